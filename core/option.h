@@ -39,7 +39,8 @@ enum option_flag {
     OPT_LENGTH = 256, /* tokens of a task's sequences: what a sweep over lengths varies */
     OPT_RATE = 512,   /* tells the cells of one row of a table apart: left out of the row's key */
     OPT_OPEN = 1024,  /* how and where numbers are computed, and for how long at most: a profile says nothing of it */
-    OPT_FOLD = 2048   /* which part of a task's examples is tested on: what is reported is the mean over all parts */
+    OPT_FOLD = 2048,  /* which part of a task's examples is tested on: what is reported is the mean over all parts */
+    OPT_FOUND = 4096  /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
 };
 
 struct option {

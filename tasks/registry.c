@@ -82,6 +82,8 @@ static enum status base_options(const struct task *task, const struct task_alias
     return label_apply(&label, task->options, inst, alias->name, e);
 }
 
+#define NAMELESS ((unsigned)(OPT_PATH | OPT_FOUND)) /* where files are and what they hold: no part of a task's name */
+
 /* What of the choice differs from the alias, or from the task itself (alias NULL), under its name. */
 static enum status changes_of(const struct task_choice *choice, const struct task_alias *alias, struct label *changes,
                               struct error *e) {
@@ -89,8 +91,8 @@ static enum status changes_of(const struct task_choice *choice, const struct tas
     const struct task *task = choice->task;
     struct label own, base;
     TRY(base_options(task, alias, inst, e));
-    TRY(label_of(&base, alias ? alias->name : task->name, task->options, inst, OPT_PATH, e));
-    TRY(label_of(&own, task->name, task->options, choice->inst, OPT_PATH, e));
+    TRY(label_of(&base, alias ? alias->name : task->name, task->options, inst, NAMELESS, e));
+    TRY(label_of(&own, task->name, task->options, choice->inst, NAMELESS, e));
     return label_difference(&own, &base, changes, e);
 }
 
@@ -133,27 +135,27 @@ void task_label_without(const char *task_label, unsigned flags, char *text, size
     label_format(&label, text, size, NULL); /* no longer than it was */
 }
 
-/* The pairs that a choice has beyond another of the same task; false if one of them is no file or folder. */
-static bool differ_in_paths(const struct task_choice *own, const struct task_choice *other, struct label *paths) {
+/* The pairs that a choice has beyond another of the same task; false if one of them is more than files. */
+static bool differ_in_files(const struct task_choice *own, const struct task_choice *other, struct label *files) {
     const struct option *options = own->task->options;
     struct label a, b;
     if (own->task != other->task || label_of(&a, own->task->name, options, own->inst, 0, NULL) != ST_OK ||
         label_of(&b, own->task->name, options, other->inst, 0, NULL) != ST_OK ||
-        label_difference(&a, &b, paths, NULL) != ST_OK)
+        label_difference(&a, &b, files, NULL) != ST_OK)
         return false;
-    for (int i = 0; i < paths->n; i++)
-        if (!(option_find(options, label_key(paths, i))->flags & OPT_PATH)) return false;
+    for (int i = 0; i < files->n; i++)
+        if (!(option_find(options, label_key(files, i))->flags & NAMELESS)) return false;
     return true;
 }
 
 enum status task_rename(char *label, const char *named, struct error *e) {
     struct task_choice own, other;
-    struct label paths, renamed;
+    struct label files, renamed;
     if (task_parse(&own, label, NULL) != ST_OK || task_parse(&other, named, NULL) != ST_OK ||
-        !differ_in_paths(&own, &other, &paths))
+        !differ_in_files(&own, &other, &files))
         return ST_OK;
     TRY(label_parse(&renamed, "task", named, e));
-    for (int i = 0; i < paths.n; i++) TRY(label_set(&renamed, label_key(&paths, i), label_value(&paths, i), e));
+    for (int i = 0; i < files.n; i++) TRY(label_set(&renamed, label_key(&files, i), label_value(&files, i), e));
     return label_format(&renamed, label, LABEL_TEXT, e);
 }
 

@@ -32,8 +32,10 @@ SCHEMA = 2  # of records: RECORD_SCHEMA of harness/store/record.h
 def _record(path):
     """A record of a later program may mean something else by a column."""
     record = json.loads(path.read_text(encoding="utf-8"))
-    schema = record["run"]["schema"]
-    if not 1 <= schema <= SCHEMA:
+    schema = record.get("run", {}).get("schema", 0)
+    if not schema:
+        raise ValueError(f"{path} is no run record")
+    if schema > SCHEMA:
         raise ValueError(f"{path} is of schema {schema}; this file reads up to {SCHEMA}: take that of a newer lrnn")
     return record
 

@@ -36,7 +36,7 @@ static const char format_names[] =
         {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
         {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0}, {                    \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
-            "only runs with these options: 'dim=64 model.m=2'; of a --paper, its runs with these flags", 0             \
+            "only runs with these options: 'dim=64 model.m=2 lr=0.001'; of a --paper, its runs with these flags", 0    \
     }
 
 static const struct option report_options[] = {

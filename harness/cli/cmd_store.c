@@ -25,8 +25,8 @@ static const struct command subs[] = {
 
 /* A record without its weights is whole, as in a folder of records alone; whoever copied both wants to know. */
 static void tell(const char *folder, const struct store_count *count) {
-    printf("%s: %d records, all whole", folder, count->records);
-    if (count->bare) printf("; of %d the weights are not there", count->bare);
+    printf("%s: %d record%s, all whole", folder, count->records, count->records == 1 ? "" : "s");
+    if (count->bare) printf("; the weights of %d are not there", count->bare);
     putchar('\n');
 }
 
@@ -69,7 +69,7 @@ static enum status merge(int argc, char **argv, struct error *e) {
         TRY(store_merge(folders[i], flags.out, &count, e));
         printf("%s: %d records and %d files of weights taken over, %d records known already", folders[i], count.records,
                count.weights, count.known);
-        if (count.other) printf(", %d of them as runs of their own, which stay", count.other);
+        if (count.other) printf(", %d of them from another training, which stay", count.other);
         putchar('\n');
     }
     return ST_OK;

@@ -289,7 +289,8 @@ static enum status check_own(const char *word, const char *flag, struct error *e
     if (!o) return ST_OK;
     if (o->flags & OPT_SEED)
         return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
-    if (o->flags & (OPT_RUNTIME | OPT_PATH) || !strcmp(flag, "device"))
+    bool start = !strcmp(flag, "from"); /* add_runs says that a sweep has none */
+    if ((o->flags & (OPT_RUNTIME | OPT_PATH) && !start) || !strcmp(flag, "device"))
         return fail(e, ST_USAGE, "%s: '%s' is of all runs and cannot stand behind one model's '@'; give --%s instead",
                     word, flag, flag);
     return ST_OK;
@@ -428,27 +429,18 @@ static bool differs(const struct plan *plan, const struct option *o) {
     return false;
 }
 
-enum status plan_differing_flags(const struct plan *plan, struct label *flags, struct error *e) {
+enum status plan_differing_flags(const struct plan *plan, const struct label *asked, struct label *flags,
+                                 struct error *e) {
     const struct option *const tables[] = {backbone_options, config_options};
     *flags = (struct label){0};
     TRY(label_set_name(flags, "", e));
     for (int t = 0; t < 2; t++)
         for (const struct option *o = tables[t]; o->name; o++) {
-            bool told = o->flags & (OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_RATE | OPT_AUTO) || !strcmp(o->name, "mlp");
-            if (!told && differs(plan, o)) TRY(label_add(flags, o->name, "", e));
+            bool told = o->flags & (OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_RATE) || !strcmp(o->name, "mlp");
+            bool follows = o->flags & OPT_AUTO && !label_get(asked, o->name);
+            if (!told && !follows && differs(plan, o)) TRY(label_add(flags, o->name, "", e));
         }
     return ST_OK;
-}
-
-enum status plan_check_option(const struct plan *plan, const char *key, struct error *e) {
-    bool task = !strncmp(key, "task.", 5);
-    const char *option = key + (task ? 5 : 6);
-    for (int i = 0; i < plan->n; i++) {
-        const struct setup *s = plan->setups[i];
-        if (option_find(task ? s->task.task->options : s->model.model->options, option)) return ST_OK;
-    }
-    return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
-                task ? "task" : "model");
 }
 
 bool plan_has_several_tasks(const struct plan *plan) {

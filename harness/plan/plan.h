@@ -61,11 +61,9 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
 bool plan_is_list(const char *name, const char *value);
 
 /* The flags in which planned runs differ, as pairs without values; but the rate, the seed, the MLP, which is in labels,
- * and what follows from the sizes (OPT_AUTO). ST_USAGE: too many for a label. */
-enum status plan_differing_flags(const struct plan *plan, struct label *flags, struct error *e);
-
-/* ST_USAGE: no planned run's task or model has the option that "task.KEY" or "model.KEY" names. */
-enum status plan_check_option(const struct plan *plan, const char *key, struct error *e);
+ * and of what follows from the sizes (OPT_AUTO) all that is not among `asked`. ST_USAGE: too many for a label. */
+enum status plan_differing_flags(const struct plan *plan, const struct label *asked, struct label *flags,
+                                 struct error *e);
 
 /* The first of the texts that a task's text with ranges stands for. ST_USAGE: unknown task. */
 enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct error *e);

@@ -34,7 +34,7 @@ static int find_key(const char *key) {
 
 /* A flag that a plan may set: one that decides what a run is, and its seed by the key "seeds". */
 static bool is_flag(const struct option *o) {
-    return o && !(o->flags & (OPT_RUNTIME | OPT_PATH | OPT_SEED)) && strcmp(o->name, "from-xxh3") != 0;
+    return o && !(o->flags & (OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_FOUND));
 }
 
 static const struct option *find_flag(const char *key) {

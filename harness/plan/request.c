@@ -69,24 +69,32 @@ static const char *known_name(const void *list, int i) {
     return i < known->n_tasks ? task_name_at(i) : known->plans[i - known->n_tasks];
 }
 
-/* The error of a word that is neither a task nor a plan, or of a plan that is there and whose base is not (why). */
+/* The error of a word whose name, up to a ':', is neither a task's nor a plan's. */
+static enum status no_such_name(const char *word, const struct known_names *known, struct error *e) {
+    char name[PLAN_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
+    const char *near = nearest_name(name, known->n_tasks + known->n_plans, known_name, known);
+    return fail(e, ST_USAGE,
+                "there is neither a task nor a plan '%s'%s%.60s%s `lrnn list tasks` and `lrnn list papers` name them",
+                name, near ? "; did you mean '" : ";", near ? near : "", near ? "'?" : "");
+}
+
+/* What is wrong with a word that does not read as a task, nor as the name of a plan that can be read (why): the options
+ * behind a task's name, the base of a plan, or the name. */
 static enum status neither(const char *word, const struct error *why, struct error *e) {
     struct known_names known = {.plans = NULL};
+    struct label label;
     bool is_plan = false;
+    char name[PLAN_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
+    if (strchr(word, ':') && is_task(name)) return label_parse(&label, "task", word, e);
     if (plan_file_names(&known.plans, &known.n_plans, NULL) != ST_OK) known.n_plans = 0;
     while (task_name_at(known.n_tasks)) known.n_tasks++;
     for (int i = 0; i < known.n_plans; i++) is_plan = is_plan || !strcmp(known.plans[i], word);
-    const char *near = nearest_name(word, known.n_tasks + known.n_plans, known_name, &known);
-    if (is_plan)
-        fail(e, why->status, "%s", why->text);
-    else
-        fail(e, ST_USAGE,
-             "there is neither a task nor a plan '%.60s'%s%.60s%s `lrnn list tasks` and `lrnn list "
-             "papers` name them",
-             word, near ? "; did you mean '" : ";", near ? near : "", near ? "'?" : "");
+    enum status status = is_plan ? fail(e, why->status, "%s", why->text) : no_such_name(word, &known, e);
     for (int i = 0; i < known.n_plans; i++) free(known.plans[i]);
     free(known.plans);
-    return e->status;
+    return status;
 }
 
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e) {
@@ -314,14 +322,27 @@ static enum status check_grid(const struct label *grid, struct error *e) {
     return ST_OK;
 }
 
-/* What a plan says of an option may hold for none of the models that the command line names; what the command line
- * itself says may not pass unseen. */
+/* Whether a planned run's task or model has the option that a key of the grid names. */
+static bool is_met(const struct plan *plan, const char *key) {
+    bool task = !strncmp(key, "task.", 5);
+    const char *option = key + (task ? 5 : 6);
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        if (option_find(task ? s->task.task->options : s->model.model->options, option)) return true;
+    }
+    return false;
+}
+
+/* What a plan or a config file says of an option may hold for none of the models that the command line names; what
+ * --grid says may not pass unseen. */
 static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
     for (int i = 0; i < m->grid.n; i++) {
         const char *key = label_key(&m->grid, i);
-        TRY(plan_check_option(plan, key, e));
-        if (m->taken[i] || !label_get(&m->r->grid, key)) continue;
         bool task = !strncmp(key, "task.", 5);
+        if (!is_met(plan, key))
+            return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
+                        task ? "task" : "model");
+        if (m->taken[i] || !label_get(&m->r->grid, key)) continue;
         return fail(e, ST_USAGE,
                     "--grid %.60s=%.60s: every %s here that has the option sets it itself; name the %s "
                     "without it",

@@ -12,6 +12,18 @@ const struct option *row_key_flag(const char *name) {
     return o ? o : option_find(config_options, name);
 }
 
+const struct option *row_key_option(const char *name) {
+    const struct option *found = NULL;
+    if (!strncmp(name, "task.", 5))
+        for (const struct task *const *t = task_list(); *t && !found; t++) found = option_find((*t)->options, name + 5);
+    else if (!strncmp(name, "model.", 6))
+        for (const struct model *const *m = model_list(); *m && !found; m++)
+            found = option_find((*m)->options, name + 6);
+    else
+        found = row_key_flag(name);
+    return found;
+}
+
 /* The canonical form of a value; one that the option does not take any more stays as it is. */
 static enum status put(struct label *key, const char *name, const struct option *o, const char *value,
                        struct error *e) {

@@ -17,4 +17,7 @@ enum status row_key(const char *text, struct label *key, struct error *e);
 /* The option that a pair of a key sets, or NULL: not of a run's flags. */
 const struct option *row_key_flag(const char *name);
 
+/* The same of "task.OPTION" and "model.OPTION", of the first task or model that has one of that name. */
+const struct option *row_key_option(const char *name);
+
 #endif

@@ -36,7 +36,7 @@ struct pairs {
 /* Whether the option is one in which runs can differ and be pairs, and a value that it takes; "1e-3" of the rate is
  * read as "0.001". */
 static enum status check_option(struct comparison *of, char values[2][OPTION_TEXT + 1], struct error *e) {
-    const struct option *o = of->key ? row_key_flag(of->key) : NULL;
+    const struct option *o = of->key ? row_key_option(of->key) : NULL;
     if (of->key && !strcmp(of->key, "seed"))
         return fail(e, ST_USAGE, "--by seed: runs are paired by their seed; lrnn report has the seeds of a row");
     if (of->key && (!strcmp(of->key, "model") || !strcmp(of->key, "task")))
@@ -48,6 +48,8 @@ static enum status check_option(struct comparison *of, char values[2][OPTION_TEX
         TRY(option_canonical(o, "--by", o->name, of->values[i], values[i], OPTION_TEXT + 1, e));
         of->values[i] = values[i];
     }
+    if (of->key && !strcmp(of->values[0], of->values[1]))
+        return fail(e, ST_USAGE, "--by %s: both values are %s; write two", of->key, of->values[0]);
     return ST_OK;
 }
 

@@ -225,8 +225,13 @@ static enum status check_all(struct merging *m, struct error *e) {
 }
 
 static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
+    char stray[PATH_BYTES];
     *m = (struct merging){.from = from, .out = out};
     TRY(records_paths(from, &m->paths, &m->n, e));
+    if (records_stray(from, stray))
+        return fail(e, ST_DATA,
+                    "no command reads %s: a record is runs/AB/ID.json, by its run's id; rename it, or move it away",
+                    stray);
     if (m->n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
     return check_all(m, e);
 }

@@ -221,6 +221,10 @@ static enum status scan_folder(const char *folder, struct path_list *list, struc
     return status;
 }
 
+static bool is_record_folder(const char *name) {
+    return strlen(name) == 2 && isxdigit((unsigned char)name[0]) && isxdigit((unsigned char)name[1]);
+}
+
 static enum status scan_runs(const char *out, struct path_list *list, struct error *e) {
     char folder[PATH_BYTES];
     TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
@@ -230,7 +234,7 @@ static enum status scan_runs(const char *out, struct path_list *list, struct err
     enum status status = ST_OK;
     for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
         const char *name = entry->d_name;
-        if (strlen(name) != 2 || !isxdigit((unsigned char)name[0]) || !isxdigit((unsigned char)name[1])) continue;
+        if (!is_record_folder(name)) continue;
         status = path_format(folder, sizeof folder, e, "%s/runs/%s", out, name);
         if (status == ST_OK) status = scan_folder(folder, list, e);
     }
@@ -275,6 +279,35 @@ enum status records_paths(const char *out, char ***paths, int *n, struct error *
     *paths = status == ST_OK ? list.paths : NULL;
     *n = status == ST_OK ? list.n : 0;
     return status;
+}
+
+static bool ends_json(const char *name) {
+    size_t n = strlen(name);
+    return n > 5 && !strcmp(name + n - 5, ".json");
+}
+
+/* Of runs/ (name NULL) or its folder of that name: the first file that looks like a record and is read by nobody. */
+static bool find_stray(const char *folder, const char *name, char path[PATH_BYTES]) {
+    char id[RUN_ID_HEX], below[PATH_BYTES];
+    bool set_aside, found = false;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && !found && (entry = readdir(d));) {
+        if (*entry->d_name == '.' || path_format(path, PATH_BYTES, NULL, "%s/%s", folder, entry->d_name) != ST_OK)
+            continue;
+        if (!ends_json(entry->d_name)) {
+            memcpy(below, path, sizeof below);
+            found = !name && find_stray(below, entry->d_name, path);
+        } else {
+            found = !name || !is_record_folder(name) || !id_of_name(entry->d_name, id, &set_aside);
+        }
+    }
+    if (d) closedir(d);
+    return found;
+}
+
+bool records_stray(const char *out, char path[PATH_BYTES]) {
+    char folder[PATH_BYTES];
+    return path_format(folder, sizeof folder, NULL, "%s/runs", out) == ST_OK && find_stray(folder, NULL, path);
 }
 
 enum status records_mend(const char *out, struct error *e) {

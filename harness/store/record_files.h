@@ -10,6 +10,7 @@
 
 #include "core/arena.h"
 #include "core/status.h"
+#include "harness/store/files.h"
 #include "harness/store/record.h"
 
 /* OUT/runs/<ab>/<run_id>.json */
@@ -60,6 +61,10 @@ enum status records_mend(const char *out, struct error *e);
 /* Paths of all records under OUT/runs and of the attempts that were set aside; the caller frees each and the list.
  * None, where there is no such folder. ST_DATA: a folder cannot be read. */
 enum status records_paths(const char *out, char ***paths, int *n, struct error *e);
+
+/* Whether something under OUT/runs ends with .json and is no record by its name and folder, so that nothing here reads
+ * it; *path: the first. */
+bool records_stray(const char *out, char path[PATH_BYTES]);
 
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
  * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or

@@ -288,6 +288,10 @@ static enum status verify_bytes(const char *text, size_t size, const char *path,
                 (int)SUM_DIGITS, text + SUM_AT);
 }
 
+static enum status later_schema(const char *path, long long schema, struct error *e) {
+    return fail(e, ST_USAGE, "%s is of schema %lld; this program reads up to %d", path, schema, RECORD_SCHEMA);
+}
+
 /* It is the record of that run, in a schema this program knows. */
 static enum status verify_identity(const json_t *root, const char *path, const char *run_id, struct error *e) {
     const json_t *run = json_object_get(root, "run");
@@ -295,10 +299,16 @@ static enum status verify_identity(const json_t *root, const char *path, const c
     if (run_id && (!id || strcmp(id, run_id) != 0))
         return fail(e, ST_DATA, "%s holds the record of run %s", path, id ? id : "(none)");
     json_int_t schema = json_integer_value(json_object_get(run, "schema"));
-    if (schema < 1 || schema > RECORD_SCHEMA)
-        return fail(e, ST_USAGE, "%s is of schema %lld; this program reads up to %d", path, (long long)schema,
-                    RECORD_SCHEMA);
-    return ST_OK;
+    return schema < 1 || schema > RECORD_SCHEMA ? later_schema(path, schema, e) : ST_OK;
+}
+
+/* A number that cannot be read keeps the schema from being read as well, which stands before all other numbers. */
+static enum status too_large(const char *text, const char *path, const char *reason, struct error *e) {
+    static const char key[] = "\"schema\":";
+    const char *at = strstr(text, key);
+    long long schema = at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;
+    if (schema > RECORD_SCHEMA) return later_schema(path, schema, e);
+    return fail(e, ST_DATA, "%s has a number that is too large for this program: %s", path, reason);
 }
 
 /* Bytes that are as they were written and still do not parse: memory ran out, which the library may call a syntax
@@ -308,8 +318,7 @@ enum status record_parse(const char *text, size_t size, const char *path, const 
     TRY(verify_bytes(text, size, path, e));
     json_error_t reason = {0};
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
-    if (!root && json_error_code(&reason) == json_error_numeric_overflow)
-        return fail(e, ST_DATA, "%s has a number that is too large for this program: %s", path, reason.text);
+    if (!root && json_error_code(&reason) == json_error_numeric_overflow) return too_large(text, path, reason.text, e);
     if (!root) return fail(e, ST_FAIL, "cannot read %s: no memory, or not a record: %s", path, reason.text);
     enum status status = verify_identity(root, path, run_id, e);
     if (status == ST_OK && r) status = record_from_json(root, path, r, arena, e);

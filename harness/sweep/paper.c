@@ -311,6 +311,8 @@ static enum status take_flags(struct request *r, const char *where, struct error
     TRY(label_parse_pairs(&flags, "--where", where, " ", e));
     for (int i = 0; i < flags.n; i++) {
         bool done;
+        if (!strcmp(label_key(&flags, i), "seed"))
+            return fail(e, ST_USAGE, "--where seed: with --paper it is seeds=3 (1 to 3), or a list such as seeds=3,7");
         TRY(request_flag(r, label_key(&flags, i), label_value(&flags, i), &done, e));
         if (!done)
             return fail(e, ST_USAGE,

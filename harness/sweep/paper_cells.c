@@ -92,6 +92,8 @@ static enum status value_of(const struct paper_cells *p, const struct setup *s, 
         if (label_get(&l, key + 6)) snprintf(text, size, "%s", label_get(&l, key + 6));
     } else if (o) {
         option_format_value(o, &s->config, text, size);
+    } else {
+        return fail(e, ST_USAGE, "%s: '%.60s' is no key of rows and columns", p->request.file.name, key);
     }
     return ST_OK;
 }
@@ -497,37 +499,48 @@ static enum status fill(struct paper_cells *p, const struct published *published
     return p->n_done && !p->speed ? compute(p, spots, set, out, e) : ST_OK;
 }
 
-/* Every key of `rows` or `columns` is an option that some planned run has, or a flag. */
-static enum status check_keys(const struct paper_cells *p, const char *line, const char *keys, struct error *e) {
-    for (const char *at = keys + strspn(keys, " "); *at; at += strspn(at, " ")) {
-        char key[128];
-        struct error why;
-        TRY(text_part(&at, " ", key, sizeof key, e));
-        bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
-        if (option && plan_check_option(&p->plan, key, &why) != ST_OK)
-            return fail(e, ST_USAGE, "%s: %s=%.60s: %.800s", p->request.file.name, line, keys, why.text);
-        bool named = !strcmp(key, "task") || (!strcmp(key, "model") && !strcmp(line, "rows"));
-        if (option || named || row_key_flag(key)) continue;
-        return fail(
-            e, ST_USAGE,
-            "%s: '%.60s' of its %s is neither %stask, an option of a task or model (task.OPTION, model.OPTION), "
-            "nor a flag",
-            p->request.file.name, key, line, strcmp(line, "rows") == 0 ? "model, " : "");
-    }
-    return ST_OK;
+/* A key of `rows` or `columns`: the task, an option of some task or model, or a flag; of rows the model as well. */
+static enum status check_key(const struct paper_cells *p, const char *line, const char *key, struct error *e) {
+    bool rows = !strcmp(line, "rows");
+    if (!strcmp(key, "task") || (rows && !strcmp(key, "model")) || row_key_option(key)) return ST_OK;
+    return fail(
+        e, ST_USAGE,
+        "%s: '%.60s' of its %s is neither %stask, an option of a task or model (task.OPTION, model.OPTION), nor "
+        "a flag",
+        p->request.file.name, key, line, rows ? "model, " : "");
 }
 
-/* The runs, and what the plan says of the table that they make. */
-static enum status read_plan(struct paper_cells *p, struct error *e) {
+/* Rows may be told apart by several keys, columns by one. */
+static enum status check_keys(const struct paper_cells *p, struct error *e) {
+    const char *columns = setting(p, "columns", "task");
+    for (const char *at = setting(p, "rows", "model"); *at; at += strspn(at, " ")) {
+        char key[128];
+        TRY(text_part(&at, " ", key, sizeof key, e));
+        TRY(check_key(p, "rows", key, e));
+    }
+    if (!strchr(columns, ' ')) return check_key(p, "columns", columns, e);
+    return fail(e, ST_USAGE, "%s: columns=%.60s: one key tells columns apart; the others may be of rows",
+                p->request.file.name, columns);
+}
+
+/* What the plan says of its table. */
+static enum status read_table(struct paper_cells *p, struct error *e) {
     struct error why;
-    const char *protocol = setting(p, "protocol", "val-mean");
-    TRY(request_plan(&p->request, &p->plan, &p->resolved, e));
-    p->speed = p->resolved.speed;
     TRY(read_lengths(p, e));
-    TRY(check_keys(p, "rows", setting(p, "rows", "model"), e));
-    TRY(check_keys(p, "columns", setting(p, "columns", "task"), e));
-    if (protocol_find(protocol, &p->protocol, &why) == ST_OK) return ST_OK;
+    TRY(check_keys(p, e));
+    if (protocol_find(setting(p, "protocol", "val-mean"), &p->protocol, &why) == ST_OK) return ST_OK;
     return fail(e, why.status, "%s: %.800s", p->request.file.name, why.text);
+}
+
+enum status paper_cells_check(const struct request *request, const struct resolved *resolved, struct error *e) {
+    struct paper_cells *p = calloc(1, sizeof *p);
+    if (!p) return fail(e, ST_MEMORY, "no memory for a table");
+    p->request = *request;
+    p->resolved = *resolved;
+    p->speed = resolved->speed;
+    enum status status = read_table(p, e);
+    free(p);
+    return status;
 }
 
 /* The paper's numbers; without them, or without the mean that the plan asks for, ours stand alone, which is said. */
@@ -541,23 +554,12 @@ static void read_published(const struct paper_cells *p, const char *out, struct 
                 name, task, paper);
 }
 
-enum status paper_cells_check(const struct request *request, const char *out, struct error *e) {
-    struct published published = {0};
-    struct paper_cells *p = calloc(1, sizeof *p);
-    if (!p) return fail(e, ST_MEMORY, "no memory for a table");
-    p->request = *request;
-    enum status status = read_plan(p, e);
-    if (status == ST_OK) read_published(p, out, &published);
-    published_free(&published);
-    paper_cells_free(p);
-    free(p);
-    return status;
-}
-
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
     struct published published = {0};
     struct record_set set = {0};
-    TRY(read_plan(p, e));
+    TRY(request_plan(&p->request, &p->plan, &p->resolved, e));
+    p->speed = p->resolved.speed;
+    TRY(read_table(p, e));
     if (access(out, F_OK) != 0)
         return fail(e, ST_DATA, "there is no folder %s; `lrnn sweep %s --out FOLDER` makes one", out,
                     p->request.file.name);

@@ -63,8 +63,8 @@ struct paper_cells {
  * that are none. */
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e);
 /* Whether a request's plan says of its table what can be made: the errors that paper_cells_make has of any records, so
- * that they are said before runs are trained. Published numbers are read from `out`, else as published_read says. */
-enum status paper_cells_check(const struct request *request, const char *out, struct error *e);
+ * that they are said before runs are trained. */
+enum status paper_cells_check(const struct request *request, const struct resolved *resolved, struct error *e);
 /* Whether its runs are of another setting than the paper's: it has no verdict. */
 bool paper_cell_is_other(const struct paper_cell *c);
 void paper_cells_free(struct paper_cells *p);

@@ -26,6 +26,7 @@
 #include "harness/store/own_file.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
+#include "harness/store/record_json.h"
 #include "harness/sweep/paper.h"
 #include "harness/sweep/planned.h"
 #include "harness/sweep/slurm.h"
@@ -172,14 +173,14 @@ static bool is_timed(const struct sweep *w, const struct setup *s) {
 /* "layers=2 dim=64": in which flags the runs differ, but for the MLP and what the label of the model has. */
 static enum status list_runs(const struct sweep *w, struct error *e) {
     struct label differing;
-    TRY(plan_differing_flags(&w->plan, &differing, e));
+    TRY(plan_differing_flags(&w->plan, &w->request->axes, &differing, e));
     for (int i = 0; i < w->plan.n; i++) {
         const struct setup *s = w->plan.setups[i];
         printf("%s %s %s lr %g", s->run_id, s->task.name, s->model_label, s->config.lr);
         for (int k = 0; k < differing.n; k++) {
             char value[OPTION_TEXT + 1];
             option_format_value(row_key_flag(label_key(&differing, k)), &s->config, value, sizeof value);
-            printf(" %s %s", label_key(&differing, k), value);
+            printf(" %s %s", label_key(&differing, k), *value ? value : "none");
         }
         printf(" seed %" PRId64 " steps %" PRId64 "%s%s\n", s->config.seed, s->steps,
                is_timed(w, s) ? " or those of its time" : "", reuse_is_there(s) ? ", on record" : "");
@@ -187,16 +188,16 @@ static enum status list_runs(const struct sweep *w, struct error *e) {
     return ST_OK;
 }
 
-/* An object a line. */
+/* An object a line; "steps" null: those of its time. */
 static enum status list_runs_json(const struct sweep *w, struct error *e) {
     for (int i = 0; i < w->plan.n; i++) {
         const struct setup *s = w->plan.setups[i];
+        json_t *steps = is_timed(w, s) ? json_null() : json_integer(s->steps);
         json_t *line =
-            json_pack("{ss ss ss sf sI ss}", "run_id", s->run_id, "task", s->task.name, "model", s->model_label, "lr",
-                      s->config.lr, "seed", (json_int_t)s->config.seed, "config", s->config_text);
+            json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->run_id, "task", json_from_text(s->task.name),
+                      "model", json_from_text(s->model_label), "lr", s->config.lr, "seed", (json_int_t)s->config.seed,
+                      "steps", steps, "on_record", reuse_is_there(s), "config", json_from_text(s->config_text));
         if (!line) return fail(e, ST_MEMORY, "no memory for a list of %d runs", w->plan.n);
-        if (!is_timed(w, s)) json_object_set_new(line, "steps", json_integer(s->steps));
-        json_object_set_new(line, "on_record", json_boolean(reuse_is_there(s)));
         json_dumpf(line, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(line);
@@ -531,7 +532,11 @@ static enum status check_sweep(const struct sweep *w, struct error *e) {
                     "%s says itself how a cell's number is made of its runs; --protocol is of a task's own table (lrnn "
                     "report)",
                     r->name);
-    if (r->file.lines.n) TRY(paper_cells_check(r, w->out, e));
+    if (r->file.lines.n) TRY(paper_cells_check(r, &w->resolved, e));
+    if (o->confirm && (w->resolved.speed || o->shards > 1))
+        return fail(e, ST_USAGE,
+                    "--confirm-seeds trains further seeds once all rates are compared; %s, so leave it out",
+                    w->resolved.speed ? "this plan trains nothing" : "a shard compares none");
     if (o->shards <= 1) return ST_OK;
     if (w->resolved.speed)
         return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards", r->name);

@@ -215,7 +215,8 @@ START_TEST(a_task_is_renamed_to_what_another_label_calls_it) {
         const char *label, *named, *result;
     } cases[] = {{"word-problem:group=s3,n_train=9", "s3:n_train=9", "s3:n_train=9"},
                  {"word-problem:group=s3,length=16,n_train=250", "s3-250", "s3-250"},
-                 {"listops:folder=/data", "listops", "listops:folder=/data"},
+                 {"listops:file=/data,content=00,n_val=9", "listops:n_val=9", "listops:n_val=9,file=/data,content=00"},
+                 {"listops:file=/data,n_val=9", "listops", "listops:file=/data,n_val=9"},
                  {"word-problem:group=s3,n_train=9", "s3:n_train=8", "word-problem:group=s3,n_train=9"},
                  {"word-problem:group=s3", "parity", "word-problem:group=s3"},
                  {"word-problem:group=s3", "no-such", "word-problem:group=s3"},

@@ -140,24 +140,38 @@ START_TEST(a_record_is_a_config_file) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "task.length=16\n", arguments);
     expect_text(out, "dim=8\n", arguments);
-    /* The task keeps the name that it was given; of how the call spoke, nothing is taken over. */
-    snprintf(arguments, sizeof arguments,
-             "train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --epochs 1 --quiet "
-             "--json --out %s/n",
-             program_folder);
-    expect_status(run(arguments), 0, arguments);
-    const char *record = strstr(out, "\"record\":\"");
-    ck_assert_ptr_nonnull(record);
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(record + 10, "\""), record + 10);
-    snprintf(arguments, sizeof arguments, "train -c %s --seed 2 --out %s/n", path, program_folder);
-    expect_status(run(arguments), 0, arguments);
-    expect_text(out, "s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4;swiglu: ok after ", arguments);
-    ck_assert_ptr_null(strstr(out, "\"run_id\""));
     snprintf(arguments, sizeof arguments, "%s/r/damaged.json", program_folder);
     spill(arguments, "{}\n", 3);
     snprintf(arguments, sizeof arguments, "train -c %s/r/damaged.json", program_folder);
     expect_status(run(arguments), ST_DATA, arguments);
     expect_text(err, "damaged.json, 3 bytes, does not begin as a run record does", arguments);
+}
+END_TEST
+
+/* The task keeps the name that it was given; of how the call spoke, which older records have, nothing is taken over. */
+START_TEST(a_record_names_its_task_and_leaves_the_talk_to_the_call) {
+    char arguments[1024], folder[PATH_BYTES];
+    struct open_record *open;
+    struct error e;
+    snprintf(arguments, sizeof arguments,
+             "train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --epochs 1 --json --quiet --out %s/n",
+             program_folder);
+    expect_status(run(arguments), 0, arguments);
+    const char *record = strstr(out, "\"record\":\"");
+    ck_assert_ptr_nonnull(record);
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(record + 10, "\""), record + 10);
+    ck_assert_msg(record_open(path, &open, &e) == ST_OK, "%s", e.text);
+    ck_assert_ptr_null(strstr(open->record.config, "quiet="));
+    size_t used = strlen(open->record.config);
+    snprintf(open->record.config + used, sizeof open->record.config - used, "quiet=yes\njson=yes\n");
+    snprintf(folder, sizeof folder, "%s/older", program_folder);
+    ck_assert_msg(record_write(folder, &open->record, NULL, &e) == ST_OK, "%s", e.text);
+    record_path(folder, open->record.run.run_id, path, sizeof path);
+    record_close(open);
+    snprintf(arguments, sizeof arguments, "train -c %s --seed 2 --out %s/n", path, program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(err, "step ", arguments);
+    expect_text(out, "s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4;swiglu: ok after ", arguments);
 }
 END_TEST
 
@@ -247,6 +261,9 @@ START_TEST(runs_of_a_folder_are_compared_by_an_option) {
     expect_text(err, "--by seed: runs are paired by their seed", "compare");
     expect("compare %s/p --by lr=fast,slow", ST_USAGE);
     expect_text(err, "lr=fast", "compare");
+    expect("compare %s/p --by lr=0.01,1e-2", ST_USAGE);
+    expect_text(err, "--by lr: both values are 0.01; write two", "compare");
+    expect("compare %s/p --by model.state=04,6", 0);
     expect("compare %s/p --by lr=9,8", ST_DATA);
     expect_text(err, "--by lr: no run has lr=9", "compare");
     expect("compare %s/p --by precision=fp32", ST_USAGE);
@@ -342,15 +359,16 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
              "ask lrnn sweep --dry-run hlru-fig2; ask lrnn bench --dim 1; ask lrnn plot a; ask lrnn data du; "
              "ask lrnn data dump --fo; ask lrnn data dump s3; ask lrnn perf step bdl; ask lrnn store m; "
              "ask lrnn list p; ask lrnn schema per; ask lrnn report --what l; ask lrnn plot --format p; "
-             "ask lrnn show bdl; ask lrnn info scan_bl; ask lrnn bench bdl; PATH=/usr/bin:/bin; ask ./bin/lrnn tra' "
-             ">said",
+             "ask lrnn show bdl; ask lrnn info scan_bl; ask lrnn bench bdl; "
+             "ask lrnn data urls mni; ask lrnn data ./no x; ask lrnn no/such x; ask \"~/lrnn\" tra; "
+             "PATH=/usr/bin:/bin; ask ./bin/lrnn tra' >said 2>&1",
              program_folder, program);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/said", program_folder);
     char *said = slurp(command, &size);
     ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n-j\n--jobs\njson\nhlru-table1 hlru-table2\n"
                            "sweep\nhlru-fig2\n\naccuracy\ndump\n--format\ns3 s3-250\nbdlru\nmerge\npapers\nperf\n"
-                           "layers lengths\npng pdf\n\nscan_block\n\ntrain\n");
+                           "layers lengths\npng pdf\n\nscan_block\n\nmnist\n\n\ntrain\ntrain\n");
     free(said);
     expect_status(run("completion fish"), 2, "completion fish");
     expect_text(err, "say for which shell, bash or zsh", "completion fish");
@@ -405,6 +423,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_run_that_failed_is_a_line_of_json);
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
     tcase_add_test(c, a_record_is_a_config_file);
+    tcase_add_test(c, a_record_names_its_task_and_leaves_the_talk_to_the_call);
     tcase_add_test(c, options_of_a_config_file_hold_for_task_and_model_of_the_words);
     tcase_add_test(c, folders_are_compared_seed_by_seed);
     tcase_add_test(c, runs_of_a_folder_are_compared_by_an_option);

@@ -339,6 +339,9 @@ START_TEST(a_record_with_a_number_too_large_is_damaged) {
     ck_assert_ptr_nonnull(strstr(problem.text, "has a number that is too large"));
     ck_assert_int_eq(record_check(out, id), RECORD_WAS_CORRUPT);
     ck_assert_int_eq(scratch_count(out, ".corrupt"), 1);
+    write_altered("\"schema\": 99, \"large\": 1e400"); /* a later program's, which reads it */
+    ck_assert_int_eq(record_check(out, id), RECORD_DONE);
+    ck_assert_int_eq(scratch_count(out, ".corrupt"), 1);
 }
 END_TEST
 

@@ -179,7 +179,7 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
     snprintf(command, sizeof command, "rm $(ls -d %s/c/weights/* | head -1)", program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store check %s/c", 0);
-    expect_text(out, "/c: 9 records, all whole; of 1 the weights are not there\n", "store check");
+    expect_text(out, "/c: 9 records, all whole; the weights of 1 are not there\n", "store check");
     expect("store merge %s/a %s/b --out %s/c", 0); /* weights that the other folder had lost */
     snprintf(command, sizeof command,
              "test $(ls %s/c/weights | wc -l) = $(ls %s/a/weights %s/b/weights | grep -c safet)", program_folder,
@@ -228,7 +228,7 @@ START_TEST(what_a_store_has_in_its_wrong_place_or_twice_is_said) {
     expect("bench " SMALL " --out %s/a", 0);
     expect("bench " SMALL " --out %s/b", 0); /* the same runs, trained again */
     expect("store merge %s/a --out %s/b", 0);
-    expect_text(out, "8 records known already, 8 of them as runs of their own, which stay\n", "store merge");
+    expect_text(out, "8 records known already, 8 of them from another training, which stay\n", "store merge");
     snprintf(command, sizeof command,
              "cd %s/a/runs; f=$(ls */*.json | head -1); to=ff; case $f in ff/*) to=ee;; esac; mkdir -p $to; mv $f $to",
              program_folder);
@@ -238,6 +238,18 @@ START_TEST(what_a_store_has_in_its_wrong_place_or_twice_is_said) {
     expect("store merge %s/a --out %s/c", ST_DATA);
     snprintf(command, sizeof command, "test ! -e %s/c", program_folder);
     ck_assert_int_eq(system(command), 0);
+    static const char *const strays[] = {"zz/$(basename $f)", "$(basename $f)", "$(dirname $f)/zz.json"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(command, sizeof command,
+                 "cd %s/b/runs; f=$(ls */*.json | head -1); mkdir -p zz; cp $f %s; "
+                 "cd ../..; cp -r b b%d; cd b/runs; rm -r zz; rm -f *.json */zz.json",
+                 program_folder, strays[i], i);
+        ck_assert_int_eq(system(command), 0);
+        snprintf(command, sizeof command, "store check %%s/b%d", i);
+        expect(command, ST_DATA);
+        expect_text(err, ".json: a record is runs/AB/ID.json, by its run's id; rename it", command);
+    }
+    expect("store check %s/b", 0);
 }
 END_TEST
 
@@ -348,14 +360,15 @@ START_TEST(a_dry_run_is_the_run_untrained) {
     ck_assert_int_eq(count(out, " layers 2 seed 1 steps "), 2);
     expect("sweep " SMALL " --dry-run --json --quiet --out %s/r", 0);
     ck_assert_int_eq(count(out, "\n"), RUNS);
-    ck_assert_int_eq(count(out, ",\"seed\":4,\"config\":\"task=word-problem\\n"), RUNS / 4);
-    ck_assert_int_eq(count(out, "\"on_record\":false}\n"), RUNS);
+    ck_assert_int_eq(count(out, ",\"seed\":4,\"steps\":21,\"on_record\":false,\"config\":\"task=word-problem\\n"),
+                     RUNS / 4);
     expect("sweep " SMALL " --confirm-seeds 3 --dry-run --out %s/r", 0);
     expect_text(err, "then 3 seeds more of each row", "--confirm-seeds");
     static const char *const refused[][2] = {
         {" --shard 9/9", "shard 9 of 9 has no run, for there are 8; take fewer shards"},
-        {" --shard 1/2 --limit 10s", "--shard with --limit: the time is shared"}};
-    for (int i = 0; i < 2; i++)
+        {" --shard 1/2 --limit 10s", "--shard with --limit: the time is shared"},
+        {" --shard 1/2 --confirm-seeds 2", "once all rates are compared; a shard compares none, so leave it out"}};
+    for (int i = 0; i < 3; i++)
         for (int dry = 0; dry < 2; dry++) {
             char arguments[512];
             snprintf(arguments, sizeof arguments, "sweep " SMALL " %s%s --out %%s/r", refused[i][0],
@@ -363,6 +376,10 @@ START_TEST(a_dry_run_is_the_run_untrained) {
             expect(arguments, ST_USAGE);
             expect_text(err, refused[i][1], arguments);
         }
+    expect("sweep hlru-fig4 --confirm-seeds 2 --dry-run --out %s/r", ST_USAGE);
+    expect_text(err, "this plan trains nothing, so leave it out", "sweep");
+    expect("sweep " SMALL " --eval-every 5,7 --dry-run --out %s/r", 0);
+    ck_assert_int_eq(count(out, " eval-every 5 seed "), RUNS);
     expect("sweep hlru-fig4 --shard 1/2 --dry-run --out %s/r", ST_USAGE);
     expect_text(err, "hlru-fig4 measures speed, each model alone on one machine: it has no shards", "sweep");
     expect("status %s/r", ST_DATA); /* nothing was written */
