@@ -181,7 +181,7 @@ END_TEST
 
 START_TEST(evaluation_examples_lie_on_the_device) {
     static const char *const tasks[] = {
-        "parity:max_length=9,eval_min_length=10,eval_max_length=20,n_val=300,n_test=130",
+        "parity:max_length=9,eval_min_length=10,eval_max_length=20,n_train=130,n_val=300,n_test=130",
         "listops:min_length=4,max_length=12,n_train=130,n_val=300,n_test=20",
         "shapes:size=12,n_train=130,n_val=300,n_test=20"};
     struct setup *s = small_run_of(tasks[_i], program_folder, "gelu", "bdlru:m=2,blocks=4", "device", "cuda");

@@ -93,7 +93,7 @@ struct thread {
 struct warp {
     unsigned mask, arrived, lanes; /* of the operation under way; lanes: those that exist */
     unsigned count;                /* operations done */
-    unsigned char slot[2][32][32];
+    alignas(uint32_t) unsigned char slot[2][32][32];
     size_t bytes;
 };
 
@@ -384,20 +384,24 @@ static float tf32_value(uint32_t bits) {
 }
 
 void cuda_host_mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-    fragments all[32], own;
+    fragments own;
     warp *w = &warps[(size_t)running->warp];
+    const fragments *all[32];
     unsigned set = w->count & 1;
     int g = running->lane / 4, t = running->lane % 4;
     if (w->lanes != 0xffffffffu) cuda_host_die("mma.sync in a warp that has not all its lanes");
     memcpy(own.a, a, sizeof own.a);
     memcpy(own.b, b, sizeof own.b);
     cuda_host_exchange(0xffffffffu, &own, nullptr, sizeof own, -1);
-    for (int lane = 0; lane < 32; lane++) memcpy(&all[lane], w->slot[set][lane], sizeof all[lane]);
-    for (int e = 0; e < 4; e++) {
-        int row = g + e / 2 * 8, column = 2 * t + e % 2;
-        for (int k = 0; k < 8; k++)
-            d[e] += tf32_value(all[row % 8 * 4 + k % 4].a[row / 8 + k / 4 * 2]) *
-                    tf32_value(all[column * 4 + k % 4].b[k / 4]);
+    for (int lane = 0; lane < 32; lane++) all[lane] = (const fragments *)(const void *)w->slot[set][lane];
+    for (int k = 0; k < 8; k++) {
+        const fragments *row = all[g * 4 + k % 4];
+        float low = tf32_value(row->a[k / 4 * 2]), high = tf32_value(row->a[1 + k / 4 * 2]);
+        float left = tf32_value(all[8 * t + k % 4]->b[k / 4]), right = tf32_value(all[8 * t + 4 + k % 4]->b[k / 4]);
+        d[0] += low * left;
+        d[1] += low * right;
+        d[2] += high * left;
+        d[3] += high * right;
     }
 }
 
