@@ -459,11 +459,11 @@ example: all
 PAGES := README.md docs/results.md docs/findings.md docs/performance.md
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
-	@LRNN=$(LRNN) tools/tables.sh $(PAGES)
+	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh
 
 # Fails where a page's table is not what its command writes.
 results-check: all
-	@LRNN=$(LRNN) tools/tables.sh --check $(PAGES)
+	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh --check
 
 # Whether this build is as accurate and as fast as that of a commit: BASE=main. GATE='--force --junit gate.xml' are
 # flags of `lrnn gate`; ALLOW_INCONCLUSIVE=1 ends with 0 where it cannot decide (docs/ci.md).
