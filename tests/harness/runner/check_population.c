@@ -129,6 +129,7 @@ END_TEST
 START_TEST(ctrl_c_ends_all_members_with_checkpoints) {
     pid_t pid = start_bench();
     worker_of(pid);
+    wait_for_files(results("results"), ".ckpt", 3); /* members begin one after the other: one that has not, has none */
     double before = time_now_s();
     kill(-pid, SIGINT);
     ck_assert_int_eq(wait_for(pid), 130);
