@@ -126,6 +126,11 @@ enum status text_copy(const char *text, char *copy, size_t size, struct error *e
     return text_part(&text, "", copy, size, e);
 }
 
+bool text_ends(const char *text, const char *ending) {
+    size_t n = strlen(text), m = strlen(ending);
+    return n > m && strcmp(text + n - m, ending) == 0;
+}
+
 static enum status parse_pairs(struct label *l, const char *owner, const char *text, const char *separators,
                                struct error *e) {
     char pair[LABEL_TEXT];

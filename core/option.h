@@ -29,7 +29,7 @@ enum option_flag {
     OPT_AXIS = 1,    /* a difficulty axis of a task: profiles and sweeps may vary it */
     OPT_AUTO = 2,    /* the word auto stands for "derived from the sizes", held as 0, which is below `min` */
     OPT_RUNTIME = 4, /* does not change results (threads, output folder): left out of the run's identity */
-    OPT_PATH = 8,    /* of this machine or this call (a file, a folder, quiet): left out of stored configurations too */
+    OPT_HERE = 8,    /* of this machine or this call (a file, a folder, quiet): left out of stored configurations too */
     OPT_LATER =
         16,        /* came after runs were recorded: left out of a run's identity while at its default, which is written
                         in canonical form, so that those runs keep their identity */

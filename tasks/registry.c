@@ -82,7 +82,7 @@ static enum status base_options(const struct task *task, const struct task_alias
     return label_apply(&label, task->options, inst, alias->name, e);
 }
 
-#define NAMELESS ((unsigned)(OPT_PATH | OPT_FOUND)) /* where files are and what they hold: no part of a task's name */
+#define NAMELESS ((unsigned)(OPT_HERE | OPT_FOUND)) /* where files are and what they hold: no part of a task's name */
 
 /* What of the choice differs from the alias, or from the task itself (alias NULL), under its name. */
 static enum status changes_of(const struct task_choice *choice, const struct task_alias *alias, struct label *changes,

@@ -87,9 +87,8 @@ static const struct option dump_flags[] = {
     {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = all from the first", OPT_AUTO},
     SEED_FLAG,
     {"format", OPT_CHOICE, AT(format), "auto", 0, 0, "auto npz jsonl",
-     "npz: arrays input, target and length, filled up with 0 and -100; jsonl: the lines of `lrnn data show`; auto: "
-     "what "
-     "the file's name ends with",
+     "npz: arrays input, target and length, filled up with 0 and -100; jsonl: the lines of `lrnn data show`; auto: as "
+     "the file's name ends",
      0},
     NO_FLAG,
 };
@@ -478,9 +477,8 @@ static enum status dump_arrays(struct view *v, struct error *e) {
 /* What the flag says, else the end of the file's name. */
 static enum status choose_format(struct view *v, struct error *e) {
     static const char *const endings[] = {[DUMP_NPZ] = ".npz", [DUMP_JSONL] = ".jsonl"};
-    size_t n = strlen(v->file);
     for (int f = DUMP_NPZ; f <= DUMP_JSONL && v->flags.format == DUMP_BY_NAME; f++)
-        if (n > strlen(endings[f]) && !strcmp(v->file + n - strlen(endings[f]), endings[f])) v->flags.format = f;
+        if (text_ends(v->file, endings[f])) v->flags.format = f;
     if (v->flags.format != DUMP_BY_NAME) return ST_OK;
     return fail(e, ST_USAGE, "data dump: %.300s ends with neither .npz nor .jsonl; name it so, or say --format",
                 v->file);

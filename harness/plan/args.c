@@ -32,11 +32,6 @@ enum status args_apply(struct args *a, const char *profile_flags, const struct l
     return ST_OK;
 }
 
-static bool is_record(const char *path) {
-    size_t n = strlen(path);
-    return n > 5 && strcmp(path + n - 5, ".json") == 0;
-}
-
 /* "s5:length=8", "s5", or of options alone "length=8", as config_read gives it. */
 static enum status read_label(const char *kind, const char *text, struct label *l, struct error *e) {
     const char *equals = strchr(text, '='), *colon = strchr(text, ':');
@@ -47,7 +42,7 @@ static enum status read_label(const char *kind, const char *text, struct label *
 
 enum status args_file_labels(const struct args *a, struct label *task, struct label *model, struct error *e) {
     char texts[2][LABEL_TEXT] = {"", ""};
-    if (*a->config_file && !is_record(a->config_file)) {
+    if (*a->config_file && !text_ends(a->config_file, ".json")) {
         struct config *ignored = calloc(1, sizeof *ignored);
         enum status status = ignored ? config_default(ignored, e) : fail(e, ST_MEMORY, "no memory");
         if (status == ST_OK) status = config_read(a->config_file, ignored, texts[0], texts[1], e);

@@ -64,22 +64,22 @@ const struct option config_options[] = {
      "keep the best weights in OUT/weights, for `lrnn export`; all: those of the last step as well", OPT_RUNTIME},
     {"from", OPT_TEXT_FIELD, AT(from), "", 0, 0, NULL,
      "safetensors file of the weights to start from, named as `lrnn export` names them; none = drawn from the seed",
-     OPT_RUNTIME | OPT_PATH},
+     OPT_RUNTIME | OPT_HERE},
     {"from-xxh3", OPT_TEXT_FIELD, AT(from_xxh3), "", 0, 0, NULL,
      "XXH3-128 that the file of --from has to have; found by itself, and part of what the run is",
      OPT_LATER | OPT_FOUND},
     {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL,
-     "do again what is on record; the old record stays beside the new one as ID.json.replaced", OPT_RUNTIME | OPT_PATH},
+     "do again what is on record; the old record stays beside the new one as ID.json.replaced", OPT_RUNTIME | OPT_HERE},
     {"force-resume", OPT_BOOL, AT(force_resume), "no", 0, 0, NULL,
      "go on from a checkpoint of another build: the result is no one build's, and its record says so",
-     OPT_RUNTIME | OPT_PATH},
+     OPT_RUNTIME | OPT_HERE},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
-     OPT_RUNTIME | OPT_PATH},
+     OPT_RUNTIME | OPT_HERE},
     {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
      "that the run is of, if its flags are those of that profile; else it is custom", OPT_RUNTIME},
-    {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME | OPT_PATH},
-    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_PATH},
-    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL, "plain output", OPT_RUNTIME | OPT_PATH},
+    {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME | OPT_HERE},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_HERE},
+    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL, "plain output", OPT_RUNTIME | OPT_HERE},
     {0}};
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -164,7 +164,7 @@ static enum status read_lines(FILE *file, const char *path, struct config *c, ch
 static enum status keep_own(struct config *c, const struct config *own, struct error *e) {
     for (const struct option *o = config_options; o->name; o++) {
         char value[OPTION_TEXT + 1];
-        if (!(o->flags & OPT_PATH)) continue;
+        if (!(o->flags & OPT_HERE)) continue;
         option_format_value(o, own, value, sizeof value);
         TRY(config_set(c, o->name, value, e));
     }
@@ -186,8 +186,7 @@ static enum status read_record(const char *path, struct config *c, char task[LAB
 
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                         struct error *e) {
-    size_t n = strlen(path);
-    if (n > 5 && strcmp(path + n - 5, ".json") == 0) return read_record(path, c, task, model, e);
+    if (text_ends(path, ".json")) return read_record(path, c, task, model, e);
     FILE *file = fopen(path, "r");
     if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
     enum status status = read_lines(file, path, c, task, model, e);

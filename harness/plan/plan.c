@@ -290,7 +290,7 @@ static enum status check_own(const char *word, const char *flag, struct error *e
     if (o->flags & OPT_SEED)
         return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
     bool start = !strcmp(flag, "from"); /* add_runs says that a sweep has none */
-    if ((o->flags & (OPT_RUNTIME | OPT_PATH) && !start) || !strcmp(flag, "device"))
+    if ((o->flags & (OPT_RUNTIME | OPT_HERE) && !start) || !strcmp(flag, "device"))
         return fail(e, ST_USAGE, "%s: '%s' is of all runs and cannot stand behind one model's '@'; give --%s instead",
                     word, flag, flag);
     return ST_OK;
@@ -436,7 +436,7 @@ enum status plan_differing_flags(const struct plan *plan, const struct label *as
     TRY(label_set_name(flags, "", e));
     for (int t = 0; t < 2; t++)
         for (const struct option *o = tables[t]; o->name; o++) {
-            bool told = o->flags & (OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_RATE) || !strcmp(o->name, "mlp");
+            bool told = o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE) || !strcmp(o->name, "mlp");
             bool follows = o->flags & OPT_AUTO && !label_get(asked, o->name);
             if (!told && !follows && differs(plan, o)) TRY(label_add(flags, o->name, "", e));
         }

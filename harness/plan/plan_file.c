@@ -34,7 +34,7 @@ static int find_key(const char *key) {
 
 /* A flag that a plan may set: one that decides what a run is, and its seed by the key "seeds". */
 static bool is_flag(const struct option *o) {
-    return o && !(o->flags & (OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_FOUND));
+    return o && !(o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_FOUND));
 }
 
 static const struct option *find_flag(const char *key) {
@@ -183,14 +183,9 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-static bool ends_plan(const char *name) {
-    size_t n = strlen(name), m = strlen(ENDING);
-    return n > m && strcmp(name + n - m, ENDING) == 0;
-}
-
 static enum status find_file(const char *name, char path[PATH_BYTES], struct error *e) {
     char shipped[PATH_BYTES];
-    if (strchr(name, '/') || ends_plan(name)) return path_format(path, PATH_BYTES, e, "%s", name);
+    if (strchr(name, '/') || text_ends(name, ENDING)) return path_format(path, PATH_BYTES, e, "%s", name);
     TRY(path_format(shipped, sizeof shipped, e, "papers/%s" ENDING, name));
     struct error why;
     if (shipped_file_find(shipped, path, PATH_BYTES, &why) == ST_OK) return ST_OK;
@@ -232,7 +227,7 @@ enum status plan_file_read(struct plan_file *p, const char *name, struct error *
     enum status status = read_chain(p, name, chain, 0, e);
     free(chain);
     const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-    size_t n = strlen(last) - (ends_plan(last) ? strlen(ENDING) : 0);
+    size_t n = strlen(last) - (text_ends(last, ENDING) ? strlen(ENDING) : 0);
     snprintf(p->name, sizeof p->name, "%.*s", (int)(n < sizeof p->name ? n : sizeof p->name - 1), last);
     return status;
 }
@@ -280,7 +275,7 @@ enum status plan_file_names(char ***names, int *n, struct error *e) {
     DIR *d = opendir(folder);
     if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
     for (struct dirent *entry; (entry = readdir(d));) {
-        if (!ends_plan(entry->d_name)) continue;
+        if (!text_ends(entry->d_name, ENDING)) continue;
         char **longer = realloc(*names, (size_t)(*n + 1) * sizeof *longer);
         char *name = longer ? strdup(entry->d_name) : NULL;
         if (longer) *names = longer;

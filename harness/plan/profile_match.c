@@ -6,7 +6,7 @@
 #include "harness/plan/profile.h"
 #include "harness/plan/values.h"
 
-#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_RATE | OPT_OPEN))
+#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE | OPT_OPEN))
 
 static bool has_rate(const struct profile *p, double lr) {
     struct error e;

@@ -54,8 +54,7 @@ static bool is_task(const char *word) {
 }
 
 static bool is_path(const char *word) {
-    size_t n = strlen(word);
-    return strchr(word, '/') || (n > 5 && !strcmp(word + n - 5, ".plan"));
+    return strchr(word, '/') || text_ends(word, ".plan");
 }
 
 /* The tasks' names, then those of the plans that ship with the program. */

@@ -5,7 +5,7 @@
 
 #include "tasks/task.h"
 
-#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_PATH | OPT_SEED | OPT_RATE))
+#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE))
 
 const struct option *row_key_flag(const char *name) {
     const struct option *o = option_find(backbone_options, name);

@@ -35,7 +35,7 @@ static enum status append_options(char text[CONFIG_TEXT], const char *prefix, co
         char value[OPTION_TEXT + 1];
         option_format_value(o, object, value, sizeof value);
         if (option_left_out(o, value, skip)) continue;
-        bool hidden = skip & OPT_LATER && o->flags & OPT_PATH;
+        bool hidden = skip & OPT_LATER && o->flags & OPT_HERE;
         TRY(append(text, e, "%s%s=%s\n", prefix, o->name, hidden ? o->value : value));
     }
     return ST_OK;
@@ -82,7 +82,7 @@ static enum status identify(struct setup *s, struct error *e) {
     char cell[CONFIG_TEXT];
     TRY(describe_identity(s, 0, s->identity, e));
     TRY(check_profile(s, e));
-    TRY(describe(s, &s->config, &s->asked, OPT_PATH, s->config_text, e));
+    TRY(describe(s, &s->config, &s->asked, OPT_HERE, s->config_text, e));
     TRY(describe_identity(s, OPT_SEED, cell, e));
     record_hash(s->identity, s->run_id);
     record_hash(cell, s->cell_id);

@@ -19,7 +19,7 @@
 static void put_flags(FILE *f, const struct option *table, const struct config *config, const struct config *plain) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1], usual[OPTION_TEXT + 1];
-        if (o->flags & (OPT_RUNTIME | OPT_PATH | OPT_FOUND)) continue;
+        if (o->flags & (OPT_RUNTIME | OPT_HERE | OPT_FOUND)) continue;
         option_format_value(o, config, value, sizeof value);
         option_format_value(o, plain, usual, sizeof usual);
         if (!strcmp(value, usual)) continue;

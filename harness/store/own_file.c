@@ -9,17 +9,13 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "core/label.h"
 #include "harness/store/files.h"
 
 #define MARK        "drawn by lrnn"
 #define MARK_WITHIN 64 /* bytes from the end of a picture */
 #define PNG_END     12 /* bytes of a PNG's last chunk */
 #define MOST_BYTES  ((size_t)256 << 20)
-
-static bool ends(const char *path, const char *ending) {
-    size_t n = strlen(path), m = strlen(ending);
-    return n > m && strcmp(path + n - m, ending) == 0;
-}
 
 /* A full disk or a killed writer leaves the beginning of a table, or nothing. */
 static bool begins_as_table(FILE *f) {
@@ -45,7 +41,7 @@ static bool is_marked(FILE *f) {
 enum status own_file_check(const char *path, struct error *e) {
     FILE *f = fopen(path, "re");
     if (!f && errno == ENOENT) return ST_OK;
-    bool ours = f && (ends(path, ".csv") ? begins_as_table(f) : is_marked(f));
+    bool ours = f && (text_ends(path, ".csv") ? begins_as_table(f) : is_marked(f));
     if (f) fclose(f);
     if (ours) return ST_OK;
     return fail(e, ST_USAGE, "%s is there and was not written by lrnn; move it away, or choose another folder", path);
@@ -71,11 +67,11 @@ enum status own_file_mark(const char *path, struct error *e) {
     char *bytes;
     size_t size, behind = 0, n;
     TRY(file_read(path, MOST_BYTES, &bytes, &size, e));
-    if (ends(path, ".png")) {
+    if (text_ends(path, ".png")) {
         n = png_chunk(mark);
         behind = size < PNG_END ? size : PNG_END;
     } else {
-        const char *text = ends(path, ".svg") ? "<!-- " MARK " -->\n" : "% " MARK "\n";
+        const char *text = text_ends(path, ".svg") ? "<!-- " MARK " -->\n" : "% " MARK "\n";
         n = strlen(text);
         memcpy(mark, text, n);
     }

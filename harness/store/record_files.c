@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/label.h"
 #include "harness/store/files.h"
 #include "harness/store/record_json.h"
 
@@ -281,11 +282,6 @@ enum status records_paths(const char *out, char ***paths, int *n, struct error *
     return status;
 }
 
-static bool ends_json(const char *name) {
-    size_t n = strlen(name);
-    return n > 5 && !strcmp(name + n - 5, ".json");
-}
-
 /* Of runs/ (name NULL) or its folder of that name: the first file that looks like a record and is read by nobody. */
 static bool find_stray(const char *folder, const char *name, char path[PATH_BYTES]) {
     char id[RUN_ID_HEX], below[PATH_BYTES];
@@ -294,7 +290,7 @@ static bool find_stray(const char *folder, const char *name, char path[PATH_BYTE
     for (struct dirent *entry; d && !found && (entry = readdir(d));) {
         if (*entry->d_name == '.' || path_format(path, PATH_BYTES, NULL, "%s/%s", folder, entry->d_name) != ST_OK)
             continue;
-        if (!ends_json(entry->d_name)) {
+        if (!text_ends(entry->d_name, ".json")) {
             memcpy(below, path, sizeof below);
             found = !name && find_stray(below, entry->d_name, path);
         } else {

@@ -16,7 +16,7 @@ struct file_entries {
 /* Option rows of the struct file_entries that is MEMBER of TYPE. */
 #define FILE_ENTRIES_OPTIONS(TYPE, MEMBER)                                                                             \
     ENTRIES_ROW("file", offsetof(TYPE, MEMBER.file),                                                                   \
-                "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_PATH),            \
+                "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_HERE),            \
         ENTRIES_ROW("content", offsetof(TYPE, MEMBER.content),                                                         \
                     "XXH3-128 that the entries have to have; found by itself, and part of what a run is",              \
                     OPT_LATER | OPT_FOUND)

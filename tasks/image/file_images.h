@@ -19,7 +19,7 @@ struct file_images {
 #define FILE_IMAGES_OPTIONS(TYPE, MEMBER)                                                                              \
     IMAGE_OPTIONS(TYPE, MEMBER.image),                                                                                 \
         IMAGE_ROW("file", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER.file), "", 0, 0, NULL,                                 \
-                  "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_PATH),          \
+                  "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_HERE),          \
         IMAGE_ROW("content", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER.content), "", 0, 0, NULL,                           \
                   "XXH3-128 that the images have to have; found by itself, and part of what a run is",                 \
                   OPT_LATER | OPT_FOUND)

@@ -38,7 +38,7 @@ struct listops {
 
 static const struct option options[] = {
     {"file", OPT_TEXT_FIELD, offsetof(struct listops, file), "", 0, 0, NULL,
-     "folder of the released basic_train.tsv, basic_val.tsv and basic_test.tsv; none: generated", OPT_PATH},
+     "folder of the released basic_train.tsv, basic_val.tsv and basic_test.tsv; none: generated", OPT_HERE},
     {"content", OPT_TEXT_FIELD, offsetof(struct listops, content), "", 0, 0, NULL,
      "XXH3-128 that the three files together have to have; found by itself, and part of what a run is",
      OPT_LATER | OPT_FOUND},

@@ -287,7 +287,7 @@ static const struct {
     {"hlru-tabel2", {NULL}, "did you mean 'hlru-table2'? `lrnn list tasks` and `lrnn list papers` name", ST_USAGE},
     {"s33", {NULL}, "did you mean 's3'?", ST_USAGE},
     {"s33:n_train=9", {NULL}, "nor a plan 's33'; did you mean 's3'?", ST_USAGE},
-    {"s3:length", {NULL}, "length", ST_USAGE},
+    {"s3:length", {NULL}, "task s3: 'length' is not of the form name=value", ST_USAGE},
     {"s3:length=8,length=9", {NULL}, "given twice", ST_USAGE},
     {"s3", {"models=lstm@from=/x"}, "bench draws the weights of every seed", ST_USAGE},
     {"xylophone-recital", {NULL}, "nor a plan 'xylophone-recital'; `lrnn list tasks`", ST_USAGE},
