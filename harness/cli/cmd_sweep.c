@@ -157,7 +157,7 @@ static enum status run_bench(int argc, char **argv, struct error *e) {
 
 const struct command command_bench = {
     .name = "bench",
-    .usage = "bench TASK [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
+    .usage = "bench TASK|PLAN [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
     .summary = "train the models of a profile, measure their speed, print the table, draw the plots",
     .run = run_bench};
 const struct command command_sweep = {

@@ -80,14 +80,6 @@ static enum status check_weights(const char *folder, const struct run *run, bool
     return ST_OK;
 }
 
-/* A run is looked for in the folder of its id's first two digits: elsewhere it would be trained again. */
-static enum status check_place(const char *path, const struct run *run, struct error *e) {
-    const char *name = strrchr(path, '/');
-    if (name - path >= 2 && !strncmp(name - 2, run->run_id, 2)) return ST_OK;
-    return fail(e, ST_DATA, "%s is in the wrong folder, where its run is not looked for; move it to runs/%.2s", path,
-                run->run_id);
-}
-
 static enum status same_bytes(const char *path, const char *other, bool *same, struct error *e) {
     char *a, *b = NULL;
     size_t size, other_size;
@@ -124,7 +116,6 @@ static enum status check_one(struct merging *m, int i, struct error *e) {
     struct known known;
     TRY(read_record(m, i, e));
     const struct run *run = &m->open->record.run;
-    TRY(check_place(m->paths[i], run, e));
     TRY(check_weights(m->from, run, &bare, e));
     m->bare += bare;
     if (!m->out) return ST_OK;
@@ -230,7 +221,8 @@ static enum status begin(struct merging *m, const char *from, const char *out, s
     TRY(records_paths(from, &m->paths, &m->n, e));
     if (records_stray(from, stray))
         return fail(e, ST_DATA,
-                    "no command reads %s: a record is runs/AB/ID.json, by its run's id; rename it, or move it away",
+                    "no command looks for a run in %s: a record is runs/AB/ID.json, AB the first digits of its run's "
+                    "id; rename it, or move it away",
                     stray);
     if (m->n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
     return check_all(m, e);

@@ -282,20 +282,26 @@ enum status records_paths(const char *out, char ***paths, int *n, struct error *
     return status;
 }
 
-/* Of runs/ (name NULL) or its folder of that name: the first file that looks like a record and is read by nobody. */
+/* Whether a file in runs/NAME, or in runs/ itself (name NULL), has a record's ending, and not a record's place. */
+static bool is_stray(const char *name, const char *file) {
+    char id[RUN_ID_HEX];
+    bool set_aside;
+    if (!id_of_name(file, id, &set_aside)) return text_ends(file, ".json");
+    return !name || strlen(name) != 2 || strncmp(name, id, 2) != 0;
+}
+
+/* The first of those in runs/ (name NULL) and its folders, or in its folder of that name. */
 static bool find_stray(const char *folder, const char *name, char path[PATH_BYTES]) {
-    char id[RUN_ID_HEX], below[PATH_BYTES];
-    bool set_aside, found = false;
+    char below[PATH_BYTES];
+    bool found = false;
     DIR *d = opendir(folder);
     for (struct dirent *entry; d && !found && (entry = readdir(d));) {
         if (*entry->d_name == '.' || path_format(path, PATH_BYTES, NULL, "%s/%s", folder, entry->d_name) != ST_OK)
             continue;
-        if (!text_ends(entry->d_name, ".json")) {
-            memcpy(below, path, sizeof below);
-            found = !name && find_stray(below, entry->d_name, path);
-        } else {
-            found = !name || !is_record_folder(name) || !id_of_name(entry->d_name, id, &set_aside);
-        }
+        found = is_stray(name, entry->d_name);
+        if (found || name) continue;
+        memcpy(below, path, sizeof below);
+        found = find_stray(below, entry->d_name, path);
     }
     if (d) closedir(d);
     return found;

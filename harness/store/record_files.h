@@ -62,8 +62,8 @@ enum status records_mend(const char *out, struct error *e);
  * None, where there is no such folder. ST_DATA: a folder cannot be read. */
 enum status records_paths(const char *out, char ***paths, int *n, struct error *e);
 
-/* Whether something under OUT/runs ends with .json and is no record by its name and folder, so that nothing here reads
- * it; *path: the first. */
+/* Whether something under OUT/runs has the ending of a record or of an attempt set aside and not its place,
+ * runs/AB/ID.json: nothing reads it, or its run is not looked for there and would be trained again. *path: the first. */
 bool records_stray(const char *out, char path[PATH_BYTES]);
 
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run

@@ -234,7 +234,7 @@ START_TEST(what_a_store_has_in_its_wrong_place_or_twice_is_said) {
              program_folder);
     ck_assert_int_eq(system(command), 0);
     expect("store check %s/a", ST_DATA);
-    expect_text(err, ".json is in the wrong folder, where its run is not looked for; move it to runs/", "store check");
+    expect_text(err, ".json: a record is runs/AB/ID.json, AB the first digits of its run's id", "store check");
     expect("store merge %s/a --out %s/c", ST_DATA);
     snprintf(command, sizeof command, "test ! -e %s/c", program_folder);
     ck_assert_int_eq(system(command), 0);
@@ -247,7 +247,7 @@ START_TEST(what_a_store_has_in_its_wrong_place_or_twice_is_said) {
         ck_assert_int_eq(system(command), 0);
         snprintf(command, sizeof command, "store check %%s/b%d", i);
         expect(command, ST_DATA);
-        expect_text(err, ".json: a record is runs/AB/ID.json, by its run's id; rename it", command);
+        expect_text(err, ".json: a record is runs/AB/ID.json, AB the first digits of its run's id; rename", command);
     }
     expect("store check %s/b", 0);
 }
