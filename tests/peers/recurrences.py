@@ -14,7 +14,8 @@ for `diag` pairs of numbers), compiled. On a device each stands there twice: as 
 included, and captured in a graph and replayed, as our kernels are. Each is first held against the loop in float64:
 largest error of outputs and gradients relative to the largest magnitude. A peer that cannot run is a row that says why.
 Our kernel is the one that is taken unasked; it is timed before and after the peers of its shape, and the slower of its
-two medians stands in their rows: what disturbs the machine is no advantage of ours. A shape's rows are written when it is done.
+two medians stands in their rows: what disturbs the machine is no advantage of ours. A shape's rows are written when it
+is done.
 """
 import argparse
 import csv
