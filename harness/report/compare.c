@@ -94,12 +94,12 @@ static enum status read_entries(const struct comparison *of, int side, struct en
 }
 
 /* The run of that cell and seed, NULL: none. ST_DATA: there are two, of different numerics. */
-static enum status find_pair(const struct entry *list, int n, const struct entry *of, const char *folder,
+static enum status find_pair(const struct entry *list, const struct entry *of, const char *folder,
                              const struct run **found, struct error *e) {
     *found = NULL;
-    for (int i = 0; i < n; i++) {
-        const struct run *run = &list[i].record->run;
-        if (list[i].aside || strcmp(list[i].cell, of->cell) != 0 || run->seed != of->record->run.seed) continue;
+    for (; list->record; list++) { /* read_entries has one without a record behind the last */
+        const struct run *run = &list->record->run;
+        if (list->aside || strcmp(list->cell, of->cell) != 0 || run->seed != of->record->run.seed) continue;
         if (*found)
             return fail(e, ST_DATA,
                         "runs %s and %s of %s differ in the numerics alone (%s, %s), so that it is not clear which is "
@@ -126,7 +126,7 @@ static enum status pair_cell(struct pairs *p, const struct sides *s, int first, 
         const struct run *runs[2];
         if (own[i].told || strcmp(own[i].cell, own[first].cell) != 0) continue;
         own[i].told = i != first;
-        for (int k = 0; k < 2; k++) TRY(find_pair(s->list[k], s->n[k], &own[i], s->names[k], &runs[k], e));
+        for (int k = 0; k < 2; k++) TRY(find_pair(s->list[k], &own[i], s->names[k], &runs[k], e));
         if (!runs[1]) continue;
         for (int k = 0; k < 2; k++) {
             p->mean[k] += run_test_metric(runs[k]);

@@ -358,7 +358,7 @@ static enum status read_plain_edges(struct tud *f) {
 }
 
 static enum status read_edges(struct tud *f) {
-    int32_t node[2];
+    int32_t node[2] = {0};
     text_open(&f->text, f->file[TUD_EDGES], f->e);
     f->by_graph = true;
     for (bool comes;; f->lines++) {
