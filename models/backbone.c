@@ -7,7 +7,7 @@
  *   slice      z = x + mixer(x), z <- z + tanh(W z + b), x <- dropout(LayerNorm(z)); embedding N(0, 1), no decay on it
  *              (Benjamin-Walker/structured-linear-cdes, models/slcde.py)
  *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (models/mamba.py, models/fla.py)
- *   stacked    x <- mixer(x), nothing around: its LSTM
+ *   stacked    x <- mixer(x), nothing around, dropout between layers alone: its LSTM, of torch
  *   slice-paper  of these the one that the mixer has in the SLiCE paper's comparisons
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (lindermanlab/S5, s5/layers.py, half_glu1), running statistics
@@ -229,7 +229,7 @@ static struct residual layer(struct graph *g, const struct backbone *b, const st
     else if (b->kind == BACKBONE_S5)
         r.x = s5_layer(g, b, choice, r.x);
     else if (b->kind == BACKBONE_STACKED)
-        r.x = dropout(g, mixer(g, b, choice, r.x), b->dropout);
+        r.x = dropout(g, mixer(g, b, choice, r.x), index + 1 < b->layers ? b->dropout : 0);
     else
         r.x = slice_layer(g, b, choice, r.x);
     graph_scope_pop(g);

@@ -100,6 +100,14 @@ static bool uses_biases(const struct subject *s) {
     return is_slice_net(s->config);
 }
 
+/* There was dropout behind the last layer too, and not between layers alone. */
+static bool uses_stacked(const struct subject *s) {
+    int kind = s->config->net.kind;
+    bool stacked =
+        kind == BACKBONE_STACKED || (kind == BACKBONE_SLICE_PAPER && s->model->model->wrapper == NOT_WRAPPED);
+    return stacked && s->config->net.dropout > 0;
+}
+
 /* What mixers exempt from decay was exempt in the nets of SLiCE and MAD too, whose loops decay it. */
 static bool uses_tags(const struct subject *s) {
     bool untagged = is_slice_net(s->config) || s->config->net.kind == BACKBONE_MAD_LM;
@@ -124,11 +132,12 @@ static const struct {
     int version;
     bool (*used)(const struct subject *s);
 } parts[] = {
-    {"delta", 2, uses_delta},   {"track", 2, uses_track},       {"clip", 2, uses_clip},
-    {"warmup", 2, uses_warmup}, {"interval", 2, uses_interval}, {"grid", 2, uses_grid},
-    {"dag", 2, uses_branches},  {"chain", 2, uses_chain},       {"ref", 4, uses_reference},
-    {"s5", 2, uses_s5},         {"tags", 2, uses_tags},         {"tf32", 2, uses_tf32},
-    {"flow", 2, uses_flow},     {"biases", 2, uses_biases},     {"decoded", 2, uses_decoded},
+    {"delta", 2, uses_delta},     {"track", 2, uses_track},       {"clip", 2, uses_clip},
+    {"warmup", 2, uses_warmup},   {"interval", 2, uses_interval}, {"grid", 2, uses_grid},
+    {"dag", 2, uses_branches},    {"chain", 2, uses_chain},       {"ref", 4, uses_reference},
+    {"s5", 2, uses_s5},           {"tags", 2, uses_tags},         {"tf32", 2, uses_tf32},
+    {"flow", 2, uses_flow},       {"biases", 2, uses_biases},     {"decoded", 2, uses_decoded},
+    {"stacked", 2, uses_stacked},
 };
 
 enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,

@@ -20,9 +20,10 @@ static const struct {
     const char *name;
     bool setting; /* decides which runs there are, or how their table is made */
 } keys[] = {
-    {"title", false},  {"paper", false},   {"source", false}, {"link", false},   {"base", false},    {"profile", false},
-    {"tasks", true},   {"models", true},   {"lr", true},      {"seeds", true},   {"variants", true}, {"rows", true},
-    {"columns", true}, {"protocol", true}, {"overall", true}, {"measure", true}, {"lengths", true},  {DIFFERS, false},
+    {"title", false},   {"paper", false},  {"source", false}, {"link", false},    {"base", false},
+    {"profile", false}, {"tasks", true},   {"models", true},  {"lr", true},       {"seeds", true},
+    {"variants", true}, {"rows", true},    {"columns", true}, {"protocol", true}, {"overall", true},
+    {"measure", true},  {"lengths", true}, {"note", false},   {DIFFERS, false},
 };
 #define N_KEYS ((int)(sizeof keys / sizeof *keys))
 

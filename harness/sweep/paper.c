@@ -144,6 +144,7 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
     else
         note_numbers(s, p);
     note_differences(s, p);
+    if (*text_of(p, "note")) sheet_note(s, "%s.", text_of(p, "note"));
 }
 
 /* --- cell by cell ------------------------------------------------------------------------------------------------- */
@@ -214,8 +215,8 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     }
     sheet_note(s,
                "within: the paper's number lies in our interval or, where there is none, within %.2f of ours. "
-               "unfinished: runs are missing that could change this. cut off: ours is below, and its runs were "
-               "stopped before the end of their schedule.",
+               "unfinished: runs are missing that could change this, of those planned or of as many as the paper has. "
+               "cut off: ours is below, and its runs were stopped before the end of their schedule.",
                PAPER_MARGIN);
     note_spreads(s, p);
     sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");

@@ -385,9 +385,10 @@ static enum paper_verdict judge(const struct paper_cell *c, enum report_protocol
     }
     double half = published_half_width(&c->published) + 1e-9; /* which is for rounding */
     bool below = high<c->published.value - half, above = low> c->published.value + half;
-    bool may_rise = c->done < c->planned && (below || protocol != PROTOCOL_BEST_OF_GRID);
+    bool best = protocol == PROTOCOL_BEST_OF_GRID; /* which can only grow, up to that of as many runs as the paper's */
+    bool may_rise = best ? below && (c->done < c->planned || c->done < c->published.n) : c->done < c->planned;
     if (below && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
-    if (may_rise) return PAPER_UNFINISHED; /* a best of the grid can only grow */
+    if (may_rise) return PAPER_UNFINISHED;
     return below ? PAPER_BELOW : above ? PAPER_ABOVE : PAPER_WITHIN;
 }
 

@@ -15,7 +15,7 @@ enum paper_verdict {
     PAPER_NONE,       /* the paper has no number, or ours is of another setting */
     PAPER_NOT_RUN,    /* no run is on record */
     PAPER_CUT_OFF,    /* runs ended before their schedule's end, and ours is below */
-    PAPER_UNFINISHED, /* runs are missing that could change it */
+    PAPER_UNFINISHED, /* runs are missing that could change it, of ours or of as many as the paper has */
     PAPER_WITHIN,     /* the paper's interval or number and ours, or PAPER_MARGIN to either side of ours, overlap */
     PAPER_ABOVE,
     PAPER_BELOW

@@ -62,6 +62,10 @@ START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
     expect_numerics("lru:state=8", "backbone=vision\ndecay=0.1", "1");
     expect_numerics("lstm", "decay=0.1", "1");
     expect_numerics("lstm", "backbone=slice-paper\ndecay=0.1", "1+biases.2");
+    expect_numerics("lstm", "backbone=slice-paper\ndropout=0.1", "1+biases.2+stacked.2");
+    expect_numerics("lstm", "backbone=stacked\ndropout=0.1", "1+biases.2+stacked.2");
+    expect_numerics("lru:state=8", "backbone=slice-paper\ndropout=0.1", "1+biases.2");
+    expect_numerics("lstm", "dropout=0.1", "1");
     expect_numerics("deltaproduct:heads=2,forget=yes", "backbone=slice\ndecay=0.1", "1+delta.2+tags.2+biases.2");
 }
 END_TEST

@@ -32,6 +32,28 @@ START_TEST(gradients_match_central_differences) {
 }
 END_TEST
 
+/* Dropout between the layers of the stacked net alone, as torch's LSTM has it: a single layer has none. */
+START_TEST(stacked_layers_have_dropout_between_them) {
+    for (int layers = 1; layers <= 2; layers++) {
+        struct trial without, with;
+        struct trial_shape s = small;
+        s.model = "lstm";
+        s.kind = BACKBONE_STACKED;
+        s.layers = layers;
+        trial_open(&without, &s, 5);
+        s.dropout = 0.5;
+        trial_open(&with, &s, 5);
+        graph_forward(&without.graph, &without.state);
+        graph_forward(&with.graph, &with.state);
+        size_t bytes = tensor_bytes(with.net.logits);
+        bool same = !memcmp(with.net.logits->data, without.net.logits->data, bytes);
+        ck_assert_msg(same == (layers == 1), "%d layers", layers);
+        trial_close(&without);
+        trial_close(&with);
+    }
+}
+END_TEST
+
 /* An input of values: its encoder is the embedding of what is one-hot, and its gradients are right. */
 START_TEST(values_are_encoded_by_a_linear_map) {
     struct trial tokens, values;
@@ -377,6 +399,7 @@ Suite *check_backbone(void) {
     TCase *tests = tcase_create("backbone");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
+    tcase_add_test(tests, stacked_layers_have_dropout_between_them);
     tcase_add_loop_test(tests, values_are_encoded_by_a_linear_map, 0, 2 * KINDS);
     tcase_add_loop_test(tests, padding_does_not_matter, 0, 2 * 2 * 2 * KINDS);
     tcase_add_test(tests, a_mixer_fitted_to_other_sizes_is_refused);
