@@ -20,5 +20,5 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_help = {.name = "help",
                                      .usage = "help [COMMAND|NAME]",
-                                     .summary = "what a command, a model, a task or an op is",
+                                     .summary = "what a command, a model, a task, an op or a plan is",
                                      .run = run};

@@ -1,4 +1,4 @@
-/* cmd_info.c - `lrnn info`: all about one model, task, op or kernel. */
+/* cmd_info.c - `lrnn info`: all about one model, task, op, kernel or plan. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "core/graph_plan.h"
 #include "harness/cli/cli.h"
 #include "harness/plan/args.h"
+#include "harness/plan/plan_file.h"
 #include "harness/plan/setup.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
@@ -272,6 +273,40 @@ static enum status info_kernel(const char *text, const struct info_flags *f, str
     return ST_OK;
 }
 
+/* --json and --task say something of a model's net. */
+static enum status refuse_of_net(const char *name, const struct info_flags *f, struct error *e) {
+    if (!f->json && !*f->task) return ST_OK;
+    return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", name);
+}
+
+static void print_plan(const struct plan_file *plan) {
+    const char *title = label_get(&plan->lines, "title"), *link = label_get(&plan->lines, "link");
+    int width = 0;
+    for (int i = 0; i < plan->lines.n; i++)
+        if ((int)strlen(label_key(&plan->lines, i)) > width) width = (int)strlen(label_key(&plan->lines, i));
+    printf("%s: %s\n", plan->name, title ? title : "a plan");
+    if (link) printf("%s\n", link);
+    for (int i = 0; i < plan->lines.n; i++) {
+        const char *key = label_key(&plan->lines, i);
+        if (strcmp(key, "title") != 0 && strcmp(key, "link") != 0)
+            printf("  %-*s  %s\n", width, key, label_value(&plan->lines, i));
+    }
+}
+
+/* The plan of a paper's table. ST_DATA: there is none of that name. */
+static enum status info_plan(const char *name, const struct info_flags *f, struct error *e) {
+    struct plan_file *plan = calloc(1, sizeof *plan);
+    if (!plan) return fail(e, ST_MEMORY, "no memory for a plan");
+    enum status status = plan_file_read(plan, name, e);
+    if (status == ST_OK) status = refuse_of_net(name, f, e);
+    if (status == ST_OK) {
+        print_plan(plan);
+        printf("`lrnn sweep %s --dry-run` counts its runs; docs/papers.md says what the keys mean\n", name);
+    }
+    free(plan);
+    return status;
+}
+
 /* --- the name ----------------------------------------------------------------------------------------------------- */
 
 /* Everything that has a name, in one row: models, tasks with their short names, ops, kernels. The i-th name, and what
@@ -311,22 +346,25 @@ static enum status run(int argc, char **argv, struct error *e) {
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "info: say what; `lrnn list` names what there is");
     int n = 0, index;
+    bool known = false;
     char plain[LABEL_TEXT];
     const char *options = name[0];
-    while (thing_at(n).name) n++;
+    struct error why;
     TRY(text_part(&options, ":", plain, sizeof plain, e));
+    for (; thing_at(n).name; n++) known = known || !strcmp(thing_at(n).name, plain);
+    enum status plan = known ? ST_DATA : info_plan(name[0], &f, &why);
+    if (plan != ST_DATA) return plan == ST_OK ? ST_OK : fail(e, plan, "%s", why.text);
     TRY(name_choose("name", plain, n, thing_name, NULL, &index, e));
     struct named thing = thing_at(index);
     if (*options && thing.describe != info_model && thing.describe != info_task)
         return fail(e, ST_USAGE, "info: '%s' has no options; leave out what stands behind its name", thing.name);
-    if (thing.describe != info_model && (f.json || *f.task))
-        return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", thing.name);
+    if (thing.describe != info_model) TRY(refuse_of_net(thing.name, &f, e));
     return thing.describe ? thing.describe(name[0], &f, e) : ST_OK;
 }
 
 const struct command command_info = {
     .name = "info",
     .usage = "info NAME[:name=value,...] [flags]",
-    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel",
+    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel, a plan",
     .run = run,
 };

@@ -223,11 +223,34 @@ static enum status take_settings(struct making *m, struct error *e) {
     return ST_OK;
 }
 
+/* The first of blank-separated tasks, up to its options; *text goes on behind it. 0: there are no more. */
+static size_t next_name(const char **text, const char **name) {
+    *name = *text + strspn(*text, " ");
+    *text = *name + strcspn(*name, " ");
+    return strcspn(*name, " :");
+}
+
+/* The words behind a plan's name choose among its tasks: another task has no column in its table. */
+static enum status check_chosen(const struct request *r, const char *own, struct error *e) {
+    const char *word, *name;
+    size_t n, k;
+    for (const char *words = r->tasks; own && (n = next_name(&words, &word)) > 0;) {
+        const char *rest = own;
+        do k = next_name(&rest, &name);
+        while (k > 0 && (k != n || strncmp(name, word, n) != 0));
+        if (k == 0)
+            return fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, word,
+                        own);
+    }
+    return ST_OK;
+}
+
 static enum status make(struct making *m, struct request *r, struct error *e) {
     *m = (struct making){.r = r};
     const char *own = plan_file_get(&r->file, "", "profile");
     m->profile = *r->profile ? r->profile : own ? own : "quick";
     TRY(plan_file_settings(&r->file, m->profile, &m->plan, e));
+    TRY(check_chosen(r, label_get(&m->plan, "tasks"), e));
     m->tasks = given_or(r->tasks, &m->plan, "tasks");
     m->models = given_or(r->models, &m->plan, "models");
     m->rates = given_or(r->rates, &m->plan, "lr");
@@ -332,16 +355,28 @@ static bool is_met(const struct plan *plan, const char *key) {
     return false;
 }
 
-/* What a plan or a config file says of an option may hold for none of the models that the command line names; what
- * --grid says may not pass unseen. */
+/* Whether any task or model has it. */
+static bool is_known(const char *key) {
+    if (!strncmp(key, "task.", 5)) {
+        for (const struct task *const *t = task_list(); *t; t++)
+            if (option_find((*t)->options, key + 5)) return true;
+        return false;
+    }
+    for (const struct model *const *m = model_list(); *m; m++)
+        if (option_find((*m)->options, key + 6)) return true;
+    return false;
+}
+
+/* What a plan or a config file says of an option may hold for none of the models that the command line names, but it is
+ * one; what --grid says may not pass unseen. */
 static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
     for (int i = 0; i < m->grid.n; i++) {
         const char *key = label_key(&m->grid, i);
         bool task = !strncmp(key, "task.", 5);
+        if (m->taken[i] || (!label_get(&m->r->grid, key) && is_known(key))) continue;
         if (!is_met(plan, key))
             return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
                         task ? "task" : "model");
-        if (m->taken[i] || !label_get(&m->r->grid, key)) continue;
         return fail(e, ST_USAGE,
                     "--grid %.60s=%.60s: every %s here that has the option sets it itself; name the %s "
                     "without it",

@@ -94,11 +94,15 @@ static bool same_evaluation(const struct eval_point *a, const struct eval_point 
 
 static struct rerun_result compare(const struct run_record *a, const struct run_record *b) {
     struct rerun_result r = {.agrees = false};
-    for (int64_t i = 0; i < a->n_curve || i < b->n_curve; i++) {
-        if (i < a->n_curve && i < b->n_curve && same_point(&a->curve[i], &b->curve[i])) continue;
-        const struct curve_point *at = i < a->n_curve ? &a->curve[i] : &b->curve[i];
-        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": loss %.9g, now %.9g", at->step, at->loss,
-                 i < b->n_curve ? b->curve[i].loss : 0.0);
+    for (int64_t i = 0; i < a->n_curve && i < b->n_curve; i++) {
+        if (same_point(&a->curve[i], &b->curve[i])) continue;
+        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": loss %.9g, now %.9g", a->curve[i].step,
+                 a->curve[i].loss, b->curve[i].loss);
+        return r;
+    }
+    if (a->n_curve != b->n_curve) {
+        snprintf(r.text, sizeof r.text, "the curves agree as far as both go: %" PRId64 " points, now %" PRId64,
+                 a->n_curve, b->n_curve);
         return r;
     }
     for (int64_t i = 0; i < a->n_evals || i < b->n_evals; i++) {
@@ -158,6 +162,11 @@ static enum status refuse_kept(const char *folder, const char *id, struct error 
 static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
                                struct rerun_result *result, struct error *e) {
     char folder[PATH_BYTES];
+    if (r->n_curve == 0)
+        return fail(e, ST_DATA,
+                    "rerun: run %.8s ended (%s) before the first point of its curve, so there is nothing to compare; "
+                    "`lrnn show %.8s` has the command that trains it",
+                    r->run.run_id, run_status_names[r->run.status], r->run.run_id);
     if (strcmp(s->run_id, r->run.run_id) != 0)
         return fail(
             e, ST_DATA,

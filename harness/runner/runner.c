@@ -246,8 +246,9 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     const char *task = r->several_tasks ? s->task.name : "", *gap = r->several_tasks ? " " : "";
     if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
         claim_done(&j->claim, s->config.out, s->run_id);
-        say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " done in %.0f s, validation %.4f", r->done, r->total, task, gap,
-            s->model_label, s->config.lr, s->config.seed, time_now_s() - j->began, j->last.progress.acc);
+        say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " done in %.0f s, validation %.4f, run %.8s", r->done, r->total,
+            task, gap, s->model_label, s->config.lr, s->config.seed, time_now_s() - j->began, j->last.progress.acc,
+            s->run_id);
         return;
     }
     char detail[RECORD_TEXT];

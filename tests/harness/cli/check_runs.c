@@ -121,6 +121,28 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "its matrices were multiplied by OpenBLAS PDP11, and are by ", arguments);
     expect_text(out, ": it repeats to rounding, not bit for bit\n", arguments);
+    /* A run that was ended before anything was looked at, and one whose curve is shorter. */
+    int64_t points = r->n_curve;
+    r->n_curve = points - 1;
+    snprintf(folder, sizeof folder, "%s/u", program_folder);
+    ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
+    expect_status(run(arguments), ST_FAIL, arguments);
+    expect_text(out, "the curves part at step ", arguments); /* its third point is not the first's */
+    r->curve[2].loss /= 1 + 1e-15;
+    r->n_curve = 2;
+    snprintf(folder, sizeof folder, "%s/v", program_folder);
+    ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
+    expect_status(run(arguments), ST_FAIL, arguments);
+    expect_text(out, "the curves agree as far as both go: 2 points, now ", arguments);
+    r->n_curve = 0;
+    r->run.status = RUN_TIMEOUT;
+    snprintf(folder, sizeof folder, "%s/w", program_folder);
+    ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
+    expect_status(run(arguments), ST_DATA, arguments);
+    expect_text(err, "ended (timeout) before the first point of its curve, so there is nothing to compare", arguments);
     arena_free(&arena);
     free(r);
 }

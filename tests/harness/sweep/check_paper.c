@@ -190,6 +190,28 @@ START_TEST(a_note_stands_below_the_table_and_leaves_its_verdicts) {
 }
 END_TEST
 
+/* The command line's models may have none of the plan's options; those of no model at all are a slip. */
+START_TEST(a_plans_options_hold_for_the_models_that_have_them) {
+    char text[1024];
+    snprintf(text, sizeof text, "%smodel.gate-init=5\n", plan);
+    begin(text);
+    expect("sweep %s/own.plan --models lstm --dry-run --out %s/r", 0);
+    ck_assert_ptr_null(strstr(out, "gate-init"));
+    expect("sweep %s/own.plan --models 'lstm bdlru:m=1' --dry-run --out %s/r", 0);
+    expect_text(out, "gate-init=5", "sweep");
+    expect("sweep %s/own.plan --models lstm --grid model.gate-init=5 --dry-run --out %s/r", ST_USAGE);
+    expect_text(err, "model.gate-init: no model here has an option of that name", "sweep");
+    snprintf(text, sizeof text, "%smodel.gaet-init=5\n", plan);
+    begin(text);
+    expect("sweep %s/own.plan --models lstm --dry-run --out %s/r", ST_USAGE);
+    expect_text(err, "model.gaet-init: no model here has an option of that name", "sweep");
+    begin(plan);
+    expect("sweep %s/own.plan s4:n_train=200,n_val=20,n_test=20,length=4 --dry-run --out %s/r", 0);
+    expect("sweep %s/own.plan s4 parity --dry-run --out %s/r", ST_USAGE);
+    expect_text(err, "the plan own has no task 'parity'; its tasks are s3:n_train=200,", "sweep");
+}
+END_TEST
+
 /* A short profile draws what the paper's profile imports: its table asks for no file. */
 START_TEST(a_short_profile_needs_no_data_of_the_papers) {
     expect("report --paper myosotis-images --profile quick --out results/baseline", 0);
@@ -479,6 +501,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
     tcase_add_test(c, a_note_stands_below_the_table_and_leaves_its_verdicts);
+    tcase_add_test(c, a_plans_options_hold_for_the_models_that_have_them);
     tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
     tcase_add_test(c, what_makes_no_table_is_said_before_anything_runs);
