@@ -37,6 +37,14 @@ static void checkpoint_path(const struct setup *s, char *path, size_t size) {
     snprintf(path, size, "%s/checkpoints/%s.ckpt", s->config.out, s->run_id);
 }
 
+/* False: there is no such file, or it does not begin as a checkpoint. */
+static bool read_header(const char *path, struct header *h) {
+    FILE *file = fopen(path, "rb");
+    bool whole = file && fread(h, sizeof *h, 1, file) == 1 && memcmp(h->magic, MAGIC, sizeof h->magic) == 0;
+    if (file) fclose(file);
+    return whole;
+}
+
 static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
     return sizeof(struct header) + 4 * (size_t)t->params.floats * sizeof(real) +
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
@@ -216,10 +224,15 @@ enum status checkpoint_admit(const struct setup *setup, struct error *e) {
     struct header h;
     bool other;
     checkpoint_path(setup, path, sizeof path);
-    FILE *file = fopen(path, "rb");
-    bool whole = file && fread(&h, sizeof h, 1, file) == 1 && memcmp(h.magic, MAGIC, sizeof h.magic) == 0;
-    if (file) fclose(file);
-    return whole ? admit(setup, &h, path, &other, e) : ST_OK; /* what is damaged is told when the run reads it */
+    if (!read_header(path, &h)) return ST_OK; /* what is damaged is told when the run reads it */
+    return admit(setup, &h, path, &other, e);
+}
+
+int64_t checkpoint_step(const char *out, const char *run_id) {
+    char path[PATH_BYTES];
+    struct header h;
+    if (path_format(path, sizeof path, NULL, "%s/checkpoints/%s.ckpt", out, run_id) != ST_OK) return -1;
+    return read_header(path, &h) ? h.state.step : -1;
 }
 
 void checkpoint_remove(const struct setup *setup) {

@@ -26,6 +26,9 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
 
 /* That refusal alone, before a run starts; nothing is read but the file's header. */
 enum status checkpoint_admit(const struct setup *setup, struct error *e);
+
+/* The step up to which the run of that id in OUT has been saved; -1: it has no checkpoint that can be read. */
+int64_t checkpoint_step(const char *out, const char *run_id);
 void checkpoint_remove(const struct setup *setup);
 
 #endif

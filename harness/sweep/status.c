@@ -2,11 +2,13 @@
 #include "harness/sweep/status.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/rows/rows.h"
+#include "harness/run/checkpoint.h"
 #include "harness/store/claim.h"
 #include "harness/store/record_files.h"
 #include "harness/sweep/planned.h"
@@ -52,9 +54,11 @@ static int print_sweep(const struct folder *folder, const struct planned *p, FIL
     return p->n - done;
 }
 
-static void print_claim(const struct claim_info *c, FILE *f) {
-    fprintf(f, "  %.8s %s: %s %ld, since %s%s\n", c->run_id, c->what, c->host, c->pid, c->since,
-            c->live ? "" : "; gone, the next sweep takes it over");
+static void print_claim(const struct claim_info *c, const char *out, FILE *f) {
+    int64_t step = checkpoint_step(out, c->run_id);
+    fprintf(f, "  %.8s %s: %s %ld, since %s", c->run_id, c->what, c->host, c->pid, c->since);
+    if (step >= 0) fprintf(f, ", saved at step %" PRId64, step);
+    fputs(c->live ? "\n" : "; gone, the next sweep takes it over\n", f);
 }
 
 enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
@@ -67,7 +71,7 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
     if (status == ST_OK) {
         for (int i = 0; i < folder.n_sweeps; i++) *left += print_sweep(&folder, &folder.sweeps[i], f);
         for (int i = 0; i < folder.n_claims; i++) /* of a run on record a kill has left it behind the record */
-            if (!find_record(&folder, folder.claims[i].run_id)) print_claim(&folder.claims[i], f);
+            if (!find_record(&folder, folder.claims[i].run_id)) print_claim(&folder.claims[i], out, f);
         if (folder.n_sweeps == 0) fprintf(f, "%d records, no list of a sweep: lrnn sweep writes one\n", folder.set.n);
     }
     free(folder.claims);

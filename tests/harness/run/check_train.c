@@ -50,7 +50,9 @@ START_TEST(resumed_equals_uninterrupted) {
         open_trainer(&first, s);
         open_trainer(&second, s);
         for (int i = 0; i < cuts[c]; i++) trainer_step(&first);
+        ck_assert_int_eq(checkpoint_step(own_folder, s->run_id), c ? cuts[c - 1] : -1);
         ck_assert_msg(checkpoint_write(&first, &p, &e) == ST_OK, "%s", e.text);
+        ck_assert_int_eq(checkpoint_step(own_folder, s->run_id), cuts[c]);
         p.n_curve = 0;
         p.curve[0].step = 0;
         bool found;
@@ -117,6 +119,7 @@ START_TEST(a_checkpoint_that_cannot_be_read_is_not_damaged) {
     open_trainer(&t, s);
     ck_assert_int_eq(checkpoint_read(&t, &p, &found, &e), ST_FAIL);
     ck_assert_msg(strstr(e.text, path) != NULL, "%s", e.text);
+    ck_assert_int_eq(checkpoint_step(own_folder, s->run_id), -1);
     ck_assert_int_eq(access(path, F_OK), 0);
     trainer_free(&t);
     small_run_free(s);

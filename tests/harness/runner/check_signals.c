@@ -67,6 +67,13 @@ START_TEST(a_signal_saves_and_the_same_command_goes_on) {
     ck_assert_msg(time_now_s() - before < 5, "it took %g s to stop", time_now_s() - before);
     ck_assert_int_eq(scratch_count(program_folder, ".ckpt"), 1);
     ck_assert_int_eq(scratch_count(program_folder, ".json"), 0);
+    char look[1024]; /* another machine goes on with it: how far it is */
+    snprintf(look, sizeof look,
+             "r=%s/r; id=$(basename $r/checkpoints/*.ckpt .ckpt) && mkdir $r/claims && "
+             "echo 'elsewhere 7 1 boot/space 2026-01-01T00:00:00Z s3 lstm' >$r/claims/$id.1 && "
+             "%s status $r | grep 'T00:00:00Z, saved at step [1-9]' >/dev/null && rm -r $r/claims",
+             program_folder, named_program("LRNN", "./lrnn"));
+    ck_assert_int_eq(system(look), 0);
     expect_exit(start(TRAIN), 0);
     struct record_set set;
     struct error e;
