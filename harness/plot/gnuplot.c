@@ -160,17 +160,17 @@ static enum status finish(const struct drawing *d, const char *to, struct error 
 static enum status draw(struct drawing *d, const char *to, struct error *e) {
     TRY(write_script(d, to, e));
     const char *const arguments[] = {"gnuplot", "-d", base_name(d->script), NULL}; /* -d: no settings of the user's */
-    char said[16384];
+    struct program_words words;
     int code;
     struct error why;
-    enum status status = program_run(arguments, to, NULL, said, sizeof said, &code, &why);
+    enum status status = program_run(arguments, to, NULL, &words, &code, &why);
     if (status == ST_DATA)
         return fail(e, ST_FAIL,
                     "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
     if (status != ST_OK) return fail(e, status, "%s", why.text);
     if (code != 0)
         return fail(e, ST_FAIL, "gnuplot could not draw %s/%s (exit %d): %.500s", to, d->figure->stem, code,
-                    last_words(said));
+                    last_words(words.complained));
     return finish(d, to, e);
 }
 

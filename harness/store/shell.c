@@ -1,9 +1,11 @@
 /* shell.c - see shell.h. */
+#define _GNU_SOURCE /* memfd_create */
 #include "harness/store/shell.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,9 +18,9 @@ void shell_quote(FILE *f, const char *text) {
 }
 
 /* Never returns. */
-static void be_program(const char *const *arguments, const char *folder, int input, int output) {
+static void be_program(const char *const *arguments, const char *folder, int input, int output, int errors) {
     if (folder && chdir(folder) != 0) _exit(126);
-    if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(126);
+    if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0) _exit(126);
     close(input);
     close(output);
     execvp(arguments[0], (char *const *)arguments);
@@ -50,40 +52,47 @@ static void write_all(int fd, const char *text) {
 }
 
 static enum status talk(const char *const *arguments, const char *folder, const char *input, const int to[2],
-                        const int from[2], char *said, size_t size, int *code, struct error *e) {
+                        const int from[2], int errors, struct program_words *words, int *code, struct error *e) {
     pid_t child = fork();
     if (child == 0) {
         close(to[1]);
         close(from[0]);
-        be_program(arguments, folder, to[0], from[1]);
+        be_program(arguments, folder, to[0], from[1], errors);
     }
     close(to[0]);
     close(from[1]);
     if (child > 0 && input) write_all(to[1], input);
     close(to[1]);
-    if (child > 0) read_all(from[0], said, size);
+    if (child > 0) read_all(from[0], words->said, sizeof words->said);
     close(from[0]);
     int state = 0;
     if (child < 0) return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR) return fail(e, ST_FAIL, "cannot wait for %s: %s", arguments[0], strerror(errno));
+    lseek(errors, 0, SEEK_SET); /* which the program has written up to its end */
+    read_all(errors, words->complained, sizeof words->complained);
     if (!WIFEXITED(state)) return fail(e, ST_FAIL, "%s was ended by signal %d", arguments[0], WTERMSIG(state));
     *code = WEXITSTATUS(state);
     if (*code == PROGRAM_MISSING) return fail(e, ST_DATA, "there is no program %s in PATH", arguments[0]);
     return ST_OK;
 }
 
-enum status program_run(const char *const *arguments, const char *folder, const char *input, char *said, size_t size,
-                        int *code, struct error *e) {
-    int to[2], from[2];
-    if (pipe(to) != 0) return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
-    if (pipe(from) != 0) {
+enum status program_run(const char *const *arguments, const char *folder, const char *input,
+                        struct program_words *words, int *code, struct error *e) {
+    int to[2] = {-1, -1}, from[2] = {-1, -1};
+    /* A file in memory takes what is said of errors, so that one output at a time has to be read. */
+    int errors = memfd_create("errors", MFD_CLOEXEC);
+    *words = (struct program_words){"", ""};
+    if (errors < 0 || pipe(to) != 0 || pipe(from) != 0) {
+        fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
+        close(errors);
         close(to[0]);
         close(to[1]);
-        return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
+        return ST_FAIL;
     }
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
-    enum status status = talk(arguments, folder, input, to, from, said, size, code, e);
+    enum status status = talk(arguments, folder, input, to, from, errors, words, code, e);
     signal(SIGPIPE, before);
+    close(errors);
     return status;
 }

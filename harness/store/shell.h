@@ -11,10 +11,13 @@
 void shell_quote(FILE *f, const char *text);
 
 /* Runs a program out of PATH with these arguments (the first is its name, the last NULL) in `folder` (NULL: where this
- * one is), `input` (or NULL) on its standard input. What it prints on both outputs goes to `said`, cut off at `size`,
- * without line ends at its end. *code: its exit status. ST_DATA: there is no such program; ST_FAIL: it could not be
- * run, or a signal ended it. */
-enum status program_run(const char *const *arguments, const char *folder, const char *input, char *said, size_t size,
-                        int *code, struct error *e);
+ * one is), `input` (or NULL) on its standard input. *words: what it prints, each output cut off to fit and without line
+ * ends at its end; *code: its exit status. ST_DATA: there is no such program; ST_FAIL: it could not be run, or a signal
+ * ended it. */
+struct program_words {
+    char said[4096], complained[16384]; /* on its standard output; on that of errors */
+};
+enum status program_run(const char *const *arguments, const char *folder, const char *input,
+                        struct program_words *words, int *code, struct error *e);
 
 #endif

@@ -85,23 +85,41 @@ enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) 
 
 /* --- submitting --------------------------------------------------------------------------------------------------- */
 
+/* On one line. */
+static void join_lines(char *text) {
+    for (; *text; text++)
+        if (*text == '\n') *text = ' ';
+}
+
+/* What sbatch says of errors is its own to show when it has taken the job: sites warn there. ST_FAIL: nobody knows
+ * whether the job is queued. */
 static enum status hand_over(const char *script, int64_t *id, struct error *e) {
     static const char *const arguments[] = {"sbatch", "--parsable", NULL};
-    char said[600];
+    struct program_words words;
+    char *said = words.said;
     int code;
     struct error why;
-    enum status status = program_run(arguments, NULL, script, said, sizeof said, &code, &why);
+    enum status status = program_run(arguments, NULL, script, &words, &code, &why);
     if (status == ST_DATA)
         return fail(e, ST_DATA,
                     "--slurm: there is no sbatch in PATH; call this on a login node of the cluster, or share the work "
                     "by --shard i/n");
     if (status != ST_OK) return fail(e, status, "--slurm: %s", why.text);
-    for (char *c = said; *c; c++)
-        if (*c == '\n') *c = ' ';
-    if (code != 0) return fail(e, ST_USAGE, "--slurm: sbatch refuses the job: %s", *said ? said : "without a reason");
+    if (code != 0) {
+        const char *reason = *words.complained ? words.complained : *said ? said : "without a reason";
+        join_lines(words.complained);
+        join_lines(said);
+        return fail(e, ST_USAGE, "--slurm: sbatch refuses the job: %.600s", reason);
+    }
+    if (*words.complained) fprintf(stderr, "%s\n", words.complained);
+    join_lines(said);
     said[strcspn(said, ";")] = 0; /* "17;cluster" */
     if (parse_int64(said, id)) return ST_OK;
-    return fail(e, ST_FAIL, "--slurm: sbatch answers \"%s\" instead of a job's number", said);
+    return fail(
+        e, ST_FAIL,
+        "--slurm: sbatch answers \"%.300s\" instead of a job's number, and exits 0; squeue says whether the job "
+        "is queued",
+        said);
 }
 
 enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error *e) {
@@ -114,9 +132,11 @@ enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error 
     if (status == ST_OK) status = path_format(folder, sizeof folder, e, "%s/" FOLDER, a->out);
     bool new_out = access(a->out, F_OK) != 0;
     if (status == ST_OK) status = make_folder(folder, e);
-    if (status == ST_OK && (status = hand_over(text, id, e)) != ST_OK) {
-        rmdir(folder); /* which does nothing where something lies in it */
-        if (new_out) rmdir(a->out);
+    if (status == ST_OK) {
+        status = hand_over(text, id, e);
+        bool refused = status != ST_OK && status != ST_FAIL; /* else its tasks need the folder for what they say */
+        if (refused) rmdir(folder);                          /* which does nothing where something lies in it */
+        if (refused && new_out) rmdir(a->out);
     }
     if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%" PRId64 ".sh", folder, *id);
     if (status == ST_OK) status = write_file_atomic(path, text, size, e);

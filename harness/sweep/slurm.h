@@ -23,7 +23,7 @@ struct slurm_array {
 enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e);
 
 /* Submits it; *id: the job's number. OUT and OUT/slurm are made, and removed again where the job is refused. ST_DATA:
- * no sbatch here; ST_USAGE: it refuses, with its own words. */
+ * no sbatch here; ST_USAGE: it refuses, with its own words; ST_FAIL: it says that it took the job, and no number. */
 enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error *e);
 
 #endif

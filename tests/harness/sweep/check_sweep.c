@@ -253,14 +253,14 @@ START_TEST(what_a_store_has_in_its_wrong_place_or_twice_is_said) {
 }
 END_TEST
 
-/* Instead of sbatch: keeps the script, says a number or refuses. */
-static void stand_in_for_sbatch(const char *answer, int status) {
-    char path[256], text[256];
+/* Instead of sbatch: keeps the script, says a number or refuses, and may complain on its output of errors. */
+static void stand_in_for_sbatch(const char *answer, const char *complaint, int status) {
+    char path[256], text[512];
     snprintf(path, sizeof path, "%s/bin", program_folder);
     ck_assert(mkdir(path, 0755) == 0 || errno == EEXIST);
     snprintf(path, sizeof path, "%s/bin/sbatch", program_folder);
-    int n =
-        snprintf(text, sizeof text, "#!/bin/sh\ncat >%s/script\necho '%s'\nexit %d\n", program_folder, answer, status);
+    int n = snprintf(text, sizeof text, "#!/bin/sh\ncat >%s/script\nprintf '%%s' '%s' >&2\necho '%s'\nexit %d\n",
+                     program_folder, complaint, answer, status);
     spill(path, text, (size_t)n);
     ck_assert_int_eq(chmod(path, 0755), 0);
     snprintf(text, sizeof text, "%s/bin:/usr/bin:/bin", program_folder);
@@ -276,7 +276,7 @@ static bool is_there(const char *name) {
 /* What the job's tasks do is what its script says: it is run here as Slurm would. */
 START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
     char command[512];
-    stand_in_for_sbatch("17;cluster", 0);
+    stand_in_for_sbatch("17;cluster", "", 0);
     expect("sweep " SMALL " --slurm 2 --sbatch='--gres=gpu:1 --time=5' --out %s/r", 0);
     ck_assert_str_eq(out, "17\n");
     expect_text(err, "submitted: job 17, 2 tasks, 8 runs", "sweep");
@@ -296,6 +296,20 @@ START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
 }
 END_TEST
 
+/* sbatch has taken the job where its exit status is 0: what plugins of a site warn of there changes nothing. */
+START_TEST(a_job_that_slurm_has_taken_is_kept) {
+    stand_in_for_sbatch("4712", "sbatch: Warning: no account was given", 0);
+    expect("sweep " SMALL " --slurm 2 --out %s/r", 0);
+    ck_assert_str_eq(out, "4712\n");
+    expect_text(err, "sbatch: Warning: no account was given\nsubmitted: job 4712", "sweep");
+    ck_assert(is_there("r/slurm/4712.sh"));
+    stand_in_for_sbatch("no number", "", 0);
+    expect("sweep " SMALL " --slurm 2 --out %s/s", ST_FAIL);
+    expect_text(err, "sbatch answers \"no number\" instead of a job's number", "sweep");
+    ck_assert(is_there("s/slurm"));
+}
+END_TEST
+
 START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     setenv("PATH", "/nowhere", 1);
     char path[512];
@@ -309,13 +323,10 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     expect_text(said, "there is no sbatch in PATH", "sweep --slurm");
     free(said);
     ck_assert(!is_there("r"));
-    stand_in_for_sbatch("error: invalid partition specified: gpu", 1);
+    stand_in_for_sbatch("", "error: invalid partition specified: gpu", 1);
     expect("sweep " SMALL " --slurm 2 --out %s/r", ST_USAGE);
     expect_text(err, "sbatch refuses the job: error: invalid partition", "sweep");
     ck_assert(!is_there("r"));
-    stand_in_for_sbatch("no number", 0);
-    expect("sweep " SMALL " --slurm 2 --out %s/r", ST_FAIL);
-    expect_text(err, "sbatch answers \"no number\" instead of a job's number", "sweep");
     expect("sweep " SMALL " --slurm 9 --out %s/r", ST_USAGE);
     expect_text(err, "there are 8 runs", "sweep");
     expect("sweep " SMALL " --slurm 2 --shard 1/2 --out %s/r", ST_USAGE);
@@ -399,6 +410,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
     tcase_add_test(c, what_a_store_has_in_its_wrong_place_or_twice_is_said);
     tcase_add_test(c, a_job_of_slurm_does_the_whole_in_shards);
+    tcase_add_test(c, a_job_that_slurm_has_taken_is_kept);
     tcase_add_test(c, without_slurm_or_where_it_refuses_nothing_is_left);
     tcase_add_test(c, disk_is_announced_as_it_is_taken);
     tcase_add_test(c, a_dry_run_is_the_run_untrained);
