@@ -31,7 +31,9 @@ static const struct option sweep_flags[] = {
     {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
      "submit it to Slurm as an array of so many tasks, which share the runs; auto = do them here", OPT_AUTO},
     {"sbatch", OPT_TEXT_FIELD, AT(sbatch), "", 0, 0, NULL,
-     "further flags of sbatch for --slurm: --sbatch='--gres=gpu:1 --time=4:00:00'", 0},
+     "further flags of sbatch for --slurm: --sbatch='--time=4:00:00 --mem=8G'", 0},
+    {"gres", OPT_TEXT_FIELD, AT(gres), "", 0, 0, NULL, "what each task of --slurm has of devices: gpu:1, gpu:a100:2",
+     0},
     {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "do runs again that were killed or failed", 0},
     {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL,
      "exit status 1 where NaN or infinity ended a run, behind the other runs and the table", 0},
@@ -106,12 +108,12 @@ static enum status read_line(struct command_line *c, const struct command *comma
 
 /* Of words[0 .. n) how many are a flag that is not for the tasks of an array, with its value. */
 static int words_of_array(char *const *words, int n) {
-    static const char *const flags[] = {"--slurm", "--sbatch", "--dry-run"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const flags[] = {"--slurm", "--sbatch", "--gres", "--dry-run"};
+    for (int i = 0; i < 4; i++) {
         size_t length = strlen(flags[i]);
         if (strncmp(words[0], flags[i], length) != 0 || (words[0][length] && words[0][length] != '=')) continue;
         if (words[0][length] || n < 2) return 1;
-        return i < 2 || !strcmp(words[1], "yes") || !strcmp(words[1], "no") ? 2 : 1;
+        return i < 3 || !strcmp(words[1], "yes") || !strcmp(words[1], "no") ? 2 : 1;
     }
     return 0;
 }
@@ -162,6 +164,6 @@ const struct command command_bench = {
     .run = run_bench};
 const struct command command_sweep = {
     .name = "sweep",
-    .usage = "sweep PLAN|TASK... [--dry-run] [-j N] [--shard i/n | --slurm N] [flags]",
+    .usage = "sweep PLAN|TASK... [--dry-run] [-j N] [--shard i/n | --slurm N [--gres gpu:1]] [flags]",
     .summary = "the same for the plan of a paper's table or figure, or for several tasks",
     .run = run_sweep};

@@ -388,6 +388,10 @@ static int by_seed_and_length(const void *a, const void *b) {
     return strcmp((*x)->run_id, (*y)->run_id);
 }
 
+void runner_order(struct setup **setups, int n) {
+    qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
+}
+
 /* A record that tells of a failure that may not happen again is set aside, so that the run is done once more. */
 static enum status set_aside_failure(const struct setup *s, struct error *e) {
     char path[RECORD_TEXT * 2];
@@ -418,7 +422,7 @@ static enum status select_waiting(struct runner *r, struct error *e) {
         r->work_total += s->flops;
     }
     reuse_tell(other, r->plan->n);
-    qsort(r->waiting, (size_t)r->total, sizeof *r->waiting, by_seed_and_length);
+    runner_order(r->waiting, r->total);
     return ST_OK;
 }
 

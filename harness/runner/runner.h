@@ -27,4 +27,7 @@ struct runner_options {
  * process was told to stop. */
 enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e);
 
+/* Puts setups into the order in which their runs are begun. */
+void runner_order(struct setup **setups, int n);
+
 #endif

@@ -45,12 +45,24 @@ static enum status check_line(const char *what, const char *text, struct error *
     return ST_OK;
 }
 
+/* Of a list of devices no character means anything to the reader of #SBATCH, so that it needs no quotes. */
+static enum status check_gres(const char *text, struct error *e) {
+    for (const char *c = text; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr(":,._-=/", *c))
+            return fail(e, ST_USAGE,
+                        "--gres %.60s: expected what sbatch takes, letters, digits and : , . _ - = /, for example "
+                        "gpu:1; further flags go into --sbatch",
+                        text);
+    return ST_OK;
+}
+
 static void print_directives(const struct slurm_array *a, const char *out, FILE *f) {
     fputs("#SBATCH --job-name=lrnn-", f);
     for (const char *c = a->name; *c; c++) fputc(isalnum((unsigned char)*c) ? *c : '-', f);
     fprintf(f, "\n#SBATCH --array=1-%" PRId64 "\n", a->tasks);
     fprintf(f, "#SBATCH --output=\"%s/" FOLDER "/%%A_%%a.log\"\n", out);
     fprintf(f, "#SBATCH --open-mode=append\n#SBATCH --requeue\n#SBATCH --signal=B:USR1@%d\n", NOTICE_S);
+    if (*a->gres) fprintf(f, "#SBATCH --gres=%s\n", a->gres);
     if (*a->sbatch) fprintf(f, "#SBATCH %s\n", a->sbatch);
 }
 
@@ -71,6 +83,7 @@ enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) 
     TRY(absolute(a->out, out, sizeof out, e));
     TRY(check_line("--out", out, e));
     TRY(check_line("--sbatch", a->sbatch, e));
+    TRY(check_gres(a->gres, e));
     if (strchr(out, '"') || strchr(out, '%'))
         return fail(e, ST_USAGE, "--out %.500s: Slurm would not read \" and %% in a folder's name as they stand", out);
     fputs("#!/bin/bash\n", f);

@@ -14,12 +14,14 @@ struct slurm_array {
     const char *name;   /* of the sweep */
     const char *out;    /* folder of the records, as it was given */
     const char *words;  /* the command behind "lrnn", each word quoted, without what chooses the shard */
-    const char *sbatch; /* further flags of sbatch: "--gres=gpu:1 --time=4:00:00", or "" */
+    const char *sbatch; /* further flags of sbatch: "--time=4:00:00 --mem=8G", or "" */
+    const char *gres;   /* devices of a task: "gpu:1", or "" */
     int64_t tasks;
     int64_t jobs; /* 0: a task does as many runs at a time as it has cores; else the words or the device say how many */
 };
 
-/* Writes the script of the job, which can be submitted by hand as well. ST_USAGE: flags that are not on one line. */
+/* Writes the script of the job, which can be submitted by hand as well. ST_USAGE: flags that are not on one line, or devices
+ * that are not of one word. */
 enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e);
 
 /* Submits it; *id: the job's number. OUT and OUT/slurm are made, and removed again where the job is refused. ST_DATA:

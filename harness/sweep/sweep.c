@@ -2,7 +2,6 @@
 #include "harness/sweep/sweep.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
-#include "harness/plan/row_key.h"
 #include "harness/plot/plot.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
@@ -26,9 +24,9 @@
 #include "harness/store/own_file.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
-#include "harness/store/record_json.h"
 #include "harness/sweep/paper.h"
 #include "harness/sweep/planned.h"
+#include "harness/sweep/run_list.h"
 #include "harness/sweep/slurm.h"
 #include "kernels/lib/gemm.h"
 
@@ -165,46 +163,6 @@ static enum status check_folder(const char *out, struct error *e) {
     return ST_OK;
 }
 
-/* Steps that a time is turned into are timed when the runs are done, not to list them. */
-static bool is_timed(const struct sweep *w, const struct setup *s) {
-    return w->options->limit > 0 || s->config.budget > 0;
-}
-
-/* "layers=2 dim=64": in which flags the runs differ, but for the MLP and what the label of the model has. */
-static enum status list_runs(const struct sweep *w, struct error *e) {
-    struct label differing;
-    TRY(plan_differing_flags(&w->plan, &w->request->axes, &differing, e));
-    for (int i = 0; i < w->plan.n; i++) {
-        const struct setup *s = w->plan.setups[i];
-        printf("%s %s %s lr %g", s->run_id, s->task.name, s->model_label, s->config.lr);
-        for (int k = 0; k < differing.n; k++) {
-            char value[OPTION_TEXT + 1];
-            option_format_value(row_key_flag(label_key(&differing, k)), &s->config, value, sizeof value);
-            printf(" %s %s", label_key(&differing, k), *value ? value : "none");
-        }
-        printf(" seed %" PRId64 " steps %" PRId64 "%s%s\n", s->config.seed, s->steps,
-               is_timed(w, s) ? " or those of its time" : "", reuse_is_there(s) ? ", on record" : "");
-    }
-    return ST_OK;
-}
-
-/* An object a line; "steps" null: those of its time. */
-static enum status list_runs_json(const struct sweep *w, struct error *e) {
-    for (int i = 0; i < w->plan.n; i++) {
-        const struct setup *s = w->plan.setups[i];
-        json_t *steps = is_timed(w, s) ? json_null() : json_integer(s->steps);
-        json_t *line =
-            json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->run_id, "task", json_from_text(s->task.name),
-                      "model", json_from_text(s->model_label), "lr", s->config.lr, "seed", (json_int_t)s->config.seed,
-                      "steps", steps, "on_record", reuse_is_there(s), "config", json_from_text(s->config_text));
-        if (!line) return fail(e, ST_MEMORY, "no memory for a list of %d runs", w->plan.n);
-        json_dumpf(line, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(line);
-    }
-    return ST_OK;
-}
-
 /* --- after the runs ----------------------------------------------------------------------------------------------- */
 
 /* The filter of the plan's runs; its list is the caller's to free. */
@@ -302,8 +260,10 @@ static struct outcome outcome_of(const struct sweep *w, const struct record_set 
     return o;
 }
 
-/* --strict, behind all that was to be done. */
+/* Behind all that was to be done: nothing but failures, and --strict. */
 static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
+    if (o->failed == o->n)
+        return fail(e, ST_FAIL, "every one of the %d runs failed; lrnn report --out %s says how", o->n, w->out);
     if (!w->options->strict || o->not_finite == 0) return ST_OK;
     return fail(e, ST_FAIL, "--strict: NaN or infinity in %d of %d runs; lrnn report --out %s says where it began",
                 o->not_finite, o->n, w->out);
@@ -367,8 +327,6 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
         if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
         if (status == ST_OK && plots) status = draw_plots(w, &set, &filter, e);
         if (status == ST_OK && !partial) tell_places(w, plots);
-        if (status == ST_OK && !partial && o.failed == o.n)
-            status = fail(e, ST_FAIL, "every one of the %d runs failed; the footnotes of the table say how", o.n);
         if (status == ST_OK && !partial) status = judge(w, &o, e);
         records_free(&set);
     }
@@ -472,7 +430,10 @@ static enum status show_runs(struct sweep *w, struct error *e) {
     if (!w->resolved.config.quiet && w->options->confirm)
         fprintf(stderr, "then %" PRId64 " seeds more of each row, at the rate that validation will have chosen\n",
                 w->options->confirm);
-    return w->resolved.config.json ? list_runs_json(w, e) : list_runs(w, e);
+    bool timed = w->options->limit > 0;
+    if (!w->resolved.speed) runner_order(w->plan.setups, w->plan.n);
+    return w->resolved.config.json ? run_list_json(&w->plan, timed, e)
+                                   : run_list_print(&w->plan, &w->request->axes, timed, e);
 }
 
 /* --- as a job of a cluster ---------------------------------------------------------------------------------------- */
@@ -503,6 +464,7 @@ static enum status submit(struct sweep *w, struct error *e) {
                                 .out = w->out,
                                 .words = o->words,
                                 .sbatch = o->sbatch,
+                                .gres = o->gres,
                                 .tasks = o->slurm,
                                 .jobs =
                                     o->jobs || o->population || strcmp(w->resolved.config.device, "cpu") != 0 ? 1 : 0};
@@ -533,6 +495,9 @@ static enum status check_sweep(const struct sweep *w, struct error *e) {
                     "report)",
                     r->name);
     if (r->file.lines.n) TRY(paper_cells_check(r, &w->resolved, e));
+    if (!o->slurm && (*o->sbatch || *o->gres))
+        return fail(e, ST_USAGE, "--%s is of a job of Slurm: give --slurm N, of so many tasks, or leave it out",
+                    *o->sbatch ? "sbatch" : "gres");
     if (o->confirm && (w->resolved.speed || o->shards > 1))
         return fail(e, ST_USAGE,
                     "--confirm-seeds trains further seeds once all rates are compared; %s, so leave it out",

@@ -17,6 +17,7 @@ struct sweep_options {
     int64_t shard, shards;    /* of 1 .. shards; shards 0 or 1: all runs */
     int64_t slurm;            /* tasks of an array job of Slurm that does the runs; 0: this process does them */
     char sbatch[OPTION_TEXT]; /* further flags of sbatch */
+    char gres[OPTION_TEXT];   /* its --gres */
     const char *words;        /* for Slurm: what this was called by (slurm.h) */
     bool retry_failed, dry_run, no_plots, no_speed;
     bool strict; /* a run that NaN or infinity ended is a failure, said behind the last run */

@@ -117,7 +117,11 @@ START_TEST(a_sweep_in_which_every_run_failed_fails) {
            "--no-speed --no-plots --out %s/r",
            ST_FAIL);
     expect_text(err, "every one of the 1 runs failed", "bench");
-    expect_text(out, "counted as chance", "bench"); /* the table is there all the same */
+    expect_text(out, "counted as chance", "bench");                                /* the table is there all the same */
+    expect("sweep " SMALL " --lr 1e6 --decay 10 --shard 1/2 --out %s/s", ST_FAIL); /* as a task of a cluster's job */
+    expect_text(err, "every one of the 4 runs failed; lrnn report --out ", "sweep --shard");
+    ck_assert_int_eq(records_in("s"), RUNS / 2);
+    expect("sweep " SMALL " --shard 2/2 --out %s/s", 0);
 }
 END_TEST
 
@@ -275,18 +279,19 @@ static bool is_there(const char *name) {
 
 /* What the job's tasks do is what its script says: it is run here as Slurm would. */
 START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
-    char command[512];
+    char command[1024];
     stand_in_for_sbatch("17;cluster", "", 0);
-    expect("sweep " SMALL " --slurm 2 --sbatch='--gres=gpu:1 --time=5' --out %s/r", 0);
+    expect("sweep " SMALL " --slurm 2 --gres gpu:1 --sbatch='--mem=1G --time=5' --out %s/r", 0);
     ck_assert_str_eq(out, "17\n");
     expect_text(err, "submitted: job 17, 2 tasks, 8 runs", "sweep");
     ck_assert(is_there("r/slurm/17.sh"));
     expect("status %s/r", 0);
     expect_text(out, "0 of 8 runs done", "status");
     snprintf(command, sizeof command,
-             "cmp %s/script %s/r/slurm/17.sh && grep -q '^#SBATCH --gres=gpu:1 --time=5$' %s/script && "
+             "cmp %s/script %s/r/slurm/17.sh && grep -q '^#SBATCH --gres=gpu:1$' %s/script && "
+             "grep -q '^#SBATCH --mem=1G --time=5$' %s/script && "
              "SLURM_ARRAY_TASK_ID=1 bash %s/script 2>/dev/null && SLURM_ARRAY_TASK_ID=2 bash %s/script 2>/dev/null",
-             program_folder, program_folder, program_folder, program_folder, program_folder);
+             program_folder, program_folder, program_folder, program_folder, program_folder, program_folder);
     ck_assert_int_eq(system(command), 0);
     ck_assert_int_eq(records_in("r"), RUNS);
     expect("sweep " SMALL " --slurm 2 --force --out %s/r", ST_USAGE);
@@ -335,6 +340,19 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     expect_text(err, "tasks of an array do runs that the plan alone decides; --limit", "sweep");
     expect("sweep " SMALL " --slurm 2 --sbatch='--time=1\nrm' --out %s/r", ST_USAGE);
     expect_text(err, "--sbatch has a line end or another control character", "sweep");
+    static const char *const devices[] = {"gpu:1 --time=1", "gpu:1\n#SBATCH --time=1", "gpu:\"1\"", "gpu:1#"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "sweep " SMALL " --slurm 2 --gres '%s' --out %%s/r", devices[i]);
+        expect(path, ST_USAGE);
+        expect_text(err, "expected what sbatch takes, letters, digits and", path);
+    }
+    static const char *const alone[] = {"sbatch", "gres"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "sweep " SMALL " --%s=--x --out %%s/r", alone[i]);
+        expect(path, ST_USAGE);
+        expect_text(err, " is of a job of Slurm: give --slurm N", path);
+        expect_text(err, alone[i], path);
+    }
     expect("sweep " SMALL " --slurm 2 --out %s/a%%b", ST_USAGE);
     expect_text(err, "/a%b: Slurm would not read \" and % in a folder's name", "sweep");
     ck_assert(!is_there("a%b"));
@@ -364,6 +382,22 @@ START_TEST(disk_is_announced_as_it_is_taken) {
 }
 END_TEST
 
+/* One process a time does the runs in the order of the list. */
+START_TEST(a_dry_run_lists_the_runs_as_they_are_done) {
+    expect("sweep " SMALL " --dry-run --out %s/r", 0);
+    char *list = strdup(out), *rest = NULL;
+    expect("sweep " SMALL " -j 1 --out %s/r", 0);
+    const char *done = err;
+    for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *steps = strstr(line, " steps "), *model = strchr(strchr(line, ' ') + 1, ' ') + 1;
+        *steps = 0;
+        done = strstr(done, model);
+        ck_assert_msg(done != NULL, "%s is not done behind those before it: %s", model, err);
+    }
+    free(list);
+}
+END_TEST
+
 /* What a dry run lists is what a run would do, and it refuses what a run would refuse. */
 START_TEST(a_dry_run_is_the_run_untrained) {
     expect("sweep " SMALL " --layers 1,2 --dry-run --out %s/r", 0);
@@ -371,6 +405,8 @@ START_TEST(a_dry_run_is_the_run_untrained) {
     ck_assert_int_eq(count(out, " layers 2 seed 1 steps "), 2);
     expect("sweep " SMALL " --dry-run --json --quiet --out %s/r", 0);
     ck_assert_int_eq(count(out, "\n"), RUNS);
+    ck_assert(strstr(out, "\"seed\":1,") < strstr(out, "\"seed\":2,") &&
+              count(strstr(out, "\"seed\":2,"), "\"seed\":1,") == 0);
     ck_assert_int_eq(count(out, ",\"seed\":4,\"steps\":21,\"on_record\":false,\"config\":\"task=word-problem\\n"),
                      RUNS / 4);
     expect("sweep " SMALL " --confirm-seeds 3 --dry-run --out %s/r", 0);
@@ -413,6 +449,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, a_job_that_slurm_has_taken_is_kept);
     tcase_add_test(c, without_slurm_or_where_it_refuses_nothing_is_left);
     tcase_add_test(c, disk_is_announced_as_it_is_taken);
+    tcase_add_test(c, a_dry_run_lists_the_runs_as_they_are_done);
     tcase_add_test(c, a_dry_run_is_the_run_untrained);
     suite_add_tcase(suite, c);
     return suite;
