@@ -1,6 +1,8 @@
 /* cmd_store.c - lrnn store: folders of run records: checked, or taken together. */
 #include "harness/cli/cli.h"
+#include "harness/store/machine_log.h"
 #include "harness/store/merge.h"
+#include "harness/sweep/planned.h"
 
 #define MOST_FOLDERS 256
 
@@ -19,7 +21,7 @@ static const struct command subs[] = {
     {.name = "store check", .usage = "store check FOLDER...", .summary = "read and check every record", .run = check},
     {.name = "store merge",
      .usage = "store merge FOLDER... --out FOLDER",
-     .summary = "take the records and weights of folders over into one",
+     .summary = "take the records and weights of folders over into one, and what they know of machines and sweeps",
      .run = merge},
     {.run = NULL}};
 
@@ -49,6 +51,17 @@ static enum status check(int argc, char **argv, struct error *e) {
     return status;
 }
 
+/* What a folder has beside its records, and a merge takes over. */
+static enum status check_beside(const char *folder, struct error *e) {
+    TRY(machines_check(folder, e));
+    return planned_check(folder, e);
+}
+
+static enum status merge_beside(const char *from, const char *out, struct error *e) {
+    TRY(machines_merge(from, out, e));
+    return planned_merge(from, out, e);
+}
+
 /* Every folder is checked before the first is taken over. */
 static enum status merge(int argc, char **argv, struct error *e) {
     const char *folders[MOST_FOLDERS];
@@ -60,13 +73,16 @@ static enum status merge(int argc, char **argv, struct error *e) {
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store merge: say which folders to take over");
     if (!*flags.out) return fail(e, ST_USAGE, "store merge: say which folder takes them, --out FOLDER");
+    TRY(check_beside(flags.out, e));
     for (int i = 0; i < cli.n_positional; i++) {
         struct store_count count;
         TRY(store_check(folders[i], &count, e));
+        TRY(check_beside(folders[i], e));
     }
     for (int i = 0; i < cli.n_positional; i++) {
         struct merge_count count;
         TRY(store_merge(folders[i], flags.out, &count, e));
+        TRY(merge_beside(folders[i], flags.out, e));
         printf("%s: %d records and %d files of weights taken over, %d records known already", folders[i], count.records,
                count.weights, count.known);
         if (count.other) printf(", %d of them from another training, which stay", count.other);

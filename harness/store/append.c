@@ -12,6 +12,7 @@
 
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
+#include "harness/store/own_file.h"
 
 /* The bytes of the file's whole lines. A writer that was killed, or a disk that was full, may have left a part of one
  * behind them; no cell of these tables holds a line feed. -1 with errno. */
@@ -144,4 +145,16 @@ enum status table_append(const struct table *table, const void *object, const ch
         close(fd); /* releases the lock */
         if (ours || status != ST_OK) return status;
     }
+}
+
+enum status table_check(const struct table *table, const char *out, struct error *e) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, table->name));
+    if (access(path, F_OK) != 0) return ST_OK;
+    TRY(own_file_check(path, e));
+    TRY(csv_read(&t, path, e));
+    enum status status = check_convertible(&t, table, path, e);
+    csv_free(&t);
+    return status;
 }

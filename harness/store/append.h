@@ -10,4 +10,8 @@
  * later schema, or no table. */
 enum status table_append(const struct table *table, const void *object, const char *out, struct error *e);
 
+/* Whether a row could be appended, where the file is there: ST_USAGE: it is not ours; ST_DATA: as table_append, or it
+ * cannot be read. */
+enum status table_check(const struct table *table, const char *out, struct error *e);
+
 #endif

@@ -128,6 +128,18 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
     return folder_sync(path, e);
 }
 
+enum status file_put(const char *path, const void *bytes, size_t size, bool *new, struct error *e) {
+    char folder[PATH_BYTES], temporary[PATH_BYTES];
+    path_folder(path, folder, sizeof folder);
+    TRY(make_folder(folder, e));
+    TRY(temporary_write(path, bytes, size, temporary, e));
+    *new = link(temporary, path) == 0;
+    int reason = errno;
+    unlink(temporary);
+    if (!*new &&reason != EEXIST) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
+    return folder_sync(path, e);
+}
+
 bool file_move_aside(const char *path, const char *suffix, char *target) {
     int result = -1;
     errno = ENAMETOOLONG;

@@ -28,6 +28,9 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
  * `temporary` (PATH_BYTES). On error nothing is left behind. ST_FAIL with path and reason. */
 enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e);
 
+/* Puts a file where none of that name is, whole, with the folders that it lies in; *new: none was. ST_FAIL. */
+enum status file_put(const char *path, const void *bytes, size_t size, bool *new, struct error *e);
+
 /* Makes earlier link, rename and unlink calls in the folder of `path` durable. */
 enum status folder_sync(const char *path, struct error *e);
 

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/store/append.h"
 #include "harness/store/clock.h"
@@ -10,19 +11,43 @@
 #include "harness/store/files.h"
 #include "harness/store/schema.h"
 
-enum status machines_export(const char *out, const struct machine *m, struct error *e) {
+/* Adds the row unless OUT/machines.csv has one of that machine and epoch. */
+static enum status add_row(const char *out, const struct machine_row *row, struct error *e) {
     char path[PATH_BYTES];
     struct csv_table t;
     bool known = false;
     TRY(path_format(path, sizeof path, e, "%s/machines.csv", out));
     if (csv_read(&t, path, NULL) == ST_OK) {
         for (int i = 0; i < t.rows && !known; i++)
-            known = strcmp(csv_cell(&t, i, "machine_id"), m->id) == 0 &&
-                    strcmp(csv_cell(&t, i, "env_epoch"), m->env_epoch) == 0;
+            known = strcmp(csv_cell(&t, i, "machine_id"), row->machine.id) == 0 &&
+                    strcmp(csv_cell(&t, i, "env_epoch"), row->machine.env_epoch) == 0;
         csv_free(&t);
     }
-    if (known) return ST_OK;
+    return known ? ST_OK : table_append(&machines_table, row, out, e);
+}
+
+enum status machines_export(const char *out, const struct machine *m, struct error *e) {
     struct machine_row row = {.machine = *m};
     time_now_text(row.first_seen, sizeof row.first_seen);
-    return table_append(&machines_table, &row, out, e);
+    return add_row(out, &row, e);
+}
+
+enum status machines_check(const char *out, struct error *e) {
+    return table_check(&machines_table, out, e);
+}
+
+enum status machines_merge(const char *from, const char *out, struct error *e) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    enum status status = ST_OK;
+    TRY(path_format(path, sizeof path, e, "%s/machines.csv", from));
+    if (access(path, F_OK) != 0) return ST_OK;
+    TRY(csv_read(&t, path, e));
+    for (int i = 0; i < t.rows && status == ST_OK; i++) {
+        struct machine_row row = {0};
+        table_from_csv(&machines_table, &t, i, &row);
+        status = add_row(out, &row, e);
+    }
+    csv_free(&t);
+    return status;
 }

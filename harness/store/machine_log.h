@@ -8,4 +8,10 @@
 /* OUT/machines.csv: adds this machine's row unless it is there. */
 enum status machines_export(const char *out, const struct machine *m, struct error *e);
 
+/* Adds the rows of FROM/machines.csv that OUT has not, if there is such a file. ST_DATA: it cannot be read; ST_FAIL. */
+enum status machines_merge(const char *from, const char *out, struct error *e);
+
+/* Whether a folder's file, if there is one, can be taken over and added to: errors as table_check. */
+enum status machines_check(const char *out, struct error *e);
+
 #endif

@@ -1,7 +1,6 @@
 /* merge.c - see merge.h. Files are copied byte for byte: a record and its weights stay what they are. */
 #include "harness/store/merge.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,16 +32,9 @@ static const char *below(const char *path, const char *from) {
 /* Puts the bytes at OUT/NAME unless a file is there. *new: none was. */
 static enum status put_file(const char *out, const char *name, const char *bytes, size_t size, bool *new,
                             struct error *e) {
-    char path[PATH_BYTES], folder[PATH_BYTES], temporary[PATH_BYTES];
+    char path[PATH_BYTES];
     TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
-    path_folder(path, folder, sizeof folder);
-    TRY(make_folder(folder, e));
-    TRY(temporary_write(path, bytes, size, temporary, e));
-    *new = link(temporary, path) == 0;
-    int reason = errno;
-    unlink(temporary);
-    if (!*new &&reason != EEXIST) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
-    return folder_sync(path, e);
+    return file_put(path, bytes, size, new, e);
 }
 
 /* Weights that the run's record names, below `folder`; *bytes NULL: none are kept, or they are not there, as in a

@@ -115,3 +115,35 @@ void planned_free(struct planned *list, int n) {
     }
     free(list);
 }
+
+/* --- taken over --------------------------------------------------------------------------------------------------- */
+
+enum status planned_check(const char *out, struct error *e) {
+    struct planned *list;
+    int n;
+    TRY(planned_read(out, &list, &n, e));
+    planned_free(list, n);
+    return ST_OK;
+}
+
+static enum status merge_one(const char *name, const char *from, const char *out, struct error *e) {
+    char path[PATH_BYTES], *text;
+    size_t size;
+    bool new;
+    TRY(path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, from, name));
+    TRY(file_read(path, MOST_BYTES, &text, &size, e));
+    enum status status = path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, out, name);
+    if (status == ST_OK) status = file_put(path, text, size, &new, e);
+    free(text);
+    return status;
+}
+
+enum status planned_merge(const char *from, const char *out, struct error *e) {
+    struct planned *list;
+    int n;
+    TRY(planned_read(from, &list, &n, e));
+    enum status status = ST_OK;
+    for (int i = 0; i < n && status == ST_OK; i++) status = merge_one(list[i].name, from, out, e);
+    planned_free(list, n);
+    return status;
+}

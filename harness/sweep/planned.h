@@ -20,4 +20,10 @@ struct planned {
 enum status planned_read(const char *out, struct planned **list, int *n, struct error *e);
 void planned_free(struct planned *list, int n);
 
+/* Takes the lists of `from` over that `out` has not. ST_DATA: one is damaged; ST_FAIL: it cannot be written. */
+enum status planned_merge(const char *from, const char *out, struct error *e);
+
+/* Whether every list of the folder is whole: ST_DATA. */
+enum status planned_check(const char *out, struct error *e);
+
 #endif

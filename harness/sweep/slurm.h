@@ -25,7 +25,8 @@ struct slurm_array {
 enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e);
 
 /* Submits it; *id: the job's number. OUT and OUT/slurm are made, and removed again where the job is refused. ST_DATA:
- * no sbatch here; ST_USAGE: it refuses, with its own words; ST_FAIL: it says that it took the job, and no number. */
+ * no sbatch here; ST_USAGE: it refuses, with its own words; ST_FAIL: its exit status says that it took the job, its
+ * answer is no number. */
 enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error *e);
 
 #endif

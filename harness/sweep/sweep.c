@@ -296,12 +296,17 @@ static void tell_places(const struct sweep *w, bool plots) {
     fputc('\n', stderr);
 }
 
-static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
+/* This one, that rows of the other tables name. */
+static enum status export_machine(const struct sweep *w, struct error *e) {
     struct machine machine;
     machine_read(&machine);
+    return machines_export(w->out, &machine, e);
+}
+
+static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
     TRY(records_export_csv(set, w->out, e));
     TRY(summary_write(set, w->out, w->out, e));
-    return machines_export(w->out, &machine, e);
+    return export_machine(w, e);
 }
 
 static enum status draw_plots(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
@@ -366,6 +371,7 @@ static enum status judge_shard(const struct sweep *w, struct error *e) {
 static enum status finish(struct sweep *w, int cores, struct error *e) {
     const struct config *c = &w->resolved.config;
     if (w->options->shards > 1) {
+        TRY(export_machine(w, e)); /* of each that does shards, where the tables are written on one */
         if (!c->quiet)
             fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; lrnn status --out %s has the whole\n",
                     w->options->shard, w->options->shards, w->out);

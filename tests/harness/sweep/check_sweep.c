@@ -45,6 +45,12 @@ static void expect(const char *format, int status) {
     expect_status(run_in(format), status, format);
 }
 
+static bool is_there(const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    return access(path, F_OK) == 0;
+}
+
 /* Both end with the whole table, and no run was done twice. */
 START_TEST(two_sweeps_on_one_folder_share_the_work) {
     char command[4096], *log;
@@ -227,6 +233,47 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
 }
 END_TEST
 
+/* Which machines the runs were done on, and of what sweeps they are. */
+START_TEST(folders_are_taken_together_with_their_machines_and_sweeps) {
+    static const char other[] =
+        "machine_id,env_epoch,first_seen,cpu,cores,ram_gib,kernel,os,governor,libc,blas\n"
+        "00000000000000aa,00000000000000bb,2024-02-29T01:02:03Z,\"one, two\",4,8,Linux 6,Debian,,glibc 2,none\n";
+    char path[512], command[1024];
+    expect("sweep " SMALL " --shard 1/2 --out %s/a", 0);
+    ck_assert(is_there("a/machines.csv"));
+    expect("sweep " SMALL " --shard 2/2 --out %s/b", 0);
+    expect("bench " SMALL " --layers 2 --out %s/d", 0);
+    snprintf(path, sizeof path, "%s/b/machines.csv", program_folder);
+    spill(path, other, sizeof other - 1);
+    for (int i = 0; i < 2; i++) { /* again: nothing twice */
+        expect("store merge %s/a %s/b --out %s/c", 0);
+        expect("store merge %s/d --out %s/c", 0);
+        snprintf(command, sizeof command,
+                 "cd %s && test $(wc -l <c/machines.csv) = 3 && tail -1 b/machines.csv | "
+                 "grep -qxFf - c/machines.csv && head -2 a/machines.csv | tail -1 | grep -qxFf - c/machines.csv && "
+                 "for f in a/sweeps/* d/sweeps/*; do cmp $f c/sweeps/${f##*/} || exit 1; done",
+                 program_folder);
+        ck_assert_int_eq(system(command), 0);
+    }
+    expect("status %s/c", 0);
+    expect_text(out, "8 of 8 runs done, 0 left", "status");
+    snprintf(command, sizeof command, "cd %s && cp -r b e && echo torn >>e/sweeps/x.tsv", program_folder);
+    ck_assert_int_eq(system(command), 0);
+    expect("store merge %s/a %s/e --out %s/f", ST_DATA);
+    expect_text(err, "/e/sweeps/x.tsv line 1: expected a run's id and its FLOPs; move the file away", "store merge");
+    expect("store merge %s/a --out %s/e", ST_DATA);
+    snprintf(path, sizeof path, "%s/e/machines.csv", program_folder);
+    spill(path, "machine_id,mine\n1,2\n", 20);
+    expect("store merge %s/a %s/e --out %s/f", ST_DATA);
+    expect_text(err, "/e/machines.csv has a column 'mine', which this program does not know", "store merge");
+    spill(path, "name\nBob\n", 9);
+    expect("store merge %s/a --out %s/e", ST_USAGE);
+    expect_text(err, "/e/machines.csv is there and was not written by lrnn", "store merge");
+    ck_assert(!is_there("f"));
+    ck_assert_int_eq(records_in("e"), RUNS / 2);
+}
+END_TEST
+
 START_TEST(what_a_store_has_in_its_wrong_place_or_twice_is_said) {
     char command[512];
     expect("bench " SMALL " --out %s/a", 0);
@@ -269,12 +316,6 @@ static void stand_in_for_sbatch(const char *answer, const char *complaint, int s
     ck_assert_int_eq(chmod(path, 0755), 0);
     snprintf(text, sizeof text, "%s/bin:/usr/bin:/bin", program_folder);
     setenv("PATH", text, 1);
-}
-
-static bool is_there(const char *name) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", program_folder, name);
-    return access(path, F_OK) == 0;
 }
 
 /* What the job's tasks do is what its script says: it is run here as Slurm would. */
@@ -444,6 +485,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, tables_of_others_are_left_alone);
     tcase_add_test(c, several_tasks_stand_side_by_side);
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
+    tcase_add_test(c, folders_are_taken_together_with_their_machines_and_sweeps);
     tcase_add_test(c, what_a_store_has_in_its_wrong_place_or_twice_is_said);
     tcase_add_test(c, a_job_of_slurm_does_the_whole_in_shards);
     tcase_add_test(c, a_job_that_slurm_has_taken_is_kept);
