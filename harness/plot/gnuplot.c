@@ -145,12 +145,25 @@ static enum status write_script(struct drawing *d, const char *to, struct error 
     return status;
 }
 
+/* Where the k-th picture goes. ST_USAGE: a file of somebody else is there. */
+static enum status find_place(const struct figure *figure, size_t k, const char *to, char path[PATH_BYTES],
+                              struct error *e) {
+    TRY(path_format(path, PATH_BYTES, e, "%s/%s.%s", to, figure->stem, terminals[k].name));
+    return own_file_check(path, e);
+}
+
+enum status gnuplot_check(const struct figure *figure, const char *to, struct error *e) {
+    char path[PATH_BYTES];
+    for (size_t k = 0; k < N_TERMINALS; k++)
+        if (wanted(figure, k)) TRY(find_place(figure, k, to, path, e));
+    return ST_OK;
+}
+
 static enum status finish(const struct drawing *d, const char *to, struct error *e) {
     char path[PATH_BYTES];
     for (size_t k = 0; k < N_TERMINALS; k++) {
         if (!wanted(d->figure, k)) continue;
-        TRY(path_format(path, sizeof path, e, "%s/%s.%s", to, d->figure->stem, terminals[k].name));
-        TRY(own_file_check(path, e));
+        TRY(find_place(d->figure, k, to, path, e));
         TRY(own_file_mark(d->picture[k], e));
         if (rename(d->picture[k], path) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
     }

@@ -26,7 +26,11 @@ struct figure {
  * its own words. */
 enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e);
 
-/* The same of two streams into memory, text[0] its settings and text[1] its numbers: closes both. ST_MEMORY: one is
+/* Whether it could, so far as files of other people go: ST_USAGE as own_file_check. Of the figure only its stem and
+ * formats are read. */
+enum status gnuplot_check(const struct figure *figure, const char *to, struct error *e);
+
+/* Draws the figure of two streams into memory, text[0] its settings and text[1] its numbers: closes both. ST_MEMORY: one is
  * NULL or has failed. */
 enum status gnuplot_draw_streams(struct figure *figure, FILE *settings, FILE *numbers, char *const text[2],
                                  const char *to, struct error *e);

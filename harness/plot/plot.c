@@ -534,3 +534,14 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
     report_tables_free(&tables);
     return status;
 }
+
+enum status report_plot_check(const struct report_tables *tables, bool lengths, const char *to, struct error *e) {
+    char stem[256];
+    for (int i = 0; i < tables->n; i++)
+        for (size_t k = 0; k < N_KINDS; k++) {
+            if (!kinds[k].usual || (kinds[k].applies == has_lengths && !lengths)) continue;
+            make_stem(tables, i, kinds[k].name, stem, sizeof stem);
+            TRY(gnuplot_check(&(struct figure){.stem = stem}, to, e));
+        }
+    return ST_OK;
+}

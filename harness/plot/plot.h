@@ -29,6 +29,11 @@ struct plot_view {
 enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
                              const struct plot_view *view, const char *out, const char *to, struct error *e);
 
+/* Before there are records: whether the figures that are drawn of such tables where no kind is named would take the
+ * place of somebody else's file in TO. Of the tables the tasks and profiles alone are read; lengths: their runs will be
+ * tested at several. ST_USAGE with the file. */
+enum status report_plot_check(const struct report_tables *tables, bool lengths, const char *to, struct error *e);
+
 extern const char *const plot_kinds; /* "accuracy table length ..." */
 
 #endif

@@ -20,8 +20,8 @@ struct slurm_array {
     int64_t jobs; /* 0: a task does as many runs at a time as it has cores; else the words or the device say how many */
 };
 
-/* Writes the script of the job, which can be submitted by hand as well. ST_USAGE: flags that are not on one line, or devices
- * that are not of one word. */
+/* Writes the script of the job, which can be submitted by hand as well. ST_USAGE: flags that are not on one line, or
+ * devices that are not of one word. */
 enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e);
 
 /* Submits it; *id: the job's number. OUT and OUT/slurm are made, and removed again where the job is refused. ST_DATA:

@@ -163,6 +163,28 @@ static enum status check_folder(const char *out, struct error *e) {
     return ST_OK;
 }
 
+static bool draws_plots(const struct sweep *w) {
+    return !w->options->no_plots && !plan_has_several_tasks(&w->plan) && w->options->shards <= 1;
+}
+
+/* So is what would keep the figures from being drawn. */
+static enum status check_figures(const struct sweep *w, struct error *e) {
+    struct report_tables tables = {.list = calloc((size_t)w->plan.n, sizeof *tables.list)};
+    bool lengths = false;
+    if (!tables.list) return fail(e, ST_MEMORY, "no memory for %d runs", w->plan.n);
+    for (int i = 0; i < w->plan.n; i++) {
+        const struct setup *s = w->plan.setups[i];
+        int k = 0;
+        while (k < tables.n && strcmp(tables.list[k].profile, s->config.profile) != 0) k++;
+        if (k == tables.n)
+            tables.list[tables.n++] = (struct report_table){.task = s->task.name, .profile = s->config.profile};
+        lengths = lengths || s->task.shape.unequal;
+    }
+    enum status status = report_plot_check(&tables, lengths, w->out, e);
+    free(tables.list);
+    return status;
+}
+
 /* --- after the runs ----------------------------------------------------------------------------------------------- */
 
 /* The filter of the plan's runs; its list is the caller's to free. */
@@ -321,7 +343,7 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
     struct record_set set;
     struct report_filter filter;
     const char **runs = NULL;
-    bool plots = !w->options->no_plots && !plan_has_several_tasks(&w->plan) && !partial;
+    bool plots = draws_plots(w) && !partial;
     TRY(plan_filter(w, &filter, &runs, e));
     filter.confirm = partial ? 0 : w->options->confirm;
     enum status status = partial ? ST_OK : records_mend(w->out, e);
@@ -414,6 +436,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     if (w->options->shards > 1) signals_be_patient();
     TRY(make_folder(w->out, e));
     TRY(check_folder(w->out, e));
+    if (draws_plots(w)) TRY(check_figures(w, e));
     int shares = options.members > 1 ? 1 : options.jobs; /* what members take from each other, nobody has timed */
     TRY(limits_apply(&w->plan, w->options->limit, shares, c->threads ? (int)c->threads : 1, options.quiet, e));
     TRY(planned_write(&w->plan, w->out, w->request->name, e)); /* a shard writes the list of the whole, too */

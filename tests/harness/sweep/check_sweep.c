@@ -157,6 +157,37 @@ START_TEST(tables_of_others_are_left_alone) {
 }
 END_TEST
 
+/* So is a picture of the name that one would get; one of another name is in nobody's way. */
+START_TEST(pictures_of_others_are_left_alone) {
+    static const char theirs[] = "<svg>a cat</svg>\n", equal[] = "s3:n_train=200,n_val=20,n_test=20",
+                      unequal[] = "parity:eval_max_length=50,n_val=20,n_test=20";
+    static const struct {
+        const char *task, *name;
+        int status;
+    } cases[] = {{equal, "s3-accuracy.svg", ST_USAGE},
+                 {equal, "s3-table.png", ST_USAGE},
+                 {unequal, "parity-length.svg", ST_USAGE},
+                 {equal, "s3-length.svg", 0}};
+    for (int i = 0; i < 4; i++) {
+        char folder[256], path[512], arguments[512];
+        size_t size;
+        snprintf(folder, sizeof folder, "%s/r%d", program_folder, i);
+        ck_assert_int_eq(mkdir(folder, 0700), 0);
+        snprintf(path, sizeof path, "%s/%s", folder, cases[i].name);
+        spill(path, theirs, sizeof theirs - 1);
+        snprintf(arguments, sizeof arguments,
+                 "bench %s --profile smoke --models lstm:hidden=4 --steps 3 --epochs 1 --no-speed --out %%s/r%d",
+                 cases[i].task, i);
+        expect(arguments, cases[i].status);
+        if (cases[i].status) expect_text(err, path, arguments);
+        if (cases[i].status) ck_assert_int_eq(scratch_count(folder, ""), 1);
+        char *kept = slurp(path, &size);
+        ck_assert_str_eq(kept, theirs);
+        free(kept);
+    }
+}
+END_TEST
+
 START_TEST(several_tasks_stand_side_by_side) {
     expect("sweep s3:n_train=200,n_val=20,n_test=20 parity:eval_max_length=50,n_val=20,n_test=20 --profile smoke "
            "--models lstm:hidden=4 --steps 3 --epochs 1 --out %s/r",
@@ -483,6 +514,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, shards_make_the_whole_and_status_tells_how_far_they_are);
     tcase_add_test(c, a_sweep_in_which_every_run_failed_fails);
     tcase_add_test(c, tables_of_others_are_left_alone);
+    tcase_add_test(c, pictures_of_others_are_left_alone);
     tcase_add_test(c, several_tasks_stand_side_by_side);
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
     tcase_add_test(c, folders_are_taken_together_with_their_machines_and_sweeps);
