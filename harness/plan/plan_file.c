@@ -184,9 +184,14 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-static enum status find_file(const char *name, char path[PATH_BYTES], struct error *e) {
-    char shipped[PATH_BYTES];
-    if (strchr(name, '/') || text_ends(name, ENDING)) return path_format(path, PATH_BYTES, e, "%s", name);
+/* above: the file of the plan that names it as its base, from whose folder a path goes; NULL: the command line does. */
+static enum status find_file(const char *name, const char *above, char path[PATH_BYTES], struct error *e) {
+    char shipped[PATH_BYTES], folder[PATH_BYTES];
+    if (strchr(name, '/') || text_ends(name, ENDING)) {
+        if (*name == '/' || !above || !strchr(above, '/')) return path_format(path, PATH_BYTES, e, "%s", name);
+        path_folder(above, folder, sizeof folder);
+        return path_format(path, PATH_BYTES, e, "%s/%s", folder, name);
+    }
     TRY(path_format(shipped, sizeof shipped, e, "papers/%s" ENDING, name));
     struct error why;
     if (shipped_file_find(shipped, path, PATH_BYTES, &why) == ST_OK) return ST_OK;
@@ -194,18 +199,27 @@ static enum status find_file(const char *name, char path[PATH_BYTES], struct err
                 name);
 }
 
+/* ST_DATA: a folder, or anything else that cannot be read. */
+static enum status read_text(const char *path, char **text, size_t *size, struct error *e) {
+    struct error why;
+    enum status status = file_read(path, PLAN_FILE_MOST_BYTES, text, size, &why);
+    if (status == ST_OK) return ST_OK;
+    if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
+    return fail(e, ST_DATA, "%s; expected a plan, a file of key=value lines (docs/papers.md)", why.text);
+}
+
 /* Reads a plan whose chain of bases is chain[0 .. n). */
 static enum status read_chain(struct plan_file *p, const char *name, char chain[][PATH_BYTES], int n, struct error *e) {
     char *text;
     size_t size;
     struct plan_file base;
-    TRY(find_file(name, chain[n], e));
+    TRY(find_file(name, n ? chain[n - 1] : NULL, chain[n], e));
     for (int i = 0; i < n; i++)
         if (!strcmp(chain[i], chain[n]))
             return fail(e, ST_USAGE, "%.300s is based on itself, through %.300s", chain[i], chain[n - 1]);
     if (n + 1 == MOST_BASES)
         return fail(e, ST_USAGE, "%.300s is based on more than %d plans", chain[0], MOST_BASES - 2);
-    TRY(file_read(chain[n], PLAN_FILE_MOST_BYTES, &text, &size, e));
+    TRY(read_text(chain[n], &text, &size, e));
     enum status status = plan_file_parse(p, chain[n], text, size, e);
     free(text);
     TRY(status);

@@ -3,7 +3,8 @@
  * Lines are key=value; one that begins with a blank goes on with the value before it; '#' begins a comment line, in
  * which a plan names its sources. The keys are
  *   title paper source link            what it is: for people
- *   base                               another plan, whose lines hold where this one has none of that key
+ *   base                               another plan, by name or by a path from this one's folder, whose lines hold
+ *                                      where this one has none of that key
  *   profile                            the one that holds unless the command line names another
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
  *   rows columns lengths overall       of the paper's table: harness/sweep/paper_cells.h
@@ -35,8 +36,8 @@ struct plan_file {
 enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e);
 
 /* Reads a plan and those that it is based on. `name` is a file's path if it has a '/' or ends with ".plan", else that
- * of a plan that ships with the program. ST_DATA: there is none of that name; ST_USAGE: as above, or the plans are
- * based on each other in a circle. */
+ * of a plan that ships with the program. ST_DATA: there is none of that name, or it is no file that can be read;
+ * ST_USAGE: as above, or the plans are based on each other in a circle. */
 enum status plan_file_read(struct plan_file *p, const char *name, struct error *e);
 
 /* The value of a key under a profile; NULL: the plan does not say. */

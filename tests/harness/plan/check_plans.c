@@ -123,6 +123,17 @@ START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
     write_plan("base.plan", text);
     ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, "above.plan is based on itself, through ") != NULL, "%s", e.text);
+    write_plan("base.plan", "models=lstm\n"); /* beside the plan that names it, wherever that is read from */
+    write_plan("above.plan", "base=base.plan\ntasks=s4\n");
+    ck_assert_msg(plan_file_read(&p, path, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(plan_file_get(&p, "", "models"), "lstm");
+    write_plan("above.plan", "base=none.plan\n");
+    ck_assert_int_eq(plan_file_read(&p, path, &e), ST_DATA);
+    snprintf(text, sizeof text, "cannot read %s/none.plan: ", own_folder);
+    ck_assert_msg(strstr(e.text, text) == e.text, "%s", e.text);
+    snprintf(path, sizeof path, "%s/", own_folder);
+    ck_assert_int_eq(plan_file_read(&p, path, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "it is not a file; expected a plan, a file of key=value lines") != NULL, "%s", e.text);
     ck_assert_int_eq(plan_file_read(&p, "no-such-paper", &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "`lrnn list papers` names them") != NULL, "%s", e.text);
 }
