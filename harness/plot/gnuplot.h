@@ -30,8 +30,8 @@ enum status gnuplot_draw(const struct figure *figure, const char *to, struct err
  * formats are read. */
 enum status gnuplot_check(const struct figure *figure, const char *to, struct error *e);
 
-/* Draws the figure of two streams into memory, text[0] its settings and text[1] its numbers: closes both. ST_MEMORY: one
- * is NULL or has failed. */
+/* Draws the figure of two streams into memory, text[0] its settings and text[1] its numbers: closes both. ST_MEMORY:
+ * one is NULL or has failed. */
 enum status gnuplot_draw_streams(struct figure *figure, FILE *settings, FILE *numbers, char *const text[2],
                                  const char *to, struct error *e);
 

@@ -425,7 +425,7 @@ START_TEST(a_length_on_the_command_line_replaces_the_profiles) {
         {" --epochs 30", "steps 23460\n", "steps 23460\n"},
         {" --steps 20000", "steps 20000\n", "steps 20000\n"},
         {" --steps 20000 --stop-after 10", "steps 10\n", "steps 10\n"},
-        {" --epochs 30,40", "steps 23460\n", "steps 23460\n"},
+        {" --epochs 30,40", "steps 31280\n", "steps 23460\n"}, /* the longer is done first */
         {" --limit 9m", "steps 156400 or those of its time\n", "steps 156400 or those of its time\n"},
         {" --budget 9m", "steps 156400 or those of its time\n", "steps 156400 or those of its time\n"},
     };
