@@ -63,7 +63,8 @@ enum status records_mend(const char *out, struct error *e);
 enum status records_paths(const char *out, char ***paths, int *n, struct error *e);
 
 /* Whether something under OUT/runs has the ending of a record or of an attempt set aside and not its place,
- * runs/AB/ID.json: nothing reads it, or its run is not looked for there and would be trained again. *path: the first. */
+ * runs/AB/ID.json: nothing reads it, or its run is not looked for there and would be trained again. *path: the first.
+ */
 bool records_stray(const char *out, char path[PATH_BYTES]);
 
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run

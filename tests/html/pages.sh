@@ -38,8 +38,8 @@ status=0
 for scheme in 1 0; do
     name=$([ $scheme = 0 ] && echo dark || echo light)
     browse --blink-settings=preferredColorScheme=$scheme --dump-dom "file://$PWD/.check.html#$name;$list" >"$work/dom"
-    sed -n '/<pre id="said">/,/<\/pre>/p' "$work/dom" | sed 's/.*<pre id="said">//; s/<[^>]*>//g' | sed "s/^/$name: /" | grep -v ': $' |
-        tee "$work/said"
+    sed -n '/<pre id="said">/,/<\/pre>/p' "$work/dom" | sed 's/.*<pre id="said">//; s/<[^>]*>//g' |
+        sed "s/^/$name: /" | grep -v ': $' | tee "$work/said"
     grep -q 'looked at [1-9]' "$work/said" || { echo "pages.sh: the check did not end" >&2; status=1; }
     if grep -q WRONG "$work/said"; then status=1; fi
     for page in index.html "${tables[1]}" "${runs[0]}"; do
