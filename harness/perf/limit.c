@@ -23,7 +23,7 @@ static double seconds_of(const struct plan *plan, const struct setup *s, double 
 static enum status measure(const struct setup *s, double seconds, int threads, struct limit_row *row, struct error *e) {
     struct perf_row speed;
     *row = (struct limit_row){.seconds = seconds, .threads = threads};
-    TRY(speed_measure(s, threads, false, &speed, e));
+    TRY(speed_measure(s, threads, 0, &speed, e));
     double steps = seconds / (1e-9 * speed.time_ns_med);
     if (steps < 1)
         return fail(e, ST_USAGE, "%s: a step takes %.3g s, so %.3g s are over before the first; give it more time",

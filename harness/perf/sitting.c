@@ -109,6 +109,13 @@ enum status sitting_run_quiet(struct sitting *s, enum status (*one)(void *contex
     return ST_OK;
 }
 
+void sitting_expect(double one, double seconds, double *least, double *most) {
+    double window = fmax(one, fmin(seconds, fmax(SITTING_WINDOW * one, WINDOW * seconds)));
+    double samples = fmin(fmax(MIN_SAMPLES * one, seconds), FEW_SAMPLES * fmax(one, seconds));
+    *least = 3 * window + samples;
+    *most = 2 * (fmax(3 * window, WARM_UP * seconds) + samples);
+}
+
 void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row) {
     row->samples = s->samples;
     row->time_ns_med = s->median * 1e9;
@@ -128,6 +135,8 @@ void sitting_describe(struct perf_row *row, const struct machine *m, int threads
     snprintf(row->dtype, sizeof row->dtype, "%s", REAL_NAME);
     snprintf(row->commit, sizeof row->commit, "%s", b->commit);
     snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
+    snprintf(row->source_id, sizeof row->source_id, "%s", b->sources);
+    snprintf(row->compiler, sizeof row->compiler, "%s", b->compiler);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m->id);
 }
 

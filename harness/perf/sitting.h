@@ -38,6 +38,9 @@ bool sitting_is_better(const struct sitting *s, const struct sitting *other);
 enum status sitting_run_quiet(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
                               double seconds, struct error *e);
 
+/* About how long that takes, of samples of `one` second each: on a quiet machine, and where both never get warm. */
+void sitting_expect(double one, double seconds, double *least, double *most);
+
 /* The sitting's columns of a row of perf.csv; `tokens` of a sample. */
 void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row);
 

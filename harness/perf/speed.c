@@ -16,11 +16,9 @@
 #include "harness/store/clock.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/machine.h"
-#include "harness/store/version.h"
 
 #define ROUGH_STEPS   10 /* of a measurement that need not be quiet */
 #define ROUGH_SAMPLES 5  /* the last of them; the others warm up */
-#define SECONDS       1.0
 
 static void describe_row(const struct setup *s, int threads, struct perf_row *row) {
     struct machine m;
@@ -59,7 +57,7 @@ static enum status measure_roughly(struct stepping *s, struct sitting *sitting, 
 }
 
 /* One cell, in this process. */
-static enum status measure_step_time(const struct setup *setup, int threads, bool quiet, struct perf_row *row,
+static enum status measure_step_time(const struct setup *setup, int threads, double seconds, struct perf_row *row,
                                      struct error *e) {
     struct sitting sitting;
     struct stepping *s = calloc(1, sizeof *s);
@@ -68,7 +66,7 @@ static enum status measure_step_time(const struct setup *setup, int threads, boo
     enum status status = trainer_create(&s->trainer, setup, e);
     if (status == ST_OK) {
         s->together = trainer_sync_every(&s->trainer);
-        status = quiet ? sitting_run_quiet(&sitting, take_steps, s, SECONDS, e) : measure_roughly(s, &sitting, e);
+        status = seconds > 0 ? sitting_run_quiet(&sitting, take_steps, s, seconds, e) : measure_roughly(s, &sitting, e);
     }
     if (status == ST_OK) {
         *row = (struct perf_row){0};
@@ -90,22 +88,22 @@ struct answer {
 };
 _Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
 
-static _Noreturn void answer(const struct setup *s, int threads, bool quiet, int fd) {
+static _Noreturn void answer(const struct setup *s, int threads, double seconds, int fd) {
     struct answer a = {.error = {ST_OK, ""}};
-    a.error.status = measure_step_time(s, threads, quiet, &a.row, &a.error);
+    a.error.status = measure_step_time(s, threads, seconds, &a.row, &a.error);
     ssize_t n = write(fd, &a, sizeof a);
     _exit(n != (ssize_t)sizeof a);
 }
 
 /* In a child: the parent of parallel runs must never start threads. */
-enum status speed_measure(const struct setup *s, int threads, bool quiet, struct perf_row *row, struct error *e) {
+enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e) {
     int ends[2];
     struct answer a;
     ssize_t n = -1;
     fflush(NULL);
     if (pipe(ends) != 0) return fail(e, ST_FAIL, "cannot make a pipe to measure speed: %s", strerror(errno));
     pid_t pid = fork();
-    if (pid == 0) answer(s, threads, quiet, ends[1]);
+    if (pid == 0) answer(s, threads, seconds, ends[1]);
     close(ends[1]);
     while (pid > 0 && (n = read(ends[0], &a, sizeof a)) < 0 && errno == EINTR) continue;
     close(ends[0]);
@@ -117,37 +115,56 @@ enum status speed_measure(const struct setup *s, int threads, bool quiet, struct
     return ST_OK;
 }
 
-/* Whether the folder has the cell's speed already, of this build on this machine, measured while nothing else ran. A
- * build of edited files is known by its commit alone, which is not enough. */
+/* Whether the folder has the cell's speed already, of this build on this machine. One that was noisy stays: where
+ * others always work, another try would be no better. */
 static bool is_measured(const struct setup *s, int threads) {
-    const struct build_info *b = build_info();
-    struct perf_row row;
+    struct perf_row row, mine = {0};
     struct machine m;
-    if (b->dirty || s->config.force || !perf_latest(s->config.out, s->cell_id, &row)) return false;
+    if (s->config.force || !perf_latest(s->config.out, s->cell_id, &row)) return false;
     machine_read(&m);
-    return row.quiet == 1 && row.threads == threads && !strcmp(row.commit, b->commit) &&
-           !strcmp(row.build_id, b->flags) && !strcmp(row.machine_id, m.id);
+    sitting_describe(&mine, &m, threads);
+    return perf_is_alike(&row, &mine);
+}
+
+/* Of the runs of a cell the first one stands for all. */
+static bool is_to_measure(const struct plan *plan, int i, int threads) {
+    for (int j = 0; j < i; j++)
+        if (!strcmp(plan->setups[j]->cell_id, plan->setups[i]->cell_id)) return false;
+    return !is_measured(plan->setups[i], threads);
 }
 
 /* What cannot be measured has no speed in the table, and the others have. */
-static enum status measure_and_keep(const struct setup *s, int threads, struct error *e) {
+static enum status measure_and_keep(const struct setup *s, int threads, double seconds, struct error *e) {
     struct perf_row row;
     struct error why;
-    if (is_measured(s, threads)) return ST_OK;
-    if (speed_measure(s, threads, true, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
+    if (speed_measure(s, threads, seconds, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
     fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;
 }
 
-enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet, struct error *e) {
+enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e) {
     for (int i = 0; i < plan->n && !signal_received(); i++) {
         const struct setup *s = plan->setups[i];
-        bool seen = false;
-        for (int j = 0; j < i; j++) seen |= !strcmp(plan->setups[j]->cell_id, s->cell_id);
-        if (seen) continue;
+        if (!is_to_measure(plan, i, threads)) continue;
         if (!quiet && isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->model_label);
-        TRY(measure_and_keep(s, threads, e));
+        TRY(measure_and_keep(s, threads, seconds, e));
     }
     if (!quiet && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
     return ST_OK;
+}
+
+int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least,
+                 double *most) {
+    int n = 0;
+    *least = *most = 0;
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        double low, high;
+        if (!is_to_measure(plan, i, threads)) continue;
+        sitting_expect(s->flops / (double)s->steps / flops_per_s, seconds, &low, &high);
+        *least += low;
+        *most += high;
+        n++;
+    }
+    return n;
 }

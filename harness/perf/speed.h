@@ -7,11 +7,17 @@
 #include "harness/plan/plan.h"
 #include "harness/store/perf_row.h"
 
-/* Training throughput of one run with `threads` threads, in a process of its own. `quiet`: a sitting (sitting.h) of a
- * second, and another one if that was disturbed; else the mean of a few steps. ST_FAIL: why there is none. */
-enum status speed_measure(const struct setup *s, int threads, bool quiet, struct perf_row *row, struct error *e);
+/* Training throughput of one run with `threads` threads, in a process of its own: a sitting (sitting.h) of so many
+ * seconds, and another one if that was disturbed; 0: the mean of a few steps. ST_FAIL: why there is none. */
+enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 
-/* Training throughput of each cell of the plan, measured alone by speed_measure; one row each into OUT/perf.csv. */
-enum status bench_measure_speed(const struct plan *plan, int threads, bool quiet, struct error *e);
+/* Training throughput of each cell of the plan, measured alone by speed_measure; one row each into OUT/perf.csv. A cell
+ * that has a row of this build, machine and number of threads keeps it, noisy or not, unless --force asks for another.
+ */
+enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
+
+/* How many cells bench_measure_speed would measure, and how long that takes at about so many FLOPs a second: on a quiet
+ * machine, and beside other work. */
+int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least, double *most);
 
 #endif

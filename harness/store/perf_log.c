@@ -14,8 +14,10 @@ enum status perf_append(const char *out, const struct perf_row *row, struct erro
     return table_append(&perf_table, &line, out, e);
 }
 
-static bool is_alike(const struct perf_row *a, const struct perf_row *b) {
-    return !strcmp(a->commit, b->commit) && !strcmp(a->build_id, b->build_id) &&
+bool perf_is_alike(const struct perf_row *a, const struct perf_row *b) {
+    bool known = *a->source_id || *b->source_id;
+    bool sources = known ? !strcmp(a->source_id, b->source_id) : !strcmp(a->commit, b->commit);
+    return sources && !strcmp(a->build_id, b->build_id) && !strcmp(a->compiler, b->compiler) &&
            !strcmp(a->machine_id, b->machine_id) && a->threads == b->threads;
 }
 
@@ -29,7 +31,7 @@ bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {
         struct perf_line line = {0};
         if (strcmp(csv_cell(&t, i, "cell_id"), cell_id) != 0) continue;
         table_from_csv(&perf_table, &t, i, &line);
-        if (found && row->quiet == 1 && line.row.quiet != 1 && is_alike(row, &line.row)) continue;
+        if (found && row->quiet == 1 && line.row.quiet != 1 && perf_is_alike(row, &line.row)) continue;
         *row = line.row;
         found = true;
     }

@@ -10,8 +10,12 @@
 /* Appends one row to OUT/perf.csv (header written first), flushed and fsynced. */
 enum status perf_append(const char *out, const struct perf_row *row, struct error *e);
 
-/* The latest row of that cell, or false. A quiet one stands against those beside other work that follow it with the
- * same commit, build, machine and threads, until one of another comes. */
+/* Whether both are of one build, machine and number of threads. A build is its sources, committed or not, flags and
+ * compiler; of rows without a hash of sources the commit stands for them. */
+bool perf_is_alike(const struct perf_row *a, const struct perf_row *b);
+
+/* The latest row of that cell, or false. A quiet one stands against those beside other work that follow it and are
+ * alike, until one comes that is not. */
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row);
 
 #endif

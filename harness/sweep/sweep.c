@@ -18,19 +18,19 @@
 #include "harness/run/signals.h"
 #include "harness/runner/population.h"
 #include "harness/runner/runner.h"
-#include "harness/store/clock.h"
 #include "harness/store/files.h"
 #include "harness/store/machine_log.h"
 #include "harness/store/own_file.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
+#include "harness/sweep/announce.h"
 #include "harness/sweep/paper.h"
 #include "harness/sweep/planned.h"
 #include "harness/sweep/run_list.h"
 #include "harness/sweep/slurm.h"
-#include "kernels/lib/gemm.h"
 
-#define SPEED_SECONDS 4.0 /* a measurement takes at least, behind its warm-up */
+#define SPEED_SECONDS 1.0  /* of a measurement, behind its warm-up */
+#define SMOKE_SECONDS 0.05 /* of those that show no more than that they are made */
 
 struct sweep {
     struct request *request;
@@ -69,82 +69,31 @@ static enum status find_devices(const struct sweep *w, struct runner_options *r,
     return r->members > 1 ? place_probe_all(device, &r->devices, e) : place_probe(device, e);
 }
 
-/* At a time, of so many runs. */
-static int at_a_time(const struct runner_options *r, int runs) {
-    int most = r->members > 1 ? r->members * (r->devices > 1 ? r->devices : 1) : r->jobs;
-    return most < runs ? most : runs;
+static int most_at_a_time(const struct runner_options *r) {
+    return r->members > 1 ? r->members * (r->devices > 1 ? r->devices : 1) : r->jobs;
 }
 
-/* GFLOP/s of one core, from a short GEMM: enough to say minutes, hours or days. */
-static double gemm_rate(void) {
-    enum { N = 512 };
-    real *m = calloc(3 * N * N, sizeof *m);
-    if (!m) return 50;
-    double best = 1e9;
-    for (int i = 0; i < 6; i++) {
-        double start = time_now_s();
-        real_gemm(false, false, N, N, N, 1, m, N, m + N * N, N, false, m + 2 * N * N, N);
-        double spent = time_now_s() - start;
-        if (spent < best) best = spent;
-    }
-    free(m);
-    return 2e-9 * N * N * N / best;
+static void announce(const struct sweep *w, const struct runner_options *r) {
+    announce_runs(&w->plan, &w->resolved, most_at_a_time(r));
 }
 
-/* What the runs leave on disk: the record of each and its rows in the folder's CSV files, of about so many bytes, and
- * as many more a point of its curve; and the weights. */
-static double bytes_of(const struct setup *s) {
-    enum { RECORD_BYTES = 4300 + 2300, POINT_BYTES = 215 + 170 };
-    int64_t evaluations = s->steps / s->eval_every + 1;
-    double points = 2 * (double)evaluations;
-    double weights = (double)s->params * (double)sizeof(real);
-    int kept = s->config.keep_weights == KEEP_NONE ? 0 : s->config.keep_weights == KEEP_ALL ? 2 : 1;
-    return RECORD_BYTES + POINT_BYTES * points + kept * weights;
+/* Each model has the whole machine. */
+static int speed_threads(const struct sweep *w) {
+    return w->resolved.config.threads ? (int)w->resolved.config.threads : omp_get_num_procs();
 }
 
-/* "3h" as the number in front of its unit. */
-static const char *time_unit(double *seconds) {
-    const char *unit = *seconds < 90 ? "seconds" : *seconds < 5400 ? "minutes" : *seconds < 129600 ? "hours" : "days";
-    *seconds /= *seconds < 90 ? 1 : *seconds < 5400 ? 60 : *seconds < 129600 ? 3600 : 86400;
-    return unit;
+static double speed_seconds(const struct sweep *w) {
+    return !strcmp(w->resolved.profile, "smoke") ? SMOKE_SECONDS : SPEED_SECONDS;
 }
 
-/* Of the runs that are to be done; those on record cost nothing. */
-static void announce(const struct sweep *w, const struct runner_options *runner) {
-    double flops = 0, bytes = 0;
-    int to_do = 0;
-    for (int i = 0; i < w->plan.n; i++) {
-        if (reuse_is_there(w->plan.setups[i])) continue;
-        flops += w->plan.setups[i]->flops;
-        bytes += bytes_of(w->plan.setups[i]);
-        to_do++;
-    }
-    if (w->resolved.defaulted) fprintf(stderr, "this task has no profile of its own; taken is: %s\n", w->resolved.note);
-    fprintf(stderr, "%s%s, profile %s: %d run%s", w->plan.setups[0]->task.name,
-            plan_has_several_tasks(&w->plan) ? " and others" : "", w->resolved.profile, w->plan.n,
-            w->plan.n == 1 ? "" : "s");
-    if (to_do == 0) {
-        fprintf(stderr, ", none left to do\n");
-        return;
-    }
-    if (to_do < w->plan.n) fprintf(stderr, ", %d left to do", to_do);
-    int jobs = at_a_time(runner, to_do);
-    double time = flops / (0.6 * gemm_rate() * 1e9) / jobs; /* a step reaches about this share of the GEMM rate */
-    char most[64] = "under a second";
-    if (time >= 1) {
-        const char *unit = time_unit(&time);
-        snprintf(most, sizeof most, "at most about %.1f %s", time, unit);
-    }
-    fprintf(stderr, ", %d at a time, %s on this machine (less with early stopping) and %.*f MB of disk\n", jobs, most,
-            bytes < 1e7, bytes / 1e6);
+static void tell_speeds(const struct sweep *w) {
+    announce_speeds(&w->plan, w->request->name, w->resolved.profile, speed_threads(w), speed_seconds(w));
 }
 
-/* The same where nothing is trained. */
-static void announce_speeds(const struct sweep *w) {
-    double seconds = SPEED_SECONDS * w->plan.n;
-    const char *unit = time_unit(&seconds);
-    fprintf(stderr, "%s, profile %s: the speed of %d models, one after the other, about %.1f %s\n", w->request->name,
-            w->resolved.profile, w->plan.n, seconds, unit);
+static enum status measure_speeds(const struct sweep *w, struct error *e) {
+    bool quiet = w->resolved.config.quiet;
+    if (!quiet) tell_speeds(w);
+    return bench_measure_speed(&w->plan, speed_threads(w), speed_seconds(w), quiet, e);
 }
 
 /* What would keep the table from being printed afterwards is said before anything runs. */
@@ -310,9 +259,13 @@ static void tell_places(const struct sweep *w, bool plots) {
     if (w->resolved.config.quiet || w->resolved.config.json) return;
     fflush(stdout);
     const struct request *r = w->request;
-    fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; ", w->out, w->out,
-            plots ? ", plots beside them" : "");
-    if (!plots && !w->options->no_plots) fprintf(stderr, "plots of its tasks: lrnn plot --out %s; ", w->out);
+    const char *drawn = w->resolved.speed ? "a plot of them: lrnn plot throughput" : "plots of its tasks: lrnn plot";
+    if (w->resolved.speed)
+        fprintf(stderr, "\nspeeds in %s/perf.csv; ", w->out);
+    else
+        fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; ", w->out, w->out,
+                plots ? ", plots beside them" : "");
+    if (!plots && !w->options->no_plots) fprintf(stderr, "%s --out %s; ", drawn, w->out);
     fprintf(stderr, "again: lrnn report --out %s", w->out);
     if (r->file_word && !*r->args.config_file && r->axes.n == 0 && r->grid.n == 0) tell_paper(r, w->resolved.profile);
     fputc('\n', stderr);
@@ -390,7 +343,7 @@ static enum status judge_shard(const struct sweep *w, struct error *e) {
     return judge(w, &o, e);
 }
 
-static enum status finish(struct sweep *w, int cores, struct error *e) {
+static enum status finish(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
     if (w->options->shards > 1) {
         TRY(export_machine(w, e)); /* of each that does shards, where the tables are written on one */
@@ -400,8 +353,7 @@ static enum status finish(struct sweep *w, int cores, struct error *e) {
         return judge_shard(w, e);
     }
     bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
-    if (!w->options->no_speed && !table)
-        TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : cores, c->quiet, e));
+    if (!w->options->no_speed && !table) TRY(measure_speeds(w, e));
     if (!signal_received()) return publish(w, false, e);
     struct error why; /* the runs are all done */
     if (publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
@@ -417,17 +369,17 @@ static enum status do_speeds(struct sweep *w, struct error *e) {
     signals_install();
     TRY(make_folder(w->out, e));
     TRY(check_folder(w->out, e));
-    if (!c->quiet) announce_speeds(w);
-    TRY(bench_measure_speed(&w->plan, c->threads ? (int)c->threads : omp_get_num_procs(), c->quiet, e));
+    TRY(measure_speeds(w, e));
     if (signal_received())
         return fail(e, (enum status)(128 + signal_received()),
                     "stopped before every speed was measured; the same command goes on");
-    return paper_print_request(w->request, w->out, format, stdout, e);
+    TRY(paper_print_request(w->request, w->out, format, stdout, e));
+    tell_places(w, false);
+    return ST_OK;
 }
 
 static enum status do_runs(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
-    int cores = omp_get_num_procs();
     struct runner_options options = {
         .timeout_s = w->options->timeout, .quiet = c->quiet, .retry_failed = w->options->retry_failed};
     TRY(share_work(w, &options, e));
@@ -447,14 +399,14 @@ static enum status do_runs(struct sweep *w, struct error *e) {
                 w->resolved.config.force ? RUNNER_FORCED_GOES_ON : "goes on");
     }
     TRY(run_plan(w, &options, e));
-    return finish(w, cores, e);
+    return finish(w, e);
 }
 
 static enum status show_runs(struct sweep *w, struct error *e) {
     struct runner_options options = {0};
     TRY(share_work(w, &options, e));
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
-    if (!w->resolved.config.quiet && w->resolved.speed) announce_speeds(w);
+    if (!w->resolved.config.quiet && w->resolved.speed) tell_speeds(w);
     if (!w->resolved.config.quiet && !w->resolved.speed) announce(w, &options);
     if (!w->resolved.config.quiet && w->options->confirm)
         fprintf(stderr, "then %" PRId64 " seeds more of each row, at the rate that validation will have chosen\n",

@@ -10,6 +10,8 @@
 #include "harness/perf/sitting.h"
 #include "harness/perf/speed.h"
 #include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/perf_log.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tests/harness/run/small_run.h"
@@ -304,10 +306,54 @@ START_TEST(the_speed_of_a_run_is_that_of_its_tokens) {
     for (int quiet = 0; quiet < 2; quiet++) {
         struct perf_row row;
         struct error e = {0};
-        ck_assert_msg(speed_measure(s, 1, quiet, &row, &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(speed_measure(s, 1, 0.1 * quiet, &row, &e) == ST_OK, "%s", e.text);
         double tokens = row.tok_per_s * row.time_ns_med * 1e-9;
         ck_assert_double_eq_tol(tokens, 128 * 8, 1e-9 * 128 * 8);
     }
+    small_run_free(s);
+}
+END_TEST
+
+static int rows_of_speed(const char *folder) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    struct error e;
+    snprintf(path, sizeof path, "%s/perf.csv", folder);
+    ck_assert_int_eq(csv_read(&t, path, &e), ST_OK);
+    int rows = t.rows;
+    csv_free(&t);
+    return rows;
+}
+
+/* What a call without force has for a plan of one cell: rows in all, and what it says that it is to do. */
+static void expect_measured(struct setup *s, int rows, int to_do) {
+    struct setup *both[] = {s, s}; /* another seed of the cell is no other speed */
+    struct plan plan = {.setups = both, .n = 2};
+    struct error e;
+    double least, most;
+    ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), to_do);
+    ck_assert((least > 0) == (to_do > 0) && most >= least);
+    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(rows_of_speed(s->config.out), rows);
+}
+
+/* Of this build, whether or not its files were committed, and noisy: a rough measurement is never quiet. */
+START_TEST(a_speed_is_measured_once_for_a_build) {
+    struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", NULL, NULL);
+    struct perf_row row;
+    struct error e;
+    s->flops = 1e6;
+    expect_measured(s, 1, 1);
+    expect_measured(s, 1, 0);
+    s->config.force = true;
+    expect_measured(s, 2, 1);
+    s->config.force = false;
+    ck_assert(perf_latest(program_folder, s->cell_id, &row));
+    ck_assert_int_ne(row.quiet, 1);
+    ck_assert_uint_eq(strlen(row.source_id), 16);
+    row.source_id[0] = row.source_id[0] == '0' ? '1' : '0';
+    ck_assert_int_eq(perf_append(program_folder, &row, &e), ST_OK);
+    expect_measured(s, 4, 1);
     small_run_free(s);
 }
 END_TEST
@@ -320,6 +366,20 @@ static enum status nap(void *context, struct error *e) {
     usleep(1000);
     return ST_OK;
 }
+
+/* Of short samples as many as fill the time, of long ones five; warm at once, or never and then all of it again. */
+START_TEST(a_sitting_takes_as_long_as_expected) {
+    double least, most;
+    sitting_expect(1e-5, 1, &least, &most);
+    ck_assert_double_eq_tol(least, 3 * 0.02 + 1, 1e-9);
+    ck_assert_double_eq_tol(most, 2 * (5 + 1), 1e-9);
+    sitting_expect(0.1, 1, &least, &most);
+    ck_assert_double_eq_tol(least, 3 * 1 + 3, 1e-9);
+    sitting_expect(10, 1, &least, &most);
+    ck_assert_double_eq_tol(least, 3 * 10 + 50, 1e-9);
+    ck_assert_double_eq_tol(most, 2 * (30 + 50), 1e-9);
+}
+END_TEST
 
 /* As many processes as there are cores do nothing but work. */
 START_TEST(a_sitting_knows_that_it_was_not_alone) {
@@ -398,6 +458,8 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_data_keeps_how_fast_examples_are_drawn);
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, the_speed_of_a_run_is_that_of_its_tokens);
+    tcase_add_test(t, a_speed_is_measured_once_for_a_build);
+    tcase_add_test(t, a_sitting_takes_as_long_as_expected);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
     tcase_add_test(t, quiet_means_warm_alone_and_steady);
     tcase_add_test(t, a_sitting_ends_with_the_error_of_what_it_measures);

@@ -227,7 +227,7 @@ START_TEST(a_speed_says_it) {
     struct error e;
     for (int i = 0; i < 3; i++) {
         setups[i] = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "precision", names[i]);
-        ck_assert_msg(speed_measure(setups[i], 1, false, &row, &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(speed_measure(setups[i], 1, 0, &row, &e) == ST_OK, "%s", e.text);
         ck_assert_str_eq(row.dtype, names[i]);
         ck_assert_msg(perf_append(program_folder, &row, &e) == ST_OK, "%s", e.text);
     }

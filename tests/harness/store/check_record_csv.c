@@ -61,7 +61,8 @@ static void export_sample(struct record_set *set) {
 #define EVALS_HEADER "schema,run_id,step,split,length,difficulty,n,loss,acc,seq_acc,macro_acc,last_acc\n"
 #define PERF_HEADER                                                                                                    \
     "schema,sitting,bench,shape,dtype,pass,time_ns,commit,build_id,machine_id,"                                        \
-    "started,samples,time_ns_mad,time_ns_p95,tok_per_s,threads,cell_id,foreign,warm_up,quiet\n"
+    "started,samples,time_ns_mad,time_ns_p95,tok_per_s,threads,cell_id,foreign,warm_up,quiet,"                         \
+    "source_id,compiler\n"
 
 static void ck_file_starts(const char *name, const char *start) {
     char path[PATH_BYTES];
@@ -288,6 +289,40 @@ START_TEST(a_noisy_speed_displaces_no_quiet_one_of_its_build) {
 }
 END_TEST
 
+static void make_build(struct perf_row *row, const char *commit, const char *sources, const char *flags,
+                       const char *compiler) {
+    *row = (struct perf_row){.threads = 1};
+    strcpy(row->commit, commit);
+    strcpy(row->source_id, sources);
+    strcpy(row->build_id, flags);
+    strcpy(row->compiler, compiler);
+}
+
+/* The commit tells builds apart where no row has a hash of sources. */
+START_TEST(a_build_is_its_sources_flags_and_compiler) {
+    static const struct {
+        const char *commit, *sources, *flags, *compiler;
+        bool alike;
+    } others[] = {{"a", "1", "-O3", "gcc", true},  {"b", "1", "-O3", "gcc", true},    {"a", "2", "-O3", "gcc", false},
+                  {"a", "1", "-O2", "gcc", false}, {"a", "1", "-O3", "clang", false}, {"a", "", "-O3", "gcc", false},
+                  {"a", "1", "-O3", "", false}};
+    struct perf_row row, other;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        make_build(&row, "a", "1", "-O3", "gcc");
+        make_build(&other, others[i].commit, others[i].sources, others[i].flags, others[i].compiler);
+        ck_assert_int_eq(perf_is_alike(&row, &other), others[i].alike);
+    }
+    other = row;
+    other.threads = 2;
+    ck_assert(!perf_is_alike(&row, &other));
+    make_build(&row, "a", "", "-O3", "");
+    make_build(&other, "b", "", "-O3", "");
+    ck_assert(!perf_is_alike(&row, &other));
+    strcpy(other.commit, "a");
+    ck_assert(perf_is_alike(&row, &other));
+}
+END_TEST
+
 START_TEST(eight_writers_of_perf_csv_lose_no_row) {
     size_t size;
     char path[PATH_BYTES],
@@ -415,6 +450,7 @@ Suite *check_record_csv(void) {
         schema_lists_every_column_with_unit_and_meaning,
         the_latest_speed_of_a_cell_is_found,
         a_noisy_speed_displaces_no_quiet_one_of_its_build,
+        a_build_is_its_sources_flags_and_compiler,
         eight_writers_of_perf_csv_lose_no_row,
         a_file_of_an_earlier_schema_goes_on,
         a_table_that_was_cut_off_goes_on,

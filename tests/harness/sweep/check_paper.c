@@ -275,7 +275,7 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect(REPORT, 0);
     expect_text(out, "Fast; profile smoke, 0 of 1 measured", "report");
     expect("sweep %s/own.plan --dry-run --out %s/r", 0);
-    expect_text(err, "the speed of 1 models, one after the other", "sweep");
+    expect_text(err, "the speed of 1 model, one after the other, about ", "sweep");
     expect("sweep %s/own.plan --shard 1/2 --out %s/r", ST_USAGE);
     expect_text(err, "own measures speed, each model alone on one machine: it has no shards", "sweep");
     expect("sweep %s/own.plan --slurm 1 --out %s/r", ST_USAGE);
@@ -285,6 +285,11 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect_text(out, "Tokens a second of training steps", "sweep");
     ck_assert_int_eq(scratch_count(program_folder, ".json"), 0);
     ck_assert_int_eq(scratch_count(program_folder, "perf.csv"), 1);
+    expect("sweep %s/own.plan --out %s/r", 0);
+    expect_text(err, "profile smoke: the speed of every model is in ", "sweep");
+    expect_text(err, "\nspeeds in ", "sweep");
+    expect_text(err, "lrnn plot throughput --out ", "sweep");
+    expect_text(err, "again: lrnn report --out ", "sweep");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",1,1,0,", "report");
     begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
