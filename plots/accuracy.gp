@@ -6,10 +6,9 @@
 #   some_published    1: one of those is a number
 set xlabel xtitle
 set ylabel ytitle noenhanced
-if (logx) { set logscale x } else { set format x '%.0f'; set xrange [0:*] }
+if (logx) { set logscale x } else { set format x '%.10g'; set xrange [0:*] }
 if (logy) { set logscale y }
 if (chance == chance && !logy) { set yrange [-0.02:1.02]; set ytics 0.1; set format y '%.1f' }
-if (xtitle eq 'epochs' && !logx) { set format x '%g' }
 plot for [j=1:m] data index n+j-1 using 1:2 with lines lw 0.7 lc rgb paint(of[j]) dt dashes(of[j]) notitle, \
      for [i=1:n] published[i] with lines lw 1.1 lc rgb paint(i) dt 3 notitle, \
      for [i=1:n] data index i-1 using 1:2 with linespoints lw 2.4 lc rgb paint(i) dt dashes(i) \

@@ -2,6 +2,8 @@
 #   heading, subheading   the title's two lines
 #   data                  the numbers, tab-separated; blocks that belong to something are numbered from 0
 #   n, name[1..n]         models
+#   longest               characters of the longest of the names
+#   below                 1: they would take a third of the width beside the plot, and stand below it
 set encoding utf8
 set datafile separator "\t"
 set datafile missing "NaN"
@@ -19,5 +21,6 @@ set grid ytics lt 1 lc rgb '#dddddd' lw 1
 set border 3 lc rgb '#444444'
 set tics nomirror
 set key outside right top Left reverse noenhanced samplen 3 spacing 1.1 maxrows 200
+if (below) { set key outside below center vertical maxrows auto }
 # The label of a tic is a format: a percent sign in a name is doubled.
 plain(s) = strstrt(s, '%') == 0 ? s : s[1:strstrt(s, '%')] . '%' . plain(s[strstrt(s, '%') + 1:*])

@@ -2,6 +2,9 @@
 #   data      column, row, value     columns, seed[1..columns]     rows, row[1..rows]: what stands beside them
 #   metric    what the colour shows
 set xlabel 'seed'
+# Names are wide: the title begins at the picture's edge instead of the map's.
+set label 1 at screen 0.01, screen 1
+set label 2 at screen 0.01, screen 1
 set cblabel metric noenhanced
 set xrange [0.5:columns + 0.5]
 set yrange [rows + 0.5:0.5]

@@ -5,7 +5,7 @@ set xlabel 'length'
 set ylabel metric noenhanced
 set yrange [-0.02:1.02]
 set ytics 0.1
-set format x '%.0f'
+set format x '%.10g'
 set xrange [0:*]
 set format y '%.1f'
 set arrow 1 from trained, graph 0 to trained, graph 1 nohead lc rgb '#777777' dt 2

@@ -4,6 +4,8 @@
 #   best      name of the second bars       bests       1: there are several runs to take a best of
 #   some_published    1: a paper has a number
 set xlabel metric noenhanced
+# Beside wide names the title begins at the picture's edge.
+if (longest > 24) { set label 1 at screen 0.01, screen 1; set label 2 at screen 0.01, screen 1 }
 set xrange [0:1.16]
 set xtics 0, 0.1, 1
 set format x '%.1f'

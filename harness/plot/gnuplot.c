@@ -187,6 +187,19 @@ static enum status draw(struct drawing *d, const char *to, struct error *e) {
     return finish(d, to, e);
 }
 
+#define HEIGHT      750
+#define NAME_HEIGHT 21
+#define WIDE        40 /* characters: about a third of the width */
+
+int figure_height(int names, int longest) {
+    if (longest > WIDE) return HEIGHT - 100 + NAME_HEIGHT * (names + 1); /* 100: that of a few names */
+    return names < 18 ? HEIGHT : 250 + 28 * names;
+}
+
+void gnuplot_longest(FILE *f, int longest) {
+    fprintf(f, "longest = %d\nbelow = %d\n", longest, longest > WIDE);
+}
+
 enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e) {
     struct drawing *d = calloc(1, sizeof *d);
     char target[PATH_BYTES];

@@ -20,7 +20,12 @@ struct figure {
     int height;           /* of 1200 points of width */
     unsigned formats;     /* 0: SVG and PNG */
 };
-#define FIGURE_HEIGHT 750 /* of most */
+
+/* For so many names, the longest of so many characters, which stand in a column beside the plot or below it. */
+int figure_height(int names, int longest);
+
+/* Settings that say so: longest, below. */
+void gnuplot_longest(FILE *f, int longest);
 
 /* Writes TO/STEM.svg and so on, and nothing else. ST_FAIL: no gnuplot, with what to install; it could not draw, with
  * its own words. */

@@ -25,6 +25,16 @@ static const char *metric_name(const struct report_table *t) {
     return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
 }
 
+/* Characters of the longest name, behind which a mark may stand. */
+static int longest_name(const struct report_table *t) {
+    size_t longest = 0;
+    for (int k = 0; k < t->n_rows; k++) {
+        size_t length = strlen(t->rows[k].label);
+        longest = length > longest ? length : longest;
+    }
+    return (int)longest;
+}
+
 /* What all plots of a table say: names and sizes; which rows were cut off. */
 static void print_settings(FILE *f, const struct report_table *t, const struct plot_view *v, const char *heading,
                            const char *what) {
@@ -40,6 +50,7 @@ static void print_settings(FILE *f, const struct report_table *t, const struct p
              (long long)run->batch, (long long)run->n_train, (long long)run->len_train,
              cut_off ? "; " CUT_OFF_MARK " cut off" : "");
     gnuplot_setting(f, "subheading", text);
+    gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
     for (int k = 0; k < t->n_rows; k++) {
         fprintf(f, "name[%d] = ", k + 1);
@@ -434,7 +445,7 @@ static const struct plot_kind {
 static int height_of(const struct plot_kind *kind, const struct report_table *t) {
     int rows = !strcmp(kind->name, "heat") ? heat_rows(t) : t->n_rows, each = !strcmp(kind->name, "heat") ? 28 : 58;
     bool fixed = strcmp(kind->name, "heat") != 0 && strcmp(kind->name, "table") != 0;
-    if (fixed) return rows < 18 ? FIGURE_HEIGHT : 250 + 28 * rows; /* names stand below each other */
+    if (fixed) return figure_height(rows, longest_name(t));
     return 220 + rows * each;
 }
 
@@ -493,11 +504,10 @@ static enum status plot_one(const struct report_tables *tables, int i, const str
 }
 
 static enum status check_view(const struct plot_kind *kind, const struct plot_view *v, struct error *e) {
-    if (!kind) return ST_OK;
-    if (kind->print == print_accuracy && is_cost(v->x))
-        return fail(e, ST_USAGE, "plot %s: over %s there is no curve; `lrnn plot cost --x %s` has a mark a model",
-                    kind->name, axis_names[v->x], axis_names[v->x]);
-    if (kind->print == print_cost && v->x != PLOT_STEPS && !is_cost(v->x))
+    if ((!kind || kind->print == print_accuracy) && is_cost(v->x))
+        return fail(e, ST_USAGE, "plot accuracy: over %s there is no curve; `lrnn plot cost --x %s` has a mark a model",
+                    axis_names[v->x], axis_names[v->x]);
+    if (kind && kind->print == print_cost && v->x != PLOT_STEPS && !is_cost(v->x))
         return fail(e, ST_USAGE, "plot cost: %s is no cost of a model; --x is params, state or flops",
                     axis_names[v->x]);
     return ST_OK;
@@ -528,7 +538,7 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
     if (kind && !only && !throughput) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
     TRY(check_view(only, view, e));
     TRY(make_folder(to, e));
-    if (throughput) return plot_throughput(view->formats, out, to, e);
+    if (throughput) return plot_throughput(&(struct speed_choice){0}, view->formats, out, to, e);
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = plot_tables(&tables, only, view, to, e);
     report_tables_free(&tables);

@@ -146,6 +146,9 @@ START_TEST(every_kind_axis_and_format_is_drawn) {
         report_plot_view(&fixture_set, NULL, "accuracy", &wrong, fixture_folder, fixture_folder, &fixture_problem),
         ST_USAGE);
     ck_holds(fixture_problem.text, "plot cost --x state");
+    ck_assert_int_eq(
+        report_plot_view(&fixture_set, NULL, NULL, &wrong, fixture_folder, fixture_folder, &fixture_problem), ST_USAGE);
+    ck_holds(fixture_problem.text, "plot accuracy: over state there is no curve");
     unsigned formats;
     ck_assert_int_eq(figure_formats_parse("svg,gif", &formats, &fixture_problem), ST_USAGE);
     ck_assert_int_eq(figure_formats_parse("", &formats, &fixture_problem), ST_USAGE);
@@ -174,6 +177,84 @@ START_TEST(throughput_is_of_models_that_were_measured_at_several_lengths) {
     ck_holds(script, "name[1] = 'a'\nname[2] = 'a bf16'\n");
     free(script);
     free(data);
+}
+END_TEST
+
+/* The script that draws these rows of perf.csv. */
+static char *script_of_speeds(const char *perf) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/perf.csv", fixture_folder);
+    spill(path, perf, strlen(perf));
+    ck_ok(plot(NULL, "throughput"));
+    return kept("script.kept");
+}
+
+/* A width or a task that is another one makes another model; sizes that all have alike are in no name. */
+START_TEST(models_of_throughput_have_the_sizes_in_which_they_differ) {
+    stand_in_for_gnuplot();
+    char *script = script_of_speeds("shape,tok_per_s\nm=2 B8 T64 D312 L1 V6,1\nm=2 B8 T512 D312 L1 V6,2\n"
+                                    "m=2 B8 T64 D128 L1 V6,3\nm=2 B8 T512 D128 L1 V6,4\n");
+    char *data = kept("data.kept");
+    ck_holds(script, "n = 2\narray name[3]\nname[1] = 'm=2 D312'\nname[2] = 'm=2 D128'\n");
+    ck_assert_str_eq(data, "64\t1\n512\t2\n\n\n64\t3\n512\t4\n\n\n");
+    free(data);
+    free(script);
+    script = script_of_speeds("shape,tok_per_s\na B8 T64 D16 params9,1\na B8 T512 D16 params9,2\n"
+                              "a B32 T64 D16 L1 V6,3\na B32 T512 D16 L1 V6,4\n");
+    ck_holds(script, "name[1] = 'a B8'\nname[2] = 'a B32 L1 V6'\n");
+    free(script);
+}
+END_TEST
+
+/* Where a text stands in an SVG. */
+static void place_of(const char *svg, const char *text, double *x, double *y) {
+    const char *at = strstr(svg, text), *place = NULL, *next = svg;
+    ck_assert_msg(at != NULL, "no '%s' in the picture", text);
+    while ((next = strstr(next, "translate(")) && next < at) place = next++;
+    ck_assert_msg(place && sscanf(place, "translate(%lf,%lf)", x, y) == 2, "'%s' has no place", text);
+}
+
+/* Runs of a few seconds have ticks of half a second. */
+START_TEST(ticks_of_short_times_are_told_apart) {
+    struct plot_view view = {.x = PLOT_TIME};
+    struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.9);
+    run->wall_s = 3.2;
+    ck_ok(report_plot_view(&fixture_set, NULL, "accuracy", &view, fixture_folder, fixture_folder, &fixture_problem));
+    char *svg = kept("s5-accuracy-time.svg");
+    ck_assert(strstr(svg, "<text>1.5</text>") && strstr(svg, "<text>2</text>"));
+    free(svg);
+}
+END_TEST
+
+/* Beside the plot they would leave it a half of the width, and a title above a map none to itself. */
+START_TEST(wide_names_leave_room_for_plot_and_title) {
+    double x, y;
+    add_run("lru;swiglu", 1e-3, 0, 0.5, 0.5);
+    add_run("lru;swiglu", 1e-3, 1, 0.5, 0.5);
+    ck_ok(plot(NULL, "accuracy"));
+    char *svg = kept("s5-accuracy.svg");
+    place_of(svg, "<text>lru</text>", &x, &y);
+    ck_assert(x > 900 && y < 200);
+    free(svg);
+    add_run("bdlru:m=2,blocks=17,gate=sigmoid,gate-init=4.75;swiglu", 1e-3, 0, 0.5, 0.5);
+    ck_ok(plot(NULL, "accuracy"));
+    svg = kept("s5-accuracy.svg");
+    place_of(svg, "<text>lru</text>", &x, &y);
+    ck_assert_msg(x < 600 && y > 500, "%g %g", x, y);
+    ck_assert_int_gt(figure_height(30, 41), figure_height(10, 41) + 400); /* the plot keeps its own */
+    free(svg);
+    static const char *const wide[] = {"heat", "table"};
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "s5-%s.svg", wide[i]);
+        ck_ok(plot(NULL, wide[i]));
+        svg = kept(name);
+        place_of(svg, "<text>s5, profile ", &x, &y);
+        ck_assert_msg(x < 40 && y < 60, "%s: %g %g", wide[i], x, y);
+        place_of(svg, "<text>a failed run counts as chance", &x, &y);
+        ck_assert_msg(x < 40 && y < 100, "%s: %g %g", wide[i], x, y);
+        free(svg);
+    }
 }
 END_TEST
 
@@ -211,6 +292,9 @@ Suite *check_plot(void) {
         a_curve_ends_where_the_first_of_its_runs_was_cut_off,
         every_kind_axis_and_format_is_drawn,
         throughput_is_of_models_that_were_measured_at_several_lengths,
+        models_of_throughput_have_the_sizes_in_which_they_differ,
+        ticks_of_short_times_are_told_apart,
+        wide_names_leave_room_for_plot_and_title,
         tables_of_one_task_have_plots_of_their_own,
         without_gnuplot_the_sentence_says_what_to_install,
     };
