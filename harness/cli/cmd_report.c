@@ -125,17 +125,18 @@ static enum status on_report_flag(void *context, const char *name, const char *v
     size_t used = strlen(f->given);
     (void)value, (void)done;
     int n = snprintf(f->given + used, sizeof f->given - used, "%s%s ", used ? "" : " ", name);
-    return n < (int)(sizeof f->given - used) ? ST_OK : fail(e, ST_USAGE, "report: too many flags");
+    return n < (int)(sizeof f->given - used) ? ST_OK : fail(e, ST_USAGE, "too many flags; give each of them once");
 }
 
-/* A flag that this kind of report has no use for is not ignored. takes: " out task ". */
-static enum status refuse_others(const struct report_flags *f, const char *kind, const char *takes, struct error *e) {
-    for (const struct option *o = report_options; o->name; o++) {
+/* A flag that this kind of report or plot has no use for is not ignored. takes: " out task ". */
+static enum status refuse_others(const struct report_flags *f, const struct option *options, const char *what,
+                                 const char *takes, struct error *e) {
+    for (const struct option *o = options; o->name; o++) {
         char name[64];
         snprintf(name, sizeof name, " %s ", o->name);
         if (strstr(f->given, name) && !strstr(takes, name))
-            return fail(e, ST_USAGE, "report %s has no use for --%s; it takes%.*s", kind, o->name,
-                        (int)strlen(takes) - 1, takes);
+            return fail(e, ST_USAGE, "%s has no use for --%s; it takes%.*s", what, o->name, (int)strlen(takes) - 1,
+                        takes);
     }
     return ST_OK;
 }
@@ -144,7 +145,7 @@ static enum status refuse_others(const struct report_flags *f, const char *kind,
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
     const struct paper_choice choice = paper_of(f);
-    TRY(refuse_others(f, "--paper", " paper out profile task where columns sort format ", e));
+    TRY(refuse_others(f, report_options, "report --paper", " paper out profile task where columns sort format ", e));
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
@@ -154,7 +155,7 @@ static enum status run_html(const struct report_flags *f, struct error *e) {
     struct report_filter filter = filter_of(f);
     struct error why = {ST_OK, ""};
     int pages = 0, pictures = 0;
-    TRY(refuse_others(f, "--html", " html out profile task where protocol confirm-seeds ", e));
+    TRY(refuse_others(f, report_options, "report --html", " html out profile task where protocol confirm-seeds ", e));
     TRY(load(&set, f->out, e));
     enum status status = site_write(&set, &filter, f->out, f->html, &pages, &pictures, &why, e);
     records_free(&set);
@@ -201,21 +202,47 @@ static enum status plot_paper(const struct report_flags *f, const char *kind, co
     return paper_plot(&choice, f->out, to, kind, &f->view, e);
 }
 
+/* Speeds are there without records. */
 static enum status plot_folder(const struct report_flags *f, const char *kind, const char *to, struct error *e) {
     struct record_set set;
     struct report_filter filter = filter_of(f);
-    TRY(load(&set, f->out, e));
+    TRY(kind && !strcmp(kind, "throughput") ? report_load(&set, f->out, e) : load(&set, f->out, e));
     enum status status = report_plot_view(&set, &filter, kind, &f->view, f->out, to, e);
     records_free(&set);
     return status;
+}
+
+#define PLOT_COMMON " out to format task profile where paper "
+
+/* Flags that a kind of plot takes; NULL: all of them, or it is no kind. */
+static const char *plot_takes(const struct report_flags *f, const char *kind) {
+    if (!strcmp(kind, "cost")) return PLOT_COMMON "x ";
+    if (!strcmp(kind, "table") || !strcmp(kind, "length") || !strcmp(kind, "heat")) return PLOT_COMMON;
+    if (!strcmp(kind, "throughput")) return *f->paper ? PLOT_COMMON : " out to format paper ";
+    return NULL;
+}
+
+static enum status check_plot_flags(const struct report_flags *f, const char *kind, struct error *e) {
+    char what[64];
+    const char *takes = kind ? plot_takes(f, kind) : NULL;
+    if (!takes) return ST_OK;
+    snprintf(what, sizeof what, "plot %s", kind);
+    return refuse_others(f, plot_options, what, takes, e);
 }
 
 static enum status run_plot(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
     const char *kind = NULL;
     const struct flag_set sets[] = {{plot_options, &flags}};
-    struct cli cli = {.command = &command_plot, .sets = sets, .n_sets = 1, .positional = &kind, .max_positional = 1};
+    struct cli cli = {.command = &command_plot,
+                      .sets = sets,
+                      .n_sets = 1,
+                      .positional = &kind,
+                      .max_positional = 1,
+                      .on_flag = on_report_flag,
+                      .context = &flags};
     TRY(parse(&cli, &flags, argc, argv, e));
+    TRY(check_plot_flags(&flags, kind, e));
     TRY(figure_formats_parse(flags.formats, &flags.view.formats, e));
     const char *to = *flags.to ? flags.to : flags.out;
     TRY(*flags.paper ? plot_paper(&flags, kind, to, e) : plot_folder(&flags, kind, to, e));

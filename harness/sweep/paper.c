@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/plot/plot_speed.h"
 #include "harness/rows/load.h"
+#include "harness/store/files.h"
 
 static const char *text_of(const struct paper_cells *p, const char *key) {
     const char *value = plan_file_get(&p->request.file, p->resolved.profile, key);
@@ -370,6 +372,18 @@ static enum status plot_runs(const struct plan *plan, const struct plot_view *vi
     return status;
 }
 
+/* Speeds have no records. */
+static enum status plot_speeds(const struct plan *plan, unsigned formats, const char *out, const char *to,
+                               struct error *e) {
+    const char **cells = calloc((size_t)plan->n + 1, sizeof *cells);
+    if (!cells) return fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < plan->n; i++) cells[i] = plan->setups[i]->cell_id;
+    enum status status = make_folder(to, e);
+    if (status == ST_OK) status = plot_throughput(&(struct speed_choice){cells, plan->n}, formats, out, to, e);
+    free(cells);
+    return status;
+}
+
 enum status paper_plot(const struct paper_choice *choice, const char *out, const char *to, const char *kind,
                        const struct plot_view *view, struct error *e) {
     struct plan plan = {0};
@@ -380,7 +394,9 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
     struct plot_view named = *view;
     named.plan = r->name;
     named.profile = resolved.profile;
-    if (status == ST_OK) status = plot_runs(&plan, &named, kind, out, to, e);
+    bool speeds = kind && !strcmp(kind, "throughput");
+    if (status == ST_OK && speeds) status = plot_speeds(&plan, view->formats, out, to, e);
+    if (status == ST_OK && !speeds) status = plot_runs(&plan, &named, kind, out, to, e);
     plan_free(&plan);
     free(r);
     return status;

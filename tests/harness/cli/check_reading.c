@@ -119,6 +119,24 @@ START_TEST(reports_and_plots_leave_the_folder_alone) {
 }
 END_TEST
 
+START_TEST(a_flag_that_a_plot_does_not_take_is_refused) {
+    static const struct {
+        const char *arguments, *sentence;
+    } cases[] = {
+        {"plot heat --x tokens", "plot heat has no use for --x; it takes out to format task profile where paper"},
+        {"plot table --log-y", "plot table has no use for --log-y;"},
+        {"plot length --y loss", "plot length has no use for --y;"},
+        {"plot cost --x params --log-x", "plot cost has no use for --log-x;"},
+        {"plot throughput --task s3", "plot throughput has no use for --task; it takes out to format paper"},
+        {"plot --x params", "over params there is no curve"},
+        {"plot pie --x params", "unknown plot 'pie'"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        expect_status(on_results(cases[i].arguments), ST_USAGE, cases[i].arguments);
+        expect_text(err, cases[i].sentence, cases[i].arguments);
+    }
+}
+END_TEST
+
 START_TEST(commands_that_look_at_runs_leave_the_folder_alone) {
     char path[PATH_BYTES], commands[6][2 * PATH_BYTES];
     any_record(path);
@@ -213,6 +231,7 @@ Suite *check_reading(void) {
     tcase_set_timeout(c, 120);
     tcase_add_test(c, every_report_finds_something_and_leaves_the_folder_alone);
     tcase_add_test(c, reports_and_plots_leave_the_folder_alone);
+    tcase_add_test(c, a_flag_that_a_plot_does_not_take_is_refused);
     tcase_add_test(c, commands_that_look_at_runs_leave_the_folder_alone);
     tcase_add_test(c, status_tells_of_claims_and_leaves_them_alone);
     tcase_add_test(c, a_damaged_record_is_named_and_left_where_it_is);

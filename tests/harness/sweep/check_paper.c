@@ -292,6 +292,16 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect_text(err, "again: lrnn report --out ", "sweep");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",1,1,0,", "report");
+    begin("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
+          "task.length=4,6\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
+    expect("plot throughput --paper %s/own.plan --out %s/r", ST_USAGE); /* of two lengths one is measured */
+    expect_text(err, "was measured at two lengths", "plot");
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    expect("plot throughput --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
+    expect("plot throughput --out %s/r --to %s/q --format svg", 0); /* there are no records, and none are needed */
+    ck_assert_int_eq(scratch_count(program_folder, "throughput.svg"), 2);
+    expect("plot throughput --paper %s/own.plan --where dim=8 --out %s/r", ST_USAGE);
+    expect_text(err, "was measured at two lengths", "plot");
     begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
     expect(REPORT, ST_USAGE);
     expect_text(err, "measure=loss is neither accuracy nor speed", "report");
