@@ -10,6 +10,7 @@
 
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
+#include "harness/plan/profile_match.h"
 #include "harness/plot/plot.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
@@ -217,18 +218,48 @@ struct outcome {
     int n, failed, not_finite;
 };
 
+static bool is_planned(const struct sweep *w, const struct run_record *r) {
+    for (int i = 0; i < w->plan.n && !r->set_aside; i++)
+        if (!strcmp(w->plan.setups[i]->run_id, r->run.run_id)) return true;
+    return false;
+}
+
 static struct outcome outcome_of(const struct sweep *w, const struct record_set *set) {
     struct outcome o = {0};
     for (int i = 0; i < set->n; i++) {
-        bool planned = false;
-        for (int k = 0; k < w->plan.n && !planned; k++)
-            planned = !set->list[i].set_aside && !strcmp(w->plan.setups[k]->run_id, set->list[i].run.run_id);
-        if (!planned) continue;
+        if (!is_planned(w, &set->list[i])) continue;
         o.n++;
         o.failed += run_failed(&set->list[i].run);
         o.not_finite += run_not_finite(&set->list[i].run);
     }
     return o;
+}
+
+/* Whether some of the plan's runs of a task are of its profile and some are not, by their rate or a flag. */
+static bool is_divided(const struct sweep *w, const struct record_set *set, const char *task) {
+    const char *first = NULL;
+    for (int i = 0; i < set->n; i++) {
+        const struct run *run = &set->list[i].run;
+        if (strcmp(run->task, task) != 0 || !is_planned(w, &set->list[i])) continue;
+        if (first && strcmp(first, run->profile) != 0) return true;
+        first = run->profile;
+    }
+    return false;
+}
+
+/* A table is of one profile; what was asked for together stands in one, as custom. */
+static void join_profiles(const struct sweep *w, struct record_set *set) {
+    for (int t = 0; t < w->plan.n; t++) {
+        const char *task = w->plan.setups[t]->task.name;
+        bool known = false;
+        for (int i = 0; i < t && !known; i++) known = !strcmp(w->plan.setups[i]->task.name, task);
+        if (known || !is_divided(w, set, task)) continue;
+        for (int i = 0; i < set->n; i++) {
+            struct run *run = &set->list[i].run;
+            if (!strcmp(run->task, task) && is_planned(w, &set->list[i]))
+                snprintf(run->profile, sizeof run->profile, "%s", PROFILE_CUSTOM);
+        }
+    }
 }
 
 /* Behind all that was to be done: nothing but failures, and --strict. */
@@ -304,6 +335,7 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
     if (status == ST_OK) {
         struct outcome o = outcome_of(w, &set);
         if (!partial) status = export_all(w, &set, e);
+        join_profiles(w, &set);
         if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
         if (status == ST_OK && plots) status = draw_plots(w, &set, &filter, e);
         if (status == ST_OK && !partial) tell_places(w, plots);

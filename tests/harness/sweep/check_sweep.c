@@ -188,6 +188,20 @@ START_TEST(pictures_of_others_are_left_alone) {
 }
 END_TEST
 
+/* A rate or a flag beside the profile's own takes runs out of it, and asks for one table all the same. */
+START_TEST(what_is_asked_for_together_stands_in_one_table) {
+    expect("bench s3 --profile smoke --models lru:state=4 --lr 0.002,0.004 --no-speed --no-plots --out %s/r", 0);
+    expect_text(out, "profile custom: 1 model, 2 runs", "bench");
+    ck_assert_ptr_null(strstr(out, "profile smoke"));
+    expect("bench s3 --profile smoke --models lru:state=4 --layers 1,2 --no-speed --no-plots --out %s/r", 0);
+    expect_text(out, "profile custom: 2 models, 2 runs", "bench");
+    expect_text(out, "\nlru:state=4 layers=1 ", "bench");
+    expect_text(out, "\nlru:state=4 layers=2 ", "bench");
+    expect("bench s3 --profile smoke --models lru:state=4 --no-speed --no-plots --out %s/r", 0);
+    expect_text(out, "profile smoke: 1 model, 1 run", "bench");
+}
+END_TEST
+
 START_TEST(several_tasks_stand_side_by_side) {
     expect("sweep s3:n_train=200,n_val=20,n_test=20 parity:eval_max_length=50,n_val=20,n_test=20 --profile smoke "
            "--models lstm:hidden=4 --steps 3 --epochs 1 --out %s/r",
@@ -515,6 +529,7 @@ Suite *check_sweep(void) {
     tcase_add_test(c, a_sweep_in_which_every_run_failed_fails);
     tcase_add_test(c, tables_of_others_are_left_alone);
     tcase_add_test(c, pictures_of_others_are_left_alone);
+    tcase_add_test(c, what_is_asked_for_together_stands_in_one_table);
     tcase_add_test(c, several_tasks_stand_side_by_side);
     tcase_add_test(c, folders_are_taken_together_whole_or_not_at_all);
     tcase_add_test(c, folders_are_taken_together_with_their_machines_and_sweeps);
