@@ -30,6 +30,7 @@ static int count_left_out(const struct gate_result *r, const char *kind) {
 static void add_accuracy(const struct gate_result *r, struct sheet *s) {
     static const char *const kinds[] = {"trace", "seeds"};
     sheet_caption(s, "Accuracy");
+    sheet_name(s, "gate accuracy");
     sheet_column(s, SHEET_LEFT, "what");
     for (int v = 0; v < VERDICT_COUNT; v++)
         if (v != VERDICT_IMPROVED) sheet_column(s, SHEET_RIGHT, "%s", verdict_names[v]);
@@ -82,6 +83,7 @@ static void add_throughput(const struct gate_result *r, struct sheet *s) {
     static const char *const headings[] = {"baseline ms", "here ms", "change %", "99 % from", "to",
                                            "floor %",     "pairs",   "load %",   "verdict"};
     sheet_caption(s, "Throughput: a call on one core");
+    sheet_name(s, "gate throughput");
     sheet_column(s, SHEET_LEFT, "bench");
     for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
         sheet_column(s, i == 8 ? SHEET_LEFT : SHEET_RIGHT, "%s", headings[i]);

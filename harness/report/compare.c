@@ -217,6 +217,7 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
         cut = cut || list[i].cut_off[0] || list[i].cut_off[1];
     }
     sheet_caption(s, "%s against %s: %d pair%s of runs", sides->names[1], sides->names[0], n, n == 1 ? "" : "s");
+    sheet_name(s, "compare %s %s", sides->names[0], sides->names[1]);
     sheet_note(s,
                "Paired by seed: what is equal in all else but the program's build and numerics. difference: %s - %s, "
                "the test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance. solved: "

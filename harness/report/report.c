@@ -1,6 +1,8 @@
 /* report.c - see report.h. */
 #include "harness/report/report.h"
 
+#include <string.h>
+
 const struct report *const *report_list(void) {
     static const struct report *const list[] = {
 #define REPORT(name) &report_##name,
@@ -10,10 +12,22 @@ const struct report *const *report_list(void) {
     return list;
 }
 
+/* By the report and what its caption begins with: two reports of one task are two tables. */
+static void name_sheets(struct sheets *sheets, const struct report *report) {
+    for (int i = 0; i < sheets->n; i++) {
+        struct sheet *s = sheets->list[i];
+        if (!s->caption || s->name) continue;
+        const char *end = strstr(s->caption, ": ");
+        int length = (int)(end ? (size_t)(end - s->caption) : strlen(s->caption));
+        sheet_name(s, "%s %.*s", report->name, length, s->caption);
+    }
+}
+
 enum status report_make(struct sheets *sheets, const struct report *report, const struct report_tables *tables,
                         bool for_programs, const struct sheet_view *view, struct error *e) {
     bool data = for_programs && report->build_data;
     TRY((data ? report->build_data : report->build)(sheets, tables, e));
+    name_sheets(sheets, report);
     return sheets_view(sheets, view, e);
 }
 

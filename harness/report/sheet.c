@@ -57,6 +57,31 @@ void sheet_caption(struct sheet *s, const char *format, ...) {
     if (!s->caption) no_memory(s);
 }
 
+static bool is_of_a_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+void sheet_name(struct sheet *s, const char *format, ...) {
+    if (broken(s)) return;
+    va_list args;
+    va_start(args, format);
+    free(s->name);
+    s->name = text_of(NULL, format, args);
+    va_end(args);
+    if (!s->name) {
+        no_memory(s);
+        return;
+    }
+    char *end = s->name;
+    for (const char *c = s->name; *c; c++) {
+        if (is_of_a_name(*c))
+            *end++ = *c;
+        else if (end > s->name && is_of_a_name(c[1]))
+            *end++ = '-';
+    }
+    *end = 0;
+}
+
 void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...) {
     if (broken(s)) return;
     if (s->n_rows) {
@@ -249,6 +274,7 @@ static void sheet_free(struct sheet *s) {
     free(s->cells);
     free(s->notes);
     free(s->caption);
+    free(s->name);
     free(s);
 }
 

@@ -42,8 +42,8 @@ struct sheet_note {
 };
 
 struct sheet {
-    char *caption;    /* NULL: none */
-    const char *name; /* what other pages call it by: letters, digits, hyphens; NULL: nothing. Borrowed */
+    char *caption; /* NULL: none */
+    char *name;    /* what other pages call it by: letters, digits, hyphens; NULL: nothing */
     /* To be set by the caller: the caption is a remark, which nothing typesets, and LaTeX gets a tabular alone, for a
      * float of the author's. */
     bool bare;
@@ -57,6 +57,8 @@ struct sheet {
 /* --- building. `format` and what follows it are those of printf --------------------------------------------------- */
 
 void sheet_caption(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What the text says in letters and digits, with a hyphen for all between. */
+void sheet_name(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Of the latest column: it is there for readers who name it, and too much for the others. */

@@ -119,7 +119,7 @@ static void note_numbers(struct sheet *s, const struct paper_cells *p) {
 static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const char *flags) {
     struct sheet *s = sheets_add(sheets);
     const char *columns = text_of(p, "columns"), *dot = strrchr(columns, '.');
-    if (s) s->name = p->request.file.name;
+    sheet_name(s, "%s", p->request.file.name);
     sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", text_of(p, "title"), p->resolved.profile, *flags ? ", " : "",
                   flags, p->n_done, p->n_planned, p->speed ? "measured" : "runs");
     sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
@@ -187,7 +187,8 @@ static void note_spreads(struct sheet *s, const struct paper_cells *p) {
 
 static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
-    sheet_caption(s, "Cell by cell");
+    sheet_caption(s, "Cell by cell of %s; profile %s", text_of(p, "title"), p->resolved.profile);
+    sheet_name(s, "%s-cells", p->request.file.name);
     sheet_column(s, SHEET_LEFT, "row");
     sheet_column(s, SHEET_LEFT, "column");
     static const char *const headings[] = {"published", "ours", "interval", "runs", "steps"};

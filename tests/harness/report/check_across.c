@@ -37,6 +37,9 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     ck_holds(text, "paper,lstm,s5,val-mean,0.5,1,1,1\n");
     ck_holds(text, "paper,lru,s3,val-mean,0.125,1,0,\n");
     free(text);
+    text = render_report(&report_across, &format_latex);
+    ck_holds(text, "\\label{tab:across-2-tasks-profile-paper}\n");
+    free(text);
 }
 END_TEST
 

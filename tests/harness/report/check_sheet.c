@@ -159,6 +159,58 @@ START_TEST(a_bare_sheet_has_a_remark_for_a_caption) {
 }
 END_TEST
 
+/* A table of so many rows, each of a text so long. */
+static struct sheet *add_long(int rows, int width) {
+    struct sheet *s = sheets_add(&sheets);
+    sheet_caption(s, "c");
+    sheet_name(s, "%s", "s3:n=4, a_b");
+    sheet_column(s, SHEET_LEFT, "m");
+    sheet_column(s, SHEET_RIGHT, "n");
+    for (int i = 0; i < rows; i++) {
+        sheet_row(s);
+        sheet_text(s, "%*d", width, i);
+        sheet_int(s, i);
+    }
+    sheet_note(s, "note");
+    return s;
+}
+
+static void expect_latex(bool holds, const char *text) {
+    char *written = render(&format_latex, ST_OK);
+    ck_assert_msg(!!strstr(written, text) == holds, "%s%s: %s", text, holds ? " is not there" : "", written);
+    free(written);
+}
+
+START_TEST(latex_of_more_than_a_page_is_a_longtable) {
+    add_long(29, 4); /* and a line of notes */
+    expect_latex(true, "\\begin{table}\n\\caption{c}\n\\label{tab:s3-n-4-a-b}\n\\resizebox{");
+    expect_latex(false, "longtable");
+    sheets_free(&sheets);
+    add_long(31, 4);
+    expect_latex(true, "% needs \\usepackage{booktabs,longtable}\n\\begingroup\n\\def\\tablecolumns{lr}\n"
+                       "\\def\\tableheading{\\toprule\nm & n \\\\\n\\midrule\n}\n\\def\\tablerows{   0 & 0 \\\\\n");
+    expect_latex(true, "  30 & 30 \\\\\n}\n");
+    expect_latex(true,
+                 "\\begin{longtable}{\\tablecolumns}\n\\caption{c}\n\\label{tab:s3-n-4-a-b}\\\\\n\\tableheading\n");
+    expect_latex(true, "\\end{longtable}\n\\endgroup\n{\\footnotesize\\sloppy\\parindent=0pt\nnote\\par\n}\n");
+    expect_latex(false, "\\begin{table}");
+}
+END_TEST
+
+START_TEST(latex_too_wide_for_a_longtable_is_floats_of_some_rows) {
+    add_long(31, 100);
+    expect_latex(false, "longtable");
+    expect_latex(true,
+                 "\\end{table}\n\\begin{table}\nTable \\ref{tab:s3-n-4-a-b}, continued\\par\\medskip\n\\resizebox{");
+    expect_latex(true, "\\end{table}\n{\\footnotesize\\sloppy\\parindent=0pt\nnote\\par\n}\n");
+    sheets_free(&sheets);
+    struct sheet *s = add_long(1, 4);
+    for (int i = 0; i < 30; i++) sheet_note(s, "note"); /* they alone are more than a page */
+    expect_latex(true, "\\end{table}\n{\\footnotesize\\sloppy\\parindent=0pt\nnote\\par\n");
+    expect_latex(false, "continued");
+}
+END_TEST
+
 START_TEST(counts_are_short) {
     static const struct {
         double value;
@@ -243,6 +295,7 @@ START_TEST(a_sheet_for_which_there_was_no_memory_is_told) {
     sheet_footnote(NULL, "x");
     sheet_note(NULL, "x");
     sheet_caption(NULL, "x");
+    sheet_name(NULL, "x");
     char *text = render(&format_md, ST_MEMORY);
     ck_assert_str_eq(text, "");
     ck_assert_str_eq(problem.text, "no memory for another table");
@@ -362,6 +415,8 @@ Suite *check_sheet(void) {
     tcase_add_checked_fixture(c, open_fixture, close_fixture);
     tcase_add_test(c, one_sheet_in_every_format);
     tcase_add_test(c, a_bare_sheet_has_a_remark_for_a_caption);
+    tcase_add_test(c, latex_of_more_than_a_page_is_a_longtable);
+    tcase_add_test(c, latex_too_wide_for_a_longtable_is_floats_of_some_rows);
     tcase_add_test(c, counts_are_short);
     tcase_add_test(c, no_text_is_cut_off);
     tcase_add_loop_test(c, a_sheet_that_is_built_wrongly_is_told_and_not_written, 0,

@@ -392,6 +392,7 @@ START_TEST(the_table_comes_in_every_format) {
     }
     expect(REPORT " --format latex", 0);
     expect_text(out, "\\label{tab:own}\n\\resizebox{", "latex");
+    expect_text(out, "\\caption{Cell by cell of A table; profile smoke}\n\\label{tab:own-cells}\n", "latex");
     expect_text(out, "\\begin{tabular}{lrrr}\n\\toprule\nmodel & ", "latex");
     expect(REPORT " --format html", 0);
     expect_text(out, "<section id=\"own\">\n<h2>A table; profile smoke", "html");
