@@ -1,7 +1,8 @@
 /* paragraph.c - see paragraph.h. */
 #include "core/paragraph.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -9,6 +10,16 @@ int terminal_width(FILE *f) {
     struct winsize size;
     int fd = fileno(f);
     return fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+bool terminal_has_bold(FILE *f) {
+    const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
+    int fd = fileno(f);
+    return fd >= 0 && isatty(fd) && term && *term && strcmp(term, "dumb") != 0 && !(plain && *plain);
+}
+
+void terminal_be_plain(void) {
+    setenv("NO_COLOR", "1", 1);
 }
 
 static bool takes_a_column(char c) {

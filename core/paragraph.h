@@ -2,10 +2,18 @@
 #ifndef LRNN_CORE_PARAGRAPH_H
 #define LRNN_CORE_PARAGRAPH_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Columns of the stream's terminal; 0: it is none, and what is written is read by programs as well, a line a thing. */
 int terminal_width(FILE *f);
+
+/* Whether the stream is a terminal that knows escape codes (TERM), and its reader has not said NO_COLOR, as
+ * no-color.org has it. */
+bool terminal_has_bold(FILE *f);
+
+/* What --no-color asks for, of this process and those it starts: NO_COLOR. */
+void terminal_be_plain(void);
 
 /* Columns that UTF-8 text takes: continuation bytes take none. */
 int text_width(const char *text);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/paragraph.h"
 #include "harness/cli/cli.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
@@ -18,6 +19,7 @@ struct report_flags {
     char to[OPTION_TEXT], paper[OPTION_TEXT], columns[OPTION_TEXT], sort[OPTION_TEXT];
     char formats[OPTION_TEXT], html[OPTION_TEXT];
     int format, protocol;
+    bool no_color;
     int64_t confirm;
     struct plot_view view;
     char given[256]; /* names of the flags that stand on the line: " out task " */
@@ -55,6 +57,8 @@ static const struct option report_options[] = {
      "names the rows of a matrix stays",
      0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
+    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
+     "nothing in bold, as with NO_COLOR set; a pipe or file never has it", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
      "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run", 0},
@@ -145,7 +149,7 @@ static enum status refuse_others(const struct report_flags *f, const struct opti
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
     const struct paper_choice choice = paper_of(f);
-    TRY(refuse_others(f, report_options, "report --paper", " paper out profile task where columns sort format ", e));
+    TRY(refuse_others(f, report_options, "report --paper", " paper out profile task where columns sort format no-color ", e));
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
@@ -183,6 +187,7 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     if (folder && strstr(flags.given, " out "))
         return fail(e, ST_USAGE, "report: %.200s and --out both say which folder; leave one of them out", folder);
     if (folder) TRY(text_copy(folder, flags.out, sizeof flags.out, e));
+    if (flags.no_color) terminal_be_plain();
     if (*flags.paper) return run_paper(&flags, e);
     if (*flags.html) return run_html(&flags, e);
     TRY(find_report(flags.what, &report, e));

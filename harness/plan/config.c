@@ -79,7 +79,8 @@ const struct option config_options[] = {
      "that the run is of, if its flags are those of that profile; else it is custom", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME | OPT_HERE},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_HERE},
-    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL, "plain output", OPT_RUNTIME | OPT_HERE},
+    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
+     "nothing in bold, as with NO_COLOR set; a pipe or file never has it", OPT_RUNTIME | OPT_HERE},
     {0}};
 
 static int64_t ceil_div(int64_t a, int64_t b) {

@@ -85,12 +85,6 @@ static bool any_published(const struct report_table *t) {
     return false;
 }
 
-static bool is_best(const struct report_table *t, const struct report_row *row) {
-    for (int k = 0; k < t->n_rows; k++)
-        if (t->rows[k].estimate > row->estimate) return false;
-    return t->n_rows > 1;
-}
-
 /* "0.444 / 0.89", "0.444 / -" where the paper has others of the task, "0.444" where it has none. */
 static void add_cell(struct sheet *s, const struct report_table *t, const struct report_row *row) {
     if (!row) {
@@ -98,7 +92,6 @@ static void add_cell(struct sheet *s, const struct report_table *t, const struct
         return;
     }
     sheet_real(s, "%.3f", row->estimate);
-    if (is_best(t, row)) sheet_strong(s);
     if (row->estimate_cut) sheet_append(s, CUT_OFF_MARK);
     if (isfinite(row->published.value))
         sheet_append(s, " / %g%s", row->published.value, published_is_other(&row->published) ? SETTINGS_MARK : "");
@@ -179,6 +172,7 @@ static void fill(struct sheet *s, struct group *g) {
         if (g->protocol == PROTOCOL_IQM) add_aggregate(s, g, entry->label);
         models++;
     }
+    for (int c = 1; c <= g->n_tables + (g->protocol == PROTOCOL_IQM); c++) sheet_strong_best(s, c);
     const char *suite = g->tables[0]->rows->run->suite;
     if (g->of_suite)
         sheet_caption(s, "Suite %s, profile %s: %d model%s", suite, g->tables[0]->profile, models,
@@ -189,7 +183,8 @@ static void fill(struct sheet *s, struct group *g) {
 }
 
 static void add_legend(struct sheet *s, const struct group *g) {
-    sheet_note(s, "%s / the paper's number. Bold: the best of a task.", protocol_of(g->protocol)->phrase);
+    sheet_note(s, "%s / the paper's number.", protocol_of(g->protocol)->phrase);
+    sheet_note_on_strong(s, "Bold: the best of a task.");
     if (g->protocol == PROTOCOL_IQM)
         sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
                       "seeds by themselves; of models that have run on all of them.");

@@ -1,6 +1,6 @@
 /* format_term.c - a sheet on a terminal: columns as wide as their widest cell.
  *
- * A table goes to terminals, pipes and files alike, so what stands out has no colour here. */
+ * A table goes to terminals, pipes and files alike: what stands out is bold on a terminal alone, and told of there. */
 #include "core/paragraph.h"
 #include "harness/report/sheet.h"
 
@@ -24,6 +24,7 @@ struct part {
     const struct sheet *s;
     const int *width;
     int from, to;
+    bool bold; /* what stands out is */
 };
 
 static bool is_in(const struct part *p, int column) {
@@ -31,7 +32,7 @@ static bool is_in(const struct part *p, int column) {
 }
 
 /* Text and mark in a field; nothing behind the last column of a line. */
-static void print_field(FILE *f, const struct part *p, int column, const char *text, const char *mark) {
+static void print_field(FILE *f, const struct part *p, int column, const char *text, const char *mark, bool strong) {
     if (!is_in(p, column)) return;
     const struct sheet *s = p->s;
     int width = p->width[column];
@@ -40,7 +41,9 @@ static void print_field(FILE *f, const struct part *p, int column, const char *t
     bool left = s->columns[column].align == SHEET_LEFT;
     if (column) fputs("  ", f);
     if (!left) fprintf(f, "%*s", padding, "");
+    if (strong && p->bold) fputs("\033[1m", f);
     print_plain(f, text);
+    if (strong && p->bold) fputs("\033[0m", f);
     print_plain(f, mark);
     if (left && !last) fprintf(f, "%*s", padding, "");
     if (last) fputc('\n', f);
@@ -48,14 +51,14 @@ static void print_field(FILE *f, const struct part *p, int column, const char *t
 
 static void write_part(const struct part *p, FILE *f) {
     const struct sheet *s = p->s;
-    for (int c = 0; c < s->n_columns; c++) print_field(f, p, c, s->columns[c].heading, "");
+    for (int c = 0; c < s->n_columns; c++) print_field(f, p, c, s->columns[c].heading, "", false);
     for (int c = 0; c < s->n_columns; c++)
         for (int i = 0; is_in(p, c) && i < p->width[c] + (c ? 2 : 0); i++) fputc('-', f);
     fputc('\n', f);
     for (int i = 0; i < s->n_cells; i++) {
         char mark[SHEET_MARK_BYTES];
         sheet_mark(&s->cells[i], mark);
-        print_field(f, p, i % s->n_columns, s->cells[i].text, mark);
+        print_field(f, p, i % s->n_columns, s->cells[i].text, mark, s->cells[i].strong);
     }
 }
 
@@ -67,7 +70,7 @@ static void write_sheet(const struct sheet *s, FILE *f) {
         paragraph_print(f, room, 0, 0, s->caption);
         fputs("\n\n", f);
     }
-    struct part p = {s, width, 1, 1};
+    struct part p = {s, width, 1, 1, terminal_has_bold(f)};
     do {
         int used = width[0];
         for (p.to = p.from; p.to < s->n_columns; p.to++) {
@@ -80,6 +83,7 @@ static void write_sheet(const struct sheet *s, FILE *f) {
     } while (p.from < s->n_columns);
     if (s->n_notes) fputc('\n', f);
     for (int i = 0; i < s->n_notes; i++) {
+        if (s->notes[i].on_strong && !p.bold) continue;
         int column = s->notes[i].number ? fprintf(f, "[%d] ", s->notes[i].number) : 0;
         paragraph_print(f, room, column, column, s->notes[i].text);
         fputc('\n', f);

@@ -174,6 +174,7 @@ static void put_real(struct sheet *s, const char *text, double value) {
     if (!cell) return;
     cell->kind = SHEET_REAL;
     cell->real = value;
+    cell->n_value = (int)strlen(cell->text);
 }
 
 void sheet_real(struct sheet *s, const char *format, double value) {
@@ -212,6 +213,24 @@ void sheet_strong(struct sheet *s) {
     if (cell) cell->strong = true;
 }
 
+/* Of two numbers of one column. */
+static bool prints_alike(const struct sheet_cell *a, const struct sheet_cell *b) {
+    return a->n_value == b->n_value && strncmp(a->text, b->text, (size_t)a->n_value) == 0;
+}
+
+void sheet_strong_best(struct sheet *s, int column) {
+    const struct sheet_cell *best = NULL;
+    int n = 0;
+    if (broken(s) || !rows_are_full(s)) return;
+    for (int i = column; i < s->n_cells; i += s->n_columns) {
+        const struct sheet_cell *cell = &s->cells[i];
+        if (cell->kind != SHEET_REAL || !isfinite(cell->real)) continue;
+        if (n++ == 0 || cell->real > best->real) best = cell;
+    }
+    for (int i = column; n > 1 && i < s->n_cells; i += s->n_columns)
+        s->cells[i].strong = s->cells[i].kind == SHEET_REAL && prints_alike(&s->cells[i], best);
+}
+
 __attribute__((format(printf, 4, 0))) static void add_note(struct sheet *s, int number, const char *columns,
                                                            const char *format, va_list args) {
     struct sheet_note *notes = with_room(s->notes, s->n_notes, sizeof *notes);
@@ -241,6 +260,15 @@ void sheet_note(struct sheet *s, const char *format, ...) {
     va_start(args, format);
     add_note(s, 0, NULL, format, args);
     va_end(args);
+}
+
+void sheet_note_on_strong(struct sheet *s, const char *format, ...) {
+    if (broken(s)) return;
+    va_list args;
+    va_start(args, format);
+    add_note(s, 0, NULL, format, args);
+    va_end(args);
+    if (s->n_notes) s->notes[s->n_notes - 1].on_strong = true;
 }
 
 void sheet_note_on(struct sheet *s, const char *columns, const char *format, ...) {

@@ -32,11 +32,13 @@ struct sheet_cell {
     double real;    /* of SHEET_REAL; not finite: does not apply, or is no number */
     int first_note; /* footnotes that the cell refers to: this one and those behind it */
     int n_notes;    /* 0: none */
+    int n_value;    /* bytes of the text that are the number */
     bool strong;    /* stands out: the best of its column */
 };
 
 struct sheet_note {
     char *text;
+    bool on_strong; /* says what stands out: only for readers who see it */
     int number;     /* of a footnote, from 1; 0: a remark on the table */
     const char *of; /* the headings of the columns that it is on, by commas; NULL: on the whole table. Borrowed */
 };
@@ -79,8 +81,13 @@ void sheet_append(struct sheet *s, const char *format, ...) __attribute__((forma
 void sheet_strong(struct sheet *s);
 void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A remark below the table; one on those columns alone goes where a reader leaves all of them out. */
+/* Of a column whose rows are full: that its largest numbers stand out, all that print alike; none where it has but one
+ * number. */
+void sheet_strong_best(struct sheet *s, int column);
+
+/* A remark below the table; on what stands out in it, which a format that shows none of it leaves out; one on those columns alone goes where a reader leaves all of them out. */
 void sheet_note(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sheet_note_on_strong(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_note_on(struct sheet *s, const char *columns, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* --- sheets that are written together ----------------------------------------------------------------------------- */

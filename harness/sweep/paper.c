@@ -21,13 +21,6 @@ static const struct paper_cell *cell_at(const struct paper_cells *p, int row, in
 
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
 
-static bool is_best(const struct paper_cells *p, int row, int column) {
-    double own = cell_at(p, row, column)->ours;
-    for (int r = 0; r < p->n_rows; r++)
-        if (cell_at(p, r, column)->ours > own) return false;
-    return isfinite(own);
-}
-
 static const char *mark_of(const struct paper_cell *c) {
     bool other = paper_cell_is_other(c);
     if (c->cut_off) return other ? CUT_OFF_MARK SETTINGS_MARK : CUT_OFF_MARK;
@@ -92,7 +85,8 @@ static void note_speed(struct sheet *s, const struct paper_cells *p) {
     bool disturbed = false;
     for (int i = 0; i < p->n_rows * p->n_columns; i++) disturbed = disturbed || p->cells[i].disturbed;
     sheet_note(s, "Tokens a second of training steps, each model alone on this machine, the latest measurement in "
-                  "perf.csv. Bold: the fastest in its column. The paper's figures are of another machine.");
+                  "perf.csv. The paper's figures are of another machine.");
+    sheet_note_on_strong(s, "Bold: the fastest in its column.");
     if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
 }
 
@@ -100,8 +94,8 @@ static void note_numbers(struct sheet *s, const struct paper_cells *p) {
     if (p->n_done == 0)
         sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are asked "
                       "for by --profile and --where.");
-    sheet_note(s, "%s%s. Bold: the best of ours in its column.", protocol_of(p->protocol)->phrase,
-               p->has_published ? " / the paper's" : "");
+    sheet_note(s, "%s%s.", protocol_of(p->protocol)->phrase, p->has_published ? " / the paper's" : "");
+    sheet_note_on_strong(s, "Bold: the best of ours in its column.");
     if (p->lengths[0])
         sheet_note(s,
                    "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
@@ -135,12 +129,12 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
                 add_speed(s, cell);
             else
                 add_pair(s, p, cell->ours, mark_of(cell), &cell->published);
-            if (is_best(p, r, c)) sheet_strong(s);
         }
         if (!p->overall) continue;
         const struct published_value mean = {p->overall[2 * r + 1], NAN, "", 0};
         add_pair(s, p, p->overall[2 * r], mark_of_row(p, r), &mean);
     }
+    for (int c = 1; c <= p->n_columns + (p->overall != NULL); c++) sheet_strong_best(s, c);
     if (p->speed)
         note_speed(s, p);
     else

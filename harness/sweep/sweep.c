@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/paragraph.h"
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
 #include "harness/plan/profile_match.h"
@@ -535,6 +536,7 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     request->limited = options->limit > 0;
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
     w->out = w->resolved.config.out;
+    if (w->resolved.config.no_color) terminal_be_plain();
     if (status == ST_OK) status = check_sweep(w, e);
     if (status == ST_OK)
         status = options->slurm     ? submit(w, e)

@@ -159,6 +159,35 @@ START_TEST(a_bare_sheet_has_a_remark_for_a_caption) {
 }
 END_TEST
 
+/* What prints alike is marked alike; one number alone is the best of nothing; what is none, and a mark, is no number. */
+START_TEST(the_best_of_a_column_are_all_that_print_alike) {
+    static const double values[][3] = {{1, NAN, 0.5}, {0.9999, 0.25, NAN}, {0.9994, NAN, 0.5}};
+    static const bool wanted[][3] = {{true, false, true}, {true, false, false}, {false, false, true}};
+    struct sheet *s = sheets_add(&sheets);
+    for (int c = 0; c < 3; c++) sheet_column(s, SHEET_RIGHT, "c%d", c);
+    for (int r = 0; r < 3; r++) {
+        sheet_row(s);
+        for (int c = 0; c < 3; c++) {
+            sheet_real(s, "%.3f", values[r][c]);
+            sheet_append(s, "%s / %d", r ? "" : "*", r);
+        }
+    }
+    sheet_note_on_strong(s, "Bold: the best.");
+    sheet_note(s, "more");
+    for (int c = 0; c < 3; c++) sheet_strong_best(s, c);
+    for (int i = 0; i < 9; i++)
+        ck_assert_msg(s->cells[i].strong == wanted[i / 3][i % 3], "row %d column %d", i / 3, i % 3);
+    char *text = render(&format_term, ST_OK);
+    ck_assert_msg(!strstr(text, "Bold") && !strchr(text, '\033') && strstr(text, "\n\nmore\n"), "no terminal: %s",
+                  text);
+    free(text);
+    text = render(&format_md, ST_OK);
+    ck_assert_ptr_nonnull(strstr(text, "**1.000\\* / 0**"));
+    ck_assert_ptr_nonnull(strstr(text, "- Bold: the best.\n"));
+    free(text);
+}
+END_TEST
+
 /* A table of so many rows, each of a text so long. */
 static struct sheet *add_long(int rows, int width) {
     struct sheet *s = sheets_add(&sheets);
@@ -292,6 +321,8 @@ START_TEST(a_sheet_for_which_there_was_no_memory_is_told) {
     sheet_real(NULL, "%g", 1);
     sheet_append(NULL, "x");
     sheet_strong(NULL);
+    sheet_strong_best(NULL, 0);
+    sheet_note_on_strong(NULL, "x");
     sheet_footnote(NULL, "x");
     sheet_note(NULL, "x");
     sheet_caption(NULL, "x");
@@ -417,6 +448,7 @@ Suite *check_sheet(void) {
     tcase_add_test(c, a_bare_sheet_has_a_remark_for_a_caption);
     tcase_add_test(c, latex_of_more_than_a_page_is_a_longtable);
     tcase_add_test(c, latex_too_wide_for_a_longtable_is_floats_of_some_rows);
+    tcase_add_test(c, the_best_of_a_column_are_all_that_print_alike);
     tcase_add_test(c, counts_are_short);
     tcase_add_test(c, no_text_is_cut_off);
     tcase_add_loop_test(c, a_sheet_that_is_built_wrongly_is_told_and_not_written, 0,

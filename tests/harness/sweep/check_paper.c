@@ -60,6 +60,10 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
     expect_text(out, ",above,0,0,", "report");                   /* more runs cannot make it less */
     expect("sweep %s/own.plan --out %s/r --quiet", 0);
     expect_text(out, "A table; profile smoke, 16 of 16 runs", "sweep");
+    ck_assert_msg(!strstr(out, "Bold"), "no terminal: %s", out);
+    expect(REPORT " --format md", 0);
+    expect_text(out, "** |\n", "the best mean, which is the last column");
+    expect_text(out, "- Bold: the best of ours in its column.\n", "report");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",4,4,0,14,14,14,below,0,0,", "report");
     expect_text(out, ",4,4,0,14,14,14,above,0,0,", "report");
