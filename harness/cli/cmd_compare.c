@@ -62,6 +62,7 @@ static enum status run(int argc, char **argv, struct error *e) {
         .command = &command_compare, .sets = flags, .n_sets = 1, .positional = names, .max_positional = 2};
     TRY(options_default(options, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
+    of.for_programs = sheet_formats()[f.format]->for_programs;
     TRY(read_option(f.by, &of, e));
     if (cli.n_positional == 0 || (cli.n_positional == 1 && !of.key))
         return fail(e, ST_USAGE, "compare: say which two folders of run records, or one folder and --by OPTION");

@@ -9,6 +9,7 @@
 #include "harness/rows/row_label.h"
 #include "harness/rows/rows.h"
 #include "harness/rows/stats.h"
+#include "harness/store/files.h"
 
 /* What pairs two runs: all that identifies them but the seed, the version of the numerics and what is compared. */
 struct entry {
@@ -116,6 +117,7 @@ struct sides {
     int n[2];
     const char *const *names;
     bool by_rate; /* the sides are two of them: none is a cell's */
+    bool for_programs;
 };
 
 /* The pairs of the cell whose first run in the one folder is number `first`. `values`: room for as many. */
@@ -166,6 +168,15 @@ static void name_rows(struct pairs *list, int n, struct row_name *names) {
     }
 }
 
+/* By task, model and rate. */
+static int order_rows(const void *a, const void *b) {
+    const struct pairs *p = a, *q = b;
+    const struct run *one = &p->first->record->run, *other = &q->first->record->run;
+    int order = strcmp(one->task, other->task);
+    if (!order) order = strcmp(p->label, q->label);
+    return order ? order : (one->lr > other->lr) - (one->lr < other->lr);
+}
+
 /* --- the sheet ---------------------------------------------------------------------------------------------------- */
 
 static void add_columns(struct sheet *s, const struct sides *sides) {
@@ -174,8 +185,9 @@ static void add_columns(struct sheet *s, const struct sides *sides) {
     if (!sides->by_rate) sheet_column(s, SHEET_RIGHT, "lr");
     sheet_column(s, SHEET_RIGHT, "pairs");
     for (int i = 0; i < 2; i++) {
-        sheet_column(s, SHEET_RIGHT, "%s", sides->names[i]);
-        sheet_column(s, SHEET_RIGHT, "solved");
+        const char *name = sides->names[i];
+        sheet_column(s, SHEET_RIGHT, "%s%s", sides->for_programs ? "mean " : "", name);
+        sheet_column(s, SHEET_RIGHT, "solved%s%s", sides->for_programs ? " " : "", sides->for_programs ? name : "");
     }
     sheet_column(s, SHEET_RIGHT, "difference");
     sheet_column(s, SHEET_RIGHT, "low");
@@ -211,6 +223,7 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
     }
     if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);
     name_rows(list, cells, names);
+    qsort(list, (size_t)cells, sizeof *list, order_rows);
     add_columns(s, sides);
     for (int i = 0; i < cells; i++) {
         add_row(s, sides, &list[i]);
@@ -228,11 +241,18 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
 }
 
 enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e) {
-    char canonical[2][OPTION_TEXT + 1];
+    char canonical[2][OPTION_TEXT + 1], numbered[2][PATH_BYTES];
+    const char *names[2] = {of->names[0], of->names[1]};
     struct comparison by = *of;
     TRY(check_option(&by, canonical, e));
-    struct sides sides = {
-        .n = {of->sets[0]->n, of->sets[1]->n}, .names = of->names, .by_rate = of->key && !strcmp(of->key, "lr")};
+    for (int i = 0; i < 2 && !strcmp(of->names[0], of->names[1]); i++) {
+        snprintf(numbered[i], sizeof numbered[i], "%s (%d)", of->names[i], i + 1);
+        names[i] = numbered[i];
+    }
+    struct sides sides = {.n = {of->sets[0]->n, of->sets[1]->n},
+                          .names = names,
+                          .by_rate = of->key && !strcmp(of->key, "lr"),
+                          .for_programs = of->for_programs};
     size_t n = (size_t)sides.n[0] + 1;
     struct pairs *list = calloc(n, sizeof *list);
     struct row_name *rows = calloc(n, sizeof *rows);

@@ -13,9 +13,10 @@ struct comparison {
     const char *names[2];
     const char *key; /* NULL: none */
     const char *values[2];
+    bool for_programs; /* no two columns have one name: "solved A", "solved B" */
 };
 
-/* Adds a sheet: of each cell that both sides have, in the order of the first, its pairs, both means, the mean
+/* Adds a sheet: of each cell that both sides have, by task, model and rate, its pairs, both means, the mean
  * difference (second - first) of the test metric and its interval, and how many of either side reached the task's
  * threshold; the label says in what it differs from the task's other cells, and numbers of runs that were cut off are
  * marked. ST_USAGE: no run has the key, its values are none, or it is the seed, the model or the task, by which there

@@ -61,11 +61,50 @@ START_TEST(a_run_in_two_versions_of_the_numerics_is_refused) {
 }
 END_TEST
 
+/* Of two folders, and of one with itself: what reads a line of JSON keeps one value of a name. */
+START_TEST(programs_get_names_that_are_no_others) {
+    static const char *const names[][2] = {{"before", "after"}, {"a", "a"}, {"pairs", "lr"}};
+    static const char *const wanted[][4] = {{"mean before", "solved before", "mean after", "solved after"},
+                                            {"mean a (1)", "solved a (1)", "mean a (2)", "solved a (2)"},
+                                            {"mean pairs", "solved pairs", "mean lr", "solved lr"}};
+    add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5);
+    for (int i = 0; i < 3; i++) {
+        struct sheets sheets = {0};
+        struct comparison of = {
+            .sets = {&fixture_set, &fixture_set}, .names = {names[i][0], names[i][1]}, .for_programs = true};
+        ck_ok(compare_runs(&sheets, &of, &fixture_problem));
+        const struct sheet *s = sheets.list[0];
+        for (int c = 0; c < 4; c++) ck_assert_str_eq(s->columns[4 + c].heading, wanted[i][c]);
+        for (int c = 0; c < s->n_columns; c++)
+            for (int k = 0; k < c; k++) ck_assert_str_ne(s->columns[c].heading, s->columns[k].heading);
+        sheets_free(&sheets);
+    }
+}
+END_TEST
+
+START_TEST(rows_are_sorted_by_task_model_and_rate) {
+    static const char *const layers[] = {"lstm;swiglu", "bdlru:m=2;swiglu", "lstm;swiglu", "lru;swiglu"},
+                             *const tasks[] = {"s5", "s5", "s5", "s3"};
+    static const double rates[] = {1e-2, 1e-3, 1e-3, 1e-3};
+    for (int i = 0; i < 4; i++) strcpy(add_run(layers[i], rates[i], 1, 0.5, 0.5)->task, tasks[i]);
+    char *text = compared(4), *at = text;
+    static const char *const rows[] = {"\ns3    lru ", "\ns5    bdlru:m=2 ", "\ns5    lstm       0.001 ",
+                                       "\ns5    lstm        0.01 "};
+    for (int i = 0; i < 4; i++) {
+        at = strstr(at, rows[i]);
+        ck_assert_msg(at, "%s is not there, or before another: %s", rows[i], text);
+    }
+    free(text);
+}
+END_TEST
+
 Suite *check_compare(void);
 Suite *check_compare(void) {
     const TTest *const tests[] = {
         rows_say_in_what_they_differ_and_what_was_cut_off,
         a_run_in_two_versions_of_the_numerics_is_refused,
+        programs_get_names_that_are_no_others,
+        rows_are_sorted_by_task_model_and_rate,
     };
     return fixture_suite("compare", tests, (int)(sizeof tests / sizeof tests[0]));
 }
