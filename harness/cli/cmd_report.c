@@ -53,8 +53,8 @@ static const struct option report_options[] = {
      "cell",
      0},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
-     "only these, by their headings: 'model,acc,published'; run, in no table unasked: the ids of a row's runs. What "
-     "names the rows of a matrix stays",
+     "only these, by their headings: 'model,acc,published'; +run: those that there are, and this one behind them. run, "
+     "in no table unasked, has the ids of a row's runs; what names the rows of a matrix stays",
      0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,

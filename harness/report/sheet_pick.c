@@ -7,38 +7,80 @@
 
 #include "core/label.h"
 
-static enum status find_column(const struct sheet *s, const char *name, int *column, struct error *e) {
-    char known[512] = "";
-    for (*column = 0; *column < s->n_columns; ++*column)
-        if (!strcmp(s->columns[*column].heading, name)) return ST_OK;
-    for (int c = 0; c < s->n_columns; c++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", c ? ", " : "", s->columns[c].heading);
-    }
-    return fail(e, ST_USAGE, "no column '%.60s'; there are: %s", name, known);
+static int column_of(const struct sheet *s, const char *name) {
+    for (int c = 0; c < s->n_columns; c++)
+        if (!strcmp(s->columns[c].heading, name)) return c;
+    return -1;
 }
 
 static bool is_usable(const struct sheet *s) {
     return s->problem.status == ST_OK && s->n_columns > 0 && s->n_cells == s->n_rows * s->n_columns;
 }
 
+/* What the reader has to write before names to have them behind the columns that a table has unasked. */
+#define AND_THESE '+'
+
+static const char *without_plus(const char *names) {
+    return names + (*names == AND_THESE);
+}
+
 /* Whether it has every column of the list. */
 static bool has_columns(const struct sheet *s, const char *names) {
-    struct error e;
     char name[128];
-    int column;
-    for (const char *at = names;; at++) {
-        if (text_part(&at, ",", name, sizeof name, &e) != ST_OK || find_column(s, name, &column, &e) != ST_OK)
-            return false;
+    for (const char *at = without_plus(names);; at++) {
+        if (text_part(&at, ",", name, sizeof name, NULL) != ST_OK || column_of(s, name) < 0) return false;
         if (!*at) return true;
     }
 }
 
-/* Whether that sheet is to be changed: it has the columns, or no other one has them and it says so. */
-static bool is_meant(const struct sheets *sheets, int i, const char *names) {
-    bool any = false;
-    for (int k = 0; k < sheets->n && !any; k++) any = is_usable(sheets->list[k]) && has_columns(sheets->list[k], names);
-    return is_usable(sheets->list[i]) && (!any || has_columns(sheets->list[i], names));
+/* --- no such column ----------------------------------------------------------------------------------------------- */
+
+static bool has_same_columns(const struct sheet *a, const struct sheet *b) {
+    if (a->n_columns != b->n_columns) return false;
+    for (int c = 0; c < a->n_columns; c++)
+        if (strcmp(a->columns[c].heading, b->columns[c].heading) != 0) return false;
+    return true;
+}
+
+/* The headings of every kind of table: "model, acc; row, column". */
+static void list_columns(const struct sheets *sheets, char *text, size_t size) {
+    *text = 0;
+    for (int i = 0; i < sheets->n; i++) {
+        const struct sheet *s = sheets->list[i];
+        bool told = !is_usable(s);
+        for (int k = 0; k < i; k++) told = told || has_same_columns(sheets->list[k], s);
+        for (int c = 0; c < s->n_columns && !told; c++) {
+            size_t used = strlen(text);
+            snprintf(text + used, size - used, "%s%s", c ? ", " : used ? "; " : "", s->columns[c].heading);
+        }
+    }
+}
+
+static bool is_anywhere(const struct sheets *sheets, const char *name) {
+    for (int i = 0; i < sheets->n; i++)
+        if (is_usable(sheets->list[i]) && column_of(sheets->list[i], name) >= 0) return true;
+    return false;
+}
+
+static enum status check_column(const struct sheets *sheets, const char *name, struct error *e) {
+    char known[768];
+    if (is_anywhere(sheets, name)) return ST_OK;
+    list_columns(sheets, known, sizeof known);
+    return fail(e, ST_USAGE, "no column '%.60s'; there are: %s", name, known);
+}
+
+/* Some table has to have them all. ST_USAGE: the first that none has, or that they are of several. */
+static enum status check_columns(const struct sheets *sheets, const char *names, struct error *e) {
+    char known[768], name[128];
+    for (int i = 0; i < sheets->n; i++)
+        if (is_usable(sheets->list[i]) && has_columns(sheets->list[i], names)) return ST_OK;
+    for (const char *at = without_plus(names);; at++) {
+        TRY(text_part(&at, ",", name, sizeof name, e));
+        TRY(check_column(sheets, name, e));
+        if (!*at) break;
+    }
+    list_columns(sheets, known, sizeof known);
+    return fail(e, ST_USAGE, "no table has all of the columns '%.60s'; there are: %s", names, known);
 }
 
 /* --- columns ------------------------------------------------------------------------------------------------------ */
@@ -107,33 +149,35 @@ static enum status pick_usual(struct sheet *s, struct error *e) {
     return n < s->n_columns ? keep_columns(s, picked, n, e) : ST_OK;
 }
 
-/* The column that names the rows comes first where the reader has not named it. */
+/* Whether the column stands before those that the reader names: all that there are unasked, or what names the rows. */
+static bool comes_first(const struct sheet_column *column, const char *names) {
+    bool kept = *names == AND_THESE ? !column->on_request : column->names_rows;
+    return kept && !names_column(without_plus(names), column->heading);
+}
+
 static enum status pick(struct sheet *s, const char *names, struct error *e) {
-    int picked[64], n = 0;
-    for (int c = 0; c < s->n_columns && n == 0; c++)
-        if (s->columns[c].names_rows && !names_column(names, s->columns[c].heading)) picked[n++] = c;
-    for (const char *at = names;; at++) {
+    int picked[64], n = 0, most = (int)(sizeof picked / sizeof *picked);
+    for (int c = 0; c < s->n_columns && n < most; c++)
+        if (comes_first(&s->columns[c], names)) picked[n++] = c;
+    for (const char *at = without_plus(names);; at++) {
         char name[128];
         TRY(text_part(&at, ",", name, sizeof name, e));
-        if (n == (int)(sizeof picked / sizeof *picked)) return fail(e, ST_USAGE, "more than %d columns are named", n);
-        TRY(find_column(s, name, &picked[n], e));
+        if (n == most) return fail(e, ST_USAGE, "more than %d columns are named", n);
+        picked[n] = column_of(s, name);
         if (is_picked(picked, n, picked[n])) return fail(e, ST_USAGE, "column '%.60s' is named twice", name);
         n++;
         if (!*at) return keep_columns(s, picked, n, e);
     }
 }
 
-/* Which sheets are meant is asked before the first of them loses a column. */
+/* A table of another kind has what it has unasked. */
 static enum status pick_columns(struct sheets *sheets, const char *names, struct error *e) {
-    bool *meant = calloc((size_t)sheets->n + 1, sizeof *meant);
-    enum status status = meant ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
-    for (int i = 0; i < sheets->n && meant; i++) meant[i] = *names && is_meant(sheets, i, names);
-    for (int i = 0; i < sheets->n && status == ST_OK; i++) {
+    if (*names) TRY(check_columns(sheets, names, e));
+    for (int i = 0; i < sheets->n; i++) {
         struct sheet *s = sheets->list[i];
-        if (is_usable(s)) status = meant[i] ? pick(s, names, e) : pick_usual(s, e);
+        if (is_usable(s)) TRY(*names && has_columns(s, names) ? pick(s, names, e) : pick_usual(s, e));
     }
-    free(meant);
-    return status;
+    return ST_OK;
 }
 
 /* --- order -------------------------------------------------------------------------------------------------------- */
@@ -154,9 +198,8 @@ static bool is_before(const struct sheet_cell *a, const struct sheet_cell *b, bo
     return reverse ? x < y : x > y;
 }
 
-static enum status sort(struct sheet *s, const char *name, bool reverse, struct error *e) {
-    int column, n = s->n_columns;
-    TRY(find_column(s, name, &column, e));
+static void sort(struct sheet *s, int column, bool reverse) {
+    int n = s->n_columns;
     for (int i = 1; i < s->n_rows; i++) /* few rows, and equal ones keep their order */
         for (int k = i; k > 0; k--) {
             struct sheet_cell *below = &s->cells[k * n], *above = below - n;
@@ -167,17 +210,27 @@ static enum status sort(struct sheet *s, const char *name, bool reverse, struct 
                 below[c] = swap;
             }
         }
-    return ST_OK;
 }
 
 static enum status sort_rows(struct sheets *sheets, const char *name, struct error *e) {
     bool reverse = *name == '-';
-    for (int i = 0; i < sheets->n; i++)
-        if (is_meant(sheets, i, name + reverse)) TRY(sort(sheets->list[i], name + reverse, reverse, e));
+    TRY(check_column(sheets, name + reverse, e));
+    for (int i = 0; i < sheets->n; i++) {
+        struct sheet *s = sheets->list[i];
+        int column = is_usable(s) ? column_of(s, name + reverse) : -1;
+        if (column >= 0) sort(s, column, reverse);
+    }
     return ST_OK;
 }
 
+static bool any_is_usable(const struct sheets *sheets) {
+    for (int i = 0; i < sheets->n; i++)
+        if (is_usable(sheets->list[i])) return true;
+    return false;
+}
+
 enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, struct error *e) {
+    if (!any_is_usable(sheets)) return ST_OK; /* sheets_write tells why */
     if (view->sort && *view->sort) TRY(sort_rows(sheets, view->sort, e));
     return pick_columns(sheets, view->columns ? view->columns : "", e);
 }

@@ -358,7 +358,13 @@ START_TEST(columns_are_picked_where_they_are) {
     ck_assert_str_eq(other->columns[1].heading, "mean");
     ck_assert_int_eq(other->n_columns, 2);
     expect_view("acc,mean", NULL, ST_USAGE);
-    ck_assert_str_eq(problem.text, "no column 'mean'; there are: acc, model");
+    ck_assert_str_eq(problem.text, "no table has all of the columns 'acc,mean'; there are: acc, model; model, mean");
+    expect_view("mean,no", NULL, ST_USAGE);
+    ck_assert_str_eq(problem.text, "no column 'no'; there are: acc, model; model, mean");
+    for (int i = 0; i < 2; i++) {
+        expect_view(NULL, i ? "acc,model" : "+acc", ST_USAGE);
+        ck_assert_ptr_nonnull(strstr(problem.text, i ? "no column 'acc,model'; " : "no column '+acc'; "));
+    }
     expect_view("acc,acc", NULL, ST_USAGE);
     ck_assert_str_eq(problem.text, "column 'acc' is named twice");
 }
@@ -440,6 +446,30 @@ START_TEST(a_column_on_request_is_there_for_who_names_it) {
 }
 END_TEST
 
+/* Headings of a sheet, by blanks. */
+static const char *headings(const struct sheet *s) {
+    static char text[256];
+    *text = 0;
+    for (int c = 0; c < s->n_columns; c++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", c ? " " : "", s->columns[c].heading);
+    return text;
+}
+
+START_TEST(a_plus_has_a_column_behind_the_usual_ones) {
+    static const char *const views[][2] = {
+        {"+run", "model run"}, {"+model", "model"}, {"+run,model", "run model"}, {"+", NULL}, {"+no", NULL}};
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        struct sheet *s = add_sheet_with_a_column_on_request();
+        add_example();
+        expect_view(views[i][0], NULL, views[i][1] ? ST_OK : ST_USAGE);
+        if (views[i][1]) ck_assert_str_eq(headings(s), views[i][1]);
+        if (i == 0) ck_assert_str_eq(s->cells[3].text, "id1");
+        if (i == 0) ck_assert_str_eq(headings(sheets.list[1]), "model n & m acc"); /* which has no such column */
+        sheets_free(&sheets);
+    }
+}
+END_TEST
+
 Suite *check_sheet(void) {
     Suite *s = suite_create("sheet");
     TCase *c = tcase_create("sheet");
@@ -459,6 +489,7 @@ Suite *check_sheet(void) {
     tcase_add_test(c, more_columns_than_a_table_can_have_are_refused);
     tcase_add_test(c, a_note_goes_with_its_columns);
     tcase_add_test(c, a_column_on_request_is_there_for_who_names_it);
+    tcase_add_test(c, a_plus_has_a_column_behind_the_usual_ones);
     tcase_add_test(c, what_names_the_rows_stays);
     suite_add_tcase(s, c);
     return s;

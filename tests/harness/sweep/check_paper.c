@@ -467,6 +467,10 @@ START_TEST(rows_and_cells_name_their_runs) {
     expect(REPORT " --format csv --columns run_ids --task s4:n_train=200,n_val=20,n_test=20,length=4", 0);
     ck_assert_uint_eq(strcspn(strchr(out, '\n') + 1, "\n"), 4 * 33 - 1);
     snprintf(id, sizeof id, "%.8s", strchr(out, '\n') + 1);
+    expect(REPORT " --columns bogus", ST_USAGE);
+    expect_text(err, ", mean; row, column, published, ours, interval, runs, steps, verdict, run\n", "report");
+    expect("report results/baseline --task s3 --profile quick --columns +run --format md", 0);
+    expect_text(out, "| published | diff | run |\n", "report");
     expect(REPORT " --columns row,run --format html", 0);
     expect_text(out, id, "report");
 }
