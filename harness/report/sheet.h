@@ -85,7 +85,8 @@ void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((for
  * number. */
 void sheet_strong_best(struct sheet *s, int column);
 
-/* A remark below the table; on what stands out in it, which a format that shows none of it leaves out; one on those columns alone goes where a reader leaves all of them out. */
+/* A remark below the table; one on what stands out in it, which a format that does not show that leaves out; one on
+ * those columns alone, which goes where a reader leaves all of them out. */
 void sheet_note(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_note_on_strong(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_note_on(struct sheet *s, const char *columns, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -159,7 +159,7 @@ START_TEST(a_bare_sheet_has_a_remark_for_a_caption) {
 }
 END_TEST
 
-/* What prints alike is marked alike; one number alone is the best of nothing; what is none, and a mark, is no number. */
+/* What prints alike is marked alike; one number alone is the best of nothing; neither is a mark a part of it. */
 START_TEST(the_best_of_a_column_are_all_that_print_alike) {
     static const double values[][3] = {{1, NAN, 0.5}, {0.9999, 0.25, NAN}, {0.9994, NAN, 0.5}};
     static const bool wanted[][3] = {{true, false, true}, {true, false, false}, {false, false, true}};
