@@ -149,7 +149,8 @@ static enum status refuse_others(const struct report_flags *f, const struct opti
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
     const struct paper_choice choice = paper_of(f);
-    TRY(refuse_others(f, report_options, "report --paper", " paper out profile task where columns sort format no-color ", e));
+    TRY(refuse_others(f, report_options, "report --paper",
+                      " paper out profile task where columns sort format no-color ", e));
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 

@@ -206,6 +206,8 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
             sheet_text(s, "[%.3f, %.3f]", c->interval.low, c->interval.high);
         sheet_text(s, "%d/%d", c->done, c->planned);
         if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
+        if (p->tell_builds && c->strangers)
+            sheet_footnote(s, "%d of them by another build of the program; --force does them again", c->strangers);
         add_steps(s, c);
         sheet_text(s, "%s", paper_verdict_names[c->verdict]);
         add_ids(s, c);
@@ -278,14 +280,15 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     }
 }
 
-/* flags: which the caption names. */
-static enum status print_request(const struct request *request, const char *flags, const char *out,
+/* flags: which the caption names; tell_builds: so do cells whose runs are not of this program. */
+static enum status print_request(const struct request *request, const char *flags, bool tell_builds, const char *out,
                                  const struct sheet_view *view, const struct sheet_format *format, FILE *f,
                                  struct error *e) {
     struct sheets sheets = {0};
     struct paper_cells *p = calloc(1, sizeof *p);
     if (!p) return fail(e, ST_MEMORY, "no memory for a table");
     p->request = *request;
+    p->tell_builds = tell_builds;
     enum status status = paper_cells_make(p, out, e);
     if (status == ST_OK) {
         if (format->for_programs) {
@@ -338,7 +341,7 @@ enum status paper_print(const struct paper_choice *choice, const char *out, cons
                         const struct sheet_format *format, FILE *f, struct error *e) {
     struct request *r = new_request(choice, e);
     if (!r) return e->status;
-    enum status status = print_request(r, choice->where, out, view, format, f, e);
+    enum status status = print_request(r, choice->where, false, out, view, format, f, e);
     free(r);
     return status;
 }
@@ -346,7 +349,7 @@ enum status paper_print(const struct paper_choice *choice, const char *out, cons
 enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
                                 FILE *f, struct error *e) {
     const struct sheet_view whole = {NULL, NULL};
-    return print_request(request, "", out, &whole, format, f, e);
+    return print_request(request, "", true, out, &whole, format, f, e);
 }
 
 /* --- figures ------------------------------------------------------------------------------------------------------ */

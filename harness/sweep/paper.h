@@ -18,12 +18,13 @@ struct paper_choice {
 enum status paper_print(const struct paper_choice *choice, const char *out, const struct sheet_view *view,
                         const struct sheet_format *format, FILE *f, struct error *e);
 
-/* The same, whole, of a request that has a plan file, with all that the command line says. */
+/* The same, whole, of a request that has a plan file, with all that the command line says; cells say how many of their
+ * runs are of another build than this program. */
 enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
                                 FILE *f, struct error *e);
 
-/* Figures of the plan's runs that are on record, as report_plot_view; their titles name the plan. Of throughput its cells
- * in perf.csv. ST_DATA: none is. */
+/* Figures of the plan's runs that are on record, as report_plot_view; their titles name the plan. Of throughput its
+ * cells in perf.csv. ST_DATA: none is. */
 enum status paper_plot(const struct paper_choice *choice, const char *out, const char *to, const char *kind,
                        const struct plot_view *view, struct error *e);
 

@@ -29,6 +29,7 @@ extern const char *const paper_verdict_names[];
 struct paper_cell {
     int row, column;
     int planned, done, failed; /* runs */
+    int strangers;             /* of those that are done, of another build of the program */
     char *run_ids;             /* of those that are done, blank-separated; owned; NULL: none */
     int64_t least, most, of;   /* steps done, from the fewest to the most, of those that the schedules have; -1: none */
     double ours;               /* NAN: not all settings have a number; of speed tokens a second */
@@ -55,7 +56,8 @@ struct paper_cells {
     enum report_protocol protocol;
     int n_planned, n_done;
     bool has_published;
-    bool speed; /* the plan measures speed: a cell is done when perf.csv has it */
+    bool tell_builds; /* the table says of which cells runs are of another build */
+    bool speed;       /* the plan measures speed: a cell is done when perf.csv has it */
 };
 
 /* Of zeros but for `request`, which has a plan file. Records are read from `out`. Free with paper_cells_free, also

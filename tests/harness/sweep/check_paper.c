@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "harness/report/sheet.h"
+#include "harness/store/record_files.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
@@ -191,6 +192,27 @@ START_TEST(a_note_stands_below_the_table_and_leaves_its_verdicts) {
     ck_assert_msg(is_once("\nThe width is ours.\n"), "%s", out);
     expect_text(out, "above", "sweep");
     ck_assert_ptr_null(strstr(out, "~"));
+}
+END_TEST
+
+START_TEST(a_sweep_marks_cells_with_runs_of_another_build) {
+    struct record_set set;
+    struct error e;
+    char folder[256], path[PATH_BYTES];
+    begin(plan);
+    expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
+    ck_assert_ptr_null(strstr(out, "another build"));
+    snprintf(folder, sizeof folder, "%s/r", program_folder);
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    record_path(folder, set.list[0].run.run_id, path, sizeof path);
+    ck_assert_int_eq(unlink(path), 0);
+    strcpy(set.list[0].run.source_id, "0123456789abcdef");
+    ck_assert_msg(record_write(folder, &set.list[0], NULL, &e) == ST_OK, "%s", e.text);
+    records_free(&set);
+    expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
+    ck_assert_msg(is_once("] 1 of them by another build of the program; --force does them again\n"), "%s", out);
+    expect(REPORT " --where 'seeds=1 lr=0.01'", 0); /* of somebody else's folder it would say nothing */
+    ck_assert_ptr_null(strstr(out, "another build"));
 }
 END_TEST
 
@@ -525,6 +547,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
     tcase_add_test(c, a_note_stands_below_the_table_and_leaves_its_verdicts);
+    tcase_add_test(c, a_sweep_marks_cells_with_runs_of_another_build);
     tcase_add_test(c, a_plans_options_hold_for_the_models_that_have_them);
     tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
