@@ -43,8 +43,8 @@ cat >"$work/README.md" <<END
 
 What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cores of this processor: $cpu.
 \`make example\` writes it again.
-From the start of the first run to the end of the last $(minutes $passed) passed, and the runs took $(minutes "$added")
-in all (\`started\`, \`finished\` and \`wall_s\` of their $(said started | wc -l) records).
+From the start of the first run to the end of the last $(minutes $passed) passed, and the runs took
+$(minutes "$added") in all (\`started\`, \`finished\` and \`wall_s\` of their $(said started | wc -l) records).
 
 - The table, and each cell with its interval, runs, steps and verdict: [Markdown]($paper.md),
   [LaTeX]($paper.tex), [HTML]($paper.html), and for programs, unrounded, [CSV]($paper.csv).
