@@ -109,11 +109,12 @@ static enum status read_line(struct command_line *c, const struct command *comma
 /* Of words[0 .. n) how many are a flag that is not for the tasks of an array, with its value. */
 static int words_of_array(char *const *words, int n) {
     static const char *const flags[] = {"--slurm", "--sbatch", "--gres", "--dry-run"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         size_t length = strlen(flags[i]);
         if (strncmp(words[0], flags[i], length) != 0 || (words[0][length] && words[0][length] != '=')) continue;
         if (words[0][length] || n < 2) return 1;
-        return i < 3 || !strcmp(words[1], "yes") || !strcmp(words[1], "no") ? 2 : 1;
+        bool alone = !strcmp(flags[i], "--dry-run") && strcmp(words[1], "yes") != 0 && strcmp(words[1], "no") != 0;
+        return alone ? 1 : 2;
     }
     return 0;
 }

@@ -120,7 +120,7 @@
     "paper (pLSTM's graphs): ten folds, 100 epochs, warm-up over 5 of them, cosine to 0, clip 1; all models at "       \
     "width 96 with 4 layers,\nan MLP behind each, mean pooling and one linear map as head, where the paper's "         \
     "baselines have width 128, 4 or 8 bare layers, sums\nand a head of two maps, and all have under 300000 "           \
-    "parameters (here 334000 to 482000)"
+    "parameters (here more)"
 #define GRAPHS(SUITE, NAME, MODELS, OPTIONS, FLAGS, VARIANTS, RATE, NOTE)                                              \
     {                                                                                                                  \
         .suite = SUITE, .name = NAME, .models = MODELS, .model_options = "", .task_options = OPTIONS, .flags = FLAGS,  \

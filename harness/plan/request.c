@@ -223,23 +223,20 @@ static enum status take_settings(struct making *m, struct error *e) {
     return ST_OK;
 }
 
-/* The first of blank-separated tasks, up to its options; *text goes on behind it. 0: there are no more. */
-static size_t next_name(const char **text, const char **name) {
-    *name = *text + strspn(*text, " ");
-    *text = *name + strcspn(*name, " ");
-    return strcspn(*name, " :");
+/* Whether one of blank-separated tasks has that name, of n characters. */
+static bool has_task(const char *tasks, const char *name, size_t n) {
+    for (const char *at = tasks + strspn(tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (strcspn(at, " :") == n && !strncmp(at, name, n)) return true;
+    return false;
 }
 
 /* The words behind a plan's name choose among its tasks: another task has no column in its table. */
 static enum status check_chosen(const struct request *r, const char *own, struct error *e) {
-    const char *word, *name;
-    size_t n, k;
-    for (const char *words = r->tasks; own && (n = next_name(&words, &word)) > 0;) {
-        const char *rest = own;
-        do k = next_name(&rest, &name);
-        while (k > 0 && (k != n || strncmp(name, word, n) != 0));
-        if (k == 0)
-            return fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, word,
+    const char *words = own ? r->tasks : "";
+    for (const char *at = words + strspn(words, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t n = strcspn(at, " :");
+        if (!has_task(own, at, n))
+            return fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, at,
                         own);
     }
     return ST_OK;

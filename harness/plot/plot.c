@@ -433,13 +433,20 @@ static const struct plot_kind {
     bool (*applies)(const struct report_table *t);
     bool usual;
     const char *otherwise; /* why there is none */
-} kinds[] = {{"accuracy", print_accuracy, always, true, ""},
-             {"table", print_bars, always, true, ""},
-             {"length", print_lengths, has_lengths, true, "no run here was tested at several lengths"},
-             {"cost", print_cost, always, false, ""},
-             {"heat", print_heat, has_several_runs, false, "no model here has several rates or seeds"}};
+    const char *axes;      /* flags of its axes, a blank behind each */
+} kinds[] = {{"accuracy", print_accuracy, always, true, "", "x y log-x log-y "},
+             {"table", print_bars, always, true, "", ""},
+             {"length", print_lengths, has_lengths, true, "no run here was tested at several lengths", ""},
+             {"cost", print_cost, always, false, "", "x "},
+             {"heat", print_heat, has_several_runs, false, "no model here has several rates or seeds", ""}};
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
+
+const char *plot_axis_flags(const char *kind) {
+    for (size_t k = 0; k < N_KINDS; k++)
+        if (!strcmp(kinds[k].name, kind)) return kinds[k].axes;
+    return strcmp(kind, "throughput") ? NULL : "";
+}
 
 /* Bars, and rows of a map, need a height each. */
 static int height_of(const struct plot_kind *kind, const struct report_table *t) {

@@ -34,6 +34,9 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
  * tested at several. ST_USAGE with the file. */
 enum status report_plot_check(const struct report_tables *tables, bool lengths, const char *to, struct error *e);
 
+/* Flags of the axes that a kind of plot takes: "x y "; NULL: there is no such kind. */
+const char *plot_axis_flags(const char *kind);
+
 extern const char *const plot_kinds; /* "accuracy table length ..." */
 
 #endif

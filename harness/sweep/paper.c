@@ -206,8 +206,8 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
             sheet_text(s, "[%.3f, %.3f]", c->interval.low, c->interval.high);
         sheet_text(s, "%d/%d", c->done, c->planned);
         if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
-        if (p->tell_builds && c->strangers)
-            sheet_footnote(s, "%d of them by another build of the program; --force does them again", c->strangers);
+        if (p->tell_builds && c->other_builds)
+            sheet_footnote(s, "%d of them by another build of the program; --force does them again", c->other_builds);
         add_steps(s, c);
         sheet_text(s, "%s", paper_verdict_names[c->verdict]);
         add_ids(s, c);

@@ -29,7 +29,7 @@ extern const char *const paper_verdict_names[];
 struct paper_cell {
     int row, column;
     int planned, done, failed; /* runs */
-    int strangers;             /* of those that are done, of another build of the program */
+    int other_builds;          /* of those that are done, of another build of the program */
     char *run_ids;             /* of those that are done, blank-separated; owned; NULL: none */
     int64_t least, most, of;   /* steps done, from the fewest to the most, of those that the schedules have; -1: none */
     double ours;               /* NAN: not all settings have a number; of speed tokens a second */
