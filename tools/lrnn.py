@@ -26,7 +26,14 @@ except ImportError:
     pandas = None
 
 
-SCHEMA = 2  # of records: RECORD_SCHEMA of harness/store/record.h
+SCHEMA = 3  # of records: RECORD_SCHEMA of harness/store/record.h
+
+
+def _points(points):
+    """Of a list, as dictionaries, which they were up to schema 2; since then it is a table: columns and rows."""
+    if isinstance(points, dict):
+        return [dict(zip(points["columns"], row)) for row in points["points"]]
+    return points or []
 
 
 def _record(path):
@@ -37,6 +44,8 @@ def _record(path):
         raise ValueError(f"{path} is no run record")
     if schema > SCHEMA:
         raise ValueError(f"{path} is of schema {schema}; this file reads up to {SCHEMA}: take that of a newer lrnn")
+    for name in ("curve", "evals"):
+        record[name] = _points(record.get(name))
     return record
 
 
@@ -48,7 +57,8 @@ def _frame(rows):
 
 
 def records(folder):
-    """Every record of the folder, as its file has it. Attempts that were set aside are left out."""
+    """Every record of the folder, as its file has it, with the points of "curve" and "evals" as dictionaries. Attempts
+    that were set aside are left out."""
     paths = sorted(pathlib.Path(folder, "runs").glob("??/*.json"))
     if not paths:
         raise FileNotFoundError(f"no run records under {folder}/runs")
@@ -63,7 +73,7 @@ def load(folder):
         run["config"] = record.get("config", "")
         runs.append(run)
         for table, name in ((curves, "curve"), (evals, "evals")):
-            table.extend({"run_id": run["run_id"], **point} for point in record.get(name) or [])
+            table.extend({"run_id": run["run_id"], **point} for point in record[name])
     return _frame(runs), _frame(curves), _frame(evals)
 
 

@@ -1,7 +1,8 @@
-/* cmd_store.c - lrnn store: folders of run records: checked, or taken together. */
+/* cmd_store.c - lrnn store: folders of run records: checked, taken together, or written anew. */
 #include "harness/cli/cli.h"
 #include "harness/store/machine_log.h"
 #include "harness/store/merge.h"
+#include "harness/store/renew.h"
 #include "harness/sweep/planned.h"
 
 #define MOST_FOLDERS 256
@@ -16,6 +17,7 @@ static const struct option options[] = {{"out", OPT_TEXT_FIELD, offsetof(struct 
 
 static enum status check(int argc, char **argv, struct error *e);
 static enum status merge(int argc, char **argv, struct error *e);
+static enum status renew(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
     {.name = "store check", .usage = "store check FOLDER...", .summary = "read and check every record", .run = check},
@@ -23,6 +25,10 @@ static const struct command subs[] = {
      .usage = "store merge FOLDER... --out FOLDER",
      .summary = "take the records and weights of folders over into one, and what they know of machines and sweeps",
      .run = merge},
+    {.name = "store renew",
+     .usage = "store renew FOLDER...",
+     .summary = "write records of the schema before this one's anew, in less space; their values stay",
+     .run = renew},
     {.run = NULL}};
 
 /* A record without its weights is whole, as in a folder of records alone; whoever copied both wants to know. */
@@ -91,11 +97,26 @@ static enum status merge(int argc, char **argv, struct error *e) {
     return ST_OK;
 }
 
+static enum status renew(int argc, char **argv, struct error *e) {
+    const char *folders[MOST_FOLDERS];
+    struct cli cli = {.command = &subs[2], .positional = folders, .max_positional = MOST_FOLDERS};
+    TRY(cli_parse(&cli, argc, argv, e));
+    if (cli.n_positional == 0) return fail(e, ST_USAGE, "store renew: say which folder");
+    for (int i = 0; i < cli.n_positional; i++) {
+        struct renew_count count;
+        TRY(store_renew(folders[i], &count, e));
+        printf("%s: %d of %d records written anew; %.1f MB, %.1f before\n", folders[i], count.renewed, count.records,
+               (double)count.bytes * 1e-6, (double)count.bytes_before * 1e-6);
+    }
+    return ST_OK;
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_store, subs, argc, argv, e);
 }
 
 const struct command command_store = {.name = "store",
-                                      .usage = "store check|merge FOLDER...",
-                                      .summary = "folders of run records: check them, take them together",
+                                      .usage = "store check|merge|renew FOLDER...",
+                                      .summary =
+                                          "folders of run records: check them, take them together, write them anew",
                                       .run = run};

@@ -9,7 +9,9 @@
 
 #include "core/label.h"
 
-#define RECORD_SCHEMA 2   /* 1: had columns that were never filled, and a split_hash by seed; is read as it is */
+/* Earlier ones are read as they are. 1: had columns that were never filled, a split_hash by seed, and params_nonemb
+ * with the head; 2: had every point of a list as an object (record_json.c). */
+#define RECORD_SCHEMA 3
 #define RECORD_TEXT   512 /* bytes of a text field, terminator included */
 #define RUN_ID_HEX    33  /* 32 hex digits and terminator */
 

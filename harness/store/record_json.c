@@ -1,5 +1,8 @@
 /* record_json.c - a run record as text, and back: JSON whose first line holds the checksum of all bytes behind it, so
- * that one altered bit is found, without memory and before anything is parsed. */
+ * that one altered bit is found, without memory and before anything is parsed.
+ *
+ * Curve and evaluations are tables, the names of the columns once and an array a point, for they are most of a record;
+ * up to schema 2 every point was an object with the names in it. Numbers have the fewest digits that give them back. */
 #include "harness/store/record_json.h"
 
 #include <math.h>
@@ -7,6 +10,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/option.h"
 #include "harness/store/schema.h"
 
 #define BEFORE_SUM        "{\"checksum\": \""
@@ -14,7 +18,8 @@
 #define SUM_AT            (sizeof BEFORE_SUM - 1)
 #define SUM_DIGITS        (RUN_ID_HEX - 1)
 #define BODY_AT           (SUM_AT + SUM_DIGITS + sizeof BEHIND_SUM - 1)
-#define POINT_LEAST_BYTES 24 /* {"step":1,"split":"val"} : both are required of every point */
+#define POINT_LEAST_BYTES 10 /* [1,"val"], : both are required of every point */
+#define MOST_COLUMNS      32
 
 size_t record_arena_bytes(size_t size) {
     size_t larger =
@@ -75,72 +80,85 @@ static json_t *json_from_field(const struct field *field, const void *object) {
     }
 }
 
-static bool has_no_value(const struct field *field, const void *object) {
+static bool has_value(const struct field *field, const void *object) {
     const void *value = (const char *)object + field->offset;
-    return (field->type == FIELD_INT && *(const int64_t *)value == -1) ||
-           (field->type == FIELD_REAL && isnan(*(const double *)value));
+    return !(field->type == FIELD_INT && *(const int64_t *)value == -1) &&
+           !(field->type == FIELD_REAL && isnan(*(const double *)value));
 }
 
-/* NULL on failure, as jansson; *_set_new accept a NULL value and report it. A run says of a field that it has no value;
- * a point of a list leaves it out, for most points lack most fields. */
-static json_t *json_from_object(const struct table *table, const void *object, size_t object_size, bool of_list) {
-    json_t *out = json_object();
-    for (const struct field *field = table->fields; out && field->name; field++) {
-        if (!field_within(field, object_size) || (of_list && has_no_value(field, object))) continue;
-        if (json_object_set_new(out, field->name, json_from_field(field, object)) == 0) continue;
-        json_decref(out);
-        return NULL;
+/* The printing functions answer whether it failed; the stream knows by itself whether a byte was lost. */
+static bool print_value(FILE *f, json_t *value) {
+    bool failed = !value || json_dumpf(value, f, JSON_ENCODE_ANY) != 0;
+    json_decref(value);
+    return failed;
+}
+
+static bool print_field(FILE *f, const struct field *field, const void *object) {
+    double number = field->type == FIELD_REAL ? *(const double *)((const char *)object + field->offset) : NAN;
+    char digits[40];
+    if (!isfinite(number)) return print_value(f, json_from_field(field, object));
+    format_double(number, digits, sizeof digits);
+    fputs(number == 0 && signbit(number) ? "-0.0" : digits, f); /* JSON's whole numbers have one zero */
+    return false;
+}
+
+static bool print_run(FILE *f, const struct run *run) {
+    bool failed = false;
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        fprintf(f, "%s\n \"%s\": ", field == runs_table.fields ? "\"run\": {" : ",", field->name);
+        failed |= print_field(f, field, run);
     }
-    return out;
+    fputs("\n}", f);
+    return failed;
 }
 
-static json_t *json_from_list(const struct table *table, const void *list, int64_t n, size_t object_size) {
-    json_t *out = json_array();
-    for (int64_t i = 0; out && i < n; i++) {
-        const char *object = (const char *)list + (size_t)i * object_size;
-        if (json_array_append_new(out, json_from_object(table, object, object_size, true)) == 0) continue;
-        json_decref(out);
-        return NULL;
+static bool print_text(FILE *f, const char *name, const char *text) {
+    fprintf(f, ",\n\"%s\": ", name);
+    return print_value(f, json_from_text(text));
+}
+
+/* The fields of an object that some point has a value of. */
+static int used_columns(const struct table *table, const char *list, int64_t n, size_t object_size,
+                        const struct field *columns[MOST_COLUMNS]) {
+    int count = 0;
+    for (const struct field *field = table->fields; field->name && count < MOST_COLUMNS; field++) {
+        int64_t i = 0;
+        if (!field_within(field, object_size)) continue;
+        while (i < n && !has_value(field, list + (size_t)i * object_size)) i++;
+        if (i < n) columns[count++] = field;
     }
-    return out;
+    return count;
 }
 
-static json_t *json_from_record(const struct run_record *r) {
-    json_t *root = json_object();
-    if (!root) return NULL;
-    int bad = json_object_set_new(root, "run", json_from_object(&runs_table, &r->run, sizeof r->run, false));
-    bad |= json_object_set_new(root, "config", json_from_text(r->config));
-    bad |= json_object_set_new(root, "identity", json_from_text(r->identity));
-    bad |= json_object_set_new(root, "curve", json_from_list(&curves_table, r->curve, r->n_curve, sizeof *r->curve));
-    bad |= json_object_set_new(root, "evals", json_from_list(&evals_table, r->evals, r->n_evals, sizeof *r->evals));
-    if (!bad) return root;
-    json_decref(root);
-    return NULL;
-}
-
-/* One line a field of the run, one line a point: a record is read by people and by diff, too. False without memory. */
-static bool print_record(FILE *f, json_t *root) {
-    int bad = 0;
-    fprintf(f, BEFORE_SUM "%0*d" BEHIND_SUM "\"run\": ", (int)SUM_DIGITS, 0);
-    bad |= json_dumpf(json_object_get(root, "run"), f, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
-    for (int i = 0; i < 2; i++) {
-        const char *name = i == 0 ? "config" : "identity";
-        fprintf(f, ",\n\"%s\": ", name);
-        bad |= json_dumpf(json_object_get(root, name), f, JSON_ENCODE_ANY);
-    }
-    for (int i = 0; i < 2; i++) {
-        const char *name = i == 0 ? "curve" : "evals";
-        json_t *list = json_object_get(root, name), *point;
-        size_t at;
-        fprintf(f, ",\n\"%s\": [", name);
-        json_array_foreach(list, at, point) {
-            fputs(at == 0 ? "\n" : ",\n", f);
-            bad |= json_dumpf(point, f, JSON_COMPACT | JSON_REAL_PRECISION(17));
+static bool print_list(FILE *f, const char *name, const struct table *table, const void *list, int64_t n,
+                       size_t object_size) {
+    const struct field *columns[MOST_COLUMNS];
+    int count = used_columns(table, list, n, object_size, columns);
+    bool failed = false;
+    fprintf(f, ",\n\"%s\": {\"columns\": [", name);
+    for (int k = 0; k < count; k++) fprintf(f, "%s\"%s\"", k ? "," : "", columns[k]->name);
+    fputs("],\n \"points\": [", f);
+    for (int64_t i = 0; i < n; i++) {
+        for (int k = 0; k < count; k++) {
+            fputs(k ? "," : i ? ",\n[" : "\n[", f);
+            failed |= print_field(f, columns[k], (const char *)list + (size_t)i * object_size);
         }
         fputs("]", f);
     }
+    fputs("]}", f);
+    return failed;
+}
+
+/* One line a field of the run, one line a point: a record is read by people and by diff, too. */
+static bool print_record(FILE *f, const struct run_record *r) {
+    fprintf(f, BEFORE_SUM "%0*d" BEHIND_SUM, (int)SUM_DIGITS, 0);
+    bool failed = print_run(f, &r->run);
+    failed |= print_text(f, "config", r->config);
+    failed |= print_text(f, "identity", r->identity);
+    failed |= print_list(f, "curve", &curves_table, r->curve, r->n_curve, sizeof *r->curve);
+    failed |= print_list(f, "evals", &evals_table, r->evals, r->n_evals, sizeof *r->evals);
     fputs("\n}\n", f);
-    return bad == 0 && !ferror(f);
+    return failed || ferror(f);
 }
 
 enum status record_format(const struct run_record *r, char **text, size_t *size, struct error *e) {
@@ -149,12 +167,10 @@ enum status record_format(const struct run_record *r, char **text, size_t *size,
     if (r->run.status < 0 || r->run.status >= RUN_STATUS_COUNT)
         return fail(e, ST_FAIL, "run %s has status %lld, expected 0..%d", r->run.run_id, (long long)r->run.status,
                     RUN_STATUS_COUNT - 1);
-    json_t *root = json_from_record(r);
-    FILE *f = root ? open_memstream(text, size) : NULL;
-    bool good = f && print_record(f, root);
-    if (f) good = fclose(f) == 0 && good;
-    json_decref(root);
-    if (!good) {
+    FILE *f = open_memstream(text, size);
+    bool failed = !f || print_record(f, r);
+    if (f) failed |= fclose(f) != 0;
+    if (failed) {
         free(*text);
         *text = NULL;
         return fail(e, ST_FAIL, "no memory to write the record of run %s (or a curve point of an unknown split)",
@@ -220,12 +236,24 @@ static bool field_from_json(const struct field *field, const json_t *value, void
     }
 }
 
+/* An object, or a row of a table, which has its names in `columns`. */
+static const json_t *value_of(const json_t *in, const json_t *columns, const char *name) {
+    size_t k;
+    const json_t *column;
+    if (!columns) return json_object_get(in, name);
+    json_array_foreach(columns, k, column) {
+        const char *text = json_string_value(column);
+        if (text && strcmp(text, name) == 0) return json_array_get(in, k);
+    }
+    return NULL;
+}
+
 /* A field that the text lacks is not applicable: an earlier version wrote it. Others it has are a later version's. */
-static enum status object_from_json(const struct table *table, const json_t *in, void *object, size_t object_size,
-                                    const char *path, struct error *e) {
+static enum status object_from_json(const struct table *table, const json_t *in, const json_t *columns, void *object,
+                                    size_t object_size, const char *path, struct error *e) {
     for (const struct field *field = table->fields; field->name; field++) {
         if (!field_within(field, object_size)) continue;
-        const json_t *value = json_object_get(in, field->name);
+        const json_t *value = value_of(in, columns, field->name);
         void *at = (char *)object + field->offset;
         if (!value && field->type == FIELD_INT) *(int64_t *)at = -1;
         if (!value && field->type == FIELD_REAL) *(double *)at = NAN;
@@ -236,17 +264,24 @@ static enum status object_from_json(const struct table *table, const json_t *in,
     return ST_OK;
 }
 
+/* Without `columns` the points are objects: schemas 1 and 2. */
 static enum status list_from_json(const struct table *table, const json_t *in, void **list, int64_t *n,
                                   size_t object_size, struct arena *arena, const char *path, struct error *e) {
-    *n = (int64_t)json_array_size(in);
+    const json_t *columns = json_object_get(in, "columns");
+    const json_t *points = columns ? json_object_get(in, "points") : in;
+    if (!json_is_array(points)) return fail(e, ST_USAGE, "%s has no list of points for %s", path, table->name);
+    *n = (int64_t)json_array_size(points);
     *list = arena_alloc(arena, (size_t)*n * object_size);
     if (!*list) return fail(e, ST_MEMORY, "%s: no memory for %lld points of %s", path, (long long)*n, table->name);
     memset(*list, 0, (size_t)*n * object_size);
     for (int64_t i = 0; i < *n; i++) {
-        const json_t *point = json_array_get(in, (size_t)i);
-        if (!json_object_get(point, "step") || !json_object_get(point, "split"))
+        const json_t *point = json_array_get(points, (size_t)i);
+        if (columns && json_array_size(point) != json_array_size(columns))
+            return fail(e, ST_USAGE, "%s: point %lld of %s has %zu values, expected one for each of %zu columns", path,
+                        (long long)i, table->name, json_array_size(point), json_array_size(columns));
+        if (!value_of(point, columns, "step") || !value_of(point, columns, "split"))
             return fail(e, ST_USAGE, "%s: point %lld of %s has no step or no split", path, (long long)i, table->name);
-        TRY(object_from_json(table, point, (char *)*list + (size_t)i * object_size, object_size, path, e));
+        TRY(object_from_json(table, point, columns, (char *)*list + (size_t)i * object_size, object_size, path, e));
     }
     return ST_OK;
 }
@@ -261,9 +296,9 @@ static enum status text_from_json(const json_t *in, char *text, size_t size, con
 
 static enum status record_from_json(const json_t *root, const char *path, struct run_record *r, struct arena *arena,
                                     struct error *e) {
-    void *curve, *evals;
+    void *curve = NULL, *evals = NULL;
     record_init(r);
-    TRY(object_from_json(&runs_table, json_object_get(root, "run"), &r->run, sizeof r->run, path, e));
+    TRY(object_from_json(&runs_table, json_object_get(root, "run"), NULL, &r->run, sizeof r->run, path, e));
     TRY(text_from_json(json_object_get(root, "config"), r->config, sizeof r->config, path, e));
     TRY(text_from_json(json_object_get(root, "identity"), r->identity, sizeof r->identity, path, e));
     TRY(list_from_json(&curves_table, json_object_get(root, "curve"), &curve, &r->n_curve, sizeof *r->curve, arena,

@@ -273,6 +273,26 @@ bool field_equal(const struct field *field, const void *a, const void *b) {
     return field->type == FIELD_TEXT ? strcmp(left, right) == 0 : memcmp(left, right, field->size) == 0;
 }
 
+static bool same_object(const struct table *table, const void *a, const void *b, size_t size) {
+    for (const struct field *field = table->fields; field->name; field++)
+        if (field_within(field, size) && strcmp(field->name, "schema") != 0 && !field_equal(field, a, b)) return false;
+    return true;
+}
+
+static bool same_list(const struct table *table, const void *a, const void *b, int64_t n, size_t size) {
+    for (int64_t i = 0; i < n; i++)
+        if (!same_object(table, (const char *)a + (size_t)i * size, (const char *)b + (size_t)i * size, size))
+            return false;
+    return true;
+}
+
+bool record_equal(const struct run_record *a, const struct run_record *b) {
+    return same_object(&runs_table, &a->run, &b->run, sizeof a->run) && strcmp(a->config, b->config) == 0 &&
+           strcmp(a->identity, b->identity) == 0 && a->n_curve == b->n_curve && a->n_evals == b->n_evals &&
+           same_list(&curves_table, a->curve, b->curve, a->n_curve, sizeof *a->curve) &&
+           same_list(&evals_table, a->evals, b->evals, a->n_evals, sizeof *a->evals);
+}
+
 void table_csv_header(const struct table *table, FILE *f) {
     for (const struct field *field = table->fields; field->name; field++)
         fprintf(f, "%s%s", field == table->fields ? "" : ",", field->name);

@@ -71,6 +71,9 @@ extern const char *const split_names[]; /* train val test; NULL-terminated */
 /* A record whose numbers do not apply yet (NAN, -1), schema set, texts empty. */
 void record_init(struct run_record *r);
 
+/* Whether two records say the same, in whatever schema each was written. */
+bool record_equal(const struct run_record *a, const struct run_record *b);
+
 /* Fields that a struct of `object_size` bytes holds (the derived ones of a row lie behind it). */
 bool field_within(const struct field *field, size_t object_size);
 

@@ -30,7 +30,7 @@ static double gemm_rate(void) {
 /* What the runs leave on disk: the record of each and its rows in the folder's CSV files, of about so many bytes, and
  * as many more a point of its curve; and the weights. */
 static double bytes_of(const struct setup *s) {
-    enum { RECORD_BYTES = 4300 + 2300, POINT_BYTES = 215 + 170 };
+    enum { RECORD_BYTES = 4300 + 2300, POINT_BYTES = 120 + 170 };
     int64_t evaluations = s->steps / s->eval_every + 1;
     double points = 2 * (double)evaluations;
     double weights = (double)s->params * (double)sizeof(real);

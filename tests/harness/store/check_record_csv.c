@@ -93,8 +93,8 @@ START_TEST(curve_and_evaluation_rows_are_golden) {
     export_sample(&set);
     sample_id(2, id);
     snprintf(want, sizeof want,
-             CURVES_HEADER "2,%s,10,1600,0.5,val,0.1,0.9,0.3,1.1051709180756477,0.001,2.5,,eval,,0.7\n"
-                           "2,%s,20,3200,1,test,1e-17,1,1,1,0.001,inf,1000000,stop,1,1\n",
+             CURVES_HEADER "3,%s,10,1600,0.5,val,0.1,0.9,0.3,1.1051709180756477,0.001,2.5,,eval,,0.7\n"
+                           "3,%s,20,3200,1,test,1e-17,1,1,1,0.001,inf,1000000,stop,1,1\n",
              id, id);
     char path[PATH_BYTES];
     size_t size;
@@ -102,7 +102,7 @@ START_TEST(curve_and_evaluation_rows_are_golden) {
     char *text = slurp(path, &size);
     ck_assert_str_eq(text, want);
     free(text);
-    snprintf(want, sizeof want, EVALS_HEADER "2,%s,20,test,32,length,2000,0.25,0.5,0.125,0.5,0.75\n", id);
+    snprintf(want, sizeof want, EVALS_HEADER "3,%s,20,test,32,length,2000,0.25,0.5,0.125,0.5,0.75\n", id);
     snprintf(path, sizeof path, "%s/evals.csv", out);
     text = slurp(path, &size);
     ck_assert_str_eq(text, want);
@@ -371,19 +371,19 @@ START_TEST(a_file_of_an_earlier_schema_goes_on) {
     ck_ok(csv_read(&t, path, &problem));
     ck_assert_int_eq(t.rows, 3);
     ck_assert_str_eq(csv_cell(&t, 0, "schema"), "1");
-    ck_assert_str_eq(csv_cell(&t, 2, "schema"), "2");
+    ck_assert_str_eq(csv_cell(&t, 2, "schema"), "3");
     csv_free(&t);
     ck_assert(perf_latest(out, cell[1], &got));
     ck_assert(speed > 0 && got.tok_per_s == speed);
     ck_assert(perf_latest(out, cell[0], &got) && perf_latest(out, "new", &got));
     spill(path, "schema,later\n9,1\n", 17);
     ck_assert_int_eq(perf_append(out, &row, &problem), ST_DATA);
-    ck_assert_msg(strstr(problem.text, "is of schema '9'; this program writes up to 2") != NULL, "%s", problem.text);
+    ck_assert_msg(strstr(problem.text, "is of schema '9'; this program writes up to 3") != NULL, "%s", problem.text);
     free(text);
     text = slurp(path, &size);
     ck_assert_str_eq(text, "schema,later\n9,1\n");
     free(text);
-    spill(path, "schema,later\n2,1\n", 17); /* of this schema, by a program that has come to have a column more */
+    spill(path, "schema,later\n3,1\n", 17); /* of this schema, by a program that has come to have a column more */
     ck_assert_int_eq(perf_append(out, &row, &problem), ST_DATA);
     ck_assert_msg(strstr(problem.text, "has a column 'later'") != NULL, "%s", problem.text);
 }

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
@@ -107,12 +108,53 @@ START_TEST(a_record_is_opened_however_long_its_curve_is) {
 }
 END_TEST
 
+/* Puts `other` where `text` first has `old`, of the same length, and the checksum right again. */
+static void replace(char *text, const char *old, const char *other) {
+    char *at = strstr(text, old), *body = strchr(text, '\n') + 1, sum[RUN_ID_HEX];
+    ck_assert_msg(at && strlen(old) == strlen(other), "%s", old);
+    memcpy(at, other, strlen(other));
+    record_hash(body, sum);
+    memcpy(strstr(text, ": \"") + 3, sum, sizeof sum - 1);
+}
+
+/* Whole by its checksum, and not what this program writes: refused, not read as something else. */
+START_TEST(a_list_that_is_no_table_is_refused) {
+    static const struct {
+        const char *old, *other, *said;
+    } cases[] = {{"\"step\"", "\"stop\"", "point 0 of curves has no step or no split"},
+                 {"\"split\"", "\"splat\"", "point 0 of curves has no step or no split"},
+                 {"[10,1600,", "[ 101600,", "point 0 of curves has 12 values, expected one for each of 13 columns"},
+                 {"\"points\"", "\"pounds\"", "has no list of points for curves"},
+                 {"\"evals\"", "\"evil!\"", "has no list of points for evals"},
+                 {"[10,1600,", "[10,\"1\",,", "not a record"},
+                 {"[10,1600,", "[10,true,", "the value of tokens in curves is not one this program can read"}};
+    struct run_record r, got;
+    struct curve_point curve[2];
+    struct eval_point evals[1];
+    struct arena arena = {0};
+    char *text;
+    size_t size;
+    sample_fill(&r, curve, evals, 1);
+    ck_ok(arena_reserve(&arena, 1 << 20, &problem));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_ok(record_format(&r, &text, &size, &problem));
+        replace(text, cases[i].old, cases[i].other);
+        enum status status = record_parse(text, size, "FILE", r.run.run_id, &got, &arena, &problem);
+        ck_assert_msg(status == ST_USAGE || status == ST_FAIL, "case %zu", i);
+        ck_assert_msg(strstr(problem.text, cases[i].said) != NULL, "%s", problem.text);
+        free(text);
+    }
+    arena_free(&arena);
+}
+END_TEST
+
 Suite *check_record_json(void);
 Suite *check_record_json(void) {
     Suite *s = suite_create("record_json");
     TCase *c = tcase_create("record_json");
     tcase_add_test(c, no_memory_is_an_error_and_not_damage);
     tcase_add_test(c, a_record_is_opened_however_long_its_curve_is);
+    tcase_add_test(c, a_list_that_is_no_table_is_refused);
     suite_add_tcase(s, c);
     return s;
 }

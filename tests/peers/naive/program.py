@@ -2,6 +2,7 @@
 import csv
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from .training import Batch, trained
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+from lrnn import records  # noqa: E402
 
 STEPS, EVAL_EVERY = 60, 20
 ALWAYS = {"steps": STEPS, "eval-every": EVAL_EVERY, "stop-at": 2, "threads": 1, "quiet": "yes"}
@@ -44,8 +48,8 @@ def train(program, setting, out, **more):
     flags = {**ALWAYS, **setting.flags, **more, "out": out}
     words = [word for key, value in flags.items() for word in (f"--{key}", value)]
     call(program, "train", setting.task, setting.model, *words)
-    (path,) = Path(out).glob("runs/*/*.json")
-    return json.loads(path.read_text())
+    (record,) = records(out)
+    return record
 
 
 def export(program, record, out, path, which):
