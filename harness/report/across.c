@@ -71,6 +71,36 @@ static bool differs_between_tables(const struct group *g, const char *key) {
     return false;
 }
 
+/* Whether another table of the group is of the same task by name, and has another value of the option or none. */
+static bool tells_tasks_apart(const struct group *g, const struct label *task, int pair) {
+    struct label other;
+    for (int t = 0; t < g->n_tables; t++) {
+        if (label_parse(&other, "task", g->tables[t]->task, NULL) != ST_OK) continue;
+        const char *value = label_get(&other, label_key(task, pair));
+        if (strcmp(label_name(&other), label_name(task)) == 0 &&
+            (!value || strcmp(value, label_value(task, pair)) != 0))
+            return true;
+    }
+    return false;
+}
+
+/* The task without what all tables of it share, for which "..." stands: "arrow:patch=8,...". Its note has the whole. */
+static void shorten_task(const struct group *g, int t, char text[RECORD_TEXT]) {
+    struct label task, kept = {0};
+    bool all = true;
+    snprintf(text, RECORD_TEXT, "%s", g->tables[t]->task);
+    if (label_parse(&task, "task", text, NULL) != ST_OK || label_set_name(&kept, label_name(&task), NULL) != ST_OK)
+        return;
+    for (int k = 0; k < task.n; k++) {
+        bool keep = tells_tasks_apart(g, &task, k);
+        all = all && keep;
+        if (keep && label_add(&kept, label_key(&task, k), label_value(&task, k), NULL) != ST_OK) return;
+    }
+    char brief[RECORD_TEXT];
+    if (all || label_format(&kept, brief, sizeof brief, NULL) != ST_OK) return;
+    snprintf(text, RECORD_TEXT, "%.*s%s", RECORD_TEXT - 8, brief, kept.n ? ",..." : ":...");
+}
+
 /* --- for people --------------------------------------------------------------------------------------------------- */
 
 static const struct report_row *find_row(const struct group *g, int table, const char *label) {
@@ -109,10 +139,10 @@ static void range_of_steps(const struct report_table *t, int64_t *least, int64_t
     }
 }
 
-/* "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20." */
+/* "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20.", and what a shortened name stands for. */
 static void note_table(struct sheet *s, const struct group *g, int t) {
     const struct report_row *row = g->tables[t]->rows;
-    char settings[RECORD_TEXT] = "", range[32] = "";
+    char settings[RECORD_TEXT] = "", range[32] = "", brief[RECORD_TEXT];
     int64_t least, most;
     range_of_steps(g->tables[t], &least, &most);
     if (least < most) snprintf(range, sizeof range, "%" PRId64 " to ", least);
@@ -123,8 +153,11 @@ static void note_table(struct sheet *s, const struct group *g, int t) {
         if (!o || o->flags & OPT_AUTO || !is_of_tables(g, key) || !differs_between_tables(g, key)) continue;
         snprintf(settings + used, sizeof settings - used, "%s%s=%s", used ? " " : "; ", key, label_value(&row->key, k));
     }
-    sheet_note(s, "%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", g->tables[t]->task,
-               run_metric_name(row->run), run_chance(row->run), range, most, settings);
+    shorten_task(g, t, brief);
+    bool whole = strcmp(brief, g->tables[t]->task) == 0;
+    sheet_note(s, "%s%s%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", whole ? "" : brief,
+               whole ? "" : " is ", g->tables[t]->task, run_metric_name(row->run), run_chance(row->run), range, most,
+               settings);
 }
 
 /* Interquartile mean over the runs of a model on all tasks, each task a stratum (Agarwal et al. 2021). */
@@ -155,8 +188,11 @@ static void fill(struct sheet *s, struct group *g) {
     int models = 0;
     sheet_column(s, SHEET_LEFT, "model");
     sheet_names_rows(s);
-    for (int t = 0; t < g->n_tables; t++)
-        sheet_column(s, SHEET_RIGHT, "%s%s", g->tables[t]->task, any_published(g->tables[t]) ? " / published" : "");
+    for (int t = 0; t < g->n_tables; t++) {
+        char brief[RECORD_TEXT];
+        shorten_task(g, t, brief);
+        sheet_column(s, SHEET_RIGHT, "%s%s", brief, any_published(g->tables[t]) ? " / published" : "");
+    }
     if (g->protocol == PROTOCOL_IQM) sheet_column(s, SHEET_RIGHT, "all");
     for (int i = 0; i < g->n; i++) {
         const struct entry *entry = &g->entries[i];

@@ -76,6 +76,26 @@ START_TEST(what_differs_within_a_task_keeps_rows_apart_in_all) {
 }
 END_TEST
 
+/* A matrix of five columns with a hundred characters each is read by nobody: what all tables of a task share stands in
+ * its note. */
+START_TEST(headings_have_what_tells_tasks_apart) {
+    add_of("arrow:size=48,patch=8,n_test=2000", "lstm;swiglu", "64", "3", 0.25);
+    add_of("arrow:size=48,patch=4,n_test=2000", "lstm;swiglu", "64", "3", 0.5);
+    add_of("arrow:size=48,n_test=2000", "lstm;swiglu", "64", "3", 0.75);
+    add_of("digits:n_test=9", "lstm;swiglu", "64", "3", 0.125);
+    add_of("s3", "lstm;swiglu", "64", "3", 0.625);
+    add_of("s3:n_train=7", "lstm;swiglu", "64", "3", 0.875);
+    char *text = render_report(&report_across, &format_term);
+    ck_holds(text, "model  arrow:...  arrow:patch=4,...  arrow:patch=8,...  digits:...  s3 / published  s3:n_train=7");
+    ck_holds(text, "lstm       0.750              0.500              0.250       0.125       0.625 / 1         0.875");
+    ck_holds(text, "arrow:... is arrow:size=48,n_test=2000: test token accuracy, ");
+    ck_holds(text, "arrow:patch=8,... is arrow:size=48,patch=8,n_test=2000: test token accuracy, ");
+    ck_holds(text, "digits:... is digits:n_test=9: test token accuracy, ");
+    ck_holds(text, "\ns3:n_train=7: test token accuracy, ");
+    free(text);
+}
+END_TEST
+
 START_TEST(profiles_are_not_mixed_and_one_task_alone_is_nothing) {
     add_of("s5", "lstm;swiglu", "64", "3", 0.25);
     strcpy(add_of("s3", "lstm;swiglu", "64", "3", 0.25)->profile, "quick");
@@ -233,6 +253,7 @@ Suite *check_across(void) {
         tasks_stand_side_by_side_with_the_published_numbers,
         the_mark_follows_the_protocol,
         what_differs_within_a_task_keeps_rows_apart_in_all,
+        headings_have_what_tells_tasks_apart,
         profiles_are_not_mixed_and_one_task_alone_is_nothing,
         accuracy_by_length_is_the_mean_over_sequences_and_seeds,
         of_up_to_eight_lengths_each_has_a_column,
