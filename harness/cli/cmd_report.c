@@ -70,8 +70,10 @@ static const struct option plot_options[] = {
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = that of the records", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
      "the runs of this plan alone (`lrnn list papers`), under its name; --profile and --task are then the plan's", 0},
-    {"x", OPT_CHOICE, AT(view.x), "steps", 0, 0, PLOT_X_NAMES,
-     "axis: the first four of accuracy, the others of cost, whose default is params", 0},
+    {"x", OPT_CHOICE, AT(view.x), "auto", 0, 0, PLOT_X_NAMES,
+     "axis; auto: steps of accuracy, which takes the three behind it, too, and params of cost, which takes state and "
+     "flops",
+     0},
     {"y", OPT_CHOICE, AT(view.y), "acc", 0, 0, PLOT_Y_NAMES,
      "of accuracy: the task's metric on validation, or the loss", 0},
     {"log-x", OPT_BOOL, AT(view.log_x), "no", 0, 0, NULL, "of accuracy: a logarithmic axis", 0},

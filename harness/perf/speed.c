@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/plan/row_key.h"
 #include "harness/run/signals.h"
 #include "harness/run/trainer.h"
 #include "harness/perf/sitting.h"
@@ -115,22 +116,51 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
     return ST_OK;
 }
 
-/* Whether the folder has the cell's speed already, of this build on this machine. One that was noisy stays: where
- * others always work, another try would be no better. */
-static bool is_measured(const struct setup *s, int threads) {
-    struct perf_row row, mine = {0};
+/* The cells of a plan, and what row of a table each is in: those of one row differ in their rate alone, which changes
+ * nothing in the work of a step. One of them is measured, and all have its numbers. */
+struct speeds {
+    const struct plan *plan;
+    int threads;
+    struct perf_row mine;     /* this build, machine and number of threads */
+    char (*rows)[RUN_ID_HEX]; /* NULL, without memory: each cell is measured */
+};
+
+static void speeds_begin(struct speeds *s, const struct plan *plan, int threads) {
     struct machine m;
-    if (s->config.force || !perf_latest(s->config.out, s->cell_id, &row)) return false;
+    struct label key;
+    struct error ignored;
+    *s = (struct speeds){.plan = plan, .threads = threads};
     machine_read(&m);
-    sitting_describe(&mine, &m, threads);
-    return perf_is_alike(&row, &mine);
+    sitting_describe(&s->mine, &m, threads);
+    s->rows = calloc((size_t)plan->n + 1, sizeof *s->rows);
+    for (int i = 0; s->rows && i < plan->n; i++)
+        if (row_key(plan->setups[i]->identity, &key, &ignored) == ST_OK)
+            record_hash_bytes(key.text, key.used, s->rows[i]);
+}
+
+/* Whether the folder has the cell's speed. One that was noisy counts: where others always work, another try would be no
+ * better. */
+static bool has_row(const struct speeds *s, int i, struct perf_row *row) {
+    const struct setup *setup = s->plan->setups[i];
+    return perf_latest(setup->config.out, setup->cell_id, row) && perf_is_alike(row, &s->mine);
 }
 
 /* Of the runs of a cell the first one stands for all. */
-static bool is_to_measure(const struct plan *plan, int i, int threads) {
-    for (int j = 0; j < i; j++)
-        if (!strcmp(plan->setups[j]->cell_id, plan->setups[i]->cell_id)) return false;
-    return !is_measured(plan->setups[i], threads);
+static bool is_wanted(const struct speeds *s, int i) {
+    struct perf_row row;
+    for (int k = 0; k < i; k++)
+        if (!strcmp(s->plan->setups[k]->cell_id, s->plan->setups[i]->cell_id)) return false;
+    return s->plan->setups[i]->config.force || !has_row(s, i, &row);
+}
+
+/* A cell of the same row whose speed is known, or will be when its turn has come, before this one's; -1: none. */
+static int alike(const struct speeds *s, int i) {
+    struct perf_row row;
+    for (int k = 0; k < s->plan->n && s->rows && *s->rows[i]; k++) {
+        if (k == i || strcmp(s->rows[k], s->rows[i]) != 0) continue;
+        if (k < i || (!s->plan->setups[i]->config.force && has_row(s, k, &row))) return k;
+    }
+    return -1;
 }
 
 /* What cannot be measured has no speed in the table, and the others have. */
@@ -142,29 +172,51 @@ static enum status measure_and_keep(const struct setup *s, int threads, double s
     return ST_OK;
 }
 
+/* Numbers of a cell stand for another one, too: a row of the same sitting. */
+static enum status copy_row(const struct speeds *s, int from, int to, bool *found, struct error *e) {
+    struct perf_row row;
+    const struct setup *setup = s->plan->setups[to];
+    *found = from >= 0 && has_row(s, from, &row);
+    if (!*found) return ST_OK;
+    snprintf(row.cell_id, sizeof row.cell_id, "%s", setup->cell_id);
+    return perf_append(setup->config.out, &row, e);
+}
+
+static enum status measure_cell(const struct speeds *s, int i, double seconds, bool tell, struct error *e) {
+    bool found;
+    TRY(copy_row(s, alike(s, i), i, &found, e));
+    if (found) return ST_OK;
+    if (tell) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->plan->setups[i]->model_label);
+    return measure_and_keep(s->plan->setups[i], s->threads, seconds, e);
+}
+
 enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e) {
-    for (int i = 0; i < plan->n && !signal_received(); i++) {
-        const struct setup *s = plan->setups[i];
-        if (!is_to_measure(plan, i, threads)) continue;
-        if (!quiet && isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->model_label);
-        TRY(measure_and_keep(s, threads, seconds, e));
-    }
-    if (!quiet && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
-    return ST_OK;
+    struct speeds s;
+    enum status status = ST_OK;
+    bool tell = !quiet && isatty(STDERR_FILENO);
+    speeds_begin(&s, plan, threads);
+    for (int i = 0; i < plan->n && status == ST_OK && !signal_received(); i++)
+        if (is_wanted(&s, i)) status = measure_cell(&s, i, seconds, tell, e);
+    if (tell) fputs("\r\033[K", stderr);
+    free(s.rows);
+    return status;
 }
 
 int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least,
                  double *most) {
+    struct speeds speeds;
     int n = 0;
     *least = *most = 0;
+    speeds_begin(&speeds, plan, threads);
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
         double low, high;
-        if (!is_to_measure(plan, i, threads)) continue;
+        if (!is_wanted(&speeds, i) || alike(&speeds, i) >= 0) continue;
         sitting_expect(s->flops / (double)s->steps / flops_per_s, seconds, &low, &high);
         *least += low;
         *most += high;
         n++;
     }
+    free(speeds.rows);
     return n;
 }

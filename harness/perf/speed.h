@@ -13,7 +13,7 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
 
 /* Training throughput of each cell of the plan, measured alone by speed_measure; one row each into OUT/perf.csv. A cell
  * that has a row of this build, machine and number of threads keeps it, noisy or not, unless --force asks for another.
- */
+ * Cells that differ in their learning rate alone are measured once: their rows have the sitting of one. */
 enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
 
 /* How many cells bench_measure_speed would measure, and how long that takes at about so many FLOPs a second: on a quiet

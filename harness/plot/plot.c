@@ -16,10 +16,15 @@
 
 const char *const plot_kinds = "accuracy table length cost heat throughput";
 
-static const char *const axis_names[] = {"steps", "tokens", "time", "epochs", "params", "state", "flops"};
-static const char *const axis_titles[] = {
-    "training steps",       "training tokens", "seconds", "epochs", "parameters", "state (numbers a sequence)",
-    "FLOPs a training step"};
+static const char *const axis_names[] = {"auto", "steps", "tokens", "time", "epochs", "params", "state", "flops"};
+static const char *const axis_titles[] = {"",
+                                          "training steps",
+                                          "training tokens",
+                                          "seconds",
+                                          "epochs",
+                                          "parameters",
+                                          "state (numbers a sequence)",
+                                          "FLOPs a training step"};
 
 static const char *metric_name(const struct report_table *t) {
     return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
@@ -329,9 +334,8 @@ static bool is_cost(int x) {
 }
 
 static void print_cost(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
-    int x = is_cost(v->x) ? v->x : PLOT_PARAMS;
     for (int k = 0; k < t->n_rows; k++) {
-        double low, high, cost = cost_of(t->rows[k].run, x);
+        double low, high, cost = cost_of(t->rows[k].run, v->x);
         ends_of(&t->rows[k], &low, &high);
         gnuplot_number(data, cost > 0 ? cost : NAN, "\t");
         gnuplot_number(data, t->rows[k].mean, "\t");
@@ -341,7 +345,7 @@ static void print_cost(FILE *script, FILE *data, const struct report_table *t, c
     char metric[64];
     snprintf(metric, sizeof metric, "test %s", metric_name(t));
     print_settings(script, t, v, "accuracy against cost", "a failed run counts as chance");
-    gnuplot_setting(script, "xtitle", axis_titles[x]);
+    gnuplot_setting(script, "xtitle", axis_titles[v->x]);
     gnuplot_setting(script, "metric", metric);
     fprintf(script, "chance = %.9g\n", run_chance(t->rows[0].run));
 }
@@ -426,19 +430,38 @@ static bool always(const struct report_table *t) {
     return true;
 }
 
+/* Bars, and rows of a map, need a height each; beside curves and marks stand names. */
+static int height_of_names(const struct report_table *t) {
+    return figure_height(t->n_rows, longest_name(t));
+}
+
+static int height_of_bars(const struct report_table *t) {
+    return 220 + 58 * t->n_rows;
+}
+
+static int height_of_map(const struct report_table *t) {
+    return 220 + 28 * heat_rows(t);
+}
+
 /* usual: drawn where no kind is named. */
 static const struct plot_kind {
     const char *name;
     void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
     bool (*applies)(const struct report_table *t);
+    int (*height)(const struct report_table *t); /* pixels */
     bool usual;
     const char *otherwise; /* why there is none */
     const char *axes;      /* flags of its axes, a blank behind each */
-} kinds[] = {{"accuracy", print_accuracy, always, true, "", "x y log-x log-y "},
-             {"table", print_bars, always, true, "", ""},
-             {"length", print_lengths, has_lengths, true, "no run here was tested at several lengths", ""},
-             {"cost", print_cost, always, false, "", "x "},
-             {"heat", print_heat, has_several_runs, false, "no model here has several rates or seeds", ""}};
+    int x;                 /* enum plot_axis that auto stands for */
+} kinds[] = {
+    {"accuracy", print_accuracy, always, height_of_names, true, "", "x y log-x log-y ", PLOT_STEPS},
+    {"table", print_bars, always, height_of_bars, true, "", "", PLOT_AUTO},
+    {"length", print_lengths, has_lengths, height_of_names, true, "no run here was tested at several lengths", "",
+     PLOT_AUTO},
+    {"cost", print_cost, always, height_of_names, false, "", "x ", PLOT_PARAMS},
+    {"heat", print_heat, has_several_runs, height_of_map, false, "no model here has several rates or seeds", "",
+     PLOT_AUTO},
+};
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -446,14 +469,6 @@ const char *plot_axis_flags(const char *kind) {
     for (size_t k = 0; k < N_KINDS; k++)
         if (!strcmp(kinds[k].name, kind)) return kinds[k].axes;
     return strcmp(kind, "throughput") ? NULL : "";
-}
-
-/* Bars, and rows of a map, need a height each. */
-static int height_of(const struct plot_kind *kind, const struct report_table *t) {
-    int rows = !strcmp(kind->name, "heat") ? heat_rows(t) : t->n_rows, each = !strcmp(kind->name, "heat") ? 28 : 58;
-    bool fixed = strcmp(kind->name, "heat") != 0 && strcmp(kind->name, "table") != 0;
-    if (fixed) return figure_height(rows, longest_name(t));
-    return 220 + rows * each;
 }
 
 /* --- names of files ----------------------------------------------------------------------------------------------- */
@@ -484,26 +499,25 @@ static void make_stem(const struct report_tables *tables, int i, const char *kin
     snprintf(stem + used, size - used, "-%s", kind);
 }
 
-/* "accuracy", or what it shows instead and over what. */
+/* "accuracy", or what it shows instead; and over what, if that is not the usual. */
 static void name_kind(const struct plot_kind *kind, const struct plot_view *v, char *name, size_t size) {
-    bool over = kind->print == print_accuracy, cost = kind->print == print_cost;
-    snprintf(name, size, "%s%s%s", over && v->y == PLOT_LOSS ? "loss" : kind->name,
-             over && v->x != PLOT_STEPS ? "-"
-             : cost && is_cost(v->x)    ? "-"
-                                        : "",
-             (over && v->x != PLOT_STEPS) || (cost && is_cost(v->x)) ? axis_names[v->x] : "");
+    bool other = kind->x != PLOT_AUTO && v->x != kind->x;
+    snprintf(name, size, "%s%s%s", kind->print == print_accuracy && v->y == PLOT_LOSS ? "loss" : kind->name,
+             other ? "-" : "", other ? axis_names[v->x] : "");
 }
 
 static enum status plot_one(const struct report_tables *tables, int i, const struct plot_kind *kind,
-                            const struct plot_view *v, const char *to, struct error *e) {
+                            const struct plot_view *asked, const char *to, struct error *e) {
     char stem[256], name[32], *text[2] = {NULL, NULL};
     size_t size[2];
     const struct report_table *t = &tables->list[i];
-    name_kind(kind, v, name, sizeof name);
+    struct plot_view view = *asked;
+    if (view.x == PLOT_AUTO) view.x = kind->x;
+    name_kind(kind, &view, name, sizeof name);
     make_stem(tables, i, name, stem, sizeof stem);
     FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
-    if (script && data) kind->print(script, data, t, v);
-    struct figure figure = {.stem = stem, .kind = kind->name, .height = height_of(kind, t), .formats = v->formats};
+    if (script && data) kind->print(script, data, t, &view);
+    struct figure figure = {.stem = stem, .kind = kind->name, .height = kind->height(t), .formats = view.formats};
     enum status status = gnuplot_draw_streams(&figure, script, data, text, to, e);
     free(text[0]);
     free(text[1]);
@@ -514,7 +528,7 @@ static enum status check_view(const struct plot_kind *kind, const struct plot_vi
     if ((!kind || kind->print == print_accuracy) && is_cost(v->x))
         return fail(e, ST_USAGE, "plot accuracy: over %s there is no curve; `lrnn plot cost --x %s` has a mark a model",
                     axis_names[v->x], axis_names[v->x]);
-    if (kind && kind->print == print_cost && v->x != PLOT_STEPS && !is_cost(v->x))
+    if (kind && kind->print == print_cost && v->x != PLOT_AUTO && !is_cost(v->x))
         return fail(e, ST_USAGE, "plot cost: %s is no cost of a model; --x is params, state or flops",
                     axis_names[v->x]);
     return ST_OK;

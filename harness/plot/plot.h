@@ -4,13 +4,13 @@
 
 #include "harness/rows/rows.h"
 
-enum plot_axis { PLOT_STEPS, PLOT_TOKENS, PLOT_TIME, PLOT_EPOCHS, PLOT_PARAMS, PLOT_STATE, PLOT_FLOPS };
-#define PLOT_X_NAMES "steps tokens time epochs params state flops"
+enum plot_axis { PLOT_AUTO, PLOT_STEPS, PLOT_TOKENS, PLOT_TIME, PLOT_EPOCHS, PLOT_PARAMS, PLOT_STATE, PLOT_FLOPS };
+#define PLOT_X_NAMES "auto steps tokens time epochs params state flops"
 enum plot_value { PLOT_ACC, PLOT_LOSS };
 #define PLOT_Y_NAMES "acc loss"
 
 struct plot_view {
-    int x; /* enum plot_axis: of curves the first four, of cost the others */
+    int x; /* enum plot_axis: of curves four, of cost the last three; auto: steps of curves, params of cost */
     int y; /* enum plot_value, of curves */
     bool log_x, log_y;
     unsigned formats; /* enum figure_format; 0: SVG and PNG */

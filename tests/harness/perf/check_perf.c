@@ -358,6 +358,41 @@ START_TEST(a_speed_is_measured_once_for_a_build) {
 }
 END_TEST
 
+/* Rates of one row do the same work, another width does not: 2 sittings for 3 cells, and none for a rate more. */
+START_TEST(a_speed_is_that_of_every_rate) {
+    struct setup *rates[] = {small_run(program_folder, "swiglu", "lru:state=4", "lr", "0.001"),
+                             small_run(program_folder, "swiglu", "lru:state=4", "lr", "0.002"),
+                             small_run(program_folder, "swiglu", "lru:state=8", "lr", "0.002"),
+                             small_run(program_folder, "swiglu", "lru:state=4", "lr", "0.0005")};
+    struct plan plan = {.setups = rates, .n = 3};
+    struct perf_row rows[4];
+    struct error e;
+    double least, most;
+    for (int i = 0; i < 4; i++) rates[i]->flops = 1e6;
+    ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 2);
+    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(rows_of_speed(program_folder), 3);
+    plan = (struct plan){.setups = &rates[1], .n = 3};
+    ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 0);
+    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(rows_of_speed(program_folder), 4);
+    for (int i = 0; i < 4; i++) ck_assert(perf_latest(program_folder, rates[i]->cell_id, &rows[i]));
+    ck_assert_str_eq(rows[0].sitting, rows[1].sitting);
+    ck_assert_str_eq(rows[0].sitting, rows[3].sitting);
+    ck_assert_double_eq(rows[0].tok_per_s, rows[3].tok_per_s);
+    ck_assert_str_ne(rows[0].shape, rows[2].shape);
+    for (int i = 0; i < 3; i++) rates[1 + i]->config.force = true; /* anew, once for both rates */
+    ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 2);
+    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(rows_of_speed(program_folder), 7);
+    ck_assert(perf_latest(program_folder, rates[1]->cell_id, &rows[1]));
+    ck_assert(perf_latest(program_folder, rates[3]->cell_id, &rows[3]));
+    ck_assert_double_eq(rows[1].tok_per_s, rows[3].tok_per_s);
+    ck_assert_double_ne(rows[1].tok_per_s, rows[0].tok_per_s);
+    for (int i = 0; i < 4; i++) small_run_free(rates[i]);
+}
+END_TEST
+
 /* --- sittings ----------------------------------------------------------------------------------------------------- */
 
 static enum status nap(void *context, struct error *e) {
@@ -459,6 +494,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, the_speed_of_a_run_is_that_of_its_tokens);
     tcase_add_test(t, a_speed_is_measured_once_for_a_build);
+    tcase_add_test(t, a_speed_is_that_of_every_rate);
     tcase_add_test(t, a_sitting_takes_as_long_as_expected);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
     tcase_add_test(t, quiet_means_warm_alone_and_steady);

@@ -140,7 +140,8 @@ START_TEST(every_kind_axis_and_format_is_drawn) {
     ck_is_image("s5-cost-flops.svg");
     ck_ok(plot(NULL, "heat"));
     ck_is_image("s5-heat.png");
-    ck_assert_int_eq(scratch_count(fixture_folder, ".pdf"), PLOT_FLOPS + 1);
+    ck_is_image("s5-cost.svg"); /* over parameters, as without --x */
+    ck_assert_int_eq(scratch_count(fixture_folder, ".pdf"), PLOT_FLOPS);
     struct plot_view wrong = {.x = PLOT_STATE};
     ck_assert_int_eq(
         report_plot_view(&fixture_set, NULL, "accuracy", &wrong, fixture_folder, fixture_folder, &fixture_problem),
@@ -149,6 +150,11 @@ START_TEST(every_kind_axis_and_format_is_drawn) {
     ck_assert_int_eq(
         report_plot_view(&fixture_set, NULL, NULL, &wrong, fixture_folder, fixture_folder, &fixture_problem), ST_USAGE);
     ck_holds(fixture_problem.text, "plot accuracy: over state there is no curve");
+    wrong.x = PLOT_STEPS; /* asked for, it is no cost either */
+    ck_assert_int_eq(
+        report_plot_view(&fixture_set, NULL, "cost", &wrong, fixture_folder, fixture_folder, &fixture_problem),
+        ST_USAGE);
+    ck_holds(fixture_problem.text, "plot cost: steps is no cost of a model; --x is params, state or flops");
     unsigned formats;
     ck_assert_int_eq(figure_formats_parse("svg,gif", &formats, &fixture_problem), ST_USAGE);
     ck_assert_int_eq(figure_formats_parse("", &formats, &fixture_problem), ST_USAGE);
