@@ -37,7 +37,8 @@ static enum status run(int argc, char **argv, struct error *e) {
         if (isatty(STDOUT_FILENO)) fputs("\033[H\033[2J", stdout);
         TRY(status_print(out, stdout, &left, e));
     }
-    return ST_OK;
+    if (!left || !signal_received()) return ST_OK;
+    return fail(e, (enum status)(128 + signal_received()), "stopped watching with %d runs left", left);
 }
 
 const struct command command_status = {.name = "status",

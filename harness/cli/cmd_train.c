@@ -64,17 +64,26 @@ static void show(void *context, const struct progress *p) {
     fflush(stderr);
 }
 
+static json_t *json_from_count(int64_t n) {
+    return n < 0 ? json_null() : json_integer((json_int_t)n);
+}
+
 static enum status print_line(const struct run *r, const char *path, struct error *e) {
-    return cli_print_json(json_pack("{s:s, s:o, s:s, s:o, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "run_id", r->run_id,
+    return cli_print_json(json_pack("{s:s, s:o, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "run_id", r->run_id,
                                     "task", json_from_text(r->task), "model", r->model, "layers",
                                     json_from_text(r->layers), "status", run_status_names[r->status], "steps",
-                                    (json_int_t)r->steps, "params", (json_int_t)r->params, "val_acc",
+                                    json_from_count(r->steps), "params", json_from_count(r->params), "val_acc",
                                     json_from_real(r->val_acc), "test_acc", json_from_real(r->test_acc), "test_seq_acc",
                                     json_from_real(r->test_seq_acc), "record", json_from_text(path)),
                           e);
 }
 
 static void print_text(const struct run *r, const char *path) {
+    if (r->steps < 0) { /* a row that another process wrote of it */
+        printf("%s %s: %s, on record since %s; nothing was trained now, --force does it again\nrecord %s\n%s\n",
+               r->task, r->layers, run_status_names[r->status], r->finished, path, r->status_detail);
+        return;
+    }
     printf("%s %s: %s after %" PRId64 " steps (%s), best at %" PRId64
            "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64 " parameters; %.0f s\nrecord %s\n",
            r->task, r->layers, run_status_names[r->status], r->steps, r->stop_reason, r->best_step, r->test_acc,

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <math.h>
 #include <omp.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -18,6 +20,7 @@
 #include "harness/store/perf_log.h"
 #include "harness/store/machine.h"
 
+#define LOOK_EVERY_MS 200
 #define ROUGH_STEPS   10 /* of a measurement that need not be quiet */
 #define ROUGH_SAMPLES 5  /* the last of them; the others warm up */
 
@@ -72,7 +75,10 @@ static enum status measure_step_time(const struct setup *setup, int threads, dou
     if (status == ST_OK) {
         *row = (struct perf_row){0};
         describe_row(setup, threads, row);
-        sitting_fill(&sitting, (double)(s->together * setup->config.batch * setup->task.shape.T), row);
+        sitting_fill(
+            &sitting,
+            (double)(s->together * setup->config.batch * task_documents(&setup->task.shape) * setup->task.shape.T),
+            row);
         row->time_ns_med /= (double)s->together;
         row->time_ns_mad /= (double)s->together;
         row->time_ns_p95 /= (double)s->together;
@@ -96,6 +102,16 @@ static _Noreturn void answer(const struct setup *s, int threads, double seconds,
     _exit(n != (ssize_t)sizeof a);
 }
 
+/* Waits for the child's answer; a signal to this process ends the child, which has nothing to save. Bytes read. */
+static ssize_t hear_answer(pid_t child, int fd, struct answer *a) {
+    struct pollfd news = {.fd = fd, .events = POLLIN};
+    while (poll(&news, 1, LOOK_EVERY_MS) <= 0)
+        if (signal_received()) kill(child, SIGKILL);
+    ssize_t n;
+    while ((n = read(fd, a, sizeof *a)) < 0 && errno == EINTR) continue;
+    return n;
+}
+
 /* In a child: the parent of parallel runs must never start threads. */
 enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e) {
     int ends[2];
@@ -106,10 +122,13 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
     pid_t pid = fork();
     if (pid == 0) answer(s, threads, seconds, ends[1]);
     close(ends[1]);
-    while (pid > 0 && (n = read(ends[0], &a, sizeof a)) < 0 && errno == EINTR) continue;
+    if (pid > 0) n = hear_answer(pid, ends[0], &a);
     close(ends[0]);
     if (pid < 0) return fail(e, ST_FAIL, "cannot start a process to measure speed: %s", strerror(errno));
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    if (n != (ssize_t)sizeof a && signal_received())
+        return fail(e, (enum status)(128 + signal_received()), "stopped while the speed of %s was measured",
+                    s->model_label);
     if (n != (ssize_t)sizeof a) return fail(e, ST_FAIL, "the process that measures %s has died", s->model_label);
     if (a.error.status != ST_OK) return fail(e, a.error.status, "speed of %s: %.900s", s->model_label, a.error.text);
     *row = a.row;
@@ -168,7 +187,7 @@ static enum status measure_and_keep(const struct setup *s, int threads, double s
     struct perf_row row;
     struct error why;
     if (speed_measure(s, threads, seconds, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
-    fprintf(stderr, "lrnn: %s\n", why.text);
+    if (!signal_received()) fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;
 }
 

@@ -3,20 +3,32 @@
 
 #include <unistd.h>
 
+#include "harness/run/checkpoint.h"
 #include "harness/store/record_files.h"
 #include "harness/store/version.h"
 
-enum status reuse_find(const struct setup *s, enum reuse *found, struct error *e) {
-    *found = REUSE_NONE;
-    if (record_check(s->config.out, s->run_id) != RECORD_DONE) return ST_OK;
-    if (s->config.force) return record_set_aside(s->config.out, s->run_id, "replaced", e);
+static bool may_not_fail_again(int64_t status) {
+    return status == RUN_KILLED || status == RUN_TIMEOUT || status == RUN_OOM || status == RUN_ERROR;
+}
+
+struct reuse reuse_find(const struct setup *s, bool retry) {
+    struct reuse found = {.known = record_check(s->config.out, s->run_id) == RECORD_DONE};
+    if (!found.known) return found;
     char path[RECORD_TEXT * 2];
     struct open_record *open;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    bool known = record_open(path, &open, NULL) == ST_OK && build_made(&open->record.run);
-    *found = known ? REUSE_SAME_BUILD : REUSE_OTHER_BUILD;
+    bool read = record_open(path, &open, NULL) == ST_OK;
+    found.failed = read && may_not_fail_again(open->record.run.status);
+    found.other = !read || !build_made(&open->record.run);
+    found.again = s->config.force || (retry && found.failed);
     record_close(open);
-    return ST_OK;
+    return found;
+}
+
+enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e) {
+    if (!found->again) return ST_OK;
+    if (s->config.force) checkpoint_remove(s);
+    return record_set_aside(s->config.out, s->run_id, s->config.force ? "replaced" : "retried", e);
 }
 
 bool reuse_is_there(const struct setup *s) {

@@ -6,15 +6,25 @@
 
 #include "harness/plan/setup.h"
 
-enum reuse {
-    REUSE_NONE,       /* no record, or --force has set it aside: the run is to be done */
-    REUSE_SAME_BUILD, /* on record by these sources, compiler and flags */
-    REUSE_OTHER_BUILD /* on record by others, or by a build that did not say */
+struct reuse {
+    bool known;  /* there is a record */
+    bool again;  /* and the run is to be done again all the same */
+    bool failed; /* that tells of a failure which may not happen again: time-out, kill, memory, error */
+    bool other;  /* by other sources, compiler or flags than this build's, or by a build that did not say */
 };
 
-/* Looks for the record of the run under its folder; a damaged one is set aside as record_check says. ST_FAIL: --force
- * could not rename it. */
-enum status reuse_find(const struct setup *s, enum reuse *found, struct error *e);
+/* Looks for the record of the run under its folder; a damaged one is set aside as record_check says. Done again are
+ * runs under --force, and with `retry` those that failed. */
+struct reuse reuse_find(const struct setup *s, bool retry);
+
+/* Whether the run is to be done, by what was found. */
+static inline bool reuse_wanted(const struct reuse *found) {
+    return !found->known || found->again;
+}
+
+/* Sets a record aside whose run is to be done again; --force begins it anew, without its checkpoint. ST_FAIL: it could
+ * not be renamed. */
+enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e);
 
 /* Whether the run has a record that a sweep would keep, by its name alone: nothing is read or renamed. */
 bool reuse_is_there(const struct setup *s);

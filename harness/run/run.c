@@ -25,6 +25,7 @@
 
 #define STEP_SAMPLES   512 /* latest step times kept for the medians */
 #define PROGRESS_EVERY 0.2 /* seconds */
+#define LOOK_EVERY_MS  1e3 /* of queued steps, on a device */
 
 /* --- a run in progress -------------------------------------------------------------------------------------------- */
 
@@ -47,13 +48,18 @@ static double wall(const struct running *r) {
     return r->sitting_wall_s + time_now_s() - r->began;
 }
 
+/* Of a step: all positions of its batch, of every document of an example, padding included. */
+static int64_t tokens_a_step(const struct setup *s) {
+    return s->config.batch * task_documents(&s->task.shape) * s->task.shape.T;
+}
+
 static void add_point(struct running *r, enum split split, const struct scores *s, const char *event) {
     struct run_progress *p = &r->progress;
     if (p->n_curve == p->curve_capacity) return; /* cannot happen: sized for every validation */
     const struct setup *setup = r->trainer.setup;
     int64_t step = r->trainer.state.step;
     struct curve_point point = {.step = step,
-                                .tokens = step * setup->config.batch * setup->task.shape.T,
+                                .tokens = step * tokens_a_step(setup),
                                 .wall_s = wall(r),
                                 .split = split,
                                 .loss = s->loss,
@@ -112,7 +118,7 @@ static void report_progress(struct running *r, bool now) {
     if (!r->hooks || !r->hooks->progress || (!now && time - r->last_progress < PROGRESS_EVERY)) return;
     const struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
-    int64_t tokens_here = r->n_steps_here * s->config.batch * s->task.shape.T;
+    int64_t tokens_here = r->n_steps_here * tokens_a_step(s);
     const struct run_progress *p = &r->progress;
     const struct curve_point *latest = p->n_curve ? &p->curve[p->n_curve - 1] : NULL;
     bool macro = s->task.shape.metric == METRIC_MACRO_ACC;
@@ -136,7 +142,8 @@ static bool diverged(struct running *r) {
     int64_t step = t->state.frozen_step;
     const char *tensor = trainer_find_nonfinite(t, step);
     r->status = infinite ? RUN_DIVERGED : RUN_NAN;
-    r->stop_reason = "nan";
+    r->stop_reason = run_status_names[r->status];
+    t->state.step = step + 1; /* on a device more were queued, which changed nothing */
     snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %g, first value that is not finite in %s", step, loss,
              tensor ? tensor : "the gradient norm");
     struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
@@ -171,12 +178,20 @@ static enum status save(struct running *r, struct error *e) {
     return written(r->hooks, checkpoint_write(&r->trainer, &r->progress, e));
 }
 
-/* Steps up to the next moment at which something is looked at: at most the next validation. A log looks at each, which
- * on a device costs a copy of the state and a wait a step instead of every fifty. */
+/* Steps that are queued before the host looks: on a device several, at most as many as the last ones took a second
+ * for, so that a signal is obeyed and a checkpoint saved in time. A log looks at each. */
+static int64_t steps_at_once(const struct running *r) {
+    int64_t most = trainer_sync_every(&r->trainer);
+    if (most <= 1 || r->log.file || r->n_samples == 0) return 1;
+    double fit = LOOK_EVERY_MS / (double)r->step_ms[(r->n_samples - 1) % STEP_SAMPLES];
+    return fit >= (double)most ? most : fit > 1 ? (int64_t)fit : 1;
+}
+
+/* Steps up to the next moment at which something is looked at: at most the next validation. */
 static enum status next_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
-    int64_t before = t->state.step, until = before + (r->log.file ? 1 : trainer_sync_every(t));
+    int64_t before = t->state.step, until = before + steps_at_once(r);
     int64_t validation = (before / s->eval_every + 1) * s->eval_every;
     if (until > validation) until = validation;
     if (until > s->steps) until = s->steps;
@@ -261,7 +276,7 @@ static void fill_speed(struct running *r, struct run *row) {
     row->step_ms_mad = quantile(deviations, n, 0.5);
     row->flop_step = graphs_step_flops(&r->trainer.train, s);
     if (n) {
-        row->tok_per_s = (double)(s->config.batch * s->task.shape.T) / (row->step_ms_med * 1e-3);
+        row->tok_per_s = (double)tokens_a_step(s) / (row->step_ms_med * 1e-3);
         row->tflops = row->flop_step / (row->step_ms_med * 1e-3) * 1e-12;
     }
     struct rusage usage;
@@ -351,7 +366,7 @@ static void fill_results(const struct running *r, struct run *row) {
     snprintf(row->status_detail, sizeof row->status_detail, "%s", r->detail);
     snprintf(row->stop_reason, sizeof row->stop_reason, "%s", r->stop_reason);
     row->steps = t->state.step;
-    row->tokens = t->state.step * t->setup->config.batch * t->setup->task.shape.T;
+    row->tokens = t->state.step * tokens_a_step(t->setup);
     row->best_step = t->best_step;
     row->solved_step = r->progress.solved_step;
     row->train_loss = r->progress.train_loss;
@@ -488,12 +503,13 @@ static enum status write_record(struct running *r, struct run *row, struct error
 }
 
 enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
-                           struct error *e) {
+                           int threads, struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
     if (!record) return fail(e, ST_MEMORY, "no memory for the run record");
     record_init(record);
     fill_setup(s, &record->run);
     fill_environment(s, NULL, &record->run);
+    record->run.threads = threads;
     record->run.status = status;
     record->run.solved = 0;
     snprintf(record->run.status_detail, sizeof record->run.status_detail, "%s", detail);
@@ -546,17 +562,18 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", setup->config.out, setup->run_id);
     TRY(written(hooks, make_folder(folder, e))); /* an unwritable output is said before training, not after */
-    enum reuse reuse;
-    TRY(reuse_find(setup, &reuse, e));
-    if (reuse != REUSE_NONE) {
-        reuse_tell(reuse == REUSE_OTHER_BUILD, 1);
-        checkpoint_remove(setup);
+    struct reuse reuse = reuse_find(setup, false);
+    if (!reuse_wanted(&reuse)) {
+        reuse_tell(reuse.other, 1);
+        if (!reuse.failed) checkpoint_remove(setup);
         if (!hooks || !hooks->log_steps) return ST_OK;
         return fail(e, ST_USAGE,
                     "run %s is on record in %s, so no step is left for --log-steps; --out names another "
                     "folder",
                     setup->run_id, setup->config.out);
     }
+    if (!reuse.again || !setup->config.force) TRY(checkpoint_admit(setup, e));
+    TRY(reuse_release(setup, &reuse, e));
     snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->config.out);
     if (setup->config.keep_weights != KEEP_NONE) TRY(written(hooks, make_folder(folder, e)));
     if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);

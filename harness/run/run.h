@@ -28,8 +28,9 @@ struct train_hooks {
  * status when a signal asked to stop: a checkpoint has then been written and the same command goes on from it. */
 enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e);
 
-/* The record of a run that ended without writing one (its process was killed, ran out of memory or of time). */
+/* The record of a run that ended without writing one (its process was killed, ran out of memory or of time), and had
+ * `threads`. */
 enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
-                           struct error *e);
+                           int threads, struct error *e);
 
 #endif

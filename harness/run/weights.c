@@ -1,7 +1,6 @@
 /* weights.c - see weights.h. */
 #include "harness/run/weights.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -174,27 +173,6 @@ static bool is_kept_path(const struct run *run) {
     return strcmp(run->ckpt, expected) == 0;
 }
 
-/* If there is no such file: the one of that hash that a process which died had no time to rename. */
-static void find_unnamed(char path[PATH_BYTES], const char *hash) {
-    char folder[PATH_BYTES], other[PATH_BYTES], found[HASH_HEX], *bytes;
-    size_t size;
-    if (access(path, F_OK) == 0) return;
-    path_folder(path, folder, sizeof folder);
-    const char *name = path + strlen(folder) + 1;
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        const char *end = strrchr(entry->d_name, '.');
-        if (strncmp(entry->d_name, name, strlen(name)) != 0 || !end || strcmp(end, ".tmp") != 0) continue;
-        if (path_format(other, sizeof other, NULL, "%s/%s", folder, entry->d_name) != ST_OK) continue;
-        if (read_and_hash(other, &bytes, &size, found, NULL) != ST_OK) continue;
-        free(bytes);
-        if (strcmp(found, hash) != 0) continue;
-        memcpy(path, other, PATH_BYTES);
-        break;
-    }
-    if (d) closedir(d);
-}
-
 /* A file of the run below OUT, whole and of that hash. */
 static enum status read_kept(const struct run *run, const char *out, const char *name, const char *hash,
                              const char *witness, struct safetensors *kept, struct error *e) {
@@ -202,7 +180,7 @@ static enum status read_kept(const struct run *run, const char *out, const char 
     size_t size;
     struct error why;
     TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
-    find_unnamed(path, hash);
+    file_find_unnamed(path, hash, machine_memory_bytes() / 2);
     enum status status = read_and_hash(path, &bytes, &size, found, &why);
     if (status != ST_OK) return fail(e, status, "the weights of run %s: %.900s", run->run_id, why.text);
     if (strcmp(found, hash) != 0)

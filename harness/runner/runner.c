@@ -26,7 +26,6 @@
 #include "harness/store/clock.h"
 #include "harness/store/record_files.h"
 
-#define MAX_JOBS    256
 #define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
 #define LOOK_EVERY  2.0  /* seconds between two looks at the runs that other sweeps do */
 
@@ -35,6 +34,7 @@ struct job {
     int index;           /* of the waiting runs */
     struct population *by;
     int member;
+    int threads;
     bool timed_out;
     double began, beat; /* beat: when the claim was touched */
     struct claim claim;
@@ -45,10 +45,10 @@ struct job {
 struct runner {
     const struct runner_options *options;
     const struct plan *plan;
-    struct job jobs[MAX_JOBS];
-    struct population populations[MAX_JOBS]; /* one a device, or one a job */
-    int members;                             /* of a population; 1: each run has a process of its own */
-    int devices;                             /* with a population each; 1: that of the runs */
+    struct job jobs[RUNNER_MOST_JOBS];
+    struct population populations[RUNNER_MOST_JOBS]; /* one a device, or one a job */
+    int members;                                     /* of a population; 1: each run has a process of its own */
+    int devices;                                     /* with a population each; 1: that of the runs */
     int n_jobs;
     struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
     struct setup **alone;   /* in the same places those that a population has left undone, which wait for the others */
@@ -181,7 +181,7 @@ static struct population *population_of(struct runner *r, const struct job *j, s
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
     const char *device = r->devices > 1 ? numbered : setup->config.device;
-    enum status status = population_start(p, r->members, device, r->populations, MAX_JOBS, &r->first_error);
+    enum status status = population_start(p, r->members, device, r->populations, RUNNER_MOST_JOBS, &r->first_error);
     return status == ST_OK ? p : NULL;
 }
 
@@ -201,6 +201,7 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     double now = time_now_s();
     *j = (struct job){
         .setup = setup, .index = index, .by = p, .member = member, .began = now, .beat = now, .claim = *claim};
+    j->threads = threads_of(r, setup);
     time_now_text(j->started, sizeof j->started);
     r->waiting[index] = NULL;
     return true;
@@ -229,7 +230,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     struct setup *s = j->setup;
     int ended = died ? 0 : (int)j->last.error.status;
     j->setup = NULL;
-    if (r->stopping) {
+    if (r->stopping && record_check(s->config.out, s->run_id) != RECORD_DONE) {
         claim_release(&j->claim);
         if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->model_label, s->config.seed, j->last.error.text);
         return;
@@ -257,7 +258,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
         s->config.seed, run_status_names[status], detail);
     struct error e = {ST_OK, ""};
     bool unwritten = ended && j->last.unwritten; /* no row: it says nothing of the model */
-    if (!unwritten && record_failure(s, status, detail, j->started, &e) == ST_OK) {
+    if (!unwritten && record_failure(s, status, detail, j->started, j->threads, &e) == ST_OK) {
         claim_done(&j->claim, s->config.out, s->run_id);
         return;
     }
@@ -356,8 +357,8 @@ static void stop_jobs(struct runner *r) {
 }
 
 static int wait_for_news(struct runner *r) {
-    struct pollfd fds[MAX_JOBS];
-    struct job *of[MAX_JOBS];
+    struct pollfd fds[RUNNER_MOST_JOBS];
+    struct job *of[RUNNER_MOST_JOBS];
     int n = 0;
     for (int i = 0; i < r->n_jobs; i++) {
         struct job *j = &r->jobs[i];
@@ -392,34 +393,26 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* A record that tells of a failure that may not happen again is set aside, so that the run is done once more. */
-static enum status set_aside_failure(const struct setup *s, struct error *e) {
-    char path[RECORD_TEXT * 2];
-    struct open_record *open;
-    record_path(s->config.out, s->run_id, path, sizeof path);
-    int64_t status = record_open(path, &open, NULL) == ST_OK ? open->record.run.status : RUN_OK;
-    record_close(open);
-    if (status != RUN_KILLED && status != RUN_TIMEOUT && status != RUN_OOM && status != RUN_ERROR) return ST_OK;
-    return record_set_aside(s->config.out, s->run_id, "retried", e);
-}
-
-/* Fills r->waiting with the setups without a record, in the order in which they are to be done. ST_USAGE: one has a
- * checkpoint of another build; said here, before anything runs, it makes no row. */
+/* Fills r->waiting with the setups that are to be done, in their order. Nothing is set aside before it is known that
+ * all can be: ST_USAGE, one has a checkpoint of another build; said here, before anything runs, it makes no row. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
+    bool retry = r->options->retry_failed;
     for (int i = 0; i < r->plan->n; i++) {
         struct setup *s = r->plan->setups[i];
-        enum reuse reuse;
-        if (r->options->retry_failed) TRY(set_aside_failure(s, e));
-        TRY(reuse_find(s, &reuse, e));
-        other += reuse == REUSE_OTHER_BUILD;
-        if (reuse != REUSE_NONE) {
-            checkpoint_remove(s); /* left when a kill fell between the record and its removal */
+        struct reuse found = reuse_find(s, retry);
+        other += !found.again && found.other;
+        if (!reuse_wanted(&found)) {
+            if (!found.failed) checkpoint_remove(s); /* left when a kill fell between the record and its removal */
             continue;
         }
-        TRY(checkpoint_admit(s, e));
+        if (!found.again || !s->config.force) TRY(checkpoint_admit(s, e));
         r->waiting[r->total++] = s;
         r->work_total += s->flops;
+    }
+    for (int i = 0; i < r->total; i++) {
+        struct reuse found = reuse_find(r->waiting[i], retry);
+        TRY(reuse_release(r->waiting[i], &found, e));
     }
     reuse_tell(other, r->plan->n);
     runner_order(r->waiting, r->total);
@@ -487,7 +480,7 @@ static void start_jobs(struct runner *r) {
 }
 
 static void end_populations(struct runner *r) {
-    for (int i = 0; i < MAX_JOBS; i++) population_end(&r->populations[i]);
+    for (int i = 0; i < RUNNER_MOST_JOBS; i++) population_end(&r->populations[i]);
 }
 
 /* Behind all others those that a population has left: one after the other, each in a process of its own. */
@@ -512,17 +505,23 @@ static void run_waiting(struct runner *r) {
     if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
 }
 
+const char *runner_goes_on(bool force, bool retry_failed) {
+    if (force) return "without --force does what has no record, with it everything anew";
+    if (retry_failed) return "without --retry-failed does what has no record, with it what has failed since, too";
+    return "goes on";
+}
+
 /* A population has no more members than runs; on a device no run goes first, because none gets more of it alone. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
-    if (r->devices > MAX_JOBS) r->devices = MAX_JOBS;
-    int fair = (r->total + r->devices - 1) / r->devices, room = MAX_JOBS / r->devices;
+    if (r->devices > RUNNER_MOST_JOBS) r->devices = RUNNER_MOST_JOBS;
+    int fair = (r->total + r->devices - 1) / r->devices, room = RUNNER_MOST_JOBS / r->devices;
     r->members = most < fair ? most : fair;
     if (r->members > room) r->members = room;
     if (r->members < 1) r->members = 1;
     r->n_jobs = most > 1 ? r->members * r->devices : r->options->jobs;
-    if (r->n_jobs > MAX_JOBS) r->n_jobs = MAX_JOBS;
+    if (r->n_jobs > RUNNER_MOST_JOBS) r->n_jobs = RUNNER_MOST_JOBS;
     r->longest = r->options->members > 1 ? NULL : longest_of(r);
 }
 
@@ -543,7 +542,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
                          .began = time_now_s(),
                          .several_tasks = plan_has_several_tasks(plan),
                          .terminal = isatty(STDERR_FILENO)};
-    const char *goes_on = plan->n && plan->setups[0]->config.force ? RUNNER_FORCED_GOES_ON : "goes on";
+    const char *goes_on = runner_goes_on(plan->n && plan->setups[0]->config.force, options->retry_failed);
     enum status status = select_waiting(r, e);
     if (status == ST_OK && r->total < plan->n)
         say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);

@@ -15,8 +15,11 @@ struct runner_options {
     bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
 };
 
-/* Behind "the same command": --force sets aside whatever is on record, what this very command has done too. */
-#define RUNNER_FORCED_GOES_ON "without --force does what has no record, with it everything anew"
+#define RUNNER_MOST_JOBS 256 /* at a time */
+
+/* Behind "the same command": --force sets aside whatever is on record, what this very command has done too, and
+ * --retry-failed what has failed in it. */
+const char *runner_goes_on(bool force, bool retry_failed);
 
 /* Does all runs that have no record yet, seed after seed, of one seed the longest first; a first one that would take
  * longer than all others on the other processes goes alone and on all cores. Runs that another process does in the

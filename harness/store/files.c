@@ -2,6 +2,7 @@
  * linked or renamed into place, and the folder fsynced. */
 #include "harness/store/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -150,8 +151,13 @@ bool file_move_aside(const char *path, const char *suffix, char *target) {
         result = link(path, target);
         if (result != 0 && errno != EEXIST) break;
     }
-    if (result == 0) unlink(path);
-    return result == 0;
+    if (result != 0) return false;
+    struct error e; /* the second name is durable before the first one goes */
+    bool kept = folder_sync(target, &e) == ST_OK;
+    int reason = errno;
+    unlink(kept ? path : target);
+    errno = reason;
+    return kept;
 }
 
 static enum status read_open_file(FILE *f, const char *path, size_t most, char **bytes, size_t *size, struct error *e) {
@@ -187,6 +193,26 @@ enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t
     XXH128_hash_t hash = XXH3_128bits(*bytes, *size);
     snprintf(hex, HASH_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
     return ST_OK;
+}
+
+void file_find_unnamed(char path[PATH_BYTES], const char *hash, size_t most) {
+    char folder[PATH_BYTES], other[PATH_BYTES], found[HASH_HEX], *bytes;
+    size_t size;
+    if (access(path, F_OK) == 0) return;
+    path_folder(path, folder, sizeof folder);
+    const char *name = path + strlen(folder) + 1;
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        const char *end = strrchr(entry->d_name, '.');
+        if (strncmp(entry->d_name, name, strlen(name)) != 0 || !end || strcmp(end, ".tmp") != 0) continue;
+        if (path_format(other, sizeof other, NULL, "%s/%s", folder, entry->d_name) != ST_OK) continue;
+        if (file_read_hashed(other, most, &bytes, &size, found, NULL) != ST_OK) continue;
+        free(bytes);
+        if (strcmp(found, hash) != 0) continue;
+        memcpy(path, other, PATH_BYTES);
+        break;
+    }
+    if (d) closedir(d);
 }
 
 enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e) {

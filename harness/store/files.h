@@ -46,6 +46,10 @@ enum status file_read(const char *path, size_t most, char **bytes, size_t *size,
 enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t *size, char hex[HASH_HEX],
                              struct error *e);
 
+/* Where there is no file `path` (PATH_BYTES): the one of that hash which a process that died had no time to rename,
+ * PATH.*.tmp of at most so many bytes, goes there instead. */
+void file_find_unnamed(char path[PATH_BYTES], const char *hash, size_t most);
+
 /* Finds a file that ships with the program, by its name in the repository ("results/published.csv"): in the working
  * folder, beside the binary, or in <binary>/../share/lrnn. ST_DATA when it is in none of them. */
 enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e);

@@ -47,6 +47,7 @@ static enum status read_weights(const char *folder, const struct run *run, char 
     if (!*run->ckpt || strncmp(run->ckpt, WEIGHTS_FOLDER "/", sizeof WEIGHTS_FOLDER) != 0 || strstr(run->ckpt, ".."))
         return ST_OK;
     TRY(path_format(path, sizeof path, e, "%s/%s", folder, run->ckpt));
+    file_find_unnamed(path, run->ckpt_xxh3, machine_memory_bytes() / 2);
     if (access(path, F_OK) != 0) return ST_OK;
     TRY(file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hash, e));
     if (!strcmp(hash, run->ckpt_xxh3)) return ST_OK;
@@ -76,7 +77,20 @@ static enum status check_weights(const char *folder, const struct run *run, bool
 /* What OUT has of a run. The same run trained twice may have other weights, and has another record. */
 struct known {
     bool there, same_weights, same_record; /* without a record there the others are true */
+    bool taken; /* the name of its weights is, by those of another training; of attempts that were set aside alone */
 };
+
+/* An attempt that was set aside in one folder may be another training than the run that the other has under the name of
+ * its weights; both are whole. */
+static bool is_taken(const struct merging *m, const struct known *known) {
+    struct error why;
+    char *bytes;
+    size_t size;
+    if (known->there || !m->open->record.set_aside) return false;
+    enum status status = read_weights(m->out, &m->open->record.run, &bytes, &size, &why);
+    if (status == ST_OK) free(bytes);
+    return status == ST_DATA;
+}
 
 /* ST_DATA: the record that is there is damaged. */
 static enum status find_known(struct merging *m, int i, struct known *known, struct error *e) {
@@ -84,7 +98,8 @@ static enum status find_known(struct merging *m, int i, struct known *known, str
     struct open_record *there;
     const struct run *run = &m->open->record.run;
     TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->paths[i], m->from)));
-    *known = (struct known){access(path, F_OK) == 0, true, true};
+    *known = (struct known){access(path, F_OK) == 0, true, true, false};
+    known->taken = is_taken(m, known);
     if (!known->there) return ST_OK;
     TRY(record_open(path, &there, e));
     const struct run *other = &there->record.run;
@@ -103,7 +118,7 @@ static enum status check_one(struct merging *m, int i, struct error *e) {
     m->bare += bare;
     if (!m->out) return ST_OK;
     TRY(find_known(m, i, &known, e));
-    return known.same_weights ? check_weights(m->out, run, &bare, e) : ST_OK;
+    return known.same_weights && !known.taken ? check_weights(m->out, run, &bare, e) : ST_OK;
 }
 
 static enum status is_there(const char *folder, const char *name, bool *there, struct error *e) {
@@ -170,6 +185,11 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     struct known known;
     TRY(read_record(m, i, e));
     TRY(find_known(m, i, &known, e));
+    if (known.taken) {
+        m->count.known++;
+        m->count.other++;
+        return ST_OK;
+    }
     if (known.same_weights) TRY(copy_weights(m, &m->open->record.run, e));
     if (!known.there) {
         TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));

@@ -59,11 +59,11 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
 
-enum build_state record_check(const char *out, const char *run_id) {
-    char path[PATH_BYTES], *text;
+/* Of a record in its place, or of an attempt that was set aside. */
+static enum build_state check_file(const char *path, const char *run_id) {
+    char *text;
     size_t size;
     struct error why;
-    if (checked_path(out, run_id, path, NULL) != ST_OK) return RECORD_ABSENT;
     enum status status = file_read(path, RECORD_MOST_BYTES, &text, &size, &why);
     if (status == ST_DATA) return RECORD_ABSENT;
     if (status == ST_OK) status = record_parse(text, size, path, run_id, NULL, NULL, &why);
@@ -75,6 +75,11 @@ enum build_state record_check(const char *out, const char *run_id) {
     if (status != ST_OK && status != ST_USAGE)
         fprintf(stderr, "lrnn: %s\n", why.text); /* there, but unreadable now: not to be replaced */
     return RECORD_DONE;
+}
+
+enum build_state record_check(const char *out, const char *run_id) {
+    char path[PATH_BYTES];
+    return checked_path(out, run_id, path, NULL) == ST_OK ? check_file(path, run_id) : RECORD_ABSENT;
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -129,9 +134,11 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Behind ".json" of a record that was set aside because the run was to be done again. */
+/* Behind ".json" of a record that was set aside because the run was to be done again: ".retried", ".retried.2". */
 static bool is_earlier_attempt(const char *suffix) {
-    return strncmp(suffix, ".retried", 8) == 0 || strncmp(suffix, ".replaced", 9) == 0;
+    size_t word = strncmp(suffix, ".retried", 8) == 0 ? 8 : strncmp(suffix, ".replaced", 9) == 0 ? 9 : 0;
+    const char *number = suffix + word;
+    return word && (!*number || (*number == '.' && strspn(number + 1, "0123456789") == strlen(number + 1)));
 }
 
 /* The id that a file's name promises: everything before ".json". False for other files. */
@@ -318,7 +325,7 @@ enum status records_mend(const char *out, struct error *e) {
     for (int i = 0; i < list.n && status == ST_OK; i++) {
         char id[RUN_ID_HEX];
         bool set_aside;
-        if (id_of_name(strrchr(list.paths[i], '/') + 1, id, &set_aside) && !set_aside) record_check(out, id);
+        if (id_of_name(strrchr(list.paths[i], '/') + 1, id, &set_aside)) check_file(list.paths[i], id);
     }
     paths_free(&list);
     return status;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/option.h"
+#include "harness/runner/runner.h"
 #include "harness/store/files.h"
 #include "harness/store/shell.h"
 
@@ -67,10 +68,15 @@ static void print_directives(const struct slurm_array *a, const char *out, FILE 
 }
 
 static void print_command(const struct slurm_array *a, const char *program, FILE *f) {
+    if (a->jobs == 0) /* as many runs as the task's processors have room for, of those that a sweep takes */
+        fprintf(f,
+                "jobs=$((${SLURM_CPUS_ON_NODE:-1} / %" PRId64 "))\n"
+                "jobs=$((jobs < 1 ? 1 : jobs > %d ? %d : jobs))\n",
+                a->threads > 1 ? a->threads : 1, RUNNER_MOST_JOBS, RUNNER_MOST_JOBS);
     fputs("command=(", f);
     shell_quote(f, program);
     fprintf(f, " %s --shard \"$SLURM_ARRAY_TASK_ID/%" PRId64 "\"", a->words, a->tasks);
-    if (a->jobs == 0) fputs(" -j \"${SLURM_CPUS_ON_NODE:-1}\"", f);
+    if (a->jobs == 0) fputs(" -j \"$jobs\"", f);
     fputs(")\n", f);
 }
 

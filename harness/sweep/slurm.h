@@ -17,7 +17,8 @@ struct slurm_array {
     const char *sbatch; /* further flags of sbatch: "--time=4:00:00 --mem=8G", or "" */
     const char *gres;   /* devices of a task: "gpu:1", or "" */
     int64_t tasks;
-    int64_t jobs; /* 0: a task does as many runs at a time as it has cores; else the words or the device say how many */
+    int64_t jobs; /* 0: a task does as many runs at a time as it has cores for; else the words or the device say it */
+    int64_t threads; /* of a run; 0: one */
 };
 
 /* Writes the script of the job, which can be submitted by hand as well. ST_USAGE: flags that are not on one line, or

@@ -355,6 +355,7 @@ static enum status run_confirmation(struct sweep *w, struct runner_options *opti
     TRY(plan_confirmation(w, e));
     for (int i = 0; i < done; i++) w->plan.setups[i]->config.force = false;
     options->retry_failed = false;
+    TRY(planned_write(&w->plan, w->out, w->request->name, e));
     return runner_do(&w->plan, options, e);
 }
 
@@ -429,7 +430,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     if (!options.quiet) {
         announce(w, &options);
         fprintf(stderr, "records in %s/runs; stop it any time, the same command %s\n", w->out,
-                w->resolved.config.force ? RUNNER_FORCED_GOES_ON : "goes on");
+                runner_goes_on(c->force, options.retry_failed));
     }
     TRY(run_plan(w, &options, e));
     return finish(w, e);
@@ -462,6 +463,10 @@ static enum status check_array(const struct sweep *w, struct error *e) {
         return fail(e, ST_USAGE,
                     "--slurm with --force: a task that is requeued would do again what it has done; another --out has "
                     "no records yet");
+    if (o->retry_failed)
+        return fail(e, ST_USAGE,
+                    "--slurm with --retry-failed: a task that is requeued would try again what has failed in it, and "
+                    "each attempt counts; `lrnn sweep` with --retry-failed on one machine does them");
     if (o->limit > 0 || w->resolved.config.budget > 0 || o->confirm)
         return fail(
             e, ST_USAGE,
@@ -480,6 +485,7 @@ static enum status submit(struct sweep *w, struct error *e) {
                                 .sbatch = o->sbatch,
                                 .gres = o->gres,
                                 .tasks = o->slurm,
+                                .threads = w->resolved.config.threads,
                                 .jobs =
                                     o->jobs || o->population || strcmp(w->resolved.config.device, "cpu") != 0 ? 1 : 0};
     struct runner_options shares = {0};

@@ -14,9 +14,12 @@ extern "C" {
 #define CLIP_EPS     1e-6  /* beside the norm, as torch.nn.utils.clip_grad_norm_ has it, with which the papers train */
 #define UPDATE_CHUNK 16384 /* floats one thread updates at a time: 7 streams of 64 KB */
 
-/* Writes what step_begin writes into the state, from the loss and the gradient's sum of squares. */
+/* Writes what step_begin writes into the state, from the loss and the gradient's sum of squares. Behind the step that
+ * froze the updates nothing is written: a device has queued more when the host looks, and the record tells of that
+ * one. */
 LRNN_INLINE void begin_step(struct step_state *state, const struct step_attr *attr, double loss,
                             double sum_of_squares) {
+    if (state->frozen) return;
     state->loss = loss;
     if (isfinite(loss)) { /* the mean of a diverged run is that of its finite losses */
         state->loss_sum += loss;
@@ -24,7 +27,7 @@ LRNN_INLINE void begin_step(struct step_state *state, const struct step_attr *at
     }
     state->grad_norm = sqrt(sum_of_squares);
     state->lr = schedule_rate(&attr->schedule, state->step);
-    if (state->frozen || (isfinite(loss) && isfinite(sum_of_squares))) return;
+    if (isfinite(loss) && isfinite(sum_of_squares)) return;
     state->frozen = 1;
     state->frozen_step = state->step;
 }

@@ -138,11 +138,19 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_text(out, "the curves agree as far as both go: 2 points, now ", arguments);
     r->n_curve = 0;
     r->run.status = RUN_TIMEOUT;
+    r->run.steps = r->run.params = -1;
     snprintf(folder, sizeof folder, "%s/w", program_folder);
     ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
     snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
     expect_status(run(arguments), ST_DATA, arguments);
     expect_text(err, "ended (timeout) before the first point of its curve, so there is nothing to compare", arguments);
+    snprintf(arguments, sizeof arguments, "train -c %s/runs/%.2s/%s.json --out %s", folder, id, id, folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, ": timeout, on record since ", arguments);
+    expect_text(out, "; nothing was trained now, --force does it again\n", arguments);
+    strcat(arguments, " --json");
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "\"steps\":null,\"params\":null", arguments);
     arena_free(&arena);
     free(r);
 }

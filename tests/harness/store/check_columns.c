@@ -28,7 +28,7 @@ static struct run row_of_failure(const char *task, const char *device) {
     struct error e;
     char path[512];
     snprintf(s->config.device, sizeof s->config.device, "%s", device);
-    ck_assert_msg(record_failure(s, RUN_KILLED, "signal 9", "2026-01-01T00:00:00Z", &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(record_failure(s, RUN_KILLED, "signal 9", "2026-01-01T00:00:00Z", 1, &e) == ST_OK, "%s", e.text);
     record_path(own_folder, s->run_id, path, sizeof path);
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(path, &record, &arena, &e) == ST_OK, "%s", e.text);

@@ -384,6 +384,15 @@ START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
     expect_text(err, "--force", "sweep --slurm");
     expect("sweep " SMALL " --slurm 2 --dry-run --out %s/r", 0);
     expect_text(out, "#SBATCH --array=1-2", "sweep");
+    expect("sweep " SMALL " --slurm 2 --threads 4 --dry-run --out %s/r",
+           0); /* 4 at a time have room on 19 processors */
+    snprintf(command, sizeof command, "%s/threads", program_folder);
+    spill(command, out, strlen(out));
+    snprintf(command, sizeof command,
+             "cd %s && grep '^jobs=' threads >jobs && for n in '' 3 19 5000; do SLURM_CPUS_ON_NODE=$n bash -c "
+             "'. ./jobs; echo $jobs'; done | tr '\\n' ' ' | grep -qx '1 1 4 256 '",
+             program_folder);
+    ck_assert_int_eq(system(command), 0);
 }
 END_TEST
 

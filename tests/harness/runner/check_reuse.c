@@ -7,6 +7,7 @@
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
 #include "harness/run/trainer.h"
+#include "harness/runner/runner.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/scratch.h"
@@ -14,13 +15,6 @@
 
 static struct setup *small(const char *flag, const char *value) {
     return small_run(own_folder, "swiglu", "lru:state=4", flag, value);
-}
-
-static enum reuse found_reuse(const struct setup *s) {
-    enum reuse found;
-    struct error e = {0};
-    ck_assert_msg(reuse_find(s, &found, &e) == ST_OK, "%s", e.text);
-    return found;
 }
 
 static void train(struct setup *s, struct run *row) {
@@ -62,13 +56,16 @@ static void (*const changes[])(struct run *run) = {other_sources, no_sources, ot
 START_TEST(a_record_is_known_by_the_build_that_made_it) {
     struct setup *s = small(NULL, NULL);
     struct run row;
-    ck_assert_int_eq(found_reuse(s), REUSE_NONE);
+    struct reuse found = reuse_find(s, false);
+    ck_assert(!found.known && !found.other && reuse_wanted(&found));
     train(s, &row);
     ck_assert_uint_eq(strlen(row.source_id), 16);
     ck_assert_int_eq(row.mixed_builds, 0);
-    ck_assert_int_eq(found_reuse(s), REUSE_SAME_BUILD);
+    found = reuse_find(s, true);
+    ck_assert(found.known && !found.other && !found.failed && !reuse_wanted(&found));
     change_record(s, changes[_i]);
-    ck_assert_int_eq(found_reuse(s), REUSE_OTHER_BUILD);
+    found = reuse_find(s, true);
+    ck_assert(found.known && found.other && !reuse_wanted(&found));
     small_run_free(s);
 }
 END_TEST
@@ -110,7 +107,8 @@ START_TEST(force_sets_the_record_aside_and_does_the_run_again) {
     ck_assert_int_eq(second.attempt, 2);
     ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 2); /* each attempt has its own */
     ck_assert_str_ne(first.ckpt, second.ckpt);
-    ck_assert_int_eq(found_reuse(s), REUSE_SAME_BUILD);
+    struct reuse found = reuse_find(s, false);
+    ck_assert(found.known && !found.other);
     small_run_free(s);
     small_run_free(forced);
 }
@@ -118,15 +116,22 @@ END_TEST
 
 /* --- checkpoints -------------------------------------------------------------------------------------------------- */
 
-/* One step, then a checkpoint of another build or numerics version, under a checksum that is right. */
-static void write_foreign(const struct setup *s, bool numerics) {
+/* One step, then a checkpoint. */
+static void write_checkpoint(const struct setup *s) {
     struct trainer t;
     struct error e = {0};
     struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64};
-    char path[512], hex[RUN_ID_HEX];
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
     trainer_step(&t);
     ck_assert_msg(checkpoint_write(&t, &p, &e) == ST_OK, "%s", e.text);
+    trainer_free(&t);
+    free(p.curve);
+}
+
+/* The same, of another build or numerics version, under a checksum that is right. */
+static void write_foreign(const struct setup *s, bool numerics) {
+    char path[512], hex[RUN_ID_HEX];
+    write_checkpoint(s);
     snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->run_id);
     FILE *f = fopen(path, "r+b");
     static char bytes[1 << 20];
@@ -143,8 +148,6 @@ static void write_foreign(const struct setup *s, bool numerics) {
     rewind(f);
     ck_assert_uint_eq(fwrite(bytes, 1, size, f), size);
     fclose(f);
-    trainer_free(&t);
-    free(p.curve);
 }
 
 START_TEST(a_checkpoint_of_another_build_is_refused_unless_forced) {
@@ -167,6 +170,72 @@ START_TEST(a_checkpoint_of_another_build_is_refused_unless_forced) {
 }
 END_TEST
 
+static void fail_on_record(const struct setup *s) {
+    struct error e = {0};
+    ck_assert_msg(record_failure(s, RUN_TIMEOUT, "too long", "2026-01-01T00:00:00Z", 1, &e) == ST_OK, "%s", e.text);
+}
+
+static enum status run_both(struct setup *a, struct setup *b, bool retry, struct error *e) {
+    struct setup *both[] = {a, b};
+    struct plan plan = {.setups = both, .n = b ? 2 : 1};
+    struct runner_options options = {.jobs = 1, .members = 1, .quiet = true, .retry_failed = retry};
+    return runner_do(&plan, &options, e);
+}
+
+/* Whether all can be done again is known before the first record is set aside. */
+START_TEST(what_cannot_all_be_done_again_keeps_its_records) {
+    struct setup *a = small("lr", "0.02"), *b = small(NULL, NULL);
+    struct error e = {0};
+    fail_on_record(a);
+    fail_on_record(b);
+    write_foreign(b, false);
+    ck_assert_int_eq(run_both(a, b, true, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "another build") != NULL, "%s", e.text);
+    ck_assert_int_eq(scratch_count(own_folder, ".json"), 2);
+    ck_assert_int_eq(scratch_count(own_folder, ".retried"), 0);
+    small_run_free(a);
+    small_run_free(b);
+}
+END_TEST
+
+static struct run row_of(const struct setup *s) {
+    char path[512];
+    struct open_record *open;
+    struct error e = {0};
+    record_path(own_folder, s->run_id, path, sizeof path);
+    ck_assert_msg(record_open(path, &open, &e) == ST_OK, "%s", e.text);
+    struct run row = open->record.run;
+    record_close(open);
+    return row;
+}
+
+/* --force begins anew, whoever wrote the checkpoint; --retry-failed goes on from it, though somebody looked at the row
+ * in the meantime. */
+START_TEST(force_begins_anew_and_retry_goes_on) {
+    struct setup *s = small(NULL, NULL), *forced = small("force", "yes");
+    struct error e = {0};
+    struct run row = {0};
+    fail_on_record(s);
+    write_foreign(s, false);
+    ck_assert_msg(run_both(forced, NULL, false, &e) == ST_OK, "%s", e.text);
+    row = row_of(s);
+    ck_assert(row.status == RUN_OK && row.resumed == 0 && row.attempt == 2);
+    ck_assert_int_eq(scratch_count(own_folder, ".ckpt"), 0);
+    ck_assert_msg(record_set_aside(own_folder, s->run_id, "old", &e) == ST_OK, "%s", e.text);
+    fail_on_record(s);
+    write_checkpoint(s);
+    train(s, &row); /* on record */
+    ck_assert_msg(run_both(s, NULL, false, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(scratch_count(own_folder, ".ckpt"), 1);
+    ck_assert_msg(run_both(s, NULL, true, &e) == ST_OK, "%s", e.text);
+    row = row_of(s);
+    ck_assert(row.status == RUN_OK && row.resumed == 1);
+    ck_assert_int_eq(scratch_count(own_folder, ".ckpt"), 0);
+    small_run_free(s);
+    small_run_free(forced);
+}
+END_TEST
+
 Suite *check_reuse(void);
 Suite *check_reuse(void) {
     Suite *suite = suite_create("reuse");
@@ -176,6 +245,8 @@ Suite *check_reuse(void) {
     tcase_add_loop_test(c, records_of_another_build_are_told_in_one_line, 0, (int)(sizeof lines / sizeof *lines));
     tcase_add_test(c, force_sets_the_record_aside_and_does_the_run_again);
     tcase_add_loop_test(c, a_checkpoint_of_another_build_is_refused_unless_forced, 0, 2);
+    tcase_add_test(c, what_cannot_all_be_done_again_keeps_its_records);
+    tcase_add_test(c, force_begins_anew_and_retry_goes_on);
     suite_add_tcase(suite, c);
     return suite;
 }
