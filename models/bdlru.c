@@ -11,6 +11,7 @@
 
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
+#include "kernels/move/move.h"
 #include "models/parts.h"
 
 struct bdlru {
@@ -59,6 +60,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct bdlru *o = inst;
     int64_t N = o->blocks, m = o->m, D = x->dims[2];
     struct tensor *z = gates(o, g, x);
+    if (o->gate == GATE_NONE && g->lengths)
+        z = rows_in_use(g, z, g->lengths, NULL); /* else states may overflow there */
     struct tensor *v = linear(g, x, weight(g, "v.weight", N * m, D, 1, (struct layout){3, {N, m, D}, {1, 0, 2}}), NULL);
     struct tensor *h = scan_block(g, z, v, N, m, (enum gate)o->gate);
     return linear(g, h, weight(g, "out.weight", D, N * m, 1, (struct layout){3, {D, N, m}, {0, 2, 1}}), NULL);

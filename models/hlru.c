@@ -9,6 +9,7 @@
 
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
+#include "kernels/move/move.h"
 #include "models/parts.h"
 
 struct hlru {
@@ -57,6 +58,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct hlru *o = inst;
     int64_t N = o->channels, m = o->m, D = x->dims[2];
     struct tensor *z = gates(o, g, x);
+    if (o->gate == GATE_NONE && g->lengths)
+        z = rows_in_use(g, z, g->lengths, NULL); /* else states may overflow there */
     struct tensor *v = linear(g, x, weight(g, "v.weight", N, D, 1, AS_CONTRACT), NULL);
     struct tensor *s = scan_companion(g, z, v, N, m, (enum gate)o->gate, (enum companion_layout)o->layout);
     return linear(g, s, weight(g, "out.weight", D, N * m, 1, (struct layout){3, {D, N, m}, {0, 2, 1}}), NULL);

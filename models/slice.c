@@ -310,6 +310,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     struct tensor *x0 = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, T * D}), 0, D);
     struct tensor *y0 = linear(g, x0, w_init, b_init);
     struct tensor *w = prepend_one(g, x, o->dt);
+    if (o->clip == 0 && g->lengths)
+        w = rows_in_use(g, w, g->lengths, NULL); /* else states behind an end may overflow */
     if (!takes_signature(o)) return states(o, g, w, y0, D);
     w = log_signature(g, rows_in_use(g, w, g->lengths, NULL), o->interval, depth_of(o, D));
     return rows_of_intervals(g, states(o, g, w, y0, D), g->lengths, o->interval, T);

@@ -63,8 +63,8 @@ static bool uses_grid(const struct subject *s) {
 
 /* The normaliser of P-mode counted edges that lead behind a sequence's end. */
 static bool uses_branches(const struct subject *s) {
-    return model_is(s->model, "plstm-graph") && option_is(s->model, "mode", "P") &&
-           !option_is(s->model, "edges", "path");
+    bool p_mode = option_is(s->model, "mode", "P") || option_is(s->model, "mode", "PD");
+    return model_is(s->model, "plstm-graph") && p_mode && !option_is(s->model, "edges", "path");
 }
 
 /* A chain went on behind a sequence's end, and so did a tree whose leaves were given. */

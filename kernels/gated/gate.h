@@ -1,7 +1,8 @@
 /* gate.h - gate normalisers of one row of n = m + 1 raw gates z, forward and gradient.
  *
  *   p_j = f(z_j),  S = sum_j p_j,  a_j = p_j / S        (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6)
- *   softmax: f = exp, the row's maximum subtracted first     sigmoid: f = 1 / (1 + e^-z)
+ *   softmax: f = exp, the row's maximum subtracted first     sigmoid: f = 1 / (1 + e^-z), of a row whose maximum is
+ *   below -40, where that is e^z to rounding, moved up to there, so that S is never 0
  *   relu: f = max(0, z), and a = 0 with zero gradient where S < 1e-12     none: a = z
  *
  * The gradient of all of them has the form dz_j = w_j (da_j - sum_l a_l da_l), the sum absent for `none`:
@@ -14,6 +15,7 @@
 #include "kernels/lib/unroll.h"
 
 #define GATE_MIN_SUM ((real)1e-12) /* of relu gates */
+#define GATE_LOW     ((real)-40)   /* of a row's largest sigmoid gate: e^-40 is below half a unit of 1 in double, too */
 
 /* Whether the gradient subtracts sum_l a_l da_l: whether the row is divided by its sum. */
 FORCE_INLINE bool gate_divides(enum gate gate) {
@@ -50,7 +52,7 @@ FORCE_INLINE real gate_reciprocal(real x) {
 
 FORCE_INLINE real gate_value(enum gate gate, real z, real top) {
     if (gate == GATE_SOFTMAX) return gate_exp(z - top);
-    if (gate == GATE_SIGMOID) return real_sigmoid(z);
+    if (gate == GATE_SIGMOID) return real_sigmoid(top < GATE_LOW ? z - top + GATE_LOW : z);
     if (gate == GATE_RELU) return z < 0 ? 0 : z; /* NaN comes through */
     return z;
 }
@@ -89,7 +91,7 @@ LRNN_INLINE void gate_row(enum gate gate, int64_t n, const real *z, int64_t stri
 FORCE_INLINE real gate_lane(enum gate gate, int n, const real *z, int64_t stride, real *p) {
     real top = z[0], sum = 0;
     UNROLLED(n, p[j] = z[j * stride]);
-    if (gate == GATE_SOFTMAX) UNROLLED(n, top = p[j] > top ? p[j] : top);
+    if (gate == GATE_SOFTMAX || gate == GATE_SIGMOID) UNROLLED(n, top = p[j] > top ? p[j] : top);
     UNROLLED(n, p[j] = gate_value(gate, p[j], top));
     UNROLLED(n, sum += p[j]);
     return gate_scale(gate, sum);

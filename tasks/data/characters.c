@@ -38,8 +38,8 @@ enum status counter_create(struct character_counter *c, struct error *e) {
     return c->count ? ST_OK : fail(e, ST_MEMORY, "no memory to count characters");
 }
 
-void counter_add(struct character_counter *c, const uint8_t *text, int64_t bytes) {
-    for (const uint8_t *at = text, *end = text + bytes; at < end;) {
+void counter_add(struct character_counter *c, const uint8_t *text, int64_t bytes, int64_t most) {
+    for (const uint8_t *at = text, *end = text + bytes; at < end && most > 0; most--) {
         uint32_t code = next_code(&at, end);
         if (code != UNKNOWN) c->count[code]++;
     }

@@ -27,7 +27,9 @@ struct character_counter {
     int64_t *count; /* by code point */
 };
 enum status counter_create(struct character_counter *c, struct error *e);
-void counter_add(struct character_counter *c, const uint8_t *text, int64_t bytes);
+
+/* Counts the first `most` characters of a text, which are those that a net is shown. */
+void counter_add(struct character_counter *c, const uint8_t *text, int64_t bytes, int64_t most);
 void counter_free(struct character_counter *c);
 
 /* The vocabulary of what was counted (nothing at LEVEL_BYTE), on `host`. ST_MEMORY: no room. */

@@ -54,7 +54,7 @@ static enum status check_sizes(const struct arrow *w, struct error *e) {
     if (w->least.length < 2 || w->least.length + w->least.width / 2 > CLEAR * w->least.object)
         return fail(e, ST_USAGE,
                     "arrow: an arrow of length=%g and width=%g beside discs of object=%g: expected a length of 2 to "
-                    "%g, with which it never touches a disc",
+                    "%g, with which no line but some of the widest reaches a disc",
                     w->least.length, w->least.width, w->least.object, CLEAR * w->least.object - w->least.width / 2);
     if (w->scale * w->size > IMAGE_SIDE)
         return fail(e, ST_USAGE, "arrow: size=%lld times scale=%lld is %lld pixels a side; there is room for %d",

@@ -21,7 +21,8 @@ static enum status count_characters(const struct documents *d, const struct docu
     for (int64_t i = 0; i < d->from.set.n[SPLIT_TRAIN]; i++) {
         struct entry r = entry_get(&d->from.set, i);
         kind->find(&r, text);
-        for (int which = 0; which < kind->count; which++) counter_add(c, text[which].text, text[which].bytes);
+        for (int which = 0; which < kind->count; which++)
+            counter_add(c, text[which].text, text[which].bytes, d->length - 1);
     }
     return ST_OK;
 }

@@ -201,9 +201,24 @@ static enum status open_files(struct listops *w, struct arena *host, struct erro
     return status;
 }
 
+/* What decides how expressions are drawn says nothing of those in files, and would be part of what the run is. */
+static enum status check_released(const struct listops *w, struct error *e) {
+    static const char *const drawn[] = {"min_length", "depth", "arity"};
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {
+        const struct option *o = option_find(options, drawn[i]);
+        char value[OPTION_TEXT + 1];
+        option_format_value(o, w, value, sizeof value);
+        if (strcmp(value, o->value) != 0)
+            return fail(e, ST_USAGE, "listops: %s=%s is of generated expressions; with file= leave it out", drawn[i],
+                        value);
+    }
+    return ST_OK;
+}
+
 static enum status listops_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     struct listops *w = inst;
     w->seed = seed;
+    if (w->file[0]) TRY(check_released(w, e));
     if (w->file[0]) return open_files(w, host, e);
     if (w->content[0])
         return fail(e, ST_DATA,

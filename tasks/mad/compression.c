@@ -38,11 +38,11 @@ static enum status compression_open(void *inst, uint64_t seed, struct arena *hos
     return ST_OK;
 }
 
-/* A constant answer gets its own class and, at the last position, the marker's: 2 of V classes. */
+/* A constant answer gets its own class and, at the last position, the marker's: 2 of those that occur. */
 static void compression_shape(const void *inst, struct task_shape *out) {
     const struct compression *c = inst;
     mad_shape(&c->mad, c->mad.length, c->mad.vocab, out);
-    out->chance = out->floor = 2.0 / (double)c->mad.vocab;
+    out->chance = out->floor = 2.0 / (double)(c->mad.vocab - (c->noise.share > 0 ? 0 : c->noise.vocab));
     out->needs_causal = false;
 }
 

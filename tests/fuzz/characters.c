@@ -52,7 +52,7 @@ static void make_vocabulary(struct characters *v, const uint8_t *text, int64_t b
     static struct character_counter counter;
     struct error e = {ST_OK, ""};
     if (!counter.count && counter_create(&counter, &e) != ST_OK) abort();
-    counter_add(&counter, text, bytes);
+    counter_add(&counter, text, bytes, bytes);
     if (characters_make(v, LEVEL_CHARACTER, &counter, 1, host, &e) != ST_OK) abort();
     for (int64_t i = 0; i < v->n; i++) counter.count[v->code[i]] = 0;
 }

@@ -136,6 +136,30 @@ START_TEST(labels_depend_neither_on_pads_nor_on_the_length_of_the_graph) {
 }
 END_TEST
 
+/* Nothing bounds these states: behind a sequence's end they would overflow, and 0 times infinity is in no gradient. */
+static const char *const unbounded[] = {"bdlru:m=2,blocks=3,gate=none,gate-init=20",
+                                        "hlru:m=2,channels=3,gate=none,gate-init=20",
+                                        "bdlru:m=2,blocks=3,gate=none,selective=no", "slice:block=4,clip=0,dt=20",
+                                        "slice:structure=diagonal,clip=0,dt=20,table=yes"};
+#define N_UNBOUNDED (int)(sizeof unbounded / sizeof *unbounded)
+
+START_TEST(states_that_nothing_bounds_end_with_their_sequence) {
+    struct trial_shape s = {.B = B, .V = V, .D = 12, .layers = 1, .mlp = MLP_SWIGLU, .model = unbounded[_i]};
+    s.readout = READOUT_SEQUENCE;
+    s.pool = FROM_MEAN;
+    for (int tuned = 0; tuned < 2; tuned++) {
+        struct trial plain, other;
+        s.kernel = tuned ? "" : "reference";
+        open_and_walk(&plain, &s, SHORT, 1);
+        open_and_walk(&other, &s, 600, 3);
+        ck_assert(isfinite(*tensor_real(plain.graph.root)));
+        expect_same_labels(&plain, &other, &s, 4096 * REAL_EPSILON);
+        trial_close(&other);
+        trial_close(&plain);
+    }
+}
+END_TEST
+
 static void open_grid(struct trial *t, const char *model, int64_t T) {
     struct trial_shape s = {.B = B, .T = T, .V = V, .D = 12, .layers = 2, .model = model, .kernel = "reference"};
     s.readout = READOUT_SEQUENCE;
@@ -181,6 +205,7 @@ Suite *check_padding(void) {
     while (model_at(models, &D)) models++;
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, labels_depend_neither_on_pads_nor_on_the_length_of_the_graph, 0, models);
+    tcase_add_loop_test(tests, states_that_nothing_bounds_end_with_their_sequence, 0, N_UNBOUNDED);
     tcase_add_loop_test(tests, missing_nodes_of_a_grid_are_as_beyond_its_edge, 0, (int)(sizeof grids / sizeof *grids));
     suite_add_tcase(suite, tests);
     return suite;

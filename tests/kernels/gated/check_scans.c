@@ -538,6 +538,22 @@ START_TEST(adjoint_identity_holds) {
 }
 END_TEST
 
+/* A row's shares are those of e^z far below 0, where the sigmoids themselves are 0. */
+START_TEST(sigmoid_gates_have_no_lower_end) {
+    for (int form = BLOCK; form < N_FORMS; form++) {
+        struct scan s[2];
+        for (int far = 0; far < 2; far++) {
+            scan_open(&s[far], kernels[_i], (enum form)form, GATE_SIGMOID, 1, 9, 18, 3);
+            for (int64_t i = 0; i < tensor_count(s[far].z); i++) tensor_real(s[far].z)[i] -= far ? 1000 : 50;
+            scan_run(&s[far]);
+        } /* of 1000 a float has ten bits less behind the point */
+        expect_close(s[1].h->data, s[0].h->data, tensor_count(s[0].h), 4096 * REAL_EPSILON, "h");
+        expect_close(s[1].z->grad, s[0].z->grad, tensor_count(s[0].z), 4096 * REAL_EPSILON, "dz");
+        for (int far = 0; far < 2; far++) scan_close(&s[far]);
+    }
+}
+END_TEST
+
 /* h(2 v + u / 4) = 2 h(v) + h(u) / 4 with the same gates. */
 START_TEST(states_are_linear_in_the_input) {
     for (int form = BLOCK; form < N_FORMS; form++) {
@@ -578,6 +594,7 @@ Suite *check_scans(void) {
     tcase_add_loop_test(tests, forms_of_the_scan_agree, 0, N_KERNELS);
     tcase_add_loop_test(tests, adjoint_identity_holds, 0, N_KERNELS);
     tcase_add_loop_test(tests, states_are_linear_in_the_input, 0, N_KERNELS);
+    tcase_add_loop_test(tests, sigmoid_gates_have_no_lower_end, 0, N_KERNELS);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -389,6 +389,20 @@ static void check_file_refused(const char *options, enum status status, const ch
     ck_assert_msg(strstr(e.text, message) && strstr(e.text, folder) && !strchr(e.text, '\n'), "%s", e.text);
 }
 
+/* They would be part of what a run is called, and mean nothing. */
+START_TEST(options_of_drawn_expressions_are_refused_with_files) {
+    static const char *const given[] = {"min_length=1500", "depth=5", "arity=3"};
+    char text[256], want[64];
+    struct task_choice c;
+    struct error e = {ST_OK, ""};
+    snprintf(text, sizeof text, "listops:file=%s,%s", folder, given[_i]);
+    snprintf(want, sizeof want, "listops: %s is of generated expressions", given[_i]);
+    ck_assert_int_eq(task_parse(&c, text, &e), ST_OK);
+    ck_assert_int_eq(task_open(&c, 1, &task_host, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, want) != NULL, "%s", e.text);
+}
+END_TEST
+
 START_TEST(files_give_their_expressions) {
     struct task_choice generated, released;
     char text[128];
@@ -522,6 +536,7 @@ Suite *check_listops_tsv(void) {
     tcase_add_test(tests, a_full_arena_ends_reading);
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(files, enter_folder, leave_folder);
+    tcase_add_loop_test(files, options_of_drawn_expressions_are_refused_with_files, 0, 3);
     tcase_add_test(files, files_give_their_expressions);
     tcase_add_test(files, files_are_known_by_their_content);
     tcase_add_test(files, missing_and_odd_files_are_refused);

@@ -95,7 +95,10 @@ START_TEST(bytes_that_are_no_utf8_are_unknown) {
     struct error e;
     int32_t tokens[20];
     ck_assert_int_eq(counter_create(&counter, &e), ST_OK);
-    counter_add(&counter, text, sizeof text);
+    counter_add(&counter, text, sizeof text, 12); /* the second a is the thirteenth character */
+    ck_assert_int_eq(counter.count['a'], 1);
+    counter_add(&counter, text, sizeof text, sizeof text);
+    ck_assert_int_eq(counter.count['a'], 3);
     ck_assert_int_eq(characters_make(&v, LEVEL_CHARACTER, &counter, 1, &task_host, &e), ST_OK);
     counter_free(&counter);
     ck_assert_int_eq(v.vocab, 4);

@@ -122,6 +122,8 @@ START_TEST(shapes_are_those_of_the_specification) {
     } rows[] = {
         {"compression", 32, 16, 12800, 1280, 2. / 16, 2. / 16},
         {"compression:vocab=64,length=256", 256, 64, 12800, 1280, 2. / 64, 2. / 64},
+        {"compression:noise_vocab=8", 32, 16, 12800, 1280, 2. / 8, 2. / 8}, /* 7 ids and the marker occur */
+        {"compression:noise_vocab=8,noise=0.2", 32, 16, 12800, 1280, 2. / 16, 2. / 16},
         {"in-context-recall", 127, 16, 12800, 1280, .125, .125},
         {"in-context-recall:query=single", 128, 16, 12800, 1280, .125, .125}, /* 15 ids: 7 keys, 8 values */
         {"in-context-recall:vocab=128", 127, 128, 12800, 1280, 2. / 128, 2. / 128},
