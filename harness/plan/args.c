@@ -13,8 +13,13 @@ enum status args_note(struct args *a, const char *name, const char *value, bool 
     return label_add(&a->given, name, value, e);
 }
 
-static enum status set_flags(struct config *c, const struct label *flags, struct error *e) {
+bool args_void_steps(const struct label *flags) {
+    return label_get(flags, "epochs") && !label_get(flags, "steps");
+}
+
+enum status args_set(const struct label *flags, struct config *c, struct error *e) {
     for (int i = 0; i < flags->n; i++) TRY(config_set(c, label_key(flags, i), label_value(flags, i), e));
+    if (args_void_steps(flags)) c->steps = 0;
     return ST_OK;
 }
 
@@ -23,10 +28,13 @@ enum status args_apply(struct args *a, const char *profile_flags, const struct l
     struct label flags;
     TRY(config_default(&a->config, e));
     TRY(label_parse_pairs(&flags, "the profile", profile_flags, " ", e));
-    TRY(set_flags(&a->config, &flags, e));
-    if (more) TRY(set_flags(&a->config, more, e));
-    if (*a->config_file) TRY(config_read(a->config_file, &a->config, task, model, e));
-    TRY(set_flags(&a->config, &a->given, e));
+    TRY(args_set(&flags, &a->config, e));
+    if (more) TRY(args_set(more, &a->config, e));
+    if (*a->config_file) {
+        TRY(config_read(a->config_file, &a->config, task, model, &flags, e));
+        TRY(args_set(&flags, &a->config, e));
+    }
+    TRY(args_set(&a->given, &a->config, e));
     if (!*a->task) memcpy(a->task, task, sizeof task);
     if (!*a->model) memcpy(a->model, model, sizeof model);
     return ST_OK;
@@ -40,15 +48,19 @@ static enum status read_label(const char *kind, const char *text, struct label *
     return *text ? label_parse(l, kind, text, e) : label_set_name(l, "", e);
 }
 
-enum status args_file_labels(const struct args *a, struct label *task, struct label *model, struct error *e) {
+enum status args_file(const struct args *a, struct label *task, struct label *model, struct label *flags,
+                      struct error *e) {
     char texts[2][LABEL_TEXT] = {"", ""};
-    if (*a->config_file && !text_ends(a->config_file, ".json")) {
+    *flags = (struct label){0};
+    TRY(label_set_name(flags, "", e));
+    if (*a->config_file) {
         struct config *ignored = calloc(1, sizeof *ignored);
         enum status status = ignored ? config_default(ignored, e) : fail(e, ST_MEMORY, "no memory");
-        if (status == ST_OK) status = config_read(a->config_file, ignored, texts[0], texts[1], e);
+        if (status == ST_OK) status = config_read(a->config_file, ignored, texts[0], texts[1], flags, e);
         free(ignored);
         TRY(status);
     }
+    if (text_ends(a->config_file, ".json")) texts[0][0] = texts[1][0] = 0;
     TRY(read_label("task", texts[0], task, e));
     return read_label("model", texts[1], model, e);
 }
@@ -71,8 +83,8 @@ static enum status merge(const char *kind, const char *path, const struct label 
 }
 
 enum status args_merge(struct args *a, struct error *e) {
-    struct label task, model;
-    TRY(args_file_labels(a, &task, &model, e));
+    struct label task, model, flags;
+    TRY(args_file(a, &task, &model, &flags, e));
     TRY(merge("task", a->config_file, &task, a->task, e));
     return merge("model", a->config_file, &model, a->model, e);
 }

@@ -24,8 +24,16 @@ enum status args_apply(struct args *a, const char *profile_flags, const struct l
 enum status args_merge(struct args *a, struct error *e);
 
 /* The config file's own task and model, labels without a name where it has but options of them; without pairs where
- * there is no file, or it is a run's record. Errors as config_read. */
-enum status args_file_labels(const struct args *a, struct label *task, struct label *model, struct error *e);
+ * there is no file, or it is a run's record. *flags: those that it sets. Errors as config_read. */
+enum status args_file(const struct args *a, struct label *task, struct label *model, struct label *flags,
+                      struct error *e);
+
+/* Sets flags of one origin in a configuration that has those of lower ones. Epochs among them say how long a run is, so
+ * they void steps that come from below. ST_USAGE as config_set. */
+enum status args_set(const struct label *flags, struct config *c, struct error *e);
+
+/* Whether they do: epochs without steps of the same origin, which stand over epochs. */
+bool args_void_steps(const struct label *flags);
 
 /* Remembers a flag of the command line; a run flag (config or backbone) or "c" is taken (*done = true). */
 enum status args_note(struct args *a, const char *name, const char *value, bool *done, struct error *e);

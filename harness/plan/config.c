@@ -125,17 +125,22 @@ static enum status set_name(struct label *l, const char *kind, const char *text,
     return ST_OK;
 }
 
-static enum status set_line(const char *key, const char *value, struct config *c, struct label *task,
-                            struct label *model, struct error *e) {
-    if (!strcmp(key, "task")) return set_name(task, "task", value, e);
-    if (!strcmp(key, "model")) return set_name(model, "model", value, e);
-    if (!strncmp(key, "task.", 5)) return add_option(task, key + 5, value, e);
-    if (!strncmp(key, "model.", 6)) return add_option(model, key + 6, value, e);
-    return config_set(c, key, value, e);
+/* What the lines of a file say. */
+struct lines {
+    struct config *c; /* in which flags are set */
+    struct label task, model, flags;
+};
+
+static enum status set_line(const char *key, const char *value, struct lines *l, struct error *e) {
+    if (!strcmp(key, "task")) return set_name(&l->task, "task", value, e);
+    if (!strcmp(key, "model")) return set_name(&l->model, "model", value, e);
+    if (!strncmp(key, "task.", 5)) return add_option(&l->task, key + 5, value, e);
+    if (!strncmp(key, "model.", 6)) return add_option(&l->model, key + 6, value, e);
+    TRY(config_set(l->c, key, value, e));
+    return label_set(&l->flags, key, value, e);
 }
 
-static enum status config_line(char *line, const char *path, int number, struct config *c, struct label *task,
-                               struct label *model, struct error *e) {
+static enum status config_line(char *line, const char *path, int number, struct lines *l, struct error *e) {
     struct error why = {ST_OK, ""};
     line += strspn(line, " \t");
     line[strcspn(line, "\r\n")] = 0;
@@ -143,65 +148,82 @@ static enum status config_line(char *line, const char *path, int number, struct 
     char *equals = strchr(line, '=');
     if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
     *equals = 0;
-    if (set_line(line, equals + 1, c, task, model, &why) == ST_OK) return ST_OK;
+    if (set_line(line, equals + 1, l, &why) == ST_OK) return ST_OK;
     return fail(e, why.status, "%s line %d: %.900s", path, number, why.text);
 }
 
-static enum status read_lines(FILE *file, const char *path, struct config *c, char task[LABEL_TEXT],
-                              char model[LABEL_TEXT], struct error *e) {
-    struct label task_label = {0}, model_label = {0};
+static enum status read_lines(FILE *file, const char *path, struct lines *l, struct error *e) {
     char line[1024];
+    TRY(label_set_name(&l->flags, "", e));
     for (int number = 1; fgets(line, sizeof line, file); number++) {
         if (!strchr(line, '\n') && !feof(file))
             return fail(e, ST_USAGE, "%s line %d is longer than %zu bytes", path, number, sizeof line - 2);
-        TRY(config_line(line, path, number, c, &task_label, &model_label, e));
+        TRY(config_line(line, path, number, l, e));
     }
-    if (ferror(file)) return fail(e, ST_DATA, "cannot read config file %s to its end", path);
-    if (task_label.used) TRY(label_format(&task_label, task, LABEL_TEXT, e));
-    return model_label.used ? label_format(&model_label, model, LABEL_TEXT, e) : ST_OK;
+    return ferror(file) ? fail(e, ST_DATA, "cannot read config file %s to its end", path) : ST_OK;
+}
+
+static enum status read_text(const char *text, const char *name, struct lines *l, struct error *e) {
+    char *copy = strdup(text); /* fmemopen wants bytes that may be written */
+    FILE *file = copy ? fmemopen(copy, strlen(copy) + 1, "r") : NULL;
+    enum status status = file ? read_lines(file, name, l, e) : fail(e, ST_MEMORY, "no memory for %s", name);
+    if (file) fclose(file);
+    free(copy);
+    return status;
+}
+
+static enum status format_labels(const struct lines *l, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                                 struct error *e) {
+    if (l->task.used) TRY(label_format(&l->task, task, LABEL_TEXT, e));
+    return l->model.used ? label_format(&l->model, model, LABEL_TEXT, e) : ST_OK;
 }
 
 /* What is of a machine or a call stays as it was: older records have some of it. */
-static enum status keep_own(struct config *c, const struct config *own, struct error *e) {
+static enum status keep_own(struct lines *l, const struct config *own, struct error *e) {
     for (const struct option *o = config_options; o->name; o++) {
         char value[OPTION_TEXT + 1];
         if (!(o->flags & OPT_HERE)) continue;
         option_format_value(o, own, value, sizeof value);
-        TRY(config_set(c, o->name, value, e));
+        TRY(config_set(l->c, o->name, value, e));
+        label_remove(&l->flags, o->name);
     }
     return ST_OK;
 }
 
 /* The configuration that a run's record holds. */
-static enum status read_record(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
+static enum status read_record(const char *path, struct lines *l, char task[LABEL_TEXT], char model[LABEL_TEXT],
                                struct error *e) {
-    struct config own = *c;
+    struct config own = *l->c;
     struct open_record *open;
     TRY(record_open(path, &open, e));
-    enum status status = config_read_text(open->record.config, path, c, task, model, e);
-    if (status == ST_OK) status = keep_own(c, &own, e);
+    enum status status = read_text(open->record.config, path, l, e);
+    if (status == ST_OK) status = keep_own(l, &own, e);
+    if (status == ST_OK) status = format_labels(l, task, model, e);
     if (status == ST_OK) status = task_rename(task, open->record.run.task, e);
     record_close(open);
     return status;
 }
 
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
-                        struct error *e) {
-    if (text_ends(path, ".json")) return read_record(path, c, task, model, e);
-    FILE *file = fopen(path, "r");
-    if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
-    enum status status = read_lines(file, path, c, task, model, e);
-    fclose(file);
+                        struct label *flags, struct error *e) {
+    struct lines l = {.c = c};
+    enum status status = ST_OK;
+    if (text_ends(path, ".json")) {
+        status = read_record(path, &l, task, model, e);
+    } else {
+        FILE *file = fopen(path, "r");
+        if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
+        status = read_lines(file, path, &l, e);
+        fclose(file);
+        if (status == ST_OK) status = format_labels(&l, task, model, e);
+    }
+    *flags = l.flags;
     return status;
 }
 
 enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
                              char model[LABEL_TEXT], struct error *e) {
-    char *copy = strdup(text); /* fmemopen wants bytes that may be written */
-    FILE *file = copy ? fmemopen(copy, strlen(copy) + 1, "r") : NULL;
-    enum status status =
-        file ? read_lines(file, name, c, task, model, e) : fail(e, ST_MEMORY, "no memory for %s", name);
-    if (file) fclose(file);
-    free(copy);
-    return status;
+    struct lines l = {.c = c};
+    TRY(read_text(text, name, &l, e));
+    return format_labels(&l, task, model, e);
 }

@@ -1,6 +1,6 @@
 /* config.h - the flags of a run, and the files that hold them.
  *
- * Precedence: flag > -c file > profile > default. */
+ * Precedence: flag > -c file > plan > profile > default. */
 #ifndef LRNN_HARNESS_CONFIG_H
 #define LRNN_HARNESS_CONFIG_H
 
@@ -47,9 +47,10 @@ enum status config_set(struct config *c, const char *name, const char *value, st
 
 /* Reads a config file, or the configuration in a run's record (*.json): key=value lines, '#' comments, task.KEY,
  * model.KEY, task=NAME, model=NAME, or a flag's name. Task and model texts are collected into `task` and `model`
- * ("s5:length=8"); flags are set in *c. Errors: ST_DATA when unreadable, ST_USAGE with file and line. */
+ * ("s5:length=8"); flags are set in *c, and *flags says which. Errors: ST_DATA when unreadable, ST_USAGE with file and
+ * line. */
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
-                        struct error *e);
+                        struct label *flags, struct error *e);
 
 /* The same from text, as run records and exported weights hold it; `name` stands for the path in messages. */
 enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],

@@ -149,16 +149,30 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
 
 /* --- configurations ----------------------------------------------------------------------------------------------- */
 
-/* The request's axes and those of the profile that the command line does not set: "layers=1..4 decay=0,0.1". */
+/* Whether somebody who stands over the origin of a flag says something of it. */
+static bool is_asked(const struct plan_request *r, enum plan_origin origin, const char *flag) {
+    if (origin == OF_COMMAND) return false;
+    if (r->asked && label_get(r->asked, flag)) return true;
+    return origin == OF_PROFILE && r->plan && label_get(r->plan, flag);
+}
+
+/* Whether what that origin says of a flag is void: also of a run's length where it is asked for in the other unit, and
+ * of its early end where it is asked for at all. */
+static bool is_overruled(const struct plan_request *r, enum plan_origin origin, const char *flag) {
+    if (is_asked(r, origin, flag)) return true;
+    if (!strcmp(flag, "steps")) return is_asked(r, origin, "epochs");
+    if (!strcmp(flag, "epochs")) return is_asked(r, origin, "steps");
+    return origin != OF_COMMAND && r->own_length && !strcmp(flag, "stop-after");
+}
+
+/* The request's axes and those of the profile that nobody sets: "layers=1..4 decay=0,0.1". */
 static enum status list_axes(const struct plan_request *r, struct label *axes, struct error *e) {
     struct label own;
     *axes = r->axes;
     TRY(label_parse_pairs(&own, "the profile", r->profile->axes, " ", e));
     for (int i = 0; i < own.n; i++) {
         const char *flag = label_key(&own, i);
-        if (label_get(&r->axes, flag) || label_get(&r->args->given, flag)) continue;
-        if (r->flags && label_get(r->flags, flag)) continue;
-        TRY(label_add(axes, flag, label_value(&own, i), e));
+        if (!is_overruled(r, OF_PROFILE, flag)) TRY(label_add(axes, flag, label_value(&own, i), e));
     }
     return ST_OK;
 }
@@ -277,12 +291,6 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     return other ? add_setup(plan, -1, other, e) : e->status;
 }
 
-/* Whether the command line says what the profile has behind a model's '@'. */
-static bool is_overruled(const struct plan_request *r, const char *flag) {
-    if (!strcmp(flag, "lr")) return r->own_rates;
-    return label_get(&r->args->given, flag) || (r->own_length && !strcmp(flag, "stop-after"));
-}
-
 /* What a whole sweep has one of: where it runs, what it reads and writes, and how it speaks. */
 static enum status check_own(const char *word, const char *flag, struct error *e) {
     const struct option *o = option_find(config_options, flag);
@@ -296,20 +304,21 @@ static enum status check_own(const char *word, const char *flag, struct error *e
     return ST_OK;
 }
 
-/* "dim=1024,layers=2" behind a model's '@'; over what the profile says there the command line stands. *rate: whether
- * one is among them, which is the model's only one. */
-static enum status own_flags(const struct plan_request *r, const char *word, bool profiles, struct config *config,
-                             bool *rate, struct error *e) {
-    struct label own;
-    TRY(label_parse_pairs(&own, word, strchr(word, '@') + 1, ",", e));
-    for (int i = 0; i < own.n; i++) {
-        const char *flag = label_key(&own, i);
-        if (profiles && is_overruled(r, flag)) continue;
+/* "dim=1024,layers=2" behind a model's '@', but what is void of it. *rate: whether one is among them, which is the
+ * model's only one. */
+static enum status own_flags(const struct plan_request *r, const char *word, enum plan_origin origin,
+                             struct config *config, bool *rate, struct error *e) {
+    struct label all, own = {0};
+    TRY(label_parse_pairs(&all, word, strchr(word, '@') + 1, ",", e));
+    TRY(label_set_name(&own, "", e));
+    for (int i = 0; i < all.n; i++) {
+        const char *flag = label_key(&all, i);
+        if (is_overruled(r, origin, flag)) continue;
         TRY(check_own(word, flag, e));
-        TRY(config_set(config, flag, label_value(&own, i), e));
-        if (!strcmp(flag, "lr")) *rate = true;
+        TRY(label_add(&own, flag, label_value(&all, i), e));
     }
-    return ST_OK;
+    *rate = label_get(&own, "lr") != NULL;
+    return args_set(&own, config, e);
 }
 
 /* Whether the profile has a word of this model with flags of its own: "lstm" of the command line trains as the
@@ -344,9 +353,9 @@ static enum status add_model(struct plan *plan, const struct plan_request *r, co
     char profiles[LABEL_TEXT];
     bool own_rate = false;
     if (strchr(word, '@'))
-        TRY(own_flags(r, word, !r->own_models, &config, &own_rate, e));
+        TRY(own_flags(r, word, r->origin, &config, &own_rate, e));
     else if (profile_word(r->profile, word, profiles))
-        TRY(own_flags(r, profiles, true, &config, &own_rate, e));
+        TRY(own_flags(r, profiles, OF_PROFILE, &config, &own_rate, e));
     double rate = config.lr;
     if (own_rate) {
         own.rates = &rate;

@@ -17,7 +17,9 @@ struct plan {
 };
 
 struct plan_request {
-    const struct args *args; /* configuration; what the command line gives stands over the profile's axes */
+    const struct args *args;   /* configuration */
+    const struct label *asked; /* flags that the command line or the config file names, also by a list; NULL: none */
+    const struct label *plan;  /* the lines of a plan file under the profile; NULL: there is none */
     const struct profile *profile;
     int word;         /* which of several tasks it is */
     const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
@@ -28,14 +30,13 @@ struct plan_request {
     int n_rates;
     const int64_t *seeds;
     int n_seeds;
-    /* The command line names them: what stands behind their '@' stands over its flags. One without any has those that
-     * the profile has behind the same name. */
-    bool own_models;
-    bool own_rates;  /* so does it the rates: one behind an '@' of the profile is void */
-    bool own_length; /* the command line says how long a run is: what the profile says of --stop-after is void */
-    bool variants;   /* besides the task its one-at-a-time changes */
-    const struct label *flags; /* with one value each, by a plan file; over the profile's axes as well; NULL: none */
-    struct label axes;         /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
+    /* Who names them. What the profile has behind an '@' is void where `asked` or the plan says something of that flag,
+     * what the plan has there where `asked` does. A model without any has those that the profile has behind the same
+     * name. */
+    enum plan_origin { OF_PROFILE, OF_PLAN, OF_COMMAND } origin;
+    bool own_length;   /* the request says how long a run is: what the profile says of --stop-after is void */
+    bool variants;     /* besides the task its one-at-a-time changes */
+    struct label axes; /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
     /* Options with several values each: "task.length" = "8,16", "model.gate" = "softmax,none"; of every model and task
      * that has the option and does not set it. */
     struct label grid;

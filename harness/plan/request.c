@@ -170,6 +170,8 @@ struct making {
     struct request *r;
     struct label plan;  /* the plan's settings under the profile */
     struct label flags; /* of those the flags with one value */
+    struct label file;  /* flags of the config file */
+    struct label asked; /* flags of the command line, also those with lists, and of the config file */
     struct label axes, grid;
     const char *profile, *tasks, *models, *rates, *seeds, *variants;
     bool speed;
@@ -180,13 +182,18 @@ static const char *given_or(const char *given, const struct label *plan, const c
     return *given ? given : label_get(plan, key);
 }
 
-/* Lines task.KEY and model.KEY of a config file, below --grid; which tasks and models there are, a sweep is told by
- * its words and by --models. */
+static enum status ask_for(struct making *m, const struct label *flags, struct error *e) {
+    for (int i = 0; i < flags->n; i++) TRY(label_set(&m->asked, label_key(flags, i), label_value(flags, i), e));
+    return ST_OK;
+}
+
+/* Flags of a config file, and lines task.KEY and model.KEY, below --grid; which tasks and models there are, a sweep is
+ * told by its words and by --models. */
 static enum status take_config_file(struct making *m, struct error *e) {
     static const char *const kinds[] = {"task", "model"};
     struct label labels[2];
     const struct args *args = &m->r->args;
-    TRY(args_file_labels(args, &labels[0], &labels[1], e));
+    TRY(args_file(args, &labels[0], &labels[1], &m->file, e));
     for (int k = 0; k < 2; k++) {
         if (*label_name(&labels[k]))
             return fail(e, ST_USAGE,
@@ -209,15 +216,21 @@ static enum status take_settings(struct making *m, struct error *e) {
     m->grid = r->grid;
     if (!m->axes.used) TRY(label_set_name(&m->axes, "", e));
     if (!m->grid.used) TRY(label_set_name(&m->grid, "", e));
-    TRY(take_config_file(m, e));
     TRY(label_set_name(&m->flags, "", e));
+    TRY(label_set_name(&m->asked, "", e));
+    TRY(take_config_file(m, e));
+    TRY(ask_for(m, &m->file, e));
+    TRY(ask_for(m, &r->args.given, e));
+    TRY(ask_for(m, &r->axes, e));
+    if (*r->rates) TRY(label_set(&m->asked, "lr", r->rates, e));
     for (int i = 0; i < m->plan.n; i++) {
         const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i);
         bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
         bool flag = !option && strcmp(key, "lr") != 0 &&
                     (option_find(config_options, key) || option_find(backbone_options, key));
         if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, value, e));
-        if (!flag || label_get(&r->args.given, key) || label_get(&r->axes, key)) continue;
+        bool void_steps = !strcmp(key, "steps") && label_get(&m->asked, "epochs");
+        if (!flag || void_steps || label_get(&m->asked, key)) continue;
         TRY(label_add(plan_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
     }
     return ST_OK;
@@ -250,7 +263,6 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
     TRY(check_chosen(r, label_get(&m->plan, "tasks"), e));
     m->tasks = given_or(r->tasks, &m->plan, "tasks");
     m->models = given_or(r->models, &m->plan, "models");
-    m->rates = given_or(r->rates, &m->plan, "lr");
     m->seeds = given_or(!strcmp(r->seeds, "auto") ? "" : r->seeds, &m->plan, "seeds");
     m->variants = given_or(r->variants, &m->plan, "variants");
     if (m->variants && strcmp(m->variants, "yes") != 0 && strcmp(m->variants, "no") != 0)
@@ -260,21 +272,29 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
         return fail(e, ST_USAGE, "%s: measure=%.60s is neither accuracy nor speed", r->file.name, measure);
     m->speed = measure && !strcmp(measure, "speed");
     if (!m->tasks) return fail(e, ST_USAGE, "the plan %s names no tasks; add a line tasks=s3 s5", r->file.name);
-    return take_settings(m, e);
+    TRY(take_settings(m, e));
+    const char *rates = label_get(&m->asked, "lr");
+    m->rates = rates ? rates : label_get(&m->plan, "lr");
+    return ST_OK;
+}
+
+static bool gives(const struct making *m, const char *flag) {
+    return label_get(&m->asked, flag) || label_get(&m->plan, flag);
 }
 
 /* Whether the request itself says how long a run is: the profile's --stop-after is void then. */
 static bool gives_length(const struct making *m) {
     static const char *const lengths[] = {"epochs", "steps", "budget", "stop-after"};
     for (int i = 0; i < 4; i++)
-        if (label_get(&m->r->args.given, lengths[i]) || label_get(&m->axes, lengths[i]) ||
-            label_get(&m->flags, lengths[i]))
-            return true;
+        if (gives(m, lengths[i])) return true;
     return m->r->limited;
 }
 
-static bool gives_stop(const struct making *m) {
-    return label_get(&m->r->args.given, "stop-after") || label_get(&m->flags, "stop-after");
+/* Whether a list of epochs says how long runs are, so that steps below it are void; of single ones args_apply knows. */
+static bool lists_epochs(const struct making *m) {
+    const struct request *r = m->r;
+    if (label_get(&r->axes, "epochs")) return !label_get(&r->axes, "steps") && !label_get(&r->args.given, "steps");
+    return label_get(&m->axes, "epochs") && args_void_steps(&m->plan) && !label_get(&m->asked, "steps");
 }
 
 /* The profile of a task, by the first of its settings. */
@@ -301,7 +321,8 @@ static enum status add_task(struct making *m, int word, const char *task, struct
                              .word = word,
                              .task = task,
                              .rates = rates,
-                             .flags = &m->flags,
+                             .asked = &m->asked,
+                             .plan = &m->plan,
                              .axes = m->axes,
                              .grid = m->grid,
                              .taken = m->taken};
@@ -309,10 +330,10 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     TRY(args_apply(&r->args, p.profile->flags, &m->flags, e));
     TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
     p.models = m->models ? m->models : p.profile->models;
-    p.own_models = *r->models;
-    p.own_rates = *r->rates;
+    p.origin = *r->models ? OF_COMMAND : m->models ? OF_PLAN : OF_PROFILE;
     p.own_length = gives_length(m);
-    if (p.own_length && !gives_stop(m)) r->args.config.stop_after = 0;
+    if (p.own_length && !gives(m, "stop-after")) r->args.config.stop_after = 0;
+    if (lists_epochs(m)) r->args.config.steps = 0;
     p.variants = m->variants ? !strcmp(m->variants, "yes") : p.profile->variants;
     TRY(parse_rates(m->rates ? m->rates : p.profile->rates, rates, &p.n_rates, e));
     snprintf(counted, sizeof counted, "%d", p.profile->seeds);

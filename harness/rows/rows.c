@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/plan/row_key.h"
-#include "harness/plan/test_split.h"
+#include "harness/run/test_split.h"
 #include "harness/rows/row_label.h"
 #include "harness/store/perf_log.h"
 #include "models/model.h"

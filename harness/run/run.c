@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "harness/plan/test_split.h"
+#include "harness/run/test_split.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"

@@ -256,6 +256,96 @@ START_TEST(one_value_of_a_plan_stands_over_the_profiles_axis) {
 }
 END_TEST
 
+/* How many runs of what plan_of makes have that value of a flag. */
+static int runs_with(const char *flag, const char *value, const char *first, const char *const *flags) {
+    struct plan plan;
+    struct error e = {0};
+    int n = 0;
+    const struct option *o = option_find(backbone_options, flag);
+    enum status status = plan_of(&plan, first, NULL, flags, &e);
+    ck_assert_msg(status == ST_OK, "%s: %s", first, e.text);
+    for (int i = 0; i < plan.n; i++) {
+        char text[OPTION_TEXT + 1];
+        option_format_value(o ? o : option_find(config_options, flag), &plan.setups[i]->config, text, sizeof text);
+        n += !strcmp(text, value);
+    }
+    plan_free(&plan);
+    return n;
+}
+
+/* The paper's profile of a5-slice has lstm@dim=1024 and an axis of layers. */
+START_TEST(what_is_asked_for_stands_over_what_the_profile_has_behind_a_model) {
+    static const char *const base[] = {"profile=paper", "models=lstm", "layers=1", "seeds=1"};
+    char path[SCRATCH_BYTES + 64], file[SCRATCH_BYTES + 64];
+    snprintf(path, sizeof path, "%s/own.plan", own_folder);
+    snprintf(file, sizeof file, "c=%s/run.conf", own_folder);
+    const char *const *lists = FLAGS(base[0], base[1], base[2], base[3], "dim=32,64");
+    ck_assert_int_eq(runs_with("dim", "1024", "a5-slice:length=3", FLAGS(base[0], base[1], base[2], base[3])), 1);
+    ck_assert_int_eq(runs_with("dim", "32", "a5-slice:length=3", lists), 1);
+    ck_assert_int_eq(runs_with("dim", "64", "a5-slice:length=3", lists), 1);
+    ck_assert_int_eq(runs_with("dim", "1024", "a5-slice:length=3", lists), 0);
+    write_plan("run.conf", "dim=32\nlayers=2\nlr=0.02\n");
+    const char *const *from_file = FLAGS(base[0], base[1], base[3], file);
+    ck_assert_int_eq(runs_with("dim", "32", "a5-slice:length=3", from_file), 1);
+    ck_assert_int_eq(runs_with("layers", "2", "a5-slice:length=3", from_file), 1); /* in place of the axis, too */
+    ck_assert_int_eq(runs_with("lr", "0.02", "a5-slice:length=3", from_file), 1);
+    write_plan("own.plan", "tasks=a5-slice:length=3\nmodels=lstm\nprofile=paper\nlayers=1\ndim=32\n");
+    ck_assert_int_eq(runs_with("dim", "32", path, NONE), 1);
+    write_plan("own.plan", "tasks=a5-slice:length=3\nmodels=lstm\nprofile=paper\nlayers=1,3\ndim=16,48\n");
+    ck_assert_int_eq(runs_with("dim", "48", path, NONE), 2);
+    ck_assert_int_eq(runs_with("dim", "32", path, FLAGS(file)), 1); /* the file stands over the plan's lists */
+}
+END_TEST
+
+/* What a plan has behind a model's '@' is more than its line for all models. */
+START_TEST(a_plans_own_models_keep_their_flags) {
+    char path[SCRATCH_BYTES + 64], file[SCRATCH_BYTES + 64];
+    snprintf(path, sizeof path, "%s/own.plan", own_folder);
+    snprintf(file, sizeof file, "c=%s/run.conf", own_folder);
+    write_plan("own.plan", "tasks=s3\nmodels=lstm@dim=24 lru\nprofile=smoke\ndim=48\n");
+    write_plan("run.conf", "dim=32\n");
+    ck_assert_int_eq(runs_with("dim", "24", path, NONE), 1);
+    ck_assert_int_eq(runs_with("dim", "48", path, NONE), 1);
+    ck_assert_int_eq(runs_with("dim", "32", path, FLAGS(file)), 2);
+    ck_assert_int_eq(runs_with("dim", "40", path, FLAGS(file, "dim=40,56")), 2);
+    ck_assert_int_eq(runs_with("dim", "20", path, FLAGS(file, "models=lstm@dim=20")), 1);
+}
+END_TEST
+
+/* The profile of parity trains for so many steps. */
+START_TEST(epochs_that_are_asked_for_stand_over_steps) {
+    static const char *const models = "models=lstm";
+    char path[SCRATCH_BYTES + 64], file[SCRATCH_BYTES + 64];
+    struct plan plan;
+    struct error e = {0};
+    snprintf(path, sizeof path, "%s/own.plan", own_folder);
+    snprintf(file, sizeof file, "c=%s/run.conf", own_folder);
+    ck_assert_msg(plan_of(&plan, "parity", NULL, FLAGS(models), &e) == ST_OK, "%s", e.text);
+    int64_t epoch = plan.setups[0]->steps_per_epoch, steps = plan.setups[0]->steps;
+    char three[32], five[32], of_profile[32];
+    snprintf(three, sizeof three, "%d", (int)(3 * epoch));
+    snprintf(five, sizeof five, "%d", (int)(5 * epoch));
+    snprintf(of_profile, sizeof of_profile, "%d", (int)steps);
+    ck_assert_int_ne(steps, 3 * epoch);
+    plan_free(&plan);
+    ck_assert_int_eq(runs_with("steps", three, "parity", FLAGS(models, "epochs=3")), 1);
+    ck_assert_int_eq(runs_with("steps", five, "parity", FLAGS(models, "epochs=3,5")), 1);
+    ck_assert_int_eq(runs_with("steps", three, "parity", FLAGS("models=lstm@epochs=3")), 1);
+    ck_assert_int_eq(runs_with("steps", "70", "parity", FLAGS(models, "epochs=3", "steps=70")), 1);
+    write_plan("run.conf", "epochs=3\n");
+    ck_assert_int_eq(runs_with("steps", three, "parity", FLAGS(models, file)), 1);
+    ck_assert_int_eq(runs_with("steps", "70", "parity", FLAGS(models, file, "steps=70")), 1);
+    write_plan("run.conf", "steps=80\n");
+    ck_assert_int_eq(runs_with("steps", three, "parity", FLAGS(models, file, "epochs=3")), 1);
+    write_plan("own.plan", "tasks=parity\nmodels=lstm@steps=90\nsteps=70,80\n");
+    ck_assert_int_eq(runs_with("steps", "90", path, NONE), 1);
+    ck_assert_int_eq(runs_with("steps", three, path, FLAGS("epochs=3")), 1);
+    write_plan("own.plan", "tasks=parity\nmodels=lstm\nepochs=3,5\n");
+    ck_assert_int_eq(runs_with("steps", three, path, NONE), 1);
+    ck_assert_int_eq(runs_with("steps", of_profile, path, NONE), 0);
+}
+END_TEST
+
 static const struct {
     const char *first, *flags[5], *message;
     enum status status;
@@ -377,6 +467,9 @@ Suite *check_plans(void) {
     tcase_add_test(c, the_command_line_stands_over_the_plan_and_the_plan_over_the_profile);
     tcase_add_test(c, one_value_of_a_plan_stands_over_the_profiles_axis);
     tcase_add_test(c, a_model_has_a_rate_of_its_own);
+    tcase_add_test(c, what_is_asked_for_stands_over_what_the_profile_has_behind_a_model);
+    tcase_add_test(c, a_plans_own_models_keep_their_flags);
+    tcase_add_test(c, epochs_that_are_asked_for_stand_over_steps);
     tcase_add_loop_test(c, misfits_are_refused_in_one_sentence, 0, (int)(sizeof misfits / sizeof *misfits));
     tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
     tcase_add_test(c, every_shipped_plan_makes_runs);

@@ -14,7 +14,7 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
     struct task_choice choice;
     struct error e = {0};
     bool done;
-    struct plan_request r = {.args = &args, .task = task, .n_rates = 0};
+    struct plan_request r = {.args = &args, .asked = &args.given, .task = task, .n_rates = 0};
     static double rates[16];
     args = (struct args){.config_file = ""};
     *plan = (struct plan){.n = 0};
@@ -34,7 +34,7 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
     r.seeds = seeds;
     r.n_seeds = r.profile->seeds;
     r.models = models ? models : r.profile->models;
-    r.own_models = models != NULL;
+    r.origin = models ? OF_COMMAND : OF_PROFILE;
     ck_assert_msg(plan_make(plan, &r, &e) == ST_OK, "%s", e.text);
     ck_assert_int_gt(plan->n, 0);
 }

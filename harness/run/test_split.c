@@ -1,5 +1,5 @@
 /* test_split.c - see test_split.h. */
-#include "harness/plan/test_split.h"
+#include "harness/run/test_split.h"
 
 #include <inttypes.h>
 #include <math.h>

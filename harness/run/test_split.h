@@ -1,6 +1,6 @@
 /* test_split.h - what a task's test examples are, and what guessing scores on them: known without a run. */
-#ifndef LRNN_HARNESS_PLAN_TEST_SPLIT_H
-#define LRNN_HARNESS_PLAN_TEST_SPLIT_H
+#ifndef LRNN_HARNESS_RUN_TEST_SPLIT_H
+#define LRNN_HARNESS_RUN_TEST_SPLIT_H
 
 #include "harness/store/record.h"
 #include "tasks/task.h"
