@@ -187,9 +187,10 @@ static double number_of(const struct sheet_cell *c) {
     return c->real;
 }
 
-/* Whether a stands before b. */
+/* Whether a stands before b; a text, "-" for one, behind the numbers of its column, whichever way it is sorted. */
 static bool is_before(const struct sheet_cell *a, const struct sheet_cell *b, bool reverse) {
-    if (a->kind == SHEET_TEXT || b->kind == SHEET_TEXT) {
+    if ((a->kind == SHEET_TEXT) != (b->kind == SHEET_TEXT)) return b->kind == SHEET_TEXT;
+    if (a->kind == SHEET_TEXT) {
         int order = strcmp(a->text, b->text);
         return reverse ? order > 0 : order < 0;
     }

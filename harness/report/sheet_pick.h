@@ -10,7 +10,8 @@ struct sheet_view {
      * those that are shown on request; NULL or "": the others. Tables of a report may be of several kinds: one without
      * all of them stays as if nothing was named. */
     const char *columns;
-    /* A heading: rows by that column, numbers downwards, what is none last, texts upwards; "-NAME": the other way. */
+    /* A heading: rows by that column, numbers downwards, texts upwards; "-NAME": the other way. What is no number
+     * stands behind the numbers either way. */
     const char *sort;
 };
 

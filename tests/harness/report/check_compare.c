@@ -82,6 +82,25 @@ START_TEST(programs_get_names_that_are_no_others) {
 }
 END_TEST
 
+/* A run's identity has the kind of its device twice. */
+START_TEST(runs_of_two_devices_are_pairs) {
+    static const char *const devices[] = {"cpu", "cuda"};
+    struct sheets sheets = {0};
+    struct comparison of = {
+        .sets = {&fixture_set, &fixture_set}, .names = {"cpu", "cuda"}, .key = "device", .values = {"cpu", "cuda"}};
+    for (int i = 0; i < 4; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)(i / 2), 0.5, 0.25 * (1 + i % 2));
+        identify(run, "device", devices[i % 2]);
+        identify(run, "device-kind", devices[i % 2]);
+    }
+    ck_ok(compare_runs(&sheets, &of, &fixture_problem));
+    ck_assert_int_eq(sheets.list[0]->n_rows, 1);
+    ck_assert_int_eq(sheets.list[0]->cells[3].whole, 2);
+    ck_assert_str_eq(sheets.list[0]->cells[8].text, "+0.2500");
+    sheets_free(&sheets);
+}
+END_TEST
+
 START_TEST(rows_are_sorted_by_task_model_and_rate) {
     static const char *const layers[] = {"lstm;swiglu", "bdlru:m=2;swiglu", "lstm;swiglu", "lru;swiglu"},
                              *const tasks[] = {"s5", "s5", "s5", "s3"};
@@ -104,6 +123,7 @@ Suite *check_compare(void) {
         rows_say_in_what_they_differ_and_what_was_cut_off,
         a_run_in_two_versions_of_the_numerics_is_refused,
         programs_get_names_that_are_no_others,
+        runs_of_two_devices_are_pairs,
         rows_are_sorted_by_task_model_and_rate,
     };
     return fixture_suite("compare", tests, (int)(sizeof tests / sizeof tests[0]));

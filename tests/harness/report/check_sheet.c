@@ -369,6 +369,33 @@ START_TEST(columns_are_picked_where_they_are) {
     ck_assert_str_eq(problem.text, "column 'acc' is named twice");
 }
 
+/* A row without a number has a text where the others have one, or a number that is none. */
+START_TEST(what_is_no_number_is_sorted_behind_the_numbers) {
+    static const char *const wanted[] = {"9 2 nan - >3", "2 9 nan >3 -"};
+    for (int way = 0; way < 2; way++) {
+        char got[64] = "";
+        struct sheet *s = sheets_add(&sheets);
+        sheet_column(s, SHEET_RIGHT, "n");
+        for (int i = 0; i < 5; i++) {
+            sheet_row(s);
+            if (i == 0 || i == 2)
+                sheet_text(s, "%s", i ? ">3" : "-");
+            else if (i == 3)
+                sheet_real(s, "%g", NAN);
+            else
+                sheet_int(s, i == 1 ? 2 : 9);
+        }
+        expect_view(NULL, way ? "-n" : "n", ST_OK);
+        for (int i = 0; i < 5; i++) {
+            const char *text = s->cells[i].kind == SHEET_REAL ? "nan" : s->cells[i].text;
+            snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i ? " " : "", text);
+        }
+        ck_assert_str_eq(got, wanted[way]);
+        sheets_free(&sheets);
+    }
+}
+END_TEST
+
 START_TEST(more_columns_than_a_table_can_have_are_refused) {
     struct sheet *s = sheets_add(&sheets);
     char names[65 * 4] = "";
@@ -486,6 +513,7 @@ Suite *check_sheet(void) {
     tcase_add_loop_test(c, a_sheet_without_columns_or_with_a_note_to_no_cell_is_told, 0, 2);
     tcase_add_test(c, a_sheet_for_which_there_was_no_memory_is_told);
     tcase_add_test(c, columns_are_picked_where_they_are);
+    tcase_add_test(c, what_is_no_number_is_sorted_behind_the_numbers);
     tcase_add_test(c, more_columns_than_a_table_can_have_are_refused);
     tcase_add_test(c, a_note_goes_with_its_columns);
     tcase_add_test(c, a_column_on_request_is_there_for_who_names_it);
