@@ -279,22 +279,9 @@ static bool has_lengths(const struct report_table *t) {
     return test_lengths_of(t).longest > 0;
 }
 
-/* Mean accuracy of all seeds' sequences of these lengths, weighted by their number; NAN without any. */
-static double accuracy_of_lengths(const struct report_row *row, int64_t first, int64_t last) {
-    double sum = 0, n = 0;
-    for (int i = 0; i < row->n; i++)
-        for (int64_t j = 0; j < row->chosen[i]->n_evals; j++) {
-            const struct eval_point *p = &row->chosen[i]->evals[j];
-            if (!is_test_length(p) || p->length < first || p->length > last) continue;
-            sum += p->acc * (double)p->n;
-            n += (double)p->n;
-        }
-    return n > 0 ? sum / n : NAN;
-}
-
-/* A line of data, unless there are no such sequences: then 0. */
+/* A line of data, unless a seed has no such sequences: then 0. */
 static int print_point(FILE *data, const struct report_row *row, int64_t first, int64_t last, double x) {
-    double value = accuracy_of_lengths(row, first, last);
+    double value = lengths_mean(row, first, last);
     if (!isfinite(value)) return 0;
     fprintf(data, "%g\t", x);
     gnuplot_number(data, value, "\n");
@@ -304,7 +291,7 @@ static int print_point(FILE *data, const struct report_row *row, int64_t first, 
 static int print_points(FILE *data, const struct report_row *row, const struct test_lengths *l) {
     int lines = 0;
     for (int i = 0; i < l->n; i++) lines += print_point(data, row, l->each[i], l->each[i], (double)l->each[i]);
-    for (int64_t bin = 0; !l->n && bin <= l->longest / LENGTH_BIN; bin++)
+    for (int64_t bin = l->shortest / LENGTH_BIN; !l->n && bin <= l->longest / LENGTH_BIN; bin++)
         lines += print_point(data, row, bin * LENGTH_BIN, (bin + 1) * LENGTH_BIN - 1, ((double)bin + 0.5) * LENGTH_BIN);
     return lines;
 }
@@ -317,7 +304,8 @@ static void print_lengths(FILE *script, FILE *data, const struct report_table *t
         fputs("\n\n", data);
     }
     print_settings(script, t, v, "accuracy by length",
-                   lengths.n ? "mean over seeds" : "mean over seeds, eight neighbouring lengths a point");
+                   lengths.n ? "mean over seeds (failed: chance)"
+                             : "mean over seeds (failed: chance), eight neighbouring lengths a point");
     gnuplot_setting(script, "metric", "test token accuracy");
     fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
             (long long)t->rows[0].run->len_train);

@@ -52,8 +52,8 @@ static void add_cell(struct sheet *sheet, const struct value *v) {
     if (v->runs && v->cut_off) sheet_append(sheet, CUT_OFF_MARK);
 }
 
-static void fill(struct sheet *sheet, const struct sweep *s, const struct published *published) {
-    (void)published;
+static void fill(struct sheet *sheet, const struct sweep *s, const struct report_tables *tables) {
+    (void)tables;
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: fewest layers above 90 %% at each length, chance %.4f", s->entries->family,
                   sweep_run(s)->profile, run_chance(sweep_run(s)));

@@ -43,25 +43,8 @@ static void choose_bins(struct bins *b, const struct test_lengths *lengths) {
     b->n = lengths->n;
 }
 
-/* Sequences of the bin and, of those, how many are right, in mean: positions that are scored count alike. */
-static void add_run(const struct run_record *r, const struct bins *b, int bin, double *n, double *right) {
-    for (int64_t j = 0; j < r->n_evals; j++) {
-        const struct eval_point *p = &r->evals[j];
-        if (!is_test_length(p) || p->length < b->first[bin] || p->length > b->last[bin]) continue;
-        *n += (double)p->n;
-        *right += (double)p->n * p->acc;
-    }
-}
-
 static double accuracy(const struct report_row *row, const struct bins *b, int bin) {
-    double sum = 0;
-    for (int i = 0; i < row->n; i++) {
-        double n = 0, right = 0;
-        add_run(row->chosen[i], b, bin, &n, &right);
-        if (!run_failed(&row->chosen[i]->run) && n == 0) return NAN;
-        sum += run_failed(&row->chosen[i]->run) ? run_chance(&row->chosen[i]->run) : right / n;
-    }
-    return sum / row->n;
+    return lengths_mean(row, b->first[bin], b->last[bin]);
 }
 
 static double training_loss(const struct report_row *row) {

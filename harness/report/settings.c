@@ -1,5 +1,7 @@
 /* settings.c - the report "settings": a task and its one-at-a-time changes, the best of the grid in each and the mean
- * over all, as MAD averages (Poli et al. 2024). */
+ * over all, as MAD averages (Poli et al. 2024). The papers' means over folds are of runs that validation chose, beside
+ * which the best on the test examples would flatter us: of folds, and wherever the published number is not a best, the
+ * protocol makes each setting's number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,14 +37,23 @@ static void name_change(const struct sweep *s, int task, char *change, size_t si
 }
 
 struct value {
-    int runs;    /* 0: nothing has been run */
-    double best; /* of the grid; NAN without runs */
-    int cut_off; /* so many of the runs were */
+    int runs;        /* 0: nothing has been run */
+    double best;     /* of the grid; NAN without runs */
+    double estimate; /* the protocol's; of several decays of the one that validation prefers */
+    int cut_off;     /* so many of the runs were */
     const struct run *run;
 };
 
+/* Mean over the seeds that a row reports on. */
+static double validation(const struct report_row *row) {
+    double sum = 0;
+    for (int i = 0; i < row->n; i++) sum += run_val_metric(row->chosen[i]);
+    return sum / row->n;
+}
+
 static struct value value_of(const struct sweep *s, int model, int task) {
-    struct value v = {.best = NAN};
+    struct value v = {.best = NAN, .estimate = NAN};
+    double chosen = -INFINITY;
     for (int i = 0; i < s->n; i++) {
         const struct report_row *row = s->entries[i].row;
         if (!sweep_is(s, &s->entries[i], model, task)) continue;
@@ -50,14 +61,22 @@ static struct value value_of(const struct sweep *s, int model, int task) {
         v.cut_off += row->n_cut_all;
         v.best = fmax(v.best, row->best);
         v.run = row->run;
+        if (!(validation(row) > chosen)) continue;
+        chosen = validation(row);
+        v.estimate = row->estimate;
     }
     return v;
 }
 
+static double number_of(const struct sweep *s, int model, int task, bool best) {
+    struct value v = value_of(s, model, task);
+    return best ? v.best : v.estimate;
+}
+
 /* The mean over all settings; NAN while one is missing. */
-static double mean_best(const struct sweep *s, int model) {
+static double mean_of(const struct sweep *s, int model, bool best) {
     double sum = 0;
-    for (int t = 0; t < s->n_tasks; t++) sum += value_of(s, model, t).best;
+    for (int t = 0; t < s->n_tasks; t++) sum += number_of(s, model, t, best);
     return sum / s->n_tasks;
 }
 
@@ -76,10 +95,28 @@ static bool has_folds(const struct sweep *s) {
 }
 
 /* Standard deviation over the folds; NAN while one is missing. */
-static double spread_of_folds(const struct sweep *s, int model) {
-    double best[FOLDS_MOST];
-    for (int t = 0; t < s->n_tasks; t++) best[t] = value_of(s, model, t).best;
-    return stats_sd(best, s->n_tasks);
+static double spread_of_folds(const struct sweep *s, int model, bool best) {
+    double each[FOLDS_MOST];
+    for (int t = 0; t < s->n_tasks; t++) each[t] = number_of(s, model, t, best);
+    return stats_sd(each, s->n_tasks);
+}
+
+/* The published number of a model's base; its value NAN: none. */
+static struct published_number published_of(const struct sweep *s, int model, const struct published *published) {
+    const struct run *base = value_of(s, model, 0).run;
+    return base ? published_find(published, base) : (struct published_number){.value = NAN};
+}
+
+/* Whether the numbers are the best of the grid: it is asked for, or those of a paper beside them are, or there are
+ * none. */
+static bool takes_best(const struct sweep *s, const struct report_tables *tables) {
+    if (tables->protocol == PROTOCOL_BEST_OF_GRID) return true;
+    if (has_folds(s)) return false;
+    for (int m = 0; m < s->n_models; m++) {
+        struct published_number theirs = published_of(s, m, &tables->published);
+        if (isfinite(theirs.value) && theirs.settings && !theirs.best) return false;
+    }
+    return true;
 }
 
 /* Whether task t of the family is the base with the change "vocab=32". */
@@ -105,36 +142,53 @@ static bool has_published_settings(const struct sweep *s) {
     return changes && s->n_tasks == n + 1;
 }
 
+/* What a sheet has for people besides its rows. */
+struct view {
+    const struct published *published;
+    bool folds, best; /* its numbers are the best of the grid */
+};
+
 /* Returns how many of its runs were cut off. */
-static int add_row(struct sheet *sheet, const struct sweep *s, int model, const struct published *published) {
-    const struct run *base = value_of(s, model, 0).run;
-    struct published_number theirs = {.value = NAN};
-    double mean = mean_best(s, model);
+static int add_row(struct sheet *sheet, const struct sweep *s, int model, const struct view *view) {
+    struct published_number theirs = published_of(s, model, view->published);
+    double mean = mean_of(s, model, view->best);
     int cut_off = 0;
-    if (base) theirs = published_find(published, base);
     bool alike = theirs.settings && theirs.as_published && has_published_settings(s);
     sheet_row(sheet);
     sheet_text(sheet, "%s", s->models[model]->model);
     for (int t = 0; t < s->n_tasks; t++) {
         struct value v = value_of(s, model, t);
-        sheet_real(sheet, "%.3f", v.best);
+        sheet_real(sheet, "%.3f", view->best ? v.best : v.estimate);
         if (v.cut_off) sheet_append(sheet, CUT_OFF_MARK);
         if (v.runs) sheet_append(sheet, " (%d)", v.runs);
         cut_off += v.cut_off;
     }
     sheet_real(sheet, "%.3f", mean);
     if (cut_off && isfinite(mean)) sheet_append(sheet, CUT_OFF_MARK);
-    if (has_folds(s)) sheet_real(sheet, "%.3f", spread_of_folds(s, model));
+    if (view->folds) sheet_real(sheet, "%.3f", spread_of_folds(s, model, view->best));
     sheet_real(sheet, "%.3f", theirs.value);
     if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
     sheet_real(sheet, "%+.3f", cut_off || !alike ? NAN : mean - theirs.value);
     return cut_off;
 }
 
-static void fill(struct sheet *sheet, const struct sweep *s, const struct published *published) {
+static void note_numbers(struct sheet *sheet, const struct view *view, enum report_protocol protocol) {
+    if (view->best)
+        sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
+    else
+        sheet_note(
+            sheet,
+            "%s, of several decays at the one that validation prefers; (n): of n runs, every rate, seed and decay.",
+            protocol_of(protocol)->phrase);
+    if (view->folds) sheet_note(sheet, "sd: of the folds.");
+}
+
+static void fill(struct sheet *sheet, const struct sweep *s, const struct report_tables *tables) {
+    const struct view view = {&tables->published, has_folds(s), takes_best(s, tables)};
     if (sheet) sheet->bare = true;
-    sheet_caption(sheet, "%s, profile %s: best of the grid in each setting, and the mean, chance %.4f",
-                  s->entries->family, sweep_run(s)->profile, run_chance(sweep_run(s)));
+    sheet_caption(sheet, "%s, profile %s: %s in each %s, and the mean, chance %.4f", s->entries->family,
+                  sweep_run(s)->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
+                  view.folds ? "fold" : "setting", run_chance(sweep_run(s)));
     sheet_column(sheet, SHEET_LEFT, "model");
     for (int t = 0; t < s->n_tasks; t++) {
         char change[RECORD_TEXT];
@@ -142,13 +196,12 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct publis
         sheet_column(sheet, SHEET_RIGHT, "%s", change);
     }
     sheet_column(sheet, SHEET_RIGHT, "mean");
-    if (has_folds(s)) sheet_column(sheet, SHEET_RIGHT, "sd");
+    if (view.folds) sheet_column(sheet, SHEET_RIGHT, "sd");
     sheet_column(sheet, SHEET_RIGHT, "published");
     sheet_column(sheet, SHEET_RIGHT, "diff");
     int cut_off = 0;
-    for (int m = 0; m < s->n_models; m++) cut_off += add_row(sheet, s, m, published);
-    sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
-    if (has_folds(s)) sheet_note(sheet, "sd: of the folds.");
+    for (int m = 0; m < s->n_models; m++) cut_off += add_row(sheet, s, m, &view);
+    note_numbers(sheet, &view, tables->protocol);
     if (cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
     if (!profile_as_published(sweep_run(s)->task, sweep_run(s)->suite, sweep_run(s)->profile))
         sheet_note(sheet, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
@@ -174,12 +227,14 @@ static void fill_data(struct sheet *sheet, const struct sweep *s) {
             sheet_real(sheet, "%g", v.best);
             sheet_int(sheet, v.runs);
             sheet_int(sheet, v.cut_off);
+            sheet_real(sheet, "%g", v.estimate);
         }
         sweep_begin_row(sheet, s, m);
         sheet_text(sheet, "mean");
-        sheet_real(sheet, "%g", mean_best(s, m));
+        sheet_real(sheet, "%g", mean_of(s, m, true));
         sheet_int(sheet, runs);
         sheet_int(sheet, cut_off);
+        sheet_real(sheet, "%g", mean_of(s, m, false));
     }
 }
 
@@ -188,7 +243,7 @@ static const struct sweep_report changes = {
     .rank = length_of_name,
     .axis = "decay",
     .fill = fill,
-    .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", NULL},
+    .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", "estimate", NULL},
     .fill_data = fill_data,
     .nothing = "no task has been run with its changes; `lrnn bench in-context-recall --variants` does",
 };
@@ -203,7 +258,9 @@ static enum status build_data(struct sheets *sheets, const struct report_tables 
 
 const struct report report_settings = {
     .name = "settings",
-    .help = "of a task and its changes: the best of the grid in each, and the mean over all",
+    .help =
+        "of a task and its changes: the best of the grid in each, of folds what the protocol says, and the mean over "
+        "all",
     .build = build,
     .build_data = build_data,
 };

@@ -109,7 +109,7 @@ enum status sweep_build(const struct sweep_report *report, struct sheets *sheets
                         struct error *e) {
     struct sweeps sweeps;
     enum status status = make(&sweeps, tables, report, e);
-    for (int i = 0; i < sweeps.n; i++) report->fill(sheets_add(sheets), &sweeps.list[i], &tables->published);
+    for (int i = 0; i < sweeps.n; i++) report->fill(sheets_add(sheets), &sweeps.list[i], tables);
     sweeps_free(&sweeps);
     return status;
 }

@@ -29,7 +29,7 @@ struct sweep_report {
     int64_t (*rank)(const struct run *run); /* tasks come in this order; of equal ones by name */
     const char *axis;                       /* the flag over which a model's rows of one task are taken together */
     /* Fills a sheet for people. */
-    void (*fill)(struct sheet *sheet, const struct sweep *s, const struct published *published);
+    void (*fill)(struct sheet *sheet, const struct sweep *s, const struct report_tables *tables);
     /* The data (report.h): headings behind those of sweep_begin_row, NULL-terminated, and the rows of a sweep. */
     const char *const *columns;
     void (*fill_data)(struct sheet *sheet, const struct sweep *s);

@@ -41,6 +41,25 @@ struct test_lengths test_lengths_of(const struct report_table *t) {
     return l;
 }
 
+/* NAN: none was recorded. */
+static double accuracy_within(const struct run_record *r, int64_t first, int64_t last) {
+    double n = 0, right = 0;
+    if (run_failed(&r->run)) return run_chance(&r->run);
+    for (int64_t j = 0; j < r->n_evals; j++) {
+        const struct eval_point *p = &r->evals[j];
+        if (!is_test_length(p) || p->length < first || p->length > last) continue;
+        n += (double)p->n;
+        right += (double)p->n * p->acc;
+    }
+    return n > 0 ? right / n : NAN;
+}
+
+double lengths_mean(const struct report_row *row, int64_t first, int64_t last) {
+    double sum = 0;
+    for (int i = 0; i < row->n; i++) sum += accuracy_within(row->chosen[i], first, last);
+    return sum / row->n;
+}
+
 static double accuracy_at(const struct run_record *r, int64_t length) {
     if (run_failed(&r->run)) return run_chance(&r->run);
     for (int64_t i = 0; i < r->n_evals; i++)

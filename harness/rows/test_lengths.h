@@ -19,6 +19,10 @@ struct test_lengths test_lengths_of(const struct report_table *t);
 /* Whether it is the accuracy of the test sequences of one length. */
 bool is_test_length(const struct eval_point *p);
 
+/* A row's accuracy of the test sequences of the lengths from first to last, whose scored positions count alike in each
+ * run, and the mean of its seeds. A run that did not end well counts as chance; NAN: another one recorded none. */
+double lengths_mean(const struct report_row *row, int64_t first, int64_t last);
+
 /* What a protocol makes of a row's accuracies of the test sequences of one length, at the rate that the row has chosen;
  * `value` NAN: a run recorded none. A run that did not end well counts as chance. ST_MEMORY. */
 struct length_estimate {

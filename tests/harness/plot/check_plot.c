@@ -107,6 +107,25 @@ static void stand_in_for_gnuplot(void) {
     setenv("PATH", path, 1);
 }
 
+/* As the table of lengths has it: each seed's accuracy counts alike, that of one that failed is chance, 1/120. */
+START_TEST(a_failed_run_is_chance_at_every_length) {
+    static struct eval_point evals[2] = {{.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1},
+                                         {.split = SPLIT_TEST, .length = 16, .n = 30, .acc = 0.5}};
+    stand_in_for_gnuplot();
+    for (int i = 0; i < 2; i++) {
+        strcpy(evals[i].difficulty, "length");
+        add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5);
+    }
+    fixture_records[0].evals = evals;
+    fixture_records[0].n_evals = 2;
+    spoil(&fixture_records[1].run, RUN_NAN, "loss");
+    ck_ok(plot(NULL, "length"));
+    char *data = kept("data.kept");
+    ck_assert_str_eq(data, "8\t0.504166667\n16\t0.254166667\n\n\n");
+    free(data);
+}
+END_TEST
+
 /* Of two seeds one ended after step 200: what the row does behind it is not known. */
 START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
     stand_in_for_gnuplot();
@@ -295,6 +314,7 @@ Suite *check_plot(void) {
         plots_are_drawn_and_nothing_else_is_left,
         lengths_are_plotted_where_there_are_several,
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
+        a_failed_run_is_chance_at_every_length,
         a_curve_ends_where_the_first_of_its_runs_was_cut_off,
         every_kind_axis_and_format_is_drawn,
         throughput_is_of_models_that_were_measured_at_several_lengths,
