@@ -34,6 +34,7 @@ static void describe_row(const struct setup *s, int threads, struct perf_row *ro
              s->model_label, s->config.batch, s->task.shape.T, s->config.net.dim, s->config.net.layers,
              s->task.shape.vocab_out);
     snprintf(row->pass, sizeof row->pass, "step");
+    snprintf(row->device, sizeof row->device, "%.*s", (int)strcspn(s->config.device, ":"), s->config.device);
     snprintf(row->cell_id, sizeof row->cell_id, "%s", s->cell_id);
 }
 

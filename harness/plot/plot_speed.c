@@ -1,6 +1,7 @@
 /* plot_speed.c - throughput over length. */
 #include "harness/plot/plot_speed.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,43 +9,61 @@
 #include "harness/plot/gnuplot.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
+#include "harness/store/perf_log.h"
+#include "harness/store/schema.h"
 
-#define SPEED_MOST 64 /* models */
+#define SPEED_MOST 64 /* lines */
 
+/* What tells rows of one model apart: the sizes of the shape, then the device, the threads and the machine. */
 #define N_SIZES 4
+#define N_APART (N_SIZES + 3)
 
 static const char *const sizes[N_SIZES] = {" B", " D", " L", " V"};
 
 struct speed_row {
-    char model[256];
-    char size[N_SIZES][24]; /* " B32", or "" where the shape does not say */
-    double length, speed;
+    struct perf_row perf;
+    char name[320];          /* of the model; name_lines adds to it */
+    char apart[N_APART][32]; /* " B32", or "" where the row does not say */
+    double length;
+    int line;
 };
 
 /* Of the shape "bdlru:m=5 B32 T64 D128" what stands before " B", with the precision of its products unless it is fp32,
- * the number behind " T", and the other sizes. */
+ * the number behind " T", and what may tell it apart. */
 static bool read_row(const struct csv_table *t, int row, struct speed_row *r) {
-    const char *shape = csv_cell(t, row, "shape"), *dtype = csv_cell(t, row, "dtype");
-    const char *B = strstr(shape, " B"), *T = strstr(shape, " T");
-    *r = (struct speed_row){.speed = csv_cell_real(t, row, "tok_per_s")};
+    struct perf_line line = {0};
+    table_from_csv(&perf_table, t, row, &line);
+    *r = (struct speed_row){.perf = line.row};
+    const struct perf_row *p = &r->perf;
+    const char *B = strstr(p->shape, " B"), *T = strstr(p->shape, " T");
     if (!B || !T) return false;
-    bool plain = !*dtype || !strcmp(dtype, "fp32");
-    snprintf(r->model, sizeof r->model, "%.*s%s%s", (int)(B - shape), shape, plain ? "" : " ", plain ? "" : dtype);
+    bool plain = !*p->dtype || !strcmp(p->dtype, "fp32"), other = *p->device && strcmp(p->device, "cpu") != 0;
+    snprintf(r->name, sizeof r->name, "%.*s%s%s", (int)(B - p->shape), p->shape, plain ? "" : " ",
+             plain ? "" : p->dtype);
     for (int k = 0; k < N_SIZES; k++) {
         const char *size = strstr(B, sizes[k]);
-        if (size) snprintf(r->size[k], sizeof r->size[k], "%.*s", 1 + (int)strcspn(size + 1, " "), size);
+        if (size) snprintf(r->apart[k], sizeof r->apart[k], "%.*s", 1 + (int)strcspn(size + 1, " "), size);
     }
+    snprintf(r->apart[N_SIZES], sizeof r->apart[0], " %s", other ? p->device : "cpu");
+    if (p->threads > 0) snprintf(r->apart[N_SIZES + 1], sizeof r->apart[0], " threads=%" PRId64, p->threads);
+    if (*p->machine_id) snprintf(r->apart[N_SIZES + 2], sizeof r->apart[0], " on %.8s", p->machine_id);
     r->length = atof(T + 2);
-    return r->length > 0 && r->speed > 0;
+    return r->length > 0 && p->tok_per_s > 0;
 }
 
-/* Adds the sizes in which rows differ to the names of the models. */
-static void name_rows(struct speed_row *rows, int n) {
-    for (int k = 0; k < N_SIZES; k++) {
+static bool is_same_line(const struct speed_row *a, const struct speed_row *b) {
+    bool same = !strcmp(a->name, b->name);
+    for (int k = 0; k < N_APART; k++) same = same && !strcmp(a->apart[k], b->apart[k]);
+    return same;
+}
+
+/* Adds that in which lines differ to the names of their models. */
+static void name_lines(struct speed_row *rows, int n) {
+    for (int k = 0; k < N_APART; k++) {
         bool differs = false;
-        for (int i = 0; i < n; i++) differs = differs || strcmp(rows[i].size[k], rows[0].size[k]) != 0;
+        for (int i = 0; i < n; i++) differs = differs || strcmp(rows[i].apart[k], rows[0].apart[k]) != 0;
         for (int i = 0; i < n && differs; i++)
-            strncat(rows[i].model, rows[i].size[k], sizeof rows->model - strlen(rows[i].model) - 1);
+            strncat(rows[i].name, rows[i].apart[k], sizeof rows->name - strlen(rows[i].name) - 1);
     }
 }
 
@@ -54,103 +73,101 @@ static bool is_wanted(const struct speed_choice *choice, const char *cell_id) {
     return !choice->cells;
 }
 
-struct speeds {
-    char model[SPEED_MOST][256];
-    FILE *points[SPEED_MOST]; /* a block each */
-    char *text[SPEED_MOST];
-    size_t size[SPEED_MOST];
-    int lengths[SPEED_MOST];
-    int n;
-};
-
-static enum status add_speed(struct speeds *s, const char *model, double length, double speed, struct error *e) {
-    int i = 0;
-    while (i < s->n && strcmp(s->model[i], model) != 0) i++;
-    if (i == SPEED_MOST)
-        return fail(e, ST_USAGE, "perf.csv has more than %d models, too many for one plot of throughput", SPEED_MOST);
-    if (i == s->n) {
-        s->points[i] = open_memstream(&s->text[i], &s->size[i]);
-        if (!s->points[i]) return fail(e, ST_MEMORY, "no memory to plot");
-        snprintf(s->model[s->n++], sizeof s->model[0], "%s", model);
-    }
-    fprintf(s->points[i], "%.9g\t%.9g\n", length, speed);
-    s->lengths[i]++;
-    return ST_OK;
-}
-
-/* Of each model, its sizes and precision, and length the latest row. */
-static enum status add_latest(struct speeds *s, const struct speed_row *rows, int n, struct error *e) {
+/* Of each line and length the row that stands, by the rule of perf_replaces. Returns how many there are. */
+static int keep_latest(struct speed_row *rows, int n) {
+    int kept = 0;
     for (int i = 0; i < n; i++) {
-        bool latest = true;
-        for (int k = i + 1; k < n && latest; k++)
-            latest = rows[k].length != rows[i].length || strcmp(rows[k].model, rows[i].model) != 0;
-        if (latest) TRY(add_speed(s, rows[i].model, rows[i].length, rows[i].speed, e));
+        int k = 0;
+        while (k < kept && (rows[k].length != rows[i].length || !is_same_line(&rows[k], &rows[i]))) k++;
+        if (k == kept || perf_replaces(&rows[i].perf, &rows[k].perf)) rows[k] = rows[i];
+        kept += k == kept;
     }
-    return ST_OK;
+    return kept;
 }
+
+/* Lines in the order in which the file has them first, of each the lengths in theirs: gnuplot joins points as they
+ * come. */
+static int by_line_and_length(const void *left, const void *right) {
+    const struct speed_row *a = left, *b = right;
+    int order = (a->line > b->line) - (a->line < b->line);
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+/* How many of the n rows are of the first one's line. */
+static int rows_of_line(const struct speed_row *rows, int n) {
+    int k = 1;
+    while (k < n && rows[k].line == rows[0].line) k++;
+    return k;
+}
+
+/* Models that were measured at one length alone are no line: leaves them out. Returns the number of rows. */
+static int make_lines(struct speed_row *rows, int n, int *lines) {
+    int kept = 0;
+    *lines = 0;
+    for (int i = 0; i < n; i++) {
+        rows[i].line = i;
+        for (int k = 0; k < i && rows[i].line == i; k++)
+            if (is_same_line(&rows[k], &rows[i])) rows[i].line = k;
+    }
+    qsort(rows, (size_t)n, sizeof *rows, by_line_and_length);
+    for (int i = 0, of; i < n; i += of) {
+        of = rows_of_line(&rows[i], n - i);
+        if (of < 2) continue;
+        memmove(&rows[kept], &rows[i], (size_t)of * sizeof *rows);
+        kept += of;
+        ++*lines;
+    }
+    return kept;
+}
+
+/* The rows that are drawn. */
+struct speeds {
+    struct speed_row *rows;
+    int n, lines, longest; /* characters of a name */
+};
 
 static enum status collect_speeds(struct speeds *s, const struct csv_table *t, const struct speed_choice *choice,
                                   struct error *e) {
-    struct speed_row *rows = calloc((size_t)t->rows + 1, sizeof *rows);
     int n = 0;
-    if (!rows) return fail(e, ST_MEMORY, "no memory to plot");
+    s->rows = calloc((size_t)t->rows + 1, sizeof *s->rows);
+    if (!s->rows) return fail(e, ST_MEMORY, "no memory to plot");
     for (int i = 0; i < t->rows; i++)
-        if (is_wanted(choice, csv_cell(t, i, "cell_id"))) n += read_row(t, i, &rows[n]);
-    name_rows(rows, n);
-    enum status status = add_latest(s, rows, n, e);
-    free(rows);
-    return status;
+        if (is_wanted(choice, csv_cell(t, i, "cell_id"))) n += read_row(t, i, &s->rows[n]);
+    s->n = make_lines(s->rows, keep_latest(s->rows, n), &s->lines);
+    name_lines(s->rows, s->n);
+    if (s->lines > SPEED_MOST)
+        return fail(e, ST_USAGE, "perf.csv has %d models, more than %d, too many for one plot of throughput", s->lines,
+                    SPEED_MOST);
+    for (int i = 0; i < s->n; i++) {
+        int length = (int)strlen(s->rows[i].name);
+        s->longest = length > s->longest ? length : s->longest;
+    }
+    return ST_OK;
 }
 
-/* Models that were measured at one length alone are no line. Returns how many are. */
-static int print_speeds(FILE *script, FILE *data, struct speeds *s, int *longest) {
-    int n = 0;
-    *longest = 0;
-    for (int i = 0; i < s->n; i++) {
-        fflush(s->points[i]);
-        if (s->lengths[i] < 2) continue;
-        n++;
-        *longest = (int)strlen(s->model[i]) > *longest ? (int)strlen(s->model[i]) : *longest;
-        fprintf(data, "%s\n\n", s->text[i]);
-    }
-    gnuplot_longest(script, *longest);
-    fprintf(script, "n = %d\narray name[%d]\n", n, n + 1);
-    for (int i = 0, k = 0; i < s->n; i++) {
-        if (s->lengths[i] < 2) continue;
-        fprintf(script, "name[%d] = ", ++k);
-        gnuplot_quoted(script, s->model[i]);
+static void print_speeds(FILE *script, FILE *data, const struct speeds *s) {
+    gnuplot_longest(script, s->longest);
+    fprintf(script, "n = %d\narray name[%d]\n", s->lines, s->lines + 1);
+    for (int i = 0, line = 0, of; i < s->n; i += of) {
+        of = rows_of_line(&s->rows[i], s->n - i);
+        fprintf(script, "name[%d] = ", ++line);
+        gnuplot_quoted(script, s->rows[i].name);
         fputc('\n', script);
+        for (int k = i; k < i + of; k++) fprintf(data, "%.9g\t%.9g\n", s->rows[k].length, s->rows[k].perf.tok_per_s);
+        fputs("\n\n", data);
     }
     gnuplot_setting(script, "heading", "throughput over length");
     gnuplot_setting(script, "subheading", "perf.csv: each model alone, the latest measurement");
-    return n;
 }
 
-static void speeds_free(struct speeds *s) {
-    for (int i = 0; i < s->n; i++) {
-        fclose(s->points[i]);
-        free(s->text[i]);
-    }
-    free(s);
-}
-
-static enum status draw_speeds(struct speeds *s, unsigned formats, const char *path, const char *out, const char *to,
-                               struct error *e) {
-    struct figure figure = {.stem = "throughput", .kind = "throughput", .formats = formats};
+static enum status draw_speeds(const struct speeds *s, unsigned formats, const char *to, struct error *e) {
+    struct figure figure = {
+        .stem = "throughput", .kind = "throughput", .height = figure_height(s->lines, s->longest), .formats = formats};
     char *text[2] = {NULL, NULL};
     size_t size[2];
     FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
-    enum status status = ST_OK;
-    int longest = 0, n = script && data ? print_speeds(script, data, s, &longest) : -1;
-    figure.height = figure_height(n, longest);
-    if (n == 0) {
-        status = fail(e, ST_USAGE, "no model in %s was measured at two lengths; lrnn perf layers --out %s does that",
-                      path, out);
-        fclose(script);
-        fclose(data);
-    } else {
-        status = gnuplot_draw_streams(&figure, script, data, text, to, e);
-    }
+    if (script && data) print_speeds(script, data, s);
+    enum status status = gnuplot_draw_streams(&figure, script, data, text, to, e);
     free(text[0]);
     free(text[1]);
     return status;
@@ -160,15 +177,15 @@ enum status plot_throughput(const struct speed_choice *choice, unsigned formats,
                             struct error *e) {
     char path[PATH_BYTES];
     struct csv_table t;
+    struct speeds s = {.rows = NULL};
     TRY(path_format(path, sizeof path, e, "%s/perf.csv", out));
-    struct speeds *s = calloc(1, sizeof *s);
-    if (!s) return fail(e, ST_MEMORY, "no memory to plot");
-    enum status status = csv_read(&t, path, e);
-    if (status == ST_OK) {
-        status = collect_speeds(s, &t, choice, e);
-        if (status == ST_OK) status = draw_speeds(s, formats, path, out, to, e);
-        csv_free(&t);
-    }
-    speeds_free(s);
+    TRY(csv_read(&t, path, e));
+    enum status status = collect_speeds(&s, &t, choice, e);
+    if (status == ST_OK && s.lines == 0)
+        status = fail(e, ST_USAGE, "no model in %s was measured at two lengths; lrnn perf layers --out %s does that",
+                      path, out);
+    if (status == ST_OK) status = draw_speeds(&s, formats, to, e);
+    csv_free(&t);
+    free(s.rows);
     return status;
 }

@@ -11,9 +11,9 @@ struct speed_choice {
 };
 
 /* TO/throughput, in `formats` as struct figure has them, from OUT/perf.csv, where `bench` and `perf layers` leave their
- * rows: a line a model that was measured at two lengths or more, the latest row of each. Models have the sizes
- * in their names in which rows differ: "bdlru:m=2 D312". ST_USAGE: there is no such, or
- * more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
+ * rows: a line a model that was measured at two lengths or more, of each length the row that perf_replaces leaves.
+ * Models have in their names the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312 cuda".
+ * ST_USAGE: there is no such, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
 enum status plot_throughput(const struct speed_choice *choice, unsigned formats, const char *out, const char *to,
                             struct error *e);
 

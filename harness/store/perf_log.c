@@ -21,6 +21,10 @@ bool perf_is_alike(const struct perf_row *a, const struct perf_row *b) {
            !strcmp(a->machine_id, b->machine_id) && a->threads == b->threads;
 }
 
+bool perf_replaces(const struct perf_row *row, const struct perf_row *earlier) {
+    return earlier->quiet != 1 || row->quiet == 1 || !perf_is_alike(earlier, row);
+}
+
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {
     char path[PATH_BYTES];
     struct csv_table t;
@@ -31,7 +35,7 @@ bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {
         struct perf_line line = {0};
         if (strcmp(csv_cell(&t, i, "cell_id"), cell_id) != 0) continue;
         table_from_csv(&perf_table, &t, i, &line);
-        if (found && row->quiet == 1 && line.row.quiet != 1 && perf_is_alike(row, &line.row)) continue;
+        if (found && !perf_replaces(&line.row, row)) continue;
         *row = line.row;
         found = true;
     }

@@ -14,8 +14,11 @@ enum status perf_append(const char *out, const struct perf_row *row, struct erro
  * compiler; of rows without a hash of sources the commit stands for them. */
 bool perf_is_alike(const struct perf_row *a, const struct perf_row *b);
 
-/* The latest row of that cell, or false. A quiet one stands against those beside other work that follow it and are
- * alike, until one comes that is not. */
+/* Whether a row takes the place of an earlier one of the same thing. A quiet one stands against those beside other work
+ * that follow it and are alike. */
+bool perf_replaces(const struct perf_row *row, const struct perf_row *earlier);
+
+/* The latest row of that cell by that rule, or false. */
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row);
 
 #endif

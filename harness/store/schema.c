@@ -210,6 +210,7 @@ static const struct field perf_fields[] = {
     PERF("quiet", quiet, FIELD_INT, "0/1", "1: warm, foreign at most 0.03, 95th percentile at most 1.3 medians"),
     PERF("source_id", source_id, FIELD_TEXT, "hex16", "hash of the program's sources; empty in rows of earlier ones"),
     PERF("compiler", compiler, FIELD_TEXT, "text", "first line of its version; empty in rows of earlier programs"),
+    PERF("device", device, FIELD_TEXT, "cpu cuda", "what was measured; empty in rows of earlier programs"),
     END,
 };
 const struct table perf_table = {"perf", perf_fields};

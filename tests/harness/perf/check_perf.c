@@ -351,6 +351,7 @@ START_TEST(a_speed_is_measured_once_for_a_build) {
     ck_assert(perf_latest(program_folder, s->cell_id, &row));
     ck_assert_int_ne(row.quiet, 1);
     ck_assert_uint_eq(strlen(row.source_id), 16);
+    ck_assert_str_eq(row.device, "cpu");
     row.source_id[0] = row.source_id[0] == '0' ? '1' : '0';
     ck_assert_int_eq(perf_append(program_folder, &row, &e), ST_OK);
     expect_measured(s, 4, 1);

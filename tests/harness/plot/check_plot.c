@@ -190,7 +190,7 @@ START_TEST(throughput_is_of_models_that_were_measured_at_several_lengths) {
     spill(path, perf, strlen(perf));
     ck_ok(plot(NULL, "throughput"));
     char *data = kept("data.kept");
-    ck_assert_str_eq(data, "512\t900\n64\t2000\n\n\n");
+    ck_assert_str_eq(data, "64\t2000\n512\t900\n\n\n");
     free(data);
     static const char both[] = "shape,dtype,tok_per_s\na B32 T64 D128,fp32,1\na B32 T64 D128,bf16,2\n"
                                "a B32 T512 D128,fp32,3\na B32 T512 D128,bf16,4\n";
@@ -228,6 +228,35 @@ START_TEST(models_of_throughput_have_the_sizes_in_which_they_differ) {
                               "a B32 T64 D16 L1 V6,3\na B32 T512 D16 L1 V6,4\n");
     ck_holds(script, "name[1] = 'a B8'\nname[2] = 'a B32 L1 V6'\n");
     free(script);
+}
+END_TEST
+
+/* What was measured on other devices, with other threads or on other machines is no point of the same line. */
+START_TEST(models_of_throughput_are_told_apart_by_where_they_ran) {
+    stand_in_for_gnuplot();
+    char *script = script_of_speeds("shape,tok_per_s,device,threads,machine_id\n"
+                                    "a B8 T64,1,,1,aaaaaaaaaaaaaaaa\na B8 T512,2,cpu,1,aaaaaaaaaaaaaaaa\n"
+                                    "a B8 T64,3,cuda,1,aaaaaaaaaaaaaaaa\na B8 T512,4,cuda,1,aaaaaaaaaaaaaaaa\n"
+                                    "a B8 T64,5,cpu,2,aaaaaaaaaaaaaaaa\na B8 T512,6,cpu,2,aaaaaaaaaaaaaaaa\n"
+                                    "a B8 T64,7,cpu,2,bbbbbbbbbbbbbbbb\na B8 T512,8,cpu,2,bbbbbbbbbbbbbbbb\n"
+                                    "a B9 T64,7,cpu,2,bbbbbbbbbbbbbbbb\n");
+    char *data = kept("data.kept");
+    ck_holds(script, "name[1] = 'a cpu threads=1 on aaaaaaaa'\nname[2] = 'a cuda threads=1 on aaaaaaaa'\n"
+                     "name[3] = 'a cpu threads=2 on aaaaaaaa'\nname[4] = 'a cpu threads=2 on bbbbbbbb'\n");
+    ck_assert_str_eq(data, "64\t1\n512\t2\n\n\n64\t3\n512\t4\n\n\n64\t5\n512\t6\n\n\n64\t7\n512\t8\n\n\n");
+    free(data);
+    free(script);
+}
+END_TEST
+
+/* A noisy row of the same build leaves a quiet one; that of another build does not. */
+START_TEST(a_quiet_speed_stands_against_noisy_ones) {
+    stand_in_for_gnuplot();
+    free(script_of_speeds("shape,tok_per_s,quiet,source_id\na B8 T512,2,1,s\na B8 T64,1,1,s\na B8 T64,9,0,s\n"
+                          "a B8 T512,3,1,s\na B8 T512,4,0,other\n"));
+    char *data = kept("data.kept");
+    ck_assert_str_eq(data, "64\t1\n512\t4\n\n\n");
+    free(data);
 }
 END_TEST
 
@@ -319,6 +348,8 @@ Suite *check_plot(void) {
         every_kind_axis_and_format_is_drawn,
         throughput_is_of_models_that_were_measured_at_several_lengths,
         models_of_throughput_have_the_sizes_in_which_they_differ,
+        models_of_throughput_are_told_apart_by_where_they_ran,
+        a_quiet_speed_stands_against_noisy_ones,
         ticks_of_short_times_are_told_apart,
         wide_names_leave_room_for_plot_and_title,
         tables_of_one_task_have_plots_of_their_own,
