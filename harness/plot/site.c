@@ -18,6 +18,7 @@
 #include "harness/run/rerun.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
+#include "harness/store/own_file.h"
 #include "harness/store/schema.h"
 
 #define STEM_BYTES 96
@@ -76,6 +77,13 @@ static void print_heading(FILE *f, const char *task, const char *profile) {
     fputs(", profile ", f);
     html_text(f, profile);
     fputs("</h1>\n", f);
+}
+
+/* A run's page. Of one that was done again its failed attempts have pages, too. */
+#define RUN_PAGE_BYTES (RUN_ID_HEX + 40)
+static void run_page(const struct run_record *r, char name[RUN_PAGE_BYTES]) {
+    int used = snprintf(name, RUN_PAGE_BYTES, "run-%s", r->run.run_id);
+    if (r->set_aside) snprintf(name + used, RUN_PAGE_BYTES - (size_t)used, "-attempt%" PRId64, r->run.attempt);
 }
 
 /* --- a run -------------------------------------------------------------------------------------------------------- */
@@ -179,9 +187,9 @@ static void print_run(FILE *f, const struct site *site, const struct report_tabl
 static enum status write_run(struct site *site, const struct report_table *t, const struct run_record *r,
                              struct error *e) {
     struct page page;
-    char title[RECORD_TEXT], name[RUN_ID_HEX + 8];
+    char title[RECORD_TEXT], name[RUN_PAGE_BYTES];
     snprintf(title, sizeof title, "run %.8s, %.400s", r->run.run_id, r->run.task);
-    snprintf(name, sizeof name, "run-%s", r->run.run_id);
+    run_page(r, name);
     TRY(page_begin(&page, title, e));
     print_run(page.f, site, t, r);
     return page_end(&page, site, name, ST_OK, e);
@@ -212,14 +220,27 @@ static enum status print_report(FILE *f, const struct site *site, const struct r
     return status == ST_DATA ? ST_OK : status;
 }
 
+/* Pictures of an earlier call would stand beside numbers that are others now. */
+static void remove_pictures(const char *folder) {
+    char path[PATH_BYTES];
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; d && (entry = readdir(d));)
+        if (text_ends(entry->d_name, ".svg") &&
+            path_format(path, sizeof path, NULL, "%s/%s", folder, entry->d_name) == ST_OK &&
+            own_file_check(path, NULL) == ST_OK)
+            unlink(path);
+    if (d) closedir(d);
+}
+
 /* Figures go into DIR/STEM; a page has those that are there. */
 static void draw(struct site *site, const struct report_table *t, const char *stem) {
     static const char *const kinds[] = {NULL, "cost", "heat"};
     char folder[PATH_BYTES];
     struct error why;
     struct report_filter filter = only(site, t);
-    const struct plot_view view = {.x = PLOT_STEPS, .formats = FIGURE_SVG};
+    const struct plot_view view = {.x = PLOT_AUTO, .formats = FIGURE_SVG};
     if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
+    remove_pictures(folder);
     for (int i = 0; i < 3 && site->no_pictures.status == ST_OK; i++) {
         enum status status = report_plot_view(site->set, &filter, kinds[i], &view, site->out, folder, &why);
         if (status == ST_FAIL && strstr(why.text, "not installed")) site->no_pictures = why;
@@ -260,7 +281,9 @@ static void print_runs(FILE *f, const struct report_table *t) {
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < t->rows[k].n_all; i++) {
             const struct run *run = &t->rows[k].all[i]->run;
-            fprintf(f, "<tr><td><a href=\"run-%s.html\">%.8s</a></td><td>", run->run_id, run->run_id);
+            char name[RUN_PAGE_BYTES];
+            run_page(t->rows[k].all[i], name);
+            fprintf(f, "<tr><td><a href=\"%s.html\">%.8s</a></td><td>", name, run->run_id);
             html_text(f, t->rows[k].label);
             fprintf(f,
                     "</td><td class=\"r\">%g</td><td class=\"r\">%" PRIu64 "</td><td class=\"r\">%" PRId64 "/%" PRId64

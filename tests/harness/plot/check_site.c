@@ -119,11 +119,77 @@ START_TEST(a_folder_of_something_else_is_left_alone) {
 }
 END_TEST
 
+/* The page of the only table. */
+static char *page_of_table(void) {
+    char name[256] = "site/";
+    ck_ok(write_site("site"));
+    char *index = page("site/index.html"), *link = strstr(index, "<a href=\"s5-");
+    ck_assert_ptr_nonnull(link);
+    sscanf(link, "<a href=\"%200[^\"]", name + 5);
+    free(index);
+    return page(name);
+}
+
+/* Without gnuplot, or where a kind has nothing to show any more, no picture of an earlier call is left. */
+START_TEST(pictures_are_those_of_the_numbers_beside_them) {
+    static const char *const kinds[] = {"accuracy", "table", "cost", "heat"};
+    add_grid();
+    char *table = page_of_table();
+    ck_assert_int_eq(pictures, 4);
+    for (int i = 0; i < 4; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "/s5-%s.svg\" alt=\"%s\"", kinds[i], kinds[i]);
+        ck_holds(table, text);
+    }
+    free(table);
+    fixture_set.n = 1;
+    table = page_of_table();
+    ck_assert_int_eq(pictures, 3);
+    ck_holds(table, "/s5-cost.svg");
+    ck_assert_ptr_null(strstr(table, "heat"));
+    free(table);
+    setenv("PATH", "/nowhere", 1);
+    table = page_of_table();
+    ck_assert_int_eq(pictures, 0);
+    ck_assert_ptr_null(strstr(table, "<img"));
+    free(table);
+}
+END_TEST
+
+/* A failed attempt has a page of its own beside that of the run which took its place. */
+START_TEST(an_attempt_has_a_page_of_its_own) {
+    char name[RUN_ID_HEX + 64], link[RUN_ID_HEX + 64];
+    setenv("PATH", "/nowhere", 1);
+    struct run *failed = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5), *again = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    spoil(failed, RUN_NAN, "loss");
+    failed->attempt = 1;
+    again->attempt = 2;
+    fixture_records[0].set_aside = true;
+    char *table = page_of_table();
+    ck_assert_int_eq(pages, 2 + 2);
+    snprintf(link, sizeof link, "<a href=\"run-%s-attempt1.html\">", failed->run_id);
+    ck_holds(table, link);
+    snprintf(link, sizeof link, "<a href=\"run-%s.html\">", again->run_id);
+    ck_holds(table, link);
+    free(table);
+    snprintf(name, sizeof name, "site/run-%s-attempt1.html", failed->run_id);
+    char *first = page(name);
+    ck_holds(first, "<strong>nan</strong>: loss");
+    free(first);
+    snprintf(name, sizeof name, "site/run-%s.html", again->run_id);
+    char *second = page(name);
+    ck_assert_ptr_null(strstr(second, "<strong>nan</strong>"));
+    free(second);
+}
+END_TEST
+
 Suite *check_site(void);
 Suite *check_site(void) {
     const TTest *const tests[] = {
         pages_lead_from_all_tasks_to_a_run,
         a_run_shows_the_machine_that_did_it,
+        pictures_are_those_of_the_numbers_beside_them,
+        an_attempt_has_a_page_of_its_own,
         names_are_text_in_pages,
         a_folder_of_something_else_is_left_alone,
     };
