@@ -7,7 +7,7 @@
  *                                      where this one has none of that key
  *   profile                            the one that holds unless the command line names another
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
- *   rows columns lengths overall       of the paper's table: harness/sweep/paper_cells.h
+ *   rows columns lengths overall       of the paper's table: harness/sweep/paper_table.h
  *   protocol                           how the paper makes a number of its runs
  *   note                               what stands below the table: what the paper leaves open, and is ours here
  *   differs differs.MODEL              in what the plan's runs are not the paper's, all of them or those of a model

@@ -9,6 +9,7 @@
 #include "harness/plot/plot_speed.h"
 #include "harness/rows/load.h"
 #include "harness/store/files.h"
+#include "harness/sweep/paper_verdict.h"
 
 static const char *text_of(const struct paper_cells *p, const char *key) {
     const char *value = plan_file_get(&p->request.file, p->resolved.profile, key);

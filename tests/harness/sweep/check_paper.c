@@ -7,47 +7,11 @@
 
 #include "harness/report/sheet.h"
 #include "harness/store/record_files.h"
-#include "tests/lib/program.h"
+#include "tests/lib/own_plan.h"
 #include "tests/testing.h"
 
-static const char plan[] =
-    "title=A table\npaper=1234.5678\nsource=Table 9\nprofile=smoke\n"
-    "tasks=s3:n_train=200,n_val=20,n_test=20,length=4 s4:n_train=200,n_val=20,n_test=20,length=4\n"
-    "models=lru:state=4 lstm:hidden=4\nseeds=2\nepochs=2\nlr=0.01,0.02\nprotocol=best-of-grid\n"
-    "overall=all\n";
-
-static const char published[] = "paper,arxiv,table,row,task,model,metric,value\n"
-                                "P,1234.5678,Table 9,LRU!,s3,lru,acc_32,0.7\n" /* at another length */
-                                "P,1234.5678,Table 9,LRU!,s3,lru,acc,0.001\n"
-                                "P,1234.5678,Table 9,LRU!,s4,lru,acc,0.999\n"
-                                "P,1234.5678,Table 9,LRU!,all,lru,acc,0.5\n"
-                                "P,1234.5678,Table 8,LSTM,s3,lstm,acc,0.5\n";
-
-static void write_text(const char *name, const char *text) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", program_folder, name);
-    spill(path, text, strlen(text));
-}
-
-static void expect(const char *format, int status) {
-    char arguments[2048];
-    /* cppcheck-suppress wrongPrintfScanfArgNum ; formats have one to three */
-    snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
-    expect_status(run(arguments), status, arguments);
-}
-
-static void begin(const char *text) {
-    char path[256];
-    write_text("own.plan", text);
-    snprintf(path, sizeof path, "mkdir -p %s/r", program_folder);
-    ck_assert_int_eq(system(path), 0);
-    write_text("r/published.csv", published);
-}
-
-#define REPORT "report --paper %s/own.plan --out %s/r"
-
 START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
-    begin(plan);
+    begin_plan(own_plan);
     expect(REPORT, 0);
     expect_text(out, "A table; profile smoke, 0 of 16 runs", "report");
     expect_text(out, "\nLRU!           s3:n_train=", "report");
@@ -84,110 +48,10 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
 }
 END_TEST
 
-/* A precision is no setting of a paper's: such runs have verdicts, in a table of their own. */
-START_TEST(runs_of_another_precision_are_judged) {
-    begin(plan);
-    expect("sweep %s/own.plan --precision bf16 --out %s/r --quiet", 0);
-    expect(REPORT " --format csv", 0);
-    ck_assert_ptr_null(strstr(out, "below"));
-    expect(REPORT " --where precision=bf16 --format csv", 0);
-    expect_text(out, ",4,4,0,14,14,14,below,0,0,", "report");
-    expect_text(out, ",4,4,0,14,14,14,above,0,0,", "report");
-    expect(REPORT " --where 'precision=bf16 batch=64' --format csv", 0);
-    expect_text(out, ",0,4,0,,,0,not run,0,1,", "report"); /* another batch is another setting */
-}
-END_TEST
-
-/* A spread that reaches ours makes it within; a standard deviation is one of values, not of their mean. A best of four
- * runs is not below that of more. */
-START_TEST(a_published_spread_is_printed_and_counts) {
-    static const struct {
-        const char *spread, *printed, *verdict;
-    } cases[] = {{"0.999,ci90,15", "0.999 +- 0.999", ",within,"},
-                 {"0.01,ci90,4", "0.999 +- 0.01", ",below,"},
-                 {"0.01,ci90,5", "0.999 +- 0.01", ",unfinished,"},
-                 {"0.9,sd,2", "0.999 +- 0.9", ",within,"},
-                 {"0.9,sd,400", "0.999 +- 0.9", ",unfinished,"},
-                 {"0.999,unknown,4", "0.999 +- 0.999", ",below,"},
-                 {",none,4", "0.999 ", ",below,"},
-                 {",none,", "0.999 ", ",below,"}};
-    begin(plan);
-    expect("sweep %s/own.plan --quiet --out %s/r", 0);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[256];
-        snprintf(text, sizeof text,
-                 "paper,arxiv,table,row,task,model,metric,value,spread,spread_kind,n\n"
-                 "P,1234.5678,Table 9,LRU!,s4,lru,acc,0.999,%s\n",
-                 cases[i].spread);
-        write_text("r/published.csv", text);
-        expect(REPORT, 0);
-        expect_text(out, cases[i].printed, cases[i].spread);
-        expect(REPORT " --format csv", 0);
-        expect_text(out, cases[i].verdict, cases[i].spread);
-    }
-}
-END_TEST
-
-START_TEST(runs_that_were_cut_off_are_not_below) {
-    char text[1024];
-    snprintf(text, sizeof text, "%sstop-after=3\n", plan);
-    begin(text);
-    expect("sweep %s/own.plan --quiet --out %s/r", 0);
-    expect_text(out, "* cut off before the end of its schedule", "sweep");
-    expect(REPORT " --format csv", 0);
-    expect_text(out, ",3,3,14,cut off,1,0,", "report");
-    expect_text(out, ",3,3,14,above,1,0,", "report");
-}
-END_TEST
-
-START_TEST(another_profile_or_flag_is_another_setting) {
-    begin(plan);
-    expect("sweep %s/own.plan --quiet --dim 8 --seeds 1 --lr 0.01 --out %s/r", 0);
-    expect_text(out, "~ / 0.999", "sweep");
-    expect_text(out, "~ of another setting than the paper's", "sweep");
-    begin(plan); /* how often it is validated is none */
-    expect("sweep %s/own.plan --quiet --eval-every 3 --seeds 1 --lr 0.01 --out %s/r", 0);
-    ck_assert_msg(strstr(out, "~") == NULL, "%s", out);
-    expect_text(out, "above", "sweep");
-}
-END_TEST
-
-/* Whether a text stands in what was printed, and once. */
-static bool is_once(const char *text) {
-    const char *at = strstr(out, text);
-    return at && !strstr(at + 1, text);
-}
-
-START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
-    char text[1024];
-    snprintf(text, sizeof text, "%sdiffers.lru:state=4=narrower\n  than theirs\ndiffers.plstm=not there\n", plan);
-    begin(text);
-    expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
-    expect_text(out, "~ / 0.001", "sweep");
-    ck_assert_msg(is_once("~ Not the paper's setting, lru:state=4: narrower than theirs.\n"), "%s", out);
-    ck_assert_ptr_null(strstr(out, "not there")); /* it has no such row */
-    ck_assert_ptr_null(strstr(out, "above"));
-    expect(REPORT " --format csv", 0);
-    expect_text(out, ",run_ids,differs,", "csv");
-    expect_text(out, ",narrower than theirs,", "csv");
-    expect(REPORT " --format html", 0);
-    ck_assert_msg(is_once("narrower than theirs"), "%s", out);
-    snprintf(text, sizeof text, "%sdiffers.lru=narrower\ndiffers.lstm=narrower\n", plan);
-    begin(text);
-    expect(REPORT, 0);
-    ck_assert_msg(is_once("~ Not the paper's setting, lru, lstm: narrower.\n"), "%s", out);
-    ck_assert_msg(is_once("narrower"), "%s", out);
-    snprintf(text, sizeof text, "%sdiffers=narrower\n", plan);
-    begin(text);
-    expect(REPORT, 0);
-    ck_assert_msg(is_once("~ Not the paper's setting: narrower.\n"), "%s", out);
-}
-END_TEST
-
 START_TEST(a_note_stands_below_the_table_and_leaves_its_verdicts) {
     char text[1024];
-    snprintf(text, sizeof text, "%snote=The width is ours\n", plan);
-    begin(text);
+    snprintf(text, sizeof text, "%snote=The width is ours\n", own_plan);
+    begin_plan(text);
     expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
     ck_assert_msg(is_once("\nThe width is ours.\n"), "%s", out);
     expect_text(out, "above", "sweep");
@@ -199,7 +63,7 @@ START_TEST(a_sweep_marks_cells_with_runs_of_another_build) {
     struct record_set set;
     struct error e;
     char folder[256], path[PATH_BYTES];
-    begin(plan);
+    begin_plan(own_plan);
     expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
     ck_assert_ptr_null(strstr(out, "another build"));
     snprintf(folder, sizeof folder, "%s/r", program_folder);
@@ -219,19 +83,19 @@ END_TEST
 /* The command line's models may have none of the plan's options; those of no model at all are a slip. */
 START_TEST(a_plans_options_hold_for_the_models_that_have_them) {
     char text[1024];
-    snprintf(text, sizeof text, "%smodel.gate-init=5\n", plan);
-    begin(text);
+    snprintf(text, sizeof text, "%smodel.gate-init=5\n", own_plan);
+    begin_plan(text);
     expect("sweep %s/own.plan --models lstm --dry-run --out %s/r", 0);
     ck_assert_ptr_null(strstr(out, "gate-init"));
     expect("sweep %s/own.plan --models 'lstm bdlru:m=1' --dry-run --out %s/r", 0);
     expect_text(out, "gate-init=5", "sweep");
     expect("sweep %s/own.plan --models lstm --grid model.gate-init=5 --dry-run --out %s/r", ST_USAGE);
     expect_text(err, "model.gate-init: no model here has an option of that name", "sweep");
-    snprintf(text, sizeof text, "%smodel.gaet-init=5\n", plan);
-    begin(text);
+    snprintf(text, sizeof text, "%smodel.gaet-init=5\n", own_plan);
+    begin_plan(text);
     expect("sweep %s/own.plan --models lstm --dry-run --out %s/r", ST_USAGE);
     expect_text(err, "model.gaet-init: no model here has an option of that name", "sweep");
-    begin(plan);
+    begin_plan(own_plan);
     expect("sweep %s/own.plan s4:n_train=200,n_val=20,n_test=20,length=4 --dry-run --out %s/r", 0);
     expect("sweep %s/own.plan s4 parity --dry-run --out %s/r", ST_USAGE);
     expect_text(err, "the plan own has no task 'parity'; its tasks are s3:n_train=200,", "sweep");
@@ -248,13 +112,33 @@ START_TEST(a_short_profile_needs_no_data_of_the_papers) {
 END_TEST
 
 START_TEST(rows_and_columns_are_options_or_flags) {
-    begin(
+    begin_plan(
         "title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
         "epochs=1\nmodels=hlru:channels=4\nmodel.m=1..2\nmodel.gate=softmax,none\nlayers=1..2\nrows=model.gate layers\n"
         "columns=model.m\n");
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "profile smoke, 8 of 8 runs", "sweep");
     expect_text(out, "\nhlru gate=none layers=2 ", "sweep");
+}
+END_TEST
+
+/* A paper may call by one name what differs in an option that it does not name: no cell has runs of both. */
+START_TEST(models_of_one_published_name_have_rows_of_their_own) {
+    static const char two[] = "title=T\npaper=1234.5678\nsource=Table 9\nprofile=smoke\ntasks=s3 s4\nseeds=1\nlr=0.01\n"
+                              "models=lru:state=4 lru:state=8 lstm:hidden=4\n";
+    char text[512];
+    begin_plan(two);
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",LRU! (lru:state=4),s3,0.001,", "report");
+    expect_text(out, ",LRU! (lru:state=8),s4,0.999,", "report");
+    expect_text(out, ",lstm:hidden=4,s3,,", "report");
+    ck_assert_ptr_null(strstr(out, ",LRU!,"));
+    expect(REPORT " --where 'models=lru:state=4' --format csv", 0);
+    expect_text(out, ",LRU!,s3,0.001,", "report");
+    snprintf(text, sizeof text, "%srows=model task\ncolumns=model.state\n", two); /* of both, each in its column */
+    begin_plan(text);
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",LRU! task=s3,8,0.001,", "report");
 }
 END_TEST
 
@@ -270,12 +154,15 @@ START_TEST(what_makes_no_table_is_said_before_anything_runs) {
                {"columns=task model.m", "own: columns=task model.m: one key tells columns apart"},
                {"columns=mlp dim", "own: columns=mlp dim: one key tells columns apart"},
                {"protocol=best", "own: unknown protocol 'best'; did you mean 'best-of-grid'?"},
+               {"columns=lr", "own: 'lr' of its columns tells no cells apart"},
+               {"rows=seed", "own: 'seed' of its rows tells no cells apart"},
+               {"rows=model lr", "own: 'lr' of its rows tells no cells apart, since a cell's number is made of all"},
                {"lengths=8,x", "own: lengths=8,x is not a list"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[256], path[256];
         snprintf(text, sizeof text,
                  "title=T\npaper=2602.12021\nsource=Table 2\nprofile=smoke\ntasks=s3\nmodels=lstm\n%s\n", bad[i].line);
-        begin(text);
+        begin_plan(text);
         expect(REPORT, ST_USAGE);
         expect_text(err, bad[i].message, "report");
         expect("sweep %s/own.plan --dry-run --out %s/n", ST_USAGE);
@@ -285,7 +172,7 @@ START_TEST(what_makes_no_table_is_said_before_anything_runs) {
         snprintf(path, sizeof path, "%s/n", program_folder);
         ck_assert_int_ne(access(path, F_OK), 0);
     }
-    begin("title=T\npaper=2602.12021\nsource=Table 2\nprofile=smoke\ntasks=s3\nmodels=lstm\noverall=nope\n");
+    begin_plan("title=T\npaper=2602.12021\nsource=Table 2\nprofile=smoke\ntasks=s3\nmodels=lstm\noverall=nope\n");
     expect(REPORT, 0);
     expect_text(err, "own: overall=nope: no number of 2602.12021 is called that; the mean of ours stands alone",
                 "report");
@@ -296,8 +183,8 @@ END_TEST
 
 /* Nothing is trained: no record, a row of perf.csv, a table of speeds, which any model can be in that fits. */
 START_TEST(a_plan_of_speeds_trains_nothing) {
-    begin("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
-          "task.length=4\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
+    begin_plan("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
+               "task.length=4\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
     expect(REPORT, 0);
     expect_text(out, "Fast; profile smoke, 0 of 1 measured", "report");
     expect("sweep %s/own.plan --dry-run --out %s/r", 0);
@@ -318,8 +205,8 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect_text(err, "again: lrnn report --out ", "sweep");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",1,1,0,", "report");
-    begin("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
-          "task.length=4,6\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
+    begin_plan("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
+               "task.length=4,6\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
     expect("plot throughput --paper %s/own.plan --out %s/r", ST_USAGE); /* of two lengths one is measured */
     expect_text(err, "was measured at two lengths", "plot");
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
@@ -328,7 +215,7 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     ck_assert_int_eq(scratch_count(program_folder, "throughput.svg"), 2);
     expect("plot throughput --paper %s/own.plan --where dim=8 --out %s/r", ST_USAGE);
     expect_text(err, "was measured at two lengths", "plot");
-    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
+    begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
     expect(REPORT, ST_USAGE);
     expect_text(err, "measure=loss is neither accuracy nor speed", "report");
 }
@@ -365,7 +252,7 @@ static double csv_number(const char *text, const char *begin, int at) {
 /* 24 pixels a side are 16 patches, 48 are 64: the numbers are those of the report by length. */
 START_TEST(each_length_has_a_column_of_its_own) {
     double small, large;
-    begin(two_sizes);
+    begin_plan(two_sizes);
     write_text("r/published.csv", size_numbers);
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "Arrows; profile smoke, 6 of 6 runs", "sweep"); /* each counts once */
@@ -398,18 +285,18 @@ START_TEST(lengths_that_are_none_are_refused) {
         char text[256];
         snprintf(text, sizeof text, "title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nlengths=%s\n",
                  bad[i]);
-        begin(text);
+        begin_plan(text);
         expect(REPORT, ST_USAGE);
         expect_text(err, "is not a list of at most 8 whole numbers, such as 192,384", bad[i]);
     }
-    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nlengths=8\nmeasure=speed\n");
+    begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nlengths=8\nmeasure=speed\n");
     expect(REPORT, ST_USAGE);
     expect_text(err, "own: lengths=8, but speed is that of training", "report");
 }
 END_TEST
 
 START_TEST(the_table_comes_in_every_format) {
-    begin(plan);
+    begin_plan(own_plan);
     for (const struct sheet_format *const *f = sheet_formats(); *f; f++) {
         char arguments[128];
         snprintf(arguments, sizeof arguments, REPORT " --format %s", "%s", "%s", (*f)->name);
@@ -427,7 +314,7 @@ START_TEST(the_table_comes_in_every_format) {
 END_TEST
 
 START_TEST(misuse_is_refused) {
-    begin(plan);
+    begin_plan(own_plan);
     expect("report --paper hlru-table2 --protocol iqm", ST_USAGE);
     expect_text(err, "report --paper has no use for --protocol; it takes paper out ", "report");
     expect("report --html %s/pages --format csv", ST_USAGE);
@@ -483,7 +370,7 @@ START_TEST(rows_and_cells_name_their_runs) {
     expect_text(out, "lstm", arguments);
     expect("report results/baseline --task s3 --profile quick", 0);
     ck_assert_ptr_null(strstr(out, id));
-    begin(plan);
+    begin_plan(own_plan);
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     ck_assert_ptr_null(strstr(out, "  run\n"));
     expect(REPORT " --format csv --columns run_ids --task s4:n_train=200,n_val=20,n_test=20,length=4", 0);
@@ -509,8 +396,8 @@ static void expect_title(const char *name, const char *title) {
 
 /* The plan's smoke profile is not the task's, so that its runs are custom by themselves. */
 START_TEST(pictures_are_called_what_the_table_is_called) {
-    begin("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
-          "epochs=1\nlr=0.5\nmodels=lstm:hidden=4\n");
+    begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
+               "epochs=1\nlr=0.5\nmodels=lstm:hidden=4\n");
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "T; profile smoke, 1 of 1 runs", "sweep");
     expect_title("r/s3-accuracy.svg", ",n_test=20 of own, profile smoke: accuracy over training<");
@@ -541,16 +428,12 @@ Suite *check_paper(void) {
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_cell_goes_from_not_run_to_its_verdict);
-    tcase_add_test(c, runs_of_another_precision_are_judged);
-    tcase_add_test(c, a_published_spread_is_printed_and_counts);
-    tcase_add_test(c, runs_that_were_cut_off_are_not_below);
-    tcase_add_test(c, another_profile_or_flag_is_another_setting);
-    tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
     tcase_add_test(c, a_note_stands_below_the_table_and_leaves_its_verdicts);
     tcase_add_test(c, a_sweep_marks_cells_with_runs_of_another_build);
     tcase_add_test(c, a_plans_options_hold_for_the_models_that_have_them);
     tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
+    tcase_add_test(c, models_of_one_published_name_have_rows_of_their_own);
     tcase_add_test(c, what_makes_no_table_is_said_before_anything_runs);
     tcase_add_test(c, a_plan_of_speeds_trains_nothing);
     tcase_add_test(c, each_length_has_a_column_of_its_own);

@@ -1,0 +1,116 @@
+/* check_paper_verdict.c - the verdict of each cell of a plan's table, and which cells have none. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/sweep/paper_verdict.h"
+#include "tests/lib/own_plan.h"
+#include "tests/testing.h"
+
+/* A precision is no setting of a paper's: such runs have verdicts, in a table of their own. */
+START_TEST(runs_of_another_precision_are_judged) {
+    begin_plan(own_plan);
+    expect("sweep %s/own.plan --precision bf16 --out %s/r --quiet", 0);
+    expect(REPORT " --format csv", 0);
+    ck_assert_ptr_null(strstr(out, "below"));
+    expect(REPORT " --where precision=bf16 --format csv", 0);
+    expect_text(out, ",4,4,0,14,14,14,below,0,0,", "report");
+    expect_text(out, ",4,4,0,14,14,14,above,0,0,", "report");
+    expect(REPORT " --where 'precision=bf16 batch=64' --format csv", 0);
+    expect_text(out, ",0,4,0,,,0,not run,0,1,", "report"); /* another batch is another setting */
+}
+END_TEST
+
+/* A spread that reaches ours makes it within; a standard deviation is one of values, not of their mean. A best of four
+ * runs is not below that of more. */
+START_TEST(a_published_spread_is_printed_and_counts) {
+    static const struct {
+        const char *spread, *printed, *verdict;
+    } cases[] = {{"0.999,ci90,15", "0.999 +- 0.999", ",within,"},
+                 {"0.01,ci90,4", "0.999 +- 0.01", ",below,"},
+                 {"0.01,ci90,5", "0.999 +- 0.01", ",unfinished,"},
+                 {"0.9,sd,2", "0.999 +- 0.9", ",within,"},
+                 {"0.9,sd,400", "0.999 +- 0.9", ",unfinished,"},
+                 {"0.999,unknown,4", "0.999 +- 0.999", ",below,"},
+                 {",none,4", "0.999 ", ",below,"},
+                 {",none,", "0.999 ", ",below,"}};
+    begin_plan(own_plan);
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "paper,arxiv,table,row,task,model,metric,value,spread,spread_kind,n\n"
+                 "P,1234.5678,Table 9,LRU!,s4,lru,acc,0.999,%s\n",
+                 cases[i].spread);
+        write_text("r/published.csv", text);
+        expect(REPORT, 0);
+        expect_text(out, cases[i].printed, cases[i].spread);
+        expect(REPORT " --format csv", 0);
+        expect_text(out, cases[i].verdict, cases[i].spread);
+    }
+}
+END_TEST
+
+START_TEST(runs_that_were_cut_off_are_not_below) {
+    char text[1024];
+    snprintf(text, sizeof text, "%sstop-after=3\n", own_plan);
+    begin_plan(text);
+    expect("sweep %s/own.plan --quiet --out %s/r", 0);
+    expect_text(out, "* cut off before the end of its schedule", "sweep");
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",3,3,14,cut off,1,0,", "report");
+    expect_text(out, ",3,3,14,above,1,0,", "report");
+}
+END_TEST
+
+START_TEST(another_profile_or_flag_is_another_setting) {
+    begin_plan(own_plan);
+    expect("sweep %s/own.plan --quiet --dim 8 --seeds 1 --lr 0.01 --out %s/r", 0);
+    expect_text(out, "~ / 0.999", "sweep");
+    expect_text(out, "~ of another setting than the paper's", "sweep");
+    begin_plan(own_plan); /* how often it is validated is none */
+    expect("sweep %s/own.plan --quiet --eval-every 3 --seeds 1 --lr 0.01 --out %s/r", 0);
+    ck_assert_msg(strstr(out, "~") == NULL, "%s", out);
+    expect_text(out, "above", "sweep");
+}
+END_TEST
+
+START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
+    char text[1024];
+    snprintf(text, sizeof text, "%sdiffers.lru:state=4=narrower\n  than theirs\ndiffers.plstm=not there\n", own_plan);
+    begin_plan(text);
+    expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
+    expect_text(out, "~ / 0.001", "sweep");
+    ck_assert_msg(is_once("~ Not the paper's setting, lru:state=4: narrower than theirs.\n"), "%s", out);
+    ck_assert_ptr_null(strstr(out, "not there")); /* it has no such row */
+    ck_assert_ptr_null(strstr(out, "above"));
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",run_ids,differs,", "csv");
+    expect_text(out, ",narrower than theirs,", "csv");
+    expect(REPORT " --format html", 0);
+    ck_assert_msg(is_once("narrower than theirs"), "%s", out);
+    snprintf(text, sizeof text, "%sdiffers.lru=narrower\ndiffers.lstm=narrower\n", own_plan);
+    begin_plan(text);
+    expect(REPORT, 0);
+    ck_assert_msg(is_once("~ Not the paper's setting, lru, lstm: narrower.\n"), "%s", out);
+    ck_assert_msg(is_once("narrower"), "%s", out);
+    snprintf(text, sizeof text, "%sdiffers=narrower\n", own_plan);
+    begin_plan(text);
+    expect(REPORT, 0);
+    ck_assert_msg(is_once("~ Not the paper's setting: narrower.\n"), "%s", out);
+}
+END_TEST
+
+Suite *check_paper_verdict(void) {
+    Suite *suite = suite_create("paper_verdict");
+    TCase *c = tcase_create("paper_verdict");
+    tcase_add_checked_fixture(c, program_begin, program_end);
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, runs_of_another_precision_are_judged);
+    tcase_add_test(c, a_published_spread_is_printed_and_counts);
+    tcase_add_test(c, runs_that_were_cut_off_are_not_below);
+    tcase_add_test(c, another_profile_or_flag_is_another_setting);
+    tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
+    suite_add_tcase(suite, c);
+    return suite;
+}
