@@ -106,7 +106,11 @@ static void note_numbers(struct sheet *s, const struct paper_cells *p) {
         other = other || (p->cells[i].other && p->cells[i].done);
     }
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (other)
+    bool own = !strcmp(p->resolved.profile, paper_own_profile(p));
+    if (other && own)
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, or a "
+                                    "task's settings are not all there.");
+    if (other && !own)
         sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
                    p->resolved.profile);
 }

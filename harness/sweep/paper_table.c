@@ -14,6 +14,11 @@ const char *paper_setting(const struct paper_cells *p, const char *key, const ch
     return value ? value : fallback;
 }
 
+const char *paper_own_profile(const struct paper_cells *p) {
+    const char *own = plan_file_get(&p->request.file, "", "profile");
+    return own ? own : "quick";
+}
+
 void paper_word(const struct paper_cells *p, int word, char *text, size_t size) {
     const char *at = p->resolved.tasks;
     text[0] = 0;

@@ -69,6 +69,9 @@ struct paper_cell *paper_cell_at(struct paper_cells *p, int row, int column);
 /* What the plan says of a key under the profile in force, else `fallback`. */
 const char *paper_setting(const struct paper_cells *p, const char *key, const char *fallback);
 
+/* The profile that holds unless the command line names another. */
+const char *paper_own_profile(const struct paper_cells *p);
+
 /* The lengths of the test sequences that tell columns apart. ST_USAGE: they are none, or the plan measures speed. */
 enum status paper_read_lengths(struct paper_cells *p, struct error *e);
 

@@ -16,7 +16,8 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
 /* Whether its runs are of another setting than the paper's: it has no verdict. */
 bool paper_cell_is_other(const struct paper_cell *c);
 
-/* Marks the cells whose runs the plan's own profile does not have. Errors as request_plan. */
+/* Marks the cells whose runs the plan's own profile does not have, whatever made them others, and those that lack a
+ * part of a task's settings. Errors as request_plan. */
 enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *spots, struct error *e);
 
 /* Says of each cell what the plan says of its row. */

@@ -106,6 +106,9 @@ END_TEST
 START_TEST(a_short_profile_needs_no_data_of_the_papers) {
     expect("report --paper myosotis-images --profile quick --out results/baseline", 0);
     expect_text(out, "~ of another setting than the paper's: profile quick", "report");
+    expect("report --paper myosotis-images --profile quick --task digits --format csv --out results/baseline", 0);
+    expect_text(out, ",digits,", "report"); /* the paper's profile has no such task */
+    ck_assert_ptr_null(strstr(out, ",0,0,"));
     expect("report --paper myosotis-images --out results/baseline", ST_DATA);
     expect_text(err, "/mnist.images; `lrnn data urls mnist` says where its files are", "report");
 }

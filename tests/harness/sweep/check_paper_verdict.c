@@ -101,6 +101,80 @@ START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
 }
 END_TEST
 
+/* Whether the cells of own.plan, of which nothing is run, are marked as those of another setting, all alike. */
+static bool are_others(const char *flags) {
+    char arguments[512];
+    snprintf(arguments, sizeof arguments, REPORT " --format csv %s", "%s", "%s", flags);
+    expect(arguments, 0);
+    bool others = strstr(out, ",not run,0,1,"), own = strstr(out, ",not run,0,0,");
+    ck_assert_msg(others != own, "%s: %s", flags, out);
+    return others;
+}
+
+/* However a change is asked for, and whatever profile it is of. */
+START_TEST(every_way_to_change_a_setting_is_seen) {
+    char flags[256];
+    begin_plan(own_plan);
+    ck_assert(!are_others(""));
+    ck_assert(are_others("--where dim=8"));
+    ck_assert(are_others("--where dim=8,16"));
+    ck_assert(are_others("--where models=lru:state=5"));
+    ck_assert(are_others("--task s3:n_train=200,n_val=20,n_test=20,length=5"));
+    ck_assert(are_others("--task s3")); /* the plan's has options */
+    ck_assert(!are_others("--task s3:n_train=200,n_val=20,n_test=20,length=4"));
+    write_text("c.conf", "dim=8\n");
+    snprintf(flags, sizeof flags, "--where c=%s/c.conf", program_folder);
+    ck_assert(are_others(flags));
+    write_text("c.conf", "threads=2\n");
+    ck_assert(!are_others(flags));
+}
+END_TEST
+
+/* Where and how numbers are computed, and for how long. */
+START_TEST(how_a_run_is_computed_is_no_setting_of_a_papers) {
+    static const char *const flags[] = {"device=cuda",          "kernel=reference", "precision=tf32",
+                                        "allow-non-causal=yes", "budget=1m",        "stop-after=3",
+                                        "eval-every=3",         "seeds=7",          "lr=0.5"};
+    char text[64];
+    begin_plan(own_plan);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        snprintf(text, sizeof text, "--where %s", flags[i]);
+        ck_assert_msg(!are_others(text), "%s", text);
+    }
+    begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=parity\nmodels=lstm:hidden=4\nseeds=1\nlr=0.1\n");
+    ck_assert(!are_others("--where buckets=2"));
+}
+END_TEST
+
+/* The paper's number is a mean over the task and its changes. */
+START_TEST(a_cell_without_all_its_settings_is_of_another_one) {
+    char text[512];
+    static const char tasks[] = "title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=hlru-recall\nmodels=lstm:hidden=4\n"
+                                "seeds=1\nlr=0.1\n";
+    snprintf(text, sizeof text, "%svariants=yes\n", tasks);
+    begin_plan(text);
+    ck_assert(!are_others(""));
+    ck_assert(are_others("--where variants=no"));
+    begin_plan(tasks);
+    ck_assert(!are_others("--where variants=no"));
+    ck_assert(are_others("--where variants=yes"));
+    snprintf(text, sizeof text, "%stask.vocab=16,32\n", tasks);
+    begin_plan(text);
+    ck_assert(are_others("--where grid=task.vocab=16"));
+    snprintf(text, sizeof text, "%stask.n_train=64,256\n", tasks); /* of other numbers of steps */
+    begin_plan(text);
+    ck_assert(!are_others(""));
+    ck_assert(are_others("--where grid=task.n_train=64"));
+    snprintf(text, sizeof text, "%ssteps=4,8\nrows=model steps\n", tasks);
+    begin_plan(text);
+    ck_assert(!are_others("--where steps=4"));
+    snprintf(text, sizeof text, "%stask.vocab=16,32\ncolumns=task.vocab\n", tasks);
+    begin_plan(text); /* there each is a cell of its own */
+    ck_assert(!are_others("--where grid=task.vocab=16"));
+    ck_assert(are_others("--where grid=task.vocab=8"));
+}
+END_TEST
+
 Suite *check_paper_verdict(void) {
     Suite *suite = suite_create("paper_verdict");
     TCase *c = tcase_create("paper_verdict");
@@ -111,6 +185,9 @@ Suite *check_paper_verdict(void) {
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
+    tcase_add_test(c, every_way_to_change_a_setting_is_seen);
+    tcase_add_test(c, how_a_run_is_computed_is_no_setting_of_a_papers);
+    tcase_add_test(c, a_cell_without_all_its_settings_is_of_another_one);
     suite_add_tcase(suite, c);
     return suite;
 }
