@@ -170,6 +170,13 @@ static void add_ids(struct sheet *s, const struct paper_cell *c) {
         sheet_append(s, "%s%.8s", id > c->run_ids ? " " : "", id);
 }
 
+/* A run that was done again after it had failed has failed once all the same. */
+static void note_failures(struct sheet *s, const struct paper_cell *c) {
+    if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
+    if (c->earlier == 1) sheet_footnote(s, "1 earlier attempt failed and counts as chance");
+    if (c->earlier > 1) sheet_footnote(s, "%d earlier attempts failed and count as chance", c->earlier);
+}
+
 static void note_spreads(struct sheet *s, const struct paper_cells *p) {
     static const char *const kinds[][2] = {
         {"sd", "the standard deviation of the paper's values; its interval is that of their mean, 95% by t"},
@@ -210,18 +217,20 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
         else
             sheet_text(s, "[%.3f, %.3f]", c->interval.low, c->interval.high);
         sheet_text(s, "%d/%d", c->done, c->planned);
-        if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
+        note_failures(s, c);
         if (p->tell_builds && c->other_builds)
             sheet_footnote(s, "%d of them by another build of the program; --force does them again", c->other_builds);
         add_steps(s, c);
         sheet_text(s, "%s", paper_verdict_names[c->verdict]);
         add_ids(s, c);
     }
-    sheet_note(s,
-               "within: the paper's number lies in our interval or, where there is none, within %.2f of ours. "
-               "unfinished: runs are missing that could change this, of those planned or of as many as the paper has. "
-               "cut off: ours is below, and its runs were stopped before the end of their schedule.",
-               PAPER_MARGIN);
+    sheet_note(
+        s,
+        "within: the paper's number lies in our interval or, where there is none, within %.2f of ours. "
+        "unfinished: runs are missing that could change this, of those planned or of as many as the paper has of "
+        "each setting. cut off: runs were stopped before the end of their schedule, and a higher number could "
+        "change this.",
+        PAPER_MARGIN);
     note_spreads(s, p);
     sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");
 }
@@ -271,7 +280,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         sheet_text(s, "%s", interval_kind_name(c->interval.kind));
         sheet_int(s, c->done);
         sheet_int(s, c->planned);
-        sheet_int(s, c->failed);
+        sheet_int(s, c->failed + c->earlier);
         sheet_int(s, c->least);
         sheet_int(s, c->most);
         sheet_int(s, c->of);

@@ -39,6 +39,20 @@ static enum status find_published(struct paper_cells *p, const struct published 
     return ST_OK;
 }
 
+/* Settings that the plan has for a cell. */
+static int count_settings(const struct paper_cells *p, const struct paper_spot *spots, int cell) {
+    int n = 0;
+    for (int i = 0; i < paper_count_spots(p); i++) {
+        bool earlier = spots[i].row * p->n_columns + spots[i].column != cell;
+        const char *task = paper_setup(p, &spots[i])->task.name;
+        for (int k = 0; k < i && !earlier; k++)
+            earlier = spots[k].row * p->n_columns + spots[k].column == cell &&
+                      !strcmp(paper_setup(p, &spots[k])->task.name, task);
+        n += !earlier;
+    }
+    return n;
+}
+
 /* Counts a planned run, and what its record says. */
 static enum status count_run(struct paper_cell *cell, const struct run *run, struct error *e) {
     cell->planned++;
@@ -133,21 +147,7 @@ static enum status add_row(struct paper_cells *p, const struct paper_spot *spots
     return ST_OK;
 }
 
-/* Settings that the plan has for a cell. */
-static int count_settings(const struct paper_cells *p, const struct paper_spot *spots, int cell) {
-    int n = 0;
-    for (int i = 0; i < paper_count_spots(p); i++) {
-        bool earlier = spots[i].row * p->n_columns + spots[i].column != cell;
-        const char *task = paper_setup(p, &spots[i])->task.name;
-        for (int k = 0; k < i && !earlier; k++)
-            earlier = spots[k].row * p->n_columns + spots[k].column == cell &&
-                      !strcmp(paper_setup(p, &spots[k])->task.name, task);
-        n += !earlier;
-    }
-    return n;
-}
-
-static void set_numbers(struct paper_cells *p, const struct paper_spot *spots, const struct number *numbers, int n) {
+static void set_numbers(struct paper_cells *p, const struct number *numbers, int n) {
     for (int c = 0; c < p->n_rows * p->n_columns; c++) {
         struct paper_cell *cell = &p->cells[c];
         double sum = 0;
@@ -159,7 +159,7 @@ static void set_numbers(struct paper_cells *p, const struct paper_spot *spots, c
             cell->cut_off = cell->cut_off || numbers[k].cut_off;
             settings++;
         }
-        if (settings && settings == count_settings(p, spots, c)) cell->ours = sum / settings;
+        if (settings && settings == cell->settings) cell->ours = sum / settings;
         if (settings != 1) cell->interval = (struct interval){NAN, NAN, NAN, INTERVAL_NONE};
     }
 }
@@ -178,7 +178,7 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
         for (int i = 0; i < tables.n; i++)
             for (int k = 0; k < tables.list[i].n_rows && status == ST_OK; k++)
                 status = add_row(p, spots, &tables.list[i].rows[k], numbers, &n, e);
-        if (status == ST_OK) set_numbers(p, spots, numbers, n);
+        if (status == ST_OK) set_numbers(p, numbers, n);
         report_tables_free(&tables);
     }
     free(numbers);
@@ -208,16 +208,25 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-static const struct run *find_run(const struct record_set *set, const char *run_id) {
-    for (int i = 0; i < set->n; i++)
-        if (!set->list[i].set_aside && !strcmp(set->list[i].run.run_id, run_id)) return &set->list[i].run;
-    return NULL;
+/* The run's record, or NULL; adds the number of attempts at it that were set aside. */
+static const struct run *find_run(const struct record_set *set, const char *run_id, int *earlier) {
+    const struct run *found = NULL;
+    for (int i = 0; i < set->n; i++) {
+        const struct run_record *r = &set->list[i];
+        if (strcmp(r->run.run_id, run_id) != 0) continue;
+        if (r->set_aside)
+            ++*earlier;
+        else if (!found)
+            found = &r->run;
+    }
+    return found;
 }
 
 static enum status fill(struct paper_cells *p, const struct published *published, const struct record_set *set,
                         struct paper_spot *spots, const char *out, struct error *e) {
     TRY(paper_place(p, published, spots, e));
     TRY(make_cells(p, e));
+    for (int c = 0; c < p->n_rows * p->n_columns; c++) p->cells[c].settings = count_settings(p, spots, c);
     for (int i = 0; i < paper_count_spots(p); i++) {
         struct paper_cell *cell = paper_cell_at(p, spots[i].row, spots[i].column);
         int before = cell->done;
@@ -225,7 +234,7 @@ static enum status fill(struct paper_cells *p, const struct published *published
         if (p->speed)
             take_speed(cell, paper_setup(p, &spots[i]), out);
         else
-            TRY(count_run(cell, find_run(set, paper_setup(p, &spots[i])->run_id), e));
+            TRY(count_run(cell, find_run(set, paper_setup(p, &spots[i])->run_id, &cell->earlier), e));
         if (i >= p->plan.n_uses) continue; /* the same runs at another length */
         p->n_planned++;
         p->n_done += cell->done - before;

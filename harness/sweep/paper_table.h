@@ -14,8 +14,8 @@
 enum paper_verdict {
     PAPER_NONE,       /* the paper has no number, or ours is of another setting */
     PAPER_NOT_RUN,    /* no run is on record */
-    PAPER_CUT_OFF,    /* runs ended before their schedule's end, and ours is below */
-    PAPER_UNFINISHED, /* runs are missing that could change it, of ours or of as many as the paper has */
+    PAPER_CUT_OFF,    /* runs ended before the end of their schedule, and a higher number could change it */
+    PAPER_UNFINISHED, /* runs are missing that could change it, of ours or of as many as the paper has of a setting */
     PAPER_WITHIN,     /* the paper's interval or number and ours, or PAPER_MARGIN to either side of ours, overlap */
     PAPER_ABOVE,
     PAPER_BELOW
@@ -26,6 +26,8 @@ enum paper_verdict {
 struct paper_cell {
     int row, column;
     int planned, done, failed; /* runs */
+    int earlier;               /* failed attempts at planned runs, which were set aside and count as chance */
+    int settings;              /* tasks whose numbers its number is the mean of */
     int other_builds;          /* of those that are done, of another build of the program */
     char *run_ids;             /* of those that are done, blank-separated; owned; NULL: none */
     int64_t least, most, of;   /* steps done, from the fewest to the most, of those that the schedules have; -1: none */

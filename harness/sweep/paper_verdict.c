@@ -15,21 +15,29 @@ bool paper_cell_is_other(const struct paper_cell *c) {
     return c->other || c->differs;
 }
 
+/* Whether runs are missing: of those planned, and of a best, which can only grow, of as many as the paper's of each
+ * setting. */
+static bool is_short(const struct paper_cell *c, bool best) {
+    return c->done < c->planned || (best && c->done < c->published.n * c->settings);
+}
+
 enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol protocol) {
     if (c->done == 0) return PAPER_NOT_RUN;
     if (!isfinite(c->published.value) || paper_cell_is_other(c)) return PAPER_NONE;
     if (!isfinite(c->ours)) return PAPER_UNFINISHED;
-    double low = c->ours - PAPER_MARGIN, high = c->ours + PAPER_MARGIN;
+    double low = c->ours - PAPER_MARGIN, high = c->ours + PAPER_MARGIN, highest_low = 1 - PAPER_MARGIN;
     if (c->interval.kind != INTERVAL_NONE) {
         low = c->interval.low;
         high = c->interval.high;
+        highest_low = 1;
     }
     double half = published_half_width(&c->published) + 1e-9; /* which is for rounding */
     bool below = high<c->published.value - half, above = low> c->published.value + half;
-    bool best = protocol == PROTOCOL_BEST_OF_GRID; /* which can only grow, up to that of as many runs as the paper's */
-    bool may_rise = best ? below && (c->done < c->planned || c->done < c->published.n) : c->done < c->planned;
-    if (below && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
-    if (may_rise) return PAPER_UNFINISHED;
+    /* Whether a larger number, of which none is above 1, would have another verdict. */
+    bool may_rise = below || (!above && highest_low > c->published.value + half);
+    bool best = protocol == PROTOCOL_BEST_OF_GRID, missing = is_short(c, best);
+    if (may_rise && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
+    if (missing && (may_rise || !best)) return PAPER_UNFINISHED;
     return below ? PAPER_BELOW : above ? PAPER_ABOVE : PAPER_WITHIN;
 }
 

@@ -80,6 +80,33 @@ START_TEST(a_sweep_marks_cells_with_runs_of_another_build) {
 }
 END_TEST
 
+/* An attempt that failed lowers the number, though the run was done again. */
+START_TEST(an_attempt_that_was_set_aside_is_told) {
+    struct record_set set;
+    struct error e;
+    char folder[256];
+    begin_plan(own_plan);
+    expect("sweep %s/own.plan --quiet --seeds 1 --lr 0.01 --out %s/r", 0);
+    ck_assert_ptr_null(strstr(out, "attempt"));
+    snprintf(folder, sizeof folder, "%s/r", program_folder);
+    ck_assert_msg(records_load(&set, folder, &e) == ST_OK, "%s", e.text);
+    for (int earlier = 1; earlier <= 2; earlier++) {
+        struct run_record failed = set.list[0];
+        failed.run.status = RUN_NAN;
+        ck_assert_int_eq(record_set_aside(folder, failed.run.run_id, earlier == 1 ? "replaced" : "retried", &e), ST_OK);
+        ck_assert_msg(record_write(folder, &failed, NULL, &e) == ST_OK, "%s", e.text);
+    }
+    ck_assert_int_eq(record_set_aside(folder, set.list[0].run.run_id, "retried", &e), ST_OK);
+    ck_assert_msg(record_write(folder, &set.list[0], NULL, &e) == ST_OK, "%s", e.text);
+    records_free(&set);
+    expect(REPORT " --where 'seeds=1 lr=0.01'", 0);
+    ck_assert_msg(is_once("] 2 earlier attempts failed and count as chance\n"), "%s", out);
+    ck_assert_ptr_null(strstr(out, "of them failed"));
+    expect(REPORT " --where 'seeds=1 lr=0.01' --format csv", 0);
+    ck_assert_msg(is_once(",1,1,2,14,14,14,"), "%s", out); /* done, planned, failed, steps */
+}
+END_TEST
+
 /* The command line's models may have none of the plan's options; those of no model at all are a slip. */
 START_TEST(a_plans_options_hold_for_the_models_that_have_them) {
     char text[1024];
@@ -433,6 +460,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, a_cell_goes_from_not_run_to_its_verdict);
     tcase_add_test(c, a_note_stands_below_the_table_and_leaves_its_verdicts);
     tcase_add_test(c, a_sweep_marks_cells_with_runs_of_another_build);
+    tcase_add_test(c, an_attempt_that_was_set_aside_is_told);
     tcase_add_test(c, a_plans_options_hold_for_the_models_that_have_them);
     tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);

@@ -130,6 +130,20 @@ START_TEST(every_published_number_says_where_it_stands) {
 }
 END_TEST
 
+/* Those of a task with one-at-a-time changes are four. */
+START_TEST(a_cell_knows_of_how_many_settings_its_number_is_the_mean) {
+    struct paper_cells *p = calloc(1, sizeof *p);
+    ck_assert_ptr_nonnull(p);
+    ck_assert(make_cells(p, "hlru-table1", "hlru-recall"));
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) ck_assert_int_eq(p->cells[i].settings, 4);
+    paper_cells_free(p);
+    ck_assert(make_cells(p, "hlru-table2", "s3"));
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) ck_assert_int_eq(p->cells[i].settings, 1);
+    paper_cells_free(p);
+    free(p);
+}
+END_TEST
+
 Suite *check_paper_cells(void);
 Suite *check_paper_cells(void) {
     Suite *suite = suite_create("paper_cells");
@@ -138,6 +152,7 @@ Suite *check_paper_cells(void) {
     tcase_set_timeout(c, 60);
     tcase_add_test(c, every_shipped_plan_finds_numbers_or_says_why_not);
     tcase_add_test(c, every_published_number_says_where_it_stands);
+    tcase_add_test(c, a_cell_knows_of_how_many_settings_its_number_is_the_mean);
     suite_add_tcase(suite, c);
     return suite;
 }

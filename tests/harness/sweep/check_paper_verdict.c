@@ -7,6 +7,85 @@
 #include "tests/lib/own_plan.h"
 #include "tests/testing.h"
 
+/* --- the verdict -------------------------------------------------------------------------------------------------- */
+
+struct judged {
+    double ours, published;
+    int done, planned, settings, n; /* n: of the paper */
+    bool any_cut_off;
+    enum paper_verdict verdict;
+};
+
+static void check_verdicts(enum report_protocol protocol, struct interval interval, const struct judged *list, int n) {
+    for (int i = 0; i < n; i++) {
+        const struct judged *j = &list[i];
+        const struct paper_cell cell = {.done = j->done,
+                                        .planned = j->planned,
+                                        .settings = j->settings,
+                                        .ours = j->ours,
+                                        .interval = interval,
+                                        .published = {j->published, NAN, "", j->n},
+                                        .any_cut_off = j->any_cut_off};
+        enum paper_verdict verdict = paper_judge(&cell, protocol);
+        ck_assert_msg(verdict == j->verdict, "case %d: %s, expected %s", i + 1, paper_verdict_names[verdict],
+                      paper_verdict_names[j->verdict]);
+    }
+}
+
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
+static const struct interval none = {NAN, NAN, NAN, INTERVAL_NONE};
+
+/* A best grows with every run, up to 1: what it is not above yet it may be, unless that is too near to 1. */
+START_TEST(a_best_of_fewer_runs_is_judged_where_more_could_not_change_it) {
+    static const struct judged cases[] = {
+        {0.50, 0.50, 15, 15, 1, 15, false, PAPER_WITHIN},   {0.50, 0.50, 14, 15, 1, 15, false, PAPER_UNFINISHED},
+        {0.50, 0.50, 4, 4, 1, 15, false, PAPER_UNFINISHED}, {0.50, 0.50, 4, 4, 1, 0, false, PAPER_WITHIN},
+        {0.30, 0.50, 15, 15, 1, 15, false, PAPER_BELOW},    {0.30, 0.50, 4, 4, 1, 15, false, PAPER_UNFINISHED},
+        {0.70, 0.50, 1, 15, 1, 15, false, PAPER_ABOVE},     {1.00, 1.00, 1, 15, 1, 15, false, PAPER_WITHIN},
+        {0.97, 0.98, 1, 15, 1, 15, false, PAPER_WITHIN},    {0.97, 0.97, 1, 15, 1, 15, false, PAPER_UNFINISHED},
+    };
+    check_verdicts(PROTOCOL_BEST_OF_GRID, none, cases, COUNT(cases));
+}
+END_TEST
+
+/* The paper's number of runs is that of one setting, ours those of all. */
+START_TEST(a_mean_over_settings_has_as_many_runs_of_each_as_the_papers) {
+    static const struct judged cases[] = {
+        {0.30, 0.50, 60, 60, 4, 15, false, PAPER_BELOW},  {0.30, 0.50, 16, 16, 4, 15, false, PAPER_UNFINISHED},
+        {0.50, 0.50, 60, 60, 4, 15, false, PAPER_WITHIN}, {0.50, 0.50, 56, 56, 4, 15, false, PAPER_UNFINISHED},
+        {0.70, 0.50, 16, 60, 4, 15, false, PAPER_ABOVE},
+    };
+    check_verdicts(PROTOCOL_BEST_OF_GRID, none, cases, COUNT(cases));
+}
+END_TEST
+
+START_TEST(what_longer_runs_could_change_is_cut_off) {
+    static const struct judged cases[] = {
+        {0.30, 0.50, 15, 15, 1, 15, true, PAPER_CUT_OFF},
+        {0.50, 0.50, 15, 15, 1, 15, true, PAPER_CUT_OFF},
+        {0.70, 0.50, 15, 15, 1, 15, true, PAPER_ABOVE},
+        {1.00, 1.00, 15, 15, 1, 15, true, PAPER_WITHIN},
+    };
+    check_verdicts(PROTOCOL_BEST_OF_GRID, none, cases, COUNT(cases));
+    check_verdicts(PROTOCOL_VAL_MEAN, none, cases, COUNT(cases));
+}
+END_TEST
+
+/* A mean may fall as well; and of fewer runs than the paper's it is one all the same. */
+START_TEST(a_mean_is_judged_when_all_its_runs_are_done) {
+    static const struct judged cases[] = {
+        {0.50, 0.50, 5, 5, 1, 15, false, PAPER_WITHIN},    {0.50, 0.50, 4, 5, 1, 5, false, PAPER_UNFINISHED},
+        {0.50, 0.95, 5, 5, 1, 15, false, PAPER_BELOW},     {0.50, 0.20, 5, 5, 1, 5, false, PAPER_ABOVE},
+        {0.50, 0.20, 4, 5, 1, 5, false, PAPER_UNFINISHED}, {1.00, 1.00, 4, 5, 1, 5, false, PAPER_UNFINISHED},
+        {0.50, 0.85, 5, 5, 1, 5, true, PAPER_CUT_OFF},
+    };
+    check_verdicts(PROTOCOL_VAL_MEAN, (struct interval){0.3, 0.9, 0.95, INTERVAL_T}, cases, COUNT(cases));
+}
+END_TEST
+
+/* --- of whose runs ------------------------------------------------------------------------------------------------ */
+
 /* A precision is no setting of a paper's: such runs have verdicts, in a table of their own. */
 START_TEST(runs_of_another_precision_are_judged) {
     begin_plan(own_plan);
@@ -180,6 +259,10 @@ Suite *check_paper_verdict(void) {
     TCase *c = tcase_create("paper_verdict");
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_set_timeout(c, 60);
+    tcase_add_test(c, a_best_of_fewer_runs_is_judged_where_more_could_not_change_it);
+    tcase_add_test(c, a_mean_over_settings_has_as_many_runs_of_each_as_the_papers);
+    tcase_add_test(c, what_longer_runs_could_change_is_cut_off);
+    tcase_add_test(c, a_mean_is_judged_when_all_its_runs_are_done);
     tcase_add_test(c, runs_of_another_precision_are_judged);
     tcase_add_test(c, a_published_spread_is_printed_and_counts);
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
