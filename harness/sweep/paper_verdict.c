@@ -32,7 +32,8 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
         highest_low = 1;
     }
     double half = published_half_width(&c->published) + 1e-9; /* which is for rounding */
-    bool below = high<c->published.value - half, above = low> c->published.value + half;
+    bool below = high < c->published.value - half;
+    bool above = low > c->published.value + half;
     /* Whether a larger number, of which none is above 1, would have another verdict. */
     bool may_rise = below || (!above && highest_low > c->published.value + half);
     bool best = protocol == PROTOCOL_BEST_OF_GRID, missing = is_short(c, best);
