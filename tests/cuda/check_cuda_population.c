@@ -1,5 +1,5 @@
 /* check_cuda_population.c - runs that one process trains at once on a device, or on the host (cuda_host.h): the records
- * of the same runs alone, and what becomes of those that have no memory, or fail. */
+ * of the same runs alone, and what becomes of those that have no memory, diverge, or fail. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,12 +211,35 @@ int cuda_population_cases(void) {
     return 2;
 }
 
+/* On a device more steps are queued when the host looks; the record is of the one it happened in, as on the CPU. */
+START_TEST(a_run_that_diverges_has_the_record_of_its_step) {
+    static const char *const devices[] = {"cpu", "cuda"};
+    char line[512], status[2][16];
+    int64_t steps[2];
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof line,
+                 "train s3:n_train=200,n_val=20,n_test=20,length=4 lstm:hidden=4 --dim 8 --steps 100 --eval-every 50 "
+                 "--lr 1e30 --threads 1 --quiet --json --device %s --out %s/%s",
+                 devices[i], program_folder, devices[i]);
+        expect_status(run(line), 0, line);
+        json_t *row = parse_line(out);
+        snprintf(status[i], sizeof status[i], "%s", json_string_value(json_object_get(row, "status")));
+        steps[i] = json_integer_value(json_object_get(row, "steps"));
+        json_decref(row);
+    }
+    ck_assert_str_eq(status[0], status[1]);
+    ck_assert_int_eq(steps[0], steps[1]);
+    ck_assert_int_lt(steps[0], 10);
+}
+END_TEST
+
 Suite *check_cuda_population(void);
 Suite *check_cuda_population(void) {
     Suite *suite = suite_create("cuda_population");
     TCase *tests = tcase_create("populations");
     tcase_add_checked_fixture(tests, program_begin, program_end);
     tcase_add_loop_test(tests, members_leave_the_records_of_runs_alone, 0, 2);
+    tcase_add_test(tests, a_run_that_diverges_has_the_record_of_its_step);
 #ifdef LRNN_CUDA_HOST
     tcase_add_test(tests, a_run_that_begins_beside_waits_for_a_capture);
     tcase_add_loop_test(tests, several_devices_share_the_runs, 0, 2);

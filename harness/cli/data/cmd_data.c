@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/cli/data_sets.h"
+#include "harness/cli/data/data_sets.h"
 #include "harness/plan/setup.h"
 #include "harness/plot/picture.h"
 #include "harness/run/feeder.h"

@@ -1,5 +1,5 @@
 /* data_sets.c - see data_sets.h. Nothing here opens a socket: people fetch files, this says which and looks at them. */
-#include "harness/cli/data_sets.h"
+#include "harness/cli/data/data_sets.h"
 
 #include <inttypes.h>
 #include <string.h>
