@@ -144,6 +144,7 @@ static bool diverged(struct running *r) {
     r->status = infinite ? RUN_DIVERGED : RUN_NAN;
     r->stop_reason = run_status_names[r->status];
     t->state.step = step + 1; /* on a device more were queued, which changed nothing */
+    trainer_set_state(t);
     snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %g, first value that is not finite in %s", step, loss,
              tensor ? tensor : "the gradient norm");
     struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
