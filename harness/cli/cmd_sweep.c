@@ -7,6 +7,7 @@
 #include "harness/plan/profile.h"
 #include "harness/rows/protocol.h"
 #include "harness/runner/population.h"
+#include "harness/runner/runner.h"
 #include "harness/store/shell.h"
 #include "harness/sweep/slurm.h"
 #include "harness/sweep/sweep.h"
@@ -17,7 +18,7 @@ static const struct option sweep_flags[] = {
      "so many further seeds at the rate that validation chose, which alone are reported on; 0 = none", 0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
      0},
-    {"jobs", OPT_INT, AT(jobs), "auto", 1, 256, NULL,
+    {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
      "runs in parallel, each in its own process; auto = one a core, on a device a population", OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = on a device as many as its memory has room for, at most 16; 1 "

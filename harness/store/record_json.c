@@ -19,7 +19,6 @@
 #define SUM_DIGITS        (RUN_ID_HEX - 1)
 #define BODY_AT           (SUM_AT + SUM_DIGITS + sizeof BEHIND_SUM - 1)
 #define POINT_LEAST_BYTES 10 /* [1,"val"], : both are required of every point */
-#define MOST_COLUMNS      32
 
 size_t record_arena_bytes(size_t size) {
     size_t larger =
@@ -119,9 +118,9 @@ static bool print_text(FILE *f, const char *name, const char *text) {
 
 /* The fields of an object that some point has a value of. */
 static int used_columns(const struct table *table, const char *list, int64_t n, size_t object_size,
-                        const struct field *columns[MOST_COLUMNS]) {
+                        const struct field *columns[LIST_MOST_COLUMNS]) {
     int count = 0;
-    for (const struct field *field = table->fields; field->name && count < MOST_COLUMNS; field++) {
+    for (const struct field *field = table->fields; field->name; field++) {
         int64_t i = 0;
         if (!field_within(field, object_size)) continue;
         while (i < n && !has_value(field, list + (size_t)i * object_size)) i++;
@@ -132,7 +131,7 @@ static int used_columns(const struct table *table, const char *list, int64_t n, 
 
 static bool print_list(FILE *f, const char *name, const struct table *table, const void *list, int64_t n,
                        size_t object_size) {
-    const struct field *columns[MOST_COLUMNS];
+    const struct field *columns[LIST_MOST_COLUMNS];
     int count = used_columns(table, list, n, object_size, columns);
     bool failed = false;
     fprintf(f, ",\n\"%s\": {\"columns\": [", name);

@@ -154,6 +154,7 @@ static const struct field curve_fields[] = {
     POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
     END,
 };
+_Static_assert(sizeof curve_fields / sizeof *curve_fields <= LIST_MOST_COLUMNS, "a record's list holds them all");
 const struct table curves_table = {"curves", curve_fields};
 
 #undef POINT
@@ -178,6 +179,7 @@ static const struct field eval_fields[] = {
     POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
     END,
 };
+_Static_assert(sizeof eval_fields / sizeof *eval_fields <= LIST_MOST_COLUMNS, "a record's list holds them all");
 const struct table evals_table = {"evals", eval_fields};
 
 /* A field of the struct `line`, found by the path to it. */

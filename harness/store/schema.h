@@ -65,6 +65,8 @@ struct machine_row {
     char first_seen[32];
 };
 
+#define LIST_MOST_COLUMNS 32 /* of curves_table and evals_table */
+
 extern const struct table runs_table, curves_table, evals_table, perf_table, limits_table, machines_table;
 extern const char *const split_names[]; /* train val test; NULL-terminated */
 

@@ -1,5 +1,5 @@
 /* paper_verdict.h - what a cell of a plan's table says of the paper's number, and which cells say nothing of it, since
- * their runs are of another setting.  A plan's `differs` and `differs.MODEL` say in what its runs are not the paper's:
+ * their runs are of another setting. A plan's `differs` and `differs.MODEL` say in what its runs are not the paper's:
  * such cells get no verdict. */
 #ifndef LRNN_HARNESS_SWEEP_PAPER_VERDICT_H
 #define LRNN_HARNESS_SWEEP_PAPER_VERDICT_H

@@ -9,6 +9,8 @@
 
 #include "harness/perf/sitting.h"
 #include "harness/perf/speed.h"
+#include "harness/run/signals.h"
+#include "harness/store/clock.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/perf_log.h"
@@ -394,6 +396,27 @@ START_TEST(a_speed_is_that_of_every_rate) {
 }
 END_TEST
 
+/* Within seconds, however long the sitting is: a row is written at its end, so nothing is lost. */
+START_TEST(a_signal_ends_a_measurement) {
+    struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", NULL, NULL);
+    struct perf_row row;
+    struct error e = {0};
+    signals_install();
+    double began = time_now_s();
+    pid_t pid = fork();
+    if (pid == 0) {
+        usleep(300000);
+        kill(getppid(), SIGINT);
+        _exit(0);
+    }
+    ck_assert_int_eq(speed_measure(s, 1, 60, &row, &e), 128 + SIGINT);
+    ck_assert_msg(strstr(e.text, "stopped while the speed of lru") != NULL, "%s", e.text);
+    ck_assert_double_lt(time_now_s() - began, 5);
+    waitpid(pid, NULL, 0);
+    small_run_free(s);
+}
+END_TEST
+
 /* --- sittings ----------------------------------------------------------------------------------------------------- */
 
 static enum status nap(void *context, struct error *e) {
@@ -496,6 +519,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, the_speed_of_a_run_is_that_of_its_tokens);
     tcase_add_test(t, a_speed_is_measured_once_for_a_build);
     tcase_add_test(t, a_speed_is_that_of_every_rate);
+    tcase_add_test(t, a_signal_ends_a_measurement);
     tcase_add_test(t, a_sitting_takes_as_long_as_expected);
     tcase_add_test(t, a_sitting_knows_that_it_was_not_alone);
     tcase_add_test(t, quiet_means_warm_alone_and_steady);

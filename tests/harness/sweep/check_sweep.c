@@ -1,5 +1,6 @@
 /* check_sweep.c - sweeps as processes: two on one folder, shards, what is told of them, folders taken together. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,10 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     ck_assert_int_eq(records_in("r"), 5);
     expect("status %s/r", 0);
     expect_text(out, "5 of 8 runs done, 3 left", "status"); /* of the whole */
+    char command[512];
+    snprintf(command, sizeof command,
+             "timeout --preserve-status -s TERM 1 ${LRNN:-./lrnn} status %s/r --watch >/dev/null 2>&1", program_folder);
+    ck_assert_int_eq(WEXITSTATUS(system(command)), 128 + SIGTERM);
     expect("sweep " SMALL " --dry-run --out %s/r", 0);
     expect_text(err, ": 8 runs, 3 left to do, ", "sweep --dry-run");
     ck_assert_int_eq(count(out, ", on record\n"), 5);
