@@ -1,10 +1,12 @@
 /* check_misfits.c - shapes and options that an op cannot take: one sentence, by the op, with both numbers. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/dense/dense.h"
 #include "kernels/flow/flow.h"
 #include "kernels/gated/gated.h"
+#include "kernels/links/links.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
@@ -17,6 +19,9 @@
 
 #define ATTR(type, ...) &(const struct type){__VA_ARGS__}, sizeof(struct type)
 #define NONE            NULL, 0
+
+static const int32_t rows[] = {0, 3};
+static const struct adamw_segment segments[] = {{.offset = 0, .count = 4}, {.offset = 3, .count = 4}};
 
 /* `inputs` in the op's order, blanks between: "2,3,5" is real, "7:2,3" ids below 7, "-" is not given. A sentence calls
  * them a, b, c and so on where the op has no name of its own for them. */
@@ -38,6 +43,9 @@ static const struct misfit {
     {&op_bias, NONE, "2,3,5 6", "bias: x has 5 columns but the bias has shape (6); expected (5)"},
     {&op_scale, NONE, "2,3,5 4", "scale: x has 5 columns but the scale has shape (4); expected (5)"},
     {&op_add, NONE, "2,3,5 2,4,5", "add: a has shape (2,3,5) but b has (2,4,5); they must agree"},
+    {&op_sub, NONE, "2,3,5 2,3", "sub: a has shape (2,3,5) but b has (2,3); they must agree"},
+    {&op_silu_mul, NONE, "2,5 5,2", "silu_mul: a has shape (2,5) but b has (5,2); they must agree"},
+    {&op_scale_by, ATTR(scale_by_attr, INFINITY), "2,3,5", "scale_by: the factor is inf, expected a finite number"},
     {&op_mul, NONE, "2,3,5 2,15", "mul: a has shape (2,3,5) but b has (2,15); they must agree"},
     {&op_repeat_rows, ATTR(repeat_rows_attr, 2, 3), "5,4", "repeat_rows: p has rank 2, expected 1"},
     {&op_repeat_rows, ATTR(repeat_rows_attr, 2, 0), "5", "repeat_rows: batch 2 and length 0 must both be at least 1"},
@@ -84,7 +92,40 @@ static const struct misfit {
     /* train */
     {&op_cross_entropy, NONE, "6,5 5:2,4", "cross_entropy: logits have 6 rows but there are 8 targets"},
     {&op_cross_entropy, NONE, "6,5 7:2,3", "cross_entropy: targets go up to 6 but logits have 5 columns"},
+    {&op_adamw, ATTR(adamw_attr, .n_segments = 0), "5 5 6 5 -",
+     "adamw: a has shape (5) but c has (6); they must agree"},
+    /* links; one edge and one pair are 5 words a sequence */
+    {&op_degree_code, ATTR(links_attr, .size = {1, 1}), "2,3 7:2,5", "degree_code: x has rank 2, expected 3 (B,T,D)"},
+    {&op_edge_messages, ATTR(links_attr, .size = {1, 1}), "2,3 7:2,5 2,3",
+     "edge_messages: a has rank 2, expected 3 (B,T,D)"},
+    {&op_edge_messages, ATTR(links_attr, .size = {1, 1}), "2,3,4 7:2,5 2,3,5",
+     "edge_messages: a has shape (2,3,4) but c has (2,3,5); they must agree"},
+    {&op_edge_attention, ATTR(links_attr, .size = {1, 1}), "2,3,8 7:2,5 2,3,3 2,3,3",
+     "edge_attention: v of rank 3, 8 wide, and scores of rank 3, 3 wide, expected (B,T,H*dv) and (B,T,H)"},
+    {&op_fixed_links, ATTR(fixed_links_attr, .size = {0, 1}), "2,3,8 -",
+     "fixed_links: x of rank 3, 0 edges, 1 pairs, expected rank 3, at least 1 of each, and a length a sequence"},
+    {&op_link_rows, ATTR(links_attr, .size = {1, 1}), "2,3 7:2,5", "link_rows: x has rank 2, expected 3 (B,T,D)"},
+    {&op_link_rows, ATTR(links_attr, .size = {1, 1}), "2,3,4 7:2,6",
+     "link_rows: 2 x 6 words of links, expected 2 x 5, at least one of 1 edges and 1 pairs"},
+    {&op_link_rows, ATTR(links_attr, .size = {1, 0}), "2,3,4 7:2,2",
+     "link_rows: 2 x 2 words of links, expected 2 x 2, at least one of 1 edges and 0 pairs"},
+    {&op_link_shares, ATTR(links_attr, .size = {1, 1}), "2,3,4 7:2,5",
+     "link_shares: t has rank 3 and 3 rows, expected rank 3 and 1 rows, one a pair"},
+    {&op_neighbours, ATTR(links_attr, .size = {1, 1}), "2,3 7:2,5", "neighbours: x has rank 2, expected 3 (B,T,D)"},
+    {&op_neighbours, ATTR(links_attr, .size = {1, 1}), "2,3,4 7:3,5",
+     "neighbours: 3 x 5 words of links, expected 2 x 5, at least one of 1 edges and 1 pairs"},
     /* move */
+    {&op_append_rows, ATTR(append_rows_attr, .which = rows, .n = 2), "2,3,5 4,6",
+     "append_rows: x has rank 3 and 5 columns, the table rank 2 and 6, for 2 rows; expected ranks 3 and 2, equal "
+     "columns "
+     "and at least 1 row"},
+    {&op_append_rows, ATTR(append_rows_attr, .which = rows, .n = 2), "2,3,5 3,5",
+     "append_rows: row 1 names entry 3 of a table of 3"},
+    {&op_grid_positions, ATTR(grid_positions_attr, .trained = {2, 3}), "2,6,5 7,5 -",
+     "grid_positions: x has rank 3 and 5 columns, the table rank 2, 7 rows and 5 columns for 2 x 3 positions; expected "
+     "ranks 3 and 2, equal columns and a row for each position"},
+    {&op_grid_positions, ATTR(grid_positions_attr, .trained = {2, 3}), "2,6,5 6,5 9:2",
+     "grid_positions: 2 lengths of at most 8 do not fit 2 sequences of 6 tokens"},
     {&op_split, ATTR(split_attr, 1, 2, {3, 2}), "2,3,5",
      "split: 5 columns in 2 parts from 1 on were asked of a, which has 5"},
     {&op_join_columns, NONE, "2,3,5 2,4,5", "join_columns: a has 6 rows in 3 axes but b has 8 in 3; they must agree"},
@@ -110,6 +151,8 @@ static const struct misfit {
     {&op_rmsnorm_heads, ATTR(norm_attr, 1e-5), "2,3,6 2,4", "rmsnorm_heads: x has 6 columns but the weight 8 elements"},
     {&op_layernorm_heads, ATTR(norm_attr, -1), "2,3,6 2,3",
      "layernorm_heads: eps is -1, expected a number that is not negative"},
+    {&op_add_norm, ATTR(norm_attr, 1e-5), "2,3,5 5 5 2,4,5",
+     "add_norm: a has shape (2,3,5) but d has (2,4,5); they must agree"},
     {&op_batch_norm, ATTR(batch_norm_attr, .eps = 1e-5, .momentum = 0.1), "2,5 5 5 5 5 -",
      "batch_norm: x has rank 2, expected 3 (B,T,D)"},
     {&op_batch_norm, ATTR(batch_norm_attr, .eps = 1e-5, .momentum = 0.1), "2,3,5 5 4 5 5 -",
@@ -174,6 +217,9 @@ static const struct misfit {
     {&op_brackets, ATTR(brackets_attr, 2, 2), "9,3",
      "brackets: a has rank 2 and 9 rows, expected rank 2 and m*m*blocks = 8 rows"},
     {&op_dense_generators, NONE, "4,3 8,3 9,3", "dense_generators: b has shape (8,3) but c has (9,3); they must agree"},
+    {&op_dense_generators, NONE, "4,3 9,3 9,3",
+     "dense_generators: d has rank 2 and 12 elements, u and v rank 2 and 27, expected (D,C) and (r*D,C)"},
+    {&op_expm_flow, ATTR(expm_attr, .J = 2, .N = 0), "2,3,12", "expm_flow: blocks=0 and m=2 must both be at least 1"},
     {&op_expm_skew, ATTR(expm_attr, .J = 17, .N = 1), "2,3,289", "expm_skew: matrices of size 17, expected 1 to 16"},
     {&op_expm_skew, ATTR(expm_attr, .J = 3, .N = 1), "2,3,10",
      "expm_skew: a has 10 columns, not a multiple of J*J = 9"},
@@ -234,6 +280,30 @@ static const struct misfit {
      "tree_solve: leaves holds 2 counts below 9, expected 2 of at most 4"},
 };
 
+/* What no option can ask for, but a mistake in a model. */
+static const struct misfit mistakes[] = {
+    {&op_linear, NONE, "- 7,5", "linear: input 0 is missing"},
+    {&op_activate, ATTR(activate_attr, (enum activation) - 1), "2,3,5", "activate: there is no activation number -1"},
+    {&op_embedding, NONE, "2,3 8,5",
+     "embedding: expected int32 ids of rank 1 to 4 and a table of rank 2, got ranks 2 and 2"},
+    {&op_cross_entropy, NONE, "6,5 6", "cross_entropy: expected real logits and int32 targets"},
+    {&op_step_begin, ATTR(step_attr, .schedule = {0}), "2 5", "step_begin: the loss has 2 elements, expected 1"},
+    {&op_adamw, ATTR(adamw_attr, .n_segments = 2, .segments = segments), "7 7 7 7 -",
+     "adamw: segment 1 (offset 3, count 4) is out of order or beyond the array of 7"},
+    {&op_adamw, ATTR(adamw_attr, .n_segments = 1, .segments = segments), "3 3 3 3 -",
+     "adamw: segment 0 (offset 0, count 4) is out of order or beyond the array of 3"},
+    {&op_take_batch, ATTR(take_batch_attr, .period = 9), "8:9,3 - - - 8:2,3 - - -",
+     "take_batch: input or targets are missing"},
+    {&op_take_batch, ATTR(take_batch_attr, .period = 8), "8:9,3 8:9,3 - - 8:2,3 8:2,3 - -",
+     "take_batch: a period of 8 leaves out some of 9 examples"},
+    {&op_take_batch, ATTR(take_batch_attr, .period = 9), "8:9,3 8:9,3 4:9 - 8:2,3 8:2,3 - -",
+     "take_batch: the split and the batch do not both have array 2"},
+    {&op_take_batch, ATTR(take_batch_attr, .period = 9), "8:9,3 8:9,3 - - 8:2,4 8:2,3 - -",
+     "take_batch: array 0 has 27 elements in a split of 9 and 8 in a batch of 2"},
+    {&op_scan_outer, ATTR(outer_attr, .heads = 4, .groups = 2), "2,3,6 2,3,6 2,3,8 2,3,4 - 2,3,4 -",
+     "scan_outer: mark and direct are given together or not at all"},
+};
+
 /* The tensor that a word of `inputs` asks for, NULL for "-". */
 static struct tensor *input_of(struct graph *g, const char *word, const char *name) {
     int64_t dims[TENSOR_MAX_RANK], limit = 0;
@@ -250,8 +320,7 @@ static struct tensor *input_of(struct graph *g, const char *word, const char *na
 }
 
 /* The sentence stays that of the first op, whatever is built on what it did not make. */
-START_TEST(a_misfit_is_one_sentence_with_both_numbers) {
-    const struct misfit *m = &misfits[_i];
+static void expect_sentence(const struct misfit *m, enum status status) {
     struct tensor *in[OP_MAX_IN] = {0};
     struct graph g;
     char words[256], name[2] = "a", *rest = NULL;
@@ -264,11 +333,35 @@ START_TEST(a_misfit_is_one_sentence_with_both_numbers) {
     }
     ck_assert_int_eq(g.error.status, ST_OK);
     ck_assert_ptr_null(graph_call(&g, m->op, m->attr, m->attr_bytes, in, n));
-    ck_assert_int_eq(g.error.status, ST_USAGE);
+    ck_assert_int_eq(g.error.status, status);
     ck_assert_str_eq(g.error.text, m->says);
     ck_assert_ptr_null(linear(&g, NULL, in[0], NULL));
     ck_assert_str_eq(g.error.text, m->says);
     graph_free(&g);
+}
+
+START_TEST(a_misfit_is_one_sentence_with_both_numbers) {
+    expect_sentence(&misfits[_i], ST_USAGE);
+}
+END_TEST
+
+START_TEST(a_mistake_is_one_sentence) {
+    expect_sentence(&mistakes[_i], ST_FAIL);
+}
+END_TEST
+
+/* What any input fits. */
+static bool takes_all(const struct op *op) {
+    return op == &op_frobenius || op == &op_prepend_one || !strcmp(op->name, "template");
+}
+
+START_TEST(every_op_has_a_misfit) {
+    for (const struct op *const *op = op_list(); *op; op++) {
+        bool has = takes_all(*op);
+        for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++) has = has || misfits[i].op == *op;
+        for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) has = has || mistakes[i].op == *op;
+        ck_assert_msg(has, "%s refuses what nothing here gives it", (*op)->name);
+    }
 }
 END_TEST
 
@@ -278,6 +371,8 @@ Suite *check_misfits(void) {
     TCase *tests = tcase_create("misfits");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, a_misfit_is_one_sentence_with_both_numbers, 0, (int)(sizeof misfits / sizeof *misfits));
+    tcase_add_loop_test(tests, a_mistake_is_one_sentence, 0, (int)(sizeof mistakes / sizeof *mistakes));
+    tcase_add_test(tests, every_op_has_a_misfit);
     suite_add_tcase(suite, tests);
     return suite;
 }
