@@ -20,20 +20,6 @@ static int32_t read_node(const char **text) {
     return digits ? value : -1;
 }
 
-/* Whether edge e of the list closes a cycle with others: its tail is reached from its head. */
-static bool closes_cycle(const struct edges *s, int64_t e) {
-    bool reached[EDGES_MAX] = {0};
-    if (s->ends[e][0] == s->ends[e][1]) return true;
-    for (int64_t round = 0; round < s->n; round++)
-        for (int64_t i = 0; i < s->n; i++) {
-            bool from_head = s->ends[i][0] == s->ends[e][1];
-            for (int64_t j = 0; j < s->n && !from_head; j++) from_head = reached[j] && s->ends[j][1] == s->ends[i][0];
-            reached[i] = from_head;
-            if (from_head && s->ends[i][1] == s->ends[e][0]) return true;
-        }
-    return false;
-}
-
 static enum status parse_edges(const char *mixer, const char *text, struct edges *s, struct error *e) {
     s->n = 0;
     if (!strcmp(text, "none")) return ST_OK;
@@ -42,7 +28,7 @@ static enum status parse_edges(const char *mixer, const char *text, struct edges
         const char *start = at;
         int32_t tail = read_node(&at), dash = *at++ == '-' ? 1 : 0, head = dash ? read_node(&at) : -1;
         if (tail < 0 || head < 0 || (*at && *at != ',' && *at != '+') || s->n == EDGES_MAX)
-            return fail(e, ST_USAGE, "%s: edges has '%.20s' where an edge tail-head was expected, such as 0-1,0-2,1-2",
+            return fail(e, ST_USAGE, "%s: edges has '%.20s' where an edge tail-head was expected, such as 0-1+0-2+1-2",
                         mixer, start);
         s->ends[s->n][0] = tail;
         s->ends[s->n++][1] = head;
@@ -57,9 +43,10 @@ static enum status check_edges(const char *mixer, const struct edges *s, int64_t
             return fail(e, ST_USAGE, "%s: edge %d-%d, but the length %" PRId64 " gives nodes 0 to %" PRId64, mixer,
                         tail, head, nodes, nodes - 1);
         if (tail >= head)
-            return fail(e, ST_USAGE,
-                        "%s: edge %d-%d %s; number the nodes so that each edge leads from a lower to a higher one",
-                        mixer, tail, head, closes_cycle(s, i) ? "closes a cycle" : "leads backwards");
+            return fail(
+                e, ST_USAGE,
+                "%s: edge %d-%d does not lead from a lower to a higher node; number them so that each edge does", mixer,
+                tail, head);
         if (i > 0 && (s->ends[i - 1][0] > tail || (s->ends[i - 1][0] == tail && s->ends[i - 1][1] >= head)))
             return fail(e, ST_USAGE, "%s: edge %d-%d stands behind %d-%d; list each edge once, by tail, then head",
                         mixer, tail, head, s->ends[i - 1][0], s->ends[i - 1][1]);

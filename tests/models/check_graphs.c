@@ -391,6 +391,35 @@ START_TEST(edges_are_not_asked_for_where_examples_have_their_own) {
 }
 END_TEST
 
+static const struct {
+    const char *edges, *says;
+} wrong_edges[] = {
+    {"0-1+2", "plstm-graph: edges has '2' where an edge tail-head was expected, such as 0-1+0-2+1-2"},
+    {"0-1+", "plstm-graph: edges has '' where an edge tail-head was expected, such as 0-1+0-2+1-2"},
+    {"0-1x", "plstm-graph: edges has '0-1x' where an edge tail-head was expected, such as 0-1+0-2+1-2"},
+    {"0-1+1-4", "plstm-graph: edge 1-4, but the length 4 gives nodes 0 to 3"},
+    {"0-1+2-1",
+     "plstm-graph: edge 2-1 does not lead from a lower to a higher node; number them so that each edge does"},
+    {"1-1", "plstm-graph: edge 1-1 does not lead from a lower to a higher node; number them so that each edge does"},
+    {"0-2+0-1", "plstm-graph: edge 0-1 stands behind 0-2; list each edge once, by tail, then head"},
+    {"0-1+0-1", "plstm-graph: edge 0-1 stands behind 0-1; list each edge once, by tail, then head"},
+};
+
+/* The sentence's own example is one that a label takes. */
+START_TEST(edges_that_fit_no_sequence_are_refused) {
+    struct model_choice choice;
+    struct error e = {0};
+    struct dims d = {.B = 1, .T = 4, .D = 12};
+    char text[100];
+    snprintf(text, sizeof text, "plstm-graph:edges=%s", wrong_edges[_i].edges);
+    ck_assert_int_eq(model_parse(&choice, text, &e), ST_OK);
+    ck_assert_int_eq(model_fit(&choice, &d, &e), ST_USAGE);
+    ck_assert_str_eq(e.text, wrong_edges[_i].says);
+    ck_assert_int_eq(model_parse(&choice, "plstm-graph:edges=0-1+0-2+1-2", &e), ST_OK);
+    ck_assert_int_eq(model_fit(&choice, &d, &e), ST_OK);
+}
+END_TEST
+
 Suite *check_graphs(void);
 Suite *check_graphs(void) {
     Suite *suite = suite_create("graphs");
@@ -398,6 +427,8 @@ Suite *check_graphs(void) {
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, labels_depend_neither_on_other_graphs_nor_on_padding, 0, MIXERS);
     tcase_add_loop_test(tests, labels_depend_on_the_edges, 0, MIXERS);
+    tcase_add_loop_test(tests, edges_that_fit_no_sequence_are_refused, 0,
+                        (int)(sizeof wrong_edges / sizeof *wrong_edges));
     tcase_add_loop_test(tests, labels_do_not_depend_on_how_nodes_are_numbered, 0, SYMMETRIC);
     tcase_add_test(tests, a_reversed_graph_is_the_mirrored_one);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_of_graph_nets_match_central_differences, 0, MIXERS);
