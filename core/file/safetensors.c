@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "core/file/target.h"
 
 #define PREFIX_BYTES 8
@@ -465,33 +467,19 @@ static bool put_file(FILE *f, const char *header, const struct st_source *source
     return good && fflush(f) == 0 && fsync(fileno(f)) == 0;
 }
 
-/* The folder's entry must reach the disk too, or a power loss could undo the rename. */
-static bool sync_folder(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    free(folder);
-    if (fd < 0) return false;
-    bool good = fsync(fd) == 0;
-    int reason = errno;
-    close(fd);
-    errno = reason;
-    return good;
-}
-
 /* Writes and renames; false with errno set, and no temporary file left, when something fails. */
-static bool write_and_rename(const char *path, char *temporary, const char *header, const struct st_source *sources,
-                             int n) {
-    int fd = mkstemps(temporary, (int)strlen(".tmp"));
+static bool write_and_rename(const char *path, const char *header, const struct st_source *sources, int n) {
+    char temporary[PATH_MAX];
+    int fd = temporary_open(path, temporary, sizeof temporary);
     if (fd < 0) return false;
     FILE *f = fdopen(fd, "wb");
-    bool good = f && fchmod(fd, 0644) == 0 && put_file(f, header, sources, n);
+    bool good = f && put_file(f, header, sources, n);
     int reason = errno;
     if ((f ? fclose(f) : close(fd)) != 0 && good) {
         good = false;
         reason = errno;
     }
-    if (good && rename(temporary, path) == 0) return sync_folder(path);
+    if (good && rename(temporary, path) == 0) return true;
     if (good) reason = errno;
     unlink(temporary);
     errno = reason;
@@ -503,12 +491,8 @@ enum status safetensors_write(const char *path, const struct st_source *sources,
     char *header;
     TRY(file_target_check(path, e));
     TRY(make_header(&header, path, sources, n, metadata, n_metadata, e));
-    size_t room = strlen(path) + sizeof ".XXXXXX.tmp";
-    char *temporary = malloc(room);
-    if (temporary) snprintf(temporary, room, "%s.XXXXXX.tmp", path);
-    bool good = temporary && write_and_rename(path, temporary, header, sources, n);
-    enum status status = good ? ST_OK : fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
-    free(temporary);
+    bool good = write_and_rename(path, header, sources, n);
+    enum status status = good ? folder_sync(path, e) : fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
     free(header);
     return status;
 }

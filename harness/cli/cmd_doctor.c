@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "core/file/png.h"
 #include "core/place.h"
 #include "harness/cli/cli.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file/name.h"
 #include "harness/plan/config.h"
 #include "harness/plan/profile.h"
 #include "models/model.h"

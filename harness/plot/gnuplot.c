@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "core/label.h"
 #include "harness/store/files.h"
 #include "harness/store/own_file.h"

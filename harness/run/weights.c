@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "core/option.h"
 #include "harness/store/record_files.h"
 

@@ -124,17 +124,14 @@ static bool read_claim(const char *clock, const char *path, struct claim_info *i
     return true;
 }
 
-/* Makes PATH of the text unless it is there. *made: this call has made it, which link() does not always say truly on
- * NFS, but the number of names that the file has does. */
+/* Makes PATH of the text unless it is there. *made: this call has made it. */
 static enum status create(const char *path, const char *text, bool *made, struct error *e) {
     char temporary[PATH_BYTES];
-    struct stat s = {.st_nlink = 0};
     TRY(temporary_write(path, text, strlen(text), temporary, e));
-    int result = link(temporary, path), reason = errno;
-    bool known = stat(temporary, &s) == 0;
-    *made = known && s.st_nlink == 2;
+    *made = file_link(temporary, path);
+    int reason = errno;
     unlink(temporary);
-    if (*made || reason == EEXIST || result == 0) return ST_OK;
+    if (*made || reason == EEXIST) return ST_OK;
     return fail(e, ST_FAIL, "cannot make %s: %s", path, strerror(reason));
 }
 

@@ -4,16 +4,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/file/name.h"
 #include "core/file/target.h"
 
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...) {
@@ -24,16 +23,6 @@ enum status path_format(char *path, size_t size, struct error *e, const char *fo
     if (wanted < 0 || (size_t)wanted >= size)
         return fail(e, ST_FAIL, "a path is longer than %zu bytes: %.200s...", size - 1, path);
     return ST_OK;
-}
-
-void path_folder(const char *path, char *folder, size_t size) {
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        snprintf(folder, size, ".");
-    else if (slash == path)
-        snprintf(folder, size, "/");
-    else
-        snprintf(folder, size, "%.*s", (int)(slash - path), path);
 }
 
 /* One folder, its entry made durable. */
@@ -59,26 +48,6 @@ enum status make_folder(const char *path, struct error *e) {
     return ST_OK;
 }
 
-/* Unique by exclusive creation; process id and clock only make a second try unlikely. */
-static int temporary_open(const char *path, char *temporary) {
-    char folder[PATH_BYTES];
-    path_folder(path, folder, sizeof folder);
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    for (int attempt = 0; attempt < 100; attempt++) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        int n = snprintf(temporary, PATH_BYTES, "%s/.%.100s.%ld.%lx.%d.tmp", folder, base, (long)getpid(),
-                         (unsigned long)now.tv_nsec, attempt);
-        if (n < 0 || n >= PATH_BYTES) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        int fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
-    }
-    return -1;
-}
-
 static int write_all(int fd, const char *bytes, size_t size) {
     while (size > 0) {
         ssize_t n = write(fd, bytes, size);
@@ -91,7 +60,7 @@ static int write_all(int fd, const char *bytes, size_t size) {
 }
 
 enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e) {
-    int fd = temporary_open(path, temporary);
+    int fd = temporary_open(path, temporary, PATH_BYTES);
     if (fd < 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
     int broken = write_all(fd, bytes, size) != 0 || fsync(fd) != 0;
     int reason = errno;
@@ -102,19 +71,6 @@ enum status temporary_write(const char *path, const void *bytes, size_t size, ch
     if (!broken) return ST_OK;
     unlink(temporary);
     return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
-}
-
-enum status folder_sync(const char *path, struct error *e) {
-    char folder[PATH_BYTES];
-    path_folder(path, folder, sizeof folder);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return fail(e, ST_FAIL, "cannot open the folder %s: %s", folder, strerror(errno));
-    int result = fsync(fd), reason = errno;
-    close(fd);
-    /* EINVAL: the file system has no such notion for folders, so there is nothing to wait for. */
-    if (result != 0 && reason != EINVAL)
-        return fail(e, ST_FAIL, "cannot sync the folder %s: %s", folder, strerror(reason));
-    return ST_OK;
 }
 
 enum status write_file_atomic(const char *path, const void *bytes, size_t size, struct error *e) {
@@ -129,12 +85,22 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
     return folder_sync(path, e);
 }
 
+bool file_link(const char *from, const char *to) {
+    struct stat a, b;
+    if (link(from, to) == 0) return true;
+    int reason = errno;
+    bool same =
+        reason == EEXIST && lstat(from, &a) == 0 && lstat(to, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    errno = reason;
+    return same;
+}
+
 enum status file_put(const char *path, const void *bytes, size_t size, bool *new, struct error *e) {
     char folder[PATH_BYTES], temporary[PATH_BYTES];
     path_folder(path, folder, sizeof folder);
     TRY(make_folder(folder, e));
     TRY(temporary_write(path, bytes, size, temporary, e));
-    *new = link(temporary, path) == 0;
+    *new = file_link(temporary, path);
     int reason = errno;
     unlink(temporary);
     if (!*new &&reason != EEXIST) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
@@ -142,16 +108,16 @@ enum status file_put(const char *path, const void *bytes, size_t size, bool *new
 }
 
 bool file_move_aside(const char *path, const char *suffix, char *target) {
-    int result = -1;
+    bool named = false;
     errno = ENAMETOOLONG;
-    for (int i = 1; i < 10000 && result != 0; i++) {
+    for (int i = 1; i < 10000 && !named; i++) {
         int n = i == 1 ? snprintf(target, PATH_BYTES, "%s.%s", path, suffix)
                        : snprintf(target, PATH_BYTES, "%s.%s.%d", path, suffix, i);
         if (n < 0 || n >= PATH_BYTES) break;
-        result = link(path, target);
-        if (result != 0 && errno != EEXIST) break;
+        named = file_link(path, target);
+        if (!named && errno != EEXIST) break;
     }
-    if (result != 0) return false;
+    if (!named) return false;
     struct error e; /* the second name is durable before the first one goes */
     bool kept = folder_sync(target, &e) == ST_OK;
     int reason = errno;

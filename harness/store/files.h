@@ -14,9 +14,6 @@
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The folder part of a path, "." if it has none. */
-void path_folder(const char *path, char *folder, size_t size);
-
 /* Makes a folder and its parents. */
 enum status make_folder(const char *path, struct error *e);
 
@@ -28,14 +25,16 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
  * `temporary` (PATH_BYTES). On error nothing is left behind. ST_FAIL with path and reason. */
 enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e);
 
+/* Gives a file a second name unless another file has it: what has it already is left alone. False with errno.
+ * link() alone does not tell: it says EEXIST of its own work where the answer to its first try was lost (NFS), and where
+ * another process, or one that was killed, has just linked the same file. */
+bool file_link(const char *from, const char *to);
+
 /* Puts a file where none of that name is, whole, with the folders that it lies in; *new: none was. ST_FAIL. */
 enum status file_put(const char *path, const void *bytes, size_t size, bool *new, struct error *e);
 
-/* Makes earlier link, rename and unlink calls in the folder of `path` durable. */
-enum status folder_sync(const char *path, struct error *e);
-
-/* Renames a file to PATH.SUFFIX, or .SUFFIX.2, .3, the first name that is free; `target` (PATH_BYTES) is that name.
- * False with errno: it stays where it is. */
+/* Renames a file to PATH.SUFFIX, or .SUFFIX.2, .3, the first name that is free or the file's already; `target`
+ * (PATH_BYTES) is that name. False with errno: it stays where it is. */
 bool file_move_aside(const char *path, const char *suffix, char *target);
 
 /* A whole file in memory, a terminator behind it; the caller frees *bytes. ST_DATA: no such file; ST_FAIL: it cannot be

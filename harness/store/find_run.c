@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
+
 #define ID_DIGITS (RUN_ID_HEX - 1)
 
 /* Ids in a folder that begin as asked for. */

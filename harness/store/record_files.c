@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "core/label.h"
 #include "harness/store/files.h"
 #include "harness/store/record_json.h"
@@ -88,7 +89,7 @@ enum build_state record_check(const char *out, const char *run_id) {
 static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id, bool *won,
                            struct error *e) {
     for (int attempt = 0; attempt < 3; attempt++) {
-        *won = link(temporary, path) == 0;
+        *won = file_link(temporary, path);
         if (*won) return ST_OK;
         if (errno != EEXIST) break;
         if (record_check(out, run_id) == RECORD_DONE) return ST_OK;

@@ -231,6 +231,23 @@ START_TEST(a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run) {
 }
 END_TEST
 
+/* Of a file system, say one on a network. A run's record is its own there too, and its weights stay. */
+START_TEST(calls_that_succeed_and_say_otherwise_lose_nothing) {
+    static const char *const wishes[] = {"LRNN_LINK_UNSURE=1", "LRNN_NO_FOLDER_SYNC=1"};
+    char variables[512], store[256], path[1024];
+    program_begin();
+    for (int i = 0; i < 2; i++) {
+        snprintf(variables, sizeof variables, "%s LD_PRELOAD=$(realpath %s)", wishes[i],
+                 named_program("LRNN_FAULTS", "build/faults.so"));
+        snprintf(store, sizeof store, "%s/%d", program_folder, i);
+        struct run r = trained(variables, store);
+        snprintf(path, sizeof path, "%s/%s", store, r.ckpt);
+        ck_assert_msg(access(path, F_OK) == 0, "%s: there is no %s", wishes[i], path);
+    }
+    program_end();
+}
+END_TEST
+
 /* German, made here, with its comma; faults.so ends the program if it is not in force. */
 START_TEST(numbers_have_a_point_in_every_locale) {
     char variables[512], store[512], command[512];
@@ -267,6 +284,7 @@ Suite *check_faults(void) {
                                   steps_of_the_clock_change_no_duration,
                                   a_claim_is_touched_as_long_as_its_run_lasts,
                                   a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
+                                  calls_that_succeed_and_say_otherwise_lose_nothing,
                                   numbers_have_a_point_in_every_locale};
     Suite *suite = suite_create("faults");
     TCase *c = tcase_create("faults");

@@ -7,6 +7,8 @@
  *                        the process is killed there; kinds below
  *   LRNN_FAIL_COUNT=F    at its end the program writes "KIND CALLS" lines into F
  *   LRNN_FILE_LOG=F      a log of calls that change files (file_log.h)
+ *   LRNN_LINK_UNSURE=1   link() does its work and says EEXIST, as over NFS where the answer to its first try was lost
+ *   LRNN_NO_FOLDER_SYNC=1  fsync() of a folder says EINVAL, as file systems do that have no such notion
  *   LRNN_CLOCK_STEPS=1   each look at the time of day jumps by a day, to and fro
  *   LRNN_CLOCK_SPEED=N   durations are N times as long as they are
  *   LRNN_LOCALE=1        the locale of the environment is turned on before main(), as a library might
@@ -30,6 +32,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -45,7 +48,7 @@ static const int kind_errors[K_COUNT] = {ENOMEM, ENOMEM, ENOSPC, ENOSPC, EIO, ED
 
 static atomic_bool counting;
 static atomic_long calls[K_COUNT];
-static int fail_kind = -1, log_fd = -1, clock_steps, fail_kills;
+static int fail_kind = -1, log_fd = -1, clock_steps, fail_kills, link_unsure, no_folder_sync;
 static long clock_speed = 1;
 static long fail_from, fail_to;
 
@@ -105,6 +108,8 @@ static int started(int argc, char **argv, char **environment) {
     if (wish) read_wish(wish);
     if (log) log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     clock_steps = getenv("LRNN_CLOCK_STEPS") != NULL;
+    link_unsure = getenv("LRNN_LINK_UNSURE") != NULL;
+    no_folder_sync = getenv("LRNN_NO_FOLDER_SYNC") != NULL;
     const char *speed = getenv("LRNN_CLOCK_SPEED");
     if (speed) clock_speed = strtol(speed, NULL, 10);
     if (getenv("LRNN_LOCALE") && (!setlocale(LC_ALL, "") || localeconv()->decimal_point[0] != ',')) abort();
@@ -322,9 +327,18 @@ int fclose(FILE *f) {
     return EOF;
 }
 
+static bool is_unsynced_folder(int fd) {
+    struct stat info;
+    return no_folder_sync && fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 int fsync(int fd) {
     char full[4096];
     if (fails(K_FSYNC)) return -1;
+    if (is_unsynced_folder(fd)) {
+        errno = EINVAL;
+        return -1;
+    }
     int status = (int)syscall(SYS_fsync, fd);
     if (status == 0 && log_fd >= 0) note_content(FILE_SYNCED, path_of(fd, full), "");
     return status;
@@ -357,7 +371,11 @@ static int named(char op, long done, const char *path, const char *other) {
 }
 
 int link(const char *from, const char *to) {
-    return fails(K_LINK) ? -1 : named(FILE_LINKED, syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0), from, to);
+    if (fails(K_LINK)) return -1;
+    int status = named(FILE_LINKED, syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0), from, to);
+    if (status != 0 || !link_unsure) return status;
+    errno = EEXIST;
+    return -1;
 }
 
 int rename(const char *from, const char *to) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "core/philox.h"
 #include "harness/store/clock.h"
 #include "harness/store/csv.h"
