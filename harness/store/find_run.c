@@ -80,6 +80,13 @@ static enum status find_by_path(const char *command, const char *path, char out[
     if (!full) return fail(e, ST_DATA, "%s: cannot read %s: %s", command, path, strerror(errno));
     const char *name = strrchr(full, '/') + 1, *dot = strlen(name) > ID_DIGITS ? name + ID_DIGITS : "";
     bool named = *dot == '.' && all_hex(name, ID_DIGITS);
+    if (named && !strncmp(dot, ".json.", 6)) {
+        free(full);
+        return fail(e, ST_USAGE,
+                    "%s: %s is an attempt that was set aside; the run's record is %.32s.json beside it, if "
+                    "it was done again",
+                    command, path, id);
+    }
     int up = named && !strcmp(dot, ".json") ? 3 : 2;
     if (named) snprintf(id, RUN_ID_HEX, "%.32s", name);
     for (int i = 0; i < up; i++) {

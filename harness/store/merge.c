@@ -219,14 +219,9 @@ static enum status check_all(struct merging *m, struct error *e) {
 }
 
 static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
-    char stray[PATH_BYTES];
     *m = (struct merging){.from = from, .out = out};
     TRY(records_paths(from, &m->paths, &m->n, e));
-    if (records_stray(from, stray))
-        return fail(e, ST_DATA,
-                    "no command looks for a run in %s: a record is runs/AB/ID.json, AB the first digits of its run's "
-                    "id; rename it, or move it away",
-                    stray);
+    TRY(records_refuse_stray(from, e));
     if (m->n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
     return check_all(m, e);
 }

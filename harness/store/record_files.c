@@ -17,6 +17,7 @@
 #include "core/label.h"
 #include "harness/store/files.h"
 #include "harness/store/record_json.h"
+#include "harness/store/schema.h"
 
 void record_path(const char *out, const char *run_id, char *path, size_t size) {
     snprintf(path, size, "%s/runs/%.2s/%s.json", out, run_id, run_id);
@@ -214,8 +215,15 @@ static void paths_free(struct path_list *list) {
     free(list->paths);
 }
 
-/* Appends the records of OUT/runs/<ab>. */
-static enum status scan_folder(const char *folder, struct path_list *list, struct error *e) {
+static enum status refuse_stray(const char *path, struct error *e) {
+    return fail(e, ST_DATA,
+                "no command looks for a run in %s: a record is runs/AB/ID.json, AB the first digits of its run's id; "
+                "rename it, or move it away",
+                path);
+}
+
+/* Appends the records of OUT/runs/<ab>: of runs that are looked for there, or one would be two. */
+static enum status scan_folder(const char *folder, const char *ab, struct path_list *list, struct error *e) {
     char path[PATH_BYTES], id[RUN_ID_HEX];
     bool set_aside;
     DIR *d = opendir(folder);
@@ -224,6 +232,7 @@ static enum status scan_folder(const char *folder, struct path_list *list, struc
     for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
         if (!id_of_name(entry->d_name, id, &set_aside)) continue;
         status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
+        if (status == ST_OK && strncmp(ab, id, 2) != 0) status = refuse_stray(path, e);
         if (status == ST_OK && !path_push(list, path)) status = fail(e, ST_MEMORY, "no memory to list %s", folder);
     }
     closedir(d);
@@ -245,7 +254,7 @@ static enum status scan_runs(const char *out, struct path_list *list, struct err
         const char *name = entry->d_name;
         if (!is_record_folder(name)) continue;
         status = path_format(folder, sizeof folder, e, "%s/runs/%s", out, name);
-        if (status == ST_OK) status = scan_folder(folder, list, e);
+        if (status == ST_OK) status = scan_folder(folder, name, list, e);
     }
     closedir(d);
     return status;
@@ -254,7 +263,18 @@ static enum status scan_runs(const char *out, struct path_list *list, struct err
 static int by_start(const void *left, const void *right) {
     const struct run *a = &((const struct run_record *)left)->run, *b = &((const struct run_record *)right)->run;
     int order = strcmp(a->started, b->started);
-    return order ? order : strcmp(a->run_id, b->run_id);
+    if (!order) order = strcmp(a->run_id, b->run_id);
+    return order ? order : ((const struct run_record *)left)->set_aside - ((const struct run_record *)right)->set_aside;
+}
+
+/* An attempt that is being set aside has two names until the first one goes, and for good where that was broken off: it
+ * is one attempt. */
+static void drop_second_names(struct record_set *set) {
+    int n = 0;
+    for (int i = 0; i < set->n; i++)
+        if (n == 0 || !set->list[i].set_aside || !record_equal(&set->list[n - 1], &set->list[i]))
+            set->list[n++] = set->list[i];
+    set->n = n;
 }
 
 static enum status load_paths(struct record_set *set, const struct path_list *list, struct error *e) {
@@ -278,6 +298,7 @@ static enum status load_paths(struct record_set *set, const struct path_list *li
             return fail(e, ST_DATA, "%s", why.text);
     }
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
+    drop_second_names(set);
     return ST_OK;
 }
 
@@ -315,9 +336,10 @@ static bool find_stray(const char *folder, const char *name, char path[PATH_BYTE
     return found;
 }
 
-bool records_stray(const char *out, char path[PATH_BYTES]) {
-    char folder[PATH_BYTES];
-    return path_format(folder, sizeof folder, NULL, "%s/runs", out) == ST_OK && find_stray(folder, NULL, path);
+enum status records_refuse_stray(const char *out, struct error *e) {
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
+    return find_stray(folder, NULL, path) ? refuse_stray(path, e) : ST_OK;
 }
 
 enum status records_mend(const char *out, struct error *e) {

@@ -54,22 +54,21 @@ enum build_state record_check(const char *out, const char *run_id);
  * reason. */
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e);
 
-/* Treats every damaged record under OUT/runs as record_check does. Of commands that write; ST_DATA: a folder cannot be
- * read. */
+/* Treats every damaged record under OUT/runs as record_check does. Of commands that write; ST_DATA as records_paths. */
 enum status records_mend(const char *out, struct error *e);
 
 /* Paths of all records under OUT/runs and of the attempts that were set aside; the caller frees each and the list.
- * None, where there is no such folder. ST_DATA: a folder cannot be read. */
+ * None, where there is no such folder. ST_DATA: a folder cannot be read, or has the record of a run that belongs into
+ * another one. */
 enum status records_paths(const char *out, char ***paths, int *n, struct error *e);
 
-/* Whether something under OUT/runs has the ending of a record or of an attempt set aside and not its place,
- * runs/AB/ID.json: nothing reads it, or its run is not looked for there and would be trained again. *path: the first.
- */
-bool records_stray(const char *out, char path[PATH_BYTES]);
+/* ST_DATA: something under OUT/runs has the ending of a record or of an attempt set aside and not its place,
+ * runs/AB/ID.json: nothing reads it, or its run is not looked for there and would be trained again. */
+enum status records_refuse_stray(const char *out, struct error *e);
 
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
  * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or
- * of a later schema, or cannot be read: without it a table would say something false. */
+ * of a later schema, in another run's folder, or cannot be read: without it a table would say something false. */
 struct record_set {
     struct run_record *list;
     int n;
