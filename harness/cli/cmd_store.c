@@ -1,5 +1,6 @@
 /* cmd_store.c - lrnn store: folders of run records: checked, taken together, or written anew. */
 #include "harness/cli/cli.h"
+#include "harness/store/limit_log.h"
 #include "harness/store/machine_log.h"
 #include "harness/store/merge.h"
 #include "harness/store/renew.h"
@@ -23,7 +24,8 @@ static const struct command subs[] = {
     {.name = "store check", .usage = "store check FOLDER...", .summary = "read and check every record", .run = check},
     {.name = "store merge",
      .usage = "store merge FOLDER... --out FOLDER",
-     .summary = "take the records and weights of folders over into one, and what they know of machines and sweeps",
+     .summary =
+         "take the records and weights of folders over into one, and what they know of machines, limits and sweeps",
      .run = merge},
     {.name = "store renew",
      .usage = "store renew FOLDER...",
@@ -60,11 +62,13 @@ static enum status check(int argc, char **argv, struct error *e) {
 /* What a folder has beside its records, and a merge takes over. */
 static enum status check_beside(const char *folder, struct error *e) {
     TRY(machines_check(folder, e));
+    TRY(limits_check(folder, e));
     return planned_check(folder, e);
 }
 
 static enum status merge_beside(const char *from, const char *out, struct error *e) {
     TRY(machines_merge(from, out, e));
+    TRY(limits_merge(from, out, e));
     return planned_merge(from, out, e);
 }
 

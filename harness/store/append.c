@@ -158,3 +158,19 @@ enum status table_check(const struct table *table, const char *out, struct error
     csv_free(&t);
     return status;
 }
+
+enum status table_merge(const struct table *table, const char *from, const char *out, void *row,
+                        enum status (*add)(const char *out, const void *row, struct error *e), struct error *e) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    enum status status = ST_OK;
+    TRY(path_format(path, sizeof path, e, "%s/%s.csv", from, table->name));
+    if (access(path, F_OK) != 0) return ST_OK;
+    TRY(csv_read(&t, path, e));
+    for (int i = 0; i < t.rows && status == ST_OK; i++) {
+        table_from_csv(table, &t, i, row);
+        status = add(out, row, e);
+    }
+    csv_free(&t);
+    return status;
+}

@@ -13,4 +13,11 @@ enum status limit_append(const char *out, const struct limit_row *row, struct er
 /* The first row of that run and time, or false: what was decided first stays. */
 bool limit_find(const char *out, const char *run_id, double seconds, struct limit_row *row);
 
+/* Adds the rows of FROM/limits.csv of whose run and time OUT has none, if there is such a file. ST_DATA: it cannot be
+ * read; ST_FAIL. */
+enum status limits_merge(const char *from, const char *out, struct error *e);
+
+/* Whether a folder's file, if there is one, can be taken over and added to: errors as table_check. */
+enum status limits_check(const char *out, struct error *e);
+
 #endif

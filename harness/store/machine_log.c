@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "harness/store/append.h"
 #include "harness/store/clock.h"
@@ -12,7 +11,8 @@
 #include "harness/store/schema.h"
 
 /* Adds the row unless OUT/machines.csv has one of that machine and epoch. */
-static enum status add_row(const char *out, const struct machine_row *row, struct error *e) {
+static enum status add_row(const char *out, const void *object, struct error *e) {
+    const struct machine_row *row = object;
     char path[PATH_BYTES];
     struct csv_table t;
     bool known = false;
@@ -37,17 +37,6 @@ enum status machines_check(const char *out, struct error *e) {
 }
 
 enum status machines_merge(const char *from, const char *out, struct error *e) {
-    char path[PATH_BYTES];
-    struct csv_table t;
-    enum status status = ST_OK;
-    TRY(path_format(path, sizeof path, e, "%s/machines.csv", from));
-    if (access(path, F_OK) != 0) return ST_OK;
-    TRY(csv_read(&t, path, e));
-    for (int i = 0; i < t.rows && status == ST_OK; i++) {
-        struct machine_row row = {0};
-        table_from_csv(&machines_table, &t, i, &row);
-        status = add_row(out, &row, e);
-    }
-    csv_free(&t);
-    return status;
+    struct machine_row row = {0};
+    return table_merge(&machines_table, from, out, &row, add_row, e);
 }

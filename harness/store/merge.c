@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file/safetensors.h"
 #include "harness/store/files.h"
 #include "harness/store/machine.h"
 #include "harness/store/perf_log.h"
@@ -30,31 +31,46 @@ static const char *below(const char *path, const char *from) {
     return path + strlen(from) + 1;
 }
 
-/* Puts the bytes at OUT/NAME unless a file is there. *new: none was. */
-static enum status put_file(const char *out, const char *name, const char *bytes, size_t size, bool *new,
-                            struct error *e) {
-    char path[PATH_BYTES];
-    TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
-    return file_put(path, bytes, size, new, e);
-}
-
-/* Weights that the run's record names, below `folder`; *bytes NULL: none are kept, or they are not there, as in a
- * folder of records alone. ST_DATA: they are there and not those. */
-static enum status read_weights(const char *folder, const struct run *run, char **bytes, size_t *size,
-                                struct error *e) {
-    char path[PATH_BYTES], hash[HASH_HEX];
+/* Weights below `folder`, of the hash that `witness` has of them; *bytes NULL: they are not there, as in a folder of
+ * records alone. ST_DATA: they are there and not those. */
+static enum status read_kept(const char *folder, const char *name, const char *hash, const char *witness, char **bytes,
+                             size_t *size, struct error *e) {
+    char path[PATH_BYTES], found[HASH_HEX];
     *bytes = NULL;
-    if (!*run->ckpt || strncmp(run->ckpt, WEIGHTS_FOLDER "/", sizeof WEIGHTS_FOLDER) != 0 || strstr(run->ckpt, ".."))
-        return ST_OK;
-    TRY(path_format(path, sizeof path, e, "%s/%s", folder, run->ckpt));
-    file_find_unnamed(path, run->ckpt_xxh3, machine_memory_bytes() / 2);
+    TRY(path_format(path, sizeof path, e, "%s/%s", folder, name));
+    file_find_unnamed(path, hash, machine_memory_bytes() / 2);
     if (access(path, F_OK) != 0) return ST_OK;
-    TRY(file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hash, e));
-    if (!strcmp(hash, run->ckpt_xxh3)) return ST_OK;
+    TRY(file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, found, e));
+    if (!strcmp(found, hash)) return ST_OK;
     free(*bytes);
     *bytes = NULL;
-    return fail(e, ST_DATA, "%s is not what the record of run %s says: its XXH3-128 is %s, expected %s; copy it again",
-                path, run->run_id, hash, run->ckpt_xxh3);
+    return fail(e, ST_DATA, "%s is not what %s says: its XXH3-128 is %s, expected %.40s; copy it again", path, witness,
+                found, hash);
+}
+
+/* Those that the run's record names. */
+static enum status read_best(const char *folder, const struct run *run, char **bytes, size_t *size, struct error *e) {
+    char witness[RUN_ID_HEX + 32];
+    *bytes = NULL;
+    *size = 0;
+    if (!*run->ckpt || strncmp(run->ckpt, WEIGHTS_FOLDER "/", sizeof WEIGHTS_FOLDER) != 0 || strstr(run->ckpt, ".."))
+        return ST_OK;
+    snprintf(witness, sizeof witness, "the record of run %s", run->run_id);
+    return read_kept(folder, run->ckpt, run->ckpt_xxh3, witness, bytes, size, e);
+}
+
+/* What `--keep-weights all` keeps beside the best, whose file has its hash. */
+static enum status read_last(const char *folder, const struct run *run, const char *best, size_t best_size,
+                             char **bytes, size_t *size, struct error *e) {
+    struct safetensors st;
+    char name[RECORD_TEXT];
+    *bytes = NULL;
+    if (!best || safetensors_parse(&st, best, best_size, run->ckpt, NULL) != ST_OK) return ST_OK;
+    const char *hash = safetensors_metadata(&st, "last_xxh3");
+    record_weights_name(run, ".last", name);
+    enum status status = hash ? read_kept(folder, name, hash, run->ckpt, bytes, size, e) : ST_OK;
+    safetensors_free(&st);
+    return status;
 }
 
 /* --- a record ----------------------------------------------------------------------------------------------------- */
@@ -64,13 +80,31 @@ static enum status read_record(struct merging *m, int i, struct error *e) {
     return record_open(m->paths[i], &m->open, e);
 }
 
+/* The weights of a run below a folder, in memory; NULL: none are kept, or they are not there. */
+struct weights {
+    char *best, *last;
+    size_t best_size, last_size;
+};
+
+static void free_weights(struct weights *w) {
+    free(w->best);
+    free(w->last);
+}
+
+static enum status read_weights(const char *folder, const struct run *run, struct weights *w, struct error *e) {
+    *w = (struct weights){NULL};
+    TRY(read_best(folder, run, &w->best, &w->best_size, e));
+    enum status status = read_last(folder, run, w->best, w->best_size, &w->last, &w->last_size, e);
+    if (status != ST_OK) free_weights(w);
+    return status;
+}
+
 /* *bare: it names weights, and they are not there. */
 static enum status check_weights(const char *folder, const struct run *run, bool *bare, struct error *e) {
-    char *bytes;
-    size_t size;
-    TRY(read_weights(folder, run, &bytes, &size, e));
-    *bare = *run->ckpt && !bytes;
-    free(bytes);
+    struct weights w;
+    TRY(read_weights(folder, run, &w, e));
+    *bare = *run->ckpt && !w.best;
+    free_weights(&w);
     return ST_OK;
 }
 
@@ -87,7 +121,7 @@ static bool is_taken(const struct merging *m, const struct known *known) {
     char *bytes;
     size_t size;
     if (known->there || !m->open->record.set_aside) return false;
-    enum status status = read_weights(m->out, &m->open->record.run, &bytes, &size, &why);
+    enum status status = read_best(m->out, &m->open->record.run, &bytes, &size, &why);
     if (status == ST_OK) free(bytes);
     return status == ST_DATA;
 }
@@ -121,54 +155,27 @@ static enum status check_one(struct merging *m, int i, struct error *e) {
     return known.same_weights && !known.taken ? check_weights(m->out, run, &bare, e) : ST_OK;
 }
 
-static enum status is_there(const char *folder, const char *name, bool *there, struct error *e) {
-    char path[PATH_BYTES];
-    TRY(path_format(path, sizeof path, e, "%s/%s", folder, name));
-    *there = access(path, F_OK) == 0;
-    return ST_OK;
-}
-
+/* Where OUT has them they were looked at: check_one. */
 static enum status put_weights(struct merging *m, const char *name, const char *bytes, size_t size, struct error *e) {
+    char path[PATH_BYTES];
     bool new;
-    TRY(put_file(m->out, name, bytes, size, &new, e));
+    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, name));
+    if (!bytes || access(path, F_OK) == 0) return ST_OK;
+    TRY(file_put(path, bytes, size, &new, e));
     m->count.weights += new;
     return ST_OK;
 }
 
-static enum status copy_best(struct merging *m, const struct run *run, struct error *e) {
-    char *bytes;
-    size_t size;
-    bool there;
-    TRY(is_there(m->out, run->ckpt, &there, e));
-    if (there) return ST_OK; /* and looked at: check_one */
-    TRY(read_weights(m->from, run, &bytes, &size, e));
-    if (!bytes) return ST_OK;
-    enum status status = put_weights(m, run->ckpt, bytes, size, e);
-    free(bytes);
-    return status;
-}
-
-/* What `--keep-weights all` keeps beside the best, whose file has its hash; `export --last` looks at that. */
-static enum status copy_last(struct merging *m, const struct run *run, struct error *e) {
-    char name[RECORD_TEXT], path[PATH_BYTES], *bytes;
-    size_t size;
-    bool here, there;
-    record_weights_name(run, ".last", name);
-    TRY(is_there(m->from, name, &here, e));
-    TRY(is_there(m->out, name, &there, e));
-    if (!here || there) return ST_OK;
-    TRY(path_format(path, sizeof path, e, "%s/%s", m->from, name));
-    TRY(file_read(path, machine_memory_bytes() / 2, &bytes, &size, e));
-    enum status status = put_weights(m, name, bytes, size, e);
-    free(bytes);
-    return status;
-}
-
 /* The weights come before the record: where there is a record, they are there. */
 static enum status copy_weights(struct merging *m, const struct run *run, struct error *e) {
-    if (!*run->ckpt) return ST_OK;
-    TRY(copy_last(m, run, e));
-    return copy_best(m, run, e);
+    struct weights w;
+    char name[RECORD_TEXT];
+    record_weights_name(run, ".last", name);
+    TRY(read_weights(m->from, run, &w, e));
+    enum status status = put_weights(m, name, w.last, w.last_size, e);
+    if (status == ST_OK) status = put_weights(m, run->ckpt, w.best, w.best_size, e);
+    free_weights(&w);
+    return status;
 }
 
 /* How fast the run's cell was, if only `from` knows. */
@@ -179,7 +186,7 @@ static enum status copy_speed(const struct merging *m, const struct run *run, st
 }
 
 static enum status copy_one(struct merging *m, int i, struct error *e) {
-    char *bytes;
+    char path[PATH_BYTES], *bytes;
     size_t size;
     bool new = false;
     struct known known;
@@ -192,8 +199,9 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     }
     if (known.same_weights) TRY(copy_weights(m, &m->open->record.run, e));
     if (!known.there) {
+        TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->paths[i], m->from)));
         TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));
-        enum status status = put_file(m->out, below(m->paths[i], m->from), bytes, size, &new, e);
+        enum status status = file_put(path, bytes, size, &new, e);
         free(bytes);
         TRY(status);
     }
