@@ -50,7 +50,7 @@ void csv_real(FILE *f, double value) {
 }
 
 /* Reads one cell at *p, unquoting in place, and leaves *p behind the separator, which is returned: ',' or '\n', 0 at
- * the end of the text, '"' when a quote stays open or is followed by something else. */
+ * the end of the text, '"' when a quote is followed by something else, or stays open up to the end of a last line. */
 static char take_cell(char **p, char **cell, int *line) {
     char *in = *p, *out = *p;
     *cell = out;
@@ -60,7 +60,8 @@ static char take_cell(char **p, char **cell, int *line) {
             if (*in == '\n') ++*line;
             *out++ = *in;
         }
-        if (*in++ != '"') return '"';
+        if (!*in) return in[-1] == '\n' ? '"' : 0; /* else torn within the cell */
+        in++;
         if (*in == '\r') in++;
         if (*in && *in != ',' && *in != '\n') return '"';
     } else {

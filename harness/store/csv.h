@@ -27,8 +27,9 @@ struct csv_table {
     char **header;     /* columns */
 };
 
-/* Reads a file. ST_DATA with path and line: no such file, an open quote, or a row of another width than the header's.
- * A last row without its line feed (a torn write) is left out. */
+/* Reads a file. ST_DATA with path and line: no such file, a quoted cell that something follows or that never
+ * ends, or a row of another width than the header's. A last row without its line feed (a torn write) is left out,
+ * wherever it ends. */
 enum status csv_read(struct csv_table *t, const char *path, struct error *e);
 void csv_free(struct csv_table *t);
 
