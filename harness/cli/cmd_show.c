@@ -47,9 +47,15 @@ static void print_curve(const struct run_record *r) {
 
 static enum status show(const char *out, const struct run_record *r, struct error *e) {
     char command[8192], products[256];
-    TRY(rerun_command(r, command, sizeof command, e));
-    printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\nagain: %s\n   or: lrnn rerun %.8s --out %s\n\n",
-           r->run.run_id, r->run.layers, r->run.task, r->run.lr, r->run.seed, command, r->run.run_id, out);
+    struct error why;
+    printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\n", r->run.run_id, r->run.layers, r->run.task, r->run.lr,
+           r->run.seed);
+    enum status status = rerun_command(r, command, sizeof command, &why);
+    if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
+    if (status == ST_OK)
+        printf("again: %s\n   or: lrnn rerun %.8s --out %s\n\n", command, r->run.run_id, out);
+    else
+        printf("again: not here: %s\n\n", why.text);
     if (rerun_rounds(&r->run, products, sizeof products))
         printf("%s: it repeats to rounding, not bit for bit\n\n", products);
     print_fields(&r->run);

@@ -109,8 +109,15 @@ enum status data_sets_verify(int argc, char **argv, struct error *e) {
     int n;
     TRY(read_words(VERIFY, argc, argv, words, 1, &n, &d, e));
     if (d) return verify(d, true, e);
-    for (const struct dataset *const *at = dataset_list(); *at; at++) TRY(verify(*at, false, e));
-    return ST_OK;
+    enum status first = ST_OK;
+    for (const struct dataset *const *at = dataset_list(); *at; at++) {
+        struct error why;
+        enum status status = verify(*at, false, &why);
+        if (status == ST_OK) continue;
+        if (first != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
+        if (first == ST_OK) first = fail(e, status, "%s", why.text);
+    }
+    return first;
 }
 
 enum status data_sets_path(int argc, char **argv, struct error *e) {

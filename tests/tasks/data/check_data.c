@@ -504,6 +504,12 @@ START_TEST(nothing_is_half_imported) {
     expect_status(run("data import pathfinder32 tests/data/mnist"), 5, "a folder without lists");
     expect_text(err, "expected the lists 0.npy, 1.npy, ... of the released images", "a folder without lists");
     ck_assert_int_eq(files_in_cache(), 1);
+    /* Every set is looked at, the damaged ones too. */
+    shell("printf half >%s/mnist.images; printf half >%s/cifar10.images");
+    expect_status(run("data verify"), ST_DATA, "data verify");
+    expect_text(err, "mnist.images: expected images", "data verify");
+    expect_text(err, "cifar10.images: expected images", "data verify");
+    expect_text(out, "proteins: not imported", "data verify");
     expect_status(run("data import cifar tests/data/cifar10"), 2, "a wrong name");
     expect_text(err, "did you mean 'cifar10'?", "a wrong name");
     free(bytes);
