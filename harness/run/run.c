@@ -526,7 +526,8 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-static enum status begin(struct running *r, struct setup *setup, struct error *e) {
+/* A run that is done again begins at its first step, and its record stays until nothing more can be in the way. */
+static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
     p->curve_capacity = 2 * (setup->steps / setup->eval_every) + 64;
     p->curve = calloc((size_t)p->curve_capacity, sizeof *p->curve);
@@ -540,9 +541,10 @@ static enum status begin(struct running *r, struct setup *setup, struct error *e
     if (r->trainer.device_bytes && !setup->config.quiet)
         fprintf(stderr, "%s: the run takes %zu MB of device memory\n", setup->config.device,
                 r->trainer.device_bytes >> 20);
-    bool resumed;
-    TRY(checkpoint_read(&r->trainer, p, &resumed, e));
+    bool resumed = false;
+    if (!reuse->again) TRY(checkpoint_read(&r->trainer, p, &resumed, e));
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, r->trainer.state.step, e));
+    TRY(reuse_release(setup, reuse, e));
     r->sitting_wall_s = resumed ? p->wall_s : 0;
     r->began = r->last_checkpoint = time_now_s();
     return ST_OK;
@@ -573,15 +575,14 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
                     "folder",
                     setup->run_id, setup->config.out);
     }
-    if (!reuse.again || !setup->config.force) TRY(checkpoint_admit(setup, e));
-    TRY(reuse_release(setup, &reuse, e));
+    if (!reuse.again) TRY(checkpoint_admit(setup, e));
     snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->config.out);
     if (setup->config.keep_weights != KEEP_NONE) TRY(written(hooks, make_folder(folder, e)));
     if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
     struct running *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for a run");
     r->hooks = hooks;
-    enum status status = begin(r, setup, e);
+    enum status status = begin(r, setup, &reuse, e);
     if (status == ST_OK) status = run_all(r, row, e);
     free(r->progress.curve);
     step_log_discard(&r->log);

@@ -188,6 +188,22 @@ START_TEST(a_log_that_cannot_be_written_ends_the_run) {
 }
 END_TEST
 
+/* A run that is done again keeps its record until it begins. */
+START_TEST(a_run_that_cannot_begin_again_keeps_its_record) {
+    struct setup *s = warm_run();
+    struct error e;
+    ck_assert_msg(train(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
+    s->config.force = true;
+    ck_assert_int_eq(train(s, folder, NULL, &e), ST_FAIL);
+    ck_assert_int_eq(scratch_count(folder, ".json"), 1);
+    ck_assert_int_eq(scratch_count(folder, ".replaced"), 0);
+    ck_assert_msg(train(s, path, NULL, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(scratch_count(folder, ".replaced"), 1);
+    ck_assert_int_eq(scratch_count(folder, ".json"), 2);
+    small_run_free(s);
+}
+END_TEST
+
 Suite *check_step_log(void);
 Suite *check_step_log(void) {
     Suite *suite = suite_create("step_log");
@@ -200,6 +216,7 @@ Suite *check_step_log(void) {
     tcase_add_test(c, a_log_with_a_gap_is_refused);
     tcase_add_test(c, a_finished_run_has_no_steps_to_log);
     tcase_add_test(c, a_log_that_cannot_be_written_ends_the_run);
+    tcase_add_test(c, a_run_that_cannot_begin_again_keeps_its_record);
     suite_add_tcase(suite, c);
     return suite;
 }
