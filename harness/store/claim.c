@@ -15,7 +15,6 @@
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 
-#define FREE       "free"
 #define MOST_BYTES 4096
 #define MOST_TRIES 100
 
@@ -99,6 +98,11 @@ static time_t folder_now(const char *folder) {
     return known ? s.st_mtime : time(NULL);
 }
 
+/* A claim that is free names no process; a machine may have any name. */
+static bool is_free(const struct claim_info *info) {
+    return info->pid == 0;
+}
+
 /* What a claim says, and whether its owner is at it. `clock` is the folder whose clock another machine's claim goes by;
  * NULL: nothing is to be written there, and this machine's clock has to do. False: it is gone. */
 static bool read_claim(const char *clock, const char *path, struct claim_info *info) {
@@ -114,7 +118,7 @@ static bool read_claim(const char *clock, const char *path, struct claim_info *i
     free(text);
     memcpy(info->host, o.host, sizeof info->host);
     info->pid = o.pid;
-    if (fields != 5 || !strcmp(o.host, FREE)) return true;
+    if (fields != 5 || is_free(info)) return true;
     read_self(&self);
     bool here = !strcmp(self.host, o.host) && !strcmp(self.place, o.place);
     if (here)
@@ -194,7 +198,7 @@ void claim_release(struct claim *c) {
     int number = *c->path ? split_path(c, before, sizeof before) : 0;
     if (number > 0) {
         snprintf(path, sizeof path, "%s.%d", before, number + 1);
-        (void)create(path, FREE " 0 0 - - -\n", &made, NULL); /* where it cannot be made, the claim grows stale */
+        (void)create(path, "free 0 0 - - -\n", &made, NULL); /* where it cannot be made, the claim grows stale */
     }
     c->path[0] = 0;
 }
@@ -222,7 +226,7 @@ static enum status add_claim(const char *folder, const char *run_id, struct clai
     char path[PATH_BYTES];
     struct claim_info info;
     TRY(make_path(path, sizeof path, folder, run_id, latest(folder, run_id), e));
-    if (!read_claim(NULL, path, &info) || !strcmp(info.host, FREE)) return ST_OK;
+    if (!read_claim(NULL, path, &info) || is_free(&info)) return ST_OK;
     struct claim_info *longer = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
     if (!longer) return fail(e, ST_MEMORY, "no memory for a list of claims");
     *list = longer;

@@ -108,6 +108,16 @@ START_TEST(another_machines_claim_grows_stale_by_its_age) {
 }
 END_TEST
 
+/* The word of a claim that nobody has is no machine's name. */
+START_TEST(a_machine_may_be_called_free) {
+    struct claim mine;
+    write_claim(1, "free 1 1 boot/space 2026-01-01T00:00:00Z s3 lstm\n", 5);
+    ck_assert_int_eq(take(&mine), CLAIM_OTHERS);
+    write_claim(2, "free 0 0 - - -\n", 5);
+    ck_assert_int_eq(take(&mine), CLAIM_MINE);
+}
+END_TEST
+
 /* "./././." is a path as long as it is wanted: twenty names fit behind it, and one that is a byte longer does not. */
 START_TEST(a_list_that_fails_leaves_nothing_to_free) {
     char out[PATH_BYTES] = ".", path[SCRATCH_BYTES + 64];
@@ -215,6 +225,7 @@ Suite *check_claim(void) {
     tcase_add_test(c, the_claim_of_a_dead_process_is_taken_over_at_once);
     tcase_add_test(c, the_claim_of_a_zombie_is_taken_over_at_once);
     tcase_add_test(c, another_machines_claim_grows_stale_by_its_age);
+    tcase_add_test(c, a_machine_may_be_called_free);
     tcase_add_test(c, a_list_that_fails_leaves_nothing_to_free);
     tcase_add_loop_test(c, a_claim_that_says_nothing_holds_nobody_up, 0, (int)(sizeof senseless / sizeof *senseless));
     tcase_add_test(c, a_beat_keeps_a_claim_young);
