@@ -518,10 +518,10 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
     snprintf(record->run.started, sizeof record->run.started, "%s", started);
     snprintf(record->config, sizeof record->config, "%s", s->config_text);
     snprintf(record->identity, sizeof record->identity, "%s", s->identity);
-    enum status written = fill_test_split(s, &record->run, e);
-    if (written == ST_OK) written = record_write(s->config.out, record, NULL, e);
+    enum status put = fill_test_split(s, &record->run, e);
+    if (put == ST_OK) put = record_write(s->config.out, record, NULL, e);
     free(record);
-    return written;
+    return put;
 }
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */

@@ -23,7 +23,8 @@ struct weights_kept {
 };
 
 /* Writes `params`, and the array `last`, if not NULL, under names of their own in OUT/weights; notes in *row, whose
- * run_id and attempt are set, path and hash that the best weights will have. Errors: ST_FAIL; nothing is left then. */
+ * run_id and attempt are set, path and hash that the best weights will have. Errors: ST_FAIL, ST_MEMORY; nothing is left
+ * then. */
 enum status weights_write(const struct params *params, const real *last, const char *out, struct run *row,
                           struct weights_kept *kept, struct error *e);
 
@@ -42,7 +43,7 @@ enum weights_of { WEIGHTS_BEST, WEIGHTS_LAST, WEIGHTS_INITIAL };
 /* Copies what the run of `record` kept below OUT to `target`, the best weights or the last, with metadata from the
  * record: run_id, task, task_version, model, config (the stored configuration), dtype, numerics, which weights and of
  * which step; of the best also accuracies and losses. *count, if not NULL, tells how much. Errors: ST_DATA: nothing was
- * kept, it is gone, or its hash is wrong; ST_FAIL: `target` cannot be written. */
+ * kept, it is gone, or its hash is wrong; ST_FAIL: `target` cannot be written; ST_MEMORY. */
 enum status weights_export(const struct run_record *record, enum weights_of which, const char *out, const char *target,
                            struct weights_count *count, struct error *e);
 
@@ -52,7 +53,7 @@ enum status weights_export_initial(const struct run_record *record, const struct
 
 /* Loads every parameter from the file's tensor of that name. F32 may be loaded where the program computes in double,
  * which is exact; F64 into float would round and is refused. ST_DATA names what is missing, extra, of another shape or
- * dtype, or not finite; nothing is loaded then. `path` is for messages. */
+ * dtype, or not finite; nothing is loaded then, nor after ST_MEMORY. `path` is for messages. */
 enum status weights_load(struct params *params, const struct safetensors *file, const char *path, struct error *e);
 
 /* Loads what a run starts from: the file of --from, whose XXH3-128 is `hash`. Errors as weights_load, and ST_USAGE:
