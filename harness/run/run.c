@@ -57,9 +57,10 @@ static void add_point(struct running *r, enum split split, const struct scores *
     struct run_progress *p = &r->progress;
     if (p->n_curve == p->curve_capacity) return; /* cannot happen: sized for every validation */
     const struct setup *setup = r->trainer.setup;
-    int64_t step = r->trainer.state.step;
+    int64_t step = r->trainer.state.step, tokens = step * tokens_a_step(setup);
+    double seconds = r->trainer.step_s;
     struct curve_point point = {.step = step,
-                                .tokens = step * tokens_a_step(setup),
+                                .tokens = tokens,
                                 .wall_s = wall(r),
                                 .split = split,
                                 .loss = s->loss,
@@ -69,7 +70,7 @@ static void add_point(struct running *r, enum split split, const struct scores *
                                 .last_acc = s->last_acc,
                                 .lr = r->trainer.state.lr,
                                 .grad_norm = r->trainer.state.grad_norm,
-                                .tok_per_s = NAN};
+                                .tok_per_s = seconds > 0 ? (double)tokens / seconds : NAN};
     snprintf(point.event, sizeof point.event, "%s", event);
     p->curve[p->n_curve++] = point;
 }

@@ -71,7 +71,7 @@ struct curve_point {
     double wall_s;
     int64_t split; /* enum split: train, val, test */
     double loss, acc, macro_acc, seq_acc, last_acc, lr, grad_norm, tok_per_s;
-    char event[12]; /* eval, ckpt, resume, nan, stop */
+    char event[12]; /* eval, nan */
 };
 
 /* One evaluation length: a row of evals.csv. */

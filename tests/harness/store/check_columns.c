@@ -91,7 +91,7 @@ START_TEST(deterministic_is_promised_on_the_cpu_alone) {
 }
 END_TEST
 
-static bool is_filled(const struct field *field, const struct run *row) {
+static bool is_filled(const struct field *field, const void *row) {
     const char *value = (const char *)row + field->offset;
     switch (field->type) {
     case FIELD_INT:
@@ -117,6 +117,33 @@ START_TEST(every_column_is_filled_by_some_run) {
 }
 END_TEST
 
+/* Of a run that ends well and of one that does not. */
+START_TEST(every_column_and_event_of_a_curve_is_filled_by_some_run) {
+    struct record_set set;
+    struct error e;
+    int evals = 0, nans = 0;
+    row_of(SMALL_TASK, "bdlru:m=2,blocks=3", NULL, NULL);
+    row_of(SMALL_TASK, "bdlru:m=2,blocks=3,gate=none", "lr", "1e6");
+    ck_assert_msg(records_load(&set, own_folder, &e) == ST_OK && set.n == 2, "%s", e.text);
+    for (const struct field *field = curves_table.fields; field->name; field++) {
+        bool filled = !field_within(field, sizeof(struct curve_point));
+        for (int k = 0; k < set.n; k++)
+            for (int64_t i = 0; i < set.list[k].n_curve; i++)
+                filled = filled || is_filled(field, &set.list[k].curve[i]);
+        ck_assert_msg(filled, "%s is empty", field->name);
+    }
+    for (int k = 0; k < set.n; k++)
+        for (int64_t i = 0; i < set.list[k].n_curve; i++) {
+            evals += !strcmp(set.list[k].curve[i].event, "eval");
+            nans += !strcmp(set.list[k].curve[i].event, "nan");
+            ck_assert_ptr_nonnull(strstr(table_field(&curves_table, "event")->unit, set.list[k].curve[i].event));
+        }
+    ck_assert(evals > 0 && nans == 1);
+    ck_assert_str_eq(table_field(&curves_table, "event")->unit, "eval nan");
+    records_free(&set);
+}
+END_TEST
+
 Suite *check_columns(void);
 Suite *check_columns(void) {
     Suite *suite = suite_create("columns");
@@ -128,6 +155,7 @@ Suite *check_columns(void) {
     tcase_add_test(c, val_metric_is_the_tasks_own);
     tcase_add_test(c, deterministic_is_promised_on_the_cpu_alone);
     tcase_add_test(c, every_column_is_filled_by_some_run);
+    tcase_add_test(c, every_column_and_event_of_a_curve_is_filled_by_some_run);
     suite_add_tcase(suite, c);
     return suite;
 }
