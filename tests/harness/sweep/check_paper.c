@@ -93,6 +93,7 @@ START_TEST(an_attempt_that_was_set_aside_is_told) {
     for (int earlier = 1; earlier <= 2; earlier++) {
         struct run_record failed = set.list[0];
         failed.run.status = RUN_NAN;
+        failed.run.attempt = earlier;
         ck_assert_int_eq(record_set_aside(folder, failed.run.run_id, earlier == 1 ? "replaced" : "retried", &e), ST_OK);
         ck_assert_msg(record_write(folder, &failed, NULL, &e) == ST_OK, "%s", e.text);
     }
