@@ -253,6 +253,28 @@ int option_format_value(const struct option *o, const void *object, char *buffer
     return 0;
 }
 
+/* The option whose value auto stands for, or NULL. */
+static const struct option *auto_of(const struct option *table, const struct option *o) {
+    return o->type == OPT_INT && o->flags & OPT_AUTO && o->choices ? option_find(table, o->choices) : NULL;
+}
+
+static int64_t whole_of(const struct option *o, const void *object) {
+    return *(const int64_t *)(const void *)((const char *)object + o->offset);
+}
+
+void options_plain(const struct option *table, void *object) {
+    for (const struct option *o = table; o->name; o++) {
+        const struct option *other = auto_of(table, o);
+        if (other && whole_of(o, object) == whole_of(other, object))
+            *(int64_t *)(void *)((char *)object + o->offset) = 0;
+    }
+}
+
+const struct option *option_meant(const struct option *table, const struct option *o, const void *object) {
+    const struct option *other = auto_of(table, o);
+    return other && whole_of(o, object) == 0 ? other : o;
+}
+
 enum status option_canonical(const struct option *table, const char *owner, const char *name, const char *value,
                              char *buffer, size_t size, struct error *e) {
     const struct option *o = option_find(table, name);

@@ -49,7 +49,8 @@ struct option {
     size_t offset;       /* of the field in the object */
     const char *value;   /* default, as text */
     double min, max;     /* inclusive bounds of OPT_INT, OPT_REAL and OPT_TIME */
-    const char *choices; /* OPT_CHOICE: blank-separated names */
+    const char *choices; /* OPT_CHOICE: blank-separated names; OPT_AUTO of OPT_INT: the option whose value auto stands
+                            for, or NULL */
     const char *help;    /* one line: meaning, unit */
     unsigned flags;
 };
@@ -73,6 +74,12 @@ bool option_left_out(const struct option *option, const char *value, unsigned sk
 
 /* Value of one field in canonical form; as snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);
+
+/* Where auto stands for the value of another option (`choices`): options_plain turns that value into auto wherever it
+ * was given, so that nothing has two names; option_meant is the option that has the value of one at auto, else this
+ * one itself. */
+void options_plain(const struct option *table, void *object);
+const struct option *option_meant(const struct option *table, const struct option *option, const void *object);
 
 /* The canonical form of an option's text: shortest, units and multiples resolved. `buffer` has OPTION_TEXT + 1 bytes or
  * more. Errors as options_set. */

@@ -121,6 +121,7 @@ enum status task_parse(struct task_choice *choice, const char *text, struct erro
     TRY(base_options(choice->task, alias, choice->inst, e));
     snprintf(owner, sizeof owner, "task %.100s", label_name(&label));
     TRY(label_apply(&label, choice->task->options, choice->inst, owner, e));
+    options_plain(choice->task->options, choice->inst);
     return name_choice(choice, alias, e);
 }
 

@@ -27,13 +27,13 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* An identity (OPT_LATER is skipped) has the line of a path, but not what stands there: another folder is no other
- * run. */
+/* An identity (OPT_LATER is skipped) says what is meant, not auto, where that is another option's value. It has the line
+ * of a path, but not what stands there: another folder is no other run. */
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
                                   const void *object, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
-        option_format_value(o, object, value, sizeof value);
+        option_format_value(skip & OPT_LATER ? option_meant(table, o, object) : o, object, value, sizeof value);
         if (option_left_out(o, value, skip)) continue;
         bool hidden = skip & OPT_LATER && o->flags & OPT_HERE;
         TRY(append(text, e, "%s%s=%s\n", prefix, o->name, hidden ? o->value : value));

@@ -29,7 +29,7 @@ static const struct option options[] = {
     {"max_length", OPT_INT, offsetof(struct pairs, max_length), "4000", 3, MAX_LENGTH, NULL,
      "words of a document at most", OPT_AXIS},
     {"passage", OPT_INT, offsetof(struct pairs, passage), "40", 1, MAX_PASSAGE, NULL, "words of the passage", OPT_AXIS},
-    {"differ", OPT_INT, offsetof(struct pairs, differ), "auto", 1, MAX_PASSAGE, NULL,
+    {"differ", OPT_INT, offsetof(struct pairs, differ), "auto", 1, MAX_PASSAGE, "passage",
      "words in which passages that are not the same differ; auto = all", OPT_AUTO | OPT_AXIS},
     {"words", OPT_INT, offsetof(struct pairs, words), "64", 2, 1 << 20, NULL, "different words", OPT_AXIS},
     EXAMPLES_OPTIONS(struct pairs, examples, "100000", "2000", "5000", "pairs"),
@@ -47,7 +47,6 @@ static enum status pairs_open(void *inst, uint64_t seed, struct arena *host, str
     if (w->differ > w->passage)
         return fail(e, ST_USAGE, "pairs: passages of %lld words cannot differ in differ=%lld", (long long)w->passage,
                     (long long)w->differ);
-    if (!w->differ) w->differ = w->passage;
     return ST_OK;
 }
 
@@ -66,7 +65,7 @@ static int32_t word(const struct pairs *w, struct rng *r) {
 
 /* Replaces `differ` words, each place with the probability that is left for it. */
 static void change(const struct pairs *w, struct rng *r, int32_t *passage) {
-    int64_t left = w->differ;
+    int64_t left = w->differ ? w->differ : w->passage;
     for (int64_t i = 0; i < w->passage; i++) {
         if (rng_below(r, (uint64_t)(w->passage - i)) >= (uint64_t)left) continue;
         int64_t other = 1 + (int64_t)rng_below(r, (uint64_t)(w->words - 1));

@@ -33,6 +33,29 @@ START_TEST(declarations_are_complete) {
 }
 END_TEST
 
+static void format_options(const struct task_choice *c, char text[4096]) {
+    int n = options_format(c->task->options, c->inst, " ", OPT_FOUND, text, 4096);
+    ck_assert(n >= 0 && n < 4096);
+}
+
+static void check_unchanged(const char *name) {
+    struct task_choice c;
+    char asked[4096], opened[4096];
+    struct error e;
+    ck_assert_msg(task_parse(&c, name, &e) == ST_OK, "%s: %s", name, e.text);
+    format_options(&c, asked);
+    open_task(&c, name, 1);
+    format_options(&c, opened);
+    ck_assert_str_eq(opened, asked);
+}
+
+/* What is stored of a run is what it was called by. */
+START_TEST(opening_a_task_changes_no_option) {
+    for_each_name(check_unchanged);
+    check_unchanged("pairs:passage=4");
+}
+END_TEST
+
 static int times_listed;
 static const char *wanted_name;
 
@@ -260,6 +283,7 @@ Suite *check_tasks(void) {
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(tests, import_data, drop_data);
     tcase_add_test(tests, declarations_are_complete);
+    tcase_add_test(tests, opening_a_task_changes_no_option);
     tcase_add_test(tests, names_are_unique);
     tcase_add_test(tests, inputs_and_targets_are_in_range);
     tcase_add_test(tests, a_task_says_whether_its_examples_differ_in_length);

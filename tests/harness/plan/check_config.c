@@ -96,6 +96,41 @@ START_TEST(a_cell_is_a_run_without_its_seed) {
 }
 END_TEST
 
+static struct setup *pairs_of(const char *options) {
+    struct config c = defaults();
+    struct error e = {0};
+    char task[LABEL_TEXT];
+    snprintf(task, sizeof task, "pairs:min_length=12,max_length=20,passage=4%s", options);
+    struct setup *s = setup_make(&c, task, "lstm", &e);
+    ck_assert_msg(s != NULL, "%s: %s", task, e.text);
+    return s;
+}
+
+/* Nor has it another name, and what is stored reads back as that run, as does what earlier programs stored. */
+START_TEST(what_auto_stands_for_is_no_other_run) {
+    struct error e = {0};
+    struct setup *plain = pairs_of(""), *said = pairs_of(",differ=4"), *other = pairs_of(",differ=3");
+    ck_assert_str_eq(said->run_id, plain->run_id);
+    ck_assert_str_eq(said->task.name, plain->task.name);
+    ck_assert_str_eq(said->config_text, plain->config_text);
+    ck_assert_str_ne(other->run_id, plain->run_id);
+    ck_assert_str_ne(other->task.name, plain->task.name);
+    ck_assert_ptr_nonnull(strstr(plain->identity, "\ntask.differ=4\n"));
+    ck_assert_ptr_nonnull(strstr(plain->config_text, "\ntask.differ=auto\n"));
+    char *earlier = strdup(plain->config_text), *value = strstr(earlier, "differ=auto") + strlen("differ=");
+    memcpy(value, "0004", 4);
+    struct setup *stored = setup_stored(earlier, "run", 1, &e);
+    ck_assert_msg(stored != NULL, "%s", e.text);
+    ck_assert_str_eq(stored->run_id, plain->run_id);
+    ck_assert_str_eq(stored->task.name, plain->task.name);
+    free(earlier);
+    drop(stored);
+    drop(other);
+    drop(said);
+    drop(plain);
+}
+END_TEST
+
 /* --- lengths ------------------------------------------------------------------------------------------------------ */
 
 static void expect_fit(const struct model_choice *fitted, int64_t B, int64_t T, int64_t nodes) {
@@ -230,6 +265,7 @@ Suite *check_config(void) {
     tcase_add_test(tests, what_is_wrong_in_a_config_file_is_named_by_its_line);
     tcase_add_test(tests, a_label_says_what_differs_and_how_large_the_mixer_is);
     tcase_add_test(tests, a_cell_is_a_run_without_its_seed);
+    tcase_add_test(tests, what_auto_stands_for_is_no_other_run);
     tcase_add_test(tests, every_length_of_a_run_is_fitted_once);
     tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
     tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
