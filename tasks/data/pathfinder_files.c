@@ -125,12 +125,22 @@ static enum status find_lists(const char *folder, int64_t *numbers, int *n, stru
     if (!lists)
         return fail(e, ST_DATA, "cannot open %s: %s; expected the lists 0.npy, 1.npy, ... of the released images", path,
                     strerror(errno));
+    enum status status = ST_OK;
     *n = 0;
-    for (struct dirent *entry; (entry = readdir(lists)) && *n < MOST_LISTS;)
-        if (list_number(entry->d_name) >= 0) numbers[(*n)++] = list_number(entry->d_name);
+    for (struct dirent *entry; status == ST_OK && (entry = readdir(lists));) {
+        if (list_number(entry->d_name) < 0) continue;
+        if (*n == MOST_LISTS)
+            status = fail(e, ST_DATA, "%s: expected at most %d lists, found more", path, MOST_LISTS);
+        else
+            numbers[(*n)++] = list_number(entry->d_name);
+    }
     closedir(lists);
+    if (status != ST_OK) return status;
     if (*n == 0) return fail(e, ST_DATA, "%s: expected the lists 0.npy, 1.npy, ..., found none", path);
     qsort(numbers, (size_t)*n, sizeof *numbers, by_number);
+    for (int i = 1; i < *n; i++) /* "1.npy" and "01.npy" */
+        if (numbers[i] == numbers[i - 1])
+            return fail(e, ST_DATA, "%s: expected one list of each number, found two of %" PRId64, path, numbers[i]);
     return ST_OK;
 }
 

@@ -323,9 +323,17 @@ static enum status show(int argc, char **argv, struct error *e) {
 /* --- stats -------------------------------------------------------------------------------------------------------- */
 
 struct summary {
-    int64_t *label_count;                               /* (vocab_out) scored targets of each label */
-    int64_t scored, tokens, shortest, longest, outside; /* outside: targets that are no label; a fault of the task */
+    int64_t *label_count;                         /* (vocab_out) scored targets of each label */
+    int64_t scored, outside;                      /* outside: targets that are no label; a fault of the task */
+    int64_t documents, tokens, shortest, longest; /* an example is one document, or two */
 };
+
+static void add_length(struct summary *s, int64_t length) {
+    s->documents++;
+    s->tokens += length;
+    if (length < s->shortest) s->shortest = length;
+    if (length > s->longest) s->longest = length;
+}
 
 static enum status summarise(struct view *v, struct summary *s, struct error *e) {
     int64_t labels = v->task.shape.vocab_out;
@@ -345,9 +353,8 @@ static enum status summarise(struct view *v, struct summary *s, struct error *e)
             else
                 s->outside++;
         }
-        s->tokens += x->length;
-        if (x->length < s->shortest) s->shortest = x->length;
-        if (x->length > s->longest) s->longest = x->length;
+        add_length(s, x->length);
+        if (task_documents(&v->task.shape) > 1) add_length(s, x->second);
     }
     if (s->outside)
         return fail(e, ST_DATA, "%s: %" PRId64 " targets lie outside [0, %" PRId64 ")", v->task.name, s->outside,
@@ -372,7 +379,7 @@ static void print_stats(const struct view *v, const struct summary *s) {
     printf("%s, %s examples %" PRId64 " to %" PRId64 " of %" PRId64 "\n", v->task.name, split_name(v->flags.split),
            v->flags.first, v->flags.first + v->flags.count - 1, view_examples(v));
     printf("  lengths    %" PRId64 " to %" PRId64 ", mean %.1f\n", s->shortest, s->longest,
-           share(s->tokens, v->flags.count));
+           share(s->tokens, s->documents));
     printf("  scored     %" PRId64 " positions, %.1f a sequence\n", s->scored, share(s->scored, v->flags.count));
     printf("  chance     %.4f  uniform guess (metric %s)\n", shape->chance, metric_names[shape->metric]);
     printf("  floor      %.4f  best trivial answer\n", shape->floor);

@@ -131,6 +131,25 @@ START_TEST(pairs_are_learnt) {
 }
 END_TEST
 
+START_TEST(lengths_are_those_of_both_documents) {
+    struct task_choice c;
+    char text[200];
+    int64_t i = 0;
+    reserve_task_host();
+    open_task(&c, "pairs:min_length=4,max_length=6,passage=2", 3);
+    struct example x = new_example(&c.shape);
+    do fill_example(&c, SPLIT_TRAIN, i++, -7, &x);
+    while (x.second <= x.length);
+    snprintf(text, sizeof text, "data stats %s --seed 3 --first %d --count 1", c.name, (int)i - 1);
+    expect_status(run(text), 0, text);
+    snprintf(text, sizeof text, "lengths    %d to %d, mean %.1f\n", x.length, x.second, (x.length + x.second) / 2.0);
+    expect_text(out, text, "data stats");
+    free_example(&x);
+    free_task_host();
+    free_output();
+}
+END_TEST
+
 Suite *check_pairs(void) {
     Suite *suite = suite_create("pairs");
     TCase *tests = tcase_create("pairs"), *command = tcase_create("command line");
@@ -144,6 +163,7 @@ Suite *check_pairs(void) {
     tcase_add_checked_fixture(command, program_begin, program_end);
     tcase_set_timeout(command, 120);
     tcase_add_test(command, pairs_are_learnt);
+    tcase_add_test(command, lengths_are_those_of_both_documents);
     suite_add_tcase(suite, command);
     return suite;
 }
