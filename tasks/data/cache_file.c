@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/file/name.h"
 
 enum status cache_path(const char *name, const char *suffix, char path[CACHE_PATH], struct error *e) {
     static const struct {
@@ -25,7 +28,7 @@ enum status cache_path(const char *name, const char *suffix, char path[CACHE_PAT
     return fail(e, ST_USAGE, "no cache folder: none of $LRNN_CACHE, $XDG_CACHE_HOME and $HOME is set");
 }
 
-enum status cache_make_folders(const char *path, struct error *e) {
+static enum status make_folders(const char *path, struct error *e) {
     char folder[CACHE_PATH];
     snprintf(folder, sizeof folder, "%s", path);
     for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
@@ -97,4 +100,44 @@ enum status cache_open(const char *path, cache_parse *parse, void *set, size_t s
     pthread_mutex_unlock(&mapping_lock);
     close(fd);
     return status;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+enum status cache_cannot_write(const struct cache_writing *w, struct error *e) {
+    return fail(e, ST_FAIL, "cannot write %s: %s", w->path, strerror(errno));
+}
+
+enum status cache_heed(int (*stop)(void), struct error *e) {
+    int signal = stop ? stop() : 0;
+    return signal ? fail(e, (enum status)(128 + signal), "stopped before all was imported; nothing was") : ST_OK;
+}
+
+enum status cache_begin(struct cache_writing *w, const char *path, struct error *e) {
+    *w = (struct cache_writing){.file = NULL};
+    snprintf(w->path, sizeof w->path, "%s", path);
+    TRY(make_folders(path, e));
+    int fd = temporary_open(path, w->temporary, sizeof w->temporary);
+    if (fd < 0) return cache_cannot_write(w, e);
+    w->file = fdopen(fd, "wb");
+    if (w->file) return ST_OK;
+    enum status status = cache_cannot_write(w, e);
+    close(fd);
+    unlink(w->temporary);
+    return status;
+}
+
+enum status cache_end(struct cache_writing *w, struct error *e) {
+    bool whole = fflush(w->file) == 0 && fsync(fileno(w->file)) == 0 && rename(w->temporary, w->path) == 0;
+    if (!whole) return cache_cannot_write(w, e);
+    fclose(w->file);
+    w->file = NULL;
+    return folder_sync(w->path, e);
+}
+
+void cache_drop(struct cache_writing *w) {
+    if (!w->file) return;
+    fclose(w->file);
+    unlink(w->temporary);
+    w->file = NULL;
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/status.h"
 
@@ -16,9 +17,6 @@
  * set, or too long. */
 enum status cache_path(const char *name, const char *suffix, char path[CACHE_PATH], struct error *e);
 
-/* Makes the folders above a file. ST_FAIL. */
-enum status cache_make_folders(const char *path, struct error *e);
-
 /* What a kind of files is: parses one of `size` bytes in memory, which outlive it, into *set. */
 typedef enum status cache_parse(void *set, const void *bytes, size_t size, const char *name, struct error *e);
 
@@ -26,6 +24,24 @@ typedef enum status cache_parse(void *set, const void *bytes, size_t size, const
  * mapped and parsed once, however many runs read it, unless it has changed since. ST_DATA: it is missing, or what the
  * parser says. */
 enum status cache_open(const char *path, cache_parse *parse, void *set, size_t set_bytes, struct error *e);
+
+/* A file that is being written, under a name nobody else uses until it is whole. One of zeros is none. */
+struct cache_writing {
+    FILE *file;
+    char path[CACHE_PATH], temporary[CACHE_PATH + 64];
+};
+
+/* Begins one, the folders above it made; ends it, in the place of an earlier one of its name; or gives it up, and
+ * nothing is left: also after cache_end, and of none. ST_FAIL with path and reason. */
+enum status cache_begin(struct cache_writing *w, const char *path, struct error *e);
+enum status cache_end(struct cache_writing *w, struct error *e);
+void cache_drop(struct cache_writing *w);
+
+/* 128 and the signal, as a status: `stop` (or NULL) says that one asks to stop. */
+enum status cache_heed(int (*stop)(void), struct error *e);
+
+/* ST_FAIL: what was written into it could not be; errno says why. */
+enum status cache_cannot_write(const struct cache_writing *w, struct error *e);
 
 /* The digits of an XXH3-128 in its canonical form. */
 void cache_hex(const uint8_t digest[16], char hex[CACHE_HASH]);

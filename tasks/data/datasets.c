@@ -329,7 +329,8 @@ enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct 
 static enum status import_images(const struct dataset *d, const char *folder, const char *path, bool keep,
                                  struct import_log *log, struct error *e) {
     struct image_pack pack = {
-        .set = {.height = d->height, .width = d->width, .channels = d->channels, .labels = d->labels}};
+        .set = {.height = d->height, .width = d->width, .channels = d->channels, .labels = d->labels},
+        .stop = log->stop};
     enum status status = image_pack_begin(&pack, path, e);
     if (status == ST_OK) status = d->import(d, folder, &pack, NULL, log, e);
     if (status == ST_OK && keep) status = image_pack_end(&pack, e);
@@ -339,7 +340,7 @@ static enum status import_images(const struct dataset *d, const char *folder, co
 
 static enum status import_entries(const struct dataset *d, const char *folder, const char *path, bool keep,
                                   struct import_log *log, struct error *e) {
-    struct entry_pack pack = {.set = {.labels = d->labels}};
+    struct entry_pack pack = {.set = {.labels = d->labels}, .stop = log->stop};
     snprintf(pack.set.kind, sizeof pack.set.kind, "%s", d->kind);
     enum status status = d->import(d, folder, NULL, &pack, log, e);
     if (status == ST_OK && keep) status = entry_pack_write(&pack, path, e);

@@ -1,12 +1,9 @@
 /* entry_set.c - see entry_set.h. */
 #include "tasks/data/entry_set.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "tasks/data/grow.h"
@@ -98,12 +95,14 @@ static enum status check_table(const struct entry_set *s, size_t payload, const 
 }
 
 /* Over all behind the header, and then the kind and numbers in it. */
-static enum status digest_of(const uint8_t *bytes, size_t size, uint8_t digest[16], struct error *e) {
+static enum status digest_of(const uint8_t *bytes, size_t table, const uint8_t *payload, size_t size,
+                             uint8_t digest[16], struct error *e) {
     XXH3_state_t *state = XXH3_createState();
     XXH128_canonical_t hash;
     if (!state) return fail(e, ST_MEMORY, "no memory for a hash");
     XXH3_128bits_reset(state);
-    XXH3_128bits_update(state, bytes + HEADER, size - HEADER);
+    XXH3_128bits_update(state, bytes + HEADER, table);
+    XXH3_128bits_update(state, payload, size);
     XXH3_128bits_update(state, bytes + KIND, HASH - KIND);
     XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(state));
     memcpy(digest, hash.digest, 16);
@@ -116,13 +115,14 @@ static enum status parse_any(void *set, const void *bytes, size_t size, const ch
     uint8_t digest[16];
     char hex[CACHE_HASH];
     TRY(parse_header(s, bytes, size, name, e));
-    TRY(digest_of(bytes, size, digest, e));
+    size_t table = (size_t)(s->payload - s->table), payload = size - HEADER - table;
+    TRY(digest_of(bytes, table, s->payload, payload, digest, e));
     cache_hex(digest, hex);
     if (strcmp(hex, s->hash) != 0)
         return fail(e, ST_DATA,
                     "%s: expected entries whose XXH3-128 is %s, found %s: the file is damaged, import it again", name,
                     s->hash, hex);
-    return check_table(s, size - (size_t)(s->payload - (const uint8_t *)bytes), name, e);
+    return check_table(s, payload, name, e);
 }
 
 static enum status check_kind(const struct entry_set *s, const char *kind, const char *name, struct error *e) {
@@ -148,6 +148,7 @@ uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, i
                         struct error *e) {
     struct entry_set *s = &p->set;
     int64_t n = entry_count(s), room = (size + 3) / 4 * 4;
+    if (cache_heed(p->stop, e) != ST_OK) return NULL;
     if (n == ENTRIES_MOST || room > ENTRIES_BYTES - p->used) {
         fail(e, ST_DATA, "expected at most %d entries of %" PRId64 " bytes together, found more", ENTRIES_MOST,
              ENTRIES_BYTES);
@@ -171,13 +172,12 @@ uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, i
     return p->payload + p->used - room;
 }
 
-/* The whole file in memory; the caller frees it. */
-static uint8_t *file_of(const struct entry_pack *p, size_t *size) {
+/* All before the payload, but the hash; the caller frees it. */
+static uint8_t *head_of(const struct entry_pack *p, size_t table) {
     const struct entry_set *s = &p->set;
     int64_t n = entry_count(s);
     const int64_t numbers[] = {s->width, s->labels, s->n[SPLIT_TRAIN], s->n[SPLIT_VAL], s->n[SPLIT_TEST], s->longest};
-    *size = HEADER + (size_t)(n * ROW + 8 + p->used);
-    uint8_t *bytes = calloc(1, *size), *row = bytes ? bytes + HEADER : NULL;
+    uint8_t *bytes = calloc(1, HEADER + table), *row = bytes ? bytes + HEADER : NULL;
     if (!bytes) return NULL;
     memcpy(bytes, MAGIC, 8); /* NOLINT: bytes, no text */
     memcpy(bytes + KIND, s->kind, ENTRY_KIND);
@@ -192,34 +192,30 @@ static uint8_t *file_of(const struct entry_pack *p, size_t *size) {
         put_number(row + 4, p->row[i].length);
         row += ROW;
     }
-    memcpy(bytes + *size - p->used, p->payload, (size_t)p->used);
     return bytes;
 }
 
-static enum status write_whole(const uint8_t *bytes, size_t size, const char *path, struct error *e) {
-    char temporary[CACHE_PATH + 24];
-    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
-    FILE *f = fopen(temporary, "wbe");
-    bool written = f && fwrite(bytes, 1, size, f) == size && fflush(f) == 0 && fsync(fileno(f)) == 0;
-    enum status status = ST_OK;
-    if (!written || rename(temporary, path) != 0) {
-        status = fail(e, ST_FAIL, "cannot write %s: %s", temporary, strerror(errno));
-        unlink(temporary);
-    }
-    if (f) fclose(f);
+/* The payload goes from where it was collected, all of the entries' memory, into the file. */
+static enum status write_whole(const uint8_t *head, size_t head_size, const struct entry_pack *p, const char *path,
+                               struct error *e) {
+    struct cache_writing to;
+    size_t size = (size_t)p->used;
+    TRY(cache_begin(&to, path, e));
+    bool written = fwrite(head, 1, head_size, to.file) == head_size && fwrite(p->payload, 1, size, to.file) == size;
+    enum status status = written ? cache_end(&to, e) : cache_cannot_write(&to, e);
+    cache_drop(&to);
     return status;
 }
 
 enum status entry_pack_write(struct entry_pack *p, const char *path, struct error *e) {
-    size_t size;
+    size_t table = (size_t)entry_count(&p->set) * ROW + 8;
     TRY(check_numbers(&p->set, path, e));
-    TRY(cache_make_folders(path, e));
-    uint8_t *bytes = file_of(p, &size);
-    if (!bytes) return fail(e, ST_MEMORY, "no memory for the %zu bytes of %s", size, path);
-    enum status status = digest_of(bytes, size, bytes + HASH, e);
-    cache_hex(bytes + HASH, p->set.hash);
-    if (status == ST_OK) status = write_whole(bytes, size, path, e);
-    free(bytes);
+    uint8_t *head = head_of(p, table);
+    if (!head) return fail(e, ST_MEMORY, "no memory for the %zu bytes of a table of entries", table);
+    enum status status = digest_of(head, table, p->payload, (size_t)p->used, head + HASH, e);
+    cache_hex(head + HASH, p->set.hash);
+    if (status == ST_OK) status = write_whole(head, HEADER + table, p, path, e);
+    free(head);
     return status;
 }
 

@@ -61,6 +61,7 @@ enum status entry_set_parse(struct entry_set *set, const void *bytes, size_t siz
 /* Entries as they are collected: in memory, since their number and their sizes are known at the end. */
 struct entry_pack {
     struct entry_set set; /* kind, width and labels set by the caller; the rest is counted */
+    int (*stop)(void);    /* a signal that asks to stop, else 0; or NULL. Set by the caller */
     uint64_t label_names; /* hash of the labels' names, where the files have some: all of them number them alike */
     struct {
         int64_t label, length, offset;
@@ -71,7 +72,7 @@ struct entry_pack {
 };
 
 /* Adds an entry, in the order of the splits: room for `size` bytes that the caller fills, NULL after an error.
- * ST_DATA: more than a set may hold; ST_MEMORY. */
+ * ST_DATA: more than a set may hold; ST_MEMORY; 128 and the signal: it was asked to stop. */
 uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
                         struct error *e);
 

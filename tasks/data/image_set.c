@@ -1,11 +1,9 @@
 /* image_set.c - see image_set.h. */
 #include "tasks/data/image_set.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SIZES      8 /* where they begin in the header; then the hash; then the pixels */
 #define HASH       40
@@ -102,29 +100,21 @@ enum status image_set_open(struct image_set *set, const char *path, struct error
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static enum status cannot_write(const struct image_pack *p, struct error *e) {
-    return fail(e, ST_FAIL, "cannot write %s: %s", p->temporary, strerror(errno));
-}
-
 enum status image_pack_begin(struct image_pack *p, const char *path, struct error *e) {
     static const uint8_t header[HEADER];
-    struct image_set set = p->set;
-    *p = (struct image_pack){.set = set};
-    TRY(cache_make_folders(path, e));
-    snprintf(p->path, sizeof p->path, "%s", path);
-    snprintf(p->temporary, sizeof p->temporary, "%s.%ld", path, (long)getpid());
+    *p = (struct image_pack){.set = p->set, .stop = p->stop};
+    TRY(cache_begin(&p->to, path, e));
     p->state = XXH3_createState();
     if (!p->state) return fail(e, ST_MEMORY, "no memory to import %s", path);
     XXH3_128bits_reset(p->state);
-    p->file = fopen(p->temporary, "wbe");
-    if (!p->file || fwrite(header, 1, HEADER, p->file) != HEADER) return cannot_write(p, e);
-    return ST_OK;
+    return fwrite(header, 1, HEADER, p->to.file) == HEADER ? ST_OK : cache_cannot_write(&p->to, e);
 }
 
 enum status image_pack_add(struct image_pack *p, bool test, int label, const uint8_t *pixels, struct error *e) {
     struct image_set *s = &p->set;
     size_t size = (size_t)(s->height * s->width * s->channels);
     int64_t n = s->n_train + s->n_test;
+    TRY(cache_heed(p->stop, e));
     if (n == p->capacity) {
         int64_t capacity = p->capacity ? 2 * p->capacity : 4096;
         uint8_t *more = realloc(p->label, (size_t)capacity);
@@ -135,7 +125,7 @@ enum status image_pack_add(struct image_pack *p, bool test, int label, const uin
     p->label[n] = (uint8_t)label;
     *(test ? &s->n_test : &s->n_train) += 1;
     XXH3_128bits_update(p->state, pixels, size);
-    return fwrite(pixels, 1, size, p->file) == size ? ST_OK : cannot_write(p, e);
+    return fwrite(pixels, 1, size, p->to.file) == size ? ST_OK : cache_cannot_write(&p->to, e);
 }
 
 static void put_number(uint8_t *at, int64_t value) {
@@ -147,28 +137,23 @@ enum status image_pack_end(struct image_pack *p, struct error *e) {
     uint8_t header[HEADER] = "LRNNIMG1";
     size_t n = (size_t)(s->n_train + s->n_test);
     const int64_t sizes[] = {s->height, s->width, s->channels, s->labels, s->n_train, s->n_test};
-    TRY(check_sizes(s, p->path, e));
+    TRY(check_sizes(s, p->to.path, e));
     for (int i = 0; i < 6; i++) put_number(header + 8 + 4 * i, sizes[i]);
     XXH3_128bits_update(p->state, p->label, n);
     end_hash(p->state, header, header + HASH);
     cache_hex(header + HASH, s->hash);
-    bool written = fwrite(p->label, 1, n, p->file) == n && fseek(p->file, 0, SEEK_SET) == 0 &&
-                   fwrite(header, 1, HEADER, p->file) == HEADER && fflush(p->file) == 0 && fsync(fileno(p->file)) == 0;
-    if (!written || rename(p->temporary, p->path) != 0) return cannot_write(p, e);
-    fclose(p->file);
-    p->file = NULL;
+    FILE *f = p->to.file;
+    bool written =
+        fwrite(p->label, 1, n, f) == n && fseek(f, 0, SEEK_SET) == 0 && fwrite(header, 1, HEADER, f) == HEADER;
+    TRY(written ? cache_end(&p->to, e) : cache_cannot_write(&p->to, e));
     image_pack_drop(p);
     return ST_OK;
 }
 
 void image_pack_drop(struct image_pack *p) {
-    if (p->file) {
-        fclose(p->file);
-        unlink(p->temporary);
-    }
+    cache_drop(&p->to);
     XXH3_freeState(p->state);
     free(p->label);
-    p->file = NULL;
     p->state = NULL;
     p->label = NULL;
 }

@@ -39,8 +39,8 @@ enum status image_set_parse(struct image_set *set, const void *bytes, size_t siz
 
 struct image_pack {
     struct image_set set; /* height, width, channels and labels set by the caller; the numbers of images count up */
-    char path[CACHE_PATH], temporary[CACHE_PATH + 16];
-    FILE *file;
+    int (*stop)(void);    /* a signal that asks to stop, else 0; or NULL. Set by the caller */
+    struct cache_writing to;
     XXH3_state_t *state;
     uint8_t *label;
     int64_t capacity;
@@ -49,7 +49,8 @@ struct image_pack {
 /* Begins a file, its folder made if there is none. ST_FAIL. */
 enum status image_pack_begin(struct image_pack *p, const char *path, struct error *e);
 
-/* Adds an image, to the training images before any of the test. ST_FAIL: no room on the disk. */
+/* Adds an image, to the training images before any of the test. ST_FAIL: no room on the disk; 128 and the signal: it
+ * was asked to stop. */
 enum status image_pack_add(struct image_pack *p, bool test, int label, const uint8_t *pixels, struct error *e);
 
 /* Puts it in its place, and its hash into p->set. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "harness/run/signals.h"
 #include "tasks/data/datasets.h"
 
 static const struct command commands[] = {DATA_SET_COMMANDS};
@@ -76,7 +77,7 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
     const struct dataset *d;
     const char *words[2];
     char path[CACHE_PATH], text[DATASET_TEXT];
-    struct import_log log = {.read = say_read};
+    struct import_log log = {.read = say_read, .stop = signal_received};
     int n;
     TRY(read_words(IMPORT, argc, argv, words, 2, &n, &d, e));
     if (n < 2)
@@ -84,6 +85,7 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
                     "data import: say which data and the folder of its files; `lrnn data urls` names both");
     TRY(dataset_path(d, path, e));
     printf("%s, into %s\n", d->name, path);
+    signals_install();
     TRY(dataset_import(d, words[1], true, &log, e));
     TRY(dataset_describe(d, text, e));
     printf("  %s\n", text);

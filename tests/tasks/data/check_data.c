@@ -1,6 +1,7 @@
 /* check_data.c - released data: the readers on files that Python wrote (tests/data) and on bytes written here by hand,
  * what they refuse, and the import from the command line to a run. */
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -465,11 +466,44 @@ START_TEST(a_picture_of_pil_and_lists_of_other_systems_are_the_same_images) {
     snprintf(text, sizeof text, "data import pathfinder32 %s", program_folder);
     expect_status(run(text), 0, text);
     expect_text(out, own, "PIL's picture, CRLF");
+    shell("cp " PATHFINDER "/metadata/2.npy " PATHFINDER "/metadata/02.npy");
+    expect_status(run(text), 5, text);
+    expect_text(err, "expected one list of each number, found two of 2", text);
+    shell("rm " PATHFINDER "/metadata/02.npy");
     shell("cp tests/fuzz/corpus/png/huge " PATHFINDER "/imgs/10/sample_3.png");
     expect_status(run(text), 5, text);
     expect_text(err, "sample_3.png: expected an image of 32 x 32 pixels, found one of 1000000 x 1000000", text);
     ck_assert_ptr_eq(strchr(err, '\n'), err + strlen(err) - 1);
     free_output();
+}
+END_TEST
+
+static int looks;
+
+static int signal_at_last(void) {
+    return ++looks < 15 ? 0 : SIGINT;
+}
+
+static void read_nothing(struct import_log *log, const char *path, int64_t bytes, const char sha256[SHA256_HEX],
+                         const struct dataset_file *released) {
+    (void)log, (void)path, (void)bytes, (void)sha256, (void)released;
+}
+
+/* Images go to the disk as they are read, texts in the end. */
+START_TEST(an_import_that_is_stopped_leaves_nothing) {
+    static const char *const sets[] = {"cifar10", "imdb"};
+    for (int i = 0; i < 2; i++) {
+        struct import_log log = {.read = read_nothing, .stop = signal_at_last};
+        const struct dataset *d;
+        struct error e;
+        char folder[64];
+        looks = 0;
+        snprintf(folder, sizeof folder, "tests/data/%s", sets[i]);
+        ck_assert_int_eq(dataset_find(sets[i], &d, &e), ST_OK);
+        ck_assert_int_eq(dataset_import(d, folder, true, &log, &e), 128 + SIGINT);
+        ck_assert_int_eq(looks, 15);
+        ck_assert_int_eq(scratch_count(program_folder, ""), 0);
+    }
 }
 END_TEST
 
@@ -537,6 +571,7 @@ Suite *check_data(void) {
     tcase_add_test(programs, what_is_imported_is_trained_on_and_names_the_run);
     tcase_add_test(programs, each_format_of_images_is_trained_on);
     tcase_add_test(programs, a_picture_of_pil_and_lists_of_other_systems_are_the_same_images);
+    tcase_add_test(programs, an_import_that_is_stopped_leaves_nothing);
     tcase_add_test(programs, nothing_is_half_imported);
     suite_add_tcase(suite, programs);
     return suite;
