@@ -42,7 +42,7 @@ struct step_state {
     double loss;      /* of the current step */
     double loss_sum;  /* since the host last reset it */
     int64_t loss_steps;
-    int32_t frozen;      /* 1 after a non-finite loss or gradient norm: updates are skipped from then on */
+    int32_t frozen;      /* 1 after a loss or gradient norm that no update can take: all are skipped from then on */
     int64_t frozen_step; /* the step that froze it */
 };
 

@@ -102,11 +102,11 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
     struct graph_options options = options_of(s, place, false);
     const struct config *c = &s->config;
     struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
-    struct schedule schedule = setup_schedule(s);
+    struct step_attr begin = {.schedule = setup_schedule(s), .clip = c->clip};
     TRY(graph_create(g, &options, NULL, e));
     TRY(list_segments(g, p, c, &attr, e));
     struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
-    step_begin(g, borrowed(g, "loss", loss, 1), grad, &schedule);
+    step_begin(g, borrowed(g, "loss", loss, 1), grad, &begin);
     adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),
           borrowed(g, "moment2", p->moment2, p->floats), &attr);
     return ST_OK;

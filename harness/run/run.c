@@ -138,16 +138,23 @@ static void report_progress(struct running *r, bool now) {
 static bool diverged(struct running *r) {
     struct trainer *t = &r->trainer;
     if (!t->state.frozen) return false;
-    bool infinite = isinf(t->state.loss);
     double loss = t->state.loss;
     int64_t step = t->state.frozen_step;
+    char loss_text[40], norm[40];
+    format_double(loss, loss_text, sizeof loss_text);
+    format_double(t->state.grad_norm, norm, sizeof norm);
     const char *tensor = trainer_find_nonfinite(t, step);
-    r->status = infinite ? RUN_DIVERGED : RUN_NAN;
+    r->status = isinf(loss) || !tensor ? RUN_DIVERGED : RUN_NAN;
     r->stop_reason = run_status_names[r->status];
     t->state.step = step + 1; /* on a device more were queued, which changed nothing */
     trainer_set_state(t);
-    snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %g, first value that is not finite in %s", step, loss,
-             tensor ? tensor : "the gradient norm");
+    if (tensor)
+        snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s", step,
+                 loss_text, tensor);
+    else
+        snprintf(r->detail, sizeof r->detail,
+                 "step %" PRId64 ": loss %s, the gradient's norm %s has no square in " REAL_NAME "; --clip bounds it",
+                 step, loss_text, norm);
     struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
     add_point(r, SPLIT_TRAIN, &none, "nan");
     return true;

@@ -1,7 +1,8 @@
 /* optimiser.c - step_begin and adamw, the update of all parameters at once over one flat array: the ops and their
  * references, in double. AdamW: Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2.
  *
- *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss or norm that is not finite
+ *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss that is not finite and on a norm
+ *               whose square, behind the clip, no second moment can hold
  *   adamw       g = grad min(1, clip / (grad_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ clips;
  *               m1 = b1 m1 + (1 - b1) g;  m2 = b2 m2 + (1 - b2) g^2
  *               w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps),   t = step + 1; step = t
@@ -13,9 +14,8 @@
 
 #include <inttypes.h>
 
-void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct schedule *schedule) {
-    struct step_attr attr = {.schedule = *schedule};
-    graph_call(g, &op_step_begin, &attr, sizeof attr, (struct tensor *[]){loss, grad}, 2);
+void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct step_attr *attr) {
+    graph_call(g, &op_step_begin, attr, sizeof *attr, (struct tensor *[]){loss, grad}, 2);
 }
 
 void adamw(struct graph *g, struct tensor *value, struct tensor *grad, struct tensor *moment1, struct tensor *moment2,
@@ -61,16 +61,16 @@ static struct cost adamw_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * n, sizeof(real) * 7 * n};
 }
 
-/* Of as many parameters as a linear map has weights. Variants: schedules. */
+/* Of as many parameters as a linear map has weights. Variants: schedules, with and without clipping. */
 static bool step_begin_build(struct graph *g, const struct op_sizes *s) {
-    static const struct schedule schedules[] = {
-        {.kind = SCHEDULE_CONSTANT, .lr = 1e-3},
-        {.kind = SCHEDULE_COSINE, .lr = 1e-3, .lr_min = 1e-5, .warmup = 2, .total = 10},
-        {.kind = SCHEDULE_COSINE_EPOCH, .lr = 1e-3, .lr_min = 1e-5, .total = 10, .steps_per_epoch = 3},
+    static const struct step_attr variants[] = {
+        {{.kind = SCHEDULE_CONSTANT, .lr = 1e-3}, .clip = 0},
+        {{.kind = SCHEDULE_COSINE, .lr = 1e-3, .lr_min = 1e-5, .warmup = 2, .total = 10}, .clip = 0.5},
+        {{.kind = SCHEDULE_COSINE_EPOCH, .lr = 1e-3, .lr_min = 1e-5, .total = 10, .steps_per_epoch = 3}, .clip = 0},
     };
-    if (s->variant >= (int64_t)(sizeof schedules / sizeof schedules[0])) return false;
+    if (s->variant >= (int64_t)(sizeof variants / sizeof variants[0])) return false;
     struct tensor *loss = input_constant(input_vector(g, "loss", 1));
-    step_begin(g, loss, input_constant(input_vector(g, "grad", s->dim * op_sizes_out(s))), &schedules[s->variant]);
+    step_begin(g, loss, input_constant(input_vector(g, "grad", s->dim * op_sizes_out(s))), &variants[s->variant]);
     return true;
 }
 

@@ -2,6 +2,7 @@
 #ifndef LRNN_KERNELS_OPTIMISER_H
 #define LRNN_KERNELS_OPTIMISER_H
 
+#include <float.h>
 #include <math.h>
 
 #include "kernels/train/train.h"
@@ -13,6 +14,18 @@ extern "C" {
 #define NORM_CHUNK   16384 /* floats of one partial sum of squares */
 #define CLIP_EPS     1e-6  /* beside the norm, as torch.nn.utils.clip_grad_norm_ has it, with which the papers train */
 #define UPDATE_CHUNK 16384 /* floats one thread updates at a time: 7 streams of 64 KB */
+
+/* The factor of the gradient: min(1, clip / (norm + CLIP_EPS)); clip 0: 1. */
+LRNN_INLINE double clip_factor(double clip, double norm) {
+    double shrink = clip / (norm + CLIP_EPS);
+    return clip > 0 && shrink < 1 ? shrink : 1;
+}
+
+/* Whether the second moments can hold an update by a gradient of this norm: no element is larger than the norm, and the
+ * moment is a mean of squares; half the range leaves room for its roundings. False of NaN and infinity. */
+LRNN_INLINE bool has_square(double norm) {
+    return norm * norm <= (REAL_IS_DOUBLE ? DBL_MAX : (double)FLT_MAX) / 2;
+}
 
 /* Writes what step_begin writes into the state, from the loss and the gradient's sum of squares. Behind the step that
  * froze the updates nothing is written: a device has queued more when the host looks, and the record tells of that
@@ -27,22 +40,22 @@ LRNN_INLINE void begin_step(struct step_state *state, const struct step_attr *at
     }
     state->grad_norm = sqrt(sum_of_squares);
     state->lr = schedule_rate(&attr->schedule, state->step);
-    if (isfinite(loss) && isfinite(sum_of_squares)) return;
+    bool fits = has_square(state->grad_norm * clip_factor(attr->clip, state->grad_norm));
+    if (isfinite(loss) && fits) return;
     state->frozen = 1;
     state->frozen_step = state->step;
 }
 
 struct adamw_scalars {
-    double gradient; /* min(1, clip / (grad_norm + CLIP_EPS)) */
+    double gradient; /* clip_factor */
     double rate;     /* lr / (1 - b1^t) */
     double root;     /* 1 / sqrt(1 - b2^t) */
 };
 
 LRNN_INLINE struct adamw_scalars adamw_scalars(const struct adamw_attr *attr, const struct step_state *state) {
-    double t = (double)state->step + 1, norm = state->grad_norm;
+    double t = (double)state->step + 1;
     struct adamw_scalars k;
-    double shrink = attr->clip / (norm + CLIP_EPS);
-    k.gradient = attr->clip > 0 && shrink < 1 ? shrink : 1;
+    k.gradient = clip_factor(attr->clip, state->grad_norm);
     k.rate = state->lr / (1 - pow(attr->beta1, t));
     k.root = 1 / sqrt(1 - pow(attr->beta2, t));
     return k;

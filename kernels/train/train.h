@@ -39,12 +39,14 @@ void take_batch(struct graph *g, const struct batch_tensors *split, const struct
 /* --- optimiser: ops without gradient, in the update graph ------------------------------------------------ */
 
 /* Global L2 norm of the flat gradient (n floats), summed in a fixed tree in double -> state->grad_norm; reads the loss
- * into state->loss, adds it to loss_sum; sets state->lr from the schedule; freezes the state when loss or norm is not
- * finite. in: loss [1], grad [n]. */
+ * into state->loss, adds it to loss_sum; sets state->lr from the schedule; freezes the state when the loss is not
+ * finite, or the norm, clipped as adamw clips it, has no square in `real`: a second moment of infinity would stop its
+ * weight for good. in: loss [1], grad [n]. */
 struct step_attr {
     struct schedule schedule;
+    double clip; /* adamw's */
 };
-void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct schedule *schedule);
+void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct step_attr *attr);
 
 /* AdamW, decoupled decay (Loshchilov & Hutter 2019), then state->step += 1; nothing but that count happens when frozen:
  * g = grad * min(1, clip / (grad_norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ (clip 0 = off);

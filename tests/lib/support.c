@@ -263,14 +263,14 @@ static struct tensor *external(struct graph *g, const char *name, int64_t n, rea
 static void build_update(struct trial *t, const char *kernel) {
     struct params *p = &t->params;
     struct error e = {0};
-    struct schedule schedule = {.kind = SCHEDULE_CONSTANT, .lr = 1e-2};
+    struct step_attr begin = {.schedule = {.kind = SCHEDULE_CONSTANT, .lr = 1e-2}, .clip = 1};
     t->segments[0] = (struct adamw_segment){0, p->floats, 0.1, 1};
     struct adamw_attr attr = {
-        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip = 1, .n_segments = 1, .segments = t->segments};
+        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .clip = begin.clip, .n_segments = 1, .segments = t->segments};
     struct graph_options options = {.kernel = kernel, .kernels = test_kernels()};
     ck_assert_msg(graph_create(&t->update, &options, NULL, &e) == ST_OK, "%s", e.text);
     struct tensor *grad = external(&t->update, "grad", p->floats, p->grad);
-    step_begin(&t->update, external(&t->update, "loss", 1, t->net.loss->data), grad, &schedule);
+    step_begin(&t->update, external(&t->update, "loss", 1, t->net.loss->data), grad, &begin);
     adamw(&t->update, external(&t->update, "value", p->floats, p->value), grad,
           external(&t->update, "moment1", p->floats, p->moment1),
           external(&t->update, "moment2", p->floats, p->moment2), &attr);

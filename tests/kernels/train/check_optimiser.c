@@ -30,7 +30,7 @@ static void optimiser_open(struct optimiser *o, const char *kernel, double clip,
     struct adamw_attr attr = {
         .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6, .clip = clip, .n_segments = 2, .segments = segments};
     struct tensor *grad = outside(o, "grad", o->grad, N);
-    step_begin(&o->g, outside(o, "loss", o->loss, 1), grad, schedule);
+    step_begin(&o->g, outside(o, "loss", o->loss, 1), grad, &(struct step_attr){*schedule, clip});
     adamw(&o->g, outside(o, "value", o->value, N), grad, outside(o, "moment1", o->moment1, N),
           outside(o, "moment2", o->moment2, N), &attr);
     plan_graph(&o->g);
@@ -125,6 +125,29 @@ START_TEST(a_step_that_is_not_finite_freezes_the_rest) {
 }
 END_TEST
 
+/* A finite gradient that no second moment can hold freezes as well, unless the clip takes it into range. */
+START_TEST(a_gradient_without_a_square_freezes_unless_it_is_clipped) {
+    struct schedule schedule = {.kind = SCHEDULE_CONSTANT, .lr = 0.05};
+    for (int clipped = 0; clipped < 2; clipped++) {
+        struct optimiser o, before;
+        optimiser_open(&o, kernels[_i], clipped, &schedule);
+        draw_gradient(&o, 0);
+        graph_forward(&o.g, &o.state);
+        before = o;
+        o.grad[N - 1] = (real)(REAL_IS_DOUBLE ? 1e155 : 1e21);
+        graph_forward(&o.g, &o.state);
+        ck_assert_int_eq(o.state.frozen, !clipped || REAL_IS_DOUBLE); /* no double holds the norm's square either */
+        if (o.state.frozen) {
+            expect_same_bits(o.value, before.value, N, "values");
+            expect_same_bits(o.moment1, before.moment1, N, "first moments");
+            expect_same_bits(o.moment2, before.moment2, N, "second moments");
+        }
+        for (int i = 0; i < N; i++) ck_assert(isfinite(o.moment2[i]) && isfinite(o.value[i]));
+        graph_free(&o.g);
+    }
+}
+END_TEST
+
 START_TEST(segments_out_of_order_are_refused) {
     static const struct adamw_segment bad[][2] = {
         {{0, 20, 0, 1}, {19, 2, 0, 1}}, {{0, 4, 0, 1}, {30, 11, 0, 1}}, {{0, -1, 0, 1}, {0, 1, 0, 1}}};
@@ -150,6 +173,8 @@ Suite *check_optimiser(void) {
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     tcase_add_loop_test(tests, adamw_follows_its_equations, 0, (int)(sizeof kernels / sizeof *kernels));
     tcase_add_loop_test(tests, a_step_that_is_not_finite_freezes_the_rest, 0, (int)(sizeof kernels / sizeof *kernels));
+    tcase_add_loop_test(tests, a_gradient_without_a_square_freezes_unless_it_is_clipped, 0,
+                        (int)(sizeof kernels / sizeof *kernels));
     tcase_add_test(tests, segments_out_of_order_are_refused);
     suite_add_tcase(suite, tests);
     return suite;
