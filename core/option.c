@@ -30,8 +30,9 @@ bool parse_double(const char *text, double *value) {
     char *end;
     errno = 0;
     double v = strtod(text, &end);
-    if (end == text || *end || !isfinite(v)) return false;
-    *value = v;
+    bool vanished = v == 0 && errno == ERANGE;
+    if (end == text || *end || !isfinite(v) || vanished) return false;
+    *value = v + 0.0; /* of -0 it makes 0, so that one number has one text */
     return true;
 }
 
@@ -152,8 +153,8 @@ static int option_count(const struct option *table) {
 
 static enum status unknown_option(const struct option *table, const char *owner, const char *name, struct error *e) {
     const char *near = nearest_name(name, option_count(table), option_name, table);
-    if (near) return fail(e, ST_USAGE, "%s has no option '%s'; did you mean '%s'?", owner, name, near);
-    return fail(e, ST_USAGE, "%s has no option '%s'; `lrnn info` lists what there is", owner, name);
+    if (near) return fail(e, ST_USAGE, "%s has no option '%.60s'; did you mean '%s'?", owner, name, near);
+    return fail(e, ST_USAGE, "%s has no option '%.60s'; `lrnn info` lists what there is", owner, name);
 }
 
 static enum status bad_value(const struct option *o, const char *owner, const char *value, struct error *e) {
@@ -163,17 +164,18 @@ static enum status bad_value(const struct option *o, const char *owner, const ch
     const char *or_auto = o->flags & OPT_AUTO ? ", nor auto" : "";
     switch (o->type) {
     case OPT_INT:
-        return fail(e, ST_USAGE, "%s: %s=%s is not a whole number from %s to %s%s", owner, o->name, value, low, high,
+        return fail(e, ST_USAGE, "%s: %s=%.60s is not a whole number from %s to %s%s", owner, o->name, value, low, high,
                     or_auto);
     case OPT_REAL:
-        return fail(e, ST_USAGE, "%s: %s=%s is not a number from %s to %s%s", owner, o->name, value, low, high,
+        return fail(e, ST_USAGE, "%s: %s=%.60s is not a number from %s to %s%s", owner, o->name, value, low, high,
                     or_auto);
     case OPT_TIME:
-        return fail(e, ST_USAGE, "%s: %s=%s is not a time such as 90s, 30m or 2h%s", owner, o->name, value, or_auto);
+        return fail(e, ST_USAGE, "%s: %s=%.60s is not a time from %s to %s s, such as 90s, 30m or 2h%s", owner, o->name,
+                    value, low, high, or_auto);
     case OPT_BOOL:
-        return fail(e, ST_USAGE, "%s: %s=%s is neither yes nor no", owner, o->name, value);
+        return fail(e, ST_USAGE, "%s: %s=%.60s is neither yes nor no", owner, o->name, value);
     case OPT_CHOICE:
-        return fail(e, ST_USAGE, "%s: %s=%s is not one of: %s", owner, o->name, value, o->choices);
+        return fail(e, ST_USAGE, "%s: %s=%.60s is not one of: %s", owner, o->name, value, o->choices);
     default:
         return fail(e, ST_USAGE, "%s: %s is longer than %d bytes", owner, o->name, OPTION_TEXT - 1);
     }
@@ -320,6 +322,7 @@ void options_print_help(const struct option *table, const char *prefix, FILE *ou
         if (o->type == OPT_CHOICE) snprintf(range, sizeof range, " (%s)", o->choices);
         if (o->type == OPT_BOOL) snprintf(range, sizeof range, " (yes no)");
         if (o->type == OPT_INT || o->type == OPT_REAL) snprintf(range, sizeof range, " (%s..%s)", low, high);
+        if (o->type == OPT_TIME) snprintf(range, sizeof range, " (%s..%s s)", low, high);
         char name[80];
         snprintf(name, sizeof name, "%s%s", prefix, o->name);
         int column = fprintf(out, "  %-16s ", name);

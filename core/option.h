@@ -101,7 +101,8 @@ enum status name_choose(const char *kind, const char *name, int count, const cha
 /* Prints one line an option: name, default, range or choices, help. `prefix` is "--" for flags, "" for keys. */
 void options_print_help(const struct option *table, const char *prefix, FILE *out);
 
-/* Strict number parsing: the whole text or an error. Shortest decimal text that reads back as the same double. */
+/* Strict number parsing: the whole text or an error, which a number too large or too small for the type is as well; -0
+ * is read as 0. Shortest decimal text that reads back as the same double. */
 bool parse_int64(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);
 int format_double(double value, char *buffer, size_t size);

@@ -29,7 +29,8 @@ struct error {
     char text[1024]; /* one sentence, no newline */
 };
 
-/* Writes `status` and the formatted sentence into *e (which may be NULL) and returns `status`. */
+/* Writes `status` and the formatted sentence into *e (which may be NULL), a question mark for each control character,
+ * and returns `status`. */
 enum status fail(struct error *e, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Returns from the calling function with the status of `call` unless it is ST_OK. The one macro that returns. */

@@ -198,7 +198,11 @@ START_TEST(options_reject_what_is_not_a_value) {
         {"learning-rate=inf", "inf"},
         {"learning-rate=1e-3x", "1e-3x"},
         {"learning-rate=-1", "from 0 to 1"},
+        {"learning-rate=1e-400", "learning-rate=1e-400 is not a number from 0 to 10"},
+        {"blocks=1\n2", "blocks=1?2 is not a whole number"},
+        {"blo\tcks\033=1", "no option 'blo?cks?'"},
         {"budget=3d", "30m"},
+        {"budget=1e8s", "budget=1e8s is not a time from 0 to 10000000 s, such as 90s, 30m or 2h"},
         {"budget=m", "30m"},
         {"selective=true", "yes nor no"},
         {"gate=soft", "softmax sigmoid relu none"},
@@ -218,12 +222,35 @@ START_TEST(options_reject_what_is_not_a_value) {
         struct settings same = defaults();
         ck_assert_mem_eq(&s.blocks, &same.blocks, sizeof s.blocks);
     }
-    char longer[OPTION_TEXT + 16] = "folder=";
+    static const char *const named[] = {"blocks", "learning-rate", "budget", "selective", "gate", "no-such"};
+    char longer[OPTION_TEXT + 16] = "folder=", line[OPTION_TEXT + 16];
     memset(longer + 7, 'a', OPTION_TEXT);
     struct settings s = defaults();
     struct error e = {0};
     ck_assert_int_eq(parse(&s, "model x", longer, ",", &e), ST_USAGE);
     ck_assert_ptr_nonnull(strstr(e.text, "255"));
+    for (int i = 0; i < 6; i++) { /* of what is long the beginning is quoted, and the sentence goes on */
+        snprintf(line, sizeof line, "%s=%.200s", named[i], longer + 7);
+        ck_assert_int_eq(parse(&s, "model x", line, ",", &e), ST_USAGE);
+        ck_assert_msg(strlen(e.text) < 160, "%s", e.text);
+    }
+    ck_assert_int_eq(options_set(table, &s, "model x", longer, "1", &e), ST_USAGE);
+    ck_assert_msg(strlen(e.text) < 160, "%s", e.text);
+}
+END_TEST
+
+START_TEST(a_number_has_one_text_whatever_its_sign_of_zero) {
+    static const char *const texts[][3] = {
+        {"learning-rate", "0", "-0"}, {"learning-rate", "0", "-0.0e3"}, {"budget", "0", "-0s"}};
+    for (int i = 0; i < 3; i++)
+        for (int k = 1; k < 3; k++) {
+            char canonical[OPTION_TEXT + 1];
+            struct error e = {0};
+            ck_assert_msg(option_canonical(table, "x", texts[i][0], texts[i][k], canonical, sizeof canonical, &e) ==
+                              ST_OK,
+                          "%s", e.text);
+            ck_assert_str_eq(canonical, "0");
+        }
 }
 END_TEST
 
@@ -502,6 +529,7 @@ Suite *check_core(void) {
     tcase_add_test(tests, options_take_their_defaults);
     tcase_add_test(tests, pairs_set_options_of_every_type);
     tcase_add_test(tests, options_reject_what_is_not_a_value);
+    tcase_add_test(tests, a_number_has_one_text_whatever_its_sign_of_zero);
     tcase_add_test(tests, options_name_the_nearest);
     tcase_add_test(tests, options_reject_a_name_given_twice);
     tcase_add_test(tests, options_format_reads_back_the_same);

@@ -33,7 +33,7 @@ static const struct {
     {"train s3 lstm --threads 0", 2, "threads=0 is not a whole number from 1 to"},
     {"train s3 lstm --log-steps ''", 2, "--log-steps needs the name of a file"},
     {"bench s3 --seeds 0", 2, "seeds=0 is not a whole number from 1 to 100000, nor auto"},
-    {"bench s3 --limit 0", 2, "limit=0 is not a time such as 90s, 30m or 2h, nor auto"},
+    {"bench s3 --limit 0", 2, "limit=0 is not a time from 0.001 to 1000000000 s, such as 90s, 30m or 2h, nor auto"},
     {"bench s3 --limit 0s --dry-run", 2, "limit=0s is not a time"},
     {"", 0, "lrnn doctor"},
     {"--help", 0, "usage: lrnn COMMAND"},
