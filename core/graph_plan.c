@@ -317,11 +317,6 @@ static enum status fill_tables(struct graph *g, struct error *e) {
 
 static enum status reserve(struct graph *g, struct error *e) {
     const struct graph *other = g->options.beside;
-    size_t machine = machine_memory_bytes();
-    if (graph_device(g) == DEVICE_CPU && machine && g->planned_bytes > machine)
-        return fail(e, ST_MEMORY,
-                    "the step needs %zu MB of memory but the machine has %zu MB; lower batch, length or width",
-                    g->planned_bytes >> 20, machine >> 20);
     if (other && other->base && g->planned_bytes <= other->planned_bytes) {
         g->base = other->base;
         return ST_OK;

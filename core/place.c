@@ -149,6 +149,10 @@ double place_clock_mhz(const struct place *p) {
 
 enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
     if (elsewhere(p)) return p->ops->reserve(p, a, bytes, e);
+    size_t machine = machine_memory_bytes();
+    if (machine && bytes > machine)
+        return fail(e, ST_MEMORY, "%zu MB of memory are needed, the machine has %zu MB; lower batch, length or width",
+                    bytes >> 20, machine >> 20);
     TRY(arena_reserve(a, bytes, e));
     arena_huge_pages(a);
     return ST_OK;

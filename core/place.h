@@ -59,8 +59,8 @@ enum status place_describe(const struct place *p, struct place_info *info, struc
 /* At which the multiprocessors run now, measured behind all that is queued; 0 on the CPU. */
 double place_clock_mhz(const struct place *p);
 
-/* Reserves an arena of zeroed memory there; arena_free gives it back. ST_MEMORY names what was wanted and what is
- * free. */
+/* Reserves an arena of zeroed memory there, of which most will be used; arena_free gives it back. ST_MEMORY names what
+ * was wanted and what is free, or on the CPU, whose pages are committed when first touched, what the machine has. */
 enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e);
 
 /* Bytes from the host to the place and back. place_get waits for all that was queued before; after either the host may

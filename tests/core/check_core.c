@@ -398,6 +398,23 @@ START_TEST(params_that_disagree_are_refused) {
 }
 END_TEST
 
+/* Where memory is overcommitted, they would be reserved, and fill it later. */
+START_TEST(more_parameters_than_the_machine_has_memory_for_are_refused) {
+    struct params p;
+    struct error e = {0};
+    size_t machine = machine_memory_bytes();
+    char needed[32], has[32];
+    ck_assert_int_eq(params_create(&p, NULL), ST_OK);
+    declare(&p, "w", (struct param_spec){.name = "w", .rank = 1, .dims = {(int64_t)(machine / sizeof(real)) + 1}});
+    ck_assert_int_eq(params_reserve(&p, false, &e), ST_MEMORY);
+    snprintf(needed, sizeof needed, "%zu MB", ((size_t)p.floats * sizeof(real) + ARENA_ALIGN) >> 20);
+    snprintf(has, sizeof has, "has %zu MB", machine >> 20);
+    ck_assert_msg(strstr(e.text, needed) && strstr(e.text, has), "%s", e.text);
+    ck_assert_ptr_null(p.value);
+    params_free(&p);
+}
+END_TEST
+
 /* Values of one parameter in contract order after declaring, in this order, the names given. */
 static void drawn(const char *first, struct param_spec first_spec, const char *second, struct param_spec second_spec,
                   uint64_t seed, const char *wanted, double *values) {
@@ -536,6 +553,7 @@ Suite *check_core(void) {
     tcase_add_test(tests, numbers_format_shortest_and_read_back);
     tcase_add_test(tests, layout_stores_transposed_and_reads_back);
     tcase_add_test(tests, params_that_disagree_are_refused);
+    tcase_add_test(tests, more_parameters_than_the_machine_has_memory_for_are_refused);
     tcase_add_test(tests, init_depends_on_seed_name_and_element_alone);
     tcase_add_test(tests, draws_as_shares_the_numbers_of_its_scope);
     tcase_add_test(tests, init_follows_its_distribution);

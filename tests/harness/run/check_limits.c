@@ -25,7 +25,7 @@ START_TEST(a_run_without_room_is_a_row_and_the_others_go_on) {
              " --models 'lstm@dim=8 lstm@dim=1024,batch=%lld' --steps 2 --profile smoke --no-plots --no-speed --out %s",
              too_many(), program_folder);
     expect_status(run(line), 0, line);
-    expect_text(err, "oom: the step needs", line);
+    expect_text(err, "MB of memory are needed, the machine has ", line);
     ck_assert_msg(records_load(&set, program_folder, &e) == ST_OK, "%s", e.text);
     for (int i = 0; i < set.n; i++) n[set.list[i].run.status]++;
     ck_assert_int_eq(n[RUN_OK], 1);
