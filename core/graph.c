@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOST_BYTES  ((size_t)64 << 20) /* address space for calls, tensors and names; committed as used */
-#define MAX_CALLS   8192
-#define MAX_TENSORS 32768
+/* Twice what a net of the most layers, which look both ways, has of either: a training graph may hold two nets. */
+#define MAX_CALLS   32768
+#define MAX_TENSORS 65536
+#define HOST_BYTES  ((size_t)64 << 20) /* address space for them, names and attributes; committed as used */
 
 enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e) {
     *g = (struct graph){.options = *options, .params = params, .first_guard_failure = -1};
@@ -35,14 +36,19 @@ void graph_fail(struct graph *g, enum status status, const char *format, ...) {
     va_end(args);
 }
 
+/* A net of fewer layers is smaller. */
+static void too_large(struct graph *g, size_t most, const char *of) {
+    graph_fail(g, ST_USAGE, "a net has at most %zu %s, and layer %d of this one has more; lower --layers", most, of,
+               g->layer + 1);
+}
+
 static struct tensor *new_tensor(struct graph *g, const char *name, enum dtype dtype, int rank, const int64_t *dims) {
     if (g->error.status != ST_OK) return NULL;
     struct tensor *t = arena_alloc(&g->host, sizeof *t);
     char *own_name = arena_strdup(&g->host, name);
-    if (!t || !own_name || g->n_tensors == g->tensors_capacity) {
-        graph_fail(g, ST_FAIL, "the graph is too large: more than %d tensors", g->tensors_capacity);
-        return NULL;
-    }
+    if (g->n_tensors == g->tensors_capacity) too_large(g, MAX_TENSORS, "tensors");
+    if (!t || !own_name) too_large(g, HOST_BYTES >> 20, "MB of calls and tensors");
+    if (g->error.status != ST_OK) return NULL;
     *t = (struct tensor){.name = own_name, .dtype = dtype, .rank = rank, .producer = -1, .id = g->n_tensors};
     int64_t count = 1;
     for (int i = 0; i < rank; i++) {
@@ -122,10 +128,9 @@ struct call *graph_call(struct graph *g, const struct op *op, const void *attr, 
                         struct tensor *const *in, int n_in) {
     if (g->error.status != ST_OK || !inputs_distinct(g, op, in, n_in)) return NULL;
     void *own_attr = attr ? arena_alloc(&g->host, attr_bytes) : NULL;
-    if (g->n_calls == g->calls_capacity || (attr && !own_attr)) {
-        graph_fail(g, ST_FAIL, "the graph is too large: more than %d calls", g->calls_capacity);
-        return NULL;
-    }
+    if (g->n_calls == g->calls_capacity) too_large(g, MAX_CALLS, "calls of ops");
+    if (attr && !own_attr) too_large(g, HOST_BYTES >> 20, "MB of calls and tensors");
+    if (g->error.status != ST_OK) return NULL;
     if (attr) memcpy(own_attr, attr, attr_bytes);
     struct call *c = &g->calls[g->n_calls];
     *c = (struct call){

@@ -8,9 +8,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define NAMES_BYTES ((size_t)4 << 20) /* address space for names and the list; committed as used */
-#define MAX_PARAMS  4096
-#define PARAM_ALIGN 16 /* floats: one cache line */
+#define NAMES_BYTES ((size_t)8 << 20) /* address space for names and the list; committed as used */
+#define MAX_PARAMS  16384             /* a net of the most layers, which look both ways, has 11 525 at most */
+#define PARAM_ALIGN 16                /* floats: one cache line */
 
 const char *const param_group_names[PARAM_GROUP_COUNT] = {"weight", "vector", "embedding", "norm",
                                                           "state",  "free",   "const"};
@@ -54,11 +54,14 @@ struct param *params_declare(struct params *p, const char *name, const struct pa
     }
     int64_t count = spec_count(spec), viewed = 1;
     for (int i = 0; i < spec->layout.rank; i++) viewed *= spec->layout.dims[i];
-    if (p->value || p->n == p->capacity || (spec->layout.rank && viewed != count)) {
+    if (p->value || (spec->layout.rank && viewed != count)) {
         fail(e, ST_FAIL, "parameter '%s' of %" PRId64 " elements cannot be declared: %s", name, count,
-             p->value              ? "memory is already reserved"
-             : p->n == p->capacity ? "there are too many parameters"
-                                   : "its layout has another number of elements");
+             p->value ? "memory is already reserved" : "its layout has another number of elements");
+        return NULL;
+    }
+    if (p->n == p->capacity) {
+        fail(e, ST_USAGE, "a net has at most %d parameter tensors, and '%s' is one more; lower --layers", p->capacity,
+             name);
         return NULL;
     }
     struct param *param = &p->list[p->n];

@@ -398,6 +398,23 @@ START_TEST(params_that_disagree_are_refused) {
 }
 END_TEST
 
+START_TEST(too_many_parameters_are_told_what_to_lower) {
+    struct params p;
+    struct error e = {0};
+    struct param_spec spec = {.name = "w", .rank = 1, .dims = {1}};
+    char name[32] = "";
+    ck_assert_int_eq(params_create(&p, NULL), ST_OK);
+    for (int i = 0; e.status == ST_OK && i < 20000; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        params_declare(&p, name, &spec, &e);
+    }
+    ck_assert_int_eq(e.status, ST_USAGE);
+    ck_assert_msg(strstr(e.text, "at most 16384") && strstr(e.text, "'w16384'") && strstr(e.text, "lower --layers"),
+                  "%s", e.text);
+    params_free(&p);
+}
+END_TEST
+
 /* Where memory is overcommitted, they would be reserved, and fill it later. */
 START_TEST(more_parameters_than_the_machine_has_memory_for_are_refused) {
     struct params p;
@@ -553,6 +570,7 @@ Suite *check_core(void) {
     tcase_add_test(tests, numbers_format_shortest_and_read_back);
     tcase_add_test(tests, layout_stores_transposed_and_reads_back);
     tcase_add_test(tests, params_that_disagree_are_refused);
+    tcase_add_test(tests, too_many_parameters_are_told_what_to_lower);
     tcase_add_test(tests, more_parameters_than_the_machine_has_memory_for_are_refused);
     tcase_add_test(tests, init_depends_on_seed_name_and_element_alone);
     tcase_add_test(tests, draws_as_shares_the_numbers_of_its_scope);

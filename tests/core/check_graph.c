@@ -50,6 +50,20 @@ START_TEST(impossible_sizes_are_named) {
 }
 END_TEST
 
+START_TEST(a_net_of_too_many_calls_is_told_what_to_lower) {
+    struct graph g;
+    open_graph(&g, NULL, false, false, "");
+    struct tensor *x = input3(&g, "x", 1, 0, 0, false);
+    g.layer = 6;
+    for (int i = 0; i < 40000 && x; i++) x = activate(&g, x, ACT_TANH);
+    ck_assert_ptr_null(x);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 32768 calls", "layer 7", "lower --layers"}, 3);
+    open_graph(&g, NULL, false, false, "");
+    for (int i = 0; i < 70000; i++) input3(&g, "x", 1, 0, 0, false);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 65536 tensors", "layer 1", "lower --layers"}, 3);
+}
+END_TEST
+
 START_TEST(one_tensor_twice_in_a_call_is_refused) {
     struct graph g;
     open_graph(&g, NULL, true, false, "");
@@ -463,6 +477,7 @@ Suite *check_graph(void) {
     tcase_add_test(tests, first_error_sticks_and_surfaces_in_the_plan);
     tcase_add_test(tests, impossible_sizes_are_named);
     tcase_add_test(tests, one_tensor_twice_in_a_call_is_refused);
+    tcase_add_test(tests, a_net_of_too_many_calls_is_told_what_to_lower);
     tcase_add_test(tests, a_kernel_is_forced_where_its_op_is);
     tcase_add_test(tests, scopes_name_parameters);
     tcase_add_loop_test(tests, no_value_is_overwritten_before_its_last_reader, 0, models);

@@ -186,6 +186,34 @@ START_TEST(long_sequences_train_within_4_gigabytes) {
 }
 END_TEST
 
+/* Twice each mixer that looks back alone, under the most layers that the flag takes. */
+START_TEST(the_most_layers_are_built) {
+    struct error e = {0};
+    struct model_choice choice;
+    struct params params;
+    struct graph g;
+    struct net net;
+    struct graph_options options = {.training = true, .kernels = kernel_list()};
+    struct net_shape shape = {.B = 2, .T = 16, .vocab_in = 12, .vocab_out = 12, .readout = READOUT_POSITIONS};
+    struct dims dims = {.B = 2, .T = 16, .D = 16};
+    const char *name = model_list()[_i]->name;
+    ck_assert_int_eq(model_parse(&choice, name, &e), ST_OK);
+    ck_assert_msg(model_fit(&choice, &dims, &e) == ST_OK, "%s", e.text);
+    struct backbone b;
+    ck_assert_int_eq(options_default(backbone_options, &b, &e), ST_OK);
+    b.dim = dims.D, b.norm = NORM_LAYER, b.dropout = 0.1;
+    b.layers = (int64_t)option_find(backbone_options, "layers")->max;
+    b.bidirectional = choice.model->causal;
+    ck_assert_int_eq(params_create(&params, &e), ST_OK);
+    ck_assert_int_eq(graph_create(&g, &options, &params, &e), ST_OK);
+    ck_assert_msg(net_build(&net, &g, &b, &choice, &shape, &e) == ST_OK, "%s: %s", name, e.text);
+    ck_assert_msg(2 * g.n_calls <= g.calls_capacity && 2 * g.n_tensors <= g.tensors_capacity,
+                  "%s: %d calls, %d tensors: no room for a second net", name, g.n_calls, g.n_tensors);
+    graph_free(&g);
+    params_free(&params);
+}
+END_TEST
+
 /* The grid of an image that is visited row by row is the image, unless a side is given. */
 START_TEST(a_grid_is_fitted_to_the_image) {
     const struct dims image = {.B = 2, .T = 12, .D = 8, .height = 2, .width = 6}, none = {.B = 2, .T = 12, .D = 8};
@@ -212,6 +240,7 @@ Suite *check_sizes(void) {
     tcase_add_loop_test(tests, kernels_agree_at_hard_sizes, 0, (int)(sizeof hard_sizes / sizeof *hard_sizes));
     int models = 0;
     while (model_list()[models]) models++;
+    tcase_add_loop_test(tests, the_most_layers_are_built, 0, models);
     tcase_add_loop_test(tests, long_sequences_train_within_4_gigabytes, 0, models);
     tcase_add_test(tests, a_grid_is_fitted_to_the_image);
     suite_add_tcase(suite, tests);
