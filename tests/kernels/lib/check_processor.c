@@ -90,6 +90,7 @@ static const struct {
     {"BMI1", "bmi1"},
     {"BMI2", "bmi2"},
     {"TBM", "tbm"},
+    {"SHA", "sha_ni"},
     {"GFNI", "gfni"},
     {"AVX", "avx"},
     {"F16C", "f16c"},
@@ -127,6 +128,18 @@ START_TEST(the_kernel_says_the_same) {
 }
 END_TEST
 
+/* Also what no compiler makes of plain C, but intrinsics ask for: core/file/sha256.c. */
+START_TEST(what_intrinsics_ask_for_is_looked_at) {
+    char names[PROCESSOR_TEXT];
+    bool used = false;
+#ifdef __SHA__
+    used = true;
+#endif
+    processor_names(processor_used(), names);
+    ck_assert_msg(!strstr(names, "SHA") != used, "of SHA: %s", names);
+}
+END_TEST
+
 #endif
 
 Suite *check_processor(void);
@@ -137,6 +150,7 @@ Suite *check_processor(void) {
     tcase_add_test(c, all_that_are_missing_are_named_in_one_sentence);
 #if defined(__x86_64__)
     tcase_add_test(c, the_kernel_says_the_same);
+    tcase_add_test(c, what_intrinsics_ask_for_is_looked_at);
 #endif
     suite_add_tcase(suite, c);
     return suite;
