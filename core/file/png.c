@@ -1,11 +1,11 @@
 /* png.c - see png.h. libpng's simplified interface: it has its own limits, returns errors, and jumps nowhere. */
 #include "core/file/png.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <png.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -54,18 +54,21 @@ const char *png_versions(void) {
     return text;
 }
 
-enum status png_write_pixels(const char *path, const uint8_t *pixels, int64_t height, int64_t width, int channels,
-                             struct error *e) {
+enum status png_encode(const uint8_t *pixels, int64_t height, int64_t width, int channels, const char *name,
+                       char **bytes, size_t *size, struct error *e) {
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = (png_uint_32)width,
                        .height = (png_uint_32)height,
                        .format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB};
+    *bytes = NULL;
     if (height > LARGEST_SIDE || width > LARGEST_SIDE)
-        return fail(e, ST_USAGE, "%s: an image of %" PRId64 " x %" PRId64 " pixels is too large for one file", path,
+        return fail(e, ST_USAGE, "%s: an image of %" PRId64 " x %" PRId64 " pixels is too large for one file", name,
                     height, width);
-    FILE *f = fopen(path, "wb");
-    if (!f) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
-    bool written = png_image_write_to_stdio(&image, f, 0, pixels, 0, NULL) != 0;
-    if (fclose(f) == 0 && written) return ST_OK;
-    return fail(e, ST_FAIL, "cannot write %s: %.64s", path, written ? strerror(errno) : image.message);
+    FILE *f = open_memstream(bytes, size);
+    bool whole = f && png_image_write_to_stdio(&image, f, 0, pixels, 0, NULL) != 0;
+    if (f && fclose(f) == 0 && whole) return ST_OK;
+    free(*bytes);
+    *bytes = NULL;
+    if (image.message[0]) return fail(e, ST_FAIL, "cannot write %s: %.64s", name, image.message);
+    return fail(e, ST_MEMORY, "no memory to write %s", name);
 }

@@ -24,9 +24,10 @@ enum status png_sides(const void *bytes, size_t size, const char *name, int64_t 
 /* Which libpng and zlib there are: "libpng 1.6.39, zlib 1.2.13". Static text. */
 const char *png_versions(void);
 
-/* Writes height x width pixels of 1 (grey) or 3 (red, green, blue) bytes. ST_FAIL: what the system says. */
-enum status png_write_pixels(const char *path, const uint8_t *pixels, int64_t height, int64_t width, int channels,
-                             struct error *e);
+/* A PNG file in memory, which the caller frees, of height x width pixels of 1 (grey) or 3 (red, green, blue) bytes;
+ * `name` stands for it in messages. ST_USAGE: too large a side. ST_MEMORY, ST_FAIL: what libpng says. */
+enum status png_encode(const uint8_t *pixels, int64_t height, int64_t width, int channels, const char *name,
+                       char **bytes, size_t *size, struct error *e);
 
 #ifdef __cplusplus
 }

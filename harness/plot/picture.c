@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/file/png.h"
+#include "harness/store/files.h"
 
 #define EDGE       4  /* pixels between images */
 #define TEXT_ZOOM  2  /* of the labels */
@@ -112,7 +113,12 @@ enum status picture_write(struct picture *p, const char *path, struct error *e) 
         draw_image(p, i, top, left, range);
         draw_label(p, p->labels[i], top + p->rows * p->zoom + 1, left);
     }
-    return png_write_pixels(path, p->pixels, p->height, p->width, 3, e);
+    char *bytes;
+    size_t size;
+    TRY(png_encode(p->pixels, p->height, p->width, 3, path, &bytes, &size, e));
+    enum status status = write_file_atomic(path, bytes, size, e);
+    free(bytes);
+    return status;
 }
 
 void picture_free(struct picture *p) {

@@ -22,8 +22,8 @@ enum status picture_make(struct picture *p, const struct task_shape *shape, enum
 /* Image number `index`, its pixels put back where they were visited. */
 void picture_add(struct picture *p, int64_t index, const struct example *x);
 
-/* Draws it: the least value of all images is black, the largest white, channel by channel. ST_FAIL: as the file
- * system says. */
+/* Draws it: the least value of all images is black, the largest white, channel by channel. Errors as
+ * write_file_atomic: an earlier file of the name is replaced by the whole picture or stays. */
 enum status picture_write(struct picture *p, const char *path, struct error *e);
 
 void picture_free(struct picture *p);

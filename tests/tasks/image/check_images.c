@@ -1,8 +1,10 @@
 /* check_images.c - orders of visit by hand and by rule, generated images and their distributions, and the picture of
  * examples that `lrnn data show --png` writes. */
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "harness/plot/picture.h"
 #include "tests/lib/chi_square.h"
@@ -276,6 +278,49 @@ START_TEST(pictures_show_images_as_they_were) {
 }
 END_TEST
 
+/* No file may grow beyond `bytes`: writes fail as on a full disk. */
+static void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+START_TEST(a_full_disk_leaves_the_earlier_picture) {
+    char folder[SCRATCH_BYTES], path[SCRATCH_BYTES + 20];
+    struct task_choice c;
+    struct picture p;
+    struct error e = {ST_OK, ""};
+    size_t before, after;
+    signal(SIGXFSZ, SIG_IGN);
+    open_task(&c, "digits:size=8", 3);
+    struct example x = new_example(&c.shape);
+    ck_assert_msg(picture_make(&p, &c.shape, SPLIT_TRAIN, 1, &e) == ST_OK, "%s", e.text);
+    scratch_make(folder);
+    snprintf(path, sizeof path, "%s/sheet.png", folder);
+    fill_example(&c, SPLIT_TRAIN, 0, 0, &x);
+    picture_add(&p, 0, &x);
+    ck_assert_msg(picture_write(&p, path, &e) == ST_OK, "%s", e.text);
+    char *earlier = slurp(path, &before);
+    fill_example(&c, SPLIT_TRAIN, 1, 0, &x);
+    picture_add(&p, 0, &x);
+    limit_files(100); /* a part fits */
+    enum status status = picture_write(&p, path, &e);
+    limit_files(RLIM_INFINITY); /* before an assertion, of which libcheck writes into a file */
+    ck_assert_int_eq(status, ST_FAIL);
+    ck_assert_msg(strstr(e.text, "sheet.png: File too large"), "%s", e.text);
+    char *now = slurp(path, &after);
+    ck_assert_uint_eq(after, before);
+    ck_assert_mem_eq(now, earlier, after);
+    ck_assert_int_eq(scratch_count(folder, ".tmp"), 0);
+    free(earlier);
+    free(now);
+    picture_free(&p);
+    free_example(&x);
+    scratch_remove(folder);
+}
+END_TEST
+
 Suite *check_images(void) {
     Suite *suite = suite_create("images");
     TCase *tests = tcase_create("images");
@@ -290,6 +335,7 @@ Suite *check_images(void) {
     tcase_add_test(tests, digits_are_legible_and_not_trivial);
     tcase_add_loop_test(tests, patches_are_visited_in_every_order, 0, (int)(sizeof orders / sizeof *orders));
     tcase_add_test(tests, pictures_show_images_as_they_were);
+    tcase_add_test(tests, a_full_disk_leaves_the_earlier_picture);
     suite_add_tcase(suite, tests);
     return suite;
 }
