@@ -4,13 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Rows side by side; the caller frees it. */
+#include "core/status.h"
+
+/* Rows side by side; the caller frees it. A kernel has no way to fail: where memory ends the process does. */
 static real *widened(int64_t rows, int64_t columns, const uint16_t *from, int64_t ld) {
     real *to = malloc((size_t)(rows * columns) * sizeof *to);
     if (!to) {
         fputs("lrnn: no memory for the factor of a matrix product\n", stderr);
-        abort();
+        _exit(status_exit_code(ST_MEMORY));
     }
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {

@@ -25,8 +25,8 @@
 #error "oneDNN 2 or 3 is needed (libdnnl-dev of Debian 12 or 13)"
 #endif
 
-#define SLOTS     1024 /* of a thread's table; a power of two */
-#define MAX_KEPT  512  /* shapes of a thread; then it begins anew, which only walks through all shapes reach */
+#define SLOTS     4096 /* of a thread's table; a power of two */
+#define MAX_KEPT  2048 /* shapes of a thread, then it begins anew: attention has 6 for 64 keys, 1536 of 16 384 */
 #define PAGE      4096
 #define MAX_PARTS 6 /* arguments of a primitive */
 

@@ -3,10 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/philox.h"
+#include "core/status.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/round.h"
+#include "tests/lib/alloc_count.h"
 #include "tests/lib/cpuinfo.h"
 #include "tests/lib/support.h"
 
@@ -174,11 +178,25 @@ START_TEST(halves_give_what_widened_ones_give) {
 }
 END_TEST
 
+/* Factors larger than any address space, of which nothing is read. */
+START_TEST(no_memory_to_widen_ends_the_process_as_no_memory_does) {
+    int status;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        gemm_widened(false, false, (int64_t)1 << 40, 1, 1 << 19, NULL, 1 << 19, NULL, 1, NULL, false, C, 1);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == status_exit_code(ST_MEMORY), "status %d", status);
+}
+END_TEST
+
 /* More shapes than a thread keeps; those before are made again. */
 START_TEST(any_number_of_shapes_may_come) {
-    for (int64_t n = 0; n < 530; n++) {
-        int64_t size[3] = {1 + n % 512 % 3, 1 + n % 512 % 7, 1 + n % 512 / 5};
-        struct product p = product_of(size, (int)(n % 512 % 8), 0);
+    for (int64_t n = 0; n < 2080; n++) {
+        int64_t i = n % 2060, size[3] = {2 + i % 3, 2 + i / 3 % 7, 1 + i / 21};
+        struct product p = product_of(size, (int)(i % 8), 0);
         multiply(&p, C);
         if (n % 16 == 0) check_against_sums(&p);
     }
@@ -205,6 +223,8 @@ Suite *check_products(void) {
     tcase_add_loop_test(c, a_product_is_its_sums, 0, N_SIZES);
     tcase_add_loop_test(c, a_bias_is_added_to_every_row, 0, N_SIZES);
     tcase_add_loop_test(c, halves_give_what_widened_ones_give, 0, N_HALVES);
+    if (ALLOCATIONS_COUNTED) /* where AddressSanitizer's allocator does not end the process its own way */
+        tcase_add_test(c, no_memory_to_widen_ends_the_process_as_no_memory_does);
     tcase_add_test(c, any_number_of_shapes_may_come);
     tcase_add_test(c, every_thread_computes_the_same_bits);
     suite_add_tcase(suite, c);
