@@ -208,7 +208,8 @@ static double activation(enum activation f, double x, double *slope) {
         *slope = s * (1 + x * (1 - s));
         return x * s;
     case ACT_GELU_TANH:
-        *slope = 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
+        *slope = 0.5 * (1 + u); /* and where u is 1 or -1, 0 times what may be infinity */
+        if (fabs(u) < 1) *slope += 0.5 * x * (1 - u * u) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
         return 0.5 * x * (1 + u);
     case ACT_GELU_ERF:
         *slope = normal + x * exp(-0.5 * x * x) * 0.5 * SQRT_2_OVER_PI;

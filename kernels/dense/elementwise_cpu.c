@@ -112,6 +112,7 @@ static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
 #define SQRT_2_OVER_PI ((real)0.79788456080286535588)
 #define SQRT_HALF      ((real)0.70710678118654752440)
 #define GELU_CUBIC     ((real)0.044715)
+#define GELU_MOST      ((real)1e30)
 
 #if REAL_IS_DOUBLE
 #define real_sin  sin
@@ -137,6 +138,13 @@ static inline real real_erfc(real x) {
     return x < 0 ? 2 - y : y;
 }
 #endif
+
+/* Twice the derivative of u in GELU's (1 + tanh u) / 2. Where it is capped, what it multiplies is 0, and infinity would
+ * make that NaN. */
+FORCE_INLINE real gelu_growth(real x) {
+    real growth = 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1);
+    return growth > GELU_MOST ? GELU_MOST : growth;
+}
 
 /* f is a constant where these two are inlined into a vector loop, so the switch is gone before vectors are made. */
 FORCE_INLINE real value_of(enum activation f, real x) {
@@ -183,7 +191,7 @@ FORCE_INLINE real slope_of(enum activation f, real x) {
     case ACT_SILU:
         return real_fma(x * s, 1 - s, s);
     case ACT_GELU_TANH:
-        return real_fma(x * s * (1 - s), 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1), s);
+        return real_fma(x * s * (1 - s), gelu_growth(x), s);
     case ACT_GELU_ERF:
         return (real)0.5 * (real_erfc(-x * SQRT_HALF) + SQRT_2_OVER_PI * x * real_exp((real)-0.5 * x * x));
     case ACT_SOFTPLUS:

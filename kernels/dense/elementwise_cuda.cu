@@ -101,6 +101,7 @@ static void scale_by_cuda_backward(const struct call *c, const struct exec *x) {
 #define SQRT_2_OVER_PI ((real)0.79788456080286535588)
 #define SQRT_HALF      ((real)0.70710678118654752440)
 #define GELU_CUBIC     ((real)0.044715)
+#define GELU_MOST      ((real)1e30)
 
 #if REAL_IS_DOUBLE
 #define real_sin  sin
@@ -147,7 +148,8 @@ template <activation F> __device__ __forceinline__ real slope_of(real x) {
     }
     if constexpr (F == ACT_GELU_TANH) {
         real s = gelu_sigmoid(x);
-        return real_fma(x * s * (1 - s), 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1), s);
+        real growth = 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1);
+        return real_fma(x * s * (1 - s), growth > GELU_MOST ? GELU_MOST : growth, s); /* as the CPU's twin */
     }
     if constexpr (F == ACT_GELU_ERF)
         return (real)0.5 * (real_erfc(-x * SQRT_HALF) + SQRT_2_OVER_PI * x * real_exp((real)-0.5 * x * x));

@@ -50,12 +50,27 @@ START_TEST(kernels_agree_on_every_way) {
 }
 END_TEST
 
+/* As `ops` has it of the CPU's kernels. */
+START_TEST(activations_agree_on_huge_inputs) {
+    const struct kernel *k = kernel_find("activate_cuda");
+    for (int variant = 0; variant < op_variants(k->op); variant++) {
+        struct trial_op what = {
+            .op = k->op, .kernel = k->name, .sizes = sizes_at("length=8"), .outputs = 1, .place = &place};
+        what.sizes.variant = variant;
+        what.scale = REAL_IS_DOUBLE ? 1e200 : 1e21;
+        what.may_overflow = true;
+        compare_twin(k, &what);
+    }
+}
+END_TEST
+
 Suite *check_cuda_ways(void);
 Suite *check_cuda_ways(void) {
     Suite *suite = suite_create("cuda_ways");
     TCase *tests = tcase_create("ways");
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_loop_test(tests, kernels_agree_on_every_way, 0, N_WAYS);
+    tcase_add_test(tests, activations_agree_on_huge_inputs);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -177,6 +177,20 @@ START_TEST(kernels_agree_with_the_reference) {
 }
 END_TEST
 
+/* Far beyond where a sigmoid has rounded to 0 or 1; one that passes the largest number there shows nothing. */
+START_TEST(activations_agree_on_huge_inputs) {
+    const struct op *op = op_find("activate");
+    for (const struct kernel *const *k = kernel_list(); *k; k++)
+        for (int variant = 0; (*k)->op == op && (*k)->device == DEVICE_CPU && variant < op_variants(op); variant++) {
+            struct trial_op what = {.op = op, .kernel = (*k)->name, .sizes = sizes_at("length=8"), .outputs = 1};
+            what.sizes.variant = variant;
+            what.scale = REAL_IS_DOUBLE ? 1e200 : 1e21;
+            what.may_overflow = true;
+            compare_twin(*k, &what);
+        }
+}
+END_TEST
+
 /* --- threads ----------------------------------------------------------------------------------------------------- */
 
 static bool compare_threads(const struct kernel *k, const struct trial_op *what) {
@@ -228,6 +242,7 @@ Suite *check_ops(void) {
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, from, to);
     tcase_add_loop_test(tests, kernels_agree_with_the_reference, from, to);
     tcase_add_loop_test(tests, bits_do_not_depend_on_threads, from, to);
+    tcase_add_test(tests, activations_agree_on_huge_inputs);
     suite_add_tcase(suite, tests);
     return suite;
 }
