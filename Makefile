@@ -375,13 +375,14 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
 # The heavy forms of the suites faults and fuzz, a quarter of the time for fuzzers, and beside them fuzz-kernels all the
-# time, in one process: within MINUTES=60, the counts into TO=results/torture.csv. What fuzz-kernels prints comes by a
-# pipe that is not standard input, which the programs that are exercised would read empty.
+# time, in one process: within MINUTES=60, the counts into TO=results/torture.csv. A fuzzer has a second more, as it
+# takes 0 for no limit. What fuzz-kernels prints comes by a pipe that is not standard input, which the programs that are
+# exercised would read empty.
 MINUTES ?= 60
 TO ?= results/torture.csv
 torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
 	@CHECK_JOBS=1 $(TWINS) --seconds $$(($(MINUTES) * 60))s 2>&1 | { failed=0; \
-	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)))) \
+	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)) + 1)) \
 	    >$(BUILD)/fuzz.log 2>&1 </dev/null || { cat $(BUILD)/fuzz.log; failed=1; }; \
 	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log \
 	    --kernels /dev/fd/3 --to $(TO) 3<&0 </dev/null || failed=1; exit $$failed; }
