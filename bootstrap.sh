@@ -22,19 +22,20 @@ say() {
 }
 
 packages=$base
-case "${1-}" in
-'') ;;
---dev) packages="$base $dev" ;;
---nightly) packages="$base $dev $nightly" ;;
--h | --help)
-    sed -n '2,8s/^# \{0,1\}//p' "$0"
-    exit 0
-    ;;
-*)
-    say "unknown option \"$1\"; expected --dev or --nightly" >&2
-    exit 2
-    ;;
-esac
+for option; do
+    case $option in
+    --dev) [ "$packages" != "$base" ] || packages="$base $dev" ;;
+    --nightly) packages="$base $dev $nightly" ;;
+    -h | --help)
+        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    *)
+        say "unknown option \"$option\"; expected --dev or --nightly" >&2
+        exit 2
+        ;;
+    esac
+done
 
 if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
     if command -v "${CC:-gcc}" >/dev/null 2>&1 && command -v make >/dev/null 2>&1; then

@@ -136,8 +136,7 @@ static void add_tensor_buffers(struct graph *g) {
         if (!t->has_grad) continue;
         bool root = g->root && t == tensor_base(g->root);
         int first = root ? -1 : t->grad_first;
-        bool kept = t->keep || (root && graph_device(g) != DEVICE_CPU);
-        int last = t->producer < 0 || kept ? end : graph_backward_time(g, t->producer);
+        int last = t->producer < 0 || t->keep ? end : graph_backward_time(g, t->producer);
         t->grad_buffer = g->n_buffers;
         add_buffer(g, (size_t)tensor_count(t) * sizeof(real), first, last);
     }

@@ -59,7 +59,7 @@ enum status label_apply(const struct label *l, const struct option *table, void 
 enum status label_of(struct label *l, const char *name, const struct option *table, const void *object,
                      unsigned skip_flags, struct error *e);
 
-/* Writes every value in its canonical form ("1e3" of an integer option as "1000"). ST_USAGE as options_set. */
+/* Writes every value in its canonical form ("1k" of an integer option as "1000"). ST_USAGE as options_set. */
 enum status label_normalise(struct label *l, const struct option *table, struct error *e);
 
 /* The canonical form: every option of the table in its order, defaults filled in. Equal settings have equal canonical

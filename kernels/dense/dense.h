@@ -64,7 +64,7 @@ struct tensor *activate(struct graph *g, struct tensor *x, enum activation f);
 /* y = silu(a) * b elementwise, same shape (the SwiGLU product, one pass over memory). */
 struct tensor *silu_mul(struct graph *g, struct tensor *a, struct tensor *b);
 
-/* Inverted dropout: y = x * keep/(1-p), keep regenerated from (seed, step, call index, element); the identity (x
+/* Inverted dropout: y = x * keep/(1-p), keep regenerated from (seed, step, call->stream, element); the identity (x
  * itself) in evaluation graphs and for p == 0. */
 struct tensor *dropout(struct graph *g, struct tensor *x, double p);
 
