@@ -102,6 +102,8 @@ static void describe(struct compare_row *row, double load) {
         snprintf(row->detail, sizeof row->detail,
                  "the machine was busy: other processes used %.0f %% of the cores, more than %.0f %%",
                  100 * row->foreign, 100 * load);
+    else if (row->verdict == VERDICT_INCONCLUSIVE && isnan(row->foreign))
+        snprintf(row->detail, sizeof row->detail, "after %d pairs", row->pairs.n);
     else if (row->verdict == VERDICT_INCONCLUSIVE)
         snprintf(row->detail, sizeof row->detail, "after %d pairs; other processes used %.0f %% of the cores",
                  row->pairs.n, 100 * row->foreign);
