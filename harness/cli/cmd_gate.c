@@ -105,33 +105,45 @@ static enum status write_markdown(const struct gate_result *r, const char *path,
     return status;
 }
 
-static enum status tell(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
-    enum verdict worst;
-    enum status nothing = gate_worst(r, &worst, e);
+static enum status show(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
     if (*f->junit) TRY(gate_junit(r, f->junit, e));
     if (*f->markdown) TRY(write_markdown(r, f->markdown, e));
-    if (r->n) TRY(gate_print(r, sheet_formats()[f->format], stdout, e));
-    TRY(nothing);
+    return r->n ? gate_print(r, sheet_formats()[f->format], stdout, e) : ST_OK;
+}
+
+static enum status tell(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
+    enum verdict worst;
+    TRY(show(f, r, e));
+    TRY(gate_worst(r, &worst, e));
     printf("\nthe gate: %s\n", verdict_names[worst]);
     e->text[0] = 0; /* it has been told */
     return verdict_status(worst);
 }
 
+/* What came out before an error is shown all the same; the error stands. */
+static enum status show_behind(enum status status, const struct gate_flags *f, const struct gate_result *r) {
+    struct error ignored;
+    if (r->n) show(f, r, &ignored);
+    return status;
+}
+
 static enum status compare(const struct gate_flags *f, struct baseline *b, struct gate_result *r, struct error *e) {
     char own[PATH_BYTES];
-    bool both = !f->accuracy && !f->throughput;
+    bool accuracy = f->accuracy || !f->throughput, throughput = f->throughput || !f->accuracy;
     if (!*f->baseline)
         return fail(e, ST_USAGE, "gate needs --baseline FILE; `lrnn gate --write FILE` of the other build makes one");
-    if ((both || f->throughput) && !*f->against)
+    if (throughput && !*f->against)
         return fail(e, ST_USAGE, "--throughput needs --against PROGRAM, the other build; --accuracy alone needs none");
     TRY(baseline_read(b, f->baseline, e));
     TRY(baseline_check(b, f->baseline, f->force, e));
     TRY(own_program(own, sizeof own, e));
     cli_threads(1);
-    if (both || f->accuracy) TRY(gate_accuracy(b, r, e));
     const struct compare_request q = request_of(f, own);
-    if (both || f->throughput) TRY(gate_throughput(b, &q, f->benches, r, e));
-    return tell(f, r, e);
+    enum status status = ST_OK;
+    if (throughput) TRY(gate_throughput_check(&q, f->benches, e));
+    if (accuracy) status = gate_accuracy(b, r, e);
+    if (throughput && status == ST_OK) status = gate_throughput(b, &q, f->benches, r, e);
+    return status == ST_OK ? tell(f, r, e) : show_behind(status, f, r);
 }
 
 static enum status serve(const struct gate_flags *f, struct error *e) {

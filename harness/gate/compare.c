@@ -40,11 +40,17 @@ static enum status same_build(const struct compare_request *q, const struct peer
     return ST_OK;
 }
 
+/* What becomes of b, the build under test: one that does not answer (`silent`) has lost what the baseline's can do. */
+static enum status of_b(enum status status, enum status silent, struct error *e) {
+    if (status == silent) e->status = ST_REGRESSED;
+    return status == silent ? ST_REGRESSED : status;
+}
+
 static enum status take_pair(struct peer *a, struct peer *b, bool b_first, double *time_a, double *time_b,
                              struct error *e) {
-    if (b_first) TRY(peer_time(b, time_b, e));
+    if (b_first) TRY(of_b(peer_time(b, time_b, e), ST_FAIL, e));
     TRY(peer_time(a, time_a, e));
-    return b_first ? ST_OK : peer_time(b, time_b, e);
+    return b_first ? ST_OK : of_b(peer_time(b, time_b, e), ST_FAIL, e);
 }
 
 /* A round of pairs, in fresh processes. */
@@ -52,7 +58,7 @@ static enum status take_round(const struct compare_request *q, const struct gate
                               struct rng *order, struct times *t, struct error *e) {
     struct peer a = {0}, b = {0};
     enum status status = peer_start(&a, q->a, bench->name, q->seconds, 0, e);
-    if (status == ST_OK) status = peer_start(&b, q->b, bench->name, q->seconds, q->delay, e);
+    if (status == ST_OK) status = of_b(peer_start(&b, q->b, bench->name, q->seconds, q->delay, e), ST_INCONCLUSIVE, e);
     if (status == ST_OK) status = same_build(q, &a, &b, e);
     for (int i = 0; i < pairs && status == ST_OK; i++) {
         status = take_pair(&a, &b, rng_below(order, 2), &t->a[t->n], &t->b[t->n], e);
@@ -69,7 +75,6 @@ static void evaluate(struct compare_row *row, const struct times *t) {
     row->pairs = pairs_evaluate(log_ratio, t->n);
     row->a = stats_median(t->a, t->n);
     row->b = stats_median(t->b, t->n);
-    row->measured = true;
 }
 
 static enum status measure(const struct compare_request *q, struct compare_row *row, int pairs, struct error *e) {
@@ -85,10 +90,11 @@ static enum status measure(const struct compare_request *q, struct compare_row *
     }
     row->foreign = noise_end(&noise);
     row->seconds += time_now_s() - start;
+    row->measured = status == ST_OK;
     if (status == ST_OK) evaluate(row, t);
-    if (status == ST_INCONCLUSIVE) { /* one of the builds has no such bench */
+    if (status == ST_INCONCLUSIVE || status == ST_REGRESSED) { /* the baseline's program has no such bench; b lost it */
         snprintf(row->detail, sizeof row->detail, "%.250s", e->text);
-        row->verdict = VERDICT_SAME;
+        row->verdict = status == ST_REGRESSED ? VERDICT_REGRESSED : VERDICT_SAME;
         status = ST_OK;
     }
     free(t);
@@ -128,10 +134,11 @@ enum status compare_builds(const struct compare_request *q, struct compare_row *
     if (n < 1 || n > GATE_BENCHES || q->pairs < 1 || 2 * q->pairs > GATE_MAX)
         return fail(e, ST_USAGE, "%d benches of %d pairs; expected 1 to %d and 1 to %d", n, q->pairs, GATE_BENCHES,
                     GATE_MAX / 2);
-    for (int i = 0; i < n; i++) TRY(measure(q, &rows[i], q->pairs, e));
+    enum status status = ST_OK;
+    for (int i = 0; i < n && status == ST_OK; i++) status = measure(q, &rows[i], q->pairs, e);
     compare_judge(rows, n, q->load);
-    for (int i = 0; i < n; i++)
-        if (rows[i].measured && rows[i].verdict == VERDICT_INCONCLUSIVE) TRY(measure(q, &rows[i], 2 * q->pairs, e));
+    for (int i = 0; i < n && status == ST_OK; i++)
+        if (rows[i].measured && rows[i].verdict == VERDICT_INCONCLUSIVE) status = measure(q, &rows[i], 2 * q->pairs, e);
     compare_judge(rows, n, q->load);
-    return ST_OK;
+    return status;
 }

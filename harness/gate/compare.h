@@ -31,12 +31,14 @@ struct compare_row {
     struct pairs pairs;
     double foreign; /* share of the cores' time that other processes used; NAN: the system does not say */
     enum verdict verdict;
-    bool measured; /* false: a build has no such bench, as `detail` says */
+    bool measured; /* false: there are no times, as `detail` says: the baseline's program has no such bench (same), or
+                      the one under test does not serve it, or ended in it (regressed) */
     char detail[256];
 };
 
-/* Measures and judges all rows together. Errors: ST_FAIL: a program does not start, or ended in the middle;
- * ST_DATA: there is none; ST_USAGE: it is of another precision, or (without `force`) of other compiler or flags. */
+/* Measures and judges all rows together, at an error those that have been measured. Errors: ST_FAIL: a program does not
+ * start, or the baseline's ended in the middle; ST_DATA: there is none; ST_USAGE: it is of another precision, or
+ * (without `force`) of other compiler or flags. */
 enum status compare_builds(const struct compare_request *q, struct compare_row *rows, int n, struct error *e);
 
 /* The verdicts of rows that have been measured, and what they say; part of compare_builds. */

@@ -32,7 +32,11 @@ enum status gate_measure(struct baseline *b, int traces, int seeds, struct error
  * inconclusive; one that this program does not have any more is not compared. */
 enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struct error *e);
 
-/* Adds a row for each bench of the request's names (blank-separated; "" = all). */
+/* What gate_throughput would refuse: ST_USAGE: a name that is no bench; ST_DATA: a program that cannot be started. */
+enum status gate_throughput_check(const struct compare_request *q, const char *names, struct error *e);
+
+/* Adds a row for each bench of the request's names (blank-separated; "" = all). Errors: as gate_throughput_check; as
+ * compare_builds, with the rows of what was compared before that. */
 enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
                             struct gate_result *r, struct error *e);
 

@@ -60,13 +60,13 @@ static void add_speed_row(const struct gate_row *row, struct sheet *s) {
     sheet_row(s);
     sheet_text(s, "%s", row->name);
     if (row->detail[0]) sheet_footnote(s, "%s", row->detail);
-    sheet_real(s, "%.4f", row->compared ? 1e3 * c->a : NAN);
-    sheet_real(s, "%.4f", row->compared ? 1e3 * c->b : NAN);
-    add_change(s, row->compared ? c->pairs.median : NAN);
-    add_change(s, row->compared ? c->pairs.interval.low : NAN);
-    add_change(s, row->compared ? c->pairs.interval.high : NAN);
+    sheet_real(s, "%.4f", c->measured ? 1e3 * c->a : NAN);
+    sheet_real(s, "%.4f", c->measured ? 1e3 * c->b : NAN);
+    add_change(s, c->measured ? c->pairs.median : NAN);
+    add_change(s, c->measured ? c->pairs.interval.low : NAN);
+    add_change(s, c->measured ? c->pairs.interval.high : NAN);
     sheet_real(s, "%.2f", 100 * c->floor);
-    sheet_int(s, row->compared ? c->pairs.n : -1);
+    sheet_int(s, c->measured ? c->pairs.n : -1);
     sheet_real(s, "%.0f", 100 * c->foreign);
     sheet_text(s, "%s", row->compared ? verdict_names[row->verdict] : "not compared");
     if (row->compared && row->verdict == VERDICT_REGRESSED) sheet_strong(s);
@@ -74,8 +74,11 @@ static void add_speed_row(const struct gate_row *row, struct sheet *s) {
 
 /* Many rows that got slower and none that got faster: more likely the sitting, or the builds, than the change. */
 static bool is_suspect(const struct gate_result *r) {
-    int slower = count(r, "throughput", VERDICT_REGRESSED), all = slower;
-    for (int v = 0; v < VERDICT_REGRESSED; v++) all += count(r, "throughput", (enum verdict)v);
+    int slower = 0, all = 0;
+    for (int i = 0; i < r->n; i++) {
+        all += r->rows[i].speed.measured;
+        slower += r->rows[i].speed.measured && r->rows[i].verdict == VERDICT_REGRESSED;
+    }
     return slower >= 3 && 2 * slower > all && count(r, "throughput", VERDICT_IMPROVED) == 0;
 }
 

@@ -62,12 +62,16 @@ static enum status make_process(struct peer *p, const char *bench, double second
     return ST_OK;
 }
 
+enum status peer_check(const char *program, struct error *e) {
+    if (access(program, X_OK) == 0) return ST_OK;
+    return fail(e, ST_DATA, "%s is no program that can be started: %s", program, strerror(errno));
+}
+
 enum status peer_start(struct peer *p, const char *program, const char *bench, double seconds, double delay,
                        struct error *e) {
     char line[2048];
     *p = (struct peer){.program = program};
-    if (access(program, X_OK) != 0)
-        return fail(e, ST_DATA, "%s is no program that can be started: %s", program, strerror(errno));
+    TRY(peer_check(program, e));
     TRY(make_process(p, bench, seconds, delay, e));
     if (!read_line(p, line, sizeof line) || sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]\t%63[^\t]",
                                                    p->real, p->compiler, p->flags, p->commit) != 4)

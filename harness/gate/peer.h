@@ -14,8 +14,11 @@ struct peer {
     char real[16], compiler[256], flags[1024], commit[64];
 };
 
+/* ST_DATA: there is no such program, or it may not be started. */
+enum status peer_check(const char *program, struct error *e);
+
 /* Starts it, no shell between, and reads what it is. ST_INCONCLUSIVE: it does not answer as a gate with that bench;
- * ST_DATA: there is no such program; ST_FAIL: no process. p is to be stopped in any case. */
+ * ST_DATA: as peer_check; ST_FAIL: no process. p is to be stopped in any case. */
 enum status peer_start(struct peer *p, const char *program, const char *bench, double seconds, double delay,
                        struct error *e);
 

@@ -3,11 +3,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness/gate/gate.h"
 #include "harness/gate/seeds.h"
+#include "harness/store/files.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
 
@@ -320,6 +322,83 @@ START_TEST(every_bench_can_be_served) {
 }
 END_TEST
 
+/* A program that serves nothing: as the baseline it has no such bench, as the build under test it has lost it. */
+START_TEST(a_bench_that_a_build_has_lost_is_a_regression) {
+    struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
+    struct compare_request q = quickly();
+    struct error e = {0};
+    q.a = "/bin/true";
+    ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK, "%s", e.text);
+    ck_assert(!row.measured && row.verdict == VERDICT_SAME);
+    q = quickly();
+    q.b = "/bin/true";
+    ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK, "%s", e.text);
+    ck_assert(!row.measured && row.verdict == VERDICT_REGRESSED);
+    ck_assert_msg(strstr(row.detail, "/bin/true does not serve the bench scan_block") != NULL, "%s", row.detail);
+}
+END_TEST
+
+/* A program that says what it is and dies in the first sitting of `linear`. */
+static const char *mortal(void) {
+    static char path[SCRATCH_BYTES + 16];
+    char text[PATH_BYTES], path_of_own[PATH_BYTES];
+    ck_assert_ptr_nonnull(realpath(own(), path_of_own));
+    snprintf(path, sizeof path, "%s/mortal", program_folder);
+    int n = snprintf(
+        text, sizeof text,
+        "#!/bin/sh\ncase $2 in\n*=linear) '%.1500s' \"$@\" | head -n 1 ;;\n*) exec '%.1500s' \"$@\" ;;\nesac\n",
+        path_of_own, path_of_own);
+    spill(path, text, (size_t)n);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    return path;
+}
+
+/* Such a row has no times, and counts. */
+START_TEST(a_build_that_dies_in_a_bench_is_a_regression) {
+    struct gate_result *r = calloc(1, sizeof *r);
+    struct compare_request q = quickly();
+    struct error e = {0};
+    enum verdict worst;
+    char *text = NULL;
+    size_t size = 0;
+    q.pairs = 1;
+    q.b = mortal();
+    ck_assert_msg(gate_throughput(&kept, &q, "linear scan_block", r, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(r->n, 2);
+    ck_assert(!r->rows[0].speed.measured && r->rows[1].speed.measured);
+    ck_assert_int_eq(gate_worst(r, &worst, &e), ST_OK);
+    ck_assert_int_eq(worst, VERDICT_REGRESSED);
+    FILE *f = open_memstream(&text, &size);
+    ck_assert_int_eq(gate_print(r, &format_md, f, &e), ST_OK);
+    fclose(f);
+    ck_assert_msg(strstr(text, "regressed") && strstr(text, "in the middle of a bench") && !strstr(text, "nan"), "%s",
+                  text);
+    free(text);
+    free(r);
+}
+END_TEST
+
+/* Of the baseline's program it is an error; what was compared until then is told all the same. */
+START_TEST(verdicts_are_told_beside_an_error) {
+    char flags[4 * SCRATCH_BYTES], junit[SCRATCH_BYTES + 16];
+    size_t size;
+    snprintf(junit, sizeof junit, "%s/junit.xml", program_folder);
+    snprintf(flags, sizeof flags, "--against %s --benches 'scan_block linear' --pairs 1 --junit %s", mortal(), junit);
+    kept.traces[0].row.weights[0] = kept.traces[0].row.weights[0] == '0' ? '1' : '0';
+    keep();
+    expect_gate(flags, 1, "ended, or said nothing for a minute, in the middle of a bench");
+    expect_text(out, "golden traces             1             0          1             0", flags);
+    char *xml = slurp(junit, &size);
+    expect_text(xml, "tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"", flags);
+    free(xml);
+    unlink(junit);
+    snprintf(flags, sizeof flags, "--against /nowhere/lrnn --junit %s", junit); /* known before anything is trained */
+    expect_gate(flags, 5, "/nowhere/lrnn is no program that can be started");
+    ck_assert_str_eq(out, "");
+    ck_assert_int_ne(access(junit, F_OK), 0);
+}
+END_TEST
+
 /* As many processes as there are cores do nothing but work. */
 START_TEST(a_busy_machine_is_inconclusive) {
     char flags[256];
@@ -374,6 +453,9 @@ Suite *check_gate(void) {
                                    words_that_are_missing_are_named,
                                    a_delay_that_is_there_is_found,
                                    every_bench_can_be_served,
+                                   a_bench_that_a_build_has_lost_is_a_regression,
+                                   a_build_that_dies_in_a_bench_is_a_regression,
+                                   verdicts_are_told_beside_an_error,
                                    a_busy_machine_is_inconclusive,
                                    the_self_test_prints_rates_and_keeps_the_floor};
     Suite *suite = suite_create("gate");
