@@ -16,14 +16,23 @@
 
 #define PATIENCE_MS 60000
 
+/* dup2 of a number onto itself would leave it to be closed by exec: a gate whose own input is closed makes its pipe
+ * there. */
+static void give(int fd, int as) {
+    if (fd == as)
+        fcntl(fd, F_SETFD, 0);
+    else
+        dup2(fd, as);
+}
+
 static _Noreturn void become(const struct peer *p, const char *bench, double seconds, double delay, const int in[2],
                              const int out[2]) {
     char serve[80], time[64], more[64];
     snprintf(serve, sizeof serve, "--serve=%s", bench);
     snprintf(time, sizeof time, "--seconds=%.17g", seconds);
     snprintf(more, sizeof more, "--delay=%.17g", delay);
-    dup2(in[0], STDIN_FILENO);
-    dup2(out[1], STDOUT_FILENO);
+    give(in[0], STDIN_FILENO);
+    give(out[1], STDOUT_FILENO);
     signal(SIGPIPE, SIG_DFL);
     execl(p->program, p->program, "gate", serve, time, more, (char *)NULL);
     _exit(127);

@@ -399,6 +399,22 @@ START_TEST(verdicts_are_told_beside_an_error) {
 }
 END_TEST
 
+/* The pipe to a peer then has the number that the peer reads from. */
+START_TEST(a_gate_needs_no_standard_input) {
+    struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
+    struct compare_request q = quickly();
+    struct error e = {0};
+    q.pairs = 1;
+    int input = dup(STDIN_FILENO);
+    ck_assert_int_gt(input, STDERR_FILENO);
+    close(STDIN_FILENO);
+    enum status status = compare_builds(&q, &row, 1, &e);
+    dup2(input, STDIN_FILENO);
+    close(input);
+    ck_assert_msg(status == ST_OK && row.measured, "%s%s", e.text, row.detail);
+}
+END_TEST
+
 /* As many processes as there are cores do nothing but work. */
 START_TEST(a_busy_machine_is_inconclusive) {
     char flags[256];
@@ -456,6 +472,7 @@ Suite *check_gate(void) {
                                    a_bench_that_a_build_has_lost_is_a_regression,
                                    a_build_that_dies_in_a_bench_is_a_regression,
                                    verdicts_are_told_beside_an_error,
+                                   a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,
                                    the_self_test_prints_rates_and_keeps_the_floor};
     Suite *suite = suite_create("gate");
