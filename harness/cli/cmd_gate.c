@@ -111,11 +111,13 @@ static enum status show(const struct gate_flags *f, const struct gate_result *r,
     return r->n ? gate_print(r, sheet_formats()[f->format], stdout, e) : ST_OK;
 }
 
+/* The verdict stands behind tables that are for people; others have standard output to themselves. */
 static enum status tell(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
     enum verdict worst;
+    bool people = sheet_formats()[f->format] == &format_term;
     TRY(show(f, r, e));
     TRY(gate_worst(r, &worst, e));
-    printf("\nthe gate: %s\n", verdict_names[worst]);
+    fprintf(people ? stdout : stderr, "%sthe gate: %s\n", people ? "\n" : "", verdict_names[worst]);
     e->text[0] = 0; /* it has been told */
     return verdict_status(worst);
 }

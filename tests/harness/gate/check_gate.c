@@ -83,6 +83,19 @@ static char other_digit(char digit) {
     return digit == '0' ? '1' : '0';
 }
 
+/* Of formats that a program reads there is nothing else on standard output. */
+START_TEST(a_format_is_all_there_is_on_standard_output) {
+    keep();
+    const char *flags = "--accuracy --format json";
+    expect_status(run_gate(flags), 0, flags);
+    int rows = 0;
+    for (char *rest = NULL, *line = strtok_r(out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), rows++)
+        json_decref(parse_line(line));
+    ck_assert_int_eq(rows, 2);
+    ck_assert_str_eq(err, "the gate: same\n");
+}
+END_TEST
+
 /* Reference kernels have bits; those that a run takes have a bound, which another sum keeps and another gradient does
  * not. */
 START_TEST(other_numbers_are_a_regression) {
@@ -455,6 +468,7 @@ Suite *check_gate(void);
 Suite *check_gate(void) {
     const TTest *const builds[] = {the_same_build_is_the_same,
                                    a_baseline_reads_back_as_it_was_written,
+                                   a_format_is_all_there_is_on_standard_output,
                                    other_numbers_are_a_regression,
                                    seeds_that_lose_a_point_are_a_regression,
                                    a_bank_that_the_rule_is_not_made_for_is_not_compared,
