@@ -81,7 +81,10 @@ static enum status self_test(const struct gate_flags *f, struct baseline *b, str
     double aa_p99;
     const char *bench = *f->benches ? f->benches : gate_benches()->name;
     TRY(own_program(own, sizeof own, e));
-    if (*f->baseline) TRY(baseline_read(b, f->baseline, e));
+    if (*f->baseline) {
+        TRY(baseline_read(b, f->baseline, e));
+        TRY(baseline_check(b, f->baseline, f->force, e));
+    }
     struct self_test_request q = {
         .sittings = (int)f->sittings, .power = (int)f->power, .bench = bench, .compare = request_of(f, own)};
     printf("%s, %d pairs, then %d where those do not decide\n", bench, (int)f->pairs, 2 * (int)f->pairs);

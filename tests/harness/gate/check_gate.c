@@ -464,6 +464,21 @@ START_TEST(the_self_test_prints_rates_and_keeps_the_floor) {
 }
 END_TEST
 
+/* The floor is this machine's. */
+START_TEST(a_floor_goes_into_no_baseline_of_another_machine) {
+    size_t before, after;
+    snprintf(kept.machine_id, sizeof kept.machine_id, "0123456789abcdef");
+    keep();
+    char *was = slurp(baseline_path, &before);
+    expect_gate("--self-test --benches linear --sittings 1 --power 0 --pairs 1 --seconds 0", 2,
+                "is of machine 0123456789abcdef, this is ");
+    char *is = slurp(baseline_path, &after);
+    ck_assert_str_eq(is, was);
+    free(was);
+    free(is);
+}
+END_TEST
+
 Suite *check_gate(void);
 Suite *check_gate(void) {
     const TTest *const builds[] = {the_same_build_is_the_same,
@@ -488,7 +503,8 @@ Suite *check_gate(void) {
                                    verdicts_are_told_beside_an_error,
                                    a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,
-                                   the_self_test_prints_rates_and_keeps_the_floor};
+                                   the_self_test_prints_rates_and_keeps_the_floor,
+                                   a_floor_goes_into_no_baseline_of_another_machine};
     Suite *suite = suite_create("gate");
     TCase *gate = tcase_create("gate");
     tcase_add_checked_fixture(gate, start_kernels, NULL);
