@@ -8,6 +8,7 @@
 #include "core/status.h"
 
 #define GATE_PROTOCOL "lrnn-gate-1"
+#define GATE_SECONDS  5.0 /* of a sitting at most: with its warm-up it takes up to 11 times as long (sitting.h) */
 
 struct gate_bench {
     const char *name;

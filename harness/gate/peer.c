@@ -14,7 +14,7 @@
 
 #include "harness/gate/bench.h"
 
-#define PATIENCE_MS 60000
+#define PATIENCE_MS 60000 /* some more than GATE_SECONDS may take */
 
 /* dup2 of a number onto itself would leave it to be closed by exec: a gate whose own input is closed makes its pipe
  * there. */

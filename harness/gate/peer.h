@@ -18,7 +18,7 @@ struct peer {
 enum status peer_check(const char *program, struct error *e);
 
 /* Starts it, no shell between, and reads what it is. ST_INCONCLUSIVE: it does not answer as a gate with that bench;
- * ST_DATA: as peer_check; ST_FAIL: no process. p is to be stopped in any case. */
+ * ST_DATA: as peer_check; ST_FAIL: no process. `seconds`: at most GATE_SECONDS. p is to be stopped in any case. */
 enum status peer_start(struct peer *p, const char *program, const char *bench, double seconds, double delay,
                        struct error *e);
 

@@ -19,9 +19,9 @@ struct sitting {
     double foreign;          /* share of the cores' time that other processes used; NAN: the system does not say */
 };
 
-/* Calls `one` (its seconds are a sample) until warm, for at most 5 times `seconds`, and then for `seconds` and 30
- * times, or 5 slow times.
- * Errors: those of `one`. */
+/* Calls `one` (its seconds are a sample) until warm, for at most 5 times `seconds` and a window, and then for `seconds`
+ * and 30 times; or 5 times or more that take 5 times `seconds`; or PERF_SAMPLES times, which may take less than
+ * `seconds`. Errors: those of `one`. */
 enum status sitting_run(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
                         double seconds, struct error *e);
 

@@ -293,6 +293,7 @@ START_TEST(words_that_are_missing_are_named) {
     expect_gate("--throughput --against /bin/true --benches linear", 1,
                 "/bin/true does not serve the bench linear as lrnn-gate-1");
     expect_gate("--throughput --against /bin/true --benches linaer", 2, "did you mean 'linear'?");
+    expect_gate("--throughput --against /bin/true --seconds 6", 2, "seconds");
     char flags[256];
     const char *other = REAL_IS_DOUBLE ? named_program("LRNN", "./lrnn") : named_program("LRNN_F64", "./lrnn-f64");
     if (access(other, X_OK) != 0) return; /* `make test` builds both */
