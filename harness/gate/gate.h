@@ -28,8 +28,9 @@ struct gate_result {
  * first `seeds` seeds, at most GATE_BANK. Errors: as trace_run and seeds_run. */
 enum status gate_measure(struct baseline *b, int traces, int seeds, struct error *e);
 
-/* Adds a row for each trace and bank of the baseline. A trace or bank of another numerics version (--force) is
- * inconclusive; one that this program does not have any more is not compared. */
+/* Adds a row for each trace and bank of the baseline. A trace of another numerics version (--force) is inconclusive, a
+ * bank of another is judged as usual, since what trains otherwise must solve the task too; one that this program does
+ * not have any more is not compared. */
 enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struct error *e);
 
 /* What gate_throughput would refuse: ST_USAGE: a name that is no bench; ST_DATA: a program that cannot be started. */
