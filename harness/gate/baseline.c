@@ -179,9 +179,9 @@ static enum status check_numerics(const struct baseline *b, const char *path, st
         TRY(numerics_now(b, i, now, e));
         if (*now && strcmp(now, then) != 0)
             return fail(e, ST_USAGE,
-                        "the baseline %s is of other numerics: %s has version %s there and %s here; --force compares "
-                        "the others",
-                        path, name, then, now);
+                        "the baseline %s, of commit %.12s, is of other numerics: %s has version %s there and %s here; "
+                        "--force compares the others",
+                        path, b->commit, name, then, now);
     }
     return ST_OK;
 }
@@ -190,8 +190,10 @@ enum status baseline_check(const struct baseline *b, const char *path, bool forc
     struct machine m;
     machine_read(&m);
     if (strcmp(b->real, REAL_NAME) != 0 || strcmp(b->arithmetic, trace_arithmetic()) != 0)
-        return fail(e, ST_USAGE, "the baseline %s is of %s with %s arithmetic, this program computes in %s with %s",
-                    path, b->real, b->arithmetic, REAL_NAME, trace_arithmetic());
+        return fail(
+            e, ST_USAGE,
+            "the baseline %s, of commit %.12s, is of %s with %s arithmetic, this program computes in %s with %s", path,
+            b->commit, b->real, b->arithmetic, REAL_NAME, trace_arithmetic());
     if (force) return ST_OK;
     if (strcmp(b->machine_id, m.id) != 0)
         return fail(e, ST_USAGE, "the baseline %s is of machine %s, this is %s; --force compares them all the same",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/gate/trace.h"
 #include "harness/perf/perf.h"
 #include "harness/perf/sitting.h"
 #include "harness/plan/args.h"
@@ -50,34 +51,13 @@ struct opened {
     double delay;
 };
 
-typedef enum status setter(void *object, const char *name, const char *value, struct error *e);
-
-static enum status set_size(void *object, const char *name, const char *value, struct error *e) {
-    return options_set(op_sizes_options, object, "bench", name, value, e);
-}
-
-static enum status set_flag(void *object, const char *name, const char *value, struct error *e) {
-    return config_set(object, name, value, e);
-}
-
-/* Every "key=value" of the text. */
-static enum status set_all(const char *text, setter *set, void *object, struct error *e) {
-    char copy[256], *rest = NULL;
-    snprintf(copy, sizeof copy, "%s", text);
-    for (char *pair = strtok_r(copy, " ", &rest); pair; pair = strtok_r(NULL, " ", &rest)) {
-        char *equals = strchr(pair, '=');
-        if (!equals) return fail(e, ST_USAGE, "'%s' is not key=value", pair);
-        *equals = 0;
-        TRY(set(object, pair, equals + 1, e));
-    }
-    return ST_OK;
-}
-
 static enum status open_op(struct opened *o, const struct gate_bench *b, struct error *e) {
     struct op_sizes sizes;
+    struct label given;
     const char *why;
     TRY(options_default(op_sizes_options, &sizes, e));
-    TRY(set_all(b->sizes, set_size, &sizes, e));
+    TRY(label_parse_pairs(&given, "bench", b->sizes, " ", e));
+    TRY(label_apply(&given, op_sizes_options, &sizes, "bench", e));
     for (const struct op *const *op = op_list(); *op; op++)
         if (!strcmp((*op)->name, b->op)) return kernel_run_open(&o->op, *op, NULL, &sizes, &why, e);
     return fail(e, ST_USAGE, "there is no op '%s'", b->op);
@@ -86,7 +66,7 @@ static enum status open_op(struct opened *o, const struct gate_bench *b, struct 
 static enum status open_step(struct opened *o, const struct gate_bench *b, struct error *e) {
     struct config c;
     TRY(config_default(&c, e));
-    TRY(set_all(b->sizes, set_flag, &c, e));
+    TRY(flags_set(&c, b->sizes, e));
     o->setup = setup_make(&c, b->task, b->model, e);
     return o->setup ? trainer_create(&o->trainer, o->setup, e) : e->status;
 }

@@ -82,8 +82,8 @@ enum status peer_start(struct peer *p, const char *program, const char *bench, d
     *p = (struct peer){.program = program};
     TRY(peer_check(program, e));
     TRY(make_process(p, bench, seconds, delay, e));
-    if (!read_line(p, line, sizeof line) || sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]\t%63[^\t]",
-                                                   p->real, p->compiler, p->flags, p->commit) != 4)
+    if (!read_line(p, line, sizeof line) ||
+        sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]", p->real, p->compiler, p->flags) != 3)
         return fail(e, ST_INCONCLUSIVE,
                     "%s does not serve the bench %s as " GATE_PROTOCOL
                     "; the gate compares builds that have `lrnn gate` and the bench",

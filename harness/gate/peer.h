@@ -11,7 +11,7 @@ struct peer {
     const char *program;
     pid_t pid;
     FILE *to, *from;
-    char real[16], compiler[256], flags[1024], commit[64];
+    char real[16], compiler[256], flags[1024];
 };
 
 /* ST_DATA: there is no such program, or it may not be started. */

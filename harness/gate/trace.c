@@ -107,15 +107,9 @@ bool trace_is_near(const struct trace_row *got, const struct trace_row *want, co
 /* --- training ----------------------------------------------------------------------------------------------------- */
 
 enum status flags_set(struct config *c, const char *flags, struct error *e) {
-    for (const char *at = flags; *at; at += strspn(at, " ")) {
-        char pair[64];
-        size_t n = strcspn(at, " "), name = strcspn(at, "=");
-        if (n >= sizeof pair || name >= n) return fail(e, ST_FAIL, "'%.*s' is no flag of a trace", (int)n, at);
-        snprintf(pair, sizeof pair, "%.*s", (int)n, at);
-        pair[name] = 0;
-        TRY(config_set(c, pair, pair + name + 1, e));
-        at += n;
-    }
+    struct label pairs;
+    TRY(label_parse_pairs(&pairs, "a trace", flags, " ", e));
+    for (int i = 0; i < pairs.n; i++) TRY(config_set(c, label_key(&pairs, i), label_value(&pairs, i), e));
     return ST_OK;
 }
 

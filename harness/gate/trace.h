@@ -37,7 +37,7 @@ struct trace_row {
  * but for deltaproduct with a forget gate), 8e-16 3e-15 8e-9 in double. */
 extern const double trace_tuned_bounds[2][TRACE_POINTS];
 
-/* Sets flags of a run from "key=value key=value". */
+/* Sets flags of a run from "key=value key=value". ST_USAGE: as label_parse_pairs and config_set. */
 enum status flags_set(struct config *c, const char *flags, struct error *e);
 
 /* Trace number `index`, or false behind the last. */

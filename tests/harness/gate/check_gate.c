@@ -242,8 +242,9 @@ END_TEST
 
 START_TEST(a_baseline_of_other_numerics_is_refused) {
     snprintf(kept.traces[0].row.numerics, NUMERICS_TEXT, "0");
+    snprintf(kept.commit, sizeof kept.commit, "0123456789abcdef");
     keep();
-    expect_gate("--accuracy", 2, "is of other numerics: ");
+    expect_gate("--accuracy", 2, ", of commit 0123456789ab, is of other numerics: ");
     expect_gate("--accuracy --force", 4, "the gate: inconclusive");
 }
 END_TEST
