@@ -159,10 +159,6 @@ double stats_normal_max_mean(int n) {
     return sum * step;
 }
 
-double stats_normal_max_quantile(int n, double p) {
-    return stats_normal_quantile(pow(p, 1.0 / n));
-}
-
 /* --- intervals --------------------------------------------------------------------------------------------------- */
 
 static struct interval no_interval(double level) {

@@ -80,9 +80,8 @@ double stats_normal_quantile(double p);
 /* Quantile of Student's t with `df` > 0 degrees of freedom, p in (0, 1). */
 double stats_t_quantile(double p, double df);
 
-/* The largest of n standard normal draws: its mean (n = 15: 1.74, n = 25: 1.97) and its p-quantile. For the note beside
- * a best-of-grid figure. */
+/* The mean of the largest of n standard normal draws (n = 15: 1.74, n = 25: 1.97), for the note beside a best-of-grid
+ * figure. */
 double stats_normal_max_mean(int n);
-double stats_normal_max_quantile(int n, double p);
 
 #endif
