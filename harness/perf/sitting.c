@@ -138,6 +138,7 @@ void sitting_describe(struct perf_row *row, const struct machine *m, int threads
     snprintf(row->source_id, sizeof row->source_id, "%s", b->sources);
     snprintf(row->compiler, sizeof row->compiler, "%s", b->compiler);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m->id);
+    snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m->env_epoch);
     snprintf(row->device, sizeof row->device, "cpu");
 }
 

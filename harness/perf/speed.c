@@ -141,7 +141,7 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
 struct speeds {
     const struct plan *plan;
     int threads;
-    struct perf_row mine;     /* this build, machine and number of threads */
+    struct perf_row mine;     /* this build, machine, system and threads */
     char (*rows)[RUN_ID_HEX]; /* NULL, without memory: each cell is measured */
 };
 
@@ -183,11 +183,14 @@ static int alike(const struct speeds *s, int i) {
     return -1;
 }
 
-/* What cannot be measured has no speed in the table, and the others have. */
+/* What cannot be measured has no speed in the table, and the others have. A cell is what it is whether or not its
+ * batches are made ahead, and has one speed: that of runs which ask for nothing else. */
 static enum status measure_and_keep(const struct setup *s, int threads, double seconds, struct error *e) {
+    struct setup usual = *s;
     struct perf_row row;
     struct error why;
-    if (speed_measure(s, threads, seconds, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
+    usual.config.ahead = true;
+    if (speed_measure(&usual, threads, seconds, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
     if (!signal_received()) fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;
 }

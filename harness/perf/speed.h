@@ -11,9 +11,9 @@
  * seconds, and another one if that was disturbed; 0: the mean of a few steps. ST_FAIL: why there is none. */
 enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 
-/* Training throughput of each cell of the plan, measured alone by speed_measure; one row each into OUT/perf.csv. A cell
- * that has a row of this build, machine and number of threads keeps it, noisy or not, unless --force asks for another.
- * Cells that differ in their learning rate alone are measured once: their rows have the sitting of one. */
+/* Training throughput of each cell of the plan with batches made ahead, measured alone by speed_measure; one row each
+ * into OUT/perf.csv. A cell that has a row that is alike (perf_log.h) keeps it, noisy or not, unless --force asks for
+ * another. Cells that differ in their learning rate alone are measured once: their rows have the sitting of one. */
 enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
 
 /* How many cells bench_measure_speed would measure, and how long that takes at about so many FLOPs a second: on a quiet

@@ -17,7 +17,8 @@ enum status perf_append(const char *out, const struct perf_row *row, struct erro
 bool perf_is_alike(const struct perf_row *a, const struct perf_row *b) {
     bool known = *a->source_id || *b->source_id;
     bool sources = known ? !strcmp(a->source_id, b->source_id) : !strcmp(a->commit, b->commit);
-    return sources && !strcmp(a->build_id, b->build_id) && !strcmp(a->compiler, b->compiler) &&
+    bool system = !*a->env_epoch || !*b->env_epoch || !strcmp(a->env_epoch, b->env_epoch);
+    return sources && system && !strcmp(a->build_id, b->build_id) && !strcmp(a->compiler, b->compiler) &&
            !strcmp(a->machine_id, b->machine_id) && a->threads == b->threads;
 }
 

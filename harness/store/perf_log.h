@@ -10,8 +10,9 @@
 /* Appends one row to OUT/perf.csv (header written first), flushed and fsynced. */
 enum status perf_append(const char *out, const struct perf_row *row, struct error *e);
 
-/* Whether both are of one build, machine and number of threads. A build is its sources, committed or not, flags and
- * compiler; of rows without a hash of sources the commit stands for them. */
+/* Whether both are of one build, machine, system and number of threads. A build is its sources, committed or not, flags
+ * and compiler; of rows without a hash of sources the commit stands for them. A system is the kernel and the libraries
+ * that the machine has at that time (machine.h); a row that does not say them is of any. */
 bool perf_is_alike(const struct perf_row *a, const struct perf_row *b);
 
 /* Whether a row takes the place of an earlier one of the same thing. A quiet one stands against those beside other work

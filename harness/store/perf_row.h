@@ -16,6 +16,7 @@ struct perf_row {
     double foreign;           /* share of the cores' time that other processes used */
     int64_t warm_up, quiet;   /* windows of warm-up, -1: they never agreed; 1: alone, warm and steady */
     char source_id[17], compiler[RECORD_TEXT], device[16]; /* "" in rows made before there were these columns */
+    char env_epoch[17];                                    /* so, too: the machine's system and libraries */
 };
 
 #endif

@@ -213,6 +213,7 @@ static const struct field perf_fields[] = {
     PERF("source_id", source_id, FIELD_TEXT, "hex16", "hash of the program's sources; empty in rows of earlier ones"),
     PERF("compiler", compiler, FIELD_TEXT, "text", "first line of its version; empty in rows of earlier programs"),
     PERF("device", device, FIELD_TEXT, "cpu cuda", "what was measured; empty in rows of earlier programs"),
+    PERF("env_epoch", env_epoch, FIELD_TEXT, "hex16", "joins machines.csv; empty in rows of earlier programs"),
     END,
 };
 const struct table perf_table = {"perf", perf_fields};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -361,6 +362,32 @@ START_TEST(a_speed_is_measured_once_for_a_build) {
 }
 END_TEST
 
+static struct task late; /* a task whose examples take their time unless a thread makes them */
+static void (*fill_at_once)(const void *inst, enum split split, int64_t index, struct example *x);
+
+static void fill_late(const void *inst, enum split split, int64_t index, struct example *x) {
+    if (syscall(SYS_gettid) == getpid()) usleep(1000);
+    fill_at_once(inst, split, index, x);
+}
+
+/* Whether batches are made ahead is no part of what a cell is: all are measured as they are by default, those of a run
+ * that asks for another way as well, since its row stands for the others. */
+START_TEST(a_speed_is_with_batches_made_ahead) {
+    struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", "ahead", "no");
+    struct perf_row row;
+    late = *s->task.task;
+    fill_at_once = late.fill;
+    late.fill = fill_late;
+    s->task.task = &late;
+    s->flops = 1e6;
+    expect_measured(s, 1, 1);
+    ck_assert(perf_latest(program_folder, s->cell_id, &row));
+    ck_assert_double_lt(row.time_ns_med, 1e8); /* 128 examples of a millisecond */
+    ck_assert_uint_eq(strlen(row.env_epoch), 16);
+    small_run_free(s);
+}
+END_TEST
+
 /* Rates of one row do the same work, another width does not: 2 sittings for 3 cells, and none for a rate more. */
 START_TEST(a_speed_is_that_of_every_rate) {
     struct setup *rates[] = {small_run(program_folder, "swiglu", "lru:state=4", "lr", "0.001"),
@@ -518,6 +545,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_layers_has_a_row_for_every_mixer);
     tcase_add_test(t, the_speed_of_a_run_is_that_of_its_tokens);
     tcase_add_test(t, a_speed_is_measured_once_for_a_build);
+    tcase_add_test(t, a_speed_is_with_batches_made_ahead);
     tcase_add_test(t, a_speed_is_that_of_every_rate);
     tcase_add_test(t, a_signal_ends_a_measurement);
     tcase_add_test(t, a_sitting_takes_as_long_as_expected);
