@@ -93,7 +93,7 @@ static const struct option step_flags[] = {
      "fewest tokens of a sequence, lengths being spread evenly from there on; auto = all have --length", OPT_AUTO},
     {"buckets", OPT_INT, AT(config.buckets), "1", 1, 1 << 24, NULL, "as of `lrnn train`", 0},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
-    {"steps", OPT_INT, AT(count), "30", 1, 1e6, NULL, "steps measured", 0},
+    {"steps", OPT_INT, AT(count), "30", 1, PERF_SAMPLES, NULL, "steps measured", 0},
     {"threads", OPT_INT, AT(config.threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"device", OPT_TEXT_FIELD, AT(config.device), "cpu", 0, 0, NULL, "cpu", 0},
     {"precision", OPT_CHOICE, AT(config.precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},

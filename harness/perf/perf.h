@@ -119,7 +119,7 @@ enum status perf_crossover(const struct op *op, const struct perf_crossover_requ
 struct perf_step_request {
     struct config config;
     int64_t length, least; /* of the sequences; least 0: all have that length */
-    int64_t vocab, count;  /* count: steps measured */
+    int64_t vocab, count;  /* count: steps measured, at most PERF_SAMPLES */
     int threads;
     bool profile; /* where the time goes, by op */
 };

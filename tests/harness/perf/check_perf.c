@@ -160,6 +160,14 @@ START_TEST(perf_step_says_where_the_time_goes) {
 }
 END_TEST
 
+/* Of no more samples than are kept. */
+START_TEST(perf_step_keeps_every_step) {
+    const char *arguments = "perf step lru:state=4 --dim 8 --batch 4 --length 5 --vocab 6 --threads 1 --steps 2049";
+    expect_status(run(arguments), 2, arguments);
+    expect_text(err, "2048", arguments);
+}
+END_TEST
+
 START_TEST(perf_data_prints_a_rate) {
     const char *arguments = "perf data s3 --seconds 0.05 --json";
     expect_status(run(arguments), 0, arguments);
@@ -538,6 +546,7 @@ Suite *check_perf(void) {
     tcase_add_test(t, perf_crossover_prints_a_table);
     tcase_add_test(t, perf_crossover_says_what_was_skipped);
     tcase_add_test(t, perf_step_says_where_the_time_goes);
+    tcase_add_test(t, perf_step_keeps_every_step);
     tcase_add_test(t, perf_data_prints_a_rate);
     tcase_add_test(t, perf_data_reads_released_files);
     tcase_add_test(t, perf_data_keeps_what_reading_files_takes);
