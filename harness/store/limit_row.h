@@ -10,7 +10,7 @@ struct limit_row {
     char run_id[RUN_ID_HEX]; /* of the run without the limit */
     double seconds;          /* of training that it was given */
     int64_t steps;           /* that it takes in them */
-    double time_ns;          /* of a step, median, on which this rests */
+    double time_ns;          /* of a step, the mean of a few, on which this rests */
     int64_t threads;
     char commit[64], machine_id[17], started[32];
 };
