@@ -226,7 +226,7 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
 static const struct option device_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.2s", 0, 3600, NULL, "time for each number", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder of a file with the same rows; none = stdout alone", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder of a new file with the same rows; none = stdout alone", 0},
     {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "this op's kernels alone, without the step", 0},
     {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL, "kernels at shapes with these words alone: 'length=16 m=5'",
      0},

@@ -1,10 +1,10 @@
 /* device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the
  * same run, and a training step walked and replayed. Times are the device's own, between events, behind a tenth of a
  * second of the same work, so that its clocks are up; the clock that it then has stands in the row. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/graph_walk.h"
 #include "core/label.h"
@@ -170,7 +170,7 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
         d->copy_rate = 2 * (double)c.bytes / samples_median(t);
         struct device_row row = {.name = "copy",
                                  .kernel = "memcpy",
-                                 .shape = "512 MB",
+                                 .shape = d->request->small ? "4 kB" : "512 MB",
                                  .pass = "forward",
                                  .taken = "",
                                  .precision = PRECISION_NONE,
@@ -242,13 +242,32 @@ static enum status measure_all(struct device_run *d, struct error *e) {
     return device_measure_kernels(d, e);
 }
 
-static enum status open_file(struct device_run *d, struct error *e) {
-    char path[PATH_BYTES];
-    if (!*d->request->out) return ST_OK;
-    TRY(make_folder(d->request->out, e));
-    TRY(path_format(path, sizeof path, e, "%s/device-%.12s.csv", d->request->out, build_info()->commit));
-    d->file = fopen(path, "w");
-    return d->file ? ST_OK : fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+/* The file of the rows, "" for none. What has its name are rows that took minutes of a device, of this one or of
+ * another, of all kernels or of one op's: none of them make way for others. */
+static enum status choose_file(const struct perf_device_request *q, char path[PATH_BYTES], struct error *e) {
+    *path = 0;
+    if (!*q->out) return ST_OK;
+    if (q->once) return fail(e, ST_USAGE, "perf device: --once prints no row that --out could keep");
+    TRY(path_format(path, PATH_BYTES, e, "%s/device-%.12s.csv", q->out, build_info()->commit));
+    if (access(path, F_OK) == 0)
+        return fail(e, ST_USAGE, "perf device: %s is there already and is not replaced; choose another --out", path);
+    return make_folder(q->out, e);
+}
+
+/* Its rows are in the file as they are on stdout, all or none: what is stopped, or loses its device, leaves no file
+ * that looks like a measurement. */
+static enum status measure_to(struct device_run *d, const char *path, struct error *e) {
+    char *text = NULL;
+    size_t size = 0;
+    bool whole = true, new = true;
+    if (*path && !(d->file = open_memstream(&text, &size))) return fail(e, ST_MEMORY, "no memory for the rows");
+    enum status status = measure_all(d, e);
+    if (d->file) whole = fclose(d->file) == 0;
+    if (status == ST_OK && !whole) status = fail(e, ST_MEMORY, "no memory for the rows of %s", path);
+    if (status == ST_OK && *path) status = file_put(path, text, size, &new, e);
+    if (status == ST_OK && !new) status = fail(e, ST_FAIL, "%s has come since the start and is not replaced", path);
+    free(text);
+    return status;
 }
 
 /* Where launches do not overlap: a kernel's, many in a row, would hide in each other, and their time be no time of
@@ -286,16 +305,15 @@ static enum status verdict(const struct device_run *d, struct error *e) {
 
 enum status perf_device(const struct perf_device_request *request, struct error *e) {
     struct device_run d = {.request = request};
+    char path[PATH_BYTES];
     TRY(device_check_request(request, e));
+    TRY(choose_file(request, path, e));
     TRY(device_open(&d, e));
     enum status status = ST_OK;
     if (d.place.device == DEVICE_CPU)
         status = fail(e, ST_USAGE, "perf device measures CUDA devices; `lrnn perf op` the CPU");
-    if (status == ST_OK) status = open_file(&d, e);
-    if (status == ST_OK) status = measure_all(&d, e);
+    if (status == ST_OK) status = measure_to(&d, path, e);
     if (status == ST_OK) status = verdict(&d, e);
-    if (d.file && fclose(d.file) != 0 && status == ST_OK)
-        status = fail(e, ST_FAIL, "cannot write to %s: %s", request->out, strerror(errno));
     device_close(&d);
     return status;
 }

@@ -13,7 +13,7 @@ struct device_run {
     struct place_mark *from, *to;
     double copy_rate;                     /* bytes a second, read and written both counted; 0: not measured */
     double product_rate[PRECISION_COUNT]; /* FLOP/s of a large product in each; 0: not measured */
-    FILE *file;                           /* NULL: stdout alone */
+    FILE *file;                           /* in memory, until all is measured; NULL: stdout alone */
     double clock_mhz;                     /* behind the latest samples */
     bool captured;                        /* whether they were replayed */
     int failed, inexact;                  /* kernels that could not be measured; that are too far from the reference */

@@ -149,14 +149,15 @@ enum status perf_files(const char *name, const char *folder, double seconds, boo
                        struct error *e);
 
 /* Every CUDA kernel at the shapes of device_kernels.c, copies, products and a training step on a device, as CSV rows:
- * to stdout, and to OUT/device-COMMIT.csv where `out` is given. Errors: ST_DEVICE; behind the rows of all others, that
- * of the first kernel that fails, or ST_FAIL where one is too far from its reference; ST_USAGE. */
+ * to stdout, and where `out` is given to OUT/device-COMMIT.csv, whole or not at all. Errors: ST_DEVICE; behind the rows
+ * of all others, that of the first kernel that fails, or ST_FAIL where one is too far from its reference; ST_USAGE,
+ * before anything is measured also where that file is there already. */
 struct perf_device_request {
     char device[OPTION_TEXT], out[OPTION_TEXT];
     char only[OPTION_TEXT];  /* kernels of this op, with the copy and the product in fp32 but no step; "": all */
     char shape[OPTION_TEXT]; /* kernels at those shapes that have these words, "length=16 m=5"; "": all */
     double seconds;          /* for each kernel */
-    bool once;               /* each kernel walks once, for a profiler: nothing else runs, no row is printed */
+    bool once;               /* each kernel walks once, for a profiler: nothing else runs, no row is printed or kept */
     bool no_error;           /* kernels are not compared with their references, which are the host's work */
     bool small;              /* sizes that a test can afford */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/store/version.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
 
@@ -65,6 +66,24 @@ START_TEST(kernels_are_held_against_references) {
 }
 END_TEST
 
+/* The rows that are printed, whole, once and for all. */
+START_TEST(rows_of_a_device_are_kept_in_a_file) {
+    char line[SCRATCH_BYTES + 128], path[SCRATCH_BYTES + 128];
+    size_t size;
+    snprintf(line, sizeof line, "perf device --small --seconds 0 --only cross_entropy --no-error --out %s/rows",
+             program_folder);
+    snprintf(path, sizeof path, "%s/rows/device-%.12s.csv", program_folder, build_info()->commit);
+    expect_status(run(line), 0, line);
+    expect_text(out, ",copy,memcpy,,\"4 kB\",", line);
+    char *text = slurp(path, &size);
+    ck_assert_str_eq(text, out);
+    expect_status(run(line), 2, line);
+    ck_assert_str_eq(out, "");
+    free(text);
+    ck_assert_int_eq(scratch_count(program_folder, "device-"), 1);
+}
+END_TEST
+
 #endif
 
 Suite *check_cuda_measure(void);
@@ -76,6 +95,7 @@ Suite *check_cuda_measure(void) {
     tcase_add_loop_test(tests, a_device_can_be_measured, 0, parts_measured());
     tcase_add_test(tests, a_kernel_that_fails_leaves_the_others_their_rows);
     tcase_add_test(tests, kernels_are_held_against_references);
+    tcase_add_test(tests, rows_of_a_device_are_kept_in_a_file);
     suite_add_tcase(suite, tests);
 #endif
     return suite;

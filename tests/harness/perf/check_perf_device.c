@@ -1,9 +1,11 @@
 /* check_perf_device.c - what `lrnn perf device` computes on the host: errors, how many buffers a cold row takes, and
  * which kernels are asked for. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "harness/perf/device.h"
 #include "harness/run/trainer.h"
+#include "harness/store/version.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
@@ -71,6 +73,24 @@ START_TEST(a_shape_that_is_not_measured_is_said) {
 }
 END_TEST
 
+/* A file of a device is evidence: what would take its place is refused before anything is measured, on any machine. */
+START_TEST(a_file_of_a_device_is_not_replaced) {
+    char path[SCRATCH_BYTES + 128], line[SCRATCH_BYTES + 64];
+    size_t size;
+    snprintf(path, sizeof path, "%s/device-%.12s.csv", program_folder, build_info()->commit);
+    spill(path, "rows\n", 5);
+    snprintf(line, sizeof line, "perf device --only scan_lstm --out %s", program_folder);
+    expect_status(run(line), 2, line);
+    expect_text(err, "is there already", line);
+    char *text = slurp(path, &size);
+    ck_assert_str_eq(text, "rows\n");
+    free(text);
+    snprintf(line, sizeof line, "perf device --once --out %s/other", program_folder);
+    expect_status(run(line), 2, line);
+    expect_text(err, "--once prints no row", line);
+}
+END_TEST
+
 Suite *check_perf_device(void);
 Suite *check_perf_device(void) {
     Suite *suite = suite_create("perf_device");
@@ -81,6 +101,7 @@ Suite *check_perf_device(void) {
     tcase_add_test(tests, cold_sets_are_twice_the_cache_or_none);
     tcase_add_test(tests, a_step_costs_its_update_as_well);
     tcase_add_test(tests, a_shape_that_is_not_measured_is_said);
+    tcase_add_test(tests, a_file_of_a_device_is_not_replaced);
     suite_add_tcase(suite, tests);
     return suite;
 }
