@@ -1,5 +1,6 @@
 /* main.c - entry: dispatch, one sentence on stderr when something is wrong, the status as exit code. */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <locale.h>
 #include <stdio.h>
@@ -19,8 +20,17 @@ static void *json_memory(size_t size) {
     _exit(status_exit_code(ST_MEMORY));
 }
 
+/* Where standard input, output or errors are closed, the next file that is opened would take their number and get what
+ * is said there. The null device takes their place; that of the output cannot be written, which is said as ever. */
+static void fill_standard_files(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(status_exit_code(ST_FAIL));
+}
+
 int main(int argc, char **argv) {
     struct error e = {ST_OK, ""};
+    fill_standard_files();
     setlocale(LC_NUMERIC, "C");
     json_set_alloc_funcs(json_memory, free);
     libraries_init();

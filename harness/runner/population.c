@@ -150,7 +150,8 @@ static _Noreturn void population_main(struct member *members, int n, const char 
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoints and stops */
     signal(SIGPIPE, SIG_IGN);
     signals_be_patient();
-    signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent answers it by SIGTERM to its children */
+    signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent answers them by SIGTERM to its children */
+    signal(SIGHUP, SIG_IGN);
     sigprocmask(SIG_SETMASK, before, NULL);
     snprintf(own, sizeof own, "%s", device); /* which may lie in the setup of a run */
     for (int i = 0; i < n; i++) members[i].device = own;

@@ -1,4 +1,5 @@
-/* check_signals.c - a training that is told to stop: the first signal saves, the second ends it at once. */
+/* check_signals.c - a training that is told to stop: the first signal saves, another one ends it at once; and one whose
+ * standard files are closed. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,12 @@
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
-#define TRAIN "train s3:n_train=400,n_val=40,n_test=40,length=6 lru:state=4 --dim 8 --batch 32 --epochs 300"
-/* On one thread a step of this takes seconds. */
+#define SMALL "train s3:n_train=400,n_val=40,n_test=40,length=6 lru:state=4 --dim 8 --batch 32"
+#define TRAIN SMALL " --epochs 300"
+/* On one thread a step of this takes many seconds, by kernels that nobody tunes. */
 #define SLOW                                                                                                           \
-    "train s3:n_train=32,n_val=1,n_test=1,length=512 lstm:hidden=256 --dim 256 --batch 32 --layers 4 --steps 50"
+    "train s3:n_train=8,n_val=1,n_test=1,length=512 lstm:hidden=256 --dim 256 --batch 8 --layers 4 --steps 50 "        \
+    "--kernel reference"
 #define REST "--threads 1 --checkpoint-every 0 --quiet"
 
 /* Starts a training that writes no checkpoint by itself into FOLDER/r, its steps into FOLDER/steps.csv and what it says
@@ -57,11 +60,14 @@ static void expect_exit(pid_t pid, int wanted) {
     free(text);
 }
 
+/* Twice at once: timeout(1) signals its child and then the group that both are of. */
 START_TEST(a_signal_saves_and_the_same_command_goes_on) {
-    static const int signals[] = {SIGINT, SIGTERM};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     pid_t pid = start(TRAIN);
     wait_for_lines(3);
     double before = time_now_s();
+    kill(pid, signals[_i]);
+    sleep_ms(2); /* two of a number that wait would be one */
     kill(pid, signals[_i]);
     expect_exit(pid, 128 + signals[_i]);
     ck_assert_msg(time_now_s() - before < 5, "it took %g s to stop", time_now_s() - before);
@@ -86,16 +92,56 @@ START_TEST(a_signal_saves_and_the_same_command_goes_on) {
 }
 END_TEST
 
-/* What was said first is not waited for: no checkpoint is written, and the slow step has no end. */
-START_TEST(a_second_signal_ends_it_at_once) {
+/* What was said first is not waited for: no checkpoint is written, and the slow step has no end. What comes within a
+ * second of the first says the same once more. */
+START_TEST(another_signal_ends_it_at_once) {
     pid_t pid = start(SLOW);
     wait_for_lines(1);
     kill(pid, SIGINT);
-    sleep_ms(50); /* two of a number that wait would be one */
+    sleep_ms(50);
+    kill(pid, SIGINT);
+    sleep_ms(50);
+    kill(pid, SIGTERM);
+    sleep_ms(1000);
     ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
     kill(pid, SIGINT);
     expect_exit(pid, 130);
     ck_assert_int_eq(scratch_count(program_folder, ".ckpt"), 0);
+}
+END_TEST
+
+/* As nohup starts it: the terminal that goes away is none of its business. */
+START_TEST(a_hangup_that_is_ignored_stays_ignored) {
+    ck_assert(signal(SIGHUP, SIG_IGN) != SIG_ERR);
+    pid_t pid = start(TRAIN);
+    wait_for_lines(3);
+    kill(pid, SIGHUP);
+    wait_for_lines(20);
+    kill(pid, SIGTERM);
+    expect_exit(pid, 143);
+}
+END_TEST
+
+/* Where standard error is closed, the file that would have its number gets nothing of what is said there. */
+START_TEST(closed_standard_files_are_taken_by_no_other) {
+    char command[2048], *text;
+    snprintf(command, sizeof command, "%s %s --steps 20 --out %s/r --log-steps %s/steps.csv 2>&- <&- >%s/log",
+             named_program("LRNN", "./lrnn"), SMALL, program_folder, program_folder, program_folder);
+    ck_assert_int_eq(system(command), 0);
+    text = file_text("steps.csv");
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        double value[4];
+        int n = 0, found = sscanf(line, "%lf,%lf,%lf,%lf%n", &value[0], &value[1], &value[2], &value[3], &n);
+        ck_assert_msg(lines == 0 || (found == 4 && line[n] == 0), "line %d: %s", lines + 1, line);
+    }
+    ck_assert_int_eq(lines, 21);
+    free(text);
+    snprintf(command, sizeof command, "%s list >&- 2>%s/log", named_program("LRNN", "./lrnn"), program_folder);
+    ck_assert_int_eq(WEXITSTATUS(system(command)), 1);
+    text = file_text("log");
+    ck_assert_msg(strstr(text, "cannot write to standard output") != NULL, "%s", text);
+    free(text);
 }
 END_TEST
 
@@ -104,8 +150,10 @@ Suite *check_signals(void) {
     Suite *suite = suite_create("signals");
     TCase *c = tcase_create("signals");
     tcase_add_checked_fixture(c, program_begin, program_end);
-    tcase_add_loop_test(c, a_signal_saves_and_the_same_command_goes_on, 0, 2);
-    tcase_add_test(c, a_second_signal_ends_it_at_once);
+    tcase_add_loop_test(c, a_signal_saves_and_the_same_command_goes_on, 0, 3);
+    tcase_add_test(c, another_signal_ends_it_at_once);
+    tcase_add_test(c, a_hangup_that_is_ignored_stays_ignored);
+    tcase_add_test(c, closed_standard_files_are_taken_by_no_other);
     suite_add_tcase(suite, c);
     return suite;
 }
