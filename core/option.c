@@ -121,8 +121,8 @@ const char *nearest_name(const char *name, int count, const char *(*name_of)(con
             best_distance = distance;
         }
     }
-    size_t n = strlen(name);
-    return best_distance <= (n < 4 ? 2 : (int)n / 2) ? best : NULL;
+    int n = (int)strlen(name), most = n < 4 ? 2 : n / 2;
+    return best_distance <= most && best_distance < n ? best : NULL; /* some letter of it has to stay */
 }
 
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
@@ -221,10 +221,18 @@ static enum status set_value(const struct option *o, void *object, const char *o
     return bad_value(o, owner, value, e);
 }
 
+enum status option_filled(const struct option *option, const char *owner, const char *value, struct error *e) {
+    if (*value || !(option->flags & OPT_FILLED)) return ST_OK;
+    return fail(e, ST_USAGE, "%s: %s is empty, as a shell's unset variable makes it; name it, or leave it out", owner,
+                option->name);
+}
+
 enum status options_set(const struct option *table, void *object, const char *owner, const char *name,
                         const char *value, struct error *e) {
     const struct option *o = option_find(table, name);
-    return o ? set_value(o, object, owner, value, e) : unknown_option(table, owner, name, e);
+    if (!o) return unknown_option(table, owner, name, e);
+    TRY(option_filled(o, owner, value, e));
+    return set_value(o, object, owner, value, e);
 }
 
 enum status options_default(const struct option *table, void *object, struct error *e) {

@@ -40,7 +40,10 @@ enum option_flag {
     OPT_RATE = 512,   /* tells the cells of one row of a table apart: left out of the row's key */
     OPT_OPEN = 1024,  /* how and where numbers are computed, and for how long at most: a profile says nothing of it */
     OPT_FOLD = 2048,  /* which part of a task's examples is tested on: what is reported is the mean over all parts */
-    OPT_FOUND = 4096  /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
+    OPT_FOUND = 4096, /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
+    /* A file, a folder or the like: refused where it is given as an empty text, as a shell's unset variable makes it,
+     * which would name the root folder or pass as not given. Its default may be empty. */
+    OPT_FILLED = 8192
 };
 
 struct option {
@@ -59,7 +62,8 @@ struct option {
 enum status options_default(const struct option *table, void *object, struct error *e);
 
 /* Sets one field from text. `owner` names the table's object in messages ("mixer bdlru", "task s5").
- * Errors, ST_USAGE: unknown name (with the nearest one), text that is not wholly a value, value out of range. */
+ * Errors, ST_USAGE: unknown name (with the nearest one), text that is not wholly a value, value out of range, as
+ * option_filled. */
 enum status options_set(const struct option *table, void *object, const char *owner, const char *name,
                         const char *value, struct error *e);
 
@@ -85,6 +89,9 @@ const struct option *option_meant(const struct option *table, const struct optio
  * more. Errors as options_set. */
 enum status option_canonical(const struct option *table, const char *owner, const char *name, const char *value,
                              char *buffer, size_t size, struct error *e);
+
+/* ST_USAGE: the value is empty, and the entry of OPT_FILLED. */
+enum status option_filled(const struct option *option, const char *owner, const char *value, struct error *e);
 
 /* The entry of that name, or NULL. */
 const struct option *option_find(const struct option *table, const char *name);

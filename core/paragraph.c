@@ -12,10 +12,15 @@ int terminal_width(FILE *f) {
     return fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-bool terminal_has_bold(FILE *f) {
-    const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
+bool terminal_has_codes(FILE *f) {
+    const char *term = getenv("TERM");
     int fd = fileno(f);
-    return fd >= 0 && isatty(fd) && term && *term && strcmp(term, "dumb") != 0 && !(plain && *plain);
+    return fd >= 0 && isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+bool terminal_has_bold(FILE *f) {
+    const char *plain = getenv("NO_COLOR");
+    return terminal_has_codes(f) && !(plain && *plain);
 }
 
 void terminal_be_plain(void) {

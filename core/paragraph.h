@@ -8,8 +8,9 @@
 /* Columns of the stream's terminal; 0: it is none, and what is written is read by programs as well, a line a thing. */
 int terminal_width(FILE *f);
 
-/* Whether the stream is a terminal that knows escape codes (TERM), and its reader has not said NO_COLOR, as
- * no-color.org has it. */
+/* Whether the stream is a terminal that knows escape codes (TERM), so that a line can be written over; and whether what
+ * is bold may be written bold there, which a reader takes away by NO_COLOR, as no-color.org has it. */
+bool terminal_has_codes(FILE *f);
 bool terminal_has_bold(FILE *f);
 
 /* What --no-color asks for, of this process and those it starts: NO_COLOR. */

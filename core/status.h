@@ -12,7 +12,7 @@ extern "C" {
 enum status {
     ST_OK = 0,
     ST_FAIL = 1,         /* a failure of the run or of the machine: disk full, verification failed */
-    ST_USAGE = 2,        /* unknown name, impossible size, bad case file */
+    ST_USAGE = 2,        /* unknown name, impossible size */
     ST_REGRESSED = 3,    /* the gate found a regression */
     ST_INCONCLUSIVE = 4, /* the gate could not decide */
     ST_DATA = 5,         /* data missing or corrupt */

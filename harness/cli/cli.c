@@ -1,14 +1,14 @@
 /* cli.c - the table of commands, the reading of flags, and help; see cli.h. */
 #include "harness/cli/cli.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/paragraph.h"
 #include "harness/store/version.h"
-
-#define MAX_FLAGS 128 /* given on one command line */
 
 /* --- commands ----------------------------------------------------------------------------------------------------- */
 
@@ -42,6 +42,24 @@ static void print_version(void) {
     printf("  flags     %s\n", b->flags);
 }
 
+void cli_print_pair(FILE *f, int width, const char *name, const char *text) {
+    int column = fprintf(f, "  %-*s ", width, name);
+    paragraph_print(f, terminal_width(f), column, width + 3, text);
+    fputc('\n', f);
+}
+
+const struct exit_code cli_exit_codes[] = {
+    {"0", "done"},
+    {"1", "the run or the machine failed"},
+    {"2", "a usage error or impossible sizes"},
+    {"3", "the gate found a regression"},
+    {"4", "the gate could not decide"},
+    {"5", "data missing or corrupt"},
+    {"6", "a device is missing or failed, or memory was not to be had"},
+    {"128 + N", "stopped by signal N: 129, 130, 143; the same command goes on"},
+    {NULL, NULL},
+};
+
 /* What people do first, in order; a line whose command is not there is left out. */
 static void print_first_steps(void) {
     static const struct {
@@ -55,19 +73,19 @@ static void print_first_steps(void) {
     };
     printf("lrnn trains structured linear recurrent networks on the tasks of their papers.\n\n");
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-        if (find_command(steps[i].command)) printf("  %-26s%s\n", steps[i].line, steps[i].meaning);
+        if (find_command(steps[i].command)) cli_print_pair(stdout, 25, steps[i].line, steps[i].meaning);
     printf("\n`lrnn --help` lists every command, `lrnn COMMAND --help` its flags.\n");
 }
 
 static void print_commands(void) {
     printf("usage: lrnn COMMAND ...\n\n");
     for (const struct command *const *c = commands; *c; c++)
-        if (!(*c)->hidden) printf("  %-11s %s\n", (*c)->name, (*c)->summary);
-    printf(
-        "\n  --version   what this binary was built from\n"
-        "  --help      this list; `lrnn COMMAND --help` describes one command\n\n"
-        "Exit status: 0 ok, 1 failure, 2 usage or impossible sizes, 3 regression, 4 inconclusive, 5 data missing or\n"
-        "corrupt, 6 device missing or out of memory, 130 and 143 stopped.\n");
+        if (!(*c)->hidden) cli_print_pair(stdout, 11, (*c)->name, (*c)->summary);
+    putchar('\n');
+    cli_print_pair(stdout, 11, "--version", "what this binary was built from");
+    cli_print_pair(stdout, 11, "--help", "this list; `lrnn COMMAND --help` describes one command");
+    printf("\nexit status\n");
+    for (const struct exit_code *c = cli_exit_codes; c->code; c++) cli_print_pair(stdout, 11, c->code, c->meaning);
 }
 
 enum status cli_main(int argc, char **argv, struct error *e) {
@@ -197,10 +215,14 @@ static void print_heading(const char *text, enum help_kind kind) {
     }
 }
 
-static bool is_shadowed(const struct cli *cli, const char *name) {
+static bool is_refused(const struct cli *cli, const char *name) {
     char word[128];
     snprintf(word, sizeof word, " %s ", name);
-    return (cli->extra && option_find(cli->extra, name)) || (cli->without && strstr(cli->without, word));
+    return cli->without && strstr(cli->without, word);
+}
+
+static bool is_shadowed(const struct cli *cli, const char *name) {
+    return (cli->extra && option_find(cli->extra, name)) || is_refused(cli, name);
 }
 
 static void print_flag(const struct cli *cli, const struct option *o, enum help_kind kind) {
@@ -248,12 +270,18 @@ static const char *sub_name(const void *list, int i) {
     return ((const struct command *)list)[i].name;
 }
 
-static void print_group(const struct command *group, const struct command *subs) {
-    printf("usage: lrnn %s\n%s\n\n", group->usage, group->summary);
+static void print_group(const struct command *group) {
+    printf("usage: lrnn %s\n", group->usage);
+    paragraph_print(stdout, terminal_width(stdout), 0, 0, group->summary);
+    printf("\n\n");
     int width = 0;
-    for (const struct command *sub = subs; sub->run; sub++)
+    for (const struct command *sub = group->subs; sub->run; sub++)
         if ((int)strlen(sub->usage) > width) width = (int)strlen(sub->usage);
-    for (; subs->run; subs++) printf("  lrnn %-*s  %s\n", width, subs->usage, subs->summary);
+    for (const struct command *sub = group->subs; sub->run; sub++) {
+        char usage[128];
+        snprintf(usage, sizeof usage, "lrnn %s", sub->usage);
+        cli_print_pair(stdout, width + 6, usage, sub->summary);
+    }
     printf("\n`lrnn %s WHAT --help` lists the flags.\n", group->name);
 }
 
@@ -268,14 +296,14 @@ static enum status man_group(const struct command *subs, char *help, struct erro
     return ST_OK;
 }
 
-enum status command_group(const struct command *group, const struct command *subs, int argc, char **argv,
-                          struct error *e) {
+enum status command_group(const struct command *group, int argc, char **argv, struct error *e) {
+    const struct command *subs = group->subs;
     int n = 0;
     while (subs[n].run) n++;
     enum help_kind kind = argc >= 2 ? help_asked(argv[1]) : HELP_NONE;
     if (kind == HELP_MAN) return man_group(subs, argv[1], e);
     if (kind == HELP_TEXT) {
-        print_group(group, subs);
+        print_group(group);
         return ST_OK;
     }
     if (argc < 2) return fail(e, ST_USAGE, "%s: say what; usage: lrnn %s", group->name, group->usage);
@@ -299,12 +327,12 @@ static const struct option *find_flag(const struct cli *cli, const char *name, v
     return o;
 }
 
-/* The i-th flag of all tables; NULL past the end. */
+/* The i-th flag of all tables that is not refused; NULL past the end. */
 static const struct option *flag_at(const struct cli *cli, int i) {
     for (int s = 0; s <= cli->n_sets; s++) {
         const struct option *o = s < cli->n_sets ? cli->sets[s].table : cli->extra;
         for (; o && o->name; o++)
-            if (i-- == 0) return o;
+            if (!is_refused(cli, o->name) && i-- == 0) return o;
     }
     return NULL;
 }
@@ -337,14 +365,26 @@ struct reading {
     struct cli *cli;
     int argc, at; /* at: the word being read */
     char **argv;
-    const struct option *given[MAX_FLAGS];
-    int n_given;
 };
 
-static enum status note_given(struct reading *r, const struct option *o, const char *word, struct error *e) {
-    for (int i = 0; i < r->n_given; i++)
-        if (r->given[i] == o) return fail(e, ST_USAGE, "%s: flag '%s' is given twice", r->cli->command->name, word);
-    if (r->n_given < MAX_FLAGS) r->given[r->n_given++] = o;
+static enum status note_given(struct cli *cli, const struct option *o, const char *word, struct error *e) {
+    for (int i = 0; i < cli->n_given; i++)
+        if (cli->given[i] == o) return fail(e, ST_USAGE, "%s: flag '%s' is given twice", cli->command->name, word);
+    if (cli->n_given < CLI_MOST_FLAGS) cli->given[cli->n_given++] = o;
+    return ST_OK;
+}
+
+bool cli_given(const struct cli *cli, const char *name) {
+    for (int i = 0; i < cli->n_given; i++)
+        if (strcmp(cli->given[i]->name, name) == 0) return true;
+    return false;
+}
+
+enum status cli_folder(const struct cli *cli, const char **folder, const char *out, struct error *e) {
+    if (*folder && cli_given(cli, "out"))
+        return fail(e, ST_USAGE, "%s: %.200s and --out both say which folder; leave one of them out",
+                    cli->command->name, *folder);
+    if (!*folder) *folder = out;
     return ST_OK;
 }
 
@@ -368,8 +408,10 @@ static enum status flag_value(struct reading *r, const struct option *o, const c
 static enum status read_flag(struct reading *r, struct error *e) {
     struct cli *cli = r->cli;
     char word[128];
-    const char *text = r->argv[r->at], *equals = strchr(text, '='), *value = NULL;
-    size_t length = equals ? (size_t)(equals - text) : strlen(text);
+    const char *text = r->argv[r->at], *value = NULL;
+    bool joined = cli->short_flag && text[1] == *cli->short_flag && isdigit((unsigned char)text[2]); /* -j2, of make */
+    const char *equals = joined ? text + 1 : strchr(text, '='); /* the value stands behind it */
+    size_t length = joined ? 2 : equals ? (size_t)(equals - text) : strlen(text);
     snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, text);
     const char *name = word + (word[1] == '-' ? 2 : 1);
     void *object;
@@ -377,8 +419,9 @@ static enum status read_flag(struct reading *r, struct error *e) {
     if (one_letter && cli->short_flag && *name == *cli->short_flag) name = cli->short_flag;
     const struct option *o = right_dashes ? find_flag(cli, name, &object) : NULL;
     if (!o) return unknown_flag(cli, word, name, e);
-    TRY(note_given(r, o, word, e));
+    TRY(note_given(cli, o, word, e));
     TRY(flag_value(r, o, word, equals, &value, e));
+    TRY(option_filled(o, cli->command->name, value, e));
     bool done = false;
     if (cli->on_flag) TRY(cli->on_flag(cli->context, name, value, &done, e));
     if (done || !object) return ST_OK;
@@ -388,7 +431,7 @@ static enum status read_flag(struct reading *r, struct error *e) {
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
     struct reading r = {.cli = cli, .argc = argc, .argv = argv};
     bool flags_ended = false;
-    cli->n_positional = 0;
+    cli->n_positional = cli->n_given = 0;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         enum help_kind kind = help_asked(argv[i]);
         if (kind == HELP_NONE) continue;
@@ -400,6 +443,9 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
             flags_ended = true;
         } else if (!flags_ended && is_flag(argv[r.at])) {
             TRY(read_flag(&r, e));
+        } else if (!*argv[r.at]) {
+            return fail(e, ST_USAGE, "%s: a word is empty, as a shell's unset variable makes it; usage: %s%s",
+                        cli->command->name, before(cli), cli->command->usage);
         } else if (cli->n_positional < cli->max_positional) {
             cli->positional[cli->n_positional++] = argv[r.at];
         } else {
@@ -414,7 +460,10 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
 
 enum status cli_print_json(json_t *line, struct error *e) {
     bool printed = line && json_dumpf(line, stdout, JSON_COMPACT) == 0;
+    int reason = errno;
     json_decref(line);
+    if (line && !printed && ferror(stdout))
+        return fail(e, ST_FAIL, "cannot write to standard output: %s", strerror(reason));
     if (!printed) return fail(e, ST_MEMORY, "no memory for a line of JSON");
     putchar('\n');
     return ST_OK;

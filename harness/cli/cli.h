@@ -16,7 +16,8 @@ struct command {
     /* argv[0] = the command's name. The status is the process's exit code; an error with an empty text has already been
      * told on stderr. */
     enum status (*run)(int argc, char **argv, struct error *e);
-    bool hidden; /* the template: works like the others, but is not listed by help */
+    bool hidden;                /* the template: works like the others, but is not listed by help */
+    const struct command *subs; /* of a group ("perf"), whose run calls command_group; ends with a run that is NULL */
 };
 
 /* One file a command: harness/cli/cmd_NAME.c defines `const struct command command_NAME`, listed in commands.def. */
@@ -30,10 +31,17 @@ const struct command *const *cli_commands(void); /* NULL-terminated */
  * such command, with the nearest one. */
 enum status cli_main(int argc, char **argv, struct error *e);
 
-/* For a command that is a group ("perf"): runs the sub-command that argv[1] names. `subs` ends with a run that is NULL;
- * their names are of two words ("perf op"). */
-enum status command_group(const struct command *group, const struct command *subs, int argc, char **argv,
-                          struct error *e);
+/* For a command that is a group: runs the sub-command that argv[1] names. Their names are of two words ("perf op"). */
+enum status command_group(const struct command *group, int argc, char **argv, struct error *e);
+
+/* What the process ends with (core/status.h), in the words of help, of the man page and of docs/design.md. */
+struct exit_code {
+    const char *code, *meaning;
+};
+extern const struct exit_code cli_exit_codes[]; /* ends with a code that is NULL */
+
+/* Prints "  NAME   what it is" as wide as the stream's terminal: the second column begins behind `width` + 3. */
+void cli_print_pair(FILE *f, int width, const char *name, const char *text);
 
 /* What a command is called with for its section of the man page, where a reader says --help: `lrnn man`. */
 #define HELP_MAN_WORD "--help=man"
@@ -43,9 +51,11 @@ struct flag_set {
     void *object;
 };
 
+#define CLI_MOST_FLAGS 128 /* given on one command line */
+
 /* Reads argv[1..argc) into the objects, whose defaults the caller has set. Positionals are handed to *positional (at
  * most max_positional). A flag may be given once; one of one letter may be written with one dash; "--" ends the flags.
- * Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words.
+ * Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words, an empty word.
  * --help prints usage, summary and every flag of the sets with default and range to stdout, HELP_MAN_WORD the same for
  * troff: ST_HELP.
  * on_flag, if not NULL, sees every (name, value) of a known flag first and sets *done for those it has dealt with (-c,
@@ -57,7 +67,7 @@ struct cli {
     const char **positional;
     int max_positional, n_positional; /* n_positional is set */
     const struct option *extra;       /* flags on_flag deals with: their help, before those of one name; or NULL */
-    const char *short_flag;           /* "jobs": the flag that -j stands for, by its first letter; or NULL */
+    const char *short_flag;           /* "jobs", a number: the flag that -j 2 and -j2 stand for; or NULL */
     /* Whether a profile says something of a flag, whose default help then does not call its own; or NULL: of none. */
     bool (*profile_sets)(const char *flag);
     const char *without; /* " seed profile ": flags of the sets that on_flag refuses: no help; or NULL */
@@ -66,10 +76,21 @@ struct cli {
     const char *const *headings; /* in --help: one a set, NULL: it goes on with what is above; or NULL */
     void (*more_help)(FILE *f);  /* what --help prints behind the flags; or NULL */
     bool alone;                  /* a program of its own: no "lrnn" before its usage */
+    /* Is set: the flags that stand on the line. */
+    const struct option *given[CLI_MOST_FLAGS];
+    int n_given;
 };
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
 
-/* Prints the object in one line and releases it. ST_MEMORY: it is NULL, or cannot be printed. */
+/* Whether the flag of that name stood on the line. */
+bool cli_given(const struct cli *cli, const char *name);
+
+/* Of a command whose word FOLDER says what its flag --out says: *folder, NULL without the word, becomes `out`, the
+ * flag's value. ST_USAGE: both are given. */
+enum status cli_folder(const struct cli *cli, const char **folder, const char *out, struct error *e);
+
+/* Prints the object in one line and releases it. ST_MEMORY: it is NULL, or there is none to print it; ST_FAIL: it
+ * cannot be written. */
 enum status cli_print_json(json_t *line, struct error *e);
 
 /* Sets the number of OpenMP threads; 0 leaves OpenMP's own choice, one a core. Returns the number in use. */

@@ -10,17 +10,10 @@ struct flags {
     int format;
 };
 
-/* " term md latex csv ..." */
-static const char format_names[] =
-#define FORMAT(name) " " #name
-#include "harness/report/formats.def"
-#undef FORMAT
-    ;
-
 static const struct option options[] = {
     {"by", OPT_TEXT_FIELD, offsetof(struct flags, by), "", 0, 0, NULL,
      "compare the runs that differ in this option alone: precision=fp32,bf16, or model.m=1,2; of one folder or two", 0},
-    {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, format_names + 1, "of the table", 0},
+    {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the table", 0},
     {0}};
 
 /* "key=value,value" into its three parts, which it cuts apart. ST_USAGE. */

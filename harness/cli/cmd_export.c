@@ -21,7 +21,8 @@ enum { AS_WEIGHTS, AS_TENSORBOARD, AS_MLLOG };
 
 #define AT(field) offsetof(struct export_flags, field)
 static const struct option flags[] = {
-    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in",
+     OPT_FILLED},
     {"initial", OPT_BOOL, AT(initial), "no", 0, 0, NULL, "the weights before the first step, drawn once more", 0},
     {"last", OPT_BOOL, AT(last), "no", 0, 0, NULL,
      "those after the last step, of a run made with --keep-weights all; without either: those that validation chose",

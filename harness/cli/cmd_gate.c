@@ -19,20 +19,13 @@ struct gate_flags {
     double seconds, load, delay;
 };
 
-/* " term md latex csv" */
-static const char format_names[] =
-#define FORMAT(name) " " #name
-#include "harness/report/formats.def"
-#undef FORMAT
-    ;
-
 #define AT(field) offsetof(struct gate_flags, field)
 static const struct option options[] = {
-    {"baseline", OPT_TEXT_FIELD, AT(baseline), "", 0, 0, NULL, "file to compare with, of --write", 0},
+    {"baseline", OPT_TEXT_FIELD, AT(baseline), "", 0, 0, NULL, "file to compare with, of --write", OPT_FILLED},
     {"accuracy", OPT_BOOL, AT(accuracy), "no", 0, 0, NULL, "golden traces and many seeds", 0},
     {"throughput", OPT_BOOL, AT(throughput), "no", 0, 0, NULL, "pairs of times beside --against", 0},
-    {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL, "the baseline's program", 0},
-    {"write", OPT_TEXT_FIELD, AT(write), "", 0, 0, NULL, "make a baseline of this build", 0},
+    {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL, "the baseline's program", OPT_FILLED},
+    {"write", OPT_TEXT_FIELD, AT(write), "", 0, 0, NULL, "make a baseline of this build", OPT_FILLED},
     {"self-test", OPT_BOOL, AT(self_test), "no", 0, 0, NULL,
      "this program beside itself: false alarms, and power against a delay; its floor goes into --baseline", 0},
     {"benches", OPT_TEXT_FIELD, AT(benches), "", 0, 0, NULL, "only these: 'scan_block linear'", 0},
@@ -45,9 +38,9 @@ static const struct option options[] = {
     {"power", OPT_INT, AT(power), "50", 0, 1e6, NULL, "of the self-test with 5 % and with 10 %", 0},
     {"seed", OPT_INT, AT(seed), "auto", 1, 9e18, NULL, "of the order of pairs; auto = the clock", OPT_AUTO},
     {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL, "also a baseline of another machine, numerics or flags", 0},
-    {"format", OPT_CHOICE, AT(format), "term", 0, 0, format_names + 1, "of the tables on standard output", 0},
-    {"markdown", OPT_TEXT_FIELD, AT(markdown), "", 0, 0, NULL, "file that gets them as Markdown besides", 0},
-    {"junit", OPT_TEXT_FIELD, AT(junit), "", 0, 0, NULL, "file that gets the verdicts as JUnit XML", 0},
+    {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the tables on standard output", 0},
+    {"markdown", OPT_TEXT_FIELD, AT(markdown), "", 0, 0, NULL, "file that gets them as Markdown besides", OPT_FILLED},
+    {"junit", OPT_TEXT_FIELD, AT(junit), "", 0, 0, NULL, "file that gets the verdicts as JUnit XML", OPT_FILLED},
     {"serve", OPT_TEXT_FIELD, AT(serve), "", 0, 0, NULL, "what a gate starts its processes with: a bench", 0},
     {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL, "of --serve: each call takes so much of its time longer", 0},
     {0}};

@@ -24,17 +24,22 @@ static const char behind[] =
     ".SH FILES\n"
     ".TP\n"
     ".I results\n"
-    "The output folder unless \\-\\-out names another: runs/, weights/, checkpoints/, claims/, sweeps/, runs.csv,\n"
-    "curves.csv, evals.csv, summary.csv, perf.csv, plots.\n"
+    "The output folder unless \\-\\-out names another: runs/ has a record a run, weights/ and checkpoints/ what it\n"
+    "leaves and goes on from; claims/ says who does a run, sweeps/ which runs a sweep has, slurm/ what its job is and\n"
+    "says, rerun/ what \\-\\-keep has kept. Tables: runs.csv, curves.csv, evals.csv, summary.csv, perf.csv, "
+    "limits.csv,\n"
+    "machines.csv; and the plots.\n"
     ".SH ENVIRONMENT\n"
     ".TP\n"
     ".B LRNN_CACHE\n"
     "The folder of imported data sets; else lrnn below XDG_CACHE_HOME, else below .cache of HOME.\n"
-    ".SH EXIT STATUS\n"
-    "0 done; 1 the run or the machine failed; 2 a usage error or impossible sizes; 3 the gate found a regression; 4 "
-    "it\n"
-    "could not decide; 5 data missing or corrupt; 6 a device is missing, or memory was not to be had; 130 and 143\n"
-    "stopped, and the same command goes on.\n";
+    ".TP\n"
+    ".B NO_COLOR\n"
+    "Where it is set and not empty, nothing is bold; TERM=dumb also keeps lines from being written over.\n"
+    ".TP\n"
+    ".B OMP_NUM_THREADS\n"
+    "Threads of a run or a measurement that no \\-\\-threads gives a number; it changes no result.\n"
+    ".SH EXIT STATUS\n";
 
 static enum status run(int argc, char **argv, struct error *e) {
     struct cli cli = {.command = &command_man};
@@ -49,6 +54,7 @@ static enum status run(int argc, char **argv, struct error *e) {
         if (status != ST_HELP && status != ST_OK) return status;
     }
     fputs(behind, stdout);
+    for (const struct exit_code *c = cli_exit_codes; c->code; c++) printf(".TP\n.B %s\n%s\n", c->code, c->meaning);
     return ST_OK;
 }
 

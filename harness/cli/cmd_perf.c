@@ -14,19 +14,19 @@ static enum status run_device(int argc, char **argv, struct error *e);
 static enum status run_launches(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
-    {"perf op", "perf op NAME [flags]", "every kernel of an op beside its byte and FLOP floors", run_op, false},
-    {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products", run_step,
-     false},
-    {"perf crossover", "perf crossover NAME [flags]", "from which length on one kernel of an op is faster",
-     run_crossover, false},
+    {"perf op", "perf op OP [flags]", "every kernel of an op beside its byte and FLOP floors", run_op, false, NULL},
+    {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products", run_step, false,
+     NULL},
+    {"perf crossover", "perf crossover OP [flags]", "from which length on one kernel of an op is faster", run_crossover,
+     false, NULL},
     {"perf data", "perf data TASK [flags]", "tokens generated, or bytes of files read, a second on one core", run_data,
-     false},
+     false, NULL},
     {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown table", run_layers,
-     false},
+     false, NULL},
     {"perf device", "perf device [flags]", "every CUDA kernel, copies, products and a step on a device, as CSV",
-     run_device, false},
+     run_device, false, NULL},
     {"perf launches", "perf launches [MODEL] [flags]", "what a step of a model, or of every mixer, queues on a device",
-     run_launches, false},
+     run_launches, false, NULL},
     {0},
 };
 
@@ -181,8 +181,10 @@ static const struct option data_flags[] = {
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
     {"files", OPT_TEXT_FIELD, AT(files), "", 0, 0, NULL,
-     "instead of a task's examples, a data set's released files in this folder, read as `lrnn data import` does", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone", 0},
+     "instead of a task's examples, a data set's released files in this folder, read as `lrnn data import` does",
+     OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
+     OPT_FILLED},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT
@@ -205,7 +207,8 @@ static const struct option layers_flags[] = {
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
     {"threads", OPT_INT, AT(wanted_threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, behind its warm-up", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
+     OPT_FILLED},
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 #undef AT
@@ -226,7 +229,8 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
 static const struct option device_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.2s", 0, 3600, NULL, "time for each number", 0},
-    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder of a new file with the same rows; none = stdout alone", 0},
+    {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder of a new file with the same rows; none = stdout alone",
+     OPT_FILLED},
     {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "this op's kernels alone, without the step", 0},
     {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL, "kernels at shapes with these words alone: 'length=16 m=5'",
      0},
@@ -271,7 +275,7 @@ static enum status run_launches(int argc, char **argv, struct error *e) {
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
-    return command_group(&command_perf, subs, argc, argv, e);
+    return command_group(&command_perf, argc, argv, e);
 }
 
 const struct command command_perf = {
@@ -279,4 +283,5 @@ const struct command command_perf = {
     .usage = "perf op|step|crossover|data|layers|device|launches NAME [flags]",
     .summary = "speed beside what the machine can do",
     .run = run,
+    .subs = subs,
 };

@@ -22,19 +22,12 @@ struct report_flags {
     bool no_color;
     int64_t confirm;
     struct plot_view view;
-    char given[256]; /* names of the flags that stand on the line: " out task " */
+    const struct cli *cli; /* that has read them */
 };
-
-/* " term md latex csv ..." */
-static const char format_names[] =
-#define FORMAT(name) " " #name
-#include "harness/report/formats.def"
-#undef FORMAT
-    ;
 
 #define AT(field) offsetof(struct report_flags, field)
 #define COMMON                                                                                                         \
-    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", 0},           \
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", OPT_FILLED},  \
         {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
         {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0}, {                    \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
@@ -43,7 +36,7 @@ static const char format_names[] =
 
 static const struct option report_options[] = {
     COMMON,
-    {"format", OPT_CHOICE, AT(format), "term", 0, 0, format_names + 1, "of the report", 0},
+    {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the report", 0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
      0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
@@ -51,7 +44,7 @@ static const struct option report_options[] = {
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
      "the table of this plan (`lrnn list papers`): the paper's rows and columns, its numbers and ours, a verdict a "
      "cell",
-     0},
+     OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
      "only these, by their headings: 'model,acc,published'; +run: those that there are, and this one behind them. run, "
      "in no table unasked, has the ids of a row's runs; what names the rows of a matrix stays",
@@ -61,15 +54,18 @@ static const struct option report_options[] = {
      "nothing in bold, as with NO_COLOR set; a pipe or file never has it", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
-     "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run", 0},
+     "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run",
+     OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
-     "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well", 0},
+     "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well",
+     OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {
     COMMON,
-    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = that of the records", 0},
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = that of the records", OPT_FILLED},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "the runs of this plan alone (`lrnn list papers`), under its name; --profile and --task are then the plan's", 0},
+     "the runs of this plan alone (`lrnn list papers`), under its name; --profile and --task are then the plan's",
+     OPT_FILLED},
     {"x", OPT_CHOICE, AT(view.x), "auto", 0, 0, PLOT_X_NAMES,
      "axis; auto: steps of accuracy, which takes the three behind it, too, and params of cost, which takes state and "
      "flops",
@@ -91,6 +87,7 @@ static struct report_filter filter_of(const struct report_flags *f) {
 
 static enum status parse(struct cli *cli, struct report_flags *f, int argc, char **argv, struct error *e) {
     TRY(options_default(cli->sets->table, f, e));
+    f->cli = cli;
     return cli_parse(cli, argc, argv, e);
 }
 
@@ -118,20 +115,11 @@ static enum status find_report(const char *name, const struct report **report, s
 static void print_reports(FILE *f) {
     fprintf(f, "\nreports\n");
     for (const struct report *const *r = report_list(); *r; r++)
-        if (!(*r)->hidden) fprintf(f, "  %-11s %s\n", (*r)->name, (*r)->help);
+        if (!(*r)->hidden) cli_print_pair(f, 11, (*r)->name, (*r)->help);
 }
 
 static struct paper_choice paper_of(const struct report_flags *f) {
     return (struct paper_choice){f->paper, f->task, f->profile, f->where};
-}
-
-/* Remembers that the flag was given. */
-static enum status on_report_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
-    struct report_flags *f = context;
-    size_t used = strlen(f->given);
-    (void)value, (void)done;
-    int n = snprintf(f->given + used, sizeof f->given - used, "%s%s ", used ? "" : " ", name);
-    return n < (int)(sizeof f->given - used) ? ST_OK : fail(e, ST_USAGE, "too many flags; give each of them once");
 }
 
 /* A flag that this kind of report or plot has no use for is not ignored. takes: " out task ". */
@@ -140,7 +128,7 @@ static enum status refuse_others(const struct report_flags *f, const struct opti
     for (const struct option *o = options; o->name; o++) {
         char name[64];
         snprintf(name, sizeof name, " %s ", o->name);
-        if (strstr(f->given, name) && !strstr(takes, name))
+        if (cli_given(f->cli, o->name) && !strstr(takes, name))
             return fail(e, ST_USAGE, "%s has no use for --%s; it takes%.*s", what, o->name, (int)strlen(takes) - 1,
                         takes);
     }
@@ -183,13 +171,10 @@ static enum status run_report(int argc, char **argv, struct error *e) {
                       .n_sets = 1,
                       .positional = &folder,
                       .max_positional = 1,
-                      .on_flag = on_report_flag,
-                      .context = &flags,
                       .more_help = print_reports};
     TRY(parse(&cli, &flags, argc, argv, e));
-    if (folder && strstr(flags.given, " out "))
-        return fail(e, ST_USAGE, "report: %.200s and --out both say which folder; leave one of them out", folder);
-    if (folder) TRY(text_copy(folder, flags.out, sizeof flags.out, e));
+    TRY(cli_folder(&cli, &folder, flags.out, e));
+    if (folder != flags.out) TRY(text_copy(folder, flags.out, sizeof flags.out, e));
     if (flags.no_color) terminal_be_plain();
     if (*flags.paper) return run_paper(&flags, e);
     if (*flags.html) return run_html(&flags, e);
@@ -235,13 +220,7 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
     const char *kind = NULL;
     const struct flag_set sets[] = {{plot_options, &flags}};
-    struct cli cli = {.command = &command_plot,
-                      .sets = sets,
-                      .n_sets = 1,
-                      .positional = &kind,
-                      .max_positional = 1,
-                      .on_flag = on_report_flag,
-                      .context = &flags};
+    struct cli cli = {.command = &command_plot, .sets = sets, .n_sets = 1, .positional = &kind, .max_positional = 1};
     TRY(parse(&cli, &flags, argc, argv, e));
     TRY(check_plot_flags(&flags, kind, e));
     TRY(figure_formats_parse(flags.formats, &flags.view.formats, e));

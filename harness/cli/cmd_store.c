@@ -13,7 +13,7 @@ struct flags {
 };
 
 static const struct option options[] = {{"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "", 0, 0, NULL,
-                                         "folder that the records go into, new or a store", 0},
+                                         "folder that the records go into, new or a store", OPT_FILLED},
                                         {0}};
 
 static enum status check(int argc, char **argv, struct error *e);
@@ -116,11 +116,12 @@ static enum status renew(int argc, char **argv, struct error *e) {
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
-    return command_group(&command_store, subs, argc, argv, e);
+    return command_group(&command_store, argc, argv, e);
 }
 
 const struct command command_store = {.name = "store",
                                       .usage = "store check|merge|renew FOLDER...",
                                       .summary =
                                           "folders of run records: check them, take them together, write them anew",
-                                      .run = run};
+                                      .run = run,
+                                      .subs = subs};

@@ -24,7 +24,8 @@ static enum status read_grid(struct label *grid, const char *text, struct error 
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e) {
     *done = true;
     if (!strcmp(name, "seed"))
-        return fail(e, ST_USAGE, "bench runs seeds 1..n: use --seeds n, or `lrnn train --seed` for one run");
+        return fail(e, ST_USAGE,
+                    "a sweep has seeds 1..n: use --seeds n, or a list as 3,7; `lrnn train --seed 3` does one run");
     if (!strcmp(name, "models")) {
         TRY(text_copy(value, r->models, sizeof r->models, e));
         if (value[strspn(value, " ")]) return ST_OK;

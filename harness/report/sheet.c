@@ -314,6 +314,12 @@ void sheets_free(struct sheets *sheets) {
 
 /* --- formats ------------------------------------------------------------------------------------------------------ */
 
+const char sheet_format_names[] =
+#define FORMAT(name) " " #name
+#include "harness/report/formats.def"
+#undef FORMAT
+    ;
+
 const struct sheet_format *const *sheet_formats(void) {
     static const struct sheet_format *const list[] = {
 #define FORMAT(name) &format_##name,

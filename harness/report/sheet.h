@@ -122,6 +122,9 @@ struct sheet_format {
 
 const struct sheet_format *const *sheet_formats(void); /* NULL-terminated, in the order of the list */
 
+extern const char sheet_format_names[];             /* " term md ..." */
+#define SHEET_FORMAT_NAMES (sheet_format_names + 1) /* choices of an option, in the same order */
+
 /* Writes all sheets, an empty line between two. ST_FAIL: what went wrong while they were built; nothing is written
  * then. */
 enum status sheets_write(const struct sheets *sheets, const struct sheet_format *format, FILE *f, struct error *e);

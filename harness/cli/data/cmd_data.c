@@ -26,9 +26,9 @@ static enum status dump(int argc, char **argv, struct error *e);
 
 static const struct command subs[] = {
     {"data show", "data show TASK [flags]",
-     "examples, one JSON object a line or as a picture, or the order that training takes them in", show, false},
-    {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false},
-    {"data dump", "data dump TASK FILE [flags]", "a split's examples as a file, for other programs", dump, false},
+     "examples, one JSON object a line or as a picture, or the order that training takes them in", show, false, NULL},
+    {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false, NULL},
+    {"data dump", "data dump TASK FILE [flags]", "a split's examples as a file, for other programs", dump, false, NULL},
     DATA_SET_COMMANDS{0},
 };
 
@@ -60,10 +60,11 @@ static const struct option show_flags[] = {
      OPT_AUTO},
     SEED_FLAG,
     {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "what `lrnn data stats` says of them instead", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "with --stats: one JSON object", 0},
     {"png", OPT_TEXT_FIELD, AT(png), "", 0, 0, NULL, "write the images to this file, as one picture with their labels",
-     0},
+     OPT_FILLED},
     {"order", OPT_TEXT_FIELD, AT(order), "", 0, 0, NULL,
-     "instead the indices that each step of this epoch trains on; 0 = the first epoch", 0},
+     "instead the indices that each step of this epoch trains on; 0 = the first epoch", OPT_FILLED},
     {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences a step, as train has it", 0},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "with --order: passes over the training examples", 0},
     {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps an epoch",
@@ -133,6 +134,24 @@ static enum status make_room(struct view *v, struct error *e) {
     return ST_OK;
 }
 
+/* Refuses what is given of these flags, a list that NULL ends. */
+static enum status refuse(const struct cli *cli, const char *const *flags, const char *why, struct error *e) {
+    for (; *flags; flags++)
+        if (cli_given(cli, *flags)) return fail(e, ST_USAGE, "data show: --%s %s", *flags, why);
+    return ST_OK;
+}
+
+/* `data show` says four things of a task: an epoch's order, statistics, a picture, or the examples. */
+static enum status check_show(const struct data_flags *f, const struct cli *cli, struct error *e) {
+    static const char *const of_examples[] = {"split", "first", "count", "stats", "png", "json", NULL};
+    static const char *const of_order[] = {"batch", "epochs", "steps", NULL}, *const of_stats[] = {"json", NULL};
+    static const char *const of_picture[] = {"png", NULL};
+    if (*f->order) return refuse(cli, of_examples, "is of examples, and --order of a whole epoch of training", e);
+    TRY(refuse(cli, of_order, "is of a run whose order is asked for: --order 0 is its first epoch", e));
+    if (f->stats) return refuse(cli, of_picture, "is a picture of the examples, and --stats are numbers", e);
+    return refuse(cli, of_stats, "is of --stats; examples are JSON lines without it", e);
+}
+
 /* Reads the command line, opens the task, checks the range. */
 static enum status view_open(struct view *v, const struct command *command, const struct option *table, int argc,
                              char **argv, struct error *e) {
@@ -142,6 +161,7 @@ static enum status view_open(struct view *v, const struct command *command, cons
     struct cli cli = {.command = command, .sets = &set, .n_sets = 1, .positional = task, .max_positional = words};
     TRY(options_default(table, &v->flags, e));
     TRY(cli_parse(&cli, argc, argv, e));
+    if (table == show_flags) TRY(check_show(&v->flags, &cli, e));
     if (cli.n_positional == 0)
         return fail(e, ST_USAGE, "%s: say which task; `lrnn list tasks` names them", command->name);
     if (cli.n_positional < words)
@@ -154,7 +174,8 @@ static enum status view_open(struct view *v, const struct command *command, cons
         return fail(e, ST_USAGE, "%s: training %s takes no strings of another length besides; a5-slice does",
                     command->name, v->task.name);
     int64_t n = view_examples(v), left = n - v->flags.first;
-    int64_t most = table == stats_flags ? STATS_EXAMPLES : table == dump_flags ? n : *v->flags.png ? PNG_EXAMPLES : 1;
+    bool stats = table == stats_flags || v->flags.stats;
+    int64_t most = stats ? STATS_EXAMPLES : table == dump_flags ? n : *v->flags.png ? PNG_EXAMPLES : 1;
     if (v->flags.count == 0) v->flags.count = left < 1 ? 1 : left < most ? left : most;
     if (v->flags.count > left)
         return fail(e, ST_USAGE,
@@ -228,17 +249,6 @@ static void print_example(FILE *f, const struct view *v, int64_t index) {
     fprintf(f, "}\n");
 }
 
-/* --stats, another way to ask for the other command: taken out, the rest of the words in their order. */
-static bool take_stats(int *argc, char **argv) {
-    for (int i = 1; i < *argc; i++) {
-        if (strcmp(argv[i], "--stats") != 0) continue;
-        for (int k = i; k + 1 < *argc; k++) argv[k] = argv[k + 1];
-        (*argc)--;
-        return true;
-    }
-    return false;
-}
-
 /* One line a step of the epoch, as many as the run does of it. Steps are counted from 1, as in curves.csv. */
 static void print_order(const struct setup *s, int64_t epoch) {
     int64_t examples = s->task.shape.examples[SPLIT_TRAIN], B = s->config.batch, extra = setup_extra_batch(s);
@@ -258,9 +268,6 @@ static void print_order(const struct setup *s, int64_t epoch) {
 static enum status show_order(const struct view *v, struct error *e) {
     const struct data_flags *f = &v->flags;
     int64_t epoch;
-    if (f->split != SPLIT_TRAIN || f->first != 0 || f->count != 1)
-        return fail(e, ST_USAGE,
-                    "data show: --order is of a whole epoch of training, without --split, --first and --count");
     struct setup *s = calloc(1, sizeof *s);
     if (!s) return fail(e, ST_MEMORY, "no memory for a run");
     s->task = v->task;
@@ -303,20 +310,6 @@ static enum status show_picture(struct view *v, struct error *e) {
         printf("%s: %" PRId64 " %s examples of %s, from %" PRId64 "\n", v->flags.png, v->flags.count,
                split_name(v->flags.split), v->task.name, v->flags.first);
     picture_free(&p);
-    return status;
-}
-
-static enum status show(int argc, char **argv, struct error *e) {
-    struct view v = {0};
-    if (take_stats(&argc, argv)) return stats(argc, argv, e);
-    enum status status = view_open(&v, &subs[0], show_flags, argc, argv, e);
-    if (status == ST_OK && *v.flags.order)
-        status = show_order(&v, e);
-    else if (status == ST_OK && *v.flags.png)
-        status = show_picture(&v, e);
-    else if (status == ST_OK)
-        show_examples(&v);
-    arena_free(&v.host);
     return status;
 }
 
@@ -403,12 +396,32 @@ static void print_stats_json(const struct view *v, const struct summary *s) {
     printf("]}\n");
 }
 
+static enum status show_stats(struct view *v, struct error *e) {
+    struct summary s = {0};
+    TRY(summarise(v, &s, e));
+    (v->flags.json ? print_stats_json : print_stats)(v, &s);
+    return ST_OK;
+}
+
 static enum status stats(int argc, char **argv, struct error *e) {
     struct view v = {0};
-    struct summary s = {0};
     enum status status = view_open(&v, &subs[1], stats_flags, argc, argv, e);
-    if (status == ST_OK) status = summarise(&v, &s, e);
-    if (status == ST_OK) (v.flags.json ? print_stats_json : print_stats)(&v, &s);
+    if (status == ST_OK) status = show_stats(&v, e);
+    arena_free(&v.host);
+    return status;
+}
+
+static enum status show(int argc, char **argv, struct error *e) {
+    struct view v = {0};
+    enum status status = view_open(&v, &subs[0], show_flags, argc, argv, e);
+    if (status == ST_OK && *v.flags.order)
+        status = show_order(&v, e);
+    else if (status == ST_OK && v.flags.stats)
+        status = show_stats(&v, e);
+    else if (status == ST_OK && *v.flags.png)
+        status = show_picture(&v, e);
+    else if (status == ST_OK)
+        show_examples(&v);
     arena_free(&v.host);
     return status;
 }
@@ -504,7 +517,7 @@ static enum status dump(int argc, char **argv, struct error *e) {
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
-    return command_group(&command_data, subs, argc, argv, e);
+    return command_group(&command_data, argc, argv, e);
 }
 
 const struct command command_data = {
@@ -512,4 +525,5 @@ const struct command command_data = {
     .usage = "data show|stats|dump|list|urls|import|verify|path ...",
     .summary = "examples of a task, statistics of them, and released data",
     .run = run,
+    .subs = subs,
 };

@@ -14,11 +14,16 @@ enum status data_sets_path(int argc, char **argv, struct error *e);
 
 /* Their rows, for lists of commands. */
 #define DATA_SET_COMMANDS                                                                                              \
-    {"data list", "data list", "released data that tasks read, and what of it is imported", data_sets_list, false},    \
-        {"data urls", "data urls [NAME]", "address, size and SHA-256 of each file", data_sets_urls, false},            \
-        {"data import", "data import NAME FOLDER", "check the files in a folder and store them in the cache folder",   \
-         data_sets_import, false},                                                                                     \
-        {"data verify", "data verify [NAME]", "whether what was imported is whole", data_sets_verify, false},          \
-        {"data path", "data path NAME", "the file that an import writes and tasks read", data_sets_path, false},
+    {"data list",    "data list", "released data that tasks read, and what of it is imported",                         \
+     data_sets_list, false,       NULL},                                                                               \
+        {"data urls", "data urls [NAME]", "address, size and SHA-256 of each file", data_sets_urls, false, NULL},      \
+        {"data import",                                                                                                \
+         "data import NAME FOLDER",                                                                                    \
+         "check the files in a folder and store them in the cache folder",                                             \
+         data_sets_import,                                                                                             \
+         false,                                                                                                        \
+         NULL},                                                                                                        \
+        {"data verify", "data verify [NAME]", "whether what was imported is whole", data_sets_verify, false, NULL},    \
+        {"data path", "data path NAME", "the file that an import writes and tasks read", data_sets_path, false, NULL},
 
 #endif

@@ -31,7 +31,28 @@ static const struct {
     {"train s3 lstm --epochs 0", 2, "epochs=0 is not a whole number from 1 to"},
     {"train s3 lstm --eval-every 0", 2, "eval-every=0 is not a whole number from 1 to"},
     {"train s3 lstm --threads 0", 2, "threads=0 is not a whole number from 1 to"},
-    {"train s3 lstm --log-steps ''", 2, "--log-steps needs the name of a file"},
+    {"train s3 lstm --log-steps ''", 2, "train: log-steps is empty, as a shell's unset variable makes it; name it"},
+    {"train s3 lstm --out ''", 2,
+     "train: out is empty, as a shell's unset variable makes it; name it, or leave it out"},
+    {"train s3 lstm --out=", 2, "train: out is empty"},
+    {"train s3 lstm -c ''", 2, "train: c is empty"},
+    {"train s3 lstm --from ''", 2, "train: from is empty"},
+    {"bench s3 --out ''", 2, "bench: out is empty"},
+    {"doctor --out ''", 2, "doctor: out is empty"},
+    {"status --out ''", 2, "status: out is empty"},
+    {"plot --out ''", 2, "plot: out is empty"},
+    {"report --to ''", 2, "report: to is empty"},
+    {"perf layers --out ''", 2, "perf layers: out is empty"},
+    {"report ''", 2, "report: a word is empty, as a shell's unset variable makes it; usage: lrnn report [FOLDER]"},
+    {"status ''", 2, "status: a word is empty"},
+    {"compare '' ''", 2, "compare: a word is empty"},
+    {"store check ''", 2, "store check: a word is empty"},
+    {"sweep s3 '' --dry-run", 2, "sweep: a word is empty"},
+    {"info ''", 2, "info: a word is empty"},
+    {"train s3 lstm -j2", 2, "train: unknown flag '-j2'; `lrnn train --help` lists the flags"},
+    {"train s3 lstm --n 2", 2, "train: unknown flag '--n'; `lrnn train --help` lists the flags"},
+    {"sweep s3 --sed 2", 2, "sweep: unknown flag '--sed'; did you mean '--seeds'?"},
+    {"sweep s3 --seed 2", 2, "a sweep has seeds 1..n: use --seeds n"},
     {"bench s3 --seeds 0", 2, "seeds=0 is not a whole number from 1 to 100000, nor auto"},
     {"bench s3 --limit 0", 2, "limit=0 is not a time from 0.001 to 1000000000 s, such as 90s, 30m or 2h, nor auto"},
     {"bench s3 --limit 0s --dry-run", 2, "limit=0s is not a time"},
@@ -93,14 +114,24 @@ static const struct {
     {"data show s3 --order first", 2, "--order first is not an epoch"},
     {"data show s3 --order -1", 2, "--order -1 is not an epoch"},
     {"data show s3 --order 0 --steps 0", 2, "steps=0 is not a whole number"},
-    {"data show s3 --order 0 --split val", 2, "--order is of a whole epoch of training"},
+    {"data show s3 --order 0 --split val", 2, "--split is of examples, and --order of a whole epoch of training"},
+    {"data show s3 --order 0 --png x", 2, "--png is of examples, and --order of a whole epoch of training"},
+    {"data show s3 --order ''", 2, "data show: order is empty"},
+    {"data show s3 --png ''", 2, "data show: png is empty"},
+    {"data show s3 --batch 3", 2, "data show: --batch is of a run whose order is asked for"},
+    {"data show s3 --steps 3", 2, "data show: --steps is of a run whose order is asked for"},
+    {"data show s3 --json", 2, "data show: --json is of --stats"},
+    {"data show s3 --stats --png x", 2, "data show: --png is a picture of the examples, and --stats are numbers"},
+    {"data show s3 --stats=no", 0, "{\"index\":0,\"input\":["},
     {"data show s3 --split extra", 2, "takes no strings of another length besides"},
     {"data show a5-slice:length=4,n_train=100 --split extra --first 3600", 2, "has 3600 extra examples"},
     {"data show a5-slice:length=4,n_train=100 --split extra", 0, "{\"index\":0,\"input\":["},
     {"data show s3:length=2", 2, "has only 36 sequences"},
     {"data stats s3 --count 600", 0, "chance     0.1667"},
     {"data show s3 --stats --count 600", 0, "chance     0.1667"},
+    {"data show s3 --stats=yes --count 600", 0, "chance     0.1667"},
     {"data show --stats parity --split val --json", 0, "\"chance\":0.5"},
+    {"import README.md", 5, "README.md: this is no safetensors file, which begins with the length of its header"},
     {"verify", 2, "verify: say which case files"},
     {"verify --kernel scan_blok_cpu x", 2, "unknown kernel 'scan_blok_cpu'; did you mean 'scan_block_cpu'?"},
     {"verify --device gpu " CASE, 2, "unknown device 'gpu'"},
@@ -207,9 +238,34 @@ START_TEST(the_man_page_has_every_command_and_flag) {
     }
     for (const struct command *const *c = cli_commands(); *c; c++)
         if (!(*c)->hidden) expect_flags(page, *c);
-    ck_assert_ptr_nonnull(strstr(page, "\n.SS lrnn perf op NAME"));
+    ck_assert_ptr_nonnull(strstr(page, "\n.SS lrnn perf op OP"));
     ck_assert_ptr_null(strstr(page, "lrnn template"));
+    static const char *const others[] = {"limits.csv", "machines.csv", "slurm/",
+                                         "rerun/",     "NO_COLOR",     "OMP_NUM_THREADS"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) expect_text(page, others[i], "man");
     free(page);
+}
+END_TEST
+
+/* One table, which help, the man page and the page of the design have. */
+START_TEST(exit_codes_are_told_in_the_same_words) {
+    size_t size;
+    char *design = slurp("docs/design.md", &size), *section = strstr(design, "\n## Exit codes\n");
+    ck_assert_ptr_nonnull(section);
+    for (char *c = section; *c; c++)
+        if (*c == '\n') *c = ' ';
+    for (const struct exit_code *c = cli_exit_codes; c->code; c++) {
+        char line[160];
+        snprintf(line, sizeof line, "\n  %-11s %s\n", c->code, c->meaning);
+        expect_status(run("--help"), 0, "--help");
+        expect_text(out, line, "--help");
+        snprintf(line, sizeof line, "\n.B %s\n%s\n", c->code, c->meaning);
+        expect_status(run("man"), 0, "man");
+        expect_text(out, line, "man");
+        snprintf(line, sizeof line, "%s %s", c->code, c->meaning);
+        expect_text(section, line, "docs/design.md");
+    }
+    free(design);
 }
 END_TEST
 
@@ -254,6 +310,16 @@ START_TEST(full_output_is_an_error) {
     err = slurp(command, &size);
     ck_assert_int_eq(WEXITSTATUS(status), 1);
     expect_text(err, "cannot write to standard output", "list");
+}
+END_TEST
+
+START_TEST(a_line_of_json_that_cannot_be_written_is_no_lack_of_memory) {
+    struct error e;
+    ck_assert_ptr_nonnull(freopen("/dev/full", "w", stdout));
+    setvbuf(stdout, NULL, _IONBF, 0);
+    ck_assert_int_eq(cli_print_json(json_pack("{s:i}", "a", 1), &e), ST_FAIL);
+    ck_assert_msg(strstr(e.text, "cannot write to standard output: No space left") != NULL, "%s", e.text);
+    ck_assert_int_eq(cli_print_json(NULL, &e), ST_MEMORY);
 }
 END_TEST
 
@@ -448,9 +514,11 @@ Suite *check_cli(void) {
     tcase_add_test(t, auto_is_said_by_its_word);
     tcase_add_test(t, every_command_has_help);
     tcase_add_test(t, the_man_page_has_every_command_and_flag);
+    tcase_add_test(t, exit_codes_are_told_in_the_same_words);
     tcase_add_test(t, a_hidden_command_works_and_is_not_listed);
     tcase_add_test(t, report_help_names_every_report_but_the_template);
     tcase_add_loop_test(t, full_output_is_an_error, 0, (int)(sizeof printing / sizeof *printing));
+    tcase_add_test(t, a_line_of_json_that_cannot_be_written_is_no_lack_of_memory);
     tcase_add_test(t, models_listed_can_be_described);
     tcase_add_test(t, a_plan_that_is_wrong_hides_no_other);
     tcase_add_test(t, each_paper_is_listed_once);

@@ -37,7 +37,7 @@ static const struct {
     {"differs=\n", "PLAN line 1: differs has no value"},
     {"differs.lstm= \n", "PLAN line 1: differs.lstm has no value"},
     {"differs.lsmt=narrower", "PLAN line 1: unknown model 'lsmt'; did you mean 'lstm'?"},
-    {"paper.differs.bdlru:n=2=narrower", "did you mean 'm'?"},
+    {"paper.differs.bdlru:blocs=2=narrower", "did you mean 'blocks'?"},
     {"differs.lstm@dmi=64=narrower", "unknown key 'dmi'; did you mean 'dim'?"},
     {"differs.bdlru:m=2", "PLAN line 1: "},
     {"differs.slice:structure=diagonal-dense,block=16,interval=12,depth=2=A", "expected at most 63; name fewer"},
