@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "harness/cli/cli.h"
 #include "harness/perf/limit.h"
@@ -12,6 +11,7 @@
 #include "harness/rows/rows.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
+#include "harness/runner/progress_line.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
 
@@ -19,7 +19,7 @@
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); words and flags stand over it", 0},
+     "config file of key=value lines, or a run's record (.json); words and flags stand over it", OPT_FILLED},
     {0}};
 
 struct request {
@@ -31,7 +31,8 @@ struct request {
 #define AT(field) offsetof(struct request, field)
 static const struct option train_flags[] = {
     {"log-steps", OPT_TEXT_FIELD, AT(log_steps), "", 0, 0, NULL,
-     "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for", 0},
+     "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for",
+     OPT_FILLED},
     {"print-config", OPT_BOOL, AT(print_config), "no", 0, 0, NULL, "print the resolved configuration and do nothing",
      0},
     {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL, "exit status 1 where NaN or infinity ended the run", 0},
@@ -39,8 +40,6 @@ static const struct option train_flags[] = {
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct request *r = context;
-    if (!strcmp(name, "log-steps") && !*value)
-        return fail(e, ST_USAGE, "train: --log-steps needs the name of a file, of at most %d bytes", OPTION_TEXT - 1);
     if (option_find(train_flags, name)) return ST_OK;
     return args_note(&r->args, name, value, done, e);
 }
@@ -51,17 +50,47 @@ struct display {
     double last;
 };
 
+/* One line that is written again and again. */
+static void show_line(const struct setup *s, const struct progress *p, double left) {
+    char text[512];
+    struct progress_view v = {.total = 1,
+                              .share = (double)p->step / (double)p->steps,
+                              .best = NAN,
+                              .left_s = left,
+                              .model = s->model_label,
+                              .lr = s->config.lr,
+                              .loss = p->loss,
+                              .acc = p->acc,
+                              .tok_per_s = p->tok_per_s,
+                              .seed = s->config.seed,
+                              .step = p->step,
+                              .steps = p->steps};
+    progress_line(&v, progress_width(), text, sizeof text);
+    fprintf(stderr, "\r\033[K%s", text);
+    fflush(stderr);
+}
+
+static void show_plain(const struct setup *s, const struct progress *p, double left) {
+    char acc[16] = "-", time[32];
+    if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.4f", p->acc);
+    fprintf(stderr, "%s %s: step %" PRId64 "/%" PRId64 " loss %.4f acc %s %.1fk tok/s", s->task.name, s->model_label,
+            p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3);
+    if (isfinite(left)) {
+        time_format(left, time, sizeof time);
+        fprintf(stderr, ", at most %s left", time);
+    }
+    fputc('\n', stderr);
+}
+
 static void show(void *context, const struct progress *p) {
     struct display *d = context;
     if (!d->terminal && p->wall_s - d->last < PLAIN_EVERY && p->step < p->steps) return;
     d->last = p->wall_s;
     double left = p->step ? p->wall_s * (double)(p->steps - p->step) / (double)p->step : NAN;
-    char acc[16] = "-";
-    if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.4f", p->acc);
-    fprintf(stderr, "%s%s %s: step %" PRId64 "/%" PRId64 " loss %.4f acc %s %.1fk tok/s, at most %.0f s left%s",
-            d->terminal ? "\r\033[K" : "", d->setup->task.name, d->setup->model_label, p->step, p->steps, p->loss, acc,
-            p->tok_per_s / 1e3, left, d->terminal ? "" : "\n");
-    fflush(stderr);
+    if (d->terminal)
+        show_line(d->setup, p, left);
+    else
+        show_plain(d->setup, p, left);
 }
 
 static json_t *json_from_count(int64_t n) {
@@ -78,20 +107,20 @@ static enum status print_line(const struct run *r, const char *path, struct erro
                           e);
 }
 
-static void print_text(const struct run *r, const char *path) {
-    if (r->steps < 0) { /* a row that another process wrote of it */
-        printf("%s %s: %s, on record since %s; nothing was trained now, --force does it again\nrecord %s\n%s\n",
-               r->task, r->layers, run_status_names[r->status], r->finished, path, r->status_detail);
-        return;
-    }
-    printf("%s %s: %s after %" PRId64 " steps (%s), best at %" PRId64
-           "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64 " parameters; %.0f s\nrecord %s\n",
-           r->task, r->layers, run_status_names[r->status], r->steps, r->stop_reason, r->best_step, r->test_acc,
-           r->test_seq_acc, r->test_last_acc, r->params, r->wall_s, path);
+/* A row that another process wrote of a run that died has no steps. */
+static void print_text(const struct run *r, bool on_record, const char *path) {
+    printf("%s %s: %s", r->task, r->layers, run_status_names[r->status]);
+    if (r->steps >= 0)
+        printf(" after %" PRId64 " steps (%s), best at %" PRId64
+               "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64 " parameters; %.0f s",
+               r->steps, r->stop_reason, r->best_step, r->test_acc, r->test_seq_acc, r->test_last_acc, r->params,
+               r->wall_s);
+    if (on_record) printf(", on record since %s; nothing was trained now, --force does it again", r->finished);
+    printf("\nrecord %s\n", path);
     if (*r->status_detail) printf("%s\n", r->status_detail);
 }
 
-static enum status print_result(const struct setup *s, bool strict, struct error *e) {
+static enum status print_result(const struct setup *s, bool on_record, bool strict, struct error *e) {
     char path[RECORD_TEXT * 2];
     struct open_record *open;
     record_path(s->config.out, s->run_id, path, sizeof path);
@@ -101,7 +130,7 @@ static enum status print_result(const struct setup *s, bool strict, struct error
     if (s->config.json)
         status = print_line(r, path, e);
     else
-        print_text(r, path);
+        print_text(r, on_record, path);
     if (status == ST_OK && strict && run_not_finite(r))
         status = fail(e, ST_FAIL, "--strict: NaN or infinity in run %s: %s", r->run_id,
                       *r->status_detail ? r->status_detail : "logits of its test");
@@ -110,7 +139,7 @@ static enum status print_result(const struct setup *s, bool strict, struct error
 }
 
 static enum status run_setup(struct setup *s, const struct request *request, struct error *e) {
-    struct display display = {.setup = s, .terminal = isatty(STDERR_FILENO)};
+    struct display display = {.setup = s, .terminal = progress_width() > 0};
     struct train_hooks hooks = {.progress = s->config.quiet ? NULL : show,
                                 .context = &display,
                                 .log_steps = *request->log_steps ? request->log_steps : NULL};
@@ -118,9 +147,10 @@ static enum status run_setup(struct setup *s, const struct request *request, str
     struct plan alone = {.setups = &s, .n = 1};
     int threads = s->config.threads ? (int)s->config.threads : omp_get_num_procs();
     TRY(limits_apply(&alone, 0, 1, threads, s->config.quiet, e));
-    enum status status = train_run(s, &hooks, NULL, e);
+    struct run row = {.run_id = ""};
+    enum status status = train_run(s, &hooks, &row, e);
     if (display.terminal && !s->config.quiet) fputs("\r\033[K", stderr);
-    return status == ST_OK ? print_result(s, request->strict, e) : status;
+    return status == ST_OK ? print_result(s, !*row.run_id, request->strict, e) : status;
 }
 
 static enum status run(int argc, char **argv, struct error *e) {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "core/paragraph.h"
 #include "harness/perf/speed.h"
 #include "harness/plan/row_key.h"
 #include "harness/run/signals.h"
@@ -90,7 +90,7 @@ static enum status apply(struct plan *plan, struct decided *rows, double limit_s
 }
 
 enum status limits_apply(struct plan *plan, double limit_s, int jobs, int threads, bool quiet, struct error *e) {
-    bool tell = !quiet && isatty(STDERR_FILENO);
+    bool tell = !quiet && terminal_has_codes(stderr);
     struct decided *rows = calloc((size_t)plan->n + 1, sizeof *rows);
     if (!rows) return fail(e, ST_MEMORY, "no memory for the times of %d runs", plan->n);
     enum status status = apply(plan, rows, limit_s, jobs, threads, tell, e);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/paragraph.h"
 #include "harness/plan/row_key.h"
 #include "harness/run/signals.h"
 #include "harness/run/trainer.h"
@@ -216,7 +217,7 @@ static enum status measure_cell(const struct speeds *s, int i, double seconds, b
 enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e) {
     struct speeds s;
     enum status status = ST_OK;
-    bool tell = !quiet && isatty(STDERR_FILENO);
+    bool tell = !quiet && terminal_has_codes(stderr);
     speeds_begin(&s, plan, threads);
     for (int i = 0; i < plan->n && status == ST_OK && !signal_received(); i++)
         if (is_wanted(&s, i)) status = measure_cell(&s, i, seconds, tell, e);

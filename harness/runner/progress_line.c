@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/paragraph.h"
+
 #define BAR_LEAST 10
 #define BAR_MOST  30
 
@@ -21,6 +23,17 @@ void time_format(double s, char *text, size_t size) {
         snprintf(text, size, "%.0fd%02.0fh", floor(s / 86400), floor(fmod(s, 86400) / 3600));
 }
 
+void time_left_update(struct time_left *t, double now, double work, double done, double done_before) {
+    double here = done - done_before, elapsed = now - t->began, passed = now - t->at;
+    double left = here > 0 && elapsed >= 1 ? elapsed * (work - done) / here : NAN; /* the first steps are slow */
+    if (isfinite(left) && isfinite(t->left_s)) {
+        double old = t->left_s - passed, slow = fmin(elapsed / 4, 30), weight = passed / (passed + slow);
+        left = old + weight * (left - old);
+    }
+    t->left_s = isfinite(left) && left < 0 ? 0 : left;
+    t->at = now;
+}
+
 /* Appends the part if the whole of it fits into `width` columns; a model's label, of one byte a column, may be cut. */
 static void add(char *text, size_t size, int width, const char *format, ...) __attribute__((format(printf, 4, 5)));
 static void add(char *text, size_t size, int width, const char *format, ...) {
@@ -32,6 +45,12 @@ static void add(char *text, size_t size, int width, const char *format, ...) {
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof part || used + (size_t)n > (size_t)width || used + (size_t)n >= size) return;
     memcpy(text + used, part, (size_t)n + 1);
+}
+
+int progress_width(void) {
+    int columns = terminal_has_codes(stderr) ? terminal_width(stderr) : 0;
+    if (columns > 1) return columns - 1;
+    return terminal_has_codes(stderr) ? 79 : 0;
 }
 
 static void add_bar(const struct progress_view *v, int width, char *text, size_t size) {

@@ -40,6 +40,7 @@ struct job {
     struct claim claim;
     char started[32];
     struct member_report last; /* its progress is the latest, also behind the end */
+    double work_before;        /* of its planned FLOPs those that an earlier sitting has done */
 };
 
 struct runner {
@@ -62,10 +63,11 @@ struct runner {
     bool several_tasks;     /* which its lines then name */
     bool write_failed, stopping, terminal;
     const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
-    double began, last_line;
-    double left_s, left_at;       /* what was said of the time left, and when; NAN: nothing yet */
+    double last_line;
+    struct time_left left;
     double best;                  /* validation metric of any run so far; NAN: none */
     double work_total, work_done; /* planned FLOPs, for the ETA */
+    double work_before;           /* of those that are done: by earlier sittings */
     struct error first_error;
 };
 
@@ -82,18 +84,12 @@ static double work_done(const struct runner *r) {
     return done;
 }
 
-/* Runs that stop early make the work less than planned, so what is left is told from what was done in all, and moves
- * slowly towards it. */
-static void update_time_left(struct runner *r, double now) {
-    double done = work_done(r), elapsed = now - r->began;
-    double left = done > 0 ? elapsed * (r->work_total - done) / done : NAN, passed = now - r->left_at;
-    if (elapsed < 1) left = NAN; /* the first steps are slow */
-    if (isfinite(left) && isfinite(r->left_s)) {
-        double old = r->left_s - passed, slow = fmin(elapsed / 4, 30), weight = passed / (passed + slow);
-        left = old + weight * (left - old);
-    }
-    r->left_s = isfinite(left) && left < 0 ? 0 : left;
-    r->left_at = now;
+/* Of those the ones that checkpoints of earlier sittings began with. */
+static double work_before(const struct runner *r) {
+    double before = r->work_before;
+    for (int i = 0; i < r->n_jobs; i++)
+        if (r->jobs[i].setup) before += r->jobs[i].work_before;
+    return before;
 }
 
 /* The job whose turn it is on a terminal, 2 seconds each; NULL: none is at work. */
@@ -106,18 +102,12 @@ static const struct job *job_in_turn(const struct runner *r, double now) {
     return NULL;
 }
 
-/* A column less than there are, behind which the cursor stays. */
-static int line_width(void) {
-    int columns = terminal_width(stderr);
-    return columns > 1 ? columns - 1 : 79;
-}
-
 /* On a terminal one line that is written again and again; else a line now and then. */
 static void show_line(struct runner *r) {
     double now = time_now_s();
     char text[512];
     if (r->options->quiet || (!r->terminal && now - r->last_line < PLAIN_EVERY)) return;
-    update_time_left(r, now);
+    time_left_update(&r->left, now, r->work_total, work_done(r), work_before(r));
     const struct job *j = job_in_turn(r, now);
     if (!j) return;
     const struct progress *p = &j->last.progress;
@@ -125,7 +115,7 @@ static void show_line(struct runner *r) {
                               .total = r->total,
                               .share = r->work_total > 0 ? work_done(r) / r->work_total : 0,
                               .best = r->best,
-                              .left_s = r->left_s,
+                              .left_s = r->left.left_s,
                               .model = j->setup->model_label,
                               .lr = j->setup->config.lr,
                               .loss = p->steps ? p->loss : NAN,
@@ -134,7 +124,7 @@ static void show_line(struct runner *r) {
                               .seed = j->setup->config.seed,
                               .step = p->step,
                               .steps = j->setup->steps};
-    progress_line(&v, r->terminal ? line_width() : 200, text, sizeof text);
+    progress_line(&v, r->terminal ? progress_width() : 200, text, sizeof text);
     fprintf(stderr, "%s%s%s", r->terminal ? "\r\033[K" : "", text, r->terminal ? "" : "\n");
     r->last_line = now;
     fflush(stderr);
@@ -243,6 +233,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
         return;
     }
     r->work_done += s->flops;
+    r->work_before += j->work_before;
     r->done++;
     const char *task = r->several_tasks ? s->task.name : "", *gap = r->several_tasks ? " " : "";
     if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
@@ -281,6 +272,9 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
             j->setup->config.device, report->beside);
         r->told_of_memory = true;
     }
+    const struct progress *p = &report->progress;
+    if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1) /* its first, after a step */
+        j->work_before = j->setup->flops * (double)(p->step - 1) / (double)p->steps;
     if (report->kind != REPORT_PROGRESS) report->progress = j->last.progress;
     j->last = *report;
     double acc = report->progress.acc;
@@ -537,11 +531,10 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
                          .plan = plan,
                          .waiting = waiting,
                          .alone = waiting + plan->n + 1,
-                         .left_s = NAN,
+                         .left = {.began = time_now_s(), .left_s = NAN},
                          .best = NAN,
-                         .began = time_now_s(),
                          .several_tasks = plan_has_several_tasks(plan),
-                         .terminal = isatty(STDERR_FILENO)};
+                         .terminal = progress_width() > 0};
     const char *goes_on = runner_goes_on(plan->n && plan->setups[0]->config.force, options->retry_failed);
     enum status status = select_waiting(r, e);
     if (status == ST_OK && r->total < plan->n)

@@ -1,8 +1,10 @@
-/* check_terminal.c - tables on a terminal: the best in bold, where its reader wants it. */
-#define _XOPEN_SOURCE 600 /* posix_openpt */
+/* check_terminal.c - what is written to a terminal: the best of a table in bold, where its reader wants it; lines no
+ * wider than it; a line that is written again and again. */
+#define _GNU_SOURCE /* posix_openpt, struct winsize */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tests/lib/program.h"
@@ -10,15 +12,18 @@
 
 #define REPORT "report results/precision --what suites"
 
-/* What the program writes to a terminal, in that environment. */
-static char *shown(const char *environment, const char *arguments) {
+/* What the program writes on an output (1, 2) to a terminal of so many columns (0: it does not say), in that
+ * environment. */
+static char *shown_on(int output, int columns, const char *environment, const char *arguments) {
     static char text[1 << 16];
     char command[1024];
     size_t used = 0;
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     ck_assert_msg(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0, "no terminal");
-    snprintf(command, sizeof command, "env -u NO_COLOR %s %s %s >%s", environment, named_program("LRNN", "./lrnn"),
-             arguments, ptsname(terminal));
+    ck_assert_int_eq(ioctl(terminal, TIOCSWINSZ, &size), 0);
+    snprintf(command, sizeof command, "env -u NO_COLOR %s %s %s %d>%s %d>/dev/null", environment,
+             named_program("LRNN", "./lrnn"), arguments, output, ptsname(terminal), 3 - output);
     FILE *program = popen(command, "r");
     ck_assert_ptr_nonnull(program);
     for (ssize_t n; used < sizeof text - 1 && (n = read(terminal, text + used, sizeof text - 1 - used)) > 0;)
@@ -27,6 +32,10 @@ static char *shown(const char *environment, const char *arguments) {
     ck_assert_int_eq(pclose(program), 0);
     close(terminal);
     return text;
+}
+
+static char *shown(const char *environment, const char *arguments) {
+    return shown_on(1, 0, environment, arguments);
 }
 
 START_TEST(the_best_is_bold_on_a_terminal) {
@@ -65,6 +74,47 @@ START_TEST(bold_goes_where_it_is_not_wanted) {
 }
 END_TEST
 
+/* But for usages, which are one word to whoever copies them. */
+START_TEST(help_is_as_wide_as_the_terminal) {
+    static const char *const commands[] = {"--help", "", "perf --help", "data --help", "store --help", "report --help"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char *text = shown_on(1, 78, "TERM=xterm", commands[i]);
+        int lines = 0;
+        for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n"), lines++)
+            ck_assert_msg(!strncmp(line, "usage: ", 7) || strlen(line) <= 78, "lrnn %s: %s", commands[i], line);
+        ck_assert_int_gt(lines, 5);
+    }
+}
+END_TEST
+
+#define TRAIN "train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --steps 40 --force --out "
+
+/* The line is written again and again, and never longer than the terminal, which would scroll. */
+START_TEST(a_training_is_one_line_of_a_terminal) {
+    char arguments[256];
+    snprintf(arguments, sizeof arguments, TRAIN "%s/r", program_folder);
+    char *text = shown_on(2, 50, "TERM=xterm", arguments);
+    int lines = 0;
+    ck_assert_msg(!strchr(text, '\n'), "%s", text);
+    for (char *line = strstr(text, "\r\033[K"); line; line = strstr(line + 1, "\r\033[K"), lines++)
+        ck_assert_msg(strcspn(line + 4, "\r") < 50, "%s", line);
+    ck_assert_int_ge(lines, 2);
+    expect_text(text, "0/1", arguments);
+}
+END_TEST
+
+START_TEST(a_terminal_without_codes_gets_lines) {
+    char arguments[256];
+    snprintf(arguments, sizeof arguments, TRAIN "%s/r", program_folder);
+    char *text = shown_on(2, 50, "TERM=dumb", arguments);
+    expect_text(text, "step 40/40 loss ", arguments);
+    ck_assert_msg(!strchr(text, '\033'), "%s", text);
+    snprintf(arguments, sizeof arguments, "status %s/r --watch", program_folder);
+    text = shown_on(1, 50, "TERM=dumb", arguments);
+    ck_assert_msg(!strchr(text, '\033'), "%s", text);
+}
+END_TEST
+
 Suite *check_terminal(void);
 Suite *check_terminal(void) {
     Suite *s = suite_create("terminal");
@@ -73,6 +123,9 @@ Suite *check_terminal(void) {
     tcase_add_test(t, the_best_is_bold_on_a_terminal);
     tcase_add_test(t, a_column_is_as_wide_in_bold);
     tcase_add_test(t, bold_goes_where_it_is_not_wanted);
+    tcase_add_test(t, help_is_as_wide_as_the_terminal);
+    tcase_add_test(t, a_training_is_one_line_of_a_terminal);
+    tcase_add_test(t, a_terminal_without_codes_gets_lines);
     suite_add_tcase(s, t);
     return s;
 }

@@ -53,6 +53,20 @@ START_TEST(what_is_not_known_is_left_out) {
 }
 END_TEST
 
+/* Half of the work was done when the sweep began: what it has done itself says how long the rest takes. */
+START_TEST(what_was_done_before_took_no_time_of_this_sweep) {
+    struct time_left t = {.began = 100, .left_s = NAN};
+    time_left_update(&t, 100.5, 1000, 500, 500);
+    ck_assert(isnan(t.left_s));
+    time_left_update(&t, 110, 1000, 600, 500);
+    ck_assert_double_eq_tol(t.left_s, 40, 1e-9);
+    time_left_update(&t, 120, 1000, 700, 500);
+    ck_assert_double_eq_tol(t.left_s, 30, 1e-9);
+    time_left_update(&t, 150, 1000, 1000, 500);
+    ck_assert_double_eq_tol(t.left_s, 0, 1e-9);
+}
+END_TEST
+
 START_TEST(times_have_two_units_at_most) {
     static const struct {
         double s;
@@ -71,6 +85,7 @@ Suite *check_progress(void) {
     TCase *c = tcase_create("progress");
     tcase_add_test(c, the_line_is_as_wide_as_the_terminal_at_most);
     tcase_add_test(c, what_is_not_known_is_left_out);
+    tcase_add_test(c, what_was_done_before_took_no_time_of_this_sweep);
     tcase_add_test(c, times_have_two_units_at_most);
     suite_add_tcase(suite, c);
     return suite;
