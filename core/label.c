@@ -126,6 +126,11 @@ enum status text_copy(const char *text, char *copy, size_t size, struct error *e
     return text_part(&text, "", copy, size, e);
 }
 
+void text_trim(char *text) {
+    size_t n = strlen(text);
+    while (n && strchr(" \t\r", text[n - 1])) text[--n] = 0;
+}
+
 bool text_ends(const char *text, const char *ending) {
     size_t n = strlen(text), m = strlen(ending);
     return n > m && strcmp(text + n - m, ending) == 0;

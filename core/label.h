@@ -83,6 +83,9 @@ enum status label_difference(const struct label *l, const struct label *base, st
 enum status text_copy(const char *text, char *copy, size_t size, struct error *e);
 enum status text_part(const char **at, const char *stops, char *part, size_t size, struct error *e);
 
+/* Takes the blanks at its end away, a carriage return too. */
+void text_trim(char *text);
+
 /* Whether it ends so and is more than that: "a.json", but not ".json". */
 bool text_ends(const char *text, const char *ending);
 

@@ -125,6 +125,20 @@ enum status task_parse(struct task_choice *choice, const char *text, struct erro
     return name_choice(choice, alias, e);
 }
 
+bool task_takes(const char *name, const struct label *options) {
+    const struct task_alias *alias;
+    struct label own;
+    const struct task *task = find_name(name, &alias);
+    if (!alias || strcmp(task->name, label_name(options)) != 0 ||
+        label_parse_pairs(&own, name, alias->options, ",", NULL) != ST_OK)
+        return false;
+    for (int i = 0; i < own.n; i++) {
+        const char *value = label_get(options, label_key(&own, i));
+        if (value && strcmp(value, label_value(&own, i)) != 0) return false;
+    }
+    return true;
+}
+
 void task_label_without(const char *task_label, unsigned flags, char *text, size_t size) {
     const struct task_alias *alias;
     struct label label;

@@ -88,6 +88,12 @@ static inline int64_t task_targets(const struct task_shape *s, enum split split)
 const struct task *const *task_list(void);      /* NULL-terminated */
 const struct task *task_find(const char *name); /* by name only */
 
+struct label;
+
+/* Whether `name` is an alias of the task that a label is of, and the label's options do not contradict it: those of
+ * "word-problem:group=s3,length=8" hold for s3. */
+bool task_takes(const char *name, const struct label *options);
+
 /* The i-th of all names that a user may type: of each task that is not hidden its own, then its aliases. NULL past the
  * last. */
 const char *task_name_at(int i);

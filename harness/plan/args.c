@@ -71,7 +71,7 @@ static enum status merge(const char *kind, const char *path, const struct label 
     struct label own;
     if (!*asked || file->n == 0) return ST_OK;
     TRY(label_parse(&own, kind, asked, e));
-    if (*label_name(file) && strcmp(label_name(file), label_name(&own)) != 0)
+    if (*label_name(file) && strcmp(label_name(file), label_name(&own)) != 0 && !task_takes(label_name(&own), file))
         return fail(e, ST_USAGE,
                     "%.300s has options of the %s %.60s, and the command names %.60s; take the lines out, or write the "
                     "options behind the name, as in %.60s:%.60s=%.60s",

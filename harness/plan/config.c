@@ -64,7 +64,7 @@ const struct option config_options[] = {
      "keep the best weights in OUT/weights, for `lrnn export`; all: those of the last step as well", OPT_RUNTIME},
     {"from", OPT_TEXT_FIELD, AT(from), "", 0, 0, NULL,
      "safetensors file of the weights to start from, named as `lrnn export` names them; none = drawn from the seed",
-     OPT_RUNTIME | OPT_HERE},
+     OPT_RUNTIME | OPT_HERE | OPT_FILLED},
     {"from-xxh3", OPT_TEXT_FIELD, AT(from_xxh3), "", 0, 0, NULL,
      "XXH3-128 that the file of --from has to have; found by itself, and part of what the run is",
      OPT_LATER | OPT_FOUND},
@@ -74,7 +74,7 @@ const struct option config_options[] = {
      "go on from a checkpoint of another build: the result is no one build's, and its record says so",
      OPT_RUNTIME | OPT_HERE},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
-     OPT_RUNTIME | OPT_HERE},
+     OPT_RUNTIME | OPT_HERE | OPT_FILLED},
     {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
      "that the run is of, if its flags are those of that profile; else it is custom", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME | OPT_HERE},
@@ -110,15 +110,16 @@ enum status config_set(struct config *c, const char *name, const char *value, st
 
 /* --- config files ------------------------------------------------------------------------------------------------- */
 
-/* One line's option of the task or the model. */
+/* One line's flag, or option of the task or the model. */
 static enum status add_option(struct label *l, const char *key, const char *value, struct error *e) {
-    if (label_get(l, key)) return fail(e, ST_USAGE, "option '%.60s' is given twice", key);
+    if (label_get(l, key)) return fail(e, ST_USAGE, "'%.60s' is given twice", key);
     return label_add(l, key, value, e);
 }
 
 /* "s5" or "s5:length=8" behind "task="; the options may stand in lines of their own, before or behind this one. */
 static enum status set_name(struct label *l, const char *kind, const char *text, struct error *e) {
     struct label named;
+    if (l->used && *label_name(l)) return fail(e, ST_USAGE, "'%s' is given twice", kind);
     TRY(label_parse(&named, kind, text, e));
     TRY(label_set_name(l, label_name(&named), e));
     for (int i = 0; i < named.n; i++) TRY(add_option(l, label_key(&named, i), label_value(&named, i), e));
@@ -137,7 +138,7 @@ static enum status set_line(const char *key, const char *value, struct lines *l,
     if (!strncmp(key, "task.", 5)) return add_option(&l->task, key + 5, value, e);
     if (!strncmp(key, "model.", 6)) return add_option(&l->model, key + 6, value, e);
     TRY(config_set(l->c, key, value, e));
-    return label_set(&l->flags, key, value, e);
+    return add_option(&l->flags, key, value, e);
 }
 
 static enum status config_line(char *line, const char *path, int number, struct lines *l, struct error *e) {
@@ -148,7 +149,9 @@ static enum status config_line(char *line, const char *path, int number, struct 
     char *equals = strchr(line, '=');
     if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
     *equals = 0;
-    if (set_line(line, equals + 1, l, &why) == ST_OK) return ST_OK;
+    text_trim(line);
+    text_trim(equals + 1);
+    if (set_line(line, equals + 1 + strspn(equals + 1, " \t"), l, &why) == ST_OK) return ST_OK;
     return fail(e, why.status, "%s line %d: %.900s", path, number, why.text);
 }
 
@@ -182,7 +185,7 @@ static enum status format_labels(const struct lines *l, char task[LABEL_TEXT], c
 static enum status keep_own(struct lines *l, const struct config *own, struct error *e) {
     for (const struct option *o = config_options; o->name; o++) {
         char value[OPTION_TEXT + 1];
-        if (!(o->flags & OPT_HERE)) continue;
+        if (!(o->flags & OPT_HERE) || !label_get(&l->flags, o->name)) continue;
         option_format_value(o, own, value, sizeof value);
         TRY(config_set(l->c, o->name, value, e));
         label_remove(&l->flags, o->name);

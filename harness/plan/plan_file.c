@@ -113,11 +113,6 @@ static enum status check_key(const char *key, struct error *e) {
 
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
-static void trim(char *text) {
-    size_t n = strlen(text);
-    while (n && strchr(" \t\r", text[n - 1])) text[--n] = 0;
-}
-
 /* A line that begins with a blank goes on with the value before it. */
 static enum status go_on(struct label *lines, const char *text, struct error *e) {
     char key[2 * PLAN_NAME_BYTES], value[LABEL_TEXT];
@@ -142,14 +137,14 @@ static char *end_of_key(char *line) {
 static enum status add_line(struct label *lines, char *line, struct error *e) {
     bool goes_on = *line == ' ' || *line == '\t';
     line += strspn(line, " \t");
-    trim(line);
+    text_trim(line);
     if (!*line || *line == '#') return ST_OK;
     if (goes_on) return go_on(lines, line, e);
     char *equals = end_of_key(line);
     if (!equals) return fail(e, ST_USAGE, "'%.60s' is not of the form key=value", line);
     *equals = 0;
     const char *value = equals + 1 + strspn(equals + 1, " \t");
-    trim(line);
+    text_trim(line);
     TRY(check_key(without_profile(line), e));
     if (!*value) return fail(e, ST_USAGE, "%.60s has no value; leave the line out, or write one", line);
     if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);

@@ -33,7 +33,8 @@ START_TEST(task_and_model_are_collected_line_by_line) {
     struct config c = defaults();
     struct error e = {0};
     char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
-    const char *text = "# a run\ntask.n_val=7\ntask=s3:length=8\n\n  task.n_test=9\nmodel=bdlru\nmodel.m=3\r\nlr=0.5\n";
+    const char *text =
+        "# a run\ntask.n_val=7\ntask=s3:length=8\n\n  task.n_test=9\nmodel = bdlru \nmodel.m=3\r\nlr\t= 0.5\n";
     ck_assert_msg(config_read_text(text, "the text", &c, task, model, &e) == ST_OK, "%s", e.text);
     ck_assert_str_eq(task, "s3:n_val=7,length=8,n_test=9");
     ck_assert_str_eq(model, "bdlru:m=3");
@@ -46,12 +47,15 @@ START_TEST(what_is_wrong_in_a_config_file_is_named_by_its_line) {
     memset(long_line, '#', sizeof long_line - 1);
     long_line[sizeof long_line - 1] = 0;
     const char *const cases[][2] = {
-        {"task=s3\ntask.length=8\ntask.length=9\n", "the text line 3: option 'length' is given twice"},
-        {"task.length=8\ntask=s3:length=9\n", "the text line 2: option 'length' is given twice"},
+        {"task=s3\ntask.length=8\ntask.length=9\n", "the text line 3: 'length' is given twice"},
+        {"task.length=8\ntask=s3:length=9\n", "the text line 2: 'length' is given twice"},
         {"model=bdlru:m\n", "the text line 1: model bdlru: 'm' is not of the form name=value"},
         {"\nlr=fast\n", "the text line 2: the configuration: lr=fast is not a number"},
         {"model=plstm-graph\nmodel.edges=0-1,1-2\n", "plstm-graph: '0-1,1-2' holds a comma"},
         {"lr\n", "the text line 1: 'lr' is not of the form key=value"},
+        {"lr=0.1\nlr=0.2\n", "the text line 2: 'lr' is given twice"},
+        {"task=s3\ntask=s4\n", "the text line 2: 'task' is given twice"},
+        {"out=\n", "the text line 1: the configuration: out is empty"},
         {long_line, "the text line 1 is longer than 1022 bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
