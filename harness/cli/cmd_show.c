@@ -9,6 +9,7 @@
 #include "harness/run/signals.h"
 #include "harness/store/find_run.h"
 #include "harness/store/schema.h"
+#include "harness/store/shell.h"
 
 struct flags {
     char out[OPTION_TEXT];
@@ -18,7 +19,10 @@ struct flags {
 
 #define AT(field) offsetof(struct flags, field)
 #define OUT_FLAG                                                                                                       \
-    { "out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in", 0 }
+    {                                                                                                                  \
+        "out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records that RUN is looked for in",      \
+            OPT_FILLED                                                                                                 \
+    }
 static const struct option show_flags[] = {OUT_FLAG, {0}};
 static const struct option rerun_flags[] = {
     OUT_FLAG,
@@ -46,14 +50,15 @@ static void print_curve(const struct run_record *r) {
 }
 
 static enum status show(const char *out, const struct run_record *r, struct error *e) {
-    char command[8192], products[256];
+    char command[8192], products[256], folder[4 * PATH_BYTES];
     struct error why;
     printf("run %.8s: %s on %s, lr %g, seed %" PRIu64 "\n\n", r->run.run_id, r->run.layers, r->run.task, r->run.lr,
            r->run.seed);
     enum status status = rerun_command(r, command, sizeof command, &why);
     if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
     if (status == ST_OK)
-        printf("again: %s\n   or: lrnn rerun %.8s --out %s\n\n", command, r->run.run_id, out);
+        printf("again: %s\n   or: lrnn rerun %.8s --out %s\n\n", command, r->run.run_id,
+               shell_word(out, folder, sizeof folder));
     else
         printf("again: not here: %s\n\n", why.text);
     if (rerun_rounds(&r->run, products, sizeof products))

@@ -61,7 +61,7 @@ static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
      "config file of key=value lines, or a run's record (.json), of whose task and model nothing is taken; flags stand "
      "over it",
-     0},
+     OPT_FILLED},
     {0}};
 
 struct command_line {
@@ -107,7 +107,7 @@ static enum status read_line(struct command_line *c, const struct command *comma
     return request_words(&c->request, words, cli.n_positional, e);
 }
 
-/* Of words[0 .. n) how many are a flag that is not for the tasks of an array, with its value. */
+/* Of words[0 .. n) in front of a "--" how many are a flag that is not for the tasks of an array, with its value. */
 static int words_of_array(char *const *words, int n) {
     static const char *const flags[] = {"--slurm", "--sbatch", "--gres", "--dry-run"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
@@ -120,17 +120,19 @@ static int words_of_array(char *const *words, int n) {
     return 0;
 }
 
-/* The command line without those, each word in quotes; NULL without memory. */
+/* The words behind the command's name without those, each as a shell takes it; NULL without memory. */
 static char *words_of(int argc, char **argv) {
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
     if (!f) return NULL;
-    for (int i = 0; i < argc;) {
-        int skipped = words_of_array(argv + i, argc - i);
+    bool flags = true;
+    for (int i = 1; i < argc;) {
+        flags = flags && strcmp(argv[i], "--") != 0;
+        int skipped = flags ? words_of_array(argv + i, argc - i) : 0;
         i += skipped;
         if (skipped) continue;
-        if (i) fputc(' ', f);
+        if (ftell(f) > 0) fputc(' ', f);
         shell_quote(f, argv[i++]);
     }
     if (fclose(f) == 0) return text;
@@ -144,6 +146,7 @@ static enum status sweep(const struct command *command, int most, int argc, char
     enum status status = read_line(c, command, most, argc, argv, e);
     char *words = words_of(argc, argv);
     if (status == ST_OK && !words) status = fail(e, ST_MEMORY, "no memory");
+    c->options.command = command->name;
     c->options.words = words;
     if (status == ST_OK) status = sweep_do(&c->request, &c->options, e);
     free(words);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -11,10 +12,28 @@
 
 #define PROGRAM_MISSING 127 /* exit status of a child that could not start it, as a shell's */
 
+/* Of these characters none means anything to a shell where it does not begin a word. */
+static bool is_plain(const char *text) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
+    return *text && !strchr("=+@%", *text) && text[strspn(text, plain)] == 0;
+}
+
 void shell_quote(FILE *f, const char *text) {
+    if (is_plain(text)) {
+        fputs(text, f);
+        return;
+    }
     fputc('\'', f);
     for (; *text; text++) fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, f);
     fputc('\'', f);
+}
+
+const char *shell_word(const char *text, char *word, size_t size) {
+    FILE *f = fmemopen(word, size, "w");
+    if (f) shell_quote(f, text);
+    if (!f || fclose(f) != 0) word[0] = 0;
+    word[size - 1] = 0;
+    return word;
 }
 
 /* Never returns. */

@@ -7,8 +7,12 @@
 
 #include "core/status.h"
 
-/* Writes the text in single quotes, as one word of a shell. */
+/* Writes the text as one word of a shell: as it stands where that is no more than a shell takes for a word, else in
+ * single quotes. */
 void shell_quote(FILE *f, const char *text);
+
+/* The same as text, which is returned; a word that has no room in `size` bytes is cut off. */
+const char *shell_word(const char *text, char *word, size_t size);
 
 /* Runs a program out of PATH with these arguments (the first is its name, the last NULL) in `folder` (NULL: where this
  * one is), `input` (or NULL) on its standard input. *words: what it prints, each output cut off to fit and without line

@@ -1,12 +1,16 @@
 /* announce.c - see announce.h. */
 #include "harness/sweep/announce.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness/perf/speed.h"
+#include "harness/plan/profile_match.h"
 #include "harness/run/reuse.h"
 #include "harness/store/clock.h"
+#include "harness/store/shell.h"
 #include "kernels/lib/gemm.h"
 
 #define GEMM_SHARE 0.6 /* of the rate of a GEMM a training step reaches about so much */
@@ -55,8 +59,12 @@ void announce_runs(const struct plan *plan, const struct resolved *resolved, int
         to_do++;
     }
     if (resolved->defaulted) fprintf(stderr, "this task has no profile of its own; taken is: %s\n", resolved->note);
+    int other = 0; /* than the profile makes: their records will say custom */
+    for (int i = 0; i < plan->n; i++) other += strcmp(plan->setups[i]->config.profile, resolved->profile) != 0;
     fprintf(stderr, "%s%s, profile %s: %d run%s", plan->setups[0]->task.name,
-            plan_has_several_tasks(plan) ? " and others" : "", resolved->profile, plan->n, plan->n == 1 ? "" : "s");
+            plan_has_several_tasks(plan) ? " and others" : "", other == plan->n ? PROFILE_CUSTOM : resolved->profile,
+            plan->n, plan->n == 1 ? "" : "s");
+    if (other && other < plan->n) fprintf(stderr, " (%d of them " PROFILE_CUSTOM ")", other);
     if (to_do == 0) {
         fprintf(stderr, ", none left to do\n");
         return;
@@ -84,4 +92,78 @@ void announce_speeds(const struct plan *plan, const char *name, const char *prof
     const char *unit = time_unit(&least), *longer = time_unit(&most);
     fprintf(stderr, "%d model%s, one after the other, about %.1f %s, up to %.1f %s beside other work\n", n,
             n == 1 ? "" : "s", least, unit, most, longer);
+}
+
+/* --- at the end --------------------------------------------------------------------------------------------------- */
+
+/* A pair for --where, which has blanks between them; false: the value has one itself. */
+static bool put_pair(FILE *f, const char *key, const char *value) {
+    fprintf(f, "%s%s=%s", ftell(f) > 0 ? " " : "", key, value);
+    return !strpbrk(value, " \t");
+}
+
+/* The flags that the plan's runs had, as --where takes them: "" for none. False: it cannot say all of them. */
+static bool put_flags(FILE *f, const struct request *r) {
+    const struct label *given[2] = {&r->args.given, &r->axes};
+    const char *texts[][2] = {{"models", r->models}, {"lr", r->rates}, {"seeds", r->seeds}, {"variants", r->variants}};
+    bool whole = !*r->args.config_file && r->grid.n == 0;
+    for (int i = 0; i < 4; i++)
+        if (*texts[i][1]) whole = put_pair(f, texts[i][0], texts[i][1]) && whole;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < given[k]->n; i++) {
+            const char *key = label_key(given[k], i);
+            const struct option *o = option_find(config_options, key);
+            bool of_call = o && (o->flags & OPT_HERE) && strcmp(key, "from") != 0; /* --out, --force */
+            if (!of_call) whole = put_pair(f, key, label_value(given[k], i)) && whole;
+        }
+    return whole;
+}
+
+/* What makes a report of the plan's table: " --paper s5 --profile quick --where 'seeds=3 lr=0.01'". NULL: nothing does,
+ * or no memory. The caller's to free. */
+static char *paper_words(const struct ended *s) {
+    char *where = NULL, *words = NULL;
+    size_t size, length;
+    FILE *f = open_memstream(&where, &size);
+    if (!f) return NULL;
+    bool whole = put_flags(f, s->request);
+    whole = fclose(f) == 0 && whole;
+    f = whole ? open_memstream(&words, &length) : NULL;
+    if (f) {
+        fputs(" --paper ", f);
+        shell_quote(f, s->request->file_word);
+        fputs(" --profile ", f);
+        shell_quote(f, s->resolved->profile);
+        if (*s->request->tasks) fputs(" --task ", f), shell_quote(f, s->request->tasks);
+        if (*where) fputs(" --where ", f), shell_quote(f, where);
+        if (fclose(f) != 0) free(words), words = NULL;
+    }
+    free(where);
+    return words;
+}
+
+/* The table that was printed is what a report of the folder prints, unless a plan's flags are more than it takes. */
+static void tell_again(const struct ended *s, const char *out) {
+    char *paper = s->plan_table ? paper_words(s) : NULL;
+    fprintf(stderr, "%s: lrnn report --out %s%s", paper || !s->plan_table ? "again" : "all tables", out,
+            paper ? paper : "");
+    if (!s->plan_table && s->protocol) fprintf(stderr, " --protocol %s", s->protocol);
+    if (!s->plan_table && s->confirm) fprintf(stderr, " --confirm-seeds %" PRId64, s->confirm);
+    fputc('\n', stderr);
+    free(paper);
+}
+
+void announce_end(const struct ended *s) {
+    char out[4 * OPTION_TEXT];
+    bool speed = s->resolved->speed;
+    const char *drawn = speed ? "a plot of them: lrnn plot throughput" : "plots of its tasks: lrnn plot";
+    fflush(stdout);
+    shell_word(s->out, out, sizeof out);
+    if (speed)
+        fprintf(stderr, "\nspeeds in %s/perf.csv; ", s->out);
+    else
+        fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; ", s->out, s->out,
+                s->plots ? ", plots beside them" : "");
+    if (!s->plots && !s->no_plots) fprintf(stderr, "%s --out %s; ", drawn, out);
+    tell_again(s, out);
 }

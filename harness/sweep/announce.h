@@ -1,4 +1,5 @@
-/* announce.h - what a sweep says before it begins: how much there is to do, and how long that takes on this machine. */
+/* announce.h - what a sweep says before it begins: how much there is to do, and how long that takes on this machine;
+ * and when it has ended: where everything lies, and how to see it again. */
 #ifndef LRNN_HARNESS_SWEEP_ANNOUNCE_H
 #define LRNN_HARNESS_SWEEP_ANNOUNCE_H
 
@@ -9,5 +10,17 @@ void announce_runs(const struct plan *plan, const struct resolved *resolved, int
 
 /* Of the speeds that bench_measure_speed would measure. */
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds);
+
+/* Behind the last table. */
+struct ended {
+    const struct request *request;
+    const struct resolved *resolved;
+    const char *out;
+    const char *protocol; /* that its table was asked for by; NULL: none */
+    int64_t confirm;      /* seeds that its table is of alone; 0: all */
+    bool plan_table;      /* what it printed is the table of a plan, as `lrnn report --paper` prints it */
+    bool plots, no_plots; /* they were drawn; nobody wants them */
+};
+void announce_end(const struct ended *s);
 
 #endif

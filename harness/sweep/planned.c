@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/plan/setup.h"
 #include "harness/store/files.h"
@@ -23,10 +24,8 @@ static void plain_name(const char *name, char *plain, size_t size) {
     plain[n] = 0;
 }
 
-enum status planned_write(const struct plan *plan, const char *out, const char *name, struct error *e) {
-    char path[PATH_BYTES], folder[PATH_BYTES], plain[48], hash[RUN_ID_HEX], *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+static enum status format_list(const struct plan *plan, char **text, size_t *size, struct error *e) {
+    FILE *f = open_memstream(text, size);
     if (!f) return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
@@ -35,17 +34,43 @@ enum status planned_write(const struct plan *plan, const char *out, const char *
     }
     bool whole = !ferror(f);
     whole = fclose(f) == 0 && whole;
-    enum status status = whole ? ST_OK : fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
-    if (status == ST_OK) status = path_format(folder, sizeof folder, e, "%s/" FOLDER, out);
+    if (whole) return ST_OK;
+    free(*text);
+    return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
+}
+
+/* OUT/sweeps/NAME-HASH.tsv */
+static enum status list_path(const char *out, const char *name, const char *text, size_t size, char path[PATH_BYTES],
+                             struct error *e) {
+    char plain[48], hash[RUN_ID_HEX];
+    plain_name(*name ? name : "sweep", plain, sizeof plain);
+    record_hash_bytes(text, size, hash);
+    return path_format(path, PATH_BYTES, e, "%s/" FOLDER "/%s-%.8s" ENDING, out, plain, hash);
+}
+
+enum status planned_write(const struct plan *plan, const char *out, const char *name, struct planned_new *new,
+                          struct error *e) {
+    char path[PATH_BYTES], folder[PATH_BYTES], *text;
+    size_t size;
+    TRY(path_format(folder, sizeof folder, e, "%s/" FOLDER, out));
+    TRY(format_list(plan, &text, &size, e));
+    enum status status = list_path(out, name, text, size, path, e);
+    if (new) *new = (struct planned_new){access(out, F_OK) != 0, access(path, F_OK) != 0};
     if (status == ST_OK) status = make_folder(folder, e);
-    if (status == ST_OK) {
-        plain_name(*name ? name : "sweep", plain, sizeof plain);
-        record_hash_bytes(text, size, hash);
-        status = path_format(path, sizeof path, e, "%s/%s-%.8s" ENDING, folder, plain, hash);
-    }
     if (status == ST_OK) status = write_file_atomic(path, text, size, e);
     free(text);
     return status;
+}
+
+void planned_withdraw(const struct plan *plan, const char *out, const char *name, const struct planned_new *new) {
+    char path[PATH_BYTES], folder[PATH_BYTES], *text;
+    size_t size;
+    if (!new->list || format_list(plan, &text, &size, NULL) != ST_OK) return;
+    if (list_path(out, name, text, size, path, NULL) == ST_OK) unlink(path);
+    path_folder(path, folder, sizeof folder);
+    rmdir(folder); /* which does nothing where something lies in it */
+    if (new->out) rmdir(out);
+    free(text);
 }
 
 /* One line: the id, a tab, the FLOPs, and what people read. */
@@ -76,6 +101,10 @@ static enum status read_one(struct planned *p, const char *path, struct error *e
     return status;
 }
 
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct planned *)a)->name, ((const struct planned *)b)->name);
+}
+
 enum status planned_read(const char *out, struct planned **list, int *n, struct error *e) {
     char folder[PATH_BYTES], path[PATH_BYTES];
     *list = NULL;
@@ -101,6 +130,7 @@ enum status planned_read(const char *out, struct planned **list, int *n, struct 
         ++*n;
     }
     if (d) closedir(d);
+    if (status == ST_OK && *n) qsort(*list, (size_t)*n, sizeof **list, by_name);
     if (status == ST_OK) return ST_OK;
     planned_free(*list, *n);
     *list = NULL;

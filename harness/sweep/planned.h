@@ -5,8 +5,16 @@
 
 #include "harness/plan/plan.h"
 
-/* Writes the list of a plan's runs; the same plan has the same file. ST_FAIL with path and reason. */
-enum status planned_write(const struct plan *plan, const char *out, const char *name, struct error *e);
+/* Writes the list of a plan's runs; the same plan has the same file. ST_FAIL with path and reason. *new, unless it is
+ * NULL: what of it was not there before, for planned_withdraw. */
+struct planned_new {
+    bool out, list;
+};
+enum status planned_write(const struct plan *plan, const char *out, const char *name, struct planned_new *new,
+                          struct error *e);
+
+/* Takes away what the same call of planned_write has made, because nothing comes of the plan. */
+void planned_withdraw(const struct plan *plan, const char *out, const char *name, const struct planned_new *new);
 
 struct planned {
     char name[128]; /* of the file, without its ending */
@@ -15,8 +23,8 @@ struct planned {
     int n;
 };
 
-/* Every list of the folder; the caller frees them by planned_free. None: no sweep has begun there. ST_DATA: one is
- * damaged. */
+/* Every list of the folder, by their names; the caller frees them by planned_free. None: no sweep has begun there.
+ * ST_DATA: one is damaged. */
 enum status planned_read(const char *out, struct planned **list, int *n, struct error *e);
 void planned_free(struct planned *list, int n);
 

@@ -75,9 +75,9 @@ static void print_command(const struct slurm_array *a, const char *program, FILE
                 a->threads > 1 ? a->threads : 1, RUNNER_MOST_JOBS, RUNNER_MOST_JOBS);
     fputs("command=(", f);
     shell_quote(f, program);
-    fprintf(f, " %s --shard \"$SLURM_ARRAY_TASK_ID/%" PRId64 "\"", a->words, a->tasks);
+    fprintf(f, " %s --shard \"$SLURM_ARRAY_TASK_ID/%" PRId64 "\"", a->command, a->tasks);
     if (a->jobs == 0) fputs(" -j \"$jobs\"", f);
-    fputs(")\n", f);
+    fprintf(f, " %s)\n", a->words); /* behind the flags, because "--" among them ends what is read as flags */
 }
 
 enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) {
@@ -119,6 +119,7 @@ static enum status hand_over(const char *script, int64_t *id, struct error *e) {
     int code;
     struct error why;
     enum status status = program_run(arguments, NULL, script, &words, &code, &why);
+    *id = status == ST_DATA || (status == ST_OK && code != 0) ? -1 : 0;
     if (status == ST_DATA)
         return fail(e, ST_DATA,
                     "--slurm: there is no sbatch in PATH; call this on a login node of the cluster, or share the work "
@@ -145,17 +146,15 @@ enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error 
     char folder[PATH_BYTES], path[PATH_BYTES], *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
+    *id = -1;
     if (!f) return fail(e, ST_MEMORY, "no memory for a script");
     enum status status = slurm_script(a, f, e);
     if (fclose(f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for a script");
     if (status == ST_OK) status = path_format(folder, sizeof folder, e, "%s/" FOLDER, a->out);
-    bool new_out = access(a->out, F_OK) != 0;
     if (status == ST_OK) status = make_folder(folder, e);
     if (status == ST_OK) {
         status = hand_over(text, id, e);
-        bool refused = status != ST_OK && status != ST_FAIL; /* else its tasks need the folder for what they say */
-        if (refused) rmdir(folder);                          /* which does nothing where something lies in it */
-        if (refused && new_out) rmdir(a->out);
+        if (*id < 0) rmdir(folder); /* which does nothing where something lies in it */
     }
     if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%" PRId64 ".sh", folder, *id);
     if (status == ST_OK) status = write_file_atomic(path, text, size, e);

@@ -11,11 +11,12 @@
 #define SLURM_MOST_TASKS 1000 /* what a cluster takes as one array unless it is told otherwise (MaxArraySize) */
 
 struct slurm_array {
-    const char *name;   /* of the sweep */
-    const char *out;    /* folder of the records, as it was given */
-    const char *words;  /* the command behind "lrnn", each word quoted, without what chooses the shard */
-    const char *sbatch; /* further flags of sbatch: "--time=4:00:00 --mem=8G", or "" */
-    const char *gres;   /* devices of a task: "gpu:1", or "" */
+    const char *name;    /* of the sweep */
+    const char *out;     /* folder of the records, as it was given */
+    const char *command; /* "sweep" */
+    const char *words;   /* behind it, each quoted for a shell, without what chooses the shard; or "" */
+    const char *sbatch;  /* further flags of sbatch: "--time=4:00:00 --mem=8G", or "" */
+    const char *gres;    /* devices of a task: "gpu:1", or "" */
     int64_t tasks;
     int64_t jobs; /* 0: a task does as many runs at a time as it has cores for; else the words or the device say it */
     int64_t threads; /* of a run; 0: one */
@@ -25,9 +26,9 @@ struct slurm_array {
  * devices that are not of one word. */
 enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e);
 
-/* Submits it; *id: the job's number. OUT and OUT/slurm are made, and removed again where the job is refused. ST_DATA:
- * no sbatch here; ST_USAGE: it refuses, with its own words; ST_FAIL: its exit status says that it took the job, its
- * answer is no number. */
+/* Submits it; *id, also after an error: the job's number, 0: there may be one, -1: there is none. OUT and OUT/slurm are
+ * made, the latter removed again where the job is refused. ST_DATA: no sbatch here; ST_USAGE: it refuses, with its own
+ * words; ST_FAIL: its exit status says that it took the job, its answer is no number, or the script cannot be kept. */
 enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error *e);
 
 #endif

@@ -33,8 +33,8 @@ static bool is_worked_on(const struct folder *f, const char *run_id) {
     return false;
 }
 
-/* Returns how many runs of the sweep have no record. */
-static int print_sweep(const struct folder *folder, const struct planned *p, FILE *f) {
+/* Whether the list has runs left and nobody does any of them now. */
+static bool print_sweep(const struct folder *folder, const struct planned *p, FILE *f) {
     int done = 0, failed = 0, working = 0;
     double work = 0, all = 0;
     for (int i = 0; i < p->n; i++) {
@@ -50,8 +50,30 @@ static int print_sweep(const struct folder *folder, const struct planned *p, FIL
     if (working) fprintf(f, ", %d in work", working);
     fprintf(f, ", %d left", p->n - done);
     if (all > 0) fprintf(f, "; %.0f %% of the steps' work at most", 100 * work / all);
-    fputc('\n', f);
-    return p->n - done;
+    bool idle = done < p->n && !working;
+    fputs(idle ? "; nobody is at work on it\n" : "\n", f);
+    return idle;
+}
+
+static int by_id(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* How many runs of the lists have no record. One may stand in several: --confirm-seeds adds to a list that is there. */
+static enum status count_left(const struct folder *folder, int *left, struct error *e) {
+    size_t n = 0;
+    for (int i = 0; i < folder->n_sweeps; i++) n += (size_t)folder->sweeps[i].n;
+    const char **ids = calloc(n + 1, sizeof *ids);
+    if (!ids) return fail(e, ST_MEMORY, "no memory for lists of %zu runs", n);
+    n = 0;
+    for (int i = 0; i < folder->n_sweeps; i++)
+        for (int k = 0; k < folder->sweeps[i].n; k++)
+            if (!find_record(folder, folder->sweeps[i].ids[k])) ids[n++] = folder->sweeps[i].ids[k];
+    qsort(ids, n, sizeof *ids, by_id);
+    *left = 0;
+    for (size_t i = 0; i < n; i++) *left += i == 0 || strcmp(ids[i], ids[i - 1]) != 0;
+    free(ids);
+    return ST_OK;
 }
 
 static void print_claim(const struct claim_info *c, const char *out, FILE *f) {
@@ -69,10 +91,15 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
     if (status == ST_OK) status = planned_read(out, &folder.sweeps, &folder.n_sweeps, e);
     if (status == ST_OK) status = claims_list(out, &folder.claims, &folder.n_claims, e);
     if (status == ST_OK) {
-        for (int i = 0; i < folder.n_sweeps; i++) *left += print_sweep(&folder, &folder.sweeps[i], f);
+        bool idle = false;
+        for (int i = 0; i < folder.n_sweeps; i++) idle = print_sweep(&folder, &folder.sweeps[i], f) || idle;
         for (int i = 0; i < folder.n_claims; i++) /* of a run on record a kill has left it behind the record */
             if (!find_record(&folder, folder.claims[i].run_id)) print_claim(&folder.claims[i], out, f);
-        if (folder.n_sweeps == 0) fprintf(f, "%d records, no list of a sweep: lrnn sweep writes one\n", folder.set.n);
+        if (idle) fprintf(f, "(a sweep that is given up is counted until its list in %s/sweeps is taken away)\n", out);
+        if (folder.n_sweeps == 0)
+            fprintf(f, "%d record%s, no list of a sweep: lrnn sweep writes one\n", folder.set.n,
+                    folder.set.n == 1 ? "" : "s");
+        status = count_left(&folder, left, e);
     }
     free(folder.claims);
     planned_free(folder.sweeps, folder.n_sweeps);

@@ -7,9 +7,9 @@
 
 #include "core/status.h"
 
-/* Prints a line a sweep: runs done, failed, in work and left, its share of the work; then a line a run that is in work
- * or was left. *left: runs of all sweeps that have no record. ST_DATA: no such folder, or something in it is
- * damaged. */
+/* Prints a line a sweep: runs done, failed, in work and left, its share of the work, whether nobody is at work on it;
+ * then a line a run that is in work or was left. *left: runs of all sweeps that have no record, each once. ST_DATA: no
+ * such folder, or something in it is damaged. */
 enum status status_print(const char *out, FILE *f, int *left, struct error *e);
 
 #endif

@@ -25,6 +25,7 @@
 #include "harness/store/own_file.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
+#include "harness/store/shell.h"
 #include "harness/sweep/announce.h"
 #include "harness/sweep/paper.h"
 #include "harness/sweep/planned.h"
@@ -40,6 +41,7 @@ struct sweep {
     struct plan plan;
     struct resolved resolved;
     const char *out;
+    char out_word[4 * OPTION_TEXT]; /* the same, as a command has it */
 };
 
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
@@ -166,13 +168,17 @@ static bool has_settings(const struct sweep *w) {
     return false;
 }
 
+/* Whether the table is the plan's: not where a time cut its runs short, or further seeds confirm them. */
+static bool prints_plan(const struct sweep *w) {
+    bool timed = w->options->limit > 0 || w->resolved.config.budget > 0;
+    return w->request->file.lines.n && !timed && !w->options->confirm;
+}
+
 /* Several tasks: their tables, then what they were run together for. */
 static enum status print_tables(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
                                 struct error *e) {
     const struct sheet_format *format = w->resolved.config.json ? &format_json : &format_term;
-    bool timed = w->options->limit > 0 || w->resolved.config.budget > 0; /* its runs are not those that the plan says */
-    if (w->request->file.lines.n && !timed && !w->options->confirm)
-        return paper_print_request(w->request, w->out, format, stdout, e);
+    if (prints_plan(w)) return paper_print_request(w->request, w->out, format, stdout, e);
     TRY(report_print(&report_tables, set, filter, format, w->out, stdout, e));
     if (!plan_has_several_tasks(&w->plan) || w->resolved.config.json) return ST_OK;
     const struct report *report = w->resolved.variants ? &report_settings
@@ -266,41 +272,24 @@ static void join_profiles(const struct sweep *w, struct record_set *set) {
 /* Behind all that was to be done: nothing but failures, and --strict. */
 static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
     if (o->failed == o->n)
-        return fail(e, ST_FAIL, "every one of the %d runs failed; lrnn report --out %s says how", o->n, w->out);
+        return fail(e, ST_FAIL, "every one of the %d runs failed; lrnn report --out %s says how", o->n, w->out_word);
     if (!w->options->strict || o->not_finite == 0) return ST_OK;
     return fail(e, ST_FAIL, "--strict: NaN or infinity in %d of %d runs; lrnn report --out %s says where it began",
-                o->not_finite, o->n, w->out);
-}
-
-/* What makes a report of the plan's table, with the flags that its runs had; "out" is no such flag. */
-static void tell_paper(const struct request *r, const char *profile) {
-    const struct label *given = &r->args.given;
-    bool any = false;
-    fprintf(stderr, " --paper %s --profile %s", r->file_word, profile);
-    if (*r->tasks) fprintf(stderr, " --task '%s'", r->tasks);
-    for (int i = 0; i < given->n; i++) {
-        if (strcmp(label_key(given, i), "out") == 0) continue;
-        fprintf(stderr, "%s%s=%s", any ? " " : " --where '", label_key(given, i), label_value(given, i));
-        any = true;
-    }
-    if (any) fputc('\'', stderr);
+                o->not_finite, o->n, w->out_word);
 }
 
 /* Where everything lies, and what to ask for next. */
-static void tell_places(const struct sweep *w, bool plots) {
+static void tell_end(const struct sweep *w, bool plots) {
+    const struct sweep_options *o = w->options;
     if (w->resolved.config.quiet || w->resolved.config.json) return;
-    fflush(stdout);
-    const struct request *r = w->request;
-    const char *drawn = w->resolved.speed ? "a plot of them: lrnn plot throughput" : "plots of its tasks: lrnn plot";
-    if (w->resolved.speed)
-        fprintf(stderr, "\nspeeds in %s/perf.csv; ", w->out);
-    else
-        fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; ", w->out, w->out,
-                plots ? ", plots beside them" : "");
-    if (!plots && !w->options->no_plots) fprintf(stderr, "%s --out %s; ", drawn, w->out);
-    fprintf(stderr, "again: lrnn report --out %s", w->out);
-    if (r->file_word && !*r->args.config_file && r->axes.n == 0 && r->grid.n == 0) tell_paper(r, w->resolved.profile);
-    fputc('\n', stderr);
+    announce_end(&(struct ended){.request = w->request,
+                                 .resolved = &w->resolved,
+                                 .out = w->out,
+                                 .protocol = o->protocol ? protocol_of((enum report_protocol)o->protocol)->name : NULL,
+                                 .confirm = o->confirm,
+                                 .plan_table = prints_plan(w),
+                                 .plots = plots,
+                                 .no_plots = o->no_plots});
 }
 
 /* This one, that rows of the other tables name. */
@@ -339,7 +328,7 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
         join_profiles(w, &set);
         if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
         if (status == ST_OK && plots) status = draw_plots(w, &set, &filter, e);
-        if (status == ST_OK && !partial) tell_places(w, plots);
+        if (status == ST_OK && !partial) tell_end(w, plots);
         if (status == ST_OK && !partial) status = judge(w, &o, e);
         records_free(&set);
     }
@@ -355,7 +344,7 @@ static enum status run_confirmation(struct sweep *w, struct runner_options *opti
     TRY(plan_confirmation(w, e));
     for (int i = 0; i < done; i++) w->plan.setups[i]->config.force = false;
     options->retry_failed = false;
-    TRY(planned_write(&w->plan, w->out, w->request->name, e));
+    TRY(planned_write(&w->plan, w->out, w->request->name, NULL, e));
     return runner_do(&w->plan, options, e);
 }
 
@@ -383,7 +372,7 @@ static enum status finish(struct sweep *w, struct error *e) {
         TRY(export_machine(w, e)); /* of each that does shards, where the tables are written on one */
         if (!c->quiet)
             fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; lrnn status --out %s has the whole\n",
-                    w->options->shard, w->options->shards, w->out);
+                    w->options->shard, w->options->shards, w->out_word);
         return judge_shard(w, e);
     }
     bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
@@ -408,7 +397,7 @@ static enum status do_speeds(struct sweep *w, struct error *e) {
         return fail(e, (enum status)(128 + signal_received()),
                     "stopped before every speed was measured; the same command goes on");
     TRY(paper_print_request(w->request, w->out, format, stdout, e));
-    tell_places(w, false);
+    tell_end(w, false);
     return ST_OK;
 }
 
@@ -425,7 +414,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     if (draws_plots(w)) TRY(check_figures(w, e));
     int shares = options.members > 1 ? 1 : options.jobs; /* what members take from each other, nobody has timed */
     TRY(limits_apply(&w->plan, w->options->limit, shares, c->threads ? (int)c->threads : 1, options.quiet, e));
-    TRY(planned_write(&w->plan, w->out, w->request->name, e)); /* a shard writes the list of the whole, too */
+    TRY(planned_write(&w->plan, w->out, w->request->name, NULL, e)); /* a shard writes the list of the whole, too */
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (!options.quiet) {
         announce(w, &options);
@@ -481,6 +470,7 @@ static enum status submit(struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
     struct slurm_array array = {.name = w->request->name,
                                 .out = w->out,
+                                .command = o->command,
                                 .words = o->words,
                                 .sbatch = o->sbatch,
                                 .gres = o->gres,
@@ -493,15 +483,18 @@ static enum status submit(struct sweep *w, struct error *e) {
     TRY(check_array(w, e));
     TRY(share_work(w, &shares, e)); /* each task's own */
     if (o->dry_run) return slurm_script(&array, stdout, e);
-    TRY(slurm_submit(&array, &id, e));
-    TRY(planned_write(&w->plan, w->out, w->request->name, e));
-    printf("%" PRId64 "\n", id);
+    struct planned_new new;
+    TRY(planned_write(&w->plan, w->out, w->request->name, &new, e)); /* what cannot be watched is not submitted */
+    enum status status = slurm_submit(&array, &id, e);
+    if (id < 0) planned_withdraw(&w->plan, w->out, w->request->name, &new);
+    if (id > 0) printf("%" PRId64 "\n", id);
+    TRY(status);
     if (!w->resolved.config.quiet)
         fprintf(stderr,
                 "submitted: job %" PRId64 ", %" PRId64
                 " tasks, %d runs; its script and what its tasks say in %s/slurm\n"
                 "lrnn status %s --watch shows how far it is; the same command without --slurm prints the tables\n",
-                id, o->slurm, w->plan.n, w->out, w->out);
+                id, o->slurm, w->plan.n, w->out, w->out_word);
     return ST_OK;
 }
 
@@ -542,6 +535,7 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     request->limited = options->limit > 0;
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
     w->out = w->resolved.config.out;
+    shell_word(w->out, w->out_word, sizeof w->out_word);
     if (w->resolved.config.no_color) terminal_be_plain();
     if (status == ST_OK) status = check_sweep(w, e);
     if (status == ST_OK)

@@ -8,17 +8,17 @@
 #include "harness/plan/request.h"
 
 struct sweep_options {
-    int64_t jobs;             /* runs at a time, each in a process; 0 = one a core, or a population on a device */
-    int64_t population;       /* runs at a time in one process (harness/runner/population.h); 0 = as fits */
-    int64_t confirm;          /* further seeds at the chosen rate, which alone are reported on; 0 = none */
-    int protocol;             /* enum report_protocol */
-    double timeout;           /* seconds after which a run is killed; 0 = never */
-    double limit;             /* seconds of training in all; 0 = none */
-    int64_t shard, shards;    /* of 1 .. shards; shards 0 or 1: all runs */
-    int64_t slurm;            /* tasks of an array job of Slurm that does the runs; 0: this process does them */
-    char sbatch[OPTION_TEXT]; /* further flags of sbatch */
-    char gres[OPTION_TEXT];   /* its --gres */
-    const char *words;        /* for Slurm: what this was called by (slurm.h) */
+    int64_t jobs;                /* runs at a time, each in a process; 0 = one a core, or a population on a device */
+    int64_t population;          /* runs at a time in one process (harness/runner/population.h); 0 = as fits */
+    int64_t confirm;             /* further seeds at the chosen rate, which alone are reported on; 0 = none */
+    int protocol;                /* enum report_protocol */
+    double timeout;              /* seconds after which a run is killed; 0 = never */
+    double limit;                /* seconds of training in all; 0 = none */
+    int64_t shard, shards;       /* of 1 .. shards; shards 0 or 1: all runs */
+    int64_t slurm;               /* tasks of an array job of Slurm that does the runs; 0: this process does them */
+    char sbatch[OPTION_TEXT];    /* further flags of sbatch */
+    char gres[OPTION_TEXT];      /* its --gres */
+    const char *command, *words; /* for Slurm: what this was called by (slurm.h) */
     bool retry_failed, dry_run, no_plots, no_speed;
     bool strict; /* a run that NaN or infinity ended is a failure, said behind the last run */
 };

@@ -38,7 +38,7 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
     expect(REPORT " --profile quick", 0);
     expect_text(out, "profile quick, 0 of 16 runs", "report");
     expect("sweep %s/own.plan --precision fp32 --out %s/r", 0); /* the same runs, and the command of their table */
-    expect_text(err, "/own.plan --profile smoke --where 'precision=fp32'\n", "sweep");
+    expect_text(err, "/own.plan --profile smoke --where precision=fp32\n", "sweep");
     expect("report %s/r --task lru --profile smoke", ST_DATA);
     expect_text(err, "lrnn bench makes some", "report");
     expect("report %s/r --task s3", ST_DATA);
