@@ -281,10 +281,13 @@ enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t 
     uint64_t length;
     memcpy(&length, bytes, sizeof length);
     length = le64toh(length);
-    if (length > SAFETENSORS_MAX_HEADER || length > size - PREFIX_BYTES)
+    if (length > SAFETENSORS_MAX_HEADER)
         return fail(e, ST_DATA,
-                    "%s: the header length at offset 0 is %" PRIu64 "; %zu bytes follow it, and at most %u are allowed",
-                    name, length, size - PREFIX_BYTES, SAFETENSORS_MAX_HEADER);
+                    "%s: this is no safetensors file, which begins with the length of its header, of at most %u bytes",
+                    name, SAFETENSORS_MAX_HEADER);
+    if (length > size - PREFIX_BYTES)
+        return fail(e, ST_DATA, "%s: it is cut off: its header has %" PRIu64 " bytes, and %zu follow its length", name,
+                    length, size - PREFIX_BYTES);
     struct image im = {.file = name,
                        .header = (const char *)bytes + PREFIX_BYTES,
                        .header_bytes = (size_t)length,

@@ -180,15 +180,21 @@ static int order_rows(const void *a, const void *b) {
 
 /* --- the sheet ---------------------------------------------------------------------------------------------------- */
 
+/* Programs find the sides' names in two columns, so that no heading depends on them. */
 static void add_columns(struct sheet *s, const struct sides *sides) {
+    for (int i = 0; i < 2 && sides->for_programs; i++) sheet_column(s, SHEET_LEFT, "%c", 'a' + i);
     sheet_column(s, SHEET_LEFT, "task");
     sheet_column(s, SHEET_LEFT, "model");
     if (!sides->by_rate) sheet_column(s, SHEET_RIGHT, "lr");
     sheet_column(s, SHEET_RIGHT, "pairs");
     for (int i = 0; i < 2; i++) {
-        const char *name = sides->names[i];
-        sheet_column(s, SHEET_RIGHT, "%s%s", sides->for_programs ? "mean " : "", name);
-        sheet_column(s, SHEET_RIGHT, "solved%s%s", sides->for_programs ? " " : "", sides->for_programs ? name : "");
+        if (sides->for_programs) {
+            sheet_column(s, SHEET_RIGHT, "mean_%c", 'a' + i);
+            sheet_column(s, SHEET_RIGHT, "solved_%c", 'a' + i);
+        } else {
+            sheet_column(s, SHEET_RIGHT, "%s", sides->names[i]);
+            sheet_column(s, SHEET_RIGHT, "solved");
+        }
     }
     sheet_column(s, SHEET_RIGHT, "difference");
     sheet_column(s, SHEET_RIGHT, "low");
@@ -198,6 +204,7 @@ static void add_columns(struct sheet *s, const struct sides *sides) {
 static void add_row(struct sheet *s, const struct sides *sides, const struct pairs *p) {
     const struct run *run = &p->first->record->run;
     sheet_row(s);
+    for (int i = 0; i < 2 && sides->for_programs; i++) sheet_text(s, "%s", sides->names[i]);
     sheet_text(s, "%s", run->task);
     sheet_text(s, "%s", p->label);
     if (!sides->by_rate) sheet_real(s, "%g", run->lr);

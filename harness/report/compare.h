@@ -13,7 +13,7 @@ struct comparison {
     const char *names[2];
     const char *key; /* NULL: none */
     const char *values[2];
-    bool for_programs; /* no two columns have one name: "solved A", "solved B" */
+    bool for_programs; /* columns keep their names whatever the sides are called: "mean_a", "solved_b" */
 };
 
 /* Adds a sheet: of each cell that both sides have, by task, model and rate, its pairs, both means, the mean

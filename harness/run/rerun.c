@@ -117,8 +117,8 @@ static struct rerun_result compare(const struct run_record *a, const struct run_
     }
     r.agrees = true;
     snprintf(r.text, sizeof r.text,
-             "the bits agree: %" PRId64 " points of the curve, %" PRId64 " evaluations%s; test accuracy %.4f",
-             a->n_curve, a->n_evals, weights ? ", the best weights" : "", a->run.test_acc);
+             "the bits agree: %" PRId64 " points of the curve, %" PRId64 " evaluation%s%s; test accuracy %.4f",
+             a->n_curve, a->n_evals, a->n_evals == 1 ? "" : "s", weights ? ", the best weights" : "", a->run.test_acc);
     return r;
 }
 

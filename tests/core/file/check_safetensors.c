@@ -347,10 +347,10 @@ START_TEST(header_length_beyond_the_file_or_the_cap_is_refused) {
     struct error e;
     f.bytes[0] = 3;
     ck_assert_int_eq(parse(&st, f.bytes, f.size, &e), ST_DATA);
-    ck_assert_msg(strstr(e.text, "header length at offset 0 is 3; 2 bytes follow") != NULL, "%s", e.text);
+    ck_assert_msg(strstr(e.text, "is cut off: its header has 3 bytes, and 2 follow its length") != NULL, "%s", e.text);
     memset(f.bytes, 255, 8);
     ck_assert_int_eq(parse(&st, f.bytes, f.size, &e), ST_DATA);
-    ck_assert_msg(strstr(e.text, "18446744073709551615") != NULL, "%s", e.text);
+    ck_assert_msg(strstr(e.text, "this is no safetensors file") != NULL, "%s", e.text);
 
     size_t length = (size_t)SAFETENSORS_MAX_HEADER + 1;
     unsigned char *big = malloc(8 + length);
@@ -358,7 +358,7 @@ START_TEST(header_length_beyond_the_file_or_the_cap_is_refused) {
     for (int i = 0; i < 8; i++) big[i] = (unsigned char)((uint64_t)length >> (8 * i));
     ck_assert_int_eq(safetensors_parse(&st, big, 8 + length, "FILE", &e), ST_DATA);
     free(big);
-    ck_assert_msg(strstr(e.text, "at most 104857600 are allowed") != NULL, "%s", e.text);
+    ck_assert_msg(strstr(e.text, "the length of its header, of at most 104857600") != NULL, "%s", e.text);
 }
 END_TEST
 
