@@ -437,13 +437,14 @@ $(OBJ)/core/status.tidy: LINT_FIRST =
 # --- use --------------------------------------------------------------------------------------------------------------
 # Only what is set is passed on; the defaults are the program's.
 flag = $(if $($(1)),$(2) '$($(1))')
-bench: all
+# Nothing is built before it is said what is missing.
+bench: $(if $(TASK),all)
 	@$(if $(TASK),,echo "make bench: say which task, for example TASK=s5; ./lrnn list tasks names them" >&2; exit 2)
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,POPULATION,--population) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
 # The runs of a paper's table or figure (./lrnn list papers), and the table: make paper PAPER=hlru-table2 PROFILE=quick
-paper: all
+paper: $(if $(PAPER),all)
 	@$(if $(PAPER),,echo "make paper: say which, for example PAPER=hlru-table2; ./lrnn list papers names them" >&2; exit 2)
 	@$(LRNN) sweep '$(PAPER)' $(call flag,PROFILE,--profile) $(call flag,MODELS,--models) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,POPULATION,--population) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
@@ -468,7 +469,7 @@ results-check: all
 
 # Whether this build is as accurate and as fast as that of a commit: BASE=main. GATE='--force --junit gate.xml' are
 # flags of `lrnn gate`; ALLOW_INCONCLUSIVE=1 ends with 0 where it cannot decide (docs/ci.md).
-gate: all
+gate: $(if $(BASE),all)
 	@$(if $(BASE),,echo "make gate: say which commit to compare with, for example BASE=main" >&2; exit 2)
 	@MAKE='$(MAKE)' tools/gate.sh $(LRNN) $(OBJ) '$(BASE)' $(GATE)
 export ALLOW_INCONCLUSIVE
@@ -482,6 +483,8 @@ install: all
 	install -m 644 $(wildcard papers/*.plan) $(DESTDIR)$(PREFIX)/share/lrnn/papers
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(LRNN) man >$(DESTDIR)$(PREFIX)/share/man/man1/lrnn$(f64).1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(LRNN) completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lrnn$(f64)
 
 clean:
 	rm -rf $(BUILD) ./lrnn ./lrnn-f64

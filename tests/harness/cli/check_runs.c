@@ -77,6 +77,20 @@ START_TEST(a_run_that_failed_is_a_line_of_json) {
 }
 END_TEST
 
+/* Nobody takes what was trained long ago for what was trained now. */
+START_TEST(a_run_on_record_says_since_when) {
+    static const char again[] = "train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --steps 3 --quiet --out %s/r";
+    expect(again, 0);
+    ck_assert_ptr_null(strstr(out, "on record"));
+    expect(again, 0);
+    expect_text(out, ": ok after 3 steps (steps), best at ", again);
+    expect_text(out, " s, on record since 2", again);
+    expect_text(out, "; nothing was trained now, --force does it again\nrecord ", again);
+    expect("train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --steps 3 --quiet --force --out %s/r", 0);
+    ck_assert_ptr_null(strstr(out, "on record"));
+}
+END_TEST
+
 START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     char arguments[1024];
     train();
@@ -84,6 +98,7 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "the bits agree: ", arguments);
     expect_text(out, ", the best weights;", arguments);
+    expect_text(out, " 1 evaluation, ", arguments);
     char folder[256];
     snprintf(folder, sizeof folder, "test ! -e %s/r/rerun", program_folder);
     ck_assert_int_eq(system(folder), 0);
@@ -229,6 +244,12 @@ START_TEST(options_of_a_config_file_hold_for_task_and_model_of_the_words) {
     expect_text(err, "run.conf has options of the task s3, and the command names s4", "train");
     expect("bench s3 -c %s/run.conf --dry-run", ST_USAGE);
     expect_text(err, "run.conf has a line task=s3; a sweep takes its tasks from its words", "bench");
+    expect("train s3:length=9 lru --print-config", 0); /* as of word-problem, which s3 is an alias of */
+    write_config(out);
+    expect("train s3 lru -c %s/run.conf --print-config", 0);
+    expect_text(out, "task.length=9\n", "train");
+    expect("train s4 lru -c %s/run.conf --print-config", ST_USAGE);
+    expect_text(err, "run.conf has options of the task word-problem, and the command names s4", "train");
     write_config("task.lenght=5\n");
     expect("train s3 lru -c %s/run.conf --print-config", ST_USAGE);
     expect_text(err, "did you mean 'length'", "train");
@@ -322,11 +343,20 @@ START_TEST(help_is_found_by_any_name_and_names_each_flag_once) {
     expect("help", 0);
     expect_text(out, "usage: lrnn COMMAND", "help");
     expect("help perf op", 0);
-    expect_text(out, "usage: lrnn perf op NAME", "help perf op");
+    expect_text(out, "usage: lrnn perf op OP", "help perf op");
     expect("help bdlru", 0);
     expect_text(out, "equation", "help bdlru");
     expect("help nothing-like-it", ST_USAGE);
     expect_text(err, "unknown name 'nothing-like-it'", "help");
+    expect("help s5 bogus", ST_USAGE);
+    expect_text(err, "help: 'bogus' is one word too many", "help");
+    expect("help train s5", ST_USAGE);
+    expect_text(err, "help: 's5' is one word too many", "help");
+    expect_status(
+        run("help lstm:hidden=00000000000000000000000000000000000000000000000000000000000000000000000000000000"
+            "0000000000000000000000000000000000000000000000000000000000000000000000000000000008"),
+        0, "help lstm:hidden=0...8"); /* what stands behind 127 bytes is not cut off */
+    expect_text(out, "hidden=8", "help lstm:hidden=0...8");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char arguments[64];
         snprintf(arguments, sizeof arguments, "help %s", commands[i]);
@@ -364,6 +394,8 @@ START_TEST(help_says_the_default_that_applies) {
     expect_text(err, "flag '--jobs' is given twice", "bench");
     expect("bench s3 -j none", ST_USAGE);
     expect_text(err, "jobs=none is not a whole number", "bench");
+    expect("bench s3 -j2 --dry-run", 0); /* as make takes it */
+    expect_text(err, ", 2 at a time, ", "bench");
 }
 END_TEST
 
@@ -377,20 +409,23 @@ START_TEST(a_task_without_a_profile_benches_with_one_that_says_so) {
 END_TEST
 
 START_TEST(a_shell_completes_commands_names_and_flags) {
-    char command[1024 + PATH_MAX], program[PATH_MAX];
+    char command[4096 + PATH_MAX], program[PATH_MAX];
     size_t size;
     ck_assert_ptr_nonnull(realpath(named_program("LRNN", "./lrnn"), program));
     expect_status(run("completion bash"), 0, "completion bash");
     snprintf(command, sizeof command,
              "cd %s && mkdir -p bin && ln -sf %s bin/lrnn && PATH=$PWD/bin:$PATH bash -c '. ./out; "
              "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _lrnn; echo ${COMPREPLY[*]}; }; "
-             "ask lrnn swe; ask lrnn train --bet; ask lrnn train bdl; ask lrnn bench -j; ask lrnn bench --jo; "
+             "ask lrnn swe; ask lrnn train --bet; ask lrnn train s3 bdl; ask lrnn bench -j; ask lrnn bench --jo; "
              "ask lrnn report --format j; ask lrnn report --paper hlru-table; ask lrnn help swe; "
              "ask lrnn sweep --dry-run hlru-fig2; ask lrnn bench --dim 1; ask lrnn plot a; ask lrnn data du; "
              "ask lrnn data dump --fo; ask lrnn data dump s3; ask lrnn perf step bdl; ask lrnn store m; "
              "ask lrnn list p; ask lrnn schema per; ask lrnn report --what l; ask lrnn plot --format p; "
              "ask lrnn show bdl; ask lrnn info scan_bl; ask lrnn bench bdl; "
              "ask lrnn data urls mni; ask lrnn data ./no x; ask lrnn no/such x; ask \"~/lrnn\" tra; "
+             "ask lrnn train bdl; ask lrnn train --json s3 bdl; ask lrnn train --dim 64 s3 bdl; ask lrnn perf s; "
+             "ask lrnn perf op scan_blo; ask lrnn perf op bdl; ask lrnn perf op s3; ask lrnn help s3; "
+             "ask lrnn help perf la; ask lrnn info hlru-table; ask lrnn sweep hlru-fig2 s3-2; "
              "PATH=/usr/bin:/bin; ask ./bin/lrnn tra' >said 2>&1",
              program_folder, program);
     ck_assert_int_eq(system(command), 0);
@@ -398,7 +433,9 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
     char *said = slurp(command, &size);
     ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n-j\n--jobs\njson\nhlru-table1 hlru-table2\n"
                            "sweep\nhlru-fig2\n\naccuracy\ndump\n--format\ns3 s3-250\nbdlru\nmerge\npapers\nperf\n"
-                           "layers lengths\npng pdf\n\nscan_block\n\nmnist\n\n\ntrain\ntrain\n");
+                           "layers lengths\npng pdf\n\nscan_block scan_block_cpu scan_block_ref\n\nmnist\n\n\ntrain\n"
+                           "\nbdlru\nbdlru\nstep\nscan_block\n\n\ns3 s3-250\nlayers launches\n"
+                           "hlru-table1 hlru-table2\ns3-250\ntrain\n");
     free(said);
     expect_status(run("completion fish"), 2, "completion fish");
     expect_text(err, "say for which shell, bash or zsh", "completion fish");
@@ -451,6 +488,7 @@ Suite *check_runs(void) {
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_run_is_shown_with_the_command_that_repeats_it);
     tcase_add_test(c, a_run_that_failed_is_a_line_of_json);
+    tcase_add_test(c, a_run_on_record_says_since_when);
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
     tcase_add_test(c, a_record_is_a_config_file);
     tcase_add_test(c, a_record_names_its_task_and_leaves_the_talk_to_the_call);
