@@ -69,7 +69,7 @@ static const char bash[] =
     "    local command=$(_lrnn_command \"${COMP_WORDS[@]:0:$((COMP_CWORD < 3 ? COMP_CWORD : 3))}\")\n"
     "    case $command in *\" \"[a-z]*) first=3 ;; esac\n"
     "    lrnn=${lrnn/#\\~\\//$HOME/}\n"
-    "    type -P \"$lrnn\" >/dev/null || lrnn=lrnn\n"
+    "    command -v \"$lrnn\" >/dev/null 2>&1 || lrnn=lrnn\n"
     "    case $before in\n"
     "    --models) words=$(_lrnn_names \"$lrnn\" models) ;;\n"
     "    --task) words=$(_lrnn_names \"$lrnn\" tasks) ;;\n"
