@@ -51,6 +51,14 @@ START_TEST(a_run_is_shown_with_the_command_that_repeats_it) {
              program_folder);
     expect_status(run(arguments), 0, arguments);
     expect_text(out, id, arguments); /* the same run */
+    snprintf(arguments, sizeof arguments, "mv %s/r '%s/my r'", program_folder, program_folder);
+    ck_assert_int_eq(system(arguments), 0);
+    snprintf(arguments, sizeof arguments, "show %.6s --out '%s/my r'", id, program_folder);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, "again: lrnn train s3:length=4,", arguments); /* in quotes only what a shell would read otherwise */
+    expect_text(out, "/my r'\n", arguments);
+    snprintf(arguments, sizeof arguments, "mv '%s/my r' %s/r", program_folder, program_folder);
+    ck_assert_int_eq(system(arguments), 0);
     expect("show nothing --out %s/r", ST_USAGE);
     expect_text(err, "'nothing' is neither a run id", "show");
     expect("show 0000 --out %s/r", ST_DATA);
