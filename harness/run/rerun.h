@@ -4,7 +4,7 @@
 
 #include "harness/store/record.h"
 
-/* "lrnn train 's3' 'bdlru:m=5' --lr 0.001 ...": every flag that is not at its default and decides the result. ST_DATA:
+/* "lrnn train s3 bdlru:m=5 --lr 0.001 ...": every flag that is not at its default and decides the result. ST_DATA:
  * the stored configuration cannot be read; ST_USAGE: `text` is too short for it. */
 enum status rerun_command(const struct run_record *r, char *text, size_t size, struct error *e);
 
