@@ -51,7 +51,7 @@ void cli_print_pair(FILE *f, int width, const char *name, const char *text) {
 const struct exit_code cli_exit_codes[] = {
     {"0", "done"},
     {"1", "the run or the machine failed"},
-    {"2", "a usage error or impossible sizes"},
+    {"2", "a usage error, impossible sizes, or a bad case file for verify"},
     {"3", "the gate found a regression"},
     {"4", "the gate could not decide"},
     {"5", "data missing or corrupt"},

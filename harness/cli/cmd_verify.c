@@ -74,7 +74,7 @@ static enum status verify_all(const char *const *files, int n, const struct veri
     }
     print_mixers(sums, n_mixers);
     printf("verified %d files, %d tensors, worst %.3e\n", total->files, total->tensors, total->worst);
-    if (bad) return fail(e, ST_DATA, "%d of %d files could not be verified", bad, n);
+    if (bad) return fail(e, ST_USAGE, "%d of %d files could not be verified", bad, n);
     if (total->failed)
         return fail(e, ST_FAIL, "%d of %d tensors differ by more than %g", total->failed, total->tensors, VERIFY_BOUND);
     return ST_OK;

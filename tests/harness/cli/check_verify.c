@@ -174,7 +174,7 @@ START_TEST(verify_names_a_missing_tensor) {
     take_apart(&d);
     d.sources[find_source(&d, "p.gates.bias")] = d.sources[d.n - 1];
     d.n--;
-    expect_verify(&d, ST_DATA, NULL, "p.gates.bias is missing");
+    expect_verify(&d, ST_USAGE, NULL, "p.gates.bias is missing");
 }
 END_TEST
 
@@ -183,7 +183,7 @@ START_TEST(verify_names_an_extra_tensor) {
     take_apart(&d);
     d.sources[d.n] = d.sources[find_source(&d, "x")];
     d.sources[d.n++].name = "p.other";
-    expect_verify(&d, ST_DATA, NULL, "p.other is not one of mixer bdlru");
+    expect_verify(&d, ST_USAGE, NULL, "p.other is not one of mixer bdlru");
 }
 END_TEST
 
@@ -195,7 +195,7 @@ START_TEST(verify_names_a_misshapen_tensor) {
     s->dims[0] = s->dims[1];
     s->dims[1] = rows;
     ck_assert_int_ne(s->dims[0], s->dims[1]);
-    expect_verify(&d, ST_DATA, NULL, "tensor p.gates.weight is (");
+    expect_verify(&d, ST_USAGE, NULL, "tensor p.gates.weight is (");
 }
 END_TEST
 
@@ -203,7 +203,7 @@ START_TEST(verify_names_an_unknown_mixer) {
     struct doctored d;
     take_apart(&d);
     set_pair(&d, "mixer", "bdlur");
-    expect_verify(&d, ST_DATA, NULL, "unknown model 'bdlur'");
+    expect_verify(&d, ST_USAGE, NULL, "unknown model 'bdlur'");
 }
 END_TEST
 
@@ -211,7 +211,7 @@ START_TEST(verify_wants_options_where_they_belong) {
     struct doctored d;
     take_apart(&d);
     set_pair(&d, "mixer", "bdlru:m=2");
-    expect_verify(&d, ST_DATA, NULL, "mixer bdlru:m=2 has its options in config, not in mixer");
+    expect_verify(&d, ST_USAGE, NULL, "mixer bdlru:m=2 has its options in config, not in mixer");
 }
 END_TEST
 
@@ -219,7 +219,7 @@ START_TEST(verify_names_an_unknown_key) {
     struct doctored d;
     take_apart(&d);
     set_pair(&d, "config", "blocks=3 n=4");
-    expect_verify(&d, ST_DATA, NULL, "has no option 'n'");
+    expect_verify(&d, ST_USAGE, NULL, "has no option 'n'");
 }
 END_TEST
 
@@ -227,7 +227,7 @@ START_TEST(verify_names_what_does_not_fit_the_config) {
     struct doctored d;
     take_apart(&d);
     set_pair(&d, "config", "blocks=3 m=5");
-    expect_verify(&d, ST_DATA, NULL, "expected (");
+    expect_verify(&d, ST_USAGE, NULL, "expected (");
 }
 END_TEST
 
@@ -239,7 +239,7 @@ START_TEST(verify_rejects_a_torn_file) {
     spill(path, bytes, size - 8);
     free(bytes);
     snprintf(arguments, sizeof arguments, "verify %s %s/absent %s", path, program_folder, CASE);
-    expect_status(run(arguments), ST_DATA, arguments);
+    expect_status(run(arguments), ST_USAGE, arguments);
     expect_text(out, "verified 1 files, 6 tensors", arguments);
     expect_text(err, "2 of 3 files could not be verified", arguments);
 }
