@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/values.h"
 #include "harness/plan/graphs.h"
-#include "harness/plan/values.h"
+#include "harness/plan/row_key.h"
 #include "tasks/variants.h"
 
 bool plan_is_list(const char *name, const char *value) {
-    const struct option *o = option_find(backbone_options, name);
-    if (!o) o = option_find(config_options, name);
+    const struct option *o = row_key_flag(name);
     if (!o || (o->flags & OPT_RUNTIME)) return false;
     bool numeric = o->type == OPT_INT || o->type == OPT_REAL;
     return (numeric || o->type == OPT_CHOICE) && (strchr(value, ',') || (numeric && strstr(value, "..")));
@@ -34,10 +34,10 @@ static enum status expand_ranges(const struct label *l, const struct option *tab
         int64_t from, to;
         if (!o || o->type != OPT_INT || !range_parse(label_value(l, i), &from, &to)) continue;
         TRY(range_check(o->name, from, to, e));
-        for (int64_t v = from; v <= to; v++) {
+        for (int64_t v = 0; v <= to - from; v++) {
             struct label one = *l;
             char number[32];
-            snprintf(number, sizeof number, "%" PRId64, v);
+            snprintf(number, sizeof number, "%" PRId64, from + v);
             TRY(label_set(&one, o->name, number, e));
             TRY(expand_ranges(&one, table, out, e));
         }

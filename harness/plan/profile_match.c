@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "core/values.h"
 #include "harness/plan/profile.h"
-#include "harness/plan/values.h"
 
 #define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE | OPT_OPEN))
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/values.h"
+#include "core/values.h"
+#include "harness/plan/row_key.h"
 
 #define MOST_SEEDS 100000
 
@@ -227,11 +228,9 @@ static enum status take_settings(struct making *m, struct error *e) {
     for (int i = 0; i < m->plan.n; i++) {
         const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i);
         bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
-        bool flag = !option && strcmp(key, "lr") != 0 &&
-                    (option_find(config_options, key) || option_find(backbone_options, key));
         if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, value, e));
         bool void_steps = !strcmp(key, "steps") && label_get(&m->asked, "epochs");
-        if (!flag || void_steps || label_get(&m->asked, key)) continue;
+        if (!row_key_flag(key) || !strcmp(key, "lr") || void_steps || label_get(&m->asked, key)) continue;
         TRY(label_add(plan_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
     }
     return ST_OK;
@@ -374,25 +373,13 @@ static bool is_met(const struct plan *plan, const char *key) {
     return false;
 }
 
-/* Whether any task or model has it. */
-static bool is_known(const char *key) {
-    if (!strncmp(key, "task.", 5)) {
-        for (const struct task *const *t = task_list(); *t; t++)
-            if (option_find((*t)->options, key + 5)) return true;
-        return false;
-    }
-    for (const struct model *const *m = model_list(); *m; m++)
-        if (option_find((*m)->options, key + 6)) return true;
-    return false;
-}
-
 /* What a plan or a config file says of an option may hold for none of the models that the command line names, but it is
  * one; what --grid says may not pass unseen. */
 static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
     for (int i = 0; i < m->grid.n; i++) {
         const char *key = label_key(&m->grid, i);
         bool task = !strncmp(key, "task.", 5);
-        if (m->taken[i] || (!label_get(&m->r->grid, key) && is_known(key))) continue;
+        if (m->taken[i] || (!label_get(&m->r->grid, key) && row_key_option(key))) continue;
         if (!is_met(plan, key))
             return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
                         task ? "task" : "model");

@@ -1,9 +1,9 @@
 /* words.c - fuzz target: whatever is typed as a task, a model, seeds, values, a filter, a share of a sweep or as flags,
  * it is refused with one sentence or understood. The first byte chooses what it is. */
+#include "core/values.h"
 #include "harness/cli/cli.h"
 #include "harness/plan/config.h"
 #include "harness/plan/request.h"
-#include "harness/plan/values.h"
 #include "harness/rows/filter.h"
 #include "harness/sweep/sweep.h"
 #include "models/model.h"

@@ -1,6 +1,6 @@
 /* values.h - the several values that a flag, or an option of a task, may be given: "1..4", "0,0.1". */
-#ifndef LRNN_HARNESS_PLAN_VALUES_H
-#define LRNN_HARNESS_PLAN_VALUES_H
+#ifndef LRNN_CORE_VALUES_H
+#define LRNN_CORE_VALUES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* values.c - see values.h. */
-#include "harness/plan/values.h"
+#include "core/values.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum status texts_add(struct texts *t, const char *text, struct error *e) {
     char **longer = realloc(t->list, (size_t)(t->n + 1) * sizeof *longer);
     if (longer) t->list = longer;
     char *copy = longer ? strdup(text) : NULL;
-    if (!copy) return fail(e, ST_MEMORY, "no memory for a plan");
+    if (!copy) return fail(e, ST_MEMORY, "no memory for a list of values");
     t->list[t->n++] = copy;
     return ST_OK;
 }
@@ -36,7 +36,7 @@ bool range_parse(const char *text, int64_t *from, int64_t *to) {
 }
 
 enum status range_check(const char *what, int64_t from, int64_t to, struct error *e) {
-    if (from <= to && to - from < MAX_TEXTS) return ST_OK;
+    if (from <= to && (uint64_t)to - (uint64_t)from < MAX_TEXTS) return ST_OK;
     return fail(e, ST_USAGE, "%s: the range %" PRId64 "..%" PRId64 " has %s", what, from, to,
                 from > to ? "no value; the smaller number stands first" : "too many values");
 }
@@ -49,8 +49,8 @@ enum status values_expand(const char *name, const char *list, struct texts *valu
         bool range = range_parse(item, &from, &to);
         if (range) TRY(range_check(name, from, to, e));
         if (!range) TRY(texts_add(values, item, e));
-        for (int64_t v = from; range && v <= to; v++) {
-            snprintf(number, sizeof number, "%" PRId64, v);
+        for (int64_t v = 0; range && v <= to - from; v++) { /* not up to `to`, behind which there may be no number */
+            snprintf(number, sizeof number, "%" PRId64, from + v);
             TRY(texts_add(values, number, e));
         }
         if (!*at) return ST_OK;
