@@ -17,6 +17,10 @@ bool args_void_steps(const struct label *flags) {
     return label_get(flags, "epochs") && !label_get(flags, "steps");
 }
 
+const char *args_other_length(const char *flag) {
+    return !strcmp(flag, "steps") ? "epochs" : !strcmp(flag, "epochs") ? "steps" : NULL;
+}
+
 enum status args_set(const struct label *flags, struct config *c, struct error *e) {
     for (int i = 0; i < flags->n; i++) TRY(config_set(c, label_key(flags, i), label_value(flags, i), e));
     if (args_void_steps(flags)) c->steps = 0;

@@ -35,6 +35,10 @@ enum status args_set(const struct label *flags, struct config *c, struct error *
 /* Whether they do: epochs without steps of the same origin, which stand over epochs. */
 bool args_void_steps(const struct label *flags);
 
+/* Of steps and epochs the other: what one origin says of a run's length stands over all that comes from below. NULL:
+ * the flag is neither. */
+const char *args_other_length(const char *flag);
+
 /* Remembers a flag of the command line; a run flag (config or backbone) or "c" is taken (*done = true). */
 enum status args_note(struct args *a, const char *name, const char *value, bool *done, struct error *e);
 

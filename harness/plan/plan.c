@@ -159,9 +159,8 @@ static bool is_asked(const struct plan_request *r, enum plan_origin origin, cons
 /* Whether what that origin says of a flag is void: also of a run's length where it is asked for in the other unit, and
  * of its early end where it is asked for at all. */
 static bool is_overruled(const struct plan_request *r, enum plan_origin origin, const char *flag) {
-    if (is_asked(r, origin, flag)) return true;
-    if (!strcmp(flag, "steps")) return is_asked(r, origin, "epochs");
-    if (!strcmp(flag, "epochs")) return is_asked(r, origin, "steps");
+    const char *other = args_other_length(flag);
+    if (is_asked(r, origin, flag) || (other && is_asked(r, origin, other))) return true;
     return origin != OF_COMMAND && r->own_length && !strcmp(flag, "stop-after");
 }
 

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/file/name.h"
-#include "harness/plan/config.h"
+#include "harness/plan/args.h"
 #include "harness/plan/profile.h"
+#include "harness/plan/row_key.h"
 #include "models/model.h"
 
 #define ENDING     ".plan"
@@ -39,11 +41,6 @@ static bool is_flag(const struct option *o) {
     return o && !(o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_FOUND));
 }
 
-static const struct option *find_flag(const char *key) {
-    const struct option *o = option_find(backbone_options, key);
-    return o ? o : option_find(config_options, key);
-}
-
 /* The key behind "PROFILE.", or the key itself. */
 static const char *without_profile(const char *key) {
     char word[PLAN_NAME_BYTES];
@@ -62,7 +59,7 @@ static const char *model_of_key(const char *key) {
 static bool is_key(const char *key) {
     if (!strncmp(key, "task.", 5)) return key[5] != 0;
     if (!strncmp(key, "model.", 6)) return key[6] != 0;
-    return find_key(key) >= 0 || is_flag(find_flag(key));
+    return find_key(key) >= 0 || is_flag(row_key_flag(key));
 }
 
 /* Every key that has a name of its own, for the nearest one; NULL past the end. */
@@ -98,7 +95,7 @@ static enum status check_model(const char *text, struct error *e) {
     TRY(model_parse(&choice, mixer, e));
     TRY(label_parse_pairs(&flags, "behind '@'", text + (*text == '@'), ",", e));
     for (int i = 0; i < flags.n; i++)
-        if (!is_flag(find_flag(label_key(&flags, i)))) return unknown_key(label_key(&flags, i), e);
+        if (!is_flag(row_key_flag(label_key(&flags, i)))) return unknown_key(label_key(&flags, i), e);
     return ST_OK;
 }
 
@@ -134,6 +131,13 @@ static char *end_of_key(char *line) {
     return end;
 }
 
+static enum status check_line(const char *line, struct error *e) {
+    const char *key = without_profile(line);
+    TRY(check_key(key, e));
+    if (key == line || (strcmp(key, "base") != 0 && strcmp(key, "profile") != 0)) return ST_OK;
+    return fail(e, ST_USAGE, "%.60s: every profile has the same %s; write it without the profile's name", line, key);
+}
+
 static enum status add_line(struct label *lines, char *line, struct error *e) {
     bool goes_on = *line == ' ' || *line == '\t';
     line += strspn(line, " \t");
@@ -145,7 +149,7 @@ static enum status add_line(struct label *lines, char *line, struct error *e) {
     *equals = 0;
     const char *value = equals + 1 + strspn(equals + 1, " \t");
     text_trim(line);
-    TRY(check_key(without_profile(line), e));
+    TRY(check_line(line, e));
     if (!*value) return fail(e, ST_USAGE, "%.60s has no value; leave the line out, or write one", line);
     if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);
     if (label_get(lines, line)) return fail(e, ST_USAGE, "%.60s is given twice", line);
@@ -204,6 +208,36 @@ static enum status read_text(const char *path, char **text, size_t *size, struct
     return fail(e, ST_DATA, "%s; expected a plan, a file of key=value lines (docs/papers.md)", why.text);
 }
 
+/* Whether a plan's own lines say how long runs are in the other unit than a line that it would inherit. */
+static bool says_length(const struct label *own, const char *key) {
+    char line[2 * PLAN_NAME_BYTES];
+    const char *plain = without_profile(key), *other = args_other_length(plain);
+    snprintf(line, sizeof line, "%.*s%s", (int)(plain - key), key, other ? other : "");
+    return other && label_get(own, line);
+}
+
+/* Whether two paths are of one file. */
+static bool is_same(const char *a, const char *b) {
+    struct stat of[2];
+    return stat(a, &of[0]) == 0 && stat(b, &of[1]) == 0 && of[0].st_dev == of[1].st_dev && of[0].st_ino == of[1].st_ino;
+}
+
+/* Adds the lines of a base that hold where the plan itself, read from `path`, has none of that key. */
+static enum status inherit(struct plan_file *p, const struct plan_file *base, const char *path, struct error *e) {
+    const struct label own = p->lines;
+    for (int i = 0; i < base->lines.n; i++) {
+        const char *key = label_key(&base->lines, i), *plain = without_profile(key);
+        int known = find_key(plain);
+        bool kept = !strcmp(plain, "profile") || !strcmp(plain, DIFFERS);
+        bool people = known >= 0 && !keys[known].setting && !kept;
+        if (people || label_get(&own, key) || says_length(&own, key)) continue;
+        if (label_add(&p->lines, key, label_value(&base->lines, i), NULL) != ST_OK)
+            return fail(e, ST_USAGE, "%.300s and its base are longer than %d characters together", path,
+                        LABEL_TEXT - 1);
+    }
+    return ST_OK;
+}
+
 /* Reads a plan whose chain of bases is chain[0 .. n). */
 static enum status read_chain(struct plan_file *p, const char *name, char chain[][PATH_BYTES], int n, struct error *e) {
     char *text;
@@ -211,7 +245,7 @@ static enum status read_chain(struct plan_file *p, const char *name, char chain[
     struct plan_file base;
     TRY(find_file(name, n ? chain[n - 1] : NULL, chain[n], e));
     for (int i = 0; i < n; i++)
-        if (!strcmp(chain[i], chain[n]))
+        if (is_same(chain[i], chain[n]))
             return fail(e, ST_USAGE, "%.300s is based on itself, through %.300s", chain[i], chain[n - 1]);
     if (n + 1 == MOST_BASES)
         return fail(e, ST_USAGE, "%.300s is based on more than %d plans", chain[0], MOST_BASES - 2);
@@ -222,14 +256,7 @@ static enum status read_chain(struct plan_file *p, const char *name, char chain[
     const char *below = label_get(&p->lines, "base");
     if (!below) return ST_OK;
     TRY(read_chain(&base, below, chain, n + 1, e));
-    for (int i = 0; i < base.lines.n; i++) {
-        const char *key = label_key(&base.lines, i);
-        int known = find_key(key);
-        bool kept = !strcmp(key, "profile") || !strcmp(key, DIFFERS);
-        bool people = known >= 0 && !keys[known].setting && !kept;
-        if (!people && !label_get(&p->lines, key)) TRY(label_add(&p->lines, key, label_value(&base.lines, i), e));
-    }
-    return ST_OK;
+    return inherit(p, &base, chain[n], e);
 }
 
 enum status plan_file_read(struct plan_file *p, const char *name, struct error *e) {
@@ -243,11 +270,17 @@ enum status plan_file_read(struct plan_file *p, const char *name, struct error *
     return status;
 }
 
+/* The value behind "PROFILE." alone. */
+static const char *of_profile(const struct plan_file *p, const char *profile, const char *key) {
+    char line[2 * PLAN_NAME_BYTES];
+    snprintf(line, sizeof line, "%.63s.%.63s", profile, key);
+    return label_get(&p->lines, line);
+}
+
 const char *plan_file_get(const struct plan_file *p, const char *profile, const char *key) {
-    char own[2 * PLAN_NAME_BYTES];
-    snprintf(own, sizeof own, "%.63s.%.63s", profile, key);
-    const char *value = label_get(&p->lines, own);
-    return value ? value : label_get(&p->lines, key);
+    const char *value = of_profile(p, profile, key), *other = args_other_length(key);
+    if (value) return value;
+    return other && of_profile(p, profile, other) ? NULL : label_get(&p->lines, key);
 }
 
 const char *plan_file_differs(const struct plan_file *p, const char *profile, int i, const char **model) {

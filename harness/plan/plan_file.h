@@ -4,7 +4,8 @@
  * which a plan names its sources. The keys are
  *   title paper source link            what it is: for people
  *   base                               another plan, by name or by a path from this one's folder, whose lines hold
- *                                      where this one has none of that key
+ *                                      where this one has none of that key, nor says in epochs what the base says in
+ *                                      steps, or in steps what it says in epochs
  *   profile                            the one that holds unless the command line names another
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
  *   rows columns lengths overall       of the paper's table: harness/sweep/paper_table.h
@@ -14,7 +15,8 @@
  *   measure                            accuracy, or speed: nothing is trained, each cell's training step is timed
  *   task.KEY model.KEY                 values of an option, of each task or model that has it
  *   any flag of a run                  a value or several
- * A key behind "PROFILE." holds under that profile alone, and before the same key without. */
+ * A key behind "PROFILE." holds under that profile alone, and before the same key without; epochs there before steps
+ * without, and the other way round. */
 #ifndef LRNN_HARNESS_PLAN_FILE_H
 #define LRNN_HARNESS_PLAN_FILE_H
 
@@ -31,13 +33,13 @@ struct plan_file {
 };
 
 /* Reads the text of a plan. `name` stands in messages. ST_USAGE with the line: one that is no pair, a key that is none
- * (with the nearest), a model that is none, one given twice, one without a value, bytes that are no text, or too many
- * of them. */
+ * (with the nearest) or none of a profile's, a model that is none, one given twice, one without a value, bytes that are
+ * no text, or too many of them. */
 enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e);
 
 /* Reads a plan and those that it is based on. `name` is a file's path if it has a '/' or ends with ".plan", else that
  * of a plan that ships with the program. ST_DATA: there is none of that name, or it is no file that can be read;
- * ST_USAGE: as above, or the plans are based on each other in a circle. */
+ * ST_USAGE: as above, or the plans are based on each other in a circle, or too long together. */
 enum status plan_file_read(struct plan_file *p, const char *name, struct error *e);
 
 /* The value of a key under a profile; NULL: the plan does not say. */

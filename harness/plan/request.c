@@ -226,11 +226,11 @@ static enum status take_settings(struct making *m, struct error *e) {
     TRY(ask_for(m, &r->axes, e));
     if (*r->rates) TRY(label_set(&m->asked, "lr", r->rates, e));
     for (int i = 0; i < m->plan.n; i++) {
-        const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i);
+        const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i), *other = args_other_length(key);
         bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
+        bool overruled = label_get(&m->asked, key) || (other && label_get(&m->asked, other));
         if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, value, e));
-        bool void_steps = !strcmp(key, "steps") && label_get(&m->asked, "epochs");
-        if (!row_key_flag(key) || !strcmp(key, "lr") || void_steps || label_get(&m->asked, key)) continue;
+        if (!row_key_flag(key) || !strcmp(key, "lr") || overruled) continue;
         TRY(label_add(plan_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
     }
     return ST_OK;
@@ -294,7 +294,7 @@ static bool gives_length(const struct making *m) {
 static bool lists_epochs(const struct making *m) {
     const struct request *r = m->r;
     if (label_get(&r->axes, "epochs")) return !label_get(&r->axes, "steps") && !label_get(&r->args.given, "steps");
-    return label_get(&m->axes, "epochs") && args_void_steps(&m->plan) && !label_get(&m->asked, "steps");
+    return label_get(&m->axes, "epochs") && args_void_steps(&m->plan);
 }
 
 /* The profile of a task, by the first of its settings. */

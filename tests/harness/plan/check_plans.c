@@ -42,6 +42,8 @@ static const struct {
     {"differs.bdlru:m=2", "PLAN line 1: "},
     {"differs.slice:structure=diagonal-dense,block=16,interval=12,depth=2=A", "expected at most 63; name fewer"},
     {"tasks=s3\ntitle=a\x01z", "PLAN line 2 has a byte 1, which is no text"},
+    {"smoke.base=/nowhere.plan", "PLAN line 1: smoke.base: every profile has the same base"},
+    {"tasks=s3\nsmoke.profile=paper", "PLAN line 2: smoke.profile: every profile has the same profile"},
 };
 
 START_TEST(bad_lines_are_named) {
@@ -123,6 +125,9 @@ START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
     write_plan("base.plan", text);
     ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, "above.plan is based on itself, through ") != NULL, "%s", e.text);
+    write_plan("above.plan", "base=./above.plan\n"); /* by another path at each turn */
+    ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "above.plan is based on itself, through ") != NULL, "%s", e.text);
     write_plan("base.plan", "models=lstm\n"); /* beside the plan that names it, wherever that is read from */
     write_plan("above.plan", "base=base.plan\ntasks=s4\n");
     ck_assert_msg(plan_file_read(&p, path, &e) == ST_OK, "%s", e.text);
@@ -136,6 +141,39 @@ START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
     ck_assert_msg(strstr(e.text, "it is not a file; expected a plan, a file of key=value lines") != NULL, "%s", e.text);
     ck_assert_int_eq(plan_file_read(&p, "no-such-paper", &e), ST_DATA);
     ck_assert_msg(strstr(e.text, "`lrnn list papers` names them") != NULL, "%s", e.text);
+}
+END_TEST
+
+/* What is for people is a plan's own, also under a profile. */
+START_TEST(a_note_is_not_inherited_under_a_profile_either) {
+    char path[SCRATCH_BYTES + 64];
+    struct plan_file p;
+    struct error e = {0};
+    write_plan("base.plan", "tasks=s3\nnote=A\nsmoke.note=B\nsmoke.differs=narrower\nsmoke.differs.lstm=no norm\n");
+    write_plan("above.plan", "base=base.plan\n");
+    snprintf(path, sizeof path, "%s/above.plan", own_folder);
+    ck_assert_msg(plan_file_read(&p, path, &e) == ST_OK, "%s", e.text);
+    ck_assert_ptr_null(plan_file_get(&p, "smoke", "note"));
+    ck_assert_str_eq(plan_file_get(&p, "smoke", "differs"), "narrower");
+    ck_assert_str_eq(plan_file_get(&p, "smoke", "differs.lstm"), "no norm");
+}
+END_TEST
+
+START_TEST(a_plan_and_its_base_that_are_too_long_together_are_named) {
+    static char text[LABEL_TEXT];
+    char path[SCRATCH_BYTES + 64];
+    struct plan_file p;
+    struct error e = {0};
+    int used = 0;
+    for (int i = 0; i < 4; i++) used += snprintf(text + used, sizeof text - (size_t)used, "task.k%d=%0510d\n", i, i);
+    write_plan("base.plan", text);
+    used = snprintf(text, sizeof text, "base=base.plan\n");
+    for (int i = 0; i < 4; i++) used += snprintf(text + used, sizeof text - (size_t)used, "model.k%d=%0510d\n", i, i);
+    write_plan("above.plan", text);
+    snprintf(path, sizeof path, "%s/above.plan", own_folder);
+    ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "above.plan and its base are longer than 4095 characters together") != NULL, "%s",
+                  e.text);
 }
 END_TEST
 
@@ -346,6 +384,35 @@ START_TEST(epochs_that_are_asked_for_stand_over_steps) {
 }
 END_TEST
 
+/* Between a plan and its base, and between a profile's lines and the plain ones, as between a flag and a plan. */
+START_TEST(epochs_of_a_plan_stand_over_steps_from_below_and_steps_over_epochs) {
+    char path[SCRATCH_BYTES + 64], two[32];
+    struct plan plan;
+    struct error e = {0};
+    snprintf(path, sizeof path, "%s/own.plan", own_folder);
+    ck_assert_msg(plan_of(&plan, "s3", NULL, FLAGS("profile=smoke", "models=lstm", "epochs=2"), &e) == ST_OK, "%s",
+                  e.text);
+    snprintf(two, sizeof two, "%d", (int)plan.setups[0]->steps);
+    ck_assert_str_ne(two, "500");
+    plan_free(&plan);
+    write_plan("base.plan", "tasks=s3\nmodels=lstm\nprofile=smoke\nsteps=500\n");
+    write_plan("own.plan", "base=base.plan\nepochs=2\n");
+    ck_assert_int_eq(runs_with("steps", two, path, NONE), 1);
+    write_plan("own.plan", "base=base.plan\nepochs=2,3\n");
+    ck_assert_int_eq(runs_with("steps", two, path, NONE), 1);
+    ck_assert_int_eq(runs_with("steps", "500", path, NONE), 0);
+    expect_runs(1, path, NULL, FLAGS("steps=500")); /* a run for each number of epochs would be one training twice */
+    write_plan("own.plan", "base=base.plan\nsmoke.epochs=2\n");
+    ck_assert_int_eq(runs_with("steps", two, path, NONE), 1);
+    write_plan("own.plan", "tasks=s3\nmodels=lstm\nsteps=500\nsmoke.epochs=2\n");
+    ck_assert_int_eq(runs_with("steps", two, path, FLAGS("profile=smoke")), 1);
+    ck_assert_int_eq(runs_with("steps", "500", path, FLAGS("profile=quick")), 1);
+    write_plan("base.plan", "tasks=s3\nmodels=lstm\nprofile=smoke\nepochs=2,3\n");
+    write_plan("own.plan", "base=base.plan\nsteps=500\n");
+    expect_runs(1, path, NULL, NONE);
+}
+END_TEST
+
 static const struct {
     const char *first, *flags[5], *message;
     enum status status;
@@ -463,6 +530,8 @@ Suite *check_plans(void) {
     tcase_add_test(c, a_profile_has_lines_of_its_own_and_values_go_on);
     tcase_add_test(c, a_plan_says_in_what_it_differs_from_its_paper);
     tcase_add_test(c, a_plan_may_be_based_on_another_but_not_on_itself);
+    tcase_add_test(c, a_note_is_not_inherited_under_a_profile_either);
+    tcase_add_test(c, a_plan_and_its_base_that_are_too_long_together_are_named);
     tcase_add_test(c, tasks_seeds_and_grids_multiply);
     tcase_add_test(c, the_command_line_stands_over_the_plan_and_the_plan_over_the_profile);
     tcase_add_test(c, one_value_of_a_plan_stands_over_the_profiles_axis);
@@ -470,6 +539,7 @@ Suite *check_plans(void) {
     tcase_add_test(c, what_is_asked_for_stands_over_what_the_profile_has_behind_a_model);
     tcase_add_test(c, a_plans_own_models_keep_their_flags);
     tcase_add_test(c, epochs_that_are_asked_for_stand_over_steps);
+    tcase_add_test(c, epochs_of_a_plan_stand_over_steps_from_below_and_steps_over_epochs);
     tcase_add_loop_test(c, misfits_are_refused_in_one_sentence, 0, (int)(sizeof misfits / sizeof *misfits));
     tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
     tcase_add_test(c, every_shipped_plan_makes_runs);
