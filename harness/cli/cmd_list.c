@@ -75,7 +75,7 @@ static enum status list_published(struct error *e) {
     char path[PATH_BYTES];
     struct csv_table t;
     TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
-    TRY(csv_read(&t, path, e));
+    TRY(csv_read_edited(&t, path, e));
     for (int row = 0; row < t.rows; row++) {
         if (paper_is_above(&t, row)) continue;
         const char *arxiv = csv_text_plain(csv_cell(&t, row, "arxiv"));

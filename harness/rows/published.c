@@ -18,7 +18,7 @@ enum status published_read(struct published *p, const char *out, struct error *e
     *p = (struct published){0};
     TRY(path_format(path, sizeof path, e, "%s/published.csv", out));
     if (access(path, R_OK) != 0) TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
-    return csv_read(&p->table, path, e);
+    return csv_read_edited(&p->table, path, e);
 }
 
 void published_free(struct published *p) {

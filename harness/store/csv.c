@@ -110,12 +110,23 @@ static enum status split(struct csv_table *t, const char *path, int *n, struct e
     return ST_OK;
 }
 
-enum status csv_read(struct csv_table *t, const char *path, struct error *e) {
+/* Ends the last row, if it does not end yet. */
+static enum status end_row(struct csv_table *t, size_t size, const char *path, struct error *e) {
+    if (size == 0 || t->bytes[size - 1] == '\n') return ST_OK;
+    char *longer = realloc(t->bytes, size + 2);
+    if (!longer) return fail(e, ST_MEMORY, "no memory to read %s", path);
+    memcpy(longer + size, "\n", 2);
+    t->bytes = longer;
+    return ST_OK;
+}
+
+static enum status read_table(struct csv_table *t, const char *path, bool edited, struct error *e) {
     *t = (struct csv_table){0};
     size_t size;
     TRY(file_read(path, CSV_MOST_BYTES, &t->bytes, &size, e));
     int n = 0;
-    enum status status = split(t, path, &n, e);
+    enum status status = edited ? end_row(t, size, path, e) : ST_OK;
+    if (status == ST_OK) status = split(t, path, &n, e);
     if (status == ST_OK && t->columns == 0) status = fail(e, ST_DATA, "%s has no header row", path);
     if (status != ST_OK) {
         csv_free(t);
@@ -124,6 +135,14 @@ enum status csv_read(struct csv_table *t, const char *path, struct error *e) {
     t->header = t->cells;
     t->rows = n / t->columns - 1;
     return ST_OK;
+}
+
+enum status csv_read(struct csv_table *t, const char *path, struct error *e) {
+    return read_table(t, path, false, e);
+}
+
+enum status csv_read_edited(struct csv_table *t, const char *path, struct error *e) {
+    return read_table(t, path, true, e);
 }
 
 void csv_free(struct csv_table *t) {

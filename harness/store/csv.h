@@ -31,6 +31,9 @@ struct csv_table {
  * ends, or a row of another width than the header's. A last row without its line feed (a torn write) is left out,
  * wherever it ends. */
 enum status csv_read(struct csv_table *t, const char *path, struct error *e);
+
+/* The same of a file that people edit and nobody appends to: its last row counts without a line feed, too. */
+enum status csv_read_edited(struct csv_table *t, const char *path, struct error *e);
 void csv_free(struct csv_table *t);
 
 int csv_column(const struct csv_table *t, const char *name);                  /* -1 if there is none */

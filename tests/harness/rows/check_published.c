@@ -202,6 +202,24 @@ START_TEST(an_output_folders_own_published_csv_comes_first) {
 }
 END_TEST
 
+/* An editor that ends the file without a line feed takes no number away; a last line that is cut off is named. */
+START_TEST(the_last_number_counts_without_a_line_feed) {
+    static const char *const texts[] = {"task,model,metric,value\ns5,lstm,acc,0.125\ns5,lru,acc,0.25",
+                                        "task,model,metric,value\ns5,lstm,acc,0.125\ns5,lru"};
+    char path[PATH_BYTES];
+    struct published p;
+    snprintf(path, sizeof path, "%s/published.csv", fixture_folder);
+    spill(path, texts[0], strlen(texts[0]));
+    ck_ok(published_read(&p, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(p.table.rows, 2);
+    ck_assert_double_eq(published_of(&p, "s5", METRIC_ACC, "lru"), 0.25);
+    published_free(&p);
+    spill(path, texts[1], strlen(texts[1]));
+    ck_assert_int_eq(published_read(&p, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "line 3: expected 4 cells as in the header, got 2");
+}
+END_TEST
+
 Suite *check_published(void) {
     const TTest *const tests[] = {
         published_numbers_are_found_by_mixer_and_m,
@@ -212,6 +230,7 @@ Suite *check_published(void) {
         means_over_settings_are_marked,
         the_difference_is_from_what_the_paper_reports,
         an_output_folders_own_published_csv_comes_first,
+        the_last_number_counts_without_a_line_feed,
     };
     return fixture_suite("published", tests, (int)(sizeof tests / sizeof tests[0]));
 }
