@@ -44,9 +44,7 @@ struct decided {
 
 /* The row of the run among the first n; n is a new one. */
 static enum status find_row(struct decided *rows, int n, const struct setup *s, int *at, struct error *e) {
-    struct label key;
-    TRY(row_key(s->identity, &key, e));
-    record_hash_bytes(key.text, key.used, rows[n].row);
+    TRY(row_key_id(s->identity, rows[n].row, e));
     for (*at = 0; strcmp(rows[*at].row, rows[n].row) != 0; ++*at) continue;
     return ST_OK;
 }

@@ -148,15 +148,12 @@ struct speeds {
 
 static void speeds_begin(struct speeds *s, const struct plan *plan, int threads) {
     struct machine m;
-    struct label key;
     struct error ignored;
     *s = (struct speeds){.plan = plan, .threads = threads};
     machine_read(&m);
     sitting_describe(&s->mine, &m, threads);
     s->rows = calloc((size_t)plan->n + 1, sizeof *s->rows);
-    for (int i = 0; s->rows && i < plan->n; i++)
-        if (row_key(plan->setups[i]->identity, &key, &ignored) == ST_OK)
-            record_hash_bytes(key.text, key.used, s->rows[i]);
+    for (int i = 0; s->rows && i < plan->n; i++) (void)row_key_id(plan->setups[i]->identity, s->rows[i], &ignored);
 }
 
 /* Whether the folder has the cell's speed. One that was noisy counts: where others always work, another try would be no

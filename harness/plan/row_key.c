@@ -79,3 +79,10 @@ enum status row_key(const char *text, struct label *key, struct error *e) {
     }
     return ST_OK;
 }
+
+enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e) {
+    struct label key;
+    TRY(row_key(identity, &key, e));
+    record_hash_label(&key, id);
+    return ST_OK;
+}

@@ -6,6 +6,7 @@
 #define LRNN_HARNESS_PLAN_ROW_KEY_H
 
 #include "harness/plan/config.h"
+#include "harness/store/record.h"
 
 /* Reads the lines "key=value" of an identity (struct setup) or of a stored configuration into pairs: "task",
  * "task.KEY"..., "model", "model.KEY"..., the flags of a run in the order of their tables, then what stands behind them
@@ -13,6 +14,9 @@
  * this program does not know stays as it is. Equal keys are of one row, however they were written. ST_USAGE: a line
  * that is no pair, or too much text. */
 enum status row_key(const char *text, struct label *key, struct error *e);
+
+/* What a row is called: the hash of the key of one of its runs' identities. Errors as row_key. */
+enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e);
 
 /* The option that a pair of a key sets, or NULL: not of a run's flags. */
 const struct option *row_key_flag(const char *name);

@@ -90,7 +90,7 @@ static enum status read_entries(const struct comparison *of, int side, struct en
         label_remove(key, "numerics");
         if (of->key) label_remove(key, of->key);
         if (of->key && !strcmp(of->key, "device")) label_remove(key, "device-kind"); /* says the same once more */
-        record_hash_bytes(key->text, key->used, (*list)[i].cell);
+        record_hash_label(key, (*list)[i].cell);
     }
     return check_side(of, side, *list, known, e);
 }

@@ -307,7 +307,7 @@ static enum status find_row(struct report_row *rows, int n, const struct run_rec
         return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", run->run_id, why.text);
     *k = -1;
     if (!filter_matches(filter, run, &next->key)) return ST_OK;
-    record_hash_bytes(next->key.text, next->key.used, next->id);
+    record_hash_label(&next->key, next->id);
     for (*k = 0; *k < n; ++*k)
         if (!strcmp(rows[*k].id, next->id) && !strcmp(rows[*k].run->task, run->task) &&
             !strcmp(rows[*k].run->profile, run->profile))

@@ -17,6 +17,10 @@ void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]) {
     snprintf(hex, RUN_ID_HEX, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
 
+void record_hash_label(const struct label *l, char hex[RUN_ID_HEX]) {
+    record_hash_bytes(l->text, l->used, hex);
+}
+
 const char *run_products(const struct run *run) {
     const char *comma = strrchr(run->kernel, ',');
     return comma ? comma + 1 + strspn(comma + 1, " ") : "";

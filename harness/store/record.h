@@ -104,8 +104,9 @@ const char *run_products(const struct run *run);
  * rounding, not bit for bit. */
 bool run_products_gone(const struct run *run);
 
-/* XXH3-128 of the text, or of bytes, as 32 hex digits. */
+/* XXH3-128 of the text, of bytes, or of a label's name and pairs, as 32 hex digits. */
 void record_hash(const char *text, char hex[RUN_ID_HEX]);
 void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]);
+void record_hash_label(const struct label *l, char hex[RUN_ID_HEX]);
 
 #endif

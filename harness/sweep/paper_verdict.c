@@ -72,10 +72,6 @@ struct own_run {
     char group[RUN_ID_HEX]; /* of all that those have in common whose tasks make one number: a base and its changes */
 };
 
-static void hash_label(const struct label *l, char hex[RUN_ID_HEX]) {
-    record_hash_bytes(l->text, l->used, hex);
-}
-
 /* Whether a pair of a setting is the same of a task and its changes. Steps follow from the examples, of which a change
  * may be one of fewer; the model is the one that was asked for, not the one that was fitted to their length. */
 static bool is_common(const struct paper_cells *p, const char *name) {
@@ -90,7 +86,7 @@ static enum status describe(const struct paper_cells *p, const struct setup *s, 
     char number[16], hex[RUN_ID_HEX];
     TRY(row_key(s->identity, &all, e));
     TRY(paper_mixer(s, &mixer, e));
-    hash_label(&mixer, hex);
+    record_hash_label(&mixer, hex);
     snprintf(number, sizeof number, "%d", word);
     TRY(label_set_name(&key, "", e));
     TRY(label_set_name(&group, number, e));
@@ -101,8 +97,8 @@ static enum status describe(const struct paper_cells *p, const struct setup *s, 
         TRY(label_add(&key, name, value, e));
         if (is_common(p, name)) TRY(label_add(&group, name, value, e));
     }
-    hash_label(&key, run->key);
-    hash_label(&group, run->group);
+    record_hash_label(&key, run->key);
+    record_hash_label(&group, run->group);
     return ST_OK;
 }
 

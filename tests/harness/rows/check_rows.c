@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/config.h"
+#include "harness/plan/row_key.h"
 #include "harness/store/perf_log.h"
 #include "tests/harness/report/fixture.h"
 
@@ -129,6 +129,38 @@ START_TEST(a_seed_counts_once) {
     ck_holds(fixture_problem.text, "runs 00000000000000000000000000000002 and ");
     ck_holds(fixture_problem.text, fixture_records[0].run.run_id);
     ck_holds(fixture_problem.text, "(s5, lstm) and both of rate 0.001 and seed 3");
+}
+END_TEST
+
+/* Three runs of equal numbers in another order: their means are equal, though their sums in floating point are not. */
+START_TEST(equal_rates_are_told_apart_by_the_loss) {
+    static const double val[2][3] = {{0.91, 0.91, 0.97}, {0.91, 0.97, 0.91}}, rates[] = {1e-3, 3e-3};
+    for (int order = 0; order < 2; order++)
+        for (int better = 0; better < 2; better++) {
+            struct report_tables tables;
+            fixture_set.n = 0;
+            for (int i = 0; i < 6; i++)
+                add_run("lstm;swiglu", rates[i / 3], (uint64_t)(i % 3), val[(i / 3) ^ order][i % 3], 0.5)->val_loss =
+                    i / 3 == better ? 0.1 : 0.2;
+            ck_assert_double_eq(only_row(&tables)->lr, rates[better]);
+            report_tables_free(&tables);
+        }
+}
+END_TEST
+
+/* What names a row besides the table: its runs' rate and seed do not, their sizes do. */
+START_TEST(a_row_has_one_id_whatever_its_rate_and_seed) {
+    struct report_tables tables;
+    char ids[3][RUN_ID_HEX];
+    add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5);
+    add_run("lstm;swiglu", 3e-3, 2, 0.5, 0.5);
+    const struct report_row *row = only_row(&tables);
+    identify(add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5), "dim", "24");
+    for (int i = 0; i < 3; i++) ck_ok(row_key_id(fixture_records[i].identity, ids[i], &fixture_problem));
+    ck_assert_str_eq(ids[0], row->id);
+    ck_assert_str_eq(ids[1], row->id);
+    ck_assert_str_ne(ids[2], row->id);
+    report_tables_free(&tables);
 }
 END_TEST
 
@@ -375,6 +407,8 @@ Suite *check_rows(void) {
         a_failure_stays_when_the_run_is_done_again,
         a_failed_runs_sequences_count_scored_positions,
         a_seed_counts_once,
+        equal_rates_are_told_apart_by_the_loss,
+        a_row_has_one_id_whatever_its_rate_and_seed,
         a_record_whose_identity_cannot_be_read_is_named,
         labels_say_what_differs_and_no_more,
         the_filter_chooses_task_profile_and_runs_in_the_callers_order,
