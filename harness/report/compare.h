@@ -19,9 +19,10 @@ struct comparison {
 /* Adds a sheet: of each cell that both sides have, by task, model and rate, its pairs, both means, the mean
  * difference (second - first) of the test metric and its interval, and how many of either side reached the task's
  * threshold; the label says in what it differs from the task's other cells, and numbers of runs that were cut off are
- * marked. ST_USAGE: no run has the key, its values are none, or it is the seed, the model or the task, by which there
- * are no pairs. ST_DATA: no run has a value, they have no run in common, one of them has a run in two versions of the
- * numerics, or an identity cannot be read. */
+ * marked. Of a run that was done again the last attempt alone is paired, where a row (harness/rows/rows.h) counts the
+ * failed ones too, as chance, and may have a lower mean. ST_USAGE: no run has the key, its values are none, or it is
+ * the seed, the model or the task, by which there are no pairs. ST_DATA: no run has a value, they have no run in
+ * common, one of them has a run in two versions of the numerics, or an identity cannot be read. */
 enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e);
 
 #endif

@@ -44,16 +44,9 @@ struct value {
     const struct run *run;
 };
 
-/* Mean over the seeds that a row reports on. */
-static double validation(const struct report_row *row) {
-    double sum = 0;
-    for (int i = 0; i < row->n; i++) sum += run_val_metric(row->chosen[i]);
-    return sum / row->n;
-}
-
 static struct value value_of(const struct sweep *s, int model, int task) {
     struct value v = {.best = NAN, .estimate = NAN};
-    double chosen = -INFINITY;
+    struct validation chosen = VALIDATION_NONE;
     for (int i = 0; i < s->n; i++) {
         const struct report_row *row = s->entries[i].row;
         if (!sweep_is(s, &s->entries[i], model, task)) continue;
@@ -61,8 +54,9 @@ static struct value value_of(const struct sweep *s, int model, int task) {
         v.cut_off += row->n_cut_all;
         v.best = fmax(v.best, row->best);
         v.run = row->run;
-        if (!(validation(row) > chosen)) continue;
-        chosen = validation(row);
+        struct validation own = row_validation(row);
+        if (!validation_is_better(&own, &chosen)) continue;
+        chosen = own;
         v.estimate = row->estimate;
     }
     return v;

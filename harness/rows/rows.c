@@ -149,15 +149,26 @@ static void sort_as_asked(struct report_row *rows, int n, const struct filter *f
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Validation metric and loss, means over the runs [first, last). */
-static void validation(const struct report_row *row, int first, int last, double *metric, double *loss) {
-    *metric = *loss = 0;
-    for (int i = first; i < last; i++) {
-        const struct run *run = &row->all[i]->run;
+/* Of n runs. The sums are divided once, so that equal runs in another order come to nearly the same. */
+static struct validation validation_of(const struct run_record *const *runs, int n) {
+    struct validation sum = {0, 0};
+    for (int i = 0; i < n; i++) {
+        const struct run *run = &runs[i]->run;
         bool failed = run_failed(run) || !isfinite(run->val_acc) || !isfinite(run->val_loss);
-        *metric += run_val_metric(row->all[i]) / (last - first);
-        *loss += (failed ? INFINITY : run->val_loss) / (last - first);
+        sum.metric += run_val_metric(runs[i]);
+        sum.loss += failed ? INFINITY : run->val_loss;
     }
+    return (struct validation){sum.metric / n, sum.loss / n};
+}
+
+struct validation row_validation(const struct report_row *row) {
+    return validation_of(row->chosen, row->n);
+}
+
+bool validation_is_better(const struct validation *v, const struct validation *than) {
+    const double rounding = 1e-12; /* of means of numbers from 0 to 1 */
+    if (fabs(v->metric - than->metric) > rounding) return v->metric > than->metric;
+    return v->loss < than->loss;
 }
 
 /* The smallest of the `confirm` largest seeds of a row; none: above all. ST_USAGE: no seed would be left to choose
@@ -186,11 +197,11 @@ static enum status first_to_confirm(const struct report_row *row, int64_t confir
 /* Sets chosen, n, lr and n_rates. `all` is sorted by rate, then seed; the seeds from `fresh` on are reported on and the
  * others choose. Where all do both no seed is fresh. */
 static void choose_rate(struct report_row *row, uint64_t fresh) {
-    double best_metric = -1, best_loss = INFINITY;
+    struct validation best = VALIDATION_NONE;
     int seeds_before = 0;
     row->n_rates = 0;
     for (int first = 0, last, middle; first < row->n_all; first = last) {
-        double metric, loss, lr = row->all[first]->run.lr;
+        double lr = row->all[first]->run.lr;
         int seeds = 0;
         for (middle = first; middle < row->n_all && row->all[middle]->run.lr == lr; middle++) {
             if (row->all[middle]->run.seed >= fresh) break;
@@ -200,11 +211,10 @@ static void choose_rate(struct report_row *row, uint64_t fresh) {
         if (middle == first) continue; /* nothing to choose it by */
         row->uneven = row->uneven || (row->n_rates && seeds != seeds_before);
         seeds_before = seeds;
-        validation(row, first, middle, &metric, &loss);
+        struct validation own = validation_of(row->all + first, middle - first);
         row->n_rates++;
-        if (metric < best_metric || (metric == best_metric && !(loss < best_loss))) continue;
-        best_metric = metric;
-        best_loss = loss;
+        if (!validation_is_better(&own, &best)) continue;
+        best = own;
         row->lr = lr;
         row->chosen = row->all + (fresh == UINT64_MAX ? first : middle);
         row->n = (int)(row->all + last - row->chosen);

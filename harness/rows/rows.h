@@ -1,10 +1,10 @@
 /* rows.h - run records gathered into the rows of tables, and the numbers of each row.
  *
  * A table is a task and a profile; a row is what is equal in everything that identifies a run but learning rate and
- * seed (harness/plan/row_key.h), and no seed stands in it twice at one rate. The rate is chosen by validation: the best
- * mean of the task's primary metric there over the seeds (equal ones: the smaller validation loss); what is reported of
- * it says the protocol. A run that did not end well counts as chance, the primary metric of uniform guessing,
- * everywhere. */
+ * seed (harness/plan/row_key.h), and no two runs of it have one seed at one rate; of a run that was done again its
+ * failed attempts stand beside it. The rate is chosen by validation: the best mean of the task's primary metric there
+ * over the seeds (equal ones: the smaller validation loss); what is reported of it says the protocol. A run that did
+ * not end well counts as chance, the primary metric of uniform guessing, everywhere. */
 #ifndef LRNN_HARNESS_REPORT_ROWS_H
 #define LRNN_HARNESS_REPORT_ROWS_H
 
@@ -84,6 +84,18 @@ double run_test_metric(const struct run *run); /* chance for a failed run */
 
 /* Primary metric on validation; of an older record that of the curve at its best step. Chance for a failed run. */
 double run_val_metric(const struct run_record *r);
+
+/* What rates, and several rows of one setting, are chosen by: means over seeds. A failed run's loss is infinite. */
+struct validation {
+    double metric, loss;
+};
+#define VALIDATION_NONE ((struct validation){-1, 0}) /* below all of them */
+
+/* Of the seeds that a row reports on. */
+struct validation row_validation(const struct report_row *row);
+
+/* Whether it has the larger metric, or an equal one (but for rounding) and the smaller loss. */
+bool validation_is_better(const struct validation *v, const struct validation *than);
 
 /* Whether it ended well before the steps of its schedule were done, neither at its target nor for want of gain: its
  * numbers are those of a shorter training than the one it was to be. */

@@ -83,16 +83,11 @@ static void take_speed(struct paper_cell *cell, const struct setup *s, const cha
 struct number {
     int cell;
     const char *task;
-    double value, validation;
+    double value;
+    struct validation by;
     struct interval interval;
     bool cut_off;
 };
-
-static double mean_validation(const struct report_row *row) {
-    double sum = 0;
-    for (int i = 0; i < row->n; i++) sum += run_val_metric(row->chosen[i]);
-    return sum / row->n;
-}
 
 /* Positions of the test sequences that the plan calls by a length: of images of that side the pixels or patches. 0:
  * there are none. */
@@ -116,9 +111,10 @@ static enum status take_row(const struct paper_cells *p, struct number *number, 
                             const struct paper_spot *spot, bool first, struct error *e) {
     struct length_estimate own;
     TRY(number_of_row(p, row, spot, &own, e));
-    double by = p->protocol == PROTOCOL_BEST_OF_GRID ? own.value : mean_validation(row);
-    if (!first && !(by > number->validation)) return ST_OK;
-    number->validation = by;
+    struct validation by =
+        p->protocol == PROTOCOL_BEST_OF_GRID ? (struct validation){own.value, 0} : row_validation(row);
+    if (!first && !validation_is_better(&by, &number->by)) return ST_OK;
+    number->by = by;
     number->value = own.value;
     number->interval = own.interval;
     number->cut_off = own.cut;
