@@ -1,9 +1,11 @@
 /* profile_match.h - whether a run is one that a profile makes: what a profile is called means its rates, steps and
  * sizes.
  *
- * A profile says nothing of the mixer, of the seed and of the options that carry OPT_OPEN (where and how numbers are
- * computed). A run with another flag than the profile's, or made by a program whose profile of that name was another
- * one, is "custom", whatever it was called. A name that no profile has stays: somebody's own, of runs made by hand. */
+ * A profile says nothing of the seed and of the options that carry OPT_OPEN (where and how numbers are computed), nor
+ * of mixers and options of the task that it does not name. A run with another flag or another value of a task's option
+ * than the profile's, with the flags of all models where the profile has flags of that mixer's own, or made by a
+ * program whose profile of that name was another one, is "custom", whatever it was called. A name that no profile has
+ * stays: somebody's own, of runs made by hand. */
 #ifndef LRNN_HARNESS_PLAN_PROFILE_MATCH_H
 #define LRNN_HARNESS_PLAN_PROFILE_MATCH_H
 

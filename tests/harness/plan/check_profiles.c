@@ -12,6 +12,7 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
                  const char *models) {
     static struct args args;
     struct task_choice choice;
+    struct label label;
     struct error e = {0};
     bool done;
     struct plan_request r = {.args = &args, .asked = &args.given, .task = task, .n_rates = 0};
@@ -19,7 +20,8 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
     args = (struct args){.config_file = ""};
     *plan = (struct plan){.n = 0};
     ck_assert_msg(task_parse(&choice, task, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(profile_find(task, choice.task->suite, name, &r.profile, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(label_parse(&label, "task", task, &e), ST_OK);
+    ck_assert_msg(profile_find(label_name(&label), choice.task->suite, name, &r.profile, &e) == ST_OK, "%s", e.text);
     if (flag) ck_assert_msg(args_note(&args, flag, value, &done, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(args_apply(&args, r.profile->flags, NULL, &e) == ST_OK, "%s", e.text);
     strcpy(args.config.profile, name);
@@ -143,6 +145,38 @@ START_TEST(a_models_own_flags_are_the_profiles) {
 }
 END_TEST
 
+/* What the profile makes with flags of its own alone (lstm@dim=1024), or of its own examples. */
+START_TEST(flags_and_task_options_that_the_profile_never_has_make_it_custom) {
+    static const struct {
+        const char *task, *profile, *models, *is;
+    } cases[] = {
+        {"a5-slice:length=3", "paper", "lstm", "paper"},
+        {"a5-slice:length=3", "paper", "lstm@dim=128", "custom"},
+        {"a5-slice:length=3", "paper", "lstm:hidden=16", "custom"},
+        {"a5-slice:length=3", "paper", "conv", "paper"},   /* of which it says nothing */
+        {"a5-slice:length=21", "paper", "lstm", "custom"}, /* 3 to 20 */
+        {"a5-slice:length=20", "paper", "lstm", "paper"},
+        {"a5-slice:length=3,n_train=100k", "quick", "lstm", "quick"},
+        {"a5-slice:length=3,n_train=90k", "quick", "lstm", "custom"},
+        {"digits", "quick", "lru", "quick"},
+        {"digits:size=14", "quick", "lru", "custom"},
+        {"molecules", "quick", "plstm-graph:mode=PD,direction=both", "quick"},
+        {"molecules", "quick", "plstm-graph:mode=PD,direction=both@degree-code=no", "custom"},
+        {"hlru-compress", "hlru-paper", "lstm", "hlru-paper"}, /* a base, its changes, and neither */
+        {"hlru-compress:vocab=32", "hlru-paper", "lstm", "hlru-paper"},
+        {"hlru-compress:length=128", "hlru-paper", "lstm", "hlru-paper"},
+        {"hlru-compress:length=96", "hlru-paper", "lstm", "custom"},
+        {"hlru-compress:length=128", "smoke", "lstm", "custom"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan plan;
+        make(&plan, cases[i].task, cases[i].profile, NULL, NULL, cases[i].models);
+        expect_all(&plan, cases[i].is, cases[i].task);
+        plan_free(&plan);
+    }
+}
+END_TEST
+
 START_TEST(a_rate_of_another_grid_and_a_name_of_ones_own) {
     struct config c;
     struct error e = {0};
@@ -191,6 +225,7 @@ Suite *check_profiles(void) {
     tcase_add_test(c, a_profile_is_as_published_unless_it_says_otherwise);
     tcase_add_test(c, an_axis_has_the_profiles_values);
     tcase_add_test(c, a_models_own_flags_are_the_profiles);
+    tcase_add_test(c, flags_and_task_options_that_the_profile_never_has_make_it_custom);
     tcase_add_test(c, a_rate_of_another_grid_and_a_name_of_ones_own);
     suite_add_tcase(suite, c);
     return suite;
