@@ -1,5 +1,6 @@
 # The table as bars, which lie so that names and numbers stand upright. Further settings:
-#   data      place, val-mean, its low and high, best-of-grid, published
+#   data      place, our number, its low and high, best-of-grid, published
+#   estimate  how that number is made
 #   metric    what the axis shows           interval    what the thin lines are
 #   best      name of the second bars       bests       1: there are several runs to take a best of
 #   some_published    1: a paper has a number
@@ -24,7 +25,7 @@ top(k) = -0.4 + k * h
 # A value stands behind its bar, and behind the interval's upper end.
 behind(value, high) = (high > value ? high : value) + 0.008
 middle(k) = top(k) + h / 2
-plot data using (0):1:(0):2:($1 + top(0)):($1 + top(1)) with boxxyerror lc rgb '#0072B2' title 'val-mean', \
+plot data using (0):1:(0):2:($1 + top(0)):($1 + top(1)) with boxxyerror lc rgb '#0072B2' title estimate, \
      data using (0):1:(0):(bests ? $5 : NaN):($1 + top(1)):($1 + top(2)) with boxxyerror lc rgb '#E69F00' \
          fs pattern 4 border rgb '#333333' title (bests ? best : ''), \
      data using (0):1:(0):(some_published ? $6 : NaN):($1 + top(1 + bests)):($1 + top(2 + bests)) \

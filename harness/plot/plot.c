@@ -2,13 +2,15 @@
  * their numbers and settings. plot_speed.h has throughput over length, gnuplot.h draws. */
 #include "harness/plot/plot.h"
 
-#include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
+#include "harness/plot/plot_name.h"
 #include "harness/plot/plot_speed.h"
 #include "harness/rows/test_lengths.h"
 #include "harness/store/files.h"
@@ -26,10 +28,6 @@ static const char *const axis_titles[] = {"",
                                           "state (numbers a sequence)",
                                           "FLOPs a training step"};
 
-static const char *metric_name(const struct report_table *t) {
-    return t->rows[0].run->metric == METRIC_MACRO_ACC ? "macro accuracy" : "token accuracy";
-}
-
 /* Characters of the longest name, behind which a mark may stand. */
 static int longest_name(const struct report_table *t) {
     size_t longest = 0;
@@ -38,6 +36,28 @@ static int longest_name(const struct report_table *t) {
         longest = length > longest ? length : longest;
     }
     return (int)longest;
+}
+
+/* Adds the sizes of the nets that all rows have: "; D = 64, 2 layers, batch 32". */
+static void add_sizes(char *text, size_t size, const struct report_table *t) {
+    static const struct {
+        size_t at; /* in struct run */
+        const char *before, *behind;
+    } sizes[] = {{offsetof(struct run, d_model), "D = ", ""},
+                 {offsetof(struct run, n_layers), "", " layer"},
+                 {offsetof(struct run, batch), "batch ", ""}};
+    const char *separator = "; ";
+    for (int i = 0; i < 3; i++) {
+        int64_t first = *(const int64_t *)((const char *)t->rows[0].run + sizes[i].at);
+        bool shared = true;
+        for (int k = 1; k < t->n_rows; k++)
+            shared = shared && *(const int64_t *)((const char *)t->rows[k].run + sizes[i].at) == first;
+        if (!shared) continue;
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s%" PRId64 "%s%s", separator, sizes[i].before, first, sizes[i].behind,
+                 *sizes[i].behind && first != 1 ? "s" : "");
+        separator = ", ";
+    }
 }
 
 /* What all plots of a table say: names and sizes; which rows were cut off. */
@@ -50,10 +70,11 @@ static void print_settings(FILE *f, const struct report_table *t, const struct p
     snprintf(text, sizeof text, "%s%s%s, profile %s: %s", t->task, v->plan ? " of " : "", v->plan ? v->plan : "",
              v->plan ? v->profile : t->profile, heading);
     gnuplot_setting(f, "heading", text);
-    snprintf(text, sizeof text, "%s; D = %lld, %lld layer%s, batch %lld, %lld training sequences of length %lld%s",
-             what, (long long)run->d_model, (long long)run->n_layers, run->n_layers == 1 ? "" : "s",
-             (long long)run->batch, (long long)run->n_train, (long long)run->len_train,
-             cut_off ? "; " CUT_OFF_MARK " cut off" : "");
+    snprintf(text, sizeof text, "%s", what);
+    add_sizes(text, sizeof text, t);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, ", %" PRId64 " training sequences of length %" PRId64 "%s", run->n_train,
+             run->len_train, cut_off ? "; " CUT_OFF_MARK " cut off" : "");
     gnuplot_setting(f, "subheading", text);
     gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
@@ -67,18 +88,25 @@ static void print_settings(FILE *f, const struct report_table *t, const struct p
 
 /* --- over training ------------------------------------------------------------------------------------------------ */
 
-/* Validation metric of a run when `step` steps were done: its last evaluation until then. After its end a run that
- * stopped well keeps its last value, and one that failed counts as chance. NAN before the first evaluation. */
-static double metric_at(const struct run_record *r, int64_t step) {
+/* What a curve shows of an evaluation; NAN of one that is of no validation. */
+static double y_of(const struct run_record *r, const struct curve_point *p, const struct plot_view *v) {
+    if (p->split != SPLIT_VAL) return NAN;
+    return v->y == PLOT_LOSS ? p->loss : run_point_metric(&r->run, p);
+}
+
+/* That of a run when `step` steps were done: its last evaluation until then. After its end a run that stopped well
+ * keeps its last value; one that failed counts as chance, and has no loss. NAN before the first evaluation. */
+static double y_at(const struct run_record *r, int64_t step, const struct plot_view *v) {
     double value = NAN;
     int64_t last = -1;
     for (int64_t i = 0; i < r->n_curve; i++) {
-        const struct curve_point *p = &r->curve[i];
-        if (p->split != SPLIT_VAL || !isfinite(run_point_metric(&r->run, p))) continue;
-        last = p->step;
-        if (p->step <= step) value = run_point_metric(&r->run, p);
+        double y = y_of(r, &r->curve[i], v);
+        if (!isfinite(y)) continue;
+        last = r->curve[i].step;
+        if (last <= step) value = y;
     }
-    return run_failed(&r->run) && step > last ? run_chance(&r->run) : value;
+    if (!run_failed(&r->run) || step <= last) return value;
+    return v->y == PLOT_LOSS ? NAN : run_chance(&r->run);
 }
 
 static int by_step(const void *left, const void *right) {
@@ -112,24 +140,6 @@ static int64_t end_of_curve(const struct report_row *row) {
     return end;
 }
 
-/* Validation loss at the last evaluation until a step; NAN before the first, and behind the end of a run that
- * failed. */
-static double loss_at(const struct run_record *r, int64_t step) {
-    double value = NAN;
-    int64_t last = -1;
-    for (int64_t i = 0; i < r->n_curve; i++) {
-        const struct curve_point *p = &r->curve[i];
-        if (p->split != SPLIT_VAL || !isfinite(p->loss)) continue;
-        last = p->step;
-        if (p->step <= step) value = p->loss;
-    }
-    return run_failed(&r->run) && step > last ? NAN : value;
-}
-
-static double y_at(const struct run_record *r, int64_t step, const struct plot_view *v) {
-    return v->y == PLOT_LOSS ? loss_at(r, step) : metric_at(r, step);
-}
-
 /* How much of the x axis a step is, on the average over its run. */
 static double step_width(const struct run *run, int x) {
     double steps = run->steps > 0 ? (double)run->steps : NAN;
@@ -149,8 +159,8 @@ static double step_width(const struct run *run, int x) {
 static void print_seed(FILE *f, const struct run_record *r, const struct plot_view *v) {
     for (int64_t i = 0; i < r->n_curve; i++) {
         const struct curve_point *p = &r->curve[i];
-        double y = v->y == PLOT_LOSS ? p->loss : run_point_metric(&r->run, p);
-        if (p->split != SPLIT_VAL || !isfinite(y)) continue;
+        double y = y_of(r, p, v);
+        if (!isfinite(y)) continue;
         double x = v->x == PLOT_TIME     ? p->wall_s
                    : v->x == PLOT_TOKENS ? (double)p->tokens
                                          : (double)p->step * step_width(&r->run, v->x);
@@ -207,6 +217,15 @@ static void print_published(FILE *script, const struct report_table *t, bool wan
     fprintf(script, "some_published = %d\n", some);
 }
 
+/* Whether some run has a point of a curve. */
+static bool has_curve(const struct report_table *t, const struct plot_view *v) {
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n; i++)
+            for (int64_t j = 0; j < t->rows[k].chosen[i]->n_curve; j++)
+                if (isfinite(y_of(t->rows[k].chosen[i], &t->rows[k].chosen[i]->curve[j], v))) return true;
+    return false;
+}
+
 static void print_accuracy(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     int most = 1, seeds = 1;
     bool loss = v->y == PLOT_LOSS;
@@ -218,7 +237,7 @@ static void print_accuracy(FILE *script, FILE *data, const struct report_table *
     print_seeds(script, data, t, v);
     print_published(script, t, !loss);
     char title[64];
-    snprintf(title, sizeof title, "validation %s", loss ? "loss" : metric_name(t));
+    snprintf(title, sizeof title, "validation %s", loss ? "loss" : run_metric_name(t->rows[0].run));
     print_settings(script, t, v, loss ? "loss over training" : "accuracy over training",
                    seeds > 1 ? "mean over seeds, each seed a thin line" : "one seed");
     gnuplot_setting(script, "xtitle", axis_titles[v->x]);
@@ -230,44 +249,58 @@ static void print_accuracy(FILE *script, FILE *data, const struct report_table *
 
 /* --- the table as bars -------------------------------------------------------------------------------------------- */
 
-/* The seeds' smallest and largest value where a row has no interval. */
-static void ends_of(const struct report_row *row, double *low, double *high) {
+/* The ends of a row's interval, or where it has none its seeds' smallest and largest value. The number itself of a
+ * single seed, and where it is the best of the grid, of which they say nothing. */
+static void ends_of(const struct report_row *row, const struct protocol *protocol, double *low, double *high) {
     *low = row->interval.low;
     *high = row->interval.high;
     for (int i = 0; row->interval.kind == INTERVAL_NONE && i < row->n; i++) {
         *low = i ? fmin(*low, row->value[i]) : row->value[i];
         *high = i ? fmax(*high, row->value[i]) : row->value[i];
     }
-    if (row->n < 2) *low = *high = NAN;
+    if (row->n < 2 || protocol->level == 0) *low = *high = row->estimate;
+}
+
+/* What they are: "95 % interval; of fewer seeds, min to max"; "": there are none. */
+static void name_ends(const struct report_table *t, const struct protocol *protocol, char *text, size_t size) {
+    bool interval = false, values = false;
+    for (int k = 0; k < t->n_rows; k++) {
+        bool has = t->rows[k].interval.kind != INTERVAL_NONE;
+        interval = interval || has;
+        values = values || (!has && t->rows[k].n > 1 && protocol->level > 0);
+    }
+    snprintf(text, size, "%s", values ? "seeds, min to max" : "");
+    if (interval)
+        snprintf(text, size, "%g %% interval%s", 100 * protocol->level, values ? "; of fewer seeds, min to max" : "");
 }
 
 static void print_bars(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
-    (void)v;
-    int most = 1, least = t->rows[0].n, seeds = 1;
-    bool published = false;
+    const struct protocol *protocol = protocol_of(v->protocol);
+    int most = 1;
+    bool published = false, is_best = v->protocol == PROTOCOL_BEST_OF_GRID;
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         double low, high, paper = published_is_other(&row->published) ? NAN : row->published.value;
-        ends_of(row, &low, &high);
+        ends_of(row, protocol, &low, &high);
         fprintf(data, "%d\t", k + 1);
-        gnuplot_number(data, row->mean, "\t");
-        gnuplot_number(data, isfinite(low) ? low : row->mean, "\t");
-        gnuplot_number(data, isfinite(high) ? high : row->mean, "\t");
+        gnuplot_number(data, row->estimate, "\t");
+        gnuplot_number(data, low, "\t");
+        gnuplot_number(data, high, "\t");
         gnuplot_number(data, row->best, "\t");
         gnuplot_number(data, paper, "\n");
         most = row->n_all > most ? row->n_all : most;
-        least = row->n < least ? row->n : least;
-        seeds = row->n > seeds ? row->n : seeds;
         published = published || isfinite(paper);
     }
-    char best[64], metric[64];
+    char best[64], metric[64], interval[64];
     snprintf(best, sizeof best, most == 1 ? "best of %d run" : "best of %d runs", most);
-    snprintf(metric, sizeof metric, "test %s", metric_name(t));
+    snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
     print_settings(script, t, v, "ours beside the published numbers", "a failed run counts as chance");
     gnuplot_setting(script, "metric", metric);
     gnuplot_setting(script, "best", best);
-    gnuplot_setting(script, "interval", seeds < 2 ? "" : least < 5 ? "seeds, min to max" : "95 % interval");
-    fprintf(script, "bests = %d\nsome_published = %d\n", most > 1, published);
+    name_ends(t, protocol, interval, sizeof interval);
+    gnuplot_setting(script, "estimate", protocol->name);
+    gnuplot_setting(script, "interval", interval);
+    fprintf(script, "bests = %d\nsome_published = %d\n", most > 1 && !is_best, published);
 }
 
 /* --- accuracy by length ------------------------------------------------------------------------------------------- */
@@ -275,7 +308,8 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
 /* Of many lengths neighbours share a point. */
 #define LENGTH_BIN 8
 
-static bool has_lengths(const struct report_table *t) {
+static bool has_lengths(const struct report_table *t, const struct plot_view *v) {
+    (void)v;
     return test_lengths_of(t).longest > 0;
 }
 
@@ -321,17 +355,23 @@ static bool is_cost(int x) {
     return x >= PLOT_PARAMS;
 }
 
+static bool has_costs(const struct report_table *t, const struct plot_view *v) {
+    for (int k = 0; k < t->n_rows; k++)
+        if (cost_of(t->rows[k].run, v->x) > 0) return true;
+    return false;
+}
+
 static void print_cost(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     for (int k = 0; k < t->n_rows; k++) {
         double low, high, cost = cost_of(t->rows[k].run, v->x);
-        ends_of(&t->rows[k], &low, &high);
+        ends_of(&t->rows[k], protocol_of(v->protocol), &low, &high);
         gnuplot_number(data, cost > 0 ? cost : NAN, "\t");
-        gnuplot_number(data, t->rows[k].mean, "\t");
-        gnuplot_number(data, isfinite(low) ? low : t->rows[k].mean, "\t");
-        gnuplot_number(data, isfinite(high) ? high : t->rows[k].mean, "\n\n\n");
+        gnuplot_number(data, t->rows[k].estimate, "\t");
+        gnuplot_number(data, low, "\t");
+        gnuplot_number(data, high, "\n\n\n");
     }
     char metric[64];
-    snprintf(metric, sizeof metric, "test %s", metric_name(t));
+    snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
     print_settings(script, t, v, "accuracy against cost", "a failed run counts as chance");
     gnuplot_setting(script, "xtitle", axis_titles[v->x]);
     gnuplot_setting(script, "metric", metric);
@@ -342,14 +382,15 @@ static void print_cost(FILE *script, FILE *data, const struct report_table *t, c
 
 #define HEAT_MOST 200 /* columns, rows */
 
-static bool has_several_runs(const struct report_table *t) {
+static bool has_several_runs(const struct report_table *t, const struct plot_view *v) {
+    (void)v;
     for (int k = 0; k < t->n_rows; k++)
         if (t->rows[k].n_all > 1) return true;
     return false;
 }
 
 /* The number's index in the list, to which it is added. */
-static int index_of(double *list, int *n, double value) {
+static int index_of(uint64_t *list, int *n, uint64_t value) {
     int i = 0;
     while (i < *n && list[i] != value) i++;
     if (i == *n && *n < HEAT_MOST) list[(*n)++] = value;
@@ -357,7 +398,7 @@ static int index_of(double *list, int *n, double value) {
 }
 
 static int by_value(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
     return (a > b) - (a < b);
 }
 
@@ -370,17 +411,17 @@ static int heat_rows(const struct report_table *t) {
 
 static void print_heat(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     (void)v;
-    double seeds[HEAT_MOST] = {0};
+    uint64_t seeds[HEAT_MOST] = {0};
     int columns = 0, rows = 0;
     for (int k = 0; k < t->n_rows; k++)
-        for (int i = 0; i < t->rows[k].n_all; i++) index_of(seeds, &columns, (double)t->rows[k].all[i]->run.seed);
+        for (int i = 0; i < t->rows[k].n_all; i++) index_of(seeds, &columns, t->rows[k].all[i]->run.seed);
     qsort(seeds, (size_t)columns, sizeof *seeds, by_value);
     fprintf(script, "array row[%d]\n", HEAT_MOST);
     for (int k = 0; k < t->n_rows; k++) {
         double last = NAN;
         for (int i = 0; i < t->rows[k].n_all; i++) { /* by rate, then seed */
             const struct run *run = &t->rows[k].all[i]->run;
-            int column = index_of(seeds, &columns, (double)run->seed);
+            int column = index_of(seeds, &columns, run->seed);
             if (run->lr != last) {
                 char text[sizeof t->rows->label + 32];
                 snprintf(text, sizeof text, "%s, %g", t->rows[k].label, run->lr);
@@ -405,16 +446,17 @@ static void print_heat(FILE *script, FILE *data, const struct report_table *t, c
     }
     print_settings(script, t, v, "every learning rate and seed", below);
     char metric[64];
-    snprintf(metric, sizeof metric, "test %s", metric_name(t));
+    snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
     gnuplot_setting(script, "metric", metric);
     fprintf(script, "rows = %d\ncolumns = %d\narray seed[%d]\n", rows < HEAT_MOST ? rows : HEAT_MOST, columns, columns);
-    for (int i = 0; i < columns; i++) fprintf(script, "seed[%d] = '%.0f'\n", i + 1, seeds[i]);
+    for (int i = 0; i < columns; i++) fprintf(script, "seed[%d] = '%" PRIu64 "'\n", i + 1, seeds[i]);
 }
 
 /* --- kinds -------------------------------------------------------------------------------------------------------- */
 
-static bool always(const struct report_table *t) {
+static bool always(const struct report_table *t, const struct plot_view *v) {
     (void)t;
+    (void)v;
     return true;
 }
 
@@ -435,18 +477,19 @@ static int height_of_map(const struct report_table *t) {
 static const struct plot_kind {
     const char *name;
     void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
-    bool (*applies)(const struct report_table *t);
-    int (*height)(const struct report_table *t); /* pixels */
+    bool (*applies)(const struct report_table *t, const struct plot_view *v); /* whether there is anything to draw */
+    int (*height)(const struct report_table *t);                              /* pixels */
     bool usual;
     const char *otherwise; /* why there is none */
     const char *axes;      /* flags of its axes, a blank behind each */
     int x;                 /* enum plot_axis that auto stands for */
 } kinds[] = {
-    {"accuracy", print_accuracy, always, height_of_names, true, "", "x y log-x log-y ", PLOT_STEPS},
+    {"accuracy", print_accuracy, has_curve, height_of_names, true, "no run here has a number of its validation",
+     "x y log-x log-y ", PLOT_STEPS},
     {"table", print_bars, always, height_of_bars, true, "", "", PLOT_AUTO},
     {"length", print_lengths, has_lengths, height_of_names, true, "no run here was tested at several lengths", "",
      PLOT_AUTO},
-    {"cost", print_cost, always, height_of_names, false, "", "x ", PLOT_PARAMS},
+    {"cost", print_cost, has_costs, height_of_names, false, "no model here has a cost of that kind", "x ", PLOT_PARAMS},
     {"heat", print_heat, has_several_runs, height_of_map, false, "no model here has several rates or seeds", "",
      PLOT_AUTO},
 };
@@ -459,33 +502,7 @@ const char *plot_axis_flags(const char *kind) {
     return strcmp(kind, "throughput") ? NULL : "";
 }
 
-/* --- names of files ----------------------------------------------------------------------------------------------- */
-
-/* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
-static void name_files(const struct report_table *t, int k, char *stem, size_t size) {
-    struct label label;
-    bool whole = k & 2 || label_parse(&label, "task", t->task, NULL) != ST_OK;
-    snprintf(stem, size, "%.150s%s%s", whole ? t->task : label_name(&label), k & 1 ? "-" : "", k & 1 ? t->profile : "");
-    for (char *p = stem; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("._=,+", *p)) *p = '-';
-    if (*stem == '.') *stem = '-';
-}
-
-/* The shortest of these names that no other table has. */
-static void make_stem(const struct report_tables *tables, int i, const char *kind, char *stem, size_t size) {
-    bool alone = false;
-    char other[256];
-    for (int k = 0; k < 4 && !alone; k++) {
-        alone = true;
-        name_files(&tables->list[i], k, stem, size);
-        for (int j = 0; j < tables->n; j++) {
-            name_files(&tables->list[j], k, other, sizeof other);
-            alone = alone && (i == j || strcmp(stem, other) != 0);
-        }
-    }
-    size_t used = strlen(stem);
-    snprintf(stem + used, size - used, "-%s", kind);
-}
+/* --- drawing ------------------------------------------------------------------------------------------------------ */
 
 /* "accuracy", or what it shows instead; and over what, if that is not the usual. */
 static void name_kind(const struct plot_kind *kind, const struct plot_view *v, char *name, size_t size) {
@@ -495,17 +512,15 @@ static void name_kind(const struct plot_kind *kind, const struct plot_view *v, c
 }
 
 static enum status plot_one(const struct report_tables *tables, int i, const struct plot_kind *kind,
-                            const struct plot_view *asked, const char *to, struct error *e) {
-    char stem[256], name[32], *text[2] = {NULL, NULL};
+                            const struct plot_view *view, const char *to, struct error *e) {
+    char stem[PLOT_STEM_BYTES], name[32], *text[2] = {NULL, NULL};
     size_t size[2];
     const struct report_table *t = &tables->list[i];
-    struct plot_view view = *asked;
-    if (view.x == PLOT_AUTO) view.x = kind->x;
-    name_kind(kind, &view, name, sizeof name);
-    make_stem(tables, i, name, stem, sizeof stem);
+    name_kind(kind, view, name, sizeof name);
+    plot_stem(tables, i, name, stem);
     FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
-    if (script && data) kind->print(script, data, t, &view);
-    struct figure figure = {.stem = stem, .kind = kind->name, .height = kind->height(t), .formats = view.formats};
+    if (script && data) kind->print(script, data, t, view);
+    struct figure figure = {.stem = stem, .kind = kind->name, .height = kind->height(t), .formats = view->formats};
     enum status status = gnuplot_draw_streams(&figure, script, data, text, to, e);
     free(text[0]);
     free(text[1]);
@@ -523,13 +538,16 @@ static enum status check_view(const struct plot_kind *kind, const struct plot_vi
 }
 
 static enum status plot_tables(const struct report_tables *tables, const struct plot_kind *only,
-                               const struct plot_view *v, const char *to, struct error *e) {
+                               const struct plot_view *asked, const char *to, struct error *e) {
     int drawn = 0;
     for (int i = 0; i < tables->n; i++)
         for (size_t k = 0; k < N_KINDS; k++) {
             bool wanted = only ? only == &kinds[k] : kinds[k].usual;
-            if (!wanted || !kinds[k].applies(&tables->list[i])) continue;
-            TRY(plot_one(tables, i, &kinds[k], v, to, e));
+            struct plot_view view = *asked;
+            view.protocol = tables->protocol;
+            if (view.x == PLOT_AUTO) view.x = kinds[k].x;
+            if (!wanted || !kinds[k].applies(&tables->list[i], &view)) continue;
+            TRY(plot_one(tables, i, &kinds[k], &view, to, e));
             drawn++;
         }
     if (tables->n > 0 && drawn == 0 && only)
@@ -555,11 +573,11 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
 }
 
 enum status report_plot_check(const struct report_tables *tables, bool lengths, const char *to, struct error *e) {
-    char stem[256];
+    char stem[PLOT_STEM_BYTES];
     for (int i = 0; i < tables->n; i++)
         for (size_t k = 0; k < N_KINDS; k++) {
             if (!kinds[k].usual || (kinds[k].applies == has_lengths && !lengths)) continue;
-            make_stem(tables, i, kinds[k].name, stem, sizeof stem);
+            plot_stem(tables, i, kinds[k].name, stem);
             TRY(gnuplot_check(&(struct figure){.stem = stem}, to, e));
         }
     return ST_OK;

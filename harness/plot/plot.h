@@ -13,7 +13,8 @@ struct plot_view {
     int x; /* enum plot_axis: of curves four, of cost the last three; auto: steps of curves, params of cost */
     int y; /* enum plot_value, of curves */
     bool log_x, log_y;
-    unsigned formats; /* enum figure_format; 0: SVG and PNG */
+    unsigned formats;              /* enum figure_format; 0: SVG and PNG */
+    enum report_protocol protocol; /* of the tables; nobody else has to set it */
     /* A plan that all runs are of, and its profile, which titles name: what the plan says may be another profile than
      * the one of that name, and its runs "custom" then. NULL: each table's own profile. */
     const char *plan, *profile;
@@ -23,9 +24,10 @@ struct plot_view {
  * TO/<task>-accuracy.{svg,png}, seeds and their mean; "table" TO/<task>-table, bars; "length", of tables whose runs
  * were tested at several lengths; "cost", accuracy against parameters, state or FLOPs; "heat", every rate and seed;
  * "throughput" TO/throughput of perf.csv. NULL: the first three, where they apply. <task> is the name in front of the
- * ':', followed by the profile, the task's options or both where the filter passes several tables of that name;
- * characters other than letters, digits and . _ = , + become '-'. ST_USAGE: unknown kind, an axis that it has not, or
- * nothing of it to draw; ST_FAIL: without gnuplot, with what to install (tables and CSV do not need it). */
+ * ':', followed by the profile, the task's options or both where the filter passes several tables of that name, and by
+ * a hash where that is not enough; characters other than letters, digits and . _ = , + become '-'. A table that
+ * a kind has nothing to draw of has no such plot. ST_USAGE: unknown kind, an axis that it has not, or nothing of it to
+ * draw of any table; ST_FAIL: without gnuplot, with what to install (tables and CSV do not need it). */
 enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
                              const struct plot_view *view, const char *out, const char *to, struct error *e);
 

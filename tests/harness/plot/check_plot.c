@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/batch.h"
@@ -94,18 +93,6 @@ START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
     ck_assert_int_ne(access(path, F_OK), 0);
 }
 END_TEST
-
-/* Instead of gnuplot: keeps what it was to draw, and leaves files where it would. */
-static void stand_in_for_gnuplot(void) {
-    char path[PATH_BYTES];
-    static const char *const script = "#!/bin/sh\ncat .script.gp.*.tmp >script.kept\ncat .data.tsv.*.tmp >data.kept\n"
-                                      "for f in .data.tsv.*.tmp; do : >\"$f.svg\"; : >\"$f.png\"; done\n";
-    snprintf(path, sizeof path, "%s/gnuplot", fixture_folder);
-    spill(path, script, strlen(script));
-    ck_assert_int_eq(chmod(path, 0755), 0);
-    snprintf(path, sizeof path, "%s:%s", fixture_folder, getenv("PATH"));
-    setenv("PATH", path, 1);
-}
 
 /* As the table of lengths has it: each seed's accuracy counts alike, that of one that failed is chance, 1/120. */
 START_TEST(a_failed_run_is_chance_at_every_length) {
@@ -329,6 +316,119 @@ START_TEST(tables_of_one_task_have_plots_of_their_own) {
 }
 END_TEST
 
+/* What of two names fits into a file's may be the same. */
+START_TEST(tables_of_long_names_have_plots_of_their_own) {
+    stand_in_for_gnuplot();
+    for (int i = 0; i < 2; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+        snprintf(run->task, sizeof run->task, "s5:file=%0200d", i);
+    }
+    ck_ok(plot(NULL, "table"));
+    ck_assert_int_eq(scratch_count(fixture_folder, "-table.svg"), 2);
+}
+END_TEST
+
+/* The script of a figure of all records. */
+static char *script_of(const char *kind, enum report_protocol protocol) {
+    ck_ok(plot(&(struct report_filter){.protocol = protocol}, kind));
+    return kept("script.kept");
+}
+
+/* By the protocol's level, and by which rows have an interval at all. */
+START_TEST(bars_say_what_they_and_their_lines_are) {
+    static const struct {
+        enum report_protocol protocol;
+        int seeds[2];
+        const char *interval, *bests;
+    } cases[] = {
+        {PROTOCOL_VAL_MEAN, {3, 5}, "interval = '95 % interval; of fewer seeds, min to max'\n", "bests = 1\n"},
+        {PROTOCOL_VAL_MEAN, {3, 4}, "interval = 'seeds, min to max'\n", "bests = 1\n"},
+        {PROTOCOL_VAL_MEAN, {5, 6}, "interval = '95 % interval'\n", "bests = 1\n"},
+        {PROTOCOL_VAL_MEAN, {1, 1}, "interval = ''\n", "bests = 0\n"},
+        {PROTOCOL_MEAN_CI90, {3, 3}, "interval = '90 % interval'\n", "bests = 1\n"},
+        {PROTOCOL_BEST_OF_GRID, {5, 5}, "interval = ''\n", "bests = 0\n"},
+        {PROTOCOL_IQM, {6, 6}, "interval = '95 % interval'\n", "bests = 1\n"},
+    };
+    stand_in_for_gnuplot();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char estimate[64];
+        fixture_set.n = 0;
+        for (int k = 0; k < 2; k++)
+            for (int seed = 0; seed < cases[i].seeds[k]; seed++)
+                add_run(k ? "lstm;swiglu" : "lru;swiglu", 1e-3, (uint64_t)seed, 0.5, 0.25 + 0.125 * seed);
+        char *script = script_of("table", cases[i].protocol);
+        snprintf(estimate, sizeof estimate, "estimate = '%s'\n", protocol_of(cases[i].protocol)->name);
+        ck_holds(script, estimate);
+        ck_holds(script, cases[i].interval);
+        ck_holds(script, cases[i].bests);
+        free(script);
+    }
+    char *data = kept("data.kept"); /* the interquartile mean of .25, .375, ... .875, not the largest */
+    ck_assert_str_ne(data, "");
+    ck_assert_ptr_eq(strstr(data, "1\t0.5625\t"), data);
+    free(data);
+}
+END_TEST
+
+START_TEST(the_line_below_the_title_has_the_sizes_that_all_rows_share) {
+    stand_in_for_gnuplot();
+    struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    add_run("lru;swiglu", 1e-3, 0, 0.5, 0.5);
+    char *script = script_of("table", PROTOCOL_VAL_MEAN);
+    ck_holds(script, "chance; D = 128, 1 layer, batch 128, 100000 training sequences of length 16'\n");
+    free(script);
+    run->d_model = 24;
+    run->n_layers = 2;
+    script = script_of("table", PROTOCOL_VAL_MEAN);
+    ck_holds(script, "chance; batch 128, 100000 training sequences");
+    free(script);
+}
+END_TEST
+
+/* Graph layers have no state, a run that failed at once no loss: their tables have no such plot, the others theirs. */
+START_TEST(a_table_with_nothing_to_draw_keeps_no_other_from_its_plot) {
+    const struct plot_view state = {.x = PLOT_STATE}, loss = {.x = PLOT_STEPS, .y = PLOT_LOSS};
+    const struct {
+        const char *kind, *reason, *file;
+        const struct plot_view *view;
+    } cases[] = {
+        {"cost", "no model here has a cost of that kind, so there is no plot of the kind cost", "s5-cost-state.svg",
+         &state},
+        {"accuracy", "no run here has a number of its validation", "s5-loss.svg", &loss},
+    };
+    struct run *run = add_run("gcn;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(run->task, "s3"); /* the first table */
+    spoil(run, RUN_NAN, "loss");
+    run->state_floats = 0;
+    fixture_records[0].n_curve = 0;
+    for (int i = 0; i < 2; i++) {
+        fixture_set.n = 1;
+        ck_assert_int_eq(report_plot_view(&fixture_set, NULL, cases[i].kind, cases[i].view, fixture_folder,
+                                          fixture_folder, &fixture_problem),
+                         ST_USAGE);
+        ck_holds(fixture_problem.text, cases[i].reason);
+        add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+        ck_ok(report_plot_view(&fixture_set, NULL, cases[i].kind, cases[i].view, fixture_folder, fixture_folder,
+                               &fixture_problem));
+        ck_is_image(cases[i].file);
+    }
+}
+END_TEST
+
+/* Neighbours above 2^53, where not every whole number is a double. */
+START_TEST(large_seeds_have_columns_of_their_own) {
+    stand_in_for_gnuplot();
+    for (int i = 0; i < 2; i++) {
+        add_run("lstm;swiglu", 1e-3, (UINT64_C(1) << 53) + (uint64_t)i, 0.5, 0.5);
+        snprintf(fixture_records[i].run.run_id, RUN_ID_HEX, "%032d", i);
+    }
+    char *script = script_of("heat", PROTOCOL_VAL_MEAN);
+    ck_holds(script, "columns = 2\n");
+    ck_holds(script, "seed[2] = '9007199254740993'\n");
+    free(script);
+}
+END_TEST
+
 START_TEST(without_gnuplot_the_sentence_says_what_to_install) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     setenv("PATH", "/nowhere", 1);
@@ -353,6 +453,11 @@ Suite *check_plot(void) {
         ticks_of_short_times_are_told_apart,
         wide_names_leave_room_for_plot_and_title,
         tables_of_one_task_have_plots_of_their_own,
+        tables_of_long_names_have_plots_of_their_own,
+        bars_say_what_they_and_their_lines_are,
+        the_line_below_the_title_has_the_sizes_that_all_rows_share,
+        a_table_with_nothing_to_draw_keeps_no_other_from_its_plot,
+        large_seeds_have_columns_of_their_own,
         without_gnuplot_the_sentence_says_what_to_install,
     };
     return fixture_suite("plot", tests, (int)(sizeof tests / sizeof tests[0]));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/batch.h"
 #include "harness/store/schema.h"
@@ -143,6 +144,17 @@ char *render(const struct sheet_format *format, const struct report_filter *filt
     ck_ok(report_print(&report_tables, &fixture_set, filter, format, fixture_folder, f, &fixture_problem));
     fclose(f);
     return text;
+}
+
+void stand_in_for_gnuplot(void) {
+    char path[PATH_BYTES];
+    static const char *const script = "#!/bin/sh\ncat .script.gp.*.tmp >script.kept\ncat .data.tsv.*.tmp >data.kept\n"
+                                      "for f in .data.tsv.*.tmp; do : >\"$f.svg\"; : >\"$f.png\"; done\n";
+    snprintf(path, sizeof path, "%s/gnuplot", fixture_folder);
+    spill(path, script, strlen(script));
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    snprintf(path, sizeof path, "%s:%s", fixture_folder, getenv("PATH"));
+    setenv("PATH", path, 1);
 }
 
 void ck_holds(const char *text, const char *part) {

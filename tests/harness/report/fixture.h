@@ -40,6 +40,9 @@ char *render_report(const struct report *report, const struct sheet_format *form
 /* The one row that the records make; the caller frees the tables. */
 struct report_row *only_row(struct report_tables *tables);
 
+/* Instead of gnuplot: keeps what it was to draw in script.kept and data.kept, and leaves files where it would. */
+void stand_in_for_gnuplot(void);
+
 void ck_ok(enum status status);
 void ck_holds(const char *text, const char *part);
 
