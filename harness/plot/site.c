@@ -13,6 +13,7 @@
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
+#include "harness/plot/plot_name.h"
 #include "harness/report/html.h"
 #include "harness/report/report.h"
 #include "harness/run/rerun.h"
@@ -61,12 +62,12 @@ static enum status page_end(struct page *p, struct site *site, const char *name,
     return status;
 }
 
-/* A table's page: its task and profile in plain letters, and a hash, since two may look alike then. */
+/* A table's page: its task and profile in plain letters, and their hash. */
 static void table_stem(const struct report_table *t, char stem[STEM_BYTES]) {
-    char text[RECORD_TEXT + 64], hash[RUN_ID_HEX];
+    char text[RECORD_TEXT + 64], hash[PLOT_HASH_BYTES];
     snprintf(text, sizeof text, "%s %s", t->task, t->profile);
-    record_hash(text, hash);
-    snprintf(stem, STEM_BYTES, "%.60s-%.6s", text, hash);
+    plot_table_hash(t, hash);
+    snprintf(stem, STEM_BYTES, "%.60s-%s", text, hash);
     for (char *c = stem; *c; c++)
         if (!isalnum((unsigned char)*c)) *c = '-';
 }
@@ -247,30 +248,27 @@ static void draw(struct site *site, const struct report_table *t, const char *st
     }
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+static int is_picture(const struct dirent *entry) {
+    return entry->d_name[0] != '.' && text_ends(entry->d_name, ".svg");
 }
 
 static void print_pictures(FILE *f, struct site *site, const char *stem) {
-    char folder[PATH_BYTES], *names[32];
-    int n = 0;
+    char folder[PATH_BYTES];
+    struct dirent **entries;
     if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && n < 32 && (entry = readdir(d));) {
-        const char *end = strrchr(entry->d_name, '.');
-        if (entry->d_name[0] != '.' && end && !strcmp(end, ".svg") && (names[n] = strdup(entry->d_name))) n++;
-    }
-    if (d) closedir(d);
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    int n = scandir(folder, &entries, is_picture, alphasort);
+    if (n < 0) return; /* nothing was drawn */
     if (n) fputs("<h2>Pictures</h2>\n", f);
     for (int i = 0; i < n; i++) {
-        const char *kind = strrchr(names[i], '-');
+        const char *name = entries[i]->d_name, *kind = strrchr(name, '-');
         fprintf(f, "<p><img src=\"%s/", stem);
-        html_text(f, names[i]);
-        fprintf(f, "\" alt=\"%.*s\" width=\"1200\"></p>\n", (int)strcspn(kind + 1, "."), kind + 1);
+        html_text(f, name);
+        fprintf(f, "\" alt=\"%.*s\" width=\"1200\"></p>\n", kind ? (int)strcspn(kind + 1, ".") : 0,
+                kind ? kind + 1 : "");
         site->pictures++;
-        free(names[i]);
+        free(entries[i]);
     }
+    free(entries);
 }
 
 /* A row a run, with the way to its page. */
@@ -330,8 +328,8 @@ static enum status write_index(struct site *site, struct error *e) {
     fprintf(f,
             "<h1>Structured linear recurrences</h1>\n<p>%d records, by lrnn-bench.</p>\n<h2>Tasks</h2>\n"
             "<div class=\"box\"><table>\n<thead><tr><th>task</th><th>profile</th><th class=\"r\">models</th>"
-            "<th class=\"r\">runs</th><th>best</th><th class=\"r\">%s</th></tr></thead>\n",
-            site->set->n, protocol_of(site->tables.protocol)->heading);
+            "<th class=\"r\">runs</th><th>best</th><th class=\"r\">acc</th></tr></thead>\n",
+            site->set->n);
     for (int i = 0; i < site->tables.n; i++) {
         const struct report_table *t = &site->tables.list[i];
         const struct report_row *best = best_row(t);

@@ -156,6 +156,32 @@ START_TEST(pictures_are_those_of_the_numbers_beside_them) {
 }
 END_TEST
 
+/* The page of a set in folds has the pictures of each. */
+START_TEST(a_page_has_all_its_pictures) {
+    enum { FOLDS = 12, KINDS = 3 };
+    stand_in_for_gnuplot();
+    for (int i = 0; i < FOLDS; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+        snprintf(run->task, sizeof run->task, i ? "molecules:fold=%d" : "molecules", i);
+        strcpy(run->suite, "graphs");
+    }
+    ck_ok(write_site("site"));
+    ck_assert_int_eq(pictures, (FOLDS + FOLDS - 1) * KINDS);
+}
+END_TEST
+
+/* As the tables call it: its interval is not on the page. */
+START_TEST(the_best_number_is_called_accuracy) {
+    setenv("PATH", "/nowhere", 1);
+    add_grid();
+    ck_ok(write_site("site"));
+    char *index = page("site/index.html");
+    ck_holds(index, "<th>best</th><th class=\"r\">acc</th>");
+    ck_assert_ptr_null(strstr(index, "CI or values"));
+    free(index);
+}
+END_TEST
+
 /* A failed attempt has a page of its own beside that of the run which took its place. */
 START_TEST(an_attempt_has_a_page_of_its_own) {
     char name[RUN_ID_HEX + 64], link[RUN_ID_HEX + 64];
@@ -189,6 +215,8 @@ Suite *check_site(void) {
         pages_lead_from_all_tasks_to_a_run,
         a_run_shows_the_machine_that_did_it,
         pictures_are_those_of_the_numbers_beside_them,
+        a_page_has_all_its_pictures,
+        the_best_number_is_called_accuracy,
         an_attempt_has_a_page_of_its_own,
         names_are_text_in_pages,
         a_folder_of_something_else_is_left_alone,
