@@ -80,6 +80,11 @@ enum status row_key(const char *text, struct label *key, struct error *e) {
     return ST_OK;
 }
 
+const char *row_key_value(const struct label *key, const char *name) {
+    const char *value = label_get(key, name);
+    return value ? value : "";
+}
+
 enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e) {
     struct label key;
     TRY(row_key(identity, &key, e));

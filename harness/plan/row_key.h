@@ -15,6 +15,9 @@
  * that is no pair, or too much text. */
 enum status row_key(const char *text, struct label *key, struct error *e);
 
+/* The value of a pair of a key; "": it has none of that name. */
+const char *row_key_value(const struct label *key, const char *name);
+
 /* What a row is called: the hash of the key of one of its runs' identities. Errors as row_key. */
 enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e);
 

@@ -34,9 +34,8 @@ struct group {
 
 /* --- labels ------------------------------------------------------------------------------------------------------- */
 
-static const char *value_of(const struct report_row *row, const char *key) {
-    const char *value = label_get(&row->key, key);
-    return value ? value : "";
+static bool differ(const struct report_row *a, const struct report_row *b, const char *key) {
+    return strcmp(row_key_value(&a->key, key), row_key_value(&b->key, key)) != 0;
 }
 
 /* Whether it is the task's, or all rows of each table have one value of it. */
@@ -45,7 +44,7 @@ static bool is_of_tables(const void *context, const char *key) {
     if (strncmp(key, "task.", 5) == 0) return true;
     for (int t = 0; t < g->n_tables; t++)
         for (int k = 1; k < g->tables[t]->n_rows; k++)
-            if (strcmp(value_of(&g->tables[t]->rows[k], key), value_of(&g->tables[t]->rows[0], key)) != 0) return false;
+            if (differ(&g->tables[t]->rows[k], &g->tables[t]->rows[0], key)) return false;
     return true;
 }
 
@@ -67,7 +66,7 @@ static enum status name_entries(struct group *g, struct error *e) {
 
 static bool differs_between_tables(const struct group *g, const char *key) {
     for (int t = 1; t < g->n_tables; t++)
-        if (strcmp(value_of(g->tables[t]->rows, key), value_of(g->tables[0]->rows, key)) != 0) return true;
+        if (differ(g->tables[t]->rows, g->tables[0]->rows, key)) return true;
     return false;
 }
 
@@ -214,7 +213,8 @@ static void fill(struct sheet *s, struct group *g) {
         sheet_caption(s, "Suite %s, profile %s: %d model%s", suite, g->tables[0]->profile, models,
                       models == 1 ? "" : "s");
     else
-        sheet_caption(s, "%d tasks, profile %s: %d models", g->n_tables, g->tables[0]->profile, models);
+        sheet_caption(s, "%d tasks, profile %s: %d model%s", g->n_tables, g->tables[0]->profile, models,
+                      models == 1 ? "" : "s");
     for (int t = 0; t < g->n_tables; t++) note_table(s, g, t);
 }
 

@@ -1,22 +1,12 @@
 /* format_details.c - a sheet as a section of Markdown that is folded under its caption, for pages of many tables. */
+#include "harness/report/html.h"
 #include "harness/report/sheet.h"
-
-static void print_html(FILE *f, const char *text) {
-    for (const char *c = text; *c; c++) {
-        if (*c == '<')
-            fputs("&lt;", f);
-        else if (*c == '&')
-            fputs("&amp;", f);
-        else
-            fputc((unsigned char)*c < 0x20 ? ' ' : *c, f);
-    }
-}
 
 static void write_sheet(const struct sheet *s, FILE *f) {
     struct sheet body = *s;
     body.caption = NULL;
     fputs("<details>\n<summary>", f);
-    print_html(f, s->caption ? s->caption : "table");
+    html_text(f, s->caption ? s->caption : "table");
     fputs("</summary>\n\n", f);
     format_md.write(&body, f);
     fputs("\n</details>\n", f);

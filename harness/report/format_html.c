@@ -10,8 +10,9 @@ static void print_cell(FILE *f, const struct sheet *s, int i) {
     if (cell->strong) fputs("<strong>", f);
     html_text(f, cell->text);
     if (cell->strong) fputs("</strong>", f);
-    for (int n = 0; n < cell->n_notes; n++) fprintf(f, "<sup>%d</sup>", cell->first_note + n);
-    fputs("</td>", f);
+    if (cell->n_notes) fprintf(f, "<sup>%d", cell->first_note);
+    if (cell->n_notes > 1) fprintf(f, "-%d", cell->first_note + cell->n_notes - 1);
+    fputs(cell->n_notes ? "</sup></td>" : "</td>", f);
 }
 
 static void print_table(FILE *f, const struct sheet *s) {

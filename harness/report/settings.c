@@ -142,8 +142,14 @@ struct view {
     bool folds, best; /* its numbers are the best of the grid */
 };
 
-/* Returns how many of its runs were cut off. */
-static int add_row(struct sheet *sheet, const struct sweep *s, int model, const struct view *view) {
+/* What the rows have besides numbers. */
+struct marks {
+    int cut_off; /* runs */
+    bool other;  /* SETTINGS_MARK */
+};
+
+static void add_row(struct sheet *sheet, const struct sweep *s, int model, const struct view *view,
+                    struct marks *marks) {
     struct published_number theirs = published_of(s, model, view->published);
     double mean = mean_of(s, model, view->best);
     int cut_off = 0;
@@ -163,7 +169,8 @@ static int add_row(struct sheet *sheet, const struct sweep *s, int model, const 
     sheet_real(sheet, "%.3f", theirs.value);
     if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
     sheet_real(sheet, "%+.3f", cut_off || !alike ? NAN : mean - theirs.value);
-    return cut_off;
+    marks->cut_off += cut_off;
+    marks->other = marks->other || (isfinite(theirs.value) && !alike);
 }
 
 static void note_numbers(struct sheet *sheet, const struct view *view, enum report_protocol protocol) {
@@ -174,7 +181,21 @@ static void note_numbers(struct sheet *sheet, const struct view *view, enum repo
             sheet,
             "%s, of several decays at the one that validation prefers; (n): of n runs, every rate, seed and decay.",
             protocol_of(protocol)->phrase);
-    if (view->folds) sheet_note(sheet, "sd: of the folds.");
+    if (view->folds) sheet_note_on(sheet, "sd", "sd: of the folds.");
+}
+
+/* Why a published number is of other settings. */
+static void note_other(struct sheet *sheet, const struct sweep *s) {
+    static const char columns[] = "published,diff";
+    if (!profile_as_published(sweep_run(s)->task, sweep_run(s)->suite, sweep_run(s)->profile))
+        sheet_note_on(sheet, columns, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
+    else if (has_published_settings(s))
+        sheet_note_on(sheet, columns, SETTINGS_MARK " of another set of settings than these: no diff.");
+    else
+        sheet_note_on(sheet, columns,
+                      SETTINGS_MARK " of another set of settings than these: no diff; `lrnn bench %s --variants` runs "
+                                    "the paper's.",
+                      s->entries->family);
 }
 
 static void fill(struct sheet *sheet, const struct sweep *s, const struct report_tables *tables) {
@@ -193,17 +214,11 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct report
     if (view.folds) sheet_column(sheet, SHEET_RIGHT, "sd");
     sheet_column(sheet, SHEET_RIGHT, "published");
     sheet_column(sheet, SHEET_RIGHT, "diff");
-    int cut_off = 0;
-    for (int m = 0; m < s->n_models; m++) cut_off += add_row(sheet, s, m, &view);
+    struct marks marks = {0};
+    for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, &view, &marks);
     note_numbers(sheet, &view, tables->protocol);
-    if (cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
-    if (!profile_as_published(sweep_run(s)->task, sweep_run(s)->suite, sweep_run(s)->profile))
-        sheet_note(sheet, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
-    else if (!has_published_settings(s))
-        sheet_note(sheet,
-                   SETTINGS_MARK " of another set of settings than these: no diff; `lrnn bench %s --variants` runs "
-                                 "the paper's.",
-                   s->entries->family);
+    if (marks.cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (marks.other) note_other(sheet, s);
 }
 
 static void fill_data(struct sheet *sheet, const struct sweep *s) {

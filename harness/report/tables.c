@@ -184,12 +184,13 @@ static void note_best(struct sheet *s, const struct report_table *t) {
 }
 
 static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
-    int least = t->rows[0].n, most_grid = 1;
-    bool uneven = false, speed_missing = false, cut = false, settings = false, disturbed = false;
+    const struct protocol *protocol = protocol_of(tables->protocol);
+    int most_grid = 1;
+    bool few = false, uneven = false, speed_missing = false, cut = false, settings = false, disturbed = false;
     struct repeats repeats = {0};
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
-        least = row->n < least ? row->n : least;
+        few = few || (row->interval.kind == INTERVAL_NONE && protocol->level > 0);
         most_grid = row->n_all > most_grid ? row->n_all : most_grid;
         uneven = uneven || row->uneven;
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
@@ -198,13 +199,14 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         settings = settings || published_is_other(&row->published);
         disturbed = disturbed || row->disturbed;
     }
-    sheet_note_on(s, ACCURACY, protocol_of(tables->protocol)->sentence, run_metric_name(t->rows[0].run));
+    sheet_note_on(s, ACCURACY, protocol->sentence, run_metric_name(t->rows[0].run));
     if (tables->confirm)
         sheet_note(s, "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds).",
                    (long long)tables->confirm);
     if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row has no diff.", CUT_OFF_NOTE);
     repeats_note(s, &repeats);
-    if (least < 5) sheet_note_on(s, INTERVAL, "Fewer than 5 seeds: the seeds' values instead of an interval.");
+    if (few)
+        sheet_note_on(s, INTERVAL, "Fewer than %d seeds: the seeds' values instead of an interval.", protocol->least);
     sheet_note_on(s, "solved,seq acc",
                   "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
                   "sequences right.");

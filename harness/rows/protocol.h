@@ -21,6 +21,7 @@ struct protocol {
     const char *phrase;   /* what the number is, for a row of several tasks */
     const char *sentence; /* what the number is, "%s" being the metric */
     double level;         /* coverage of the interval; 0: it has none */
+    int least;            /* seeds that an interval takes */
 };
 
 /* The protocol of that name; ST_USAGE with the nearest. */

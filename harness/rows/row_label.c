@@ -38,13 +38,8 @@ void row_mixer(const struct run_record *r, char *text, size_t size) {
 
 /* --- what tells rows apart ---------------------------------------------------------------------------------------- */
 
-static const char *value_of(const struct row_name *row, const char *key) {
-    const char *value = label_get(row->key, key);
-    return value ? value : "";
-}
-
 static bool differ(const struct row_name *a, const struct row_name *b, const char *key) {
-    return strcmp(value_of(a, key), value_of(b, key)) != 0;
+    return strcmp(row_key_value(a->key, key), row_key_value(b->key, key)) != 0;
 }
 
 static bool read_alike(const struct row_name *a, const struct row_name *b) {
@@ -53,7 +48,7 @@ static bool read_alike(const struct row_name *a, const struct row_name *b) {
 
 static void append(struct row_name *row, const char *key) {
     size_t used = strlen(row->text);
-    snprintf(row->text + used, row->size - used, " %s=%s", key, value_of(row, key));
+    snprintf(row->text + used, row->size - used, " %s=%s", key, row_key_value(row->key, key));
 }
 
 /* Whether somebody chose it, and it is not the mixer's, which has a label of its own. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/report/sheet_pick.h"
 #include "tests/harness/report/fixture.h"
 
 static struct run *add_of(const char *task, const char *layers, const char *dim, const char *epochs, double test) {
@@ -39,6 +40,38 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     free(text);
     text = render_report(&report_across, &format_latex);
     ck_holds(text, "\\label{tab:across-2-tasks-profile-paper}\n");
+    free(text);
+}
+END_TEST
+
+/* What is said below and above a table is of what stands in it. */
+START_TEST(remarks_are_on_what_is_there) {
+    const struct sheet_view means = {.columns = "model,mean"};
+    char *text = NULL;
+    size_t size;
+    add_of("s3", "lstm;swiglu", "64", "3", 0.75);
+    add_of("s5", "lstm;swiglu", "64", "3", 0.5);
+    text = render_report(&report_across, &format_term);
+    ck_holds(text, "2 tasks, profile paper: 1 model\n");
+    free(text);
+    text = render(&format_term, &(struct report_filter){.protocol = PROTOCOL_MEAN_CI90});
+    ck_holds(text, "Fewer than 2 seeds: the seeds' values instead of an interval.");
+    free(text);
+    fixture_set.n = 0;
+    for (int i = 0; i < 2; i++) {
+        struct run *run = add_run("conv;swiglu", 1e-3, 1, 0.5, 0.5); /* of which nobody has published anything */
+        strcpy(run->task, i ? "molecules:fold=2" : "molecules");
+        identify(run, "task.fold", i ? "2" : "1");
+    }
+    text = render_report(&report_settings, &format_term);
+    ck_holds(text, "sd: of the folds.");
+    ck_assert_ptr_null(strstr(text, "~ of"));
+    free(text);
+    FILE *f = open_memstream(&text, &size);
+    ck_ok(report_print_view(&report_settings, &fixture_set, NULL, &means, &format_term, fixture_folder, f,
+                            &fixture_problem));
+    fclose(f);
+    ck_assert_ptr_null(strstr(text, "sd: of"));
     free(text);
 }
 END_TEST
@@ -295,6 +328,7 @@ END_TEST
 Suite *check_across(void) {
     const TTest *const tests[] = {
         tasks_stand_side_by_side_with_the_published_numbers,
+        remarks_are_on_what_is_there,
         the_mark_follows_the_protocol,
         what_differs_within_a_task_keeps_rows_apart_in_all,
         headings_have_what_tells_tasks_apart,

@@ -319,12 +319,14 @@ START_TEST(tables_say_their_protocol) {
     static const struct {
         enum report_protocol protocol;
         const char *heading, *row, *sentence;
+        bool few;
     } cases[] = {
         {PROTOCOL_VAL_MEAN, "95% CI or values", "0.6000  0.500 0.600 0.700",
-         "acc: val-mean, the mean test token accuracy"},
-        {PROTOCOL_BEST_OF_GRID, "grid", "1.0000  best of 6", "acc: best-of-grid, the largest test token accuracy"},
-        {PROTOCOL_MEAN_CI90, "90% CI or values", "0.6000    [0.431, 0.769]", "acc: mean-ci90, the mean test token"},
-        {PROTOCOL_IQM, "95% CI or values", "0.6000  0.500 0.600 0.700", "acc: iqm, the interquartile mean of the test"},
+         "acc: val-mean, the mean test token accuracy", true},
+        {PROTOCOL_BEST_OF_GRID, "grid", "1.0000  best of 6", "acc: best-of-grid, the largest test token", false},
+        {PROTOCOL_MEAN_CI90, "90% CI or values", "0.6000    [0.431, 0.769]", "acc: mean-ci90, the mean test", false},
+        {PROTOCOL_IQM, "95% CI or values", "0.6000  0.500 0.600 0.700", "acc: iqm, the interquartile mean of the",
+         true},
     };
     add_grid();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -333,6 +335,7 @@ START_TEST(tables_say_their_protocol) {
         ck_holds(text, cases[i].heading);
         ck_holds(text, cases[i].row);
         ck_holds(text, cases[i].sentence);
+        ck_assert_int_eq(strstr(text, "Fewer than 5 seeds: the seeds' values") != NULL, cases[i].few);
         free(text);
         text = render(&format_csv, &filter);
         ck_holds(text, protocol_of(cases[i].protocol)->name);

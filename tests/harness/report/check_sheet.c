@@ -124,7 +124,7 @@ START_TEST(one_sheet_in_every_format) {
                      "<div class=\"box\"><table>\n"
                      "<thead><tr><th>model</th><th class=\"r\">n &amp; m</th><th class=\"r\">acc</th></tr></thead>\n"
                      "<tbody>\n"
-                     "<tr><td>a|b_c<sup>1</sup><sup>2</sup></td><td class=\"r\">-</td><td class=\"r\">-0.12</td></tr>\n"
+                     "<tr><td>a|b_c<sup>1-2</sup></td><td class=\"r\">-</td><td class=\"r\">-0.12</td></tr>\n"
                      "<tr><td>=d<sup>3</sup></td><td class=\"r\">12345678901</td><td class=\"r\"><strong>0.3 "
                      "(7)</strong></td></tr>\n"
                      "<tr><td>\xc3\xa9 </td><td class=\"r\">1.38M</td><td class=\"r\">-</td></tr>\n"

@@ -210,7 +210,7 @@ START_TEST(several_tasks_stand_side_by_side) {
     expect("sweep s3:n_train=200,n_val=20,n_test=20 parity:eval_max_length=50,n_val=20,n_test=20 --profile smoke "
            "--models lstm:hidden=4 --steps 3 --epochs 1 --out %s/r",
            0);
-    expect_text(out, "2 tasks, profile custom: 1 models", "sweep");
+    expect_text(out, "2 tasks, profile custom: 1 model", "sweep");
     expect("sweep s3:n_train=200,n_val=20,n_test=20 --profile smoke --models lstm:hidden=4 --epochs 1 --no-speed "
            "--no-plots --json --quiet --out %s/r",
            0);
