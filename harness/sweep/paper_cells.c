@@ -270,10 +270,22 @@ static void read_published(const struct paper_cells *p, const char *out, struct 
                 name, task, paper);
 }
 
+/* Which runs a plan has follows from the data of its tasks, the sizes and the content that a run's id is made of. */
+static enum status make_plan(struct paper_cells *p, const char *out, struct error *e) {
+    struct error why;
+    enum status status = request_plan(&p->request, &p->plan, &p->resolved, &why);
+    if (status == ST_OK) return ST_OK;
+    if (status != ST_DATA) return fail(e, status, "%s", why.text);
+    return fail(e, status,
+                "%.700s; without the data nobody knows which runs the plan has, but `lrnn report --out %.200s` has the "
+                "tables of all records there",
+                why.text, out);
+}
+
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
     struct published published = {0};
     struct record_set set = {0};
-    TRY(request_plan(&p->request, &p->plan, &p->resolved, e));
+    TRY(make_plan(p, out, e));
     p->speed = p->resolved.speed;
     TRY(read_table(p, e));
     if (access(out, F_OK) != 0)

@@ -48,6 +48,13 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
 }
 END_TEST
 
+START_TEST(without_its_data_a_plan_says_where_the_records_are) {
+    expect("report --paper slice-uea --out results/baseline", ST_DATA);
+    expect_text(err, "`lrnn data import eigenworms FOLDER` makes it", "report");
+    expect_text(err, "`lrnn report --out results/baseline` has the tables of all records there", "report");
+}
+END_TEST
+
 START_TEST(a_note_stands_below_the_table_and_leaves_its_verdicts) {
     char text[1024];
     snprintf(text, sizeof text, "%snote=The width is ours\n", own_plan);
@@ -459,6 +466,7 @@ Suite *check_paper(void) {
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_set_timeout(c, 60);
     tcase_add_test(c, a_cell_goes_from_not_run_to_its_verdict);
+    tcase_add_test(c, without_its_data_a_plan_says_where_the_records_are);
     tcase_add_test(c, a_note_stands_below_the_table_and_leaves_its_verdicts);
     tcase_add_test(c, a_sweep_marks_cells_with_runs_of_another_build);
     tcase_add_test(c, an_attempt_that_was_set_aside_is_told);
