@@ -3,7 +3,7 @@
  * double: libm. float: branch-free polynomials that compilers vectorise inside `#pragma omp simd` loops; every lane
  * does the same arithmetic, so an element's bits do not depend on where in a vector it sits. Nothing here reads or sets
  * errno. NaN comes through everywhere. Errors are measured over all of float by tests/core/check_real_math.c.
- * Coefficients of exp, log and tanh: S. Moshier, Cephes single precision (expf.c, logf.c, tanhf.c). */
+ * Coefficients of exp, log and tanh: S. Moshier, Cephes single precision (expf, logf, tanhf). */
 #ifndef LRNN_CORE_REAL_MATH_H
 #define LRNN_CORE_REAL_MATH_H
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # layers.sh - fails on an include that the layering forbids (docs/design.md, "Folders"): of a folder, or of a room in
-# one; on modules that include each other in a circle, a module being a header and the source of the same name; and on
-# sources and rooms that have grown too long to be read.
+# one; on modules that include each other in a circle, a module being a header and the source of the same name; on
+# comments that name a file which is not there; and on sources and rooms that have grown too long to be read.
 #
 #   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
@@ -118,6 +118,40 @@ circles() {
             END { flush() }'
 }
 
+# Prints each source of the tree in $1 that a comment names and that is not there, a line each. Not those of others,
+# which are written <name.h>, examples, which are "name.h", and what NAME or ROOM stands in for.
+named_in_vain() {
+    # shellcheck disable=SC2016 # the $ are those of awk
+    (awk_over_sources "$1" '
+        # What of the line is comment; `inside` tells whether its end is.
+        function comment(line,   text, at) {
+            for (text = ""; line != ""; inside = !inside) {
+                at = index(line, inside ? "*/" : "/*")
+                if (inside) text = text " " (at ? substr(line, 1, at - 1) : line)
+                if (!at) break
+                line = substr(line, at + 2)
+            }
+            return text
+        }
+        BEGIN {
+            for (i = 1; i < ARGC; i++) {
+                path = ARGV[i]
+                do there[path] = 1
+                while (sub(/^[^\/]*\//, "", path))
+            }
+        }
+        FNR == 1 { inside = 0 }
+        {
+            text = comment($0)
+            while (match(text, /[A-Za-z0-9_.\/<"-]+\.(c|h|cc|cu|cuh|def)([^A-Za-z0-9_]|$)/)) {
+                name = substr(text, RSTART, RLENGTH)
+                text = substr(text, RSTART + RLENGTH)
+                sub(/[^A-Za-z0-9_]$/, "", name)
+                if (!(name in there) && name !~ /[<"]|NAME|ROOM/) print FILENAME ":" FNR ": there is no " name
+            }
+        }')
+}
+
 # Prints each source and each room of the tree in $1 that is too long, a line each.
 too_long() {
     # shellcheck disable=SC2016 # the $ are those of awk
@@ -207,6 +241,19 @@ EOF
         return 1
     fi
     rm -r "${tree:?}"/*
+    mkdir -p "$tree/core/file"
+    cat >"$tree/core/a.c" <<EOF
+/* a.c - as core/file/b.h and b.h, <stdio.h>, "c.h", NAME.c and e.g. c say; not 2.h. */
+#include "core/gone.h" /* in file/b.h (c.c)
+ * file/a.c */ int gone.c; /* a.c */ /* d.def */
+EOF
+    echo '/* b.h - none of core/b.h. */' >"$tree/core/file/b.h"
+    named_in_vain "$tree" | sed 's/.*no //' >"$tree/found"
+    if [ "$(tr '\n' ' ' <"$tree/found")" != '2.h c.c file/a.c d.def core/b.h ' ]; then
+        echo "layers: self-test: 2.h c.c file/a.c d.def core/b.h are named in vain; found: $(cat "$tree/found")" >&2
+        return 1
+    fi
+    rm -r "${tree:?}"/*
     mkdir -p "$tree/core/full" "$tree/core/over"
     for room in full over; do
         for i in $(seq $((room_lines / 500))); do yes x | head -n 500 >"$tree/core/$room/$i.c"; done
@@ -225,10 +272,11 @@ if [ $# -eq 0 ]; then
     self_test
     cd "$(dirname "$0")/.."
 fi
-found=$(violations "${1:-.}" && circles "${1:-.}" && too_long "${1:-.}")
+found=$(violations "${1:-.}" && circles "${1:-.}" && named_in_vain "${1:-.}" && too_long "${1:-.}")
 if [ -n "$found" ]; then
     printf '%s\n' "$found" >&2
     echo "layers: $(printf '%s\n' "$found" | wc -l) findings" >&2
     exit 1
 fi
-echo "layers: no forbidden include, no circle, no room over $room_lines lines, no source over $source_lines"
+echo "layers: no forbidden include, no circle, no comment names a file that is not there, no room over $room_lines" \
+    "lines, no source over $source_lines"

@@ -26,7 +26,7 @@ template <class F> static F *function(F *, const char *name) {
     return reinterpret_cast<F *>(found);
 }
 
-/* name as cublas_v2.h or cublasLt.h declares it; dlsym looks for it in what the library depends on as well. */
+/* name as <cublas_v2.h> or <cublasLt.h> declares it; dlsym looks for it in what the library depends on as well. */
 #define FORWARD(name, parameters, arguments)                                                                           \
     extern "C" cublasStatus_t name parameters {                                                                        \
         static auto *const loaded = function(name, #name);                                                             \

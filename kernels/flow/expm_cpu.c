@@ -3,7 +3,7 @@
  * numbers.
  *
  * The arithmetic is the reference's, in double and in its order, so the bits are too; each lane squares as often as its
- * own norm asks for. The equations are in expm_skew.c. */
+ * own norm asks for. The equations are in expm.c. */
 #include <string.h>
 
 #include "kernels/flow/expm.h"

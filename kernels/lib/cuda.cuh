@@ -114,7 +114,7 @@ static __device__ __forceinline__ void copy_async(real *to, const real *from) {
     __pipeline_memcpy_async(to, from, sizeof *to);
 }
 
-/* The two as instructions, and not by cuda_pipeline.h, whose wait says nothing of memory: behind it no barrier keeps
+/* The two as instructions, and not by <cuda_pipeline.h>, whose wait says nothing of memory: behind it no barrier keeps
  * the compiler from reading a slot sooner, since a thread reads its own slots alone. */
 static __device__ __forceinline__ void copy_async_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");

@@ -5,8 +5,8 @@
  * vector. Scores stand [writer][reader]: what row m wrote into the state and row n reads is in element [m][n]. Widths
  * are multiples of STATE_VECTOR. At these sizes the products are as fast as OpenBLAS's, faster where one side is 16,
  * slower (by a fifth) in the updates of 16 terms. */
-#ifndef LRNN_KERNELS_MATRIX_STATE_CHUNK_H
-#define LRNN_KERNELS_MATRIX_STATE_CHUNK_H
+#ifndef LRNN_KERNELS_MATRIX_CHUNK_H
+#define LRNN_KERNELS_MATRIX_CHUNK_H
 
 #include "kernels/lib/simd.h"
 #include "kernels/matrix/state_cpu.h"

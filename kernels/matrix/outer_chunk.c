@@ -1,9 +1,9 @@
-/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8): inside a chunk
- * products of matrices, from chunk to chunk the states. See matrix_state_outer.h.
+/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8): inside a chunk products
+ * of matrices, from chunk to chunk the states. See outer_chunk.h.
  *
- * With the gates of matrix_state_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of
- * state i before the chunk, x_a[m] = Gate[m][a] what they write into state a behind it, F[i][a] = Z_-1[i][a] what
- * passes through:
+ * With the gates of chunk_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of state i
+ * before the chunk, x_a[m] = Gate[m][a] what they write into state a behind it, F[i][a] = Z_-1[i][a] what passes
+ * through:
  *   O = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
  * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
  *   dQ = U^T K + sum_i diag(r_i) W C_i^T      dK = U Q + sum_a diag(x_a) V E_a^T      dV = P W + sum_a diag(x_a) K E_a

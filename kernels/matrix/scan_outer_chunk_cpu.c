@@ -1,5 +1,5 @@
-/* scan_outer_chunk_cpu.c - outer-product state on the CPU, a chunk of tokens at a time: matrix_state_outer.h with one
- * state a head, shared q and k, and the states before the chunks kept from forward. */
+/* scan_outer_chunk_cpu.c - outer-product state on the CPU, a chunk of tokens at a time: outer_chunk.h with one state a
+ * head, shared q and k, and the states before the chunks kept from forward. */
 #include "kernels/matrix/state_cpu.h"
 #include "kernels/matrix/outer_chunk.h"
 

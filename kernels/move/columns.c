@@ -291,7 +291,6 @@ const struct kernel kernel_split_ref = {
     .backward = split_ref_backward,
 };
 
-/* The only one on the CPU: it works on vectors of parameters. */
 const struct kernel kernel_repeat_each_ref = {
     .name = "repeat_each_ref",
     .op = &op_repeat_each,

@@ -1,5 +1,5 @@
 /* take_rows.c - rows of a sequence at other places, by a rule that knows how many tokens the sequence has: the op and
- * its reference. kernel.h has the rules.
+ * its reference. move.h has the rules.
  *
  *   y[b][r] = x[b][source(r, n)], n = lengths[b], or 0 where the rule names no row
  *   dx[b][s] = sum over the rows r with source(r, n) = s of dy[b][r] */

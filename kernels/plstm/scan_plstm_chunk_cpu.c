@@ -1,7 +1,6 @@
-/* scan_plstm_chunk_cpu.c - pLSTM on sequences on the CPU, a chunk of tokens at a time: matrix_state_outer.h with J
- * states a head. Inside a chunk the J x J transitions only shape one number for each pair of tokens, so all J states
- * cost one product of scores; from chunk to chunk each has its own. Backward computes the states before the chunks
- * again. */
+/* scan_plstm_chunk_cpu.c - pLSTM on sequences on the CPU, a chunk of tokens at a time: outer_chunk.h with J states
+ * a head. Inside a chunk the J x J transitions only shape one number for each pair of tokens, so all J states cost one
+ * product of scores; from chunk to chunk each has its own. Backward computes the states before the chunks again. */
 #include "kernels/plstm/dag_state.h"
 #include "kernels/matrix/outer_chunk.h"
 

@@ -12,7 +12,7 @@
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f goes as that of T in scan_outer_chunk.c, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w .
+ * The gradient of f goes as that of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w .
  * u_s) more where r is the last step of a token, q and w its own; here the factor of the reading row itself counts. */
 #include <string.h>
 
@@ -494,8 +494,8 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
     return a->steps <= STATE_CHUNK;
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk.c; with several steps a token most rows
- * of Q are empty, and backward computes the states of a chunk's parts again. */
+/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk_cpu.c; with several steps a token most
+ * rows of Q are empty, and backward computes the states of a chunk's parts again. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
     return s.T >= 4 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
