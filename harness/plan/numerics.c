@@ -126,6 +126,14 @@ static bool uses_tf32(const struct subject *s) {
     return s->config->precision == PRECISION_TF32;
 }
 
+/* Above 8 the reference computed, asked or not. */
+static bool uses_order(const struct subject *s) {
+    char m[OPTION_TEXT + 1];
+    option_of(s->model, "m", m, sizeof m);
+    bool gated = model_is(s->model, "bdlru") || model_is(s->model, "hlru");
+    return gated && strtol(m, NULL, 10) > 8 && strcmp(s->config->kernel, "reference") != 0;
+}
+
 /* A part starts at version 1, which is not written. */
 static const struct {
     const char *name;
@@ -137,7 +145,7 @@ static const struct {
     {"dag", 2, uses_branches},    {"chain", 2, uses_chain},       {"ref", 4, uses_reference},
     {"s5", 2, uses_s5},           {"tags", 2, uses_tags},         {"tf32", 2, uses_tf32},
     {"flow", 2, uses_flow},       {"biases", 2, uses_biases},     {"decoded", 2, uses_decoded},
-    {"stacked", 2, uses_stacked},
+    {"stacked", 2, uses_stacked}, {"order", 2, uses_order},
 };
 
 enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,

@@ -6,7 +6,8 @@
 #include "kernels/gated/gate.h"
 #include "kernels/lib/fetch.h"
 
-#define SCAN_ORDER_MAX      8   /* largest m the CPU kernels are compiled for; beyond, the reference computes */
+#define SCAN_ORDER_MAX      64  /* largest m of the CPU kernels, as of the models */
+#define SCAN_UNROLLED       8   /* largest m of those with a row of gates in registers, and of the device's kernels */
 #define SCAN_VECTOR         16  /* strips are multiples of this many channels, but for the last */
 #define SCAN_WIDTH          256 /* most channels of a strip, so that a time step stays in L1 */
 #define SCAN_STRIDE         272 /* of rows of channels in stack buffers; constant, and no power of two for L1's sets */
@@ -14,7 +15,7 @@
 #define SCAN_GATES          ((SCAN_ORDER_MAX + 1) * SCAN_STRIDE) /* m + 1 rows */
 #define SCAN_PREFETCH_BYTES 2048 /* how far ahead of use gates are asked for; more evicts, less comes late */
 
-/* Helpers that 64 specialised walks call: inlined into each they would double its size. */
+/* Helpers that all specialised walks call: inlined into each they would double its size. */
 #define SCAN_CALLED static __attribute__((noinline, unused))
 
 struct scan_strips {
@@ -96,18 +97,24 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
     for (int64_t k = 0; k < n; k++) d[k] += x[k];
 }
 
-/* Defines the table name[gate][m - 1] of functions that call walk(m, gate, layout, s) with m, gate and layout as
- * constants, without which the loops over channels would stay scalar. */
+typedef void scan_walk(const struct scan_part *s);
+
+/* Defines the table name[gate][m] of functions that call walk(m, gate, layout, s) with m, gate and layout as constants,
+ * without which the loops over channels would stay scalar. That at m = 0 is for all larger m: it keeps a row of gates
+ * in memory, and takes m from s. */
 #define SCAN_TABLE(name, walk, layout)                                                                                 \
     SCAN_GATE(name, walk, softmax, GATE_SOFTMAX, layout)                                                               \
     SCAN_GATE(name, walk, sigmoid, GATE_SIGMOID, layout)                                                               \
     SCAN_GATE(name, walk, relu, GATE_RELU, layout)                                                                     \
     SCAN_GATE(name, walk, none, GATE_NONE, layout)                                                                     \
-    static void (*const name[GATE_COUNT][SCAN_ORDER_MAX])(const struct scan_part *s) = {                               \
-        SCAN_ROW(name##_softmax), SCAN_ROW(name##_sigmoid), SCAN_ROW(name##_relu), SCAN_ROW(name##_none)};
+    static scan_walk *const name[GATE_COUNT][SCAN_UNROLLED + 1] = {SCAN_ROW(name##_softmax), SCAN_ROW(name##_sigmoid), \
+                                                                   SCAN_ROW(name##_relu), SCAN_ROW(name##_none)};
 #define SCAN_ROW(f)                                                                                                    \
-    { f##1, f##2, f##3, f##4, f##5, f##6, f##7, f##8 }
+    { f##0, f##1, f##2, f##3, f##4, f##5, f##6, f##7, f##8 }
 #define SCAN_GATE(name, walk, suffix, gate, layout)                                                                    \
+    static void name##_##suffix##0(const struct scan_part *s) {                                                        \
+        walk(0, gate, layout, s);                                                                                      \
+    }                                                                                                                  \
     static void name##_##suffix##1(const struct scan_part *s) {                                                        \
         walk(1, gate, layout, s);                                                                                      \
     }                                                                                                                  \
@@ -133,6 +140,12 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
         walk(8, gate, layout, s);                                                                                      \
     }
 
+/* The walk of such a table that the call takes. */
+LRNN_INLINE scan_walk *scan_walk_of(const struct call *c, scan_walk *const table[GATE_COUNT][SCAN_UNROLLED + 1]) {
+    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    return table[a->gate][a->m <= SCAN_UNROLLED ? a->m : 0];
+}
+
 /* For op->infer of z (B,T,`gates`) and v (B,T,`values`), `of_gates` and `of_values` saying how wide they are, with N
  * states named `count`. Sets the error if they are not. */
 bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_t gates, const char *of_gates,
@@ -142,7 +155,7 @@ bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_
 struct heads scan_heads(const struct call *c);
 
 LRNN_INLINE bool scan_applicable(const struct call *c, const char **why) {
-    *why = "m is larger than 8";
+    *why = "m is larger than 64";
     return ((const struct scan_attr *)c->attr)->m <= SCAN_ORDER_MAX;
 }
 

@@ -307,7 +307,7 @@ const struct kernel kernel_scan_block_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .applicable = scan_applicable,
+    .applicable = scan_gates_fit,
     .forward = block_cuda_forward<false>,
     .backward = block_cuda_backward<false>,
 };
@@ -318,7 +318,7 @@ const struct kernel kernel_scan_block_chunk_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 64,
-    .applicable = scan_applicable,
+    .applicable = scan_gates_fit,
     .preferred = chunks_preferred,
     .workspace = chunk_workspace,
     .forward = block_cuda_forward<true>,

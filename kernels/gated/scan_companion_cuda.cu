@@ -289,7 +289,7 @@ const struct kernel kernel_scan_companion_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 128,
-    .applicable = scan_applicable,
+    .applicable = scan_gates_fit,
     .forward = companion_cuda_forward<false>,
     .backward = companion_cuda_backward<false>,
 };
@@ -300,7 +300,7 @@ const struct kernel kernel_scan_companion_chunk_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 128,
-    .applicable = scan_applicable,
+    .applicable = scan_gates_fit,
     .preferred = chunks_preferred,
     .workspace = chunk_workspace,
     .forward = companion_cuda_forward<true>,

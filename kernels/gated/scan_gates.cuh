@@ -48,6 +48,11 @@ static inline bool scan_gated_chunks_pay(const struct call *c, int64_t values) {
     return gate_divides(a->gate) && scan_chunks_pay(dims[0], dims[1], a->N, values);
 }
 
+static inline bool scan_gates_fit(const struct call *c, const char **why) {
+    *why = "m is larger than 8, the most on a device; --device cpu takes more";
+    return ((const struct scan_attr *)c->attr)->m <= SCAN_UNROLLED;
+}
+
 /* Calls run.operator()<m>() with that of the call. */
 template <class F> void scan_with(const struct scan_attr *a, F run) {
     switch (a->m) {
@@ -66,7 +71,7 @@ template <class F> void scan_with(const struct scan_attr *a, F run) {
     case 7:
         return run.template operator()<7>();
     default:
-        return run.template operator()<SCAN_ORDER_MAX>();
+        return run.template operator()<SCAN_UNROLLED>();
     }
 }
 

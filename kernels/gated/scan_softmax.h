@@ -62,4 +62,23 @@ FORCE_INLINE real scan_gates(enum gate gate, int n, const real *z, int64_t strid
     return gate == GATE_SOFTMAX ? softmax_lane(n, z, stride, p) : gate_lane(gate, n, z, stride, p);
 }
 
+/* The same of any n, for `width` channels at once: p[j * SCAN_STRIDE + k] of z[j * stride + k], scale[k] = 1 / S. */
+FORCE_INLINE void scan_gates_in_memory(enum gate gate, int n, int64_t width, const real *z, int64_t stride, real *p,
+                                       real *scale) {
+    real top[SCAN_WIDTH], sum[SCAN_WIDTH];
+    for (int64_t k = 0; k < width; k++) top[k] = z[k], sum[k] = 0;
+    for (int j = 1; j < n && (gate == GATE_SOFTMAX || gate == GATE_SIGMOID); j++)
+#pragma omp simd
+        for (int64_t k = 0; k < width; k++) top[k] = z[j * stride + k] > top[k] ? z[j * stride + k] : top[k];
+    for (int j = 0; j < n; j++)
+#pragma omp simd
+        for (int64_t k = 0; k < width; k++) {
+            real x = z[j * stride + k];
+            p[j * SCAN_STRIDE + k] = gate == GATE_SOFTMAX ? softmax_exp(x - top[k]) : gate_value(gate, x, top[k]);
+            sum[k] += p[j * SCAN_STRIDE + k];
+        }
+#pragma omp simd
+    for (int64_t k = 0; k < width; k++) scale[k] = gate == GATE_SOFTMAX ? 1 / sum[k] : gate_scale(gate, sum[k]);
+}
+
 #endif

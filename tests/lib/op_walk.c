@@ -19,7 +19,7 @@ static const struct {
     {"batch", "1 2 17", "40"},
     {"length", "1 2 16 31 33 64 67", "400"},
     {"blocks", "1 2 31 33", "400"},
-    {"m", "1 2 3 4 5 8 9 17", NULL},
+    {"m", "1 2 3 4 5 6 7 8 9 16 17", NULL},
     {"dim", "1 2 16 31 33 64 67", "400"},
     {"out", "1 2 31 33", "400"},
     {"vocab", "1 2 33 120", "400"},
@@ -42,13 +42,13 @@ static const char *const real_sizes[] = {
 };
 
 /* Of one op, beside those: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch
- * has rows, of states that leave room for few rows. */
+ * has rows, of states that leave room for few rows; the largest order that a mixer takes. */
 static const struct {
     const char *op, *sizes;
 } own_sizes[] = {
-    {"grid_scan", "batch=1 length=400 heads=1 dk=5 dv=4"},
-    {"grid_scan", "batch=2 length=74 heads=3 dk=18 dv=34"},
-    {"grid_scan", "batch=1 length=100 heads=1 dk=100 dv=33"},
+    {"grid_scan", "batch=1 length=400 heads=1 dk=5 dv=4"},    {"grid_scan", "batch=2 length=74 heads=3 dk=18 dv=34"},
+    {"grid_scan", "batch=1 length=100 heads=1 dk=100 dv=33"}, {"scan_block", "batch=2 length=3 blocks=21 m=64"},
+    {"scan_companion", "batch=2 length=35 blocks=21 m=64"},
 };
 
 static void apply(struct op_sizes *s, const char *text) {

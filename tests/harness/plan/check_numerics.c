@@ -44,6 +44,11 @@ START_TEST(a_run_carries_the_versions_of_the_parts_it_uses) {
     expect_numerics("lru:state=8", "clip=1", "1+clip.2");
     expect_numerics("lru:state=8", "warmup=3", "1+warmup.2");
     expect_numerics("deltanet:heads=2", "warmup=3\nclip=0.5\n", "1+delta.2+clip.2+warmup.2");
+    expect_numerics("bdlru:blocks=8,m=8", "", "1");
+    expect_numerics("bdlru:blocks=8,m=9", "", "1+order.2");
+    expect_numerics("bdlru:blocks=8,m=9", "kernel=reference", "1+ref.4");
+    expect_numerics("hlru:m=16", "clip=1", "1+clip.2+order.2");
+    expect_numerics("conv:m=16", "", "1");
     expect_numerics("slice", "", "1+flow.2");
     expect_numerics("plstm2d:heads=2", "", "1+grid.2");
     expect_numerics("plstm-graph:heads=2", "", "1");
