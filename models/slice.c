@@ -60,7 +60,9 @@ static const struct option options[] = {
     {"clip", OPT_REAL, offsetof(struct slice, clip), "1e11", 0, 1e30, NULL,
      "c of a step's bound, y + c tanh(s / c) instead of y + s; 0 = none", OPT_LATER},
     {"table", OPT_BOOL, offsetof(struct slice, table), "no", 0, 0, NULL,
-     "first layer: the generators of the vocabulary's tokens are computed once a step, then looked up; for few tokens",
+     "generators of the vocabulary's tokens computed once a step, then looked up by the first layer; for few tokens, "
+     "in "
+     "nets whose first layer reads the embedding itself (slice, slice-glu, stacked)",
      OPT_LATER},
     {0}};
 
@@ -149,6 +151,12 @@ static enum status check_memory(const struct slice *o, const struct dims *d, str
 }
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
+    const struct slice *o = inst;
+    if (o->table && takes_signature(o))
+        return fail(e, ST_USAGE,
+                    "slice: table=yes looks up the generators of tokens, and interval=%" PRId64
+                    " has those of log-signatures; take interval=1 or table=no",
+                    o->interval);
     TRY(check_structure(inst, d, e));
     return check_memory(inst, d, e);
 }
@@ -203,13 +211,15 @@ static const struct call *made_by(const struct graph *g, const struct tensor *t,
 }
 
 /* A(w) of each step, a row. Where w is of the vectors of tokens, which stand in a table of V, so may its generators:
- * (1, E) dt A has V rows instead of one a step. */
+ * (1, E) dt A has V rows instead of one a step. Steps that w is 0 at have generators of 0 then, too. */
 static struct tensor *generated(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *A) {
-    const struct call *path = o->table ? made_by(g, w, &op_prepend_one) : NULL;
+    const struct call *used = o->table ? made_by(g, w, &op_take_rows) : NULL;
+    const struct call *path = o->table ? made_by(g, used ? used->in[0] : w, &op_prepend_one) : NULL;
     const struct call *tokens = path ? made_by(g, path->in[0], &op_embedding) : NULL;
     if (!tokens) return linear(g, w, A, NULL);
     struct tensor *ids = tokens->in[0], *letters = prepend_one(g, tokens->in[1], o->dt);
-    return embedding(g, ids, linear(g, letters, A, NULL));
+    struct tensor *all = embedding(g, ids, linear(g, letters, A, NULL));
+    return used ? rows_in_use(g, all, g->lengths, NULL) : all;
 }
 
 /* The states of N blocks of m with generators A, driven by w of C letters or by log-signatures of it. */
@@ -300,10 +310,20 @@ static struct tensor *states(const struct slice *o, struct graph *g, struct tens
     return NULL;
 }
 
+/* A table that could not act would be asked for in vain. The mixer of the other direction has none. */
+static bool table_fits(struct graph *g, const struct tensor *x) {
+    if (g->layer > 0 || made_by(g, x, &op_embedding) || made_by(g, x, &op_reverse)) return true;
+    graph_fail(g, ST_USAGE,
+               "slice: table=yes looks up the generators of tokens, and the first layer of this net reads something "
+               "else; take --backbone slice, slice-glu or stacked on a task of tokens, or table=no");
+    return false;
+}
+
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct slice *o = inst;
     int64_t B = x->dims[0], T = x->dims[1], D = x->dims[2];
+    if (o->table && !table_fits(g, x)) return NULL;
     struct tensor *w_init =
         graph_param(g, &(struct param_spec){.name = "init.weight", .rank = 2, .dims = {D, D}, .init = normal(o, 1)});
     struct tensor *b_init = vector(g, "init.bias", D, normal(o, 1), AS_CONTRACT);

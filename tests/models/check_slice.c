@@ -66,7 +66,8 @@ START_TEST(evaluation_and_no_penalty_leave_the_loss_alone) {
 }
 END_TEST
 
-/* Two layers of a structure, one step's logits and gradients: with generators looked up and computed at each step. */
+/* Two layers of a structure, one step's logits and gradients: with generators looked up and computed at each step, of
+ * all steps or of those in use. */
 START_TEST(generators_from_a_table_are_those_of_each_step) {
     static const char *const models[] = {"slice:structure=diagonal",
                                          "slice:structure=block,block=4,penalty=0.1",
@@ -74,7 +75,10 @@ START_TEST(generators_from_a_table_are_those_of_each_step) {
                                          "slice:structure=dplr,rank=2",
                                          "slice:structure=hadamard",
                                          "slice:structure=sparse,keep=0.3",
-                                         "slice:structure=diagonal-dense,block=5"};
+                                         "slice:structure=diagonal-dense,block=5",
+                                         "slice:structure=block,block=4,clip=0",
+                                         "slice:structure=dplr,rank=2,clip=0"};
+    static const int32_t lengths[] = {5, 1, 3};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct trial plain, table;
         struct trial_shape shape = two_layers, looked_up = two_layers;
@@ -86,6 +90,8 @@ START_TEST(generators_from_a_table_are_those_of_each_step) {
         trial_open(&table, &looked_up, 3);
         trial_fill(&plain, 3, 1);
         trial_fill(&table, 3, 1);
+        memcpy(tensor_i32(plain.net.lengths), lengths, sizeof lengths);
+        memcpy(tensor_i32(table.net.lengths), lengths, sizeof lengths);
         ck_assert_int_gt(table.graph.n_calls, plain.graph.n_calls);
         graph_forward(&plain.graph, &plain.state);
         graph_forward(&table.graph, &table.state);
@@ -98,6 +104,44 @@ START_TEST(generators_from_a_table_are_those_of_each_step) {
         trial_close(&plain);
         trial_close(&table);
     }
+}
+END_TEST
+
+/* Whether a net of two layers can be built with a table of the generators. */
+static void expect_table(int kind, bool tokens, bool bidirectional, enum status status) {
+    const struct backbone b = {.dim = 8, .layers = 2, .kind = kind, .bidirectional = bidirectional, .ssm_lr_factor = 1};
+    const struct net_shape shape = {.B = 2,
+                                    .T = 6,
+                                    .vocab_in = tokens ? 5 : 0,
+                                    .channels = tokens ? 0 : 3,
+                                    .vocab_out = 5,
+                                    .readout = READOUT_POSITIONS};
+    struct model_choice choice;
+    struct params params;
+    struct graph graph;
+    struct net net;
+    struct error e = {0};
+    ck_assert_int_eq(model_parse(&choice, "slice:table=yes", &e), ST_OK);
+    ck_assert_int_eq(model_fit(&choice, &(struct dims){.B = 2, .T = 6, .D = 8}, &e), ST_OK);
+    ck_assert_int_eq(params_create(&params, &e), ST_OK);
+    open_graph(&graph, &params, true, false, "");
+    ck_assert_int_eq(net_build(&net, &graph, &b, &choice, &shape, &e), status);
+    if (status != ST_OK) ck_assert_msg(strstr(e.text, "table=yes") && strstr(e.text, "--backbone slice"), "%s", e.text);
+    graph_free(&graph);
+    params_free(&params);
+}
+
+START_TEST(a_table_that_could_not_act_is_refused) {
+    static const int reads_embedding[] = {BACKBONE_SLICE, BACKBONE_SLICE_GLU, BACKBONE_STACKED, BACKBONE_SLICE_PAPER};
+    static const int reads_norm[] = {BACKBONE_MAD_LM, BACKBONE_S5, BACKBONE_VISION};
+    for (size_t i = 0; i < sizeof reads_embedding / sizeof *reads_embedding; i++) {
+        expect_table(reads_embedding[i], true, false, ST_OK);
+        expect_table(reads_embedding[i], true, true, ST_OK);
+        expect_table(reads_embedding[i], false, false, ST_USAGE);
+    }
+    for (size_t i = 0; i < sizeof reads_norm / sizeof *reads_norm; i++)
+        expect_table(reads_norm[i], true, false, ST_USAGE);
+    expect_layer_refused("slice:table=yes,interval=2", 12, "interval=2", "table=no");
 }
 END_TEST
 
@@ -339,6 +383,7 @@ Suite *check_slice(void) {
     tcase_add_test(c, the_loss_term_is_the_norm_of_the_transition_parameters_of_each_layer);
     tcase_add_test(c, evaluation_and_no_penalty_leave_the_loss_alone);
     tcase_add_test(c, generators_from_a_table_are_those_of_each_step);
+    tcase_add_test(c, a_table_that_could_not_act_is_refused);
     tcase_add_test(c, a_table_has_the_gradient_of_its_loss);
     tcase_add_loop_test(c, every_structure_has_its_loss_term, 0, N_STRUCTURES);
     tcase_add_test(c, structures_meet_in_their_limits);
