@@ -51,6 +51,9 @@ static const struct {
     {"scan_companion", "batch=2 length=35 blocks=21 m=64"},
 };
 
+/* So that every kernel has work for several threads. */
+static const char wide[] = "batch=64 length=36 heads=16 dk=3 dv=5 m=2 blocks=64 dim=20 out=2000";
+
 static void apply(struct op_sizes *s, const char *text) {
     struct label pairs;
     struct error e = {0};
@@ -115,6 +118,7 @@ struct op_walk walk_of(const struct op *op, unsigned walks) {
     if (walks & WALK_LONG) append_axes(&w, op, true);
     for (size_t i = 0; i < sizeof real_sizes / sizeof *real_sizes && (walks & WALK_REAL); i++)
         append(&w, op, sizes_at(real_sizes[i]));
+    if (walks & WALK_WIDE) append(&w, op, sizes_at(wide));
     for (size_t i = 0; i < sizeof own_sizes / sizeof *own_sizes && (walks & WALK_REAL); i++)
         if (strcmp(op->name, own_sizes[i].op) == 0) append(&w, op, sizes_at(own_sizes[i].sizes));
     return w;
