@@ -55,7 +55,7 @@ START_TEST(a_run_is_shown_with_the_command_that_repeats_it) {
     ck_assert_int_eq(system(arguments), 0);
     snprintf(arguments, sizeof arguments, "show %.6s --out '%s/my r'", id, program_folder);
     expect_status(run(arguments), 0, arguments);
-    expect_text(out, "again: lrnn train s3:length=4,", arguments); /* in quotes only what a shell would read otherwise */
+    expect_text(out, "again: lrnn train s3:length=4,", arguments); /* quoted is what a shell would read otherwise */
     expect_text(out, "/my r'\n", arguments);
     snprintf(arguments, sizeof arguments, "mv '%s/my r' %s/r", program_folder, program_folder);
     ck_assert_int_eq(system(arguments), 0);
