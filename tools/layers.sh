@@ -152,6 +152,21 @@ named_in_vain() {
         }')
 }
 
+# Prints each header of the tree in $1 whose guard is not its path, so that no two have one, a line each.
+misguarded() {
+    # shellcheck disable=SC2016 # the $ are those of awk
+    (awk_over_sources "$1" '
+        FNR == 1 {
+            guard = toupper("LRNN_" FILENAME)
+            gsub(/[^A-Z0-9]/, "_", guard)
+            seen = FILENAME !~ /\.(h|cuh)$/
+        }
+        !seen && /^#ifndef / {
+            seen = 1
+            if ($2 != guard) print FILENAME ": has the guard " $2 ", expected " guard
+        }')
+}
+
 # Prints each source and each room of the tree in $1 that is too long, a line each.
 too_long() {
     # shellcheck disable=SC2016 # the $ are those of awk
@@ -254,6 +269,13 @@ EOF
         return 1
     fi
     rm -r "${tree:?}"/*
+    mkdir -p "$tree/core/file"
+    printf '/* x */\n#ifndef LRNN_CORE_FILE_A_H\n' | tee "$tree/core/file/a.h" "$tree/core/a.h" >"$tree/core/a.c"
+    if [ "$(misguarded "$tree")" != 'core/a.h: has the guard LRNN_CORE_FILE_A_H, expected LRNN_CORE_A_H' ]; then
+        echo "layers: self-test: core/a.h alone has the guard of another; found: $(misguarded "$tree")" >&2
+        return 1
+    fi
+    rm -r "${tree:?}"/*
     mkdir -p "$tree/core/full" "$tree/core/over"
     for room in full over; do
         for i in $(seq $((room_lines / 500))); do yes x | head -n 500 >"$tree/core/$room/$i.c"; done
@@ -272,11 +294,12 @@ if [ $# -eq 0 ]; then
     self_test
     cd "$(dirname "$0")/.."
 fi
-found=$(violations "${1:-.}" && circles "${1:-.}" && named_in_vain "${1:-.}" && too_long "${1:-.}")
+here=${1:-.}
+found=$(violations "$here" && circles "$here" && named_in_vain "$here" && misguarded "$here" && too_long "$here")
 if [ -n "$found" ]; then
     printf '%s\n' "$found" >&2
     echo "layers: $(printf '%s\n' "$found" | wc -l) findings" >&2
     exit 1
 fi
-echo "layers: no forbidden include, no circle, no comment names a file that is not there, no room over $room_lines" \
-    "lines, no source over $source_lines"
+echo "layers: no forbidden include, no circle, no comment names a file that is not there, each guard" \
+    "is its path, no room over $room_lines lines, no source over $source_lines"

@@ -2,8 +2,8 @@
  *
  * The same source is compiled by nvcc for devices and, in tests, by the host's C++ compiler (LRNN_CUDA_HOST), where
  * tests/cuda/cuda_host.h stands for the CUDA run-time. docs/cuda.md says how a twin is written. */
-#ifndef LRNN_CORE_CUDA_CUH
-#define LRNN_CORE_CUDA_CUH
+#ifndef LRNN_CORE_CUDA_CUDA_CUH
+#define LRNN_CORE_CUDA_CUDA_CUH
 
 #ifndef LRNN_CUDA_HOST
 #include <cublasLt.h>

@@ -1,6 +1,6 @@
 /* png.h - PNG files, through libpng: of tasks that read images and of commands that draw some. */
-#ifndef LRNN_CORE_PNG_H
-#define LRNN_CORE_PNG_H
+#ifndef LRNN_CORE_FILE_PNG_H
+#define LRNN_CORE_FILE_PNG_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * The reader trusts nothing: header length, duplicate keys, dtype, shape overflow, overlaps and holes are each rejected
  * with the reason. Tensors are F32 or F64 and are handed out as double. */
-#ifndef LRNN_CORE_SAFETENSORS_H
-#define LRNN_CORE_SAFETENSORS_H
+#ifndef LRNN_CORE_FILE_SAFETENSORS_H
+#define LRNN_CORE_FILE_SAFETENSORS_H
 
 #include "core/arena.h"
 #include "core/tensor.h"

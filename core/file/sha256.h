@@ -1,6 +1,6 @@
 /* sha256.h - SHA-256 (FIPS 180-4): what sites of data name their files by. */
-#ifndef LRNN_CORE_SHA256_H
-#define LRNN_CORE_SHA256_H
+#ifndef LRNN_CORE_FILE_SHA256_H
+#define LRNN_CORE_FILE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * Grammar: lrnn COMMAND POSITIONAL... --flag value | --flag=value; a yes/no flag needs no value ("--json"); -c FILE
  * reads key=value lines (harness/plan/config.h). Data goes to stdout, talk to stderr. */
-#ifndef LRNN_HARNESS_CLI_H
-#define LRNN_HARNESS_CLI_H
+#ifndef LRNN_HARNESS_CLI_CLI_H
+#define LRNN_HARNESS_CLI_CLI_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* gate.h - whether a build is as accurate and as fast as a baseline: rows with a verdict each, and their worst. */
-#ifndef LRNN_HARNESS_GATE_H
-#define LRNN_HARNESS_GATE_H
+#ifndef LRNN_HARNESS_GATE_GATE_H
+#define LRNN_HARNESS_GATE_GATE_H
 
 #include "harness/gate/baseline.h"
 #include "harness/gate/compare.h"

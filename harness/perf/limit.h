@@ -1,7 +1,7 @@
 /* limit.h - a time for training becomes a number of steps before the run starts, so that how far a run gets is a part
  * of what it is, depends on nothing that runs beside it, and can be repeated bit for bit. */
-#ifndef LRNN_HARNESS_LIMIT_H
-#define LRNN_HARNESS_LIMIT_H
+#ifndef LRNN_HARNESS_PERF_LIMIT_H
+#define LRNN_HARNESS_PERF_LIMIT_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* perf.h - speed beside what the machine can do: samples, the rates of copying, multiplying and adding that are
  * measured in the same run at the same threads, and the measurements of `lrnn perf`. */
-#ifndef LRNN_HARNESS_PERF_H
-#define LRNN_HARNESS_PERF_H
+#ifndef LRNN_HARNESS_PERF_PERF_H
+#define LRNN_HARNESS_PERF_PERF_H
 
 #include <stdio.h>
 

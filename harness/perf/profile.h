@@ -1,6 +1,6 @@
 /* profile.h - where the time of a training step goes: by op, beside the op's floor. */
-#ifndef LRNN_HARNESS_PROFILE_H
-#define LRNN_HARNESS_PROFILE_H
+#ifndef LRNN_HARNESS_PERF_PROFILE_H
+#define LRNN_HARNESS_PERF_PROFILE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* speed.h - training throughput, measured apart from training. */
-#ifndef LRNN_HARNESS_SPEED_H
-#define LRNN_HARNESS_SPEED_H
+#ifndef LRNN_HARNESS_PERF_SPEED_H
+#define LRNN_HARNESS_PERF_SPEED_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* args.h - what the commands `train` and `bench` share: flags, config file, TASK and MODEL texts. */
-#ifndef LRNN_HARNESS_ARGS_H
-#define LRNN_HARNESS_ARGS_H
+#ifndef LRNN_HARNESS_PLAN_ARGS_H
+#define LRNN_HARNESS_PLAN_ARGS_H
 
 #include "harness/plan/setup.h"
 

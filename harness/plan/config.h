@@ -1,8 +1,8 @@
 /* config.h - the flags of a run, and the files that hold them.
  *
  * Precedence: flag > -c file > plan > profile > default. */
-#ifndef LRNN_HARNESS_CONFIG_H
-#define LRNN_HARNESS_CONFIG_H
+#ifndef LRNN_HARNESS_PLAN_CONFIG_H
+#define LRNN_HARNESS_PLAN_CONFIG_H
 
 #include "core/label.h"
 #include "models/net.h"

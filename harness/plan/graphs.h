@@ -3,8 +3,8 @@
  *
  * Each function creates its graph, which the caller frees, also after an error. All of them run on `place` and have the
  * kernel that the run forces (--kernel), if it is one of their ops'. */
-#ifndef LRNN_HARNESS_GRAPHS_H
-#define LRNN_HARNESS_GRAPHS_H
+#ifndef LRNN_HARNESS_PLAN_GRAPHS_H
+#define LRNN_HARNESS_PLAN_GRAPHS_H
 
 #include "harness/plan/buckets.h"
 #include "kernels/train/train.h"

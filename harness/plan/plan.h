@@ -1,6 +1,6 @@
 /* plan.h - which runs a bench makes: settings of the task x models x lists of flags x learning rates x seeds. */
-#ifndef LRNN_HARNESS_PLAN_H
-#define LRNN_HARNESS_PLAN_H
+#ifndef LRNN_HARNESS_PLAN_PLAN_H
+#define LRNN_HARNESS_PLAN_PLAN_H
 
 #include "harness/plan/args.h"
 #include "harness/plan/profile.h"

@@ -17,8 +17,8 @@
  *   any flag of a run                  a value or several
  * A key behind "PROFILE." holds under that profile alone, and before the same key without; epochs there before steps
  * without, and the other way round. */
-#ifndef LRNN_HARNESS_PLAN_FILE_H
-#define LRNN_HARNESS_PLAN_FILE_H
+#ifndef LRNN_HARNESS_PLAN_PLAN_FILE_H
+#define LRNN_HARNESS_PLAN_PLAN_FILE_H
 
 #include "core/label.h"
 #include "harness/store/files.h"

@@ -2,8 +2,8 @@
  *
  * The identity of a run is the hash of its resolved configuration without what cannot change a result (threads,
  * folders, output), plus seed, task version, device kind, dtype and numerics version. */
-#ifndef LRNN_HARNESS_SETUP_H
-#define LRNN_HARNESS_SETUP_H
+#ifndef LRNN_HARNESS_PLAN_SETUP_H
+#define LRNN_HARNESS_PLAN_SETUP_H
 
 #include "core/schedule.h"
 #include "harness/plan/config.h"

@@ -3,8 +3,8 @@
  * A complete script is written beside the output: settings, plots/common.gp, plots/KIND.gp, and the same once more into
  * every other format. Names reach gnuplot only as single-quoted strings drawn without enhanced text, numbers through a
  * data file. */
-#ifndef LRNN_HARNESS_GNUPLOT_H
-#define LRNN_HARNESS_GNUPLOT_H
+#ifndef LRNN_HARNESS_PLOT_GNUPLOT_H
+#define LRNN_HARNESS_PLOT_GNUPLOT_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* picture.h - a picture of examples: images in rows, each with its label below it. */
-#ifndef LRNN_HARNESS_PICTURE_H
-#define LRNN_HARNESS_PICTURE_H
+#ifndef LRNN_HARNESS_PLOT_PICTURE_H
+#define LRNN_HARNESS_PLOT_PICTURE_H
 
 #include "tasks/task.h"
 

@@ -1,6 +1,6 @@
 /* plot.h - figures of run records. */
-#ifndef LRNN_HARNESS_PLOT_H
-#define LRNN_HARNESS_PLOT_H
+#ifndef LRNN_HARNESS_PLOT_PLOT_H
+#define LRNN_HARNESS_PLOT_PLOT_H
 
 #include "harness/rows/rows.h"
 

@@ -1,6 +1,6 @@
 /* plot_name.h - what the files of a table's figures are called. */
-#ifndef LRNN_HARNESS_PLOT_NAME_H
-#define LRNN_HARNESS_PLOT_NAME_H
+#ifndef LRNN_HARNESS_PLOT_PLOT_NAME_H
+#define LRNN_HARNESS_PLOT_PLOT_NAME_H
 
 #include "harness/rows/rows.h"
 

@@ -1,6 +1,6 @@
 /* plot_speed.h - the plot of throughput over length. */
-#ifndef LRNN_HARNESS_PLOT_SPEED_H
-#define LRNN_HARNESS_PLOT_SPEED_H
+#ifndef LRNN_HARNESS_PLOT_PLOT_SPEED_H
+#define LRNN_HARNESS_PLOT_PLOT_SPEED_H
 
 #include "core/status.h"
 

@@ -1,7 +1,7 @@
 /* site.h - the records of a folder as static pages: DIR/index.html with all tasks, a page a table with its curves, a
  * page a run. No script, nothing from elsewhere: they can be put on any server, or opened from a disk. */
-#ifndef LRNN_HARNESS_SITE_H
-#define LRNN_HARNESS_SITE_H
+#ifndef LRNN_HARNESS_PLOT_SITE_H
+#define LRNN_HARNESS_PLOT_SITE_H
 
 #include "harness/rows/rows.h"
 

@@ -1,6 +1,6 @@
 /* html.h - pages that need nothing from elsewhere: dark where the reader's system is, legible on a telephone. */
-#ifndef LRNN_HARNESS_HTML_H
-#define LRNN_HARNESS_HTML_H
+#ifndef LRNN_HARNESS_REPORT_HTML_H
+#define LRNN_HARNESS_REPORT_HTML_H
 
 #include <stdio.h>
 

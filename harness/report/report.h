@@ -1,6 +1,6 @@
 /* report.h - reports: what run records show, as tables. One protocol a table, every seed counted, failures shown. */
-#ifndef LRNN_HARNESS_REPORT_H
-#define LRNN_HARNESS_REPORT_H
+#ifndef LRNN_HARNESS_REPORT_REPORT_H
+#define LRNN_HARNESS_REPORT_REPORT_H
 
 #include "harness/report/sheet.h"
 #include "harness/report/sheet_pick.h"

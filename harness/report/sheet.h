@@ -6,8 +6,8 @@
  * returns nothing: the first thing that goes wrong (no memory, a row with too many or too few cells) is kept, the calls
  * behind it do nothing, and sheets_write tells it before anything is written. Text is of any length, nothing is cut
  * off. */
-#ifndef LRNN_HARNESS_SHEET_H
-#define LRNN_HARNESS_SHEET_H
+#ifndef LRNN_HARNESS_REPORT_SHEET_H
+#define LRNN_HARNESS_REPORT_SHEET_H
 
 #include <stdbool.h>
 #include <stdint.h>

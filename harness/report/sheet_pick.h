@@ -1,6 +1,6 @@
 /* sheet_pick.h - a sheet as the reader wants it: fewer columns, or rows in another order. */
-#ifndef LRNN_HARNESS_SHEET_PICK_H
-#define LRNN_HARNESS_SHEET_PICK_H
+#ifndef LRNN_HARNESS_REPORT_SHEET_PICK_H
+#define LRNN_HARNESS_REPORT_SHEET_PICK_H
 
 #include "harness/report/sheet.h"
 

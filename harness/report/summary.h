@@ -1,6 +1,6 @@
 /* summary.h - the rows of all tables with every number of theirs, for programs: summary.csv. */
-#ifndef LRNN_HARNESS_SUMMARY_H
-#define LRNN_HARNESS_SUMMARY_H
+#ifndef LRNN_HARNESS_REPORT_SUMMARY_H
+#define LRNN_HARNESS_REPORT_SUMMARY_H
 
 #include "harness/report/sheet.h"
 #include "harness/rows/rows.h"

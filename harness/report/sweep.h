@@ -1,6 +1,6 @@
 /* sweep.h - tables that were run together: tasks of one family beside each other, a row a model, a column a task. */
-#ifndef LRNN_HARNESS_SWEEP_H
-#define LRNN_HARNESS_SWEEP_H
+#ifndef LRNN_HARNESS_REPORT_SWEEP_H
+#define LRNN_HARNESS_REPORT_SWEEP_H
 
 #include "harness/report/sheet.h"
 #include "harness/rows/rows.h"

@@ -1,6 +1,6 @@
 /* filter.h - which run records a report is on. */
-#ifndef LRNN_HARNESS_REPORT_FILTER_H
-#define LRNN_HARNESS_REPORT_FILTER_H
+#ifndef LRNN_HARNESS_ROWS_FILTER_H
+#define LRNN_HARNESS_ROWS_FILTER_H
 
 #include <stdbool.h>
 

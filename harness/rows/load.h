@@ -1,6 +1,6 @@
 /* load.h - the records of a folder as reports take them. */
-#ifndef LRNN_HARNESS_REPORT_LOAD_H
-#define LRNN_HARNESS_REPORT_LOAD_H
+#ifndef LRNN_HARNESS_ROWS_LOAD_H
+#define LRNN_HARNESS_ROWS_LOAD_H
 
 #include "harness/store/record_files.h"
 

@@ -1,6 +1,6 @@
 /* protocol.h - how a row's number is made of its runs (docs/papers.md, README.md). */
-#ifndef LRNN_HARNESS_REPORT_PROTOCOL_H
-#define LRNN_HARNESS_REPORT_PROTOCOL_H
+#ifndef LRNN_HARNESS_ROWS_PROTOCOL_H
+#define LRNN_HARNESS_ROWS_PROTOCOL_H
 
 #include "core/status.h"
 #include "harness/rows/stats.h"

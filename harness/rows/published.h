@@ -1,6 +1,6 @@
 /* published.h - the papers' numbers, results/published.csv. */
-#ifndef LRNN_HARNESS_PUBLISHED_H
-#define LRNN_HARNESS_PUBLISHED_H
+#ifndef LRNN_HARNESS_ROWS_PUBLISHED_H
+#define LRNN_HARNESS_ROWS_PUBLISHED_H
 
 #include <stdbool.h>
 

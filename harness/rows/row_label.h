@@ -1,6 +1,6 @@
 /* row_label.h - what a table calls its rows: the mixer, and behind it what tells its rows apart, and no more. */
-#ifndef LRNN_HARNESS_ROW_LABEL_H
-#define LRNN_HARNESS_ROW_LABEL_H
+#ifndef LRNN_HARNESS_ROWS_ROW_LABEL_H
+#define LRNN_HARNESS_ROWS_ROW_LABEL_H
 
 #include <stdbool.h>
 

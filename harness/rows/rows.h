@@ -5,8 +5,8 @@
  * failed attempts stand beside it. The rate is chosen by validation: the best mean of the task's primary metric there
  * over the seeds (equal ones: the smaller validation loss); what is reported of it says the protocol. A run that did
  * not end well counts as chance, the primary metric of uniform guessing, everywhere. */
-#ifndef LRNN_HARNESS_REPORT_ROWS_H
-#define LRNN_HARNESS_REPORT_ROWS_H
+#ifndef LRNN_HARNESS_ROWS_ROWS_H
+#define LRNN_HARNESS_ROWS_ROWS_H
 
 #include <stdbool.h>
 

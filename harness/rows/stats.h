@@ -2,8 +2,8 @@
  *
  * Every function is pure; none but stats_iqm_interval allocates. Samples are finite numbers in any order; they are not
  * changed. */
-#ifndef LRNN_HARNESS_STATS_H
-#define LRNN_HARNESS_STATS_H
+#ifndef LRNN_HARNESS_ROWS_STATS_H
+#define LRNN_HARNESS_ROWS_STATS_H
 
 enum interval_kind {
     INTERVAL_NONE,      /* too few values: low and high are nan; print the values themselves */

@@ -1,6 +1,6 @@
 /* test_lengths.h - which lengths the test sequences of a table have. */
-#ifndef LRNN_HARNESS_TEST_LENGTHS_H
-#define LRNN_HARNESS_TEST_LENGTHS_H
+#ifndef LRNN_HARNESS_ROWS_TEST_LENGTHS_H
+#define LRNN_HARNESS_ROWS_TEST_LENGTHS_H
 
 #include "harness/rows/rows.h"
 

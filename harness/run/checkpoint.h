@@ -1,6 +1,6 @@
 /* checkpoint.h - a run that was interrupted, to be gone on with: OUT/checkpoints/<run_id>.ckpt. */
-#ifndef LRNN_HARNESS_CHECKPOINT_H
-#define LRNN_HARNESS_CHECKPOINT_H
+#ifndef LRNN_HARNESS_RUN_CHECKPOINT_H
+#define LRNN_HARNESS_RUN_CHECKPOINT_H
 
 #include "harness/run/trainer.h"
 

@@ -1,8 +1,8 @@
 /* feeder.h - batches on the host: filled from a task, and for training made ahead by a thread of their own.
  *
  * What a step trains on is a function of the setup and the step alone, so it does not matter who makes it, or when. */
-#ifndef LRNN_HARNESS_FEEDER_H
-#define LRNN_HARNESS_FEEDER_H
+#ifndef LRNN_HARNESS_RUN_FEEDER_H
+#define LRNN_HARNESS_RUN_FEEDER_H
 
 #include <pthread.h>
 

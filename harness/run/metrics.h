@@ -1,6 +1,6 @@
 /* metrics.h - accuracies of a split, accumulated batch by batch. */
-#ifndef LRNN_HARNESS_METRICS_H
-#define LRNN_HARNESS_METRICS_H
+#ifndef LRNN_HARNESS_RUN_METRICS_H
+#define LRNN_HARNESS_RUN_METRICS_H
 
 #include "core/arena.h"
 #include "core/batch.h"

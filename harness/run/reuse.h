@@ -1,6 +1,6 @@
 /* reuse.h - runs that are on record already: by this build, or by another one whose bits may differ. */
-#ifndef LRNN_HARNESS_REUSE_H
-#define LRNN_HARNESS_REUSE_H
+#ifndef LRNN_HARNESS_RUN_REUSE_H
+#define LRNN_HARNESS_RUN_REUSE_H
 
 #include <stdbool.h>
 

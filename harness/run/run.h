@@ -1,6 +1,6 @@
 /* run.h - one run, from its first step to its record. */
-#ifndef LRNN_HARNESS_RUN_H
-#define LRNN_HARNESS_RUN_H
+#ifndef LRNN_HARNESS_RUN_RUN_H
+#define LRNN_HARNESS_RUN_RUN_H
 
 #include "harness/plan/setup.h"
 

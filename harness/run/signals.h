@@ -1,6 +1,6 @@
 /* signals.h - how a run is asked to stop. */
-#ifndef LRNN_HARNESS_SIGNALS_H
-#define LRNN_HARNESS_SIGNALS_H
+#ifndef LRNN_HARNESS_RUN_SIGNALS_H
+#define LRNN_HARNESS_RUN_SIGNALS_H
 
 /* The first SIGINT, SIGTERM or SIGHUP asks to save and stop; another one ends the process at once, unless it comes
  * within a second of the first, which then has come twice: timeout(1) signals its child and then the group that both

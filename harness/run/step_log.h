@@ -4,8 +4,8 @@
  * in curves.csv, so that the first line is step 1; loss: the task's, of that step's batch, before the update;
  * grad_norm: before clipping; lr: of that update. A line is handed to the system when its step is done. The numbers are
  * read, never changed: a run with a log computes the bits of one without. */
-#ifndef LRNN_HARNESS_STEP_LOG_H
-#define LRNN_HARNESS_STEP_LOG_H
+#ifndef LRNN_HARNESS_RUN_STEP_LOG_H
+#define LRNN_HARNESS_RUN_STEP_LOG_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* trainer.h - the machinery of a run: graphs, data, optimiser, stepping and evaluating; run.h makes a run of it. */
-#ifndef LRNN_HARNESS_TRAINER_H
-#define LRNN_HARNESS_TRAINER_H
+#ifndef LRNN_HARNESS_RUN_TRAINER_H
+#define LRNN_HARNESS_RUN_TRAINER_H
 
 #include "harness/plan/graphs.h"
 #include "harness/run/buckets.h"

@@ -1,6 +1,6 @@
 /* verify.h - a mixer against a case file: forward and every gradient, number by number (docs/extend.md). */
-#ifndef LRNN_HARNESS_VERIFY_H
-#define LRNN_HARNESS_VERIFY_H
+#ifndef LRNN_HARNESS_RUN_VERIFY_H
+#define LRNN_HARNESS_RUN_VERIFY_H
 
 #include <stdio.h>
 

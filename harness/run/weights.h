@@ -6,8 +6,8 @@
  * metadata holds the hash of the second ("last_xxh3"). `lrnn export` checks them and adds what says
  * which net they belong to; `lrnn import` reads the result. Values are stored in the program's own precision, so
  * nothing is rounded on either way. */
-#ifndef LRNN_HARNESS_WEIGHTS_H
-#define LRNN_HARNESS_WEIGHTS_H
+#ifndef LRNN_HARNESS_RUN_WEIGHTS_H
+#define LRNN_HARNESS_RUN_WEIGHTS_H
 
 #include "core/file/safetensors.h"
 #include "core/params.h"

@@ -1,6 +1,6 @@
 /* append.h - tables that grow by a row, each in a CSV file that several processes may write. */
-#ifndef LRNN_HARNESS_APPEND_H
-#define LRNN_HARNESS_APPEND_H
+#ifndef LRNN_HARNESS_STORE_APPEND_H
+#define LRNN_HARNESS_STORE_APPEND_H
 
 #include "harness/store/schema.h"
 

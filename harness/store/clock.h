@@ -1,6 +1,6 @@
 /* clock.h - the time of day for people, and a clock that only runs forward for measuring. */
-#ifndef LRNN_HARNESS_CLOCK_H
-#define LRNN_HARNESS_CLOCK_H
+#ifndef LRNN_HARNESS_STORE_CLOCK_H
+#define LRNN_HARNESS_STORE_CLOCK_H
 
 #include <stddef.h>
 

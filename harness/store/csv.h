@@ -2,8 +2,8 @@
  *
  * A text cell that begins with = + - @ ' tab or carriage return gets one ' in front, so that no spreadsheet takes it
  * for a formula; csv_text_plain takes it off again. Numbers are written as they are. */
-#ifndef LRNN_HARNESS_CSV_H
-#define LRNN_HARNESS_CSV_H
+#ifndef LRNN_HARNESS_STORE_CSV_H
+#define LRNN_HARNESS_STORE_CSV_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* files.h - files that appear whole or not at all. */
-#ifndef LRNN_HARNESS_FILES_H
-#define LRNN_HARNESS_FILES_H
+#ifndef LRNN_HARNESS_STORE_FILES_H
+#define LRNN_HARNESS_STORE_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* limit_log.h - limits.csv: how many steps a run takes in a time it was given, decided once, before it starts. */
-#ifndef LRNN_HARNESS_LIMIT_LOG_H
-#define LRNN_HARNESS_LIMIT_LOG_H
+#ifndef LRNN_HARNESS_STORE_LIMIT_LOG_H
+#define LRNN_HARNESS_STORE_LIMIT_LOG_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* limit_row.h - how many steps a run takes in a time: a row of limits.csv. */
-#ifndef LRNN_HARNESS_LIMIT_ROW_H
-#define LRNN_HARNESS_LIMIT_ROW_H
+#ifndef LRNN_HARNESS_STORE_LIMIT_ROW_H
+#define LRNN_HARNESS_STORE_LIMIT_ROW_H
 
 #include <stdint.h>
 

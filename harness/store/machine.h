@@ -1,6 +1,6 @@
 /* machine.h - what the numbers were made on. */
-#ifndef LRNN_HARNESS_MACHINE_H
-#define LRNN_HARNESS_MACHINE_H
+#ifndef LRNN_HARNESS_STORE_MACHINE_H
+#define LRNN_HARNESS_STORE_MACHINE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* machine_log.h - machines.csv: the machines that rows of the other tables name. */
-#ifndef LRNN_HARNESS_MACHINE_LOG_H
-#define LRNN_HARNESS_MACHINE_LOG_H
+#ifndef LRNN_HARNESS_STORE_MACHINE_LOG_H
+#define LRNN_HARNESS_STORE_MACHINE_LOG_H
 
 #include "core/status.h"
 #include "harness/store/machine.h"

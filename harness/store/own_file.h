@@ -1,7 +1,7 @@
 /* own_file.h - which files of an output folder this program wrote. A folder may hold files of other people; what is
  * written anew at every call (tables, pictures) takes the place of an earlier one of ours alone. */
-#ifndef LRNN_HARNESS_OWN_FILE_H
-#define LRNN_HARNESS_OWN_FILE_H
+#ifndef LRNN_HARNESS_STORE_OWN_FILE_H
+#define LRNN_HARNESS_STORE_OWN_FILE_H
 
 #include "core/status.h"
 

@@ -1,6 +1,6 @@
 /* perf_log.h - perf.csv: speed is measured apart from training, whose runs share the machine. */
-#ifndef LRNN_HARNESS_PERF_LOG_H
-#define LRNN_HARNESS_PERF_LOG_H
+#ifndef LRNN_HARNESS_STORE_PERF_LOG_H
+#define LRNN_HARNESS_STORE_PERF_LOG_H
 
 #include <stdbool.h>
 

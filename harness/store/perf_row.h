@@ -1,6 +1,6 @@
 /* perf_row.h - one measurement of speed, a row of perf.csv. */
-#ifndef LRNN_HARNESS_PERF_ROW_H
-#define LRNN_HARNESS_PERF_ROW_H
+#ifndef LRNN_HARNESS_STORE_PERF_ROW_H
+#define LRNN_HARNESS_STORE_PERF_ROW_H
 
 #include <stdint.h>
 

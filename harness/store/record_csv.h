@@ -1,6 +1,6 @@
 /* record_csv.h - the run records as tables: runs.csv, curves.csv and evals.csv. */
-#ifndef LRNN_HARNESS_RECORD_CSV_H
-#define LRNN_HARNESS_RECORD_CSV_H
+#ifndef LRNN_HARNESS_STORE_RECORD_CSV_H
+#define LRNN_HARNESS_STORE_RECORD_CSV_H
 
 #include "harness/store/record_files.h"
 

@@ -2,8 +2,8 @@
  *
  * A record is written under a temporary name, fsynced, and linked into place without overwriting, then its folder is
  * fsynced. */
-#ifndef LRNN_HARNESS_RECORD_FILES_H
-#define LRNN_HARNESS_RECORD_FILES_H
+#ifndef LRNN_HARNESS_STORE_RECORD_FILES_H
+#define LRNN_HARNESS_STORE_RECORD_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* record_json.h - a run record as text, and back. */
-#ifndef LRNN_HARNESS_RECORD_JSON_H
-#define LRNN_HARNESS_RECORD_JSON_H
+#ifndef LRNN_HARNESS_STORE_RECORD_JSON_H
+#define LRNN_HARNESS_STORE_RECORD_JSON_H
 
 #include <jansson.h>
 #include <stddef.h>

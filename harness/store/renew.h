@@ -1,6 +1,6 @@
 /* renew.h - records of the schema before this program's, written anew as it writes them. */
-#ifndef LRNN_HARNESS_RENEW_H
-#define LRNN_HARNESS_RENEW_H
+#ifndef LRNN_HARNESS_STORE_RENEW_H
+#define LRNN_HARNESS_STORE_RENEW_H
 
 #include <stddef.h>
 

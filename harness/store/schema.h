@@ -1,8 +1,8 @@
 /* schema.h - the one description of every stored field: JSON, CSV and `lrnn schema` walk these tables. Within a schema
  * (RECORD_SCHEMA) columns are only appended; whoever moves or removes one raises it. Files of an earlier schema are
  * read by the names of their columns. */
-#ifndef LRNN_HARNESS_SCHEMA_H
-#define LRNN_HARNESS_SCHEMA_H
+#ifndef LRNN_HARNESS_STORE_SCHEMA_H
+#define LRNN_HARNESS_STORE_SCHEMA_H
 
 #include <stdbool.h>
 #include <stddef.h>

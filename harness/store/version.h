@@ -1,6 +1,6 @@
 /* version.h - what this binary was built from, as `lrnn --version` prints it and run records store it. */
-#ifndef LRNN_HARNESS_VERSION_H
-#define LRNN_HARNESS_VERSION_H
+#ifndef LRNN_HARNESS_STORE_VERSION_H
+#define LRNN_HARNESS_STORE_VERSION_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* sweep.h - the runs of a request from first to last: planned, announced, done, their speed measured, shown. `lrnn
  * bench` is a sweep over one task. */
-#ifndef LRNN_HARNESS_SWEEP_H
-#define LRNN_HARNESS_SWEEP_H
+#ifndef LRNN_HARNESS_SWEEP_SWEEP_H
+#define LRNN_HARNESS_SWEEP_SWEEP_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* dense.h - linear maps, elementwise ops, dropout and embedding. Shapes as in kernels/kernel.h. */
-#ifndef LRNN_KERNELS_DENSE_H
-#define LRNN_KERNELS_DENSE_H
+#ifndef LRNN_KERNELS_DENSE_DENSE_H
+#define LRNN_KERNELS_DENSE_DENSE_H
 
 #include "kernels/kernel.h"
 

@@ -1,6 +1,6 @@
 /* dropout.h - which elements are dropped, shared by the twins of dropout. */
-#ifndef LRNN_KERNELS_DROPOUT_H
-#define LRNN_KERNELS_DROPOUT_H
+#ifndef LRNN_KERNELS_DENSE_DROPOUT_H
+#define LRNN_KERNELS_DENSE_DROPOUT_H
 
 #include "core/op.h"
 #include "core/philox.h"

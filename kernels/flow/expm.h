@@ -1,6 +1,6 @@
 /* expm.h - what the twins of expm_skew, expm_flow and sandwich share. */
-#ifndef LRNN_KERNELS_EXPM_H
-#define LRNN_KERNELS_EXPM_H
+#ifndef LRNN_KERNELS_FLOW_EXPM_H
+#define LRNN_KERNELS_FLOW_EXPM_H
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* flow.h - homogeneous recurrences y_t = (I + A_t) y_{t-1}, y_0 given, no input term (SLiCE), and what their moves
  * are made of: log-signatures, brackets, exponentials. Shapes as in kernels/kernel.h. The scans take `clip` = c: a step
  * moves each element by c tanh(s / c) where A_t y_{t-1} is s; 0: by s (kernels/flow/clip.h). */
-#ifndef LRNN_KERNELS_FLOW_H
-#define LRNN_KERNELS_FLOW_H
+#ifndef LRNN_KERNELS_FLOW_FLOW_H
+#define LRNN_KERNELS_FLOW_FLOW_H
 
 #include "kernels/kernel.h"
 

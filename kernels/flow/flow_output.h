@@ -1,7 +1,7 @@
 /* flow_output.h - what scan_flow, scan_dplr and scan_hadamard have in common: shapes, and for the tests trial calls and
  * terms. */
-#ifndef LRNN_KERNELS_FLOW_OUTPUT_H
-#define LRNN_KERNELS_FLOW_OUTPUT_H
+#ifndef LRNN_KERNELS_FLOW_FLOW_OUTPUT_H
+#define LRNN_KERNELS_FLOW_FLOW_OUTPUT_H
 
 #include "core/op_sizes.h"
 #include "kernels/flow/flow.h"

@@ -1,7 +1,7 @@
 /* log_signature.h - what log_signature, brackets and their twins share: intervals, the order of the pairs, and
  * products with antisymmetric matrices. */
-#ifndef LRNN_KERNELS_LOG_SIGNATURE_H
-#define LRNN_KERNELS_LOG_SIGNATURE_H
+#ifndef LRNN_KERNELS_FLOW_LOG_SIGNATURE_H
+#define LRNN_KERNELS_FLOW_LOG_SIGNATURE_H
 
 #include "kernels/flow/flow.h"
 #include "kernels/lib/infer.h"

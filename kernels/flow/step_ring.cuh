@@ -2,8 +2,8 @@
  * thread reads values of its own at every step. A step that asked for its inputs when it needs them would wait as long
  * as memory takes. No thread reads what another one asked for: there is no barrier, and sums are the same. scan.cuh has
  * a ring as well, for lanes whose step is known when it is compiled; here as much is read as the call says. */
-#ifndef LRNN_KERNELS_STEP_RING_CUH
-#define LRNN_KERNELS_STEP_RING_CUH
+#ifndef LRNN_KERNELS_FLOW_STEP_RING_CUH
+#define LRNN_KERNELS_FLOW_STEP_RING_CUH
 
 #include "kernels/lib/cuda.cuh"
 

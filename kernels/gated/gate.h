@@ -7,8 +7,8 @@
  *
  * The gradient of all of them has the form dz_j = w_j (da_j - sum_l a_l da_l), the sum absent for `none`:
  *   softmax w = a;  sigmoid w = p (1 - p) / S;  relu w = [z > 0] / S;  none w = 1. */
-#ifndef LRNN_KERNELS_GATE_H
-#define LRNN_KERNELS_GATE_H
+#ifndef LRNN_KERNELS_GATED_GATE_H
+#define LRNN_KERNELS_GATED_GATE_H
 
 #include "core/real_math.h"
 #include "kernels/gated/gated.h"

@@ -1,6 +1,6 @@
 /* gated.h - gated recurrences (BD-LRU, H-LRU, LRU, LSTM). Shapes as in kernels/kernel.h. */
-#ifndef LRNN_KERNELS_GATED_H
-#define LRNN_KERNELS_GATED_H
+#ifndef LRNN_KERNELS_GATED_GATED_H
+#define LRNN_KERNELS_GATED_GATED_H
 
 #include "kernels/kernel.h"
 

@@ -1,7 +1,7 @@
 /* lstm.cuh - what the CUDA twins of scan_lstm share: a channel's step and its gradient, and the gradients of the
  * weights, which are sums over all tokens. Equations: scan_lstm.c. */
-#ifndef LRNN_KERNELS_LSTM_CUH
-#define LRNN_KERNELS_LSTM_CUH
+#ifndef LRNN_KERNELS_GATED_LSTM_CUH
+#define LRNN_KERNELS_GATED_LSTM_CUH
 
 #include "core/real_math.h"
 #include "kernels/gated/gated.h"

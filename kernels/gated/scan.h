@@ -1,7 +1,7 @@
 /* scan.h - what the twins of the gated scans (scan_block, scan_companion) share: how a CPU kernel cuts
  * its work. A part is one batch element times one strip of neighbouring channels; parts do not depend on each other. */
-#ifndef LRNN_KERNELS_SCAN_H
-#define LRNN_KERNELS_SCAN_H
+#ifndef LRNN_KERNELS_GATED_SCAN_H
+#define LRNN_KERNELS_GATED_SCAN_H
 
 #include "kernels/gated/gate.h"
 #include "kernels/lib/fetch.h"

@@ -1,7 +1,7 @@
 /* scan_gates.cuh - what the CUDA twins of the gated scans share: a row of m + 1 gates, normalised in registers
  * (kernels/gated/gate.h), for the engine of kernels/lib/scan.cuh. */
-#ifndef LRNN_KERNELS_SCAN_GATES_CUH
-#define LRNN_KERNELS_SCAN_GATES_CUH
+#ifndef LRNN_KERNELS_GATED_SCAN_GATES_CUH
+#define LRNN_KERNELS_GATED_SCAN_GATES_CUH
 
 #include "kernels/gated/scan.h"
 #include "kernels/lib/scan.cuh"

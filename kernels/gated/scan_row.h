@@ -1,6 +1,6 @@
 /* scan_row.h - the scratch of the references of scan_block and scan_companion. */
-#ifndef LRNN_KERNELS_SCAN_ROW_H
-#define LRNN_KERNELS_SCAN_ROW_H
+#ifndef LRNN_KERNELS_GATED_SCAN_ROW_H
+#define LRNN_KERNELS_GATED_SCAN_ROW_H
 
 #include "kernels/gated/scan.h"
 #include "kernels/lib/scratch.h"

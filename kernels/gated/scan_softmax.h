@@ -3,8 +3,8 @@
  *
  * The scans are bound by the arithmetic of their exponentials. Arguments here are at most 0, and a factor common to a
  * row cancels, so a shorter one serves than real_exp: no clamp above, log2(e) in one part, 2^f by five terms. */
-#ifndef LRNN_KERNELS_SCAN_SOFTMAX_H
-#define LRNN_KERNELS_SCAN_SOFTMAX_H
+#ifndef LRNN_KERNELS_GATED_SCAN_SOFTMAX_H
+#define LRNN_KERNELS_GATED_SCAN_SOFTMAX_H
 
 #include <omp.h>
 

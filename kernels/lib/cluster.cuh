@@ -1,8 +1,8 @@
 /* cluster.cuh - blocks of a grid that run at once, and reach into each other's shared memory: the thread block clusters
  * of compute capability 9.0 (CUDA C++ Programming Guide, "Thread Block Clusters"), launched by LAUNCH_CLUSTERS. Where
  * there are none a cluster is one block, for which the same code does. */
-#ifndef LRNN_KERNELS_CLUSTER_CUH
-#define LRNN_KERNELS_CLUSTER_CUH
+#ifndef LRNN_KERNELS_LIB_CLUSTER_CUH
+#define LRNN_KERNELS_LIB_CLUSTER_CUH
 
 #include "kernels/lib/cuda.cuh"
 

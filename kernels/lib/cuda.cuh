@@ -1,7 +1,7 @@
 /* cuda.cuh - what the CUDA twins share: grids, sums of a warp and of a block. docs/cuda.md says how a twin is
  * written. */
-#ifndef LRNN_KERNELS_CUDA_CUH
-#define LRNN_KERNELS_CUDA_CUH
+#ifndef LRNN_KERNELS_LIB_CUDA_CUH
+#define LRNN_KERNELS_LIB_CUDA_CUH
 
 #ifndef LRNN_CUDA_HOST
 #include <cuda_pipeline.h>

@@ -1,6 +1,6 @@
 /* cuda_gemm.cuh - products of matrices by cuBLAS, row-major as everywhere here. */
-#ifndef LRNN_KERNELS_CUDA_GEMM_CUH
-#define LRNN_KERNELS_CUDA_GEMM_CUH
+#ifndef LRNN_KERNELS_LIB_CUDA_GEMM_CUH
+#define LRNN_KERNELS_LIB_CUDA_GEMM_CUH
 
 #include "kernels/lib/cuda.cuh"
 

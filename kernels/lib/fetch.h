@@ -6,8 +6,8 @@
  * processor reads first as well. BD-LRU's gradient at m = 5, N = 64, B = 128, T = 16 takes 2.8 ms instead of 5.6
  * (`lrnn perf op scan_block --threads 1`), of which what is written has 0.8, and a quarter more than before where all
  * lies in L2 (B = 4). */
-#ifndef LRNN_KERNELS_FETCH_H
-#define LRNN_KERNELS_FETCH_H
+#ifndef LRNN_KERNELS_LIB_FETCH_H
+#define LRNN_KERNELS_LIB_FETCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * Threads are ours: a kernel cuts its product into tiles as a function of the sizes alone and OpenMP threads take whole
  * tiles, so the bits do not depend on the number of threads. The library itself runs on one thread. */
-#ifndef LRNN_KERNELS_GEMM_H
-#define LRNN_KERNELS_GEMM_H
+#ifndef LRNN_KERNELS_LIB_GEMM_H
+#define LRNN_KERNELS_LIB_GEMM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* infer.h - what the declarations of ops share, and how gradients are written. */
-#ifndef LRNN_KERNELS_INFER_H
-#define LRNN_KERNELS_INFER_H
+#ifndef LRNN_KERNELS_LIB_INFER_H
+#define LRNN_KERNELS_LIB_INFER_H
 
 #include "kernels/kernel.h"
 

@@ -1,6 +1,6 @@
 /* inverse.h - which places of a list name an entry: what lets a gradient be summed entry by entry, in a fixed order. */
-#ifndef LRNN_KERNELS_INVERSE_H
-#define LRNN_KERNELS_INVERSE_H
+#ifndef LRNN_KERNELS_LIB_INVERSE_H
+#define LRNN_KERNELS_LIB_INVERSE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* libraries.h - what the libraries behind the kernels read from the environment while they are being loaded. */
-#ifndef LRNN_KERNELS_LIBRARIES_H
-#define LRNN_KERNELS_LIBRARIES_H
+#ifndef LRNN_KERNELS_LIB_LIBRARIES_H
+#define LRNN_KERNELS_LIB_LIBRARIES_H
 
 /* To be called first thing in main (and in test programs), before any thread runs or file is open; calls gemm_init.
  * Sets, where the user has set nothing, and then starts the process again with the same arguments, since the libraries

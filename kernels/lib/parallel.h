@@ -2,8 +2,8 @@
  *
  * Always as a function of the sizes alone: spans of elements, chunks of rows, each computed by one thread; what is
  * summed over chunks is summed in their order. So no result depends on the number of threads. */
-#ifndef LRNN_KERNELS_PARALLEL_H
-#define LRNN_KERNELS_PARALLEL_H
+#ifndef LRNN_KERNELS_LIB_PARALLEL_H
+#define LRNN_KERNELS_LIB_PARALLEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

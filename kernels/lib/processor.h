@@ -3,8 +3,8 @@
  * A program that was built for another machine would end at the first of them by SIGILL, which says nothing. So it
  * looks by itself before main begins, and ends with exit 2 and one sentence where something is missing. Sets of
  * instructions are bits of a word, in the order of the table in processor.c. */
-#ifndef LRNN_KERNELS_PROCESSOR_H
-#define LRNN_KERNELS_PROCESSOR_H
+#ifndef LRNN_KERNELS_LIB_PROCESSOR_H
+#define LRNN_KERNELS_LIB_PROCESSOR_H
 
 #include <stdint.h>
 

@@ -22,8 +22,8 @@
  * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed,
  * in registers, or, where that is too little, of several times as many in shared memory (scan_walk_ring).
  * Bits depend on sizes alone, through the length of chunks. */
-#ifndef LRNN_KERNELS_SCAN_CUH
-#define LRNN_KERNELS_SCAN_CUH
+#ifndef LRNN_KERNELS_LIB_SCAN_CUH
+#define LRNN_KERNELS_LIB_SCAN_CUH
 
 #include "kernels/lib/cuda.cuh"
 

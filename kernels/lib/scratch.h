@@ -18,8 +18,8 @@
  * In a graph with guards (struct graph_options) a zone lies behind each array: NaN, which what reads across the border
  * of two arrays finds, and which must be there still after the call. So nothing may use that one array follows another.
  * */
-#ifndef LRNN_KERNELS_SCRATCH_H
-#define LRNN_KERNELS_SCRATCH_H
+#ifndef LRNN_KERNELS_LIB_SCRATCH_H
+#define LRNN_KERNELS_LIB_SCRATCH_H
 
 #include "core/op.h"
 

@@ -2,8 +2,8 @@
  * matrices in lanes by hand. Rows are padded with zeros to whole vectors. How many lanes there are depends on the
  * processor that the program was built for, and so do the bits of sums over lanes; loops that compilers make vectors of
  * need nothing of this. */
-#ifndef LRNN_KERNELS_SIMD_H
-#define LRNN_KERNELS_SIMD_H
+#ifndef LRNN_KERNELS_LIB_SIMD_H
+#define LRNN_KERNELS_LIB_SIMD_H
 
 #include <string.h>
 #if defined(__FMA__) && defined(__x86_64__)

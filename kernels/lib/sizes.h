@@ -1,7 +1,7 @@
 /* sizes.h - the inputs that most ops make in op->build. Of an id or a length no gradient is ever wanted, of all
  * others it is. NULL behind an error of the graph. */
-#ifndef LRNN_KERNELS_SIZES_H
-#define LRNN_KERNELS_SIZES_H
+#ifndef LRNN_KERNELS_LIB_SIZES_H
+#define LRNN_KERNELS_LIB_SIZES_H
 
 #include "core/op_sizes.h"
 #include "kernels/kernel.h"

@@ -15,8 +15,8 @@
  * sum of eight the ISA leaves open. An infinite factor makes NaN of what is infinite in
  * plain fp32.
  * Elsewhere the lanes take the same elements by fused multiply-adds of `real`. */
-#ifndef LRNN_KERNELS_TILE_PRODUCT_CUH
-#define LRNN_KERNELS_TILE_PRODUCT_CUH
+#ifndef LRNN_KERNELS_LIB_TILE_PRODUCT_CUH
+#define LRNN_KERNELS_LIB_TILE_PRODUCT_CUH
 
 #include "kernels/lib/cuda.cuh"
 

@@ -1,8 +1,8 @@
 /* unroll.h - rows in registers, inside loops over channels that compilers make vectors of. There a row is a local
  * array of UNROLLED_MAX of a function that is inlined into the loop, and every index is a literal, so that it never
  * is memory (which an `omp simd` loop would share between lanes) whatever is unrolled when; n is a constant. */
-#ifndef LRNN_KERNELS_UNROLL_H
-#define LRNN_KERNELS_UNROLL_H
+#ifndef LRNN_KERNELS_LIB_UNROLL_H
+#define LRNN_KERNELS_LIB_UNROLL_H
 
 #include "core/real.h"
 

@@ -1,6 +1,6 @@
 /* edge_attention.h - the scores of a node's neighbourhood, shared by the twins of edge_attention. */
-#ifndef LRNN_KERNELS_EDGE_ATTENTION_H
-#define LRNN_KERNELS_EDGE_ATTENTION_H
+#ifndef LRNN_KERNELS_LINKS_EDGE_ATTENTION_H
+#define LRNN_KERNELS_LINKS_EDGE_ATTENTION_H
 
 #include "kernels/lib/scratch.h"
 #include "kernels/links/links_call.h"

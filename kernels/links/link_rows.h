@@ -1,6 +1,6 @@
 /* link_rows.h - which nodes a row of link_rows is made of, shared by its twins. */
-#ifndef LRNN_KERNELS_LINK_ROWS_H
-#define LRNN_KERNELS_LINK_ROWS_H
+#ifndef LRNN_KERNELS_LINKS_LINK_ROWS_H
+#define LRNN_KERNELS_LINKS_LINK_ROWS_H
 
 #include "core/links.h"
 #include "kernels/links/links.h"

@@ -1,7 +1,7 @@
 /* linked.cuh - the links of a call as the CUDA twins read them. Examples are small graphs, so what a node, or an edge,
  * sums is found by a walk through all links of the example, in the reference's order and in double, as its. */
-#ifndef LRNN_KERNELS_LINKED_CUH
-#define LRNN_KERNELS_LINKED_CUH
+#ifndef LRNN_KERNELS_LINKS_LINKED_CUH
+#define LRNN_KERNELS_LINKS_LINKED_CUH
 
 #include "kernels/lib/cuda.cuh"
 #include "kernels/links/links_call.h"

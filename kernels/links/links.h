@@ -1,8 +1,8 @@
 /* links.h - ops on the graphs that examples are (core/links.h): rows of edges and pairs from those of nodes, sums over
  * neighbours. The nodes are the T positions of a sequence; a node without links stands alone. Rows of absent edges, and
  * of pairs that are not in effect, are zeros, and nothing of them reaches a node. */
-#ifndef LRNN_KERNELS_LINKS_H
-#define LRNN_KERNELS_LINKS_H
+#ifndef LRNN_KERNELS_LINKS_LINKS_H
+#define LRNN_KERNELS_LINKS_LINKS_H
 
 #include "core/links.h"
 #include "kernels/kernel.h"

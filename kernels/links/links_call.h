@@ -1,7 +1,7 @@
 /* links_call.h - what the ops on links share: the words of a call, checks, inputs for their tests. Private to
  * kernels. */
-#ifndef LRNN_KERNELS_LINKS_CALL_H
-#define LRNN_KERNELS_LINKS_CALL_H
+#ifndef LRNN_KERNELS_LINKS_LINKS_CALL_H
+#define LRNN_KERNELS_LINKS_LINKS_CALL_H
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"

@@ -4,8 +4,8 @@
  * A sequence is cut into segments, and a head's state into strips of W columns (strip.cuh), which do not meet in the
  * recurrence; a block has a strip of a segment. In struct strip_shape, rows are dk in whole tiles, chunk and chunks the
  * tokens of a segment and how many there are. A chunk of STATE_CHUNK rows of tokens is computed at once. */
-#ifndef LRNN_KERNELS_CHUNK_CUH
-#define LRNN_KERNELS_CHUNK_CUH
+#ifndef LRNN_KERNELS_MATRIX_CHUNK_CUH
+#define LRNN_KERNELS_MATRIX_CHUNK_CUH
 
 #include "kernels/lib/tile_product.cuh"
 #include "kernels/matrix/state.h"

@@ -12,8 +12,8 @@
  *   dM_t[j] = Y_t[j][t]      dD_t = R[t][t]
  *   dT_t[i][j] = sum_n Z_t[i][n] Y_t[j][n]      dS_t[i] = sum_n Z_t[i][n] R[t][n]
  * No division, no logarithm: T may be negative or 0. */
-#ifndef LRNN_KERNELS_CHUNK_GATES_H
-#define LRNN_KERNELS_CHUNK_GATES_H
+#ifndef LRNN_KERNELS_MATRIX_CHUNK_GATES_H
+#define LRNN_KERNELS_MATRIX_CHUNK_GATES_H
 
 #include "kernels/lib/infer.h"
 #include "kernels/matrix/chunk.h"

@@ -1,8 +1,8 @@
 /* loaded_rows.cuh - loops over the rows of a state that is read and written: nothing tells the compiler that a row's
  * store does not change the next row's load, so that each row would wait for the one before. Here some rows are read
  * before any of them is written. */
-#ifndef LRNN_KERNELS_LOADED_ROWS_CUH
-#define LRNN_KERNELS_LOADED_ROWS_CUH
+#ifndef LRNN_KERNELS_MATRIX_LOADED_ROWS_CUH
+#define LRNN_KERNELS_MATRIX_LOADED_ROWS_CUH
 
 #include "core/cuda/cuda.cuh"
 

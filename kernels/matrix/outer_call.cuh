@@ -1,6 +1,6 @@
 /* outer_call.cuh - inputs and gradients of a call of scan_outer, as its CUDA twins take them. */
-#ifndef LRNN_KERNELS_OUTER_CALL_CUH
-#define LRNN_KERNELS_OUTER_CALL_CUH
+#ifndef LRNN_KERNELS_MATRIX_OUTER_CALL_CUH
+#define LRNN_KERNELS_MATRIX_OUTER_CALL_CUH
 
 #include "kernels/matrix/outer_sums.cuh"
 #include "kernels/matrix/state.h"

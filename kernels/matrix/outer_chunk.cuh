@@ -32,8 +32,8 @@
  *   write(keys, values, n, to, step)  gradients of the first n tokens, behind a barrier; all threads come. keys[m][n] =
  *                                  k_m . q_n, values[m][n] = v_m . w_n; to: a token's dS, dM, dT, dD (outer_partial)
  */
-#ifndef LRNN_KERNELS_OUTER_CHUNK_CUH
-#define LRNN_KERNELS_OUTER_CHUNK_CUH
+#ifndef LRNN_KERNELS_MATRIX_OUTER_CHUNK_CUH
+#define LRNN_KERNELS_MATRIX_OUTER_CHUNK_CUH
 
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/outer_sums.cuh"

@@ -3,8 +3,8 @@
  *   o_t = scale (sum_i M_t[i] C_{t-1}[i]^T q_t + D_t (q_t . k_t) v_t)
  *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
  * scan_plstm is the whole of it, scan_outer the case J = 1, where several heads may share q and k. */
-#ifndef LRNN_KERNELS_OUTER_CHUNK_H
-#define LRNN_KERNELS_OUTER_CHUNK_H
+#ifndef LRNN_KERNELS_MATRIX_OUTER_CHUNK_H
+#define LRNN_KERNELS_MATRIX_OUTER_CHUNK_H
 
 #include "kernels/matrix/outer_head.h"
 

@@ -1,7 +1,7 @@
 /* outer_head.h - where one head of an outer-product state reads and writes, for outer_chunk.h and the gates of a
  * chunk. */
-#ifndef LRNN_KERNELS_OUTER_HEAD_H
-#define LRNN_KERNELS_OUTER_HEAD_H
+#ifndef LRNN_KERNELS_MATRIX_OUTER_HEAD_H
+#define LRNN_KERNELS_MATRIX_OUTER_HEAD_H
 
 #include "core/op.h"
 

@@ -1,8 +1,8 @@
 /* outer_strip.cuh - the twins of scan_outer and scan_plstm: J matrices a head, coupled by a J x J transition, a warp
  * a strip of columns (strip.cuh). scan_outer is J = 1, its decay the transition. Equations: scan_outer.c,
  * scan_plstm.c. */
-#ifndef LRNN_KERNELS_OUTER_STRIP_CUH
-#define LRNN_KERNELS_OUTER_STRIP_CUH
+#ifndef LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
+#define LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
 
 #include "kernels/matrix/outer_sums.cuh"
 

@@ -1,7 +1,7 @@
 /* outer_sums.cuh - outer-product states on CUDA, J matrices a head: inputs, gradients, and how what strips of columns
  * (strip.cuh) leave of a token becomes gradients. */
-#ifndef LRNN_KERNELS_OUTER_SUMS_CUH
-#define LRNN_KERNELS_OUTER_SUMS_CUH
+#ifndef LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
+#define LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 
 #include "kernels/matrix/strip.cuh"
 

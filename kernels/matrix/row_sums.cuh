@@ -2,8 +2,8 @@
  * of one head of one sequence, a lane a column, and takes them from node to node. Columns do not meet in the
  * recurrence: a lane reads what it wrote, or what the lane of the same column in another warp of its block wrote. What
  * gradients sum over columns goes through a table in shared memory, a line a sum. */
-#ifndef LRNN_KERNELS_ROW_SUMS_CUH
-#define LRNN_KERNELS_ROW_SUMS_CUH
+#ifndef LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
+#define LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
 
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"

@@ -8,8 +8,8 @@
  *
  * Backward takes the states again from the start, keeps those where a chunk begins, and then those within one chunk
  * after the other, the last one first: simple, and as many bytes as there are states. */
-#ifndef LRNN_KERNELS_STRIP_CUH
-#define LRNN_KERNELS_STRIP_CUH
+#ifndef LRNN_KERNELS_MATRIX_STRIP_CUH
+#define LRNN_KERNELS_MATRIX_STRIP_CUH
 
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"

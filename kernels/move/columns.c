@@ -95,7 +95,7 @@ static void prepend_one_infer(struct graph *g, struct call *c) {
 
 static void repeat_each_infer(struct graph *g, struct call *c) {
     const struct repeat_each_attr *a = c->attr;
-    if (!c->in[0]) return;
+    if (!infer_present(g, c, 1)) return;
     if (c->in[0]->rank != 1)
         graph_fail(g, ST_USAGE, "repeat_each: p has rank %d, expected 1", c->in[0]->rank);
     else if (a->n < 1)

@@ -7,8 +7,8 @@
  * entries beyond the table left out and the others' weights scaled to the sum 1. With m = n the weights are 1 and 0
  * exactly. This is jax.image.resize with method "cubic" where the grid grows; where it shrinks that also smooths, which
  * this does not. */
-#ifndef LRNN_KERNELS_GRID_POSITIONS_H
-#define LRNN_KERNELS_GRID_POSITIONS_H
+#ifndef LRNN_KERNELS_MOVE_GRID_POSITIONS_H
+#define LRNN_KERNELS_MOVE_GRID_POSITIONS_H
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* move.h - ops that move columns and rows. Shapes as in
  * kernels/kernel.h. */
-#ifndef LRNN_KERNELS_MOVE_H
-#define LRNN_KERNELS_MOVE_H
+#ifndef LRNN_KERNELS_MOVE_MOVE_H
+#define LRNN_KERNELS_MOVE_MOVE_H
 
 #include "kernels/kernel.h"
 

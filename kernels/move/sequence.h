@@ -1,6 +1,6 @@
 /* sequence.h - what the twins of decode_positions share. */
-#ifndef LRNN_KERNELS_SEQUENCE_H
-#define LRNN_KERNELS_SEQUENCE_H
+#ifndef LRNN_KERNELS_MOVE_SEQUENCE_H
+#define LRNN_KERNELS_MOVE_SEQUENCE_H
 
 #include <math.h>
 

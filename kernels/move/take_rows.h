@@ -1,6 +1,6 @@
 /* take_rows.h - which row each row of y comes from: what the twins of take_rows share. */
-#ifndef LRNN_KERNELS_TAKE_ROWS_H
-#define LRNN_KERNELS_TAKE_ROWS_H
+#ifndef LRNN_KERNELS_MOVE_TAKE_ROWS_H
+#define LRNN_KERNELS_MOVE_TAKE_ROWS_H
 
 #include "kernels/lib/infer.h"
 #include "kernels/move/move.h"

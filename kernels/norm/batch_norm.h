@@ -1,6 +1,6 @@
 /* batch_norm.h - what the twins of batch_norm share. */
-#ifndef LRNN_KERNELS_BATCH_NORM_H
-#define LRNN_KERNELS_BATCH_NORM_H
+#ifndef LRNN_KERNELS_NORM_BATCH_NORM_H
+#define LRNN_KERNELS_NORM_BATCH_NORM_H
 
 #include "kernels/lib/infer.h"
 #include "kernels/norm/norm.h"

@@ -1,7 +1,7 @@
 /* norm.h - normalisations over a row, a head, a batch, and the norm of whole tensors. Shapes as in
  * kernels/kernel.h. */
-#ifndef LRNN_KERNELS_NORM_H
-#define LRNN_KERNELS_NORM_H
+#ifndef LRNN_KERNELS_NORM_NORM_H
+#define LRNN_KERNELS_NORM_NORM_H
 
 #include "kernels/kernel.h"
 

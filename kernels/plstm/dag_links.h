@@ -1,6 +1,6 @@
 /* dag_links.h - the links of one example as the twins of dag_scan walk them: what is there, in order of the walk. */
-#ifndef LRNN_KERNELS_DAG_LINKS_H
-#define LRNN_KERNELS_DAG_LINKS_H
+#ifndef LRNN_KERNELS_PLSTM_DAG_LINKS_H
+#define LRNN_KERNELS_PLSTM_DAG_LINKS_H
 
 #include "kernels/lib/scratch.h"
 #include "kernels/plstm/dag_state.h"

@@ -7,8 +7,8 @@
  * directions, dag_scan any graph; the path with one state is scan_outer (kernels/matrix/state.h), which Mamba2 shares.
  * Tests hold the special ones against dag_scan. Memory: q, k (B,T,H*dk), v, y (B,T,H*dv), head-major; a state is
  * [dk][dv], dv fastest. */
-#ifndef LRNN_KERNELS_DAG_STATE_H
-#define LRNN_KERNELS_DAG_STATE_H
+#ifndef LRNN_KERNELS_PLSTM_DAG_STATE_H
+#define LRNN_KERNELS_PLSTM_DAG_STATE_H
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"

@@ -1,8 +1,8 @@
 /* plstm.h - matrix states on graphs (pLSTM): one recurrence on the edges of a directed acyclic graph, a state dk x dv a
  * head (kernels/plstm/dag_state.h). Gates come activated. H heads; q, k (B,T,H*dk), v (B,T,H*dv) -> y (B,T,H*dv),
  * head-major. */
-#ifndef LRNN_KERNELS_PLSTM_H
-#define LRNN_KERNELS_PLSTM_H
+#ifndef LRNN_KERNELS_PLSTM_PLSTM_H
+#define LRNN_KERNELS_PLSTM_PLSTM_H
 
 #include "kernels/flow/flow.h"
 #include "kernels/links/links.h"

@@ -1,6 +1,6 @@
 /* scan_plstm_call.cuh - inputs and gradients of a call of scan_plstm, as its CUDA twins take them. */
-#ifndef LRNN_KERNELS_SCAN_PLSTM_CALL_CUH
-#define LRNN_KERNELS_SCAN_PLSTM_CALL_CUH
+#ifndef LRNN_KERNELS_PLSTM_SCAN_PLSTM_CALL_CUH
+#define LRNN_KERNELS_PLSTM_SCAN_PLSTM_CALL_CUH
 
 #include "kernels/matrix/outer_sums.cuh"
 #include "kernels/plstm/dag_state.h"

@@ -1,6 +1,6 @@
 /* stable.h - the gates of mLSTM, and what a matrix state with such gates is read as. */
-#ifndef LRNN_KERNELS_STABLE_H
-#define LRNN_KERNELS_STABLE_H
+#ifndef LRNN_KERNELS_STABLE_STABLE_H
+#define LRNN_KERNELS_STABLE_STABLE_H
 
 #include "kernels/kernel.h"
 

@@ -1,6 +1,6 @@
 /* rope.h - the angle that the twins of rope turn by. */
-#ifndef LRNN_KERNELS_ROPE_H
-#define LRNN_KERNELS_ROPE_H
+#ifndef LRNN_KERNELS_TOKEN_ROPE_H
+#define LRNN_KERNELS_TOKEN_ROPE_H
 
 #include <math.h>
 

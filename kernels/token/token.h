@@ -1,7 +1,7 @@
 /* token.h - ops between the tokens of a sequence: convolution, attention and its positions. Shapes as in
  * kernels/kernel.h. */
-#ifndef LRNN_KERNELS_TOKEN_H
-#define LRNN_KERNELS_TOKEN_H
+#ifndef LRNN_KERNELS_TOKEN_TOKEN_H
+#define LRNN_KERNELS_TOKEN_TOKEN_H
 
 #include "kernels/kernel.h"
 

@@ -1,6 +1,6 @@
 /* optimiser.h - the scalars of an update, shared by the twins of step_begin and adamw: always in double. */
-#ifndef LRNN_KERNELS_OPTIMISER_H
-#define LRNN_KERNELS_OPTIMISER_H
+#ifndef LRNN_KERNELS_TRAIN_OPTIMISER_H
+#define LRNN_KERNELS_TRAIN_OPTIMISER_H
 
 #include <float.h>
 #include <math.h>

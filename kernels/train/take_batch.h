@@ -1,6 +1,6 @@
 /* take_batch.h - which example of a split a row of a batch is, shared by the twins of take_batch. */
-#ifndef LRNN_KERNELS_TAKE_BATCH_H
-#define LRNN_KERNELS_TAKE_BATCH_H
+#ifndef LRNN_KERNELS_TRAIN_TAKE_BATCH_H
+#define LRNN_KERNELS_TRAIN_TAKE_BATCH_H
 
 #include "core/batch.h"
 #include "core/philox.h"

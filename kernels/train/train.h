@@ -1,7 +1,7 @@
 /* train.h - the loss, the optimiser, and batches of a split that lies where the run is. Shapes as in
  * kernels/kernel.h. */
-#ifndef LRNN_KERNELS_TRAIN_H
-#define LRNN_KERNELS_TRAIN_H
+#ifndef LRNN_KERNELS_TRAIN_TRAIN_H
+#define LRNN_KERNELS_TRAIN_TRAIN_H
 
 #include "core/schedule.h"
 #include "kernels/kernel.h"

@@ -1,6 +1,6 @@
 /* tree.h - linear systems on trees (Myosotis). */
-#ifndef LRNN_KERNELS_TREE_H
-#define LRNN_KERNELS_TREE_H
+#ifndef LRNN_KERNELS_TREE_TREE_H
+#define LRNN_KERNELS_TREE_TREE_H
 
 #include "kernels/kernel.h"
 

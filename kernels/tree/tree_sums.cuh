@@ -1,7 +1,7 @@
 /* tree_sums.cuh - for each row of a table of couplings a sum over the sequences and over the nodes that share the row:
  * a block a chunk of them and a strip of heads, cut and added as column sums are (kernels/lib/cuda.cuh). */
-#ifndef LRNN_KERNELS_TREE_SUMS_CUH
-#define LRNN_KERNELS_TREE_SUMS_CUH
+#ifndef LRNN_KERNELS_TREE_TREE_SUMS_CUH
+#define LRNN_KERNELS_TREE_TREE_SUMS_CUH
 
 #include "kernels/lib/cuda.cuh"
 #include "kernels/tree/tree_walk.h"

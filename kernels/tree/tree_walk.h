@@ -1,7 +1,7 @@
 /* tree_walk.h - what the twins of the tree ops share: walking level by level, and which row of a table of couplings
  * belongs to a node. */
-#ifndef LRNN_KERNELS_TREE_WALK_H
-#define LRNN_KERNELS_TREE_WALK_H
+#ifndef LRNN_KERNELS_TREE_TREE_WALK_H
+#define LRNN_KERNELS_TREE_TREE_WALK_H
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"

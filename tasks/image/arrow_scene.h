@@ -9,8 +9,8 @@
  *
  * A pixel is black if its centre lies in an object, or with smooth edges as far as it is covered; the authors draw with
  * PIL, whose lines differ in single pixels. pLSTM paper, App. G.2 (ml-jku/arrow_pointing_dataset). */
-#ifndef LRNN_TASKS_ARROW_SCENE_H
-#define LRNN_TASKS_ARROW_SCENE_H
+#ifndef LRNN_TASKS_IMAGE_ARROW_SCENE_H
+#define LRNN_TASKS_IMAGE_ARROW_SCENE_H
 
 #include "tasks/image/pathfinder_scene.h"
 

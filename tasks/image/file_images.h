@@ -3,8 +3,8 @@
  * The validation images are a tenth of the training images, those that a permutation with seed 42 puts last: the same
  * ones for every seed (S4 draws them with another generator, which cannot be reproduced). Of a set without test images
  * the last tenth of that order are for test, the tenth before for validation. */
-#ifndef LRNN_TASKS_DATA_FILE_IMAGES_H
-#define LRNN_TASKS_DATA_FILE_IMAGES_H
+#ifndef LRNN_TASKS_IMAGE_FILE_IMAGES_H
+#define LRNN_TASKS_IMAGE_FILE_IMAGES_H
 
 #include "tasks/data/image_set.h"
 #include "tasks/image/image.h"

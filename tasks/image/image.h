@@ -8,8 +8,8 @@
  *   numpy    RandomState(92916).permutation(n), which other papers' psMNIST has
  * Orders of powers of two visit the square that holds the image and leave out what lies outside, or with pad=yes stop
  * there at pixels of zeros. */
-#ifndef LRNN_TASKS_IMAGE_H
-#define LRNN_TASKS_IMAGE_H
+#ifndef LRNN_TASKS_IMAGE_IMAGE_H
+#define LRNN_TASKS_IMAGE_IMAGE_H
 
 #include "core/philox.h"
 #include "tasks/task.h"

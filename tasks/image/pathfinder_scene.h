@@ -5,8 +5,8 @@
  * of by at most three tries; where a curve is stuck, both go two dashes back instead of beginning anew at once; curves
  * and distractors are equally bright; and other sides than 32, 64, 128 and 256 are scaled from the next
  * larger of them. */
-#ifndef LRNN_TASKS_PATHFINDER_SCENE_H
-#define LRNN_TASKS_PATHFINDER_SCENE_H
+#ifndef LRNN_TASKS_IMAGE_PATHFINDER_SCENE_H
+#define LRNN_TASKS_IMAGE_PATHFINDER_SCENE_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* documents.h - what the Long Range Arena's tasks on released texts share: options, the vocabulary, examples of one
  * document or two. A document is its first length - 1 characters and an end mark. */
-#ifndef LRNN_TASKS_DOCUMENTS_H
-#define LRNN_TASKS_DOCUMENTS_H
+#ifndef LRNN_TASKS_LANGUAGE_DOCUMENTS_H
+#define LRNN_TASKS_LANGUAGE_DOCUMENTS_H
 
 #include "tasks/data/characters.h"
 #include "tasks/data/file_entries.h"

@@ -1,6 +1,6 @@
 /* listops_operation.h - ids of ListOps, and the value of one operator applied to digits. */
-#ifndef LRNN_TASKS_LISTOPS_OPERATION_H
-#define LRNN_TASKS_LISTOPS_OPERATION_H
+#ifndef LRNN_TASKS_LANGUAGE_LISTOPS_OPERATION_H
+#define LRNN_TASKS_LANGUAGE_LISTOPS_OPERATION_H
 
 #include <stdint.h>
 

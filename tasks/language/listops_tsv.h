@@ -1,7 +1,7 @@
 /* listops_tsv.h - reads the released files of ListOps: a line "Source<TAB>Target", then an expression and its value a
  * line. Any file gives rows or one sentence; none is trusted. */
-#ifndef LRNN_TASKS_LISTOPS_TSV_H
-#define LRNN_TASKS_LISTOPS_TSV_H
+#ifndef LRNN_TASKS_LANGUAGE_LISTOPS_TSV_H
+#define LRNN_TASKS_LANGUAGE_LISTOPS_TSV_H
 
 #include <stddef.h>
 #include <stdint.h>

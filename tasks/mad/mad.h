@@ -2,8 +2,8 @@
  *
  * Poli et al. 2024, "Mechanistic design and scaling of hybrid architectures" (athms/mad-lab). Validation is ours: MAD
  * has none. Validation and test do not depend on the seed. */
-#ifndef LRNN_TASKS_MAD_H
-#define LRNN_TASKS_MAD_H
+#ifndef LRNN_TASKS_MAD_MAD_H
+#define LRNN_TASKS_MAD_MAD_H
 
 #include "core/philox.h"
 #include "tasks/task.h"

@@ -4,8 +4,8 @@
  * x_t - x_{t-1}: the path that a controlled differential equation is driven by, where the recurrence takes its first
  * state from row 0 and moves by the others (slice with intervals). With time=yes a channel t / length stands before the
  * others, and is a part of the path like them. */
-#ifndef LRNN_TASKS_SERIES_H
-#define LRNN_TASKS_SERIES_H
+#ifndef LRNN_TASKS_SERIES_SERIES_H
+#define LRNN_TASKS_SERIES_SERIES_H
 
 #include "tasks/task.h"
 

@@ -1,6 +1,6 @@
 /* cuda_cases.h - how many cases the CUDA suites have in this build. */
-#ifndef LRNN_TESTS_CUDA_CASES_H
-#define LRNN_TESTS_CUDA_CASES_H
+#ifndef LRNN_TESTS_CUDA_CUDA_CASES_H
+#define LRNN_TESTS_CUDA_CUDA_CASES_H
 
 int cuda_cases(void);            /* of all suites; check_cuda.c */
 int cuda_run_cases(void);        /* check_cuda_run.c */

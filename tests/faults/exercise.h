@@ -1,7 +1,7 @@
 /* exercise.h - what the machine can do to a store, done to the program: calls that fail, power that goes, kills. Short
  * forms are tests, long ones `make torture`. The programs are those that LRNN and LRNN_FAULTS name. */
-#ifndef LRNN_TESTS_EXERCISE_H
-#define LRNN_TESTS_EXERCISE_H
+#ifndef LRNN_TESTS_FAULTS_EXERCISE_H
+#define LRNN_TESTS_FAULTS_EXERCISE_H
 
 #include <stdint.h>
 

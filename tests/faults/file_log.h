@@ -1,7 +1,7 @@
 /* file_log.h - the log that faults.so writes of what a program does to files: entries one behind the other, each a
  * head, two paths with their terminators, and bytes. */
-#ifndef LRNN_TESTS_FILE_LOG_H
-#define LRNN_TESTS_FILE_LOG_H
+#ifndef LRNN_TESTS_FAULTS_FILE_LOG_H
+#define LRNN_TESTS_FAULTS_FILE_LOG_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* power.h - power that goes: from the log of what programs did to files (file_log.h), every state in which the disk may
  * be found. */
-#ifndef LRNN_TESTS_POWER_H
-#define LRNN_TESTS_POWER_H
+#ifndef LRNN_TESTS_FAULTS_POWER_H
+#define LRNN_TESTS_FAULTS_POWER_H
 
 #include <stddef.h>
 #include <stdint.h>

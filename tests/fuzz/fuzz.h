@@ -1,7 +1,7 @@
 /* fuzz.h - what a fuzz target is: one function of bytes that aborts where a reader does what it must not. `make fuzz`
  * links each with libFuzzer; the suite fuzz links all of them and runs their corpora and changes of those. */
-#ifndef LRNN_TESTS_FUZZ_H
-#define LRNN_TESTS_FUZZ_H
+#ifndef LRNN_TESTS_FUZZ_FUZZ_H
+#define LRNN_TESTS_FUZZ_FUZZ_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* alloc_count.h - counts allocations of the whole test program, libraries included, to show that a step makes none. */
-#ifndef LRNN_TESTS_ALLOC_COUNT_H
-#define LRNN_TESTS_ALLOC_COUNT_H
+#ifndef LRNN_TESTS_LIB_ALLOC_COUNT_H
+#define LRNN_TESTS_LIB_ALLOC_COUNT_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* chi_square.h - are these counts what chance gives? */
-#ifndef LRNN_TESTS_CHI_SQUARE_H
-#define LRNN_TESTS_CHI_SQUARE_H
+#ifndef LRNN_TESTS_LIB_CHI_SQUARE_H
+#define LRNN_TESTS_LIB_CHI_SQUARE_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* cpuinfo.h - what the kernel says of the processor. */
-#ifndef LRNN_TESTS_CPUINFO_H
-#define LRNN_TESTS_CPUINFO_H
+#ifndef LRNN_TESTS_LIB_CPUINFO_H
+#define LRNN_TESTS_LIB_CPUINFO_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* layer.h - a mixer alone, for tests of its properties. Everything aborts the running test when it cannot do its
  * work. */
-#ifndef LRNN_TESTS_LAYER_H
-#define LRNN_TESTS_LAYER_H
+#ifndef LRNN_TESTS_LIB_LAYER_H
+#define LRNN_TESTS_LIB_LAYER_H
 
 #include "tests/lib/support.h"
 

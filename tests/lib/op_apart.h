@@ -1,7 +1,7 @@
 /* op_apart.h - sequences and heads that an op maps each by itself: the result of one depends on none that ran beside
  * it. */
-#ifndef LRNN_TESTS_OP_APART_H
-#define LRNN_TESTS_OP_APART_H
+#ifndef LRNN_TESTS_LIB_OP_APART_H
+#define LRNN_TESTS_LIB_OP_APART_H
 
 #include "tests/lib/op_compare.h"
 

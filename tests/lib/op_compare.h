@@ -1,7 +1,7 @@
 /* op_compare.h - runs of one op (op_run.h) held against each other: kernel against reference, accumulated and unwanted
  * gradients, and the bounds of what may differ. */
-#ifndef LRNN_TESTS_OP_COMPARE_H
-#define LRNN_TESTS_OP_COMPARE_H
+#ifndef LRNN_TESTS_LIB_OP_COMPARE_H
+#define LRNN_TESTS_LIB_OP_COMPARE_H
 
 #include "tests/lib/op_run.h"
 

@@ -2,8 +2,8 @@
  *
  * Each example is built with a loss that is linear in the op's outputs, L = sum_j <out[j], w_j>, so that L's
  * gradient is the op's own. */
-#ifndef LRNN_TESTS_OP_RUN_H
-#define LRNN_TESTS_OP_RUN_H
+#ifndef LRNN_TESTS_LIB_OP_RUN_H
+#define LRNN_TESTS_LIB_OP_RUN_H
 
 #include "tests/lib/op_walk.h"
 #include "tests/lib/support.h"

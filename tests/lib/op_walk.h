@@ -1,6 +1,6 @@
 /* op_walk.h - the sizes at which the tests walk every op: one list for all of them. */
-#ifndef LRNN_TESTS_OP_WALK_H
-#define LRNN_TESTS_OP_WALK_H
+#ifndef LRNN_TESTS_LIB_OP_WALK_H
+#define LRNN_TESTS_LIB_OP_WALK_H
 
 #include "core/op_sizes.h"
 #include "kernels/kernel.h"

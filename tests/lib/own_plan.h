@@ -1,6 +1,6 @@
 /* own_plan.h - a plan of a test's own, and the commands that are about it. */
-#ifndef LRNN_TESTS_OWN_PLAN_H
-#define LRNN_TESTS_OWN_PLAN_H
+#ifndef LRNN_TESTS_LIB_OWN_PLAN_H
+#define LRNN_TESTS_LIB_OWN_PLAN_H
 
 #include <stdbool.h>
 

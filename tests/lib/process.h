@@ -1,6 +1,6 @@
 /* process.h - processes that a test starts, waits for and signals. */
-#ifndef LRNN_TESTS_PROCESS_H
-#define LRNN_TESTS_PROCESS_H
+#ifndef LRNN_TESTS_LIB_PROCESS_H
+#define LRNN_TESTS_LIB_PROCESS_H
 
 #include <sys/types.h>
 

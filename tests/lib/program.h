@@ -1,6 +1,6 @@
 /* program.h - the program as its users run it: exit status, and what it prints. */
-#ifndef LRNN_TESTS_PROGRAM_H
-#define LRNN_TESTS_PROGRAM_H
+#ifndef LRNN_TESTS_LIB_PROGRAM_H
+#define LRNN_TESTS_LIB_PROGRAM_H
 
 #include <jansson.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* scratch.h - a temporary folder of a test's own. */
-#ifndef LRNN_TESTS_SCRATCH_H
-#define LRNN_TESTS_SCRATCH_H
+#ifndef LRNN_TESTS_LIB_SCRATCH_H
+#define LRNN_TESTS_LIB_SCRATCH_H
 
 #include <stddef.h>
 

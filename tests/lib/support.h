@@ -1,7 +1,7 @@
 /* support.h - what several suites share: a test-only op that makes any tensors a loss, filling, comparing, and small
  * trainings. Everything aborts the running test with a message when it cannot do its work. */
-#ifndef LRNN_TESTS_SUPPORT_H
-#define LRNN_TESTS_SUPPORT_H
+#ifndef LRNN_TESTS_LIB_SUPPORT_H
+#define LRNN_TESTS_LIB_SUPPORT_H
 
 #include "core/philox.h"
 #include "kernels/train/train.h"

@@ -1,6 +1,6 @@
 /* workers.h - test programs take their work in several processes: nothing is started in the one that forks them. */
-#ifndef LRNN_TESTS_WORKERS_H
-#define LRNN_TESTS_WORKERS_H
+#ifndef LRNN_TESTS_LIB_WORKERS_H
+#define LRNN_TESTS_LIB_WORKERS_H
 
 /* As many as there are cores, at most 8; CHECK_JOBS in the environment changes that. */
 int workers_wanted(void);

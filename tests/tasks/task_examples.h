@@ -1,6 +1,6 @@
 /* task_examples.h - what tests of tasks share: opening by name, examples with guards, refusals. */
-#ifndef LRNN_TESTS_TASK_EXAMPLES_H
-#define LRNN_TESTS_TASK_EXAMPLES_H
+#ifndef LRNN_TESTS_TASKS_TASK_EXAMPLES_H
+#define LRNN_TESTS_TASKS_TASK_EXAMPLES_H
 
 #include "tasks/task.h"
 #include "tests/lib/scratch.h"

@@ -1,6 +1,6 @@
 /* data_sets.h - the sub-commands of `lrnn data` on released data: list, urls, import, verify, path. */
-#ifndef LRNN_HARNESS_CLI_DATA_SETS_H
-#define LRNN_HARNESS_CLI_DATA_SETS_H
+#ifndef LRNN_HARNESS_CLI_DATA_DATA_SETS_H
+#define LRNN_HARNESS_CLI_DATA_DATA_SETS_H
 
 #include "harness/cli/cli.h"
 

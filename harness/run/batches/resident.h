@@ -2,8 +2,8 @@
  * there.
  *
  * The batches are those of the feeder, bit for bit. */
-#ifndef LRNN_HARNESS_RESIDENT_H
-#define LRNN_HARNESS_RESIDENT_H
+#ifndef LRNN_HARNESS_RUN_BATCHES_RESIDENT_H
+#define LRNN_HARNESS_RUN_BATCHES_RESIDENT_H
 
 #include "harness/plan/graphs.h"
 #include "harness/run/feeder.h"

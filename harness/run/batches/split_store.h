@@ -1,8 +1,8 @@
 /* split_store.h - the examples of a validation or test split: made once, and lying where the net runs.
  *
  * Evaluation takes them in their own order, so a batch is a part of the store and nothing is copied. */
-#ifndef LRNN_HARNESS_SPLIT_STORE_H
-#define LRNN_HARNESS_SPLIT_STORE_H
+#ifndef LRNN_HARNESS_RUN_BATCHES_SPLIT_STORE_H
+#define LRNN_HARNESS_RUN_BATCHES_SPLIT_STORE_H
 
 #include "harness/run/feeder.h"
 

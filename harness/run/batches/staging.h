@@ -1,6 +1,6 @@
 /* staging.h - the way of batches to a device: a ring of pinned slots, each free again once the device has read it. */
-#ifndef LRNN_HARNESS_STAGING_H
-#define LRNN_HARNESS_STAGING_H
+#ifndef LRNN_HARNESS_RUN_BATCHES_STAGING_H
+#define LRNN_HARNESS_RUN_BATCHES_STAGING_H
 
 #include "core/place.h"
 

@@ -1,7 +1,7 @@
 /* delta_sums.cuh - the delta rule on CUDA: inputs, and how what strips of columns (strip.cuh) leave of a token becomes
  * gradients. */
-#ifndef LRNN_KERNELS_DELTA_SUMS_CUH
-#define LRNN_KERNELS_DELTA_SUMS_CUH
+#ifndef LRNN_KERNELS_MATRIX_DELTA_DELTA_SUMS_CUH
+#define LRNN_KERNELS_MATRIX_DELTA_DELTA_SUMS_CUH
 
 #include "kernels/matrix/state.h"
 #include "kernels/matrix/strip.cuh"

@@ -1,6 +1,6 @@
 /* grid.h - what the twins of grid_gates and grid_scan share: the planes of the gate tensor and the four frames. */
-#ifndef LRNN_KERNELS_GRID_H
-#define LRNN_KERNELS_GRID_H
+#ifndef LRNN_KERNELS_PLSTM_GRID_GRID_H
+#define LRNN_KERNELS_PLSTM_GRID_GRID_H
 
 #include "kernels/plstm/dag_state.h"
 

@@ -4,8 +4,8 @@
  * States are cut into tiles of LANES rows and LANES columns, which do not meet before y and the gradients are summed.
  * Forward the columns of dv lie in the lanes and the rows are those of dk, so that y is summed in registers; backward
  * the other way round, which leaves one sum over lanes (dv) instead of two (dq, dk). */
-#ifndef LRNN_KERNELS_GRID_TILE_H
-#define LRNN_KERNELS_GRID_TILE_H
+#ifndef LRNN_KERNELS_PLSTM_GRID_GRID_TILE_H
+#define LRNN_KERNELS_PLSTM_GRID_GRID_TILE_H
 
 #include "kernels/lib/simd.h"
 #include "kernels/plstm/dag_state.h"

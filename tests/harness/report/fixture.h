@@ -1,6 +1,6 @@
 /* fixture.h - run records made by hand, in memory, and a folder to report into: what the tests of reports share. */
-#ifndef LRNN_TESTS_REPORT_FIXTURE_H
-#define LRNN_TESTS_REPORT_FIXTURE_H
+#ifndef LRNN_TESTS_HARNESS_REPORT_FIXTURE_H
+#define LRNN_TESTS_HARNESS_REPORT_FIXTURE_H
 
 #include "harness/report/report.h"
 #include "tasks/task.h"

@@ -1,6 +1,6 @@
 /* small_run.h - a run that takes a blink, for tests of the trainer and of what it leaves. */
-#ifndef LRNN_TESTS_SMALL_RUN_H
-#define LRNN_TESTS_SMALL_RUN_H
+#ifndef LRNN_TESTS_HARNESS_RUN_SMALL_RUN_H
+#define LRNN_TESTS_HARNESS_RUN_SMALL_RUN_H
 
 #include "harness/plan/setup.h"
 

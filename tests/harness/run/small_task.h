@@ -1,6 +1,6 @@
 /* small_task.h - every task at sizes at which a test can train on it. */
-#ifndef LRNN_TESTS_SMALL_TASK_H
-#define LRNN_TESTS_SMALL_TASK_H
+#ifndef LRNN_TESTS_HARNESS_RUN_SMALL_TASK_H
+#define LRNN_TESTS_HARNESS_RUN_SMALL_TASK_H
 
 #include "tasks/task.h"
 

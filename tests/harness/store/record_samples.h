@@ -1,6 +1,6 @@
 /* record_samples.h - run records with a value of its own in every field. */
-#ifndef LRNN_TESTS_RECORD_SAMPLES_H
-#define LRNN_TESTS_RECORD_SAMPLES_H
+#ifndef LRNN_TESTS_HARNESS_STORE_RECORD_SAMPLES_H
+#define LRNN_TESTS_HARNESS_STORE_RECORD_SAMPLES_H
 
 #include "harness/store/record.h"
 

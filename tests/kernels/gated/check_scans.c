@@ -89,19 +89,6 @@ static void open_input_gate(struct scan *s, int64_t t) {
             for (int64_t k = 0; k < s->N; k++) *gate_at(s, t, i, j, k) = j == s->m ? 45 : -45;
 }
 
-/* Whatever order a mixer takes (1 to 64), a training does not fall back on the reference. */
-START_TEST(every_order_has_its_kernel) {
-    static const int64_t orders[] = {1, 8, 9, 16, 64};
-    for (int form = BLOCK; form < N_FORMS; form++)
-        for (int i = 0; i < 5; i++) {
-            struct scan s;
-            scan_open(&s, "", (enum form)form, GATE_SOFTMAX, 1, 2, 3, orders[i]);
-            ck_assert_str_eq(s.g.calls[0].kernel->name, form == BLOCK ? "scan_block_cpu" : "scan_companion_cpu");
-            scan_close(&s);
-        }
-}
-END_TEST
-
 /* --- gates ------------------------------------------------------------------------------------------------------- */
 
 /* Reads the gates of time m through the scan: m steps that copy the input put unit vector e_j into the state, the step
@@ -596,7 +583,6 @@ Suite *check_scans(void) {
     Suite *suite = suite_create("scans");
     TCase *tests = tcase_create("scans");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
-    tcase_add_test(tests, every_order_has_its_kernel);
     tcase_add_loop_test(tests, normalised_gates_are_shares_of_one, 0, N_KERNELS);
     tcase_add_loop_test(tests, states_stay_within_the_largest_input, 0, N_KERNELS);
     tcase_add_loop_test(tests, constant_input_fills_the_state_from_below, 0, N_KERNELS);

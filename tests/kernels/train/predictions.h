@@ -1,6 +1,6 @@
 /* predictions.h - what cross_entropy predicts from logits that are not finite, by any of its kernels. */
-#ifndef LRNN_TESTS_PREDICTIONS_H
-#define LRNN_TESTS_PREDICTIONS_H
+#ifndef LRNN_TESTS_KERNELS_TRAIN_PREDICTIONS_H
+#define LRNN_TESTS_KERNELS_TRAIN_PREDICTIONS_H
 
 #include "core/place.h"
 

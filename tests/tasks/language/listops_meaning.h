@@ -1,6 +1,6 @@
 /* listops_meaning.h - the tests' own meaning of a ListOps expression, written from the specification alone. */
-#ifndef LRNN_TESTS_LISTOPS_MEANING_H
-#define LRNN_TESTS_LISTOPS_MEANING_H
+#ifndef LRNN_TESTS_TASKS_LANGUAGE_LISTOPS_MEANING_H
+#define LRNN_TESTS_TASKS_LANGUAGE_LISTOPS_MEANING_H
 
 #include <stdint.h>
 

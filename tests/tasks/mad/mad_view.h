@@ -1,6 +1,6 @@
 /* mad_view.h - what tests of the MAD tasks and MQAR share: an opened task with one example; counts against chance. */
-#ifndef LRNN_TESTS_MAD_VIEW_H
-#define LRNN_TESTS_MAD_VIEW_H
+#ifndef LRNN_TESTS_TASKS_MAD_MAD_VIEW_H
+#define LRNN_TESTS_TASKS_MAD_MAD_VIEW_H
 
 #include "tests/tasks/task_examples.h"
 
