@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "harness/plan/setup.h"
 #include "harness/store/files.h"
 #include "harness/store/record.h"
