@@ -1,9 +1,9 @@
 /* scan_block_cpu.c - BD-LRU on the CPU: time outer, rows of a block next, blocks inner in vector lanes.
  *
  * Raw gates cross memory once each way: a row's m + 1 gates are normalised in registers and used there, of m above
- * SCAN_UNROLLED in L1. The state of
- * the step before is read from h itself, which is still in L1. Backward walks time in reverse, recomputes the gates and
- * carries A^T G in L1. Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum over the row:
+ * SCAN_UNROLLED in L1. The state of the step before is read from h itself, which is still in L1. Backward walks time in
+ * reverse, recomputes the gates and carries A^T G in L1. Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's
+ * gradient needs no sum over the row:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
  * Bits do not depend on the cut into strips: every lane does the same arithmetic (real_fma, real_exp). */
 #include <string.h>
