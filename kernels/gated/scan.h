@@ -97,7 +97,7 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
     for (int64_t k = 0; k < n; k++) d[k] += x[k];
 }
 
-typedef void scan_walk(const struct scan_part *s);
+typedef void part_walk(const struct scan_part *s);
 
 /* Defines the table name[gate][m] of functions that call walk(m, gate, layout, s) with m, gate and layout as constants,
  * without which the loops over channels would stay scalar. That at m = 0 is for all larger m: it keeps a row of gates
@@ -107,7 +107,7 @@ typedef void scan_walk(const struct scan_part *s);
     SCAN_GATE(name, walk, sigmoid, GATE_SIGMOID, layout)                                                               \
     SCAN_GATE(name, walk, relu, GATE_RELU, layout)                                                                     \
     SCAN_GATE(name, walk, none, GATE_NONE, layout)                                                                     \
-    static scan_walk *const name[GATE_COUNT][SCAN_UNROLLED + 1] = {SCAN_ROW(name##_softmax), SCAN_ROW(name##_sigmoid), \
+    static part_walk *const name[GATE_COUNT][SCAN_UNROLLED + 1] = {SCAN_ROW(name##_softmax), SCAN_ROW(name##_sigmoid), \
                                                                    SCAN_ROW(name##_relu), SCAN_ROW(name##_none)};
 #define SCAN_ROW(f)                                                                                                    \
     { f##0, f##1, f##2, f##3, f##4, f##5, f##6, f##7, f##8 }
@@ -141,7 +141,7 @@ typedef void scan_walk(const struct scan_part *s);
     }
 
 /* The walk of such a table that the call takes. */
-LRNN_INLINE scan_walk *scan_walk_of(const struct call *c, scan_walk *const table[GATE_COUNT][SCAN_UNROLLED + 1]) {
+LRNN_INLINE part_walk *part_walk_of(const struct call *c, part_walk *const table[GATE_COUNT][SCAN_UNROLLED + 1]) {
     const struct scan_attr *a = (const struct scan_attr *)c->attr;
     return table[a->gate][a->m <= SCAN_UNROLLED ? a->m : 0];
 }

@@ -138,7 +138,7 @@ FORCE_INLINE void walk_backward(int order, enum gate gate, int layout, const str
 SCAN_TABLE(forward, walk_forward, 0)
 SCAN_TABLE(backward, walk_backward, 0)
 
-static void run(const struct call *c, scan_walk *walk) {
+static void run(const struct call *c, part_walk *walk) {
     const struct scan_attr *a = c->attr;
     struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
@@ -150,12 +150,12 @@ static void run(const struct call *c, scan_walk *walk) {
 
 static void scan_block_cpu_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    run(c, scan_walk_of(c, forward));
+    run(c, part_walk_of(c, forward));
 }
 
 static void scan_block_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    run(c, scan_walk_of(c, backward));
+    run(c, part_walk_of(c, backward));
 }
 
 /* Rows that sum to 1 pass on old rounding without growth, so each step adds about one unit and T steps at most T. The

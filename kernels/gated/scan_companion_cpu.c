@@ -169,7 +169,7 @@ SCAN_TABLE(forward_observer, walk_forward, LAYOUT_OBSERVER)
 SCAN_TABLE(backward_companion, walk_backward, LAYOUT_COMPANION)
 SCAN_TABLE(backward_observer, walk_backward, LAYOUT_OBSERVER)
 
-static void run(const struct call *c, scan_walk *walk) {
+static void run(const struct call *c, part_walk *walk) {
     const struct scan_attr *a = c->attr;
     struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
@@ -179,10 +179,10 @@ static void run(const struct call *c, scan_walk *walk) {
     }
 }
 
-static scan_walk *walk_of(const struct call *c, bool forward) {
+static part_walk *walk_of(const struct call *c, bool forward) {
     bool companion = ((const struct scan_attr *)c->attr)->layout == LAYOUT_COMPANION;
-    if (forward) return scan_walk_of(c, companion ? forward_companion : forward_observer);
-    return scan_walk_of(c, companion ? backward_companion : backward_observer);
+    if (forward) return part_walk_of(c, companion ? forward_companion : forward_observer);
+    return part_walk_of(c, companion ? backward_companion : backward_observer);
 }
 
 static void scan_companion_cpu_forward(const struct call *c, const struct exec *x) {
