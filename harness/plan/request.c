@@ -245,8 +245,8 @@ static bool has_task(const char *tasks, const char *name, size_t n) {
 
 /* The words behind a plan's name choose among its tasks: another task has no column in its table. */
 static enum status check_chosen(const struct request *r, const char *own, struct error *e) {
-    const char *words = own ? r->tasks : "";
-    for (const char *at = words + strspn(words, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+    if (!own) return ST_OK;
+    for (const char *at = r->tasks + strspn(r->tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         size_t n = strcspn(at, " :");
         if (!has_task(own, at, n))
             return fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, at,

@@ -479,19 +479,19 @@ static const struct plot_kind {
     void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
     bool (*applies)(const struct report_table *t, const struct plot_view *v); /* whether there is anything to draw */
     int (*height)(const struct report_table *t);                              /* pixels */
+    const char *otherwise;                                                    /* why there is none */
+    const char *axes; /* flags of its axes, a blank behind each */
+    int x;            /* enum plot_axis that auto stands for */
     bool usual;
-    const char *otherwise; /* why there is none */
-    const char *axes;      /* flags of its axes, a blank behind each */
-    int x;                 /* enum plot_axis that auto stands for */
 } kinds[] = {
-    {"accuracy", print_accuracy, has_curve, height_of_names, true, "no run here has a number of its validation",
-     "x y log-x log-y ", PLOT_STEPS},
-    {"table", print_bars, always, height_of_bars, true, "", "", PLOT_AUTO},
-    {"length", print_lengths, has_lengths, height_of_names, true, "no run here was tested at several lengths", "",
-     PLOT_AUTO},
-    {"cost", print_cost, has_costs, height_of_names, false, "no model here has a cost of that kind", "x ", PLOT_PARAMS},
-    {"heat", print_heat, has_several_runs, height_of_map, false, "no model here has several rates or seeds", "",
-     PLOT_AUTO},
+    {"accuracy", print_accuracy, has_curve, height_of_names, "no run here has a number of its validation",
+     "x y log-x log-y ", PLOT_STEPS, true},
+    {"table", print_bars, always, height_of_bars, "", "", PLOT_AUTO, true},
+    {"length", print_lengths, has_lengths, height_of_names, "no run here was tested at several lengths", "", PLOT_AUTO,
+     true},
+    {"cost", print_cost, has_costs, height_of_names, "no model here has a cost of that kind", "x ", PLOT_PARAMS, false},
+    {"heat", print_heat, has_several_runs, height_of_map, "no model here has several rates or seeds", "", PLOT_AUTO,
+     false},
 };
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
