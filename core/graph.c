@@ -16,6 +16,7 @@ enum status graph_create(struct graph *g, const struct graph_options *options, s
     TRY(arena_reserve(&g->host, HOST_BYTES, e));
     g->calls = arena_alloc(&g->host, MAX_CALLS * sizeof *g->calls);
     g->tensors = arena_alloc(&g->host, MAX_TENSORS * sizeof *g->tensors);
+    g->shown = params ? arena_alloc(&g->host, (size_t)params->capacity * sizeof *g->shown) : NULL;
     g->calls_capacity = MAX_CALLS;
     g->tensors_capacity = MAX_TENSORS;
     return ST_OK;
@@ -46,7 +47,7 @@ static struct tensor *new_tensor(struct graph *g, const char *name, enum dtype d
     if (g->error.status != ST_OK) return NULL;
     struct tensor *t = arena_alloc(&g->host, sizeof *t);
     char *own_name = arena_strdup(&g->host, name);
-    if (g->n_tensors == g->tensors_capacity) too_large(g, MAX_TENSORS, "tensors");
+    if (g->n_tensors == g->tensors_capacity) too_large(g, (size_t)g->tensors_capacity, "tensors");
     if (!t || !own_name) too_large(g, HOST_BYTES >> 20, "MB of calls and tensors");
     if (g->error.status != ST_OK) return NULL;
     *t = (struct tensor){.name = own_name, .dtype = dtype, .rank = rank, .producer = -1, .id = g->n_tensors};
@@ -87,10 +88,11 @@ struct tensor *graph_param(struct graph *g, const struct param_spec *spec) {
     snprintf(name, sizeof name, "%s%s", g->scope, spec->name);
     struct param *param = params_declare(g->params, name, spec, &g->error);
     if (!param) return NULL;
-    for (int i = 0; i < g->n_tensors; i++)
-        if (g->tensors[i]->param == param) return g->tensors[i];
+    struct tensor **shown = &g->shown[param - g->params->list];
+    if (*shown) return *shown;
     struct tensor *t = new_tensor(g, name, DT_REAL, spec->rank, spec->dims);
     if (!t) return NULL;
+    *shown = t;
     t->param = param;
     t->keep = true;
     t->needs_grad = spec->group != PARAM_CONST;
@@ -128,7 +130,7 @@ struct call *graph_call(struct graph *g, const struct op *op, const void *attr, 
                         struct tensor *const *in, int n_in) {
     if (g->error.status != ST_OK || !inputs_distinct(g, op, in, n_in)) return NULL;
     void *own_attr = attr ? arena_alloc(&g->host, attr_bytes) : NULL;
-    if (g->n_calls == g->calls_capacity) too_large(g, MAX_CALLS, "calls of ops");
+    if (g->n_calls == g->calls_capacity) too_large(g, (size_t)g->calls_capacity, "calls of ops");
     if (attr && !own_attr) too_large(g, HOST_BYTES >> 20, "MB of calls and tensors");
     if (g->error.status != ST_OK) return NULL;
     if (attr) memcpy(own_attr, attr, attr_bytes);

@@ -59,6 +59,7 @@ struct graph {
     int n_calls, calls_capacity;
     struct tensor **tensors;
     int n_tensors, tensors_capacity;
+    struct tensor **shown;    /* by place in the list of params: the tensor that shows it, or NULL */
     struct tensor *root;      /* where the backward walk starts */
     struct tensor *lengths;   /* ids (B), tokens in use of each sequence, for the calls to come; NULL: all are */
     const int32_t *row_first; /* row r is in use if row_first[r] < lengths[b]; NULL: row r is token r */

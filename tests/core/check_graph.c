@@ -55,12 +55,19 @@ START_TEST(a_net_of_too_many_calls_is_told_what_to_lower) {
     open_graph(&g, NULL, false, false, "");
     struct tensor *x = input3(&g, "x", 1, 0, 0, false);
     g.layer = 6;
-    for (int i = 0; i < 40000 && x; i++) x = activate(&g, x, ACT_TANH);
+    g.calls_capacity = 2;
+    for (int i = 0; i < 3; i++) x = activate(&g, x, ACT_TANH);
     ck_assert_ptr_null(x);
-    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 32768 calls", "layer 7", "lower --layers"}, 3);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 2 calls", "layer 7", "lower --layers"}, 3);
     open_graph(&g, NULL, false, false, "");
-    for (int i = 0; i < 70000; i++) input3(&g, "x", 1, 0, 0, false);
-    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 65536 tensors", "layer 1", "lower --layers"}, 3);
+    g.tensors_capacity = 2;
+    for (int i = 0; i < 3; i++) x = input3(&g, "x", 1, 0, 0, false);
+    ck_assert_ptr_null(x);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 2 tensors", "layer 1", "lower --layers"}, 3);
+    open_graph(&g, NULL, false, false, "");
+    g.host.fail_after = 1; /* as a full arena does */
+    ck_assert_ptr_null(input3(&g, "x", 1, 0, 0, false));
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 64 MB", "layer 1", "lower --layers"}, 3);
 }
 END_TEST
 
