@@ -258,8 +258,8 @@ golden:
 golden-rows: $(CHECK)
 	@LRNN_GOLDEN_WRITE=1 CK_DEFAULT_TIMEOUT=600 $(CHECK) golden
 
-# Every kernel at the shapes that the profiles of bench train; PROFILES='paper' walks that alone. Takes an
-# hour or more: images and Path-X are long, and the reference is slow.
+# Every kernel at the shapes that the quick and paper profiles of bench and the plans of papers train; PROFILES='paper'
+# walks that alone, 'plans' those. Takes an hour or more: images and Path-X are long, and the reference is slow.
 test-shapes: $(SHAPES)
 	@$(SHAPES) $(PROFILES)
 
@@ -492,7 +492,7 @@ clean:
 help:
 	@echo "make                  builds ./lrnn (REAL=double: ./lrnn-f64)"
 	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
-	@echo "make test-shapes      every CPU kernel at the shapes of the quick and paper profiles (an hour; PROFILES=)"
+	@echo "make test-shapes      every CPU kernel at the shapes of profiles and plans (an hour; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SUITES=)"

@@ -42,13 +42,19 @@ static const char *const real_sizes[] = {
 };
 
 /* Of one op, beside those: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch
- * has rows, of states that leave room for few rows; the largest order that a mixer takes. */
+ * has rows, of states that leave room for few rows, of several stretches on the CPU; the largest order that a mixer
+ * takes; three uneven tiles of sequences and two of tokens. */
 static const struct {
     const char *op, *sizes;
+    unsigned walk;
 } own_sizes[] = {
-    {"grid_scan", "batch=1 length=400 heads=1 dk=5 dv=4"},    {"grid_scan", "batch=2 length=74 heads=3 dk=18 dv=34"},
-    {"grid_scan", "batch=1 length=100 heads=1 dk=100 dv=33"}, {"scan_block", "batch=2 length=3 blocks=21 m=64"},
-    {"scan_companion", "batch=2 length=35 blocks=21 m=64"},
+    {"grid_scan", "batch=1 length=400 heads=1 dk=5 dv=4", WALK_REAL},
+    {"grid_scan", "batch=2 length=74 heads=3 dk=18 dv=34", WALK_REAL},
+    {"grid_scan", "batch=1 length=100 heads=1 dk=100 dv=33", WALK_REAL},
+    {"grid_scan", "batch=1 length=4225 heads=1 dk=2 dv=2", WALK_LARGE},
+    {"scan_block", "batch=2 length=3 blocks=21 m=64", WALK_REAL},
+    {"scan_companion", "batch=2 length=35 blocks=21 m=64", WALK_REAL},
+    {"scan_lstm", "batch=100 length=21 dim=5", WALK_REAL},
 };
 
 /* So that every kernel has work for several threads. */
@@ -119,8 +125,9 @@ struct op_walk walk_of(const struct op *op, unsigned walks) {
     for (size_t i = 0; i < sizeof real_sizes / sizeof *real_sizes && (walks & WALK_REAL); i++)
         append(&w, op, sizes_at(real_sizes[i]));
     if (walks & WALK_WIDE) append(&w, op, sizes_at(wide));
-    for (size_t i = 0; i < sizeof own_sizes / sizeof *own_sizes && (walks & WALK_REAL); i++)
-        if (strcmp(op->name, own_sizes[i].op) == 0) append(&w, op, sizes_at(own_sizes[i].sizes));
+    for (size_t i = 0; i < sizeof own_sizes / sizeof *own_sizes; i++)
+        if ((walks & own_sizes[i].walk) && strcmp(op->name, own_sizes[i].op) == 0)
+            append(&w, op, sizes_at(own_sizes[i].sizes));
     return w;
 }
 

@@ -10,7 +10,7 @@
 #include "core/file/safetensors.h"
 #include "core/graph_walk.h"
 #include "harness/run/verify.h"
-#include "tests/lib/support.h"
+#include "tests/lib/layer.h"
 
 static const struct trial_shape small = {.B = 2, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_NONE};
 
@@ -182,6 +182,33 @@ START_TEST(sizes_beyond_memory_name_both_numbers) {
 }
 END_TEST
 
+/* References are serial and sum in double: no order that a mixer takes may be left to them. */
+START_TEST(every_order_has_a_kernel_besides_the_reference) {
+    static const char *const models[] = {"bdlru:blocks=2", "hlru:channels=2", "hlru:channels=2,layout=observer"};
+    for (int i = 0; i < 3; i++) {
+        struct model_choice choice;
+        ck_assert_int_eq(model_parse(&choice, models[i], NULL), ST_OK);
+        int most = (int)option_find(choice.model->options, "m")->max;
+        ck_assert_int_ge(most, 16);
+        for (int m = 1; m <= most; m++) {
+            char text[64];
+            struct layer l;
+            int scans = 0;
+            snprintf(text, sizeof text, "%s,m=%d", models[i], m);
+            layer_open(&l, text, 2, 4);
+            for (int k = 0; k < l.g.n_calls; k++) {
+                const struct kernel *kernel = l.g.calls[k].kernel;
+                if (strncmp(kernel->op->name, "scan_", 5) != 0) continue;
+                ck_assert_msg(!kernel->reference, "%s: %s", text, kernel->name);
+                scans++;
+            }
+            ck_assert_int_eq(scans, 1);
+            layer_close(&l);
+        }
+    }
+}
+END_TEST
+
 /* --- ground truth ------------------------------------------------------------------------------------------------ */
 
 #define CASES 55 /* files in tests/cases, each of a mixer that is listed */
@@ -249,6 +276,7 @@ Suite *check_models(void) {
     tcase_add_test(tests, ignored_targets_count_nowhere);
     tcase_add_test(tests, bad_models_are_named);
     tcase_add_test(tests, sizes_beyond_memory_name_both_numbers);
+    tcase_add_test(tests, every_order_has_a_kernel_besides_the_reference);
     tcase_add_loop_test(tests, mixers_match_the_ground_truth, 0, 2);
     suite_add_tcase(suite, tests);
     return suite;

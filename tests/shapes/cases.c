@@ -7,19 +7,22 @@
 #include <xxhash.h>
 
 #include "harness/plan/graphs.h"
-#include "harness/plan/plan.h"
-#include "kernels/kernel.h"
+#include "harness/plan/request.h"
+#include "kernels/gated/gated.h"
 #include "tests/lib/support.h"
 
 /* A case with more than MOST_WORK (call_work) takes the first of these batches that is below it, or the last that still
- * has several parts: kernels share out their work by sequence and head where an op has heads, else by rows. One whose
- * tensors have more than MOST_BYTES takes the first that is below it whatever its parts: a comparison holds six times
- * as much, and has to fit in 16 GB. */
-#define MOST_WORK   1e8
-#define MOST_BYTES  2e9
-#define LEAST_HEADS 24
-#define LEAST_ROWS  48
-static const int64_t batches[] = {24, 12, 6, 3, 2};
+ * has several parts: kernels share out their work by sequence and head where an op has heads, else by rows, of which
+ * two chunks are LEAST_ROWS; scan_lstm has larger ones. One of more than MOST_ANYHOW, or whose tensors have more than
+ * MOST_BYTES, takes the first that is below it whatever its parts: a comparison takes ten seconds for the one, holds six
+ * times the other and has to fit in 16 GB. */
+#define MOST_WORK       1e8
+#define MOST_ANYHOW     4e9
+#define MOST_BYTES      2e9
+#define LEAST_HEADS     24
+#define LEAST_ROWS      256
+#define LEAST_LSTM_ROWS 2048
+static const int64_t batches[] = {128, 48, 24, 12, 6, 3, 2};
 #define N_BATCHES (int)(sizeof batches / sizeof *batches)
 
 #define TABLE (1 << 18) /* places for the hashes of calls */
@@ -110,7 +113,7 @@ static void forget(struct built *r) {
 /* Whether c, built for `full` sequences, has several parts with `batch` of them. */
 static bool has_parts(const struct call *c, int64_t full, int64_t batch) {
     if (c->op->heads) return c->op->heads(c).count * batch >= LEAST_HEADS;
-    return tensor_rows(c->in[0]) / full * batch >= LEAST_ROWS;
+    return tensor_rows(c->in[0]) / full * batch >= (c->op == &op_scan_lstm ? LEAST_LSTM_ROWS : LEAST_ROWS);
 }
 
 static void add_case(struct shape_cases *cases, struct built *r, const struct call *c, const char *profile,
@@ -134,7 +137,8 @@ static double call_bytes(const struct call *c) {
 /* Whether the call c of a smaller batch than that of `whole`, or `whole` itself, is too large for a comparison and the
  * batch after it is not too small. */
 static bool is_cut(const struct call *c, const struct call *whole, int64_t full, int64_t batch) {
-    return call_bytes(c) > MOST_BYTES || (call_work(c) > MOST_WORK && has_parts(whole, full, batch));
+    if (call_bytes(c) > MOST_BYTES || call_work(c) > MOST_ANYHOW) return true;
+    return call_work(c) > MOST_WORK && has_parts(whole, full, batch);
 }
 
 static void collect_net(struct shape_cases *cases, const struct setup *s, const char *profile) {
@@ -200,4 +204,53 @@ void cases_collect(struct shape_cases *cases, const char *profile) {
         for (const struct task_alias *a = (*t)->aliases; a && a->name; a++)
             collect_name(cases, a->name, (*t)->suite, profile);
     }
+}
+
+/* --- plans of papers ---------------------------------------------------------------------------------------------- */
+
+/* As `lrnn sweep PLAN TASK` plans it, for one rate and one seed. */
+static void collect_plan_task(struct shape_cases *cases, const char *name, const char *task) {
+    struct error e;
+    struct plan plan = {0};
+    struct resolved *resolved = allocate(sizeof *resolved);
+    struct request *r = allocate(sizeof *r);
+    snprintf(r->rates, sizeof r->rates, "1e-3");
+    snprintf(r->seeds, sizeof r->seeds, "1");
+    enum status status = request_words(r, (const char *const[]){name, task}, 2, &e);
+    if (status == ST_OK) status = request_plan(r, &plan, resolved, &e);
+    if (status == ST_OK)
+        cases->walked++;
+    else
+        cases->refused++, printf("refused, as by sweep %s %s: %s\n", name, task, e.text);
+    for (int i = 0; i < plan.n && status == ST_OK; i++) collect_net(cases, plan.setups[i], name);
+    plan_free(&plan);
+    free(r);
+    free(resolved);
+}
+
+/* Task by task: one of data that are not there leaves the others. */
+static void collect_plan(struct shape_cases *cases, const char *name) {
+    struct error e;
+    char task[LABEL_TEXT];
+    struct plan_file *file = allocate(sizeof *file);
+    if (plan_file_read(file, name, &e) != ST_OK) stop(name, e.text);
+    const char *profile = plan_file_get(file, "", "profile");
+    const char *at = plan_file_get(file, profile ? profile : "quick", "tasks");
+    for (at = at ? at + strspn(at, " ") : ""; *at; at += strspn(at, " ")) {
+        if (text_part(&at, " ", task, sizeof task, &e) != ST_OK) stop(name, e.text);
+        collect_plan_task(cases, name, task);
+    }
+    free(file);
+}
+
+void cases_collect_plans(struct shape_cases *cases) {
+    struct error e;
+    char **names;
+    int n;
+    if (plan_file_names(&names, &n, &e) != ST_OK) stop("the plans", e.text);
+    for (int i = 0; i < n; i++) {
+        collect_plan(cases, names[i]);
+        free(names[i]);
+    }
+    free(names);
 }

@@ -1,9 +1,9 @@
-/* main.c - test-shapes: every CPU kernel against its reference at the shapes that the profiles of `bench` train,
- * forward and gradient, written and added to what is there.
+/* main.c - test-shapes: every CPU kernel against its reference at the shapes that the profiles of `bench` and the plans
+ * of papers train, forward and gradient, written and added to what is there.
  *
  * Shapes are compared each in a process of its own (libcheck forks), with inputs of the test's filling.
  *
- *   test-shapes [PROFILE...] [--op NAME] [--net TEXT] [--list]
+ *   test-shapes [PROFILE...] [plans] [--op NAME] [--net TEXT] [--list]
  *
  * Exit status: 0 all agree, 1 some do not or there is none, 2 bad arguments. */
 #include <stdatomic.h>
@@ -165,7 +165,7 @@ static void print_totals(void) {
         alone += measured->of[i].comparisons == 0;
         scaled += measured->of[i].scale < 1 && measured->of[i].comparisons > 0;
     }
-    printf("%d pairs of task and profile, %d more were refused (see above) and not walked\n", cases.walked,
+    printf("%d pairs of task and profile or plan, %d more were refused (see above) and not walked\n", cases.walked,
            cases.refused);
     printf("%d nets, %d distinct shapes (%d of them have the reference alone), %ld comparisons, %d shapes on smaller "
            "inputs, "
@@ -190,33 +190,45 @@ static const struct option request_options[] = {
 
 static const struct command command_shapes = {
     .name = "test-shapes",
-    .usage = "test-shapes [PROFILE...] [flags]",
-    .summary =
-        "every CPU kernel against its reference at the shapes of those profiles; quick and paper if none is named"};
+    .usage = "test-shapes [PROFILE...] [plans] [flags]",
+    .summary = "every CPU kernel against its reference at the shapes of those profiles and of the plans of papers; "
+               "quick, paper and plans if none is named"};
 
-static enum status check_profile(const char *name, struct error *e) {
-    for (const struct profile *p = profile_list(); p->suite; p++)
-        if (!strcmp(p->name, name)) return ST_OK;
-    return fail(e, ST_USAGE, "test-shapes: no suite of tasks has a profile '%s'; there are smoke, quick and paper",
-                name);
+static const char all_plans[] = "plans"; /* instead of a profile's name */
+
+/* Names them, each once, as profiles of several suites have the same name. */
+static enum status no_profile(const char *name, struct error *e) {
+    char known[512];
+    size_t used = (size_t)snprintf(known, sizeof known, "%s", all_plans);
+    for (const struct profile *p = profile_list(); p->suite && used < sizeof known; p++) {
+        bool before = false;
+        for (const struct profile *q = profile_list(); q < p; q++) before = before || !strcmp(q->name, p->name);
+        if (!before) used += (size_t)snprintf(known + used, sizeof known - used, ", %s", p->name);
+    }
+    return fail(e, ST_USAGE, "test-shapes: no suite of tasks has a profile '%s'; there are %s", name, known);
+}
+
+static enum status collect_named(const char *name, struct error *e) {
+    if (!strcmp(name, all_plans))
+        cases_collect_plans(&cases);
+    else if (profile_is_name(name))
+        cases_collect(&cases, name);
+    else
+        return no_profile(name, e);
+    return ST_OK;
 }
 
 static enum status collect(struct request *r, int argc, char **argv, struct error *e) {
-    const char *profiles[8] = {"quick", "paper"};
+    const char *names[8] = {"quick", "paper", all_plans};
     const struct flag_set sets[] = {{request_options, r}};
-    struct cli cli = {.command = &command_shapes,
-                      .sets = sets,
-                      .n_sets = 1,
-                      .positional = profiles,
-                      .max_positional = 8,
-                      .alone = true};
+    struct cli cli = {
+        .command = &command_shapes, .sets = sets, .n_sets = 1, .positional = names, .max_positional = 8, .alone = true};
     TRY(options_default(request_options, r, e));
     TRY(cli_parse(&cli, argc, argv, e));
-    int n = cli.n_positional ? cli.n_positional : 2;
-    for (int i = 0; i < n; i++) TRY(check_profile(profiles[i], e));
+    int n = cli.n_positional ? cli.n_positional : 3;
     if (*r->op && !op_find(r->op))
         return fail(e, ST_USAGE, "test-shapes: there is no op '%s'; `lrnn list ops` names them", r->op);
-    for (int i = 0; i < n; i++) cases_collect(&cases, profiles[i]);
+    for (int i = 0; i < n; i++) TRY(collect_named(names[i], e));
     return ST_OK;
 }
 

@@ -429,7 +429,7 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
              "ask lrnn sweep --dry-run hlru-fig2; ask lrnn bench --dim 1; ask lrnn plot a; ask lrnn data du; "
              "ask lrnn data dump --fo; ask lrnn data dump s3; ask lrnn perf step bdl; ask lrnn store m; "
              "ask lrnn list p; ask lrnn schema per; ask lrnn report --what l; ask lrnn plot --format p; "
-             "ask lrnn show bdl; ask lrnn info scan_bl; ask lrnn bench bdl; "
+             "ask lrnn show bdl; ask lrnn info scan_block_r; ask lrnn bench bdl; "
              "ask lrnn data urls mni; ask lrnn data ./no x; ask lrnn no/such x; ask \"~/lrnn\" tra; "
              "ask lrnn train bdl; ask lrnn train --json s3 bdl; ask lrnn train --dim 64 s3 bdl; ask lrnn perf s; "
              "ask lrnn perf op scan_blo; ask lrnn perf op bdl; ask lrnn perf op s3; ask lrnn help s3; "
@@ -441,7 +441,7 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
     char *said = slurp(command, &size);
     ck_assert_str_eq(said, "sweep\n--beta1 --beta2\nbdlru\n-j\n--jobs\njson\nhlru-table1 hlru-table2\n"
                            "sweep\nhlru-fig2\n\naccuracy\ndump\n--format\ns3 s3-250\nbdlru\nmerge\npapers\nperf\n"
-                           "layers lengths\npng pdf\n\nscan_block scan_block_cpu scan_block_ref\n\nmnist\n\n\ntrain\n"
+                           "layers lengths\npng pdf\n\nscan_block_ref\n\nmnist\n\n\ntrain\n"
                            "\nbdlru\nbdlru\nstep\nscan_block\n\n\ns3 s3-250\nlayers launches\n"
                            "hlru-table1 hlru-table2\ns3-250\ntrain\n");
     free(said);
