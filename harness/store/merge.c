@@ -92,7 +92,7 @@ static void free_weights(struct weights *w) {
 }
 
 static enum status read_weights(const char *folder, const struct run *run, struct weights *w, struct error *e) {
-    *w = (struct weights){NULL};
+    *w = (struct weights){.best = NULL};
     TRY(read_best(folder, run, &w->best, &w->best_size, e));
     enum status status = read_last(folder, run, w->best, w->best_size, &w->last, &w->last_size, e);
     if (status != ST_OK) free_weights(w);
