@@ -35,9 +35,9 @@ enum status arena_reserve(struct arena *a, size_t bytes, struct error *e);
 /* Asks for huge pages: for memory of which most will be used, since a first touch then clears 2 MB. */
 void arena_huge_pages(struct arena *a);
 
-/* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL when measuring, which counts, and when
- * the arena is full, fail_after strikes or the size overflows: the arena is then unchanged, but that `peak` counts what
- * a full one was asked for. */
+/* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL when measuring, which counts, and
+ * when the arena is full, fail_after strikes or the size overflows: the arena is then unchanged, but that `peak` counts
+ * what a full one was asked for. */
 void *arena_alloc(struct arena *a, size_t bytes);
 
 /* A copy of the string on the arena; NULL as arena_alloc. */

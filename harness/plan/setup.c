@@ -27,8 +27,8 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* An identity (OPT_LATER is skipped) says what is meant, not auto, where that is another option's value. It has the line
- * of a path, but not what stands there: another folder is no other run. */
+/* An identity (OPT_LATER is skipped) says what is meant, not auto, where that is another option's value. It has the
+ * line of a path, but not what stands there: another folder is no other run. */
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
                                   const void *object, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {

@@ -23,8 +23,8 @@ struct weights_kept {
 };
 
 /* Writes `params`, and the array `last`, if not NULL, under names of their own in OUT/weights; notes in *row, whose
- * run_id and attempt are set, path and hash that the best weights will have. Errors: ST_FAIL, ST_MEMORY; nothing is left
- * then. */
+ * run_id and attempt are set, path and hash that the best weights will have. Errors: ST_FAIL, ST_MEMORY; nothing is
+ * left then. */
 enum status weights_write(const struct params *params, const real *last, const char *out, struct run *row,
                           struct weights_kept *kept, struct error *e);
 

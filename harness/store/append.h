@@ -10,8 +10,8 @@
  * later schema, or no table. */
 enum status table_append(const struct table *table, const void *object, const char *out, struct error *e);
 
-/* Hands each row of FROM/<table>.csv on to `add`, which appends it to the table of OUT unless it is known there; `row` is
- * where it lies, all zeros. None, where there is no such file. ST_DATA: it cannot be read, or what `add` says. */
+/* Hands each row of FROM/<table>.csv on to `add`, which appends it to the table of OUT unless it is known there; `row`
+ * is where it lies, all zeros. None, where there is no such file. ST_DATA: it cannot be read, or what `add` says. */
 enum status table_merge(const struct table *table, const char *from, const char *out, void *row,
                         enum status (*add)(const char *out, const void *row, struct error *e), struct error *e);
 

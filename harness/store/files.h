@@ -25,8 +25,8 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
  * `temporary` (PATH_BYTES). On error nothing is left behind. ST_FAIL with path and reason. */
 enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e);
 
-/* Gives a file a second name unless another file has it: what has it already is left alone. False with errno.
- * link() alone does not tell: it says EEXIST of its own work where the answer to its first try was lost (NFS), and where
+/* Gives a file a second name unless another file has it: what has it already is left alone. False with errno. link()
+ * alone does not tell: it says EEXIST of its own work where the answer to its first try was lost (NFS), and where
  * another process, or one that was killed, has just linked the same file. */
 bool file_link(const char *from, const char *to);
 

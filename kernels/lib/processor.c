@@ -32,8 +32,8 @@ enum { EAX, EBX, ECX, EDX };
 #define YMM 0x06u
 #define ZMM 0xe6u
 
-/* What gcc and clang make of plain C by themselves, and SHA, whose intrinsics core/file/sha256.c has. Of what else needs
- * intrinsics (AES, AMX) this program has none. */
+/* What gcc and clang make of plain C by themselves, and SHA, whose intrinsics core/file/sha256.c has. Of what else
+ * needs intrinsics (AES, AMX) this program has none. */
 static const struct {
     const char *name;
     bool used;

@@ -49,7 +49,8 @@ enum status dataset_find(const char *name, const struct dataset **d, struct erro
 enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct error *e);
 
 /* Imports the released files in `folder` into the cache folder: all of them, or nothing; without `keep` they are read
- * and nothing is left. 128 and a signal: it was asked to stop. ST_DATA names the file, the place in it, what is expected and what was found. */
+ * and nothing is left. 128 and a signal: it was asked to stop. ST_DATA names the file, the place in it, what is
+ * expected and what was found. */
 enum status dataset_import(const struct dataset *d, const char *folder, bool keep, struct import_log *log,
                            struct error *e);
 

@@ -14,8 +14,8 @@
 /* A case with more than MOST_WORK (call_work) takes the first of these batches that is below it, or the last that still
  * has several parts: kernels share out their work by sequence and head where an op has heads, else by rows, of which
  * two chunks are LEAST_ROWS; scan_lstm has larger ones. One of more than MOST_ANYHOW, or whose tensors have more than
- * MOST_BYTES, takes the first that is below it whatever its parts: a comparison takes ten seconds for the one, holds six
- * times the other and has to fit in 16 GB. */
+ * MOST_BYTES, takes the first that is below it whatever its parts: a comparison takes ten seconds for the one, holds
+ * six times the other and has to fit in 16 GB. */
 #define MOST_WORK       1e8
 #define MOST_ANYHOW     4e9
 #define MOST_BYTES      2e9
