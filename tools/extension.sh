@@ -27,7 +27,8 @@ cd "$tree"
 add() {
     local name
     name=$(basename "$2" .c)
-    sed -e "s/template/${name#cmd_}/g" -e '/\.hidden = true,/d' "$1" >"$2"
+    echo "/* ${2##*/} - a copy of the template under a banner of its own. */" >"$2"
+    sed -e '1,/\*\//d' -e "s/template/${name#cmd_}/g" -e '/\.hidden = true,/d' "$1" >>"$2"
     printf '%s\n' "$4" >>"$3"
     echo "extension: $2 and '$4' in $3"
 }
