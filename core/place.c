@@ -22,7 +22,8 @@ enum status place_parse(const char *name, enum device *device, int *index, struc
     return fail(e, ST_USAGE, "unknown device '%.64s'; expected cpu, cuda or cuda:N", name);
 }
 
-int place_cuda_devices(const char **why) {
+/* CUDA devices of this machine; 0 without driver or in a build without CUDA, and *why says which. */
+static int place_cuda_devices(const char **why) {
 #ifdef LRNN_CUDA
     return cuda_place_ops.devices(why);
 #else

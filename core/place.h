@@ -50,9 +50,6 @@ enum status place_probe_all(const char *name, int *devices, struct error *e);
 /* Whether the name is that of a place, without opening it: ST_USAGE otherwise. */
 enum status place_parse(const char *name, enum device *device, int *index, struct error *e);
 
-/* CUDA devices of this machine; 0 without driver or in a build without CUDA, and *why says which. */
-int place_cuda_devices(const char **why);
-
 /* Errors: ST_DEVICE if the device does not answer. The CPU has neither name nor driver. */
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e);
 

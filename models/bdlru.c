@@ -8,6 +8,7 @@
  * input's. Inside, gates are stored gate-major with the block index fastest, so that neighbouring lanes hold
  * neighbouring blocks. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
@@ -34,32 +35,21 @@ static const struct option options[] = {
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct bdlru *o = inst;
     double floats = (double)o->blocks * (double)(o->m * (o->m + 1)) * (double)d->B * (double)d->T;
-    if (floats * sizeof(real) > (double)machine_memory_bytes())
-        return fail(e, ST_USAGE,
-                    "bdlru: blocks=%" PRId64 " m=%" PRId64 " at batch %" PRId64 " length %" PRId64
-                    " needs %.0f MB for the gates alone but the machine has %zu MB",
-                    o->blocks, o->m, d->B, d->T, floats * sizeof(real) / 1048576, machine_memory_bytes() >> 20);
-    return ST_OK;
-}
-
-/* Raw gates of every token: z = W_g x + b_g, or the constant b_g. */
-static struct tensor *gates(const struct bdlru *o, struct graph *g, struct tensor *x) {
-    int64_t N = o->blocks, m = o->m, D = x->dims[2], rows = N * m * (m + 1);
-    struct layout vector_layout = {3, {N, m, m + 1}, {1, 2, 0}};
-    if (!o->selective) {
-        struct init small = {.kind = INIT_NORMAL, .b = 0.02};
-        return repeat_rows(g, vector(g, "gates.bias", rows, small, vector_layout), x->dims[0], x->dims[1]);
-    }
-    struct layout matrix_layout = {4, {N, m, m + 1, D}, {1, 2, 0, 3}};
-    struct tensor *w = weight(g, "gates.weight", rows, D, o->gate_init, matrix_layout);
-    return linear(g, x, w, vector(g, "gates.bias", rows, (struct init){.kind = INIT_ZERO}, vector_layout));
+    char asked[80];
+    snprintf(asked, sizeof asked, "bdlru: blocks=%" PRId64 " m=%" PRId64, o->blocks, o->m);
+    return check_room(asked, "gates", floats, d, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct bdlru *o = inst;
     int64_t N = o->blocks, m = o->m, D = x->dims[2];
-    struct tensor *z = gates(o, g, x);
+    struct gate_map map = {.rows = N * m * (m + 1),
+                           .selective = o->selective,
+                           .gain = o->gate_init,
+                           .bias = {3, {N, m, m + 1}, {1, 2, 0}},
+                           .weight = {4, {N, m, m + 1, D}, {1, 2, 0, 3}}};
+    struct tensor *z = mapped_gates(g, x, &map);
     if (o->gate == GATE_NONE && g->lengths)
         z = rows_in_use(g, z, g->lengths, NULL); /* else states may overflow there */
     struct tensor *v = linear(g, x, weight(g, "v.weight", N * m, D, 1, (struct layout){3, {N, m, D}, {1, 0, 2}}), NULL);

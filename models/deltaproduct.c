@@ -10,8 +10,10 @@
  * Siems et al. 2025; flash-linear-attention's layer (layers/gated_deltaproduct.py). In the widened projections the step
  * is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as Mamba2. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "models/matrix_state.h"
+#include "models/parts.h"
 
 struct deltaproduct {
     int64_t heads, headdim, steps, conv;
@@ -39,13 +41,10 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     o->heads, d->D);
     if (o->headdim == 0) o->headdim = d->D / o->heads;
     double floats = (double)d->B * (double)d->T * (double)o->heads * (double)o->headdim * (double)o->steps;
-    if (floats * sizeof(real) > (double)machine_memory_bytes())
-        return fail(e, ST_USAGE,
-                    "deltaproduct: heads=%" PRId64 " headdim=%" PRId64 " steps=%" PRId64 " at batch %" PRId64
-                    " length %" PRId64 " needs %.0f MB for the keys alone but the machine has %zu MB",
-                    o->heads, o->headdim, o->steps, d->B, d->T, floats * sizeof(real) / 1048576,
-                    machine_memory_bytes() >> 20);
-    return ST_OK;
+    char asked[120];
+    snprintf(asked, sizeof asked, "deltaproduct: heads=%" PRId64 " headdim=%" PRId64 " steps=%" PRId64, o->heads,
+             o->headdim, o->steps);
+    return check_room(asked, "keys", floats, d, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {

@@ -6,6 +6,7 @@
  * layout=companion is Eq. 3 of the H-LRU/BD-LRU paper (arXiv 2602.12021); layout=observer is its printed listing
  * (appendix G), the transposed matrix, a different model when gates change over time. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
@@ -34,30 +35,21 @@ static const struct option options[] = {
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct hlru *o = inst;
     double floats = (double)o->channels * (double)(o->m + 1) * (double)d->B * (double)d->T;
-    if (floats * sizeof(real) > (double)machine_memory_bytes())
-        return fail(e, ST_USAGE,
-                    "hlru: channels=%" PRId64 " m=%" PRId64 " at batch %" PRId64 " length %" PRId64
-                    " needs %.0f MB for the gates alone but the machine has %zu MB",
-                    o->channels, o->m, d->B, d->T, floats * sizeof(real) / 1048576, machine_memory_bytes() >> 20);
-    return ST_OK;
-}
-
-static struct tensor *gates(const struct hlru *o, struct graph *g, struct tensor *x) {
-    int64_t N = o->channels, m = o->m, D = x->dims[2], rows = N * (m + 1);
-    struct layout vector_layout = {2, {N, m + 1}, {1, 0}};
-    if (!o->selective) {
-        struct init small = {.kind = INIT_NORMAL, .b = 0.02};
-        return repeat_rows(g, vector(g, "gates.bias", rows, small, vector_layout), x->dims[0], x->dims[1]);
-    }
-    struct tensor *w = weight(g, "gates.weight", rows, D, o->gate_init, (struct layout){3, {N, m + 1, D}, {1, 0, 2}});
-    return linear(g, x, w, vector(g, "gates.bias", rows, (struct init){.kind = INIT_ZERO}, vector_layout));
+    char asked[80];
+    snprintf(asked, sizeof asked, "hlru: channels=%" PRId64 " m=%" PRId64, o->channels, o->m);
+    return check_room(asked, "gates", floats, d, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct hlru *o = inst;
     int64_t N = o->channels, m = o->m, D = x->dims[2];
-    struct tensor *z = gates(o, g, x);
+    struct gate_map map = {.rows = N * (m + 1),
+                           .selective = o->selective,
+                           .gain = o->gate_init,
+                           .bias = {2, {N, m + 1}, {1, 0}},
+                           .weight = {3, {N, m + 1, D}, {1, 0, 2}}};
+    struct tensor *z = mapped_gates(g, x, &map);
     if (o->gate == GATE_NONE && g->lengths)
         z = rows_in_use(g, z, g->lengths, NULL); /* else states may overflow there */
     struct tensor *v = linear(g, x, weight(g, "v.weight", N, D, 1, AS_CONTRACT), NULL);

@@ -15,6 +15,7 @@
  * -min(|lambda|, 0.99) lambda/|lambda| for every node. Initial W_in = V^H G and W_out = G' V with V unitary: for normal
  * G that is independent normal planes, drawn as such. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/dense/dense.h"
@@ -103,12 +104,9 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     o->heads, o->blocks, HIPPO_MAX);
     TRY(check_leaves(o, &t, e));
     double floats = (double)o->heads * (double)d->B * (double)d->T * (o->selective ? 8 : 4);
-    if (floats * sizeof(real) > (double)machine_memory_bytes())
-        return fail(e, ST_USAGE,
-                    "myosotis: heads=%" PRId64 " at batch %" PRId64 " length %" PRId64
-                    " needs %.0f MB for the systems alone but the machine has %zu MB",
-                    o->heads, d->B, d->T, floats * sizeof(real) / 1048576, machine_memory_bytes() >> 20);
-    return ST_OK;
+    char asked[80];
+    snprintf(asked, sizeof asked, "myosotis: heads=%" PRId64, o->heads);
+    return check_room(asked, "systems", floats, d, e);
 }
 
 /* --- tokens as leaves ------------------------------------------------------------------------------------------- */

@@ -3,40 +3,7 @@
 #ifndef LRNN_MODELS_NET_H
 #define LRNN_MODELS_NET_H
 
-#include "models/model.h"
-
-enum mlp_kind { MLP_NONE, MLP_SWIGLU, MLP_GELU };
-enum norm_kind { NORM_RMS, NORM_LAYER };
-enum backbone_kind {
-    BACKBONE_MAD_LM,
-    BACKBONE_SLICE,
-    BACKBONE_SLICE_GLU,
-    BACKBONE_STACKED,
-    BACKBONE_S5,
-    BACKBONE_SLICE_PAPER,
-    BACKBONE_VISION
-};
-enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
-enum pooled_rows { FROM_LAST, FROM_MEAN, FROM_ROOT, FROM_CORNERS }; /* what one label a sequence is read from */
-
-struct backbone {
-    int64_t dim, layers;       /* D; number of layers, each a mixer and an MLP */
-    int mlp, norm, kind, pool; /* the enums above */
-    int positions;             /* the enum above: of an image's grid */
-    double dropout;            /* on each residual branch; training only */
-    bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
-    bool degree_code;          /* the code of a node's number of neighbours is added to its embedding */
-    double ssm_lr_factor;      /* s5: rate of PARAM_STATE and PARAM_NORM, as a part of the others' */
-};
-
-extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional, ... */
-
-/* How the optimiser treats a group of a net's parameters; backbone.c says why. */
-struct param_rule {
-    bool decays; /* by --decay */
-    double rate; /* as a part of --lr */
-};
-struct param_rule net_param_rule(const struct backbone *b, enum param_group group);
+#include "models/backbone.h"
 
 /* Whether the flags of the net fit together and to the mixer. ST_USAGE says which do not. */
 enum status net_check(const struct backbone *b, const struct model *m, struct error *e);
@@ -70,8 +37,8 @@ struct net {
     struct tensor *predictions; /* ids, as targets */
 };
 
-/* Builds embedding or encoder, layers, read-out and loss on the graph; backbone.c has the equations of each backbone
- * and read-out. Parameter names: embedding (of values: encoder.weight, encoder.bias), positions,
+/* Builds embedding or encoder, layers, read-out and loss on the graph; backbone.c has the equations of each backbone,
+ * net.c those of each read-out. Parameter names: embedding (of values: encoder.weight, encoder.bias), positions,
  * layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence), layers.I.mlp_norm.weight,
  * layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is the mixer fitted to the shape's
  * sequences (model_fit); ST_FAIL: it is not. ST_USAGE: as net_check. */

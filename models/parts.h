@@ -41,4 +41,18 @@ static inline struct tensor *vector(struct graph *g, const char *name, int64_t n
 
 #define AS_CONTRACT ((struct layout){0})
 
+/* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g where they are not
+ * selective. `gain` multiplies the initial W_g; the layouts are those of gates.bias and gates.weight. */
+struct gate_map {
+    int64_t rows; /* of W_g */
+    bool selective;
+    double gain;
+    struct layout bias, weight;
+};
+struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r);
+
+/* ST_USAGE where the machine's memory does not hold so many floats, which a mixer needs at d for `what` alone. asked:
+ * the mixer and the options that make them so many, as "bdlru: blocks=64 m=5". */
+enum status check_room(const char *asked, const char *what, double floats, const struct dims *d, struct error *e);
+
 #endif

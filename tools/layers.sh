@@ -1,7 +1,8 @@
 #!/bin/sh
 # layers.sh - fails on an include that the layering forbids (docs/design.md, "Folders"): of a folder, or of a room in
 # one; on modules that include each other in a circle, a module being a header and the source of the same name; on
-# comments that name a file which is not there; and on sources and rooms that have grown too long to be read.
+# comments that name a file which is not there; on functions that a header declares and one source alone uses; and on
+# sources and rooms that have grown too long to be read.
 #
 #   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
@@ -167,6 +168,38 @@ misguarded() {
         }')
 }
 
+# Prints each function that a header of the tree in $1 declares and that no other source than its own names, a line
+# each; it should be static there. A header that names it twice uses it. Headers of C alone: what a header of CUDA has
+# is mostly inline.
+lonely() {
+    # shellcheck disable=SC2016 # the $ are those of awk
+    (awk_over_sources "$1" '
+        FNR == 1 { header = FILENAME ~ /\.(h|cuh)$/ }
+        FILENAME ~ /\.h$/ && /^[a-z].*[ *][a-z_0-9]+\(/ && !/^(static|typedef)/ && FILENAME !~ /^tests\/cuda\// {
+            name = $0
+            sub(/\(.*/, "", name)
+            sub(/.*[ *]/, "", name)
+            declared[name] = FILENAME
+        }
+        {
+            text = $0
+            while (match(text, /[A-Za-z_][A-Za-z_0-9]*/)) {
+                word = substr(text, RSTART, RLENGTH)
+                text = substr(text, RSTART + RLENGTH)
+                if (header) named[word]++
+                else if (in_source[word] != FILENAME) {
+                    in_source[word] = FILENAME
+                    sources[word]++
+                }
+            }
+        }
+        END {
+            for (name in declared)
+                if (sources[name] < 2 && named[name] < 2)
+                    print declared[name] ": declares " name ", which no source uses but its own; make it static"
+        }') | sort
+}
+
 # Prints each source and each room of the tree in $1 that is too long, a line each.
 too_long() {
     # shellcheck disable=SC2016 # the $ are those of awk
@@ -276,6 +309,16 @@ EOF
         return 1
     fi
     rm -r "${tree:?}"/*
+    mkdir -p "$tree/core"
+    printf 'int used(void);\nint *own(int a,\n         int b);\nint in_macro(void);\n#define M in_macro()\n' \
+        >"$tree/core/a.h"
+    printf 'int used(void) {\n    return *own(1, in_macro());\n}\n' >"$tree/core/a.c"
+    echo 'int other = used();' >"$tree/core/b.c"
+    if [ "$(lonely "$tree")" != 'core/a.h: declares own, which no source uses but its own; make it static' ]; then
+        echo "layers: self-test: own is used by core/a.c alone; found: $(lonely "$tree")" >&2
+        return 1
+    fi
+    rm -r "${tree:?}"/*
     mkdir -p "$tree/core/full" "$tree/core/over"
     for room in full over; do
         for i in $(seq $((room_lines / 500))); do yes x | head -n 500 >"$tree/core/$room/$i.c"; done
@@ -295,11 +338,12 @@ if [ $# -eq 0 ]; then
     cd "$(dirname "$0")/.."
 fi
 here=${1:-.}
-found=$(violations "$here" && circles "$here" && named_in_vain "$here" && misguarded "$here" && too_long "$here")
+found=$(violations "$here" && circles "$here" && named_in_vain "$here" && misguarded "$here" && lonely "$here" &&
+    too_long "$here")
 if [ -n "$found" ]; then
     printf '%s\n' "$found" >&2
     echo "layers: $(printf '%s\n' "$found" | wc -l) findings" >&2
     exit 1
 fi
 echo "layers: no forbidden include, no circle, no comment names a file that is not there, each guard" \
-    "is its path, no room over $room_lines lines, no source over $source_lines"
+    "is its path, no function is declared for one source, no room over $room_lines lines, no source over $source_lines"

@@ -153,7 +153,7 @@ static void print_params(const struct params *params, const struct backbone *b) 
         "parameters: group, whether --decay decays it, its rate as a part of --lr, name as in `lrnn export`, shape\n");
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
-        struct param_rule rule = net_param_rule(b, p->spec.group);
+        struct param_rule rule = backbone_param_rule(b, p->spec.group);
         if (p->spec.group == PARAM_CONST)
             printf("  %-9s  never trained  ", param_group_names[p->spec.group]);
         else
@@ -178,7 +178,7 @@ static void print_model_json(const struct model_choice *choice, const struct par
     printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", choice->model->name, params_trained(params));
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
-        struct param_rule rule = net_param_rule(b, p->spec.group);
+        struct param_rule rule = backbone_param_rule(b, p->spec.group);
         char rate[32];
         format_double(rule.rate, rate, sizeof rate);
         printf("%s{\"name\":\"%s\",\"group\":\"%s\",", i ? "," : "", p->name, param_group_names[p->spec.group]);

@@ -22,13 +22,13 @@ static const struct option extra[] = {
      "config file of key=value lines, or a run's record (.json); words and flags stand over it", OPT_FILLED},
     {0}};
 
-struct request {
+struct train_words {
     struct args args;
     char log_steps[OPTION_TEXT];
     bool print_config, strict;
 };
 
-#define AT(field) offsetof(struct request, field)
+#define AT(field) offsetof(struct train_words, field)
 static const struct option train_flags[] = {
     {"log-steps", OPT_TEXT_FIELD, AT(log_steps), "", 0, 0, NULL,
      "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for",
@@ -39,7 +39,7 @@ static const struct option train_flags[] = {
     {0}};
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
-    struct request *r = context;
+    struct train_words *r = context;
     if (option_find(train_flags, name)) return ST_OK;
     return args_note(&r->args, name, value, done, e);
 }
@@ -138,11 +138,11 @@ static enum status print_result(const struct setup *s, bool on_record, bool stri
     return status;
 }
 
-static enum status run_setup(struct setup *s, const struct request *request, struct error *e) {
+static enum status run_setup(struct setup *s, const struct train_words *words, struct error *e) {
     struct display display = {.setup = s, .terminal = progress_width() > 0};
     struct train_hooks hooks = {.progress = s->config.quiet ? NULL : show,
                                 .context = &display,
-                                .log_steps = *request->log_steps ? request->log_steps : NULL};
+                                .log_steps = *words->log_steps ? words->log_steps : NULL};
     signals_install();
     struct plan alone = {.setups = &s, .n = 1};
     int threads = s->config.threads ? (int)s->config.threads : omp_get_num_procs();
@@ -150,11 +150,11 @@ static enum status run_setup(struct setup *s, const struct request *request, str
     struct run row = {.run_id = ""};
     enum status status = train_run(s, &hooks, &row, e);
     if (display.terminal && !s->config.quiet) fputs("\r\033[K", stderr);
-    return status == ST_OK ? print_result(s, !*row.run_id, request->strict, e) : status;
+    return status == ST_OK ? print_result(s, !*row.run_id, words->strict, e) : status;
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
-    struct request *r = calloc(1, sizeof *r);
+    struct train_words *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory");
     const char *words[2] = {NULL, NULL};
     const struct flag_set sets[] = {

@@ -47,7 +47,7 @@ void device_print_row(const struct device_run *d, const struct device_row *r, co
     if (d->file) print_to(d->file, d, r, t);
 }
 
-void device_print_head(FILE *f) {
+static void device_print_head(FILE *f) {
     fprintf(f, "commit,device,driver,sm_mhz,sm_max_mhz,mem_max_mhz,op,kernel,taken,shape,pass,precision,cache,captured,"
                "error,samples,time_us,mad_us,bytes,flops,gb_per_s,gflop_per_s,pct_of_copy,pct_of_gemm\n");
 }

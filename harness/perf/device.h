@@ -29,7 +29,6 @@ struct device_row {
     struct cost cost;
 };
 
-void device_print_head(FILE *f);
 void device_print_row(const struct device_run *d, const struct device_row *r, const struct samples *t);
 
 /* A piece of work to be timed, in its n contexts by turns. */

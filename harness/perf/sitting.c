@@ -58,7 +58,8 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-void sitting_summarise(struct sitting *s, const struct samples *all) {
+/* What samples say, of which there is at least one: their number, median, mad and p95. */
+static void sitting_summarise(struct sitting *s, const struct samples *all) {
     struct samples sorted = *all;
     qsort(sorted.seconds, (size_t)all->n, sizeof *sorted.seconds, compare_doubles);
     s->samples = all->n;

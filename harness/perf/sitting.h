@@ -25,9 +25,6 @@ struct sitting {
 enum status sitting_run(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
                         double seconds, struct error *e);
 
-/* What samples say, of which there is at least one: their number, median, mad and p95. */
-void sitting_summarise(struct sitting *s, const struct samples *all);
-
 /* Warm, others idle, samples together. What the system does not say is not known to be quiet. */
 bool sitting_is_quiet(const struct sitting *s);
 

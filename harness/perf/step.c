@@ -11,7 +11,7 @@
 
 #include "core/philox.h"
 #include "harness/perf/perf.h"
-#include "harness/perf/profile.h"
+#include "harness/perf/op_times.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"
 #include "kernels/lib/gemm.h"
@@ -83,9 +83,9 @@ struct step_run {
     struct trainer trainer;
     struct gemm_bench gemm;
     struct samples step, product;
-    struct profile profile; /* if it was asked for */
+    struct op_times times; /* if it was asked for */
     struct copy_bench copy;
-    struct profile_rates rates;
+    struct floor_rates rates;
     double noise;
     size_t resident; /* before the product's matrices exist */
 };
@@ -128,7 +128,7 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
     gemm_run(&r->gemm);
     if (q->profile) {
         TRY(copy_create(&r->copy, COPY_BYTES, e));
-        TRY(profile_begin(&r->profile, &r->trainer.train, &r->trainer.update, e));
+        TRY(op_times_begin(&r->times, &r->trainer.train, &r->trainer.update, e));
     }
     noise_begin(&noise);
     for (int64_t i = 0; i < q->count; i++) {
@@ -201,7 +201,7 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     if (isfinite(r->noise))
         printf("  noise       other processes used %.0f %% of the cores%s\n", r->noise * 100,
                q->threads == 1 ? "; times are those that the thread ran" : "");
-    if (q->profile) profile_print(&r->profile, &r->rates, s->best, false);
+    if (q->profile) op_times_print(&r->times, &r->rates, s->best, false);
 }
 
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
@@ -223,7 +223,7 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
            isfinite(r->noise) ? r->noise : -1);
     if (q->profile) {
         printf(",\"fma_gflop_per_s\":%.6g,\"copy_gb_per_s\":%.6g", r->rates.flops / 1e9, r->rates.bytes / 1e9);
-        profile_print(&r->profile, &r->rates, s->best, true);
+        op_times_print(&r->times, &r->rates, s->best, true);
     }
     puts("}");
 }
@@ -238,7 +238,7 @@ enum status perf_step(const char *model, const struct perf_step_request *q, stru
         r->rates.products = s.rate_best;
         (q->config.json ? print_json : print_text)(r, &s, q);
     }
-    profile_free(&r->profile);
+    op_times_free(&r->times);
     copy_free(&r->copy);
     gemm_free(&r->gemm);
     trainer_free(&r->trainer);

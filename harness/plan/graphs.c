@@ -77,7 +77,7 @@ static enum status list_segments(struct graph *g, const struct params *p, const 
     for (int i = 0; i < p->n; i++) {
         const struct param *q = &p->list[i];
         if (q->spec.group == PARAM_CONST) continue;
-        struct param_rule rule = net_param_rule(&c->net, q->spec.group);
+        struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
         double decay = rule.decays ? c->decay : 0;
         bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
         if (alike && p->list[i - 1].spec.group != PARAM_CONST)

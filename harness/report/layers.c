@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "harness/report/report.h"
-#include "harness/report/sweep.h"
+#include "harness/report/family.h"
 #include "tasks/task.h"
 
 #define REACHED 0.9 /* Walker et al. 2025: more than 90 % */
@@ -26,11 +26,11 @@ struct value {
     int cut_off;          /* so many of the runs were */
 };
 
-static struct value value_of(const struct sweep *s, int model, int task) {
+static struct value value_of(const struct family *s, int model, int task) {
     struct value v = {.acc = -INFINITY};
     for (int i = 0; i < s->n; i++) {
         const struct report_row *row = s->entries[i].row;
-        if (!sweep_is(s, &s->entries[i], model, task)) continue;
+        if (!family_is(s, &s->entries[i], model, task)) continue;
         int64_t layers = row->run->n_layers;
         bool reached = row->mean > REACHED, fewer = v.layers == 0 || layers < v.layers;
         v.runs += row->n_all;
@@ -52,11 +52,11 @@ static void add_cell(struct sheet *sheet, const struct value *v) {
     if (v->runs && v->cut_off) sheet_append(sheet, CUT_OFF_MARK);
 }
 
-static void fill(struct sheet *sheet, const struct sweep *s, const struct report_tables *tables) {
+static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
     (void)tables;
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: fewest layers above 90 %% at each length, chance %.4f", s->entries->family,
-                  sweep_run(s)->profile, run_chance(sweep_run(s)));
+                  family_run(s)->profile, run_chance(family_run(s)));
     sheet_column(sheet, SHEET_LEFT, "model, length:");
     for (int t = 0; t < s->n_tasks; t++) sheet_column(sheet, SHEET_RIGHT, "%" PRId64, s->tasks[t]->row->run->len_train);
     int cut_off = 0;
@@ -72,12 +72,12 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct report
     if (cut_off) sheet_note(sheet, "%s.", CUT_OFF_NOTE);
 }
 
-static void fill_data(struct sheet *sheet, const struct sweep *s) {
+static void fill_data(struct sheet *sheet, const struct family *s) {
     for (int m = 0; m < s->n_models; m++)
         for (int t = 0; t < s->n_tasks; t++) {
             struct value v = value_of(s, m, t);
             if (!v.runs) continue;
-            sweep_begin_row(sheet, s, m);
+            family_begin_row(sheet, s, m);
             sheet_int(sheet, s->tasks[t]->row->run->len_train);
             sheet_int(sheet, v.layers ? v.layers : -1);
             sheet_int(sheet, v.most);
@@ -87,7 +87,7 @@ static void fill_data(struct sheet *sheet, const struct sweep *s) {
         }
 }
 
-static const struct sweep_report lengths = {
+static const struct family_report lengths = {
     .name_family = name_family,
     .rank = length_of,
     .axis = "layers",
@@ -98,11 +98,11 @@ static const struct sweep_report lengths = {
 };
 
 static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return sweep_build(&lengths, sheets, tables, e);
+    return family_build(&lengths, sheets, tables, e);
 }
 
 static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return sweep_build_data(&lengths, sheets, tables, e);
+    return family_build_data(&lengths, sheets, tables, e);
 }
 
 const struct report report_layers = {

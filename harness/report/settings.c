@@ -9,7 +9,7 @@
 
 #include "harness/plan/profile.h"
 #include "harness/report/report.h"
-#include "harness/report/sweep.h"
+#include "harness/report/family.h"
 #include "harness/rows/stats.h"
 #include "tasks/task.h"
 #include "tasks/variants.h"
@@ -25,7 +25,7 @@ static int64_t length_of_name(const struct run *run) {
 }
 
 /* What a task changes of the first, its base: its options that the base has not. */
-static void name_change(const struct sweep *s, int task, char *change, size_t size) {
+static void name_change(const struct family *s, int task, char *change, size_t size) {
     struct label base, label, difference = {0};
     const char *name = s->tasks[task]->task;
     if (label_parse(&base, "task", s->tasks[0]->task, NULL) == ST_OK &&
@@ -44,12 +44,12 @@ struct value {
     const struct run *run;
 };
 
-static struct value value_of(const struct sweep *s, int model, int task) {
+static struct value value_of(const struct family *s, int model, int task) {
     struct value v = {.best = NAN, .estimate = NAN};
     struct validation chosen = VALIDATION_NONE;
     for (int i = 0; i < s->n; i++) {
         const struct report_row *row = s->entries[i].row;
-        if (!sweep_is(s, &s->entries[i], model, task)) continue;
+        if (!family_is(s, &s->entries[i], model, task)) continue;
         v.runs += row->n_all;
         v.cut_off += row->n_cut_all;
         v.best = fmax(v.best, row->best);
@@ -62,13 +62,13 @@ static struct value value_of(const struct sweep *s, int model, int task) {
     return v;
 }
 
-static double number_of(const struct sweep *s, int model, int task, bool best) {
+static double number_of(const struct family *s, int model, int task, bool best) {
     struct value v = value_of(s, model, task);
     return best ? v.best : v.estimate;
 }
 
 /* The mean over all settings; NAN while one is missing. */
-static double mean_of(const struct sweep *s, int model, bool best) {
+static double mean_of(const struct family *s, int model, bool best) {
     double sum = 0;
     for (int t = 0; t < s->n_tasks; t++) sum += number_of(s, model, t, best);
     return sum / s->n_tasks;
@@ -78,7 +78,7 @@ static double mean_of(const struct sweep *s, int model, bool best) {
 
 /* Whether the changes are the other folds of a set of examples, over which a spread means something; other settings are
  * other tasks. */
-static bool has_folds(const struct sweep *s) {
+static bool has_folds(const struct family *s) {
     char base[RECORD_TEXT], other[RECORD_TEXT];
     task_label_without(s->tasks[0]->task, OPT_FOLD, base, sizeof base);
     for (int t = 1; t < s->n_tasks; t++) {
@@ -89,21 +89,21 @@ static bool has_folds(const struct sweep *s) {
 }
 
 /* Standard deviation over the folds; NAN while one is missing. */
-static double spread_of_folds(const struct sweep *s, int model, bool best) {
+static double spread_of_folds(const struct family *s, int model, bool best) {
     double each[FOLDS_MOST];
     for (int t = 0; t < s->n_tasks; t++) each[t] = number_of(s, model, t, best);
     return stats_sd(each, s->n_tasks);
 }
 
 /* The published number of a model's base; its value NAN: none. */
-static struct published_number published_of(const struct sweep *s, int model, const struct published *published) {
+static struct published_number published_of(const struct family *s, int model, const struct published *published) {
     const struct run *base = value_of(s, model, 0).run;
     return base ? published_find(published, base) : (struct published_number){.value = NAN};
 }
 
 /* Whether the numbers are the best of the grid: it is asked for, or those of a paper beside them are, or there are
  * none. */
-static bool takes_best(const struct sweep *s, const struct report_tables *tables) {
+static bool takes_best(const struct family *s, const struct report_tables *tables) {
     if (tables->protocol == PROTOCOL_BEST_OF_GRID) return true;
     if (has_folds(s)) return false;
     for (int m = 0; m < s->n_models; m++) {
@@ -114,7 +114,7 @@ static bool takes_best(const struct sweep *s, const struct report_tables *tables
 }
 
 /* Whether task t of the family is the base with the change "vocab=32". */
-static bool is_change(const struct sweep *s, int t, const char *change) {
+static bool is_change(const struct family *s, int t, const char *change) {
     char text[2 * RECORD_TEXT];
     struct task_choice *choice = calloc(1, sizeof *choice);
     snprintf(text, sizeof text, "%s:%s", s->tasks[0]->task, change);
@@ -125,7 +125,7 @@ static bool is_change(const struct sweep *s, int t, const char *change) {
 
 /* Whether the tasks are the base and every change of it that a published mean is over, and no other: the mean is of the
  * same settings then. */
-static bool has_published_settings(const struct sweep *s) {
+static bool has_published_settings(const struct family *s) {
     const char *const *changes = task_variants(s->tasks[0]->task); /* by its name: with options of its own it is none */
     int n = 0;
     for (; changes && changes[n]; n++) {
@@ -148,7 +148,7 @@ struct marks {
     bool other;  /* SETTINGS_MARK */
 };
 
-static void add_row(struct sheet *sheet, const struct sweep *s, int model, const struct view *view,
+static void add_row(struct sheet *sheet, const struct family *s, int model, const struct view *view,
                     struct marks *marks) {
     struct published_number theirs = published_of(s, model, view->published);
     double mean = mean_of(s, model, view->best);
@@ -185,9 +185,9 @@ static void note_numbers(struct sheet *sheet, const struct view *view, enum repo
 }
 
 /* Why a published number is of other settings. */
-static void note_other(struct sheet *sheet, const struct sweep *s) {
+static void note_other(struct sheet *sheet, const struct family *s) {
     static const char columns[] = "published,diff";
-    if (!profile_as_published(sweep_run(s)->task, sweep_run(s)->suite, sweep_run(s)->profile))
+    if (!profile_as_published(family_run(s)->task, family_run(s)->suite, family_run(s)->profile))
         sheet_note_on(sheet, columns, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
     else if (has_published_settings(s))
         sheet_note_on(sheet, columns, SETTINGS_MARK " of another set of settings than these: no diff.");
@@ -198,12 +198,12 @@ static void note_other(struct sheet *sheet, const struct sweep *s) {
                       s->entries->family);
 }
 
-static void fill(struct sheet *sheet, const struct sweep *s, const struct report_tables *tables) {
+static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
     const struct view view = {&tables->published, has_folds(s), takes_best(s, tables)};
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: %s in each %s, and the mean, chance %.4f", s->entries->family,
-                  sweep_run(s)->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
-                  view.folds ? "fold" : "setting", run_chance(sweep_run(s)));
+                  family_run(s)->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
+                  view.folds ? "fold" : "setting", run_chance(family_run(s)));
     sheet_column(sheet, SHEET_LEFT, "model");
     for (int t = 0; t < s->n_tasks; t++) {
         char change[RECORD_TEXT];
@@ -221,7 +221,7 @@ static void fill(struct sheet *sheet, const struct sweep *s, const struct report
     if (marks.other) note_other(sheet, s);
 }
 
-static void fill_data(struct sheet *sheet, const struct sweep *s) {
+static void fill_data(struct sheet *sheet, const struct family *s) {
     for (int m = 0; m < s->n_models; m++) {
         int runs = 0, cut_off = 0;
         for (int t = 0; t < s->n_tasks; t++) {
@@ -231,14 +231,14 @@ static void fill_data(struct sheet *sheet, const struct sweep *s) {
             cut_off += v.cut_off;
             if (!v.runs) continue;
             name_change(s, t, change, sizeof change);
-            sweep_begin_row(sheet, s, m);
+            family_begin_row(sheet, s, m);
             sheet_text(sheet, "%s", change);
             sheet_real(sheet, "%g", v.best);
             sheet_int(sheet, v.runs);
             sheet_int(sheet, v.cut_off);
             sheet_real(sheet, "%g", v.estimate);
         }
-        sweep_begin_row(sheet, s, m);
+        family_begin_row(sheet, s, m);
         sheet_text(sheet, "mean");
         sheet_real(sheet, "%g", mean_of(s, m, true));
         sheet_int(sheet, runs);
@@ -247,7 +247,7 @@ static void fill_data(struct sheet *sheet, const struct sweep *s) {
     }
 }
 
-static const struct sweep_report changes = {
+static const struct family_report changes = {
     .name_family = name_family,
     .rank = length_of_name,
     .axis = "decay",
@@ -258,11 +258,11 @@ static const struct sweep_report changes = {
 };
 
 static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return sweep_build(&changes, sheets, tables, e);
+    return family_build(&changes, sheets, tables, e);
 }
 
 static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return sweep_build_data(&changes, sheets, tables, e);
+    return family_build_data(&changes, sheets, tables, e);
 }
 
 const struct report report_settings = {

@@ -79,7 +79,8 @@ static double val_metric_of_curve(const struct run_record *r) {
     return NAN;
 }
 
-double run_val_metric(const struct run_record *r) {
+/* Primary metric on validation; of an older record that of the curve at its best step. Chance for a failed run. */
+static double run_val_metric(const struct run_record *r) {
     double value = r->run.val_metric;
     if (!isfinite(value)) value = r->run.metric == METRIC_MACRO_ACC ? val_metric_of_curve(r) : r->run.val_acc;
     return run_failed(&r->run) || !isfinite(value) ? run_chance(&r->run) : value;

@@ -82,9 +82,6 @@ bool run_not_finite(const struct run *run);
 double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 
-/* Primary metric on validation; of an older record that of the curve at its best step. Chance for a failed run. */
-double run_val_metric(const struct run_record *r);
-
 /* What rates, and several rows of one setting, are chosen by: means over seeds. A failed run's loss is infinite. */
 struct validation {
     double metric, loss;

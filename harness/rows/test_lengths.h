@@ -16,9 +16,6 @@ struct test_lengths {
 
 struct test_lengths test_lengths_of(const struct report_table *t);
 
-/* Whether it is the accuracy of the test sequences of one length. */
-bool is_test_length(const struct eval_point *p);
-
 /* A row's accuracy of the test sequences of the lengths from first to last, whose scored positions count alike in each
  * run, and the mean of its seeds. A run that did not end well counts as chance; NAN: another one recorded none. */
 double lengths_mean(const struct report_row *row, int64_t first, int64_t last);

@@ -18,6 +18,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
+#include "harness/run/run_record.h"
 #include "harness/run/signals.h"
 #include "harness/runner/population.h"
 #include "harness/runner/progress_line.h"

@@ -151,7 +151,8 @@ void csv_free(struct csv_table *t) {
     *t = (struct csv_table){0};
 }
 
-int csv_column(const struct csv_table *t, const char *name) {
+/* -1 if there is none. */
+static int csv_column(const struct csv_table *t, const char *name) {
     for (int i = 0; i < t->columns; i++)
         if (strcmp(t->header[i], name) == 0) return i;
     return -1;

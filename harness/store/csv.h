@@ -36,7 +36,6 @@ enum status csv_read(struct csv_table *t, const char *path, struct error *e);
 enum status csv_read_edited(struct csv_table *t, const char *path, struct error *e);
 void csv_free(struct csv_table *t);
 
-int csv_column(const struct csv_table *t, const char *name);                  /* -1 if there is none */
 const char *csv_cell(const struct csv_table *t, int row, const char *column); /* "" if there is no such column */
 const char *csv_text_plain(const char *cell);                                 /* without the ' of csv_text */
 

@@ -304,7 +304,8 @@ void table_csv_header(const struct table *table, FILE *f) {
     fputc('\n', f);
 }
 
-void field_print(const struct field *field, const void *object, FILE *f) {
+/* Its value as a CSV cell. */
+static void field_print(const struct field *field, const void *object, FILE *f) {
     const void *value = (const char *)object + field->offset;
     switch (field->type) {
     case FIELD_INT:

@@ -82,10 +82,9 @@ bool field_within(const struct field *field, size_t object_size);
 /* The name of a FIELD_NAME's value. */
 const char *field_name(const struct field *field, const void *object);
 
-/* The field of that name, or NULL; whether two objects agree in it; its value as a CSV cell. */
+/* The field of that name, or NULL; whether two objects agree in it. */
 const struct field *table_field(const struct table *table, const char *name);
 bool field_equal(const struct field *field, const void *a, const void *b);
-void field_print(const struct field *field, const void *object, FILE *f);
 
 /* A value as people read it: a text, or written into `number`; NULL where the field has none. */
 const char *field_text(const struct field *field, const void *object, char *number, size_t size);

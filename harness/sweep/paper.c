@@ -368,13 +368,13 @@ enum status paper_print_request(const struct request *request, const char *out, 
 
 /* --- figures ------------------------------------------------------------------------------------------------------ */
 
-static enum status plot_runs(const struct plan *plan, const struct plot_view *view, const char *kind, const char *out,
-                             const char *to, struct error *e) {
+static enum status plot_runs(const struct plan *plan, enum report_protocol protocol, const struct plot_view *view,
+                             const char *kind, const char *out, const char *to, struct error *e) {
     struct record_set set;
     const char **ids = calloc((size_t)plan->n + 1, sizeof *ids);
     if (!ids) return fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < plan->n; i++) ids[i] = plan->setups[i]->run_id;
-    struct report_filter filter = {.runs = ids, .n_runs = plan->n};
+    struct report_filter filter = {.runs = ids, .n_runs = plan->n, .protocol = protocol};
     enum status status = report_load(&set, out, e);
     if (status == ST_OK) {
         status = report_plot_view(&set, &filter, kind, view, out, to, e);
@@ -406,9 +406,11 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
     struct plot_view named = *view;
     named.plan = r->name;
     named.profile = resolved.profile;
+    enum report_protocol protocol = PROTOCOL_VAL_MEAN;
     bool speeds = kind && !strcmp(kind, "throughput");
+    if (status == ST_OK) status = paper_protocol(r, resolved.profile, &protocol, e);
     if (status == ST_OK && speeds) status = plot_speeds(&plan, view->formats, out, to, e);
-    if (status == ST_OK && !speeds) status = plot_runs(&plan, &named, kind, out, to, e);
+    if (status == ST_OK && !speeds) status = plot_runs(&plan, protocol, &named, kind, out, to, e);
     plan_free(&plan);
     free(r);
     return status;

@@ -240,11 +240,9 @@ static enum status fill(struct paper_cells *p, const struct published *published
 
 /* What the plan says of its table. */
 static enum status read_table(struct paper_cells *p, struct error *e) {
-    struct error why;
     TRY(paper_read_lengths(p, e));
     TRY(paper_check_keys(p, e));
-    if (protocol_find(paper_setting(p, "protocol", "val-mean"), &p->protocol, &why) == ST_OK) return ST_OK;
-    return fail(e, why.status, "%s: %.800s", p->request.file.name, why.text);
+    return paper_protocol(&p->request, p->resolved.profile, &p->protocol, e);
 }
 
 enum status paper_cells_check(const struct request *request, const struct resolved *resolved, struct error *e) {

@@ -14,6 +14,14 @@ const char *paper_setting(const struct paper_cells *p, const char *key, const ch
     return value ? value : fallback;
 }
 
+enum status paper_protocol(const struct request *request, const char *profile, enum report_protocol *protocol,
+                           struct error *e) {
+    struct error why;
+    const char *name = plan_file_get(&request->file, profile, "protocol");
+    if (protocol_find(name ? name : "val-mean", protocol, &why) == ST_OK) return ST_OK;
+    return fail(e, why.status, "%s: %.800s", request->file.name, why.text);
+}
+
 const char *paper_own_profile(const struct paper_cells *p) {
     const char *own = plan_file_get(&p->request.file, "", "profile");
     return own ? own : "quick";

@@ -71,6 +71,10 @@ struct paper_cell *paper_cell_at(struct paper_cells *p, int row, int column);
 /* What the plan says of a key under the profile in force, else `fallback`. */
 const char *paper_setting(const struct paper_cells *p, const char *key, const char *fallback);
 
+/* How the plan makes a cell's number of its runs under that profile. ST_USAGE: by no protocol that there is. */
+enum status paper_protocol(const struct request *request, const char *profile, enum report_protocol *protocol,
+                           struct error *e);
+
 /* The profile that holds unless the command line names another. */
 const char *paper_own_profile(const struct paper_cells *p);
 

@@ -307,9 +307,11 @@ static enum status export_all(const struct sweep *w, const struct record_set *se
 
 static enum status draw_plots(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
                               struct error *e) {
-    const struct plot_view view = {.plan = w->request->file.lines.n ? w->request->name : NULL,
-                                   .profile = w->resolved.profile};
-    return report_plot_view(set, filter, NULL, &view, w->out, w->out, e);
+    bool plan = w->request->file.lines.n > 0;
+    const struct plot_view view = {.plan = plan ? w->request->name : NULL, .profile = w->resolved.profile};
+    struct report_filter drawn = *filter;
+    if (plan) TRY(paper_protocol(w->request, w->resolved.profile, &drawn.protocol, e));
+    return report_plot_view(set, &drawn, NULL, &view, w->out, w->out, e);
 }
 
 /* partial: the sweep was stopped; only what is known is shown. */

@@ -32,9 +32,9 @@ static struct packing packing_of(const struct dataset *d, struct image_pack *pac
     return (struct packing){sink, pack, test};
 }
 
-/* The file as it is released, or with a ".gz" more or less. */
-enum status dataset_open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
-                              char path[CACHE_PATH], struct error *e) {
+/* The file as it is released, or with a ".gz" more or less; opened. `path` has its name. ST_DATA: it is not there. */
+static enum status dataset_open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
+                                     char path[CACHE_PATH], struct error *e) {
     size_t n = strlen(f->name);
     bool packed = n > 3 && strcmp(f->name + n - 3, ".gz") == 0;
     for (int other = 0; other < 2; other++) {
@@ -48,8 +48,9 @@ enum status dataset_open_file(struct byte_source *s, const struct dataset_file *
                 folder);
 }
 
-enum status dataset_end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
-                             struct error *e) {
+/* Its end: nothing may follow what was read, and it is noted. */
+static enum status dataset_end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
+                                    struct error *e) {
     char sha256[SHA256_HEX];
     TRY(source_end(s, sha256, e));
     read_count_add(&log->count, s);

@@ -63,12 +63,4 @@ enum status dataset_open(const char *name, const char *task, const char *file, s
 enum status dataset_open_entries(const char *name, const char *task, const char *file, struct entry_set *set,
                                  struct error *e);
 
-/* The file as it is released, or with a ".gz" more or less; opened. `path` has its name. ST_DATA: it is not there. */
-enum status dataset_open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
-                              char path[CACHE_PATH], struct error *e);
-
-/* Its end: nothing may follow what was read, and it is noted. */
-enum status dataset_end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
-                             struct error *e);
-
 #endif

@@ -10,7 +10,8 @@ void golden_run(const struct trace *t, const char *kernel, struct trace_row *row
     ck_assert_msg(trace_run(t, kernel, row, &e) == ST_OK, "%s %s: %s", t->task, t->model, e.text);
 }
 
-bool trace_read(FILE *f, struct trace_row *row) {
+/* Rows of a file; false at its end. A line that is not a row ends the test. */
+static bool trace_read(FILE *f, struct trace_row *row) {
     char line[TRACE_LINE];
     do {
         if (!fgets(line, sizeof line, f)) return false;

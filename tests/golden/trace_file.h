@@ -9,9 +9,6 @@
 /* trace_run, which ends the test where it fails. */
 void golden_run(const struct trace *t, const char *kernel, struct trace_row *row);
 
-/* Rows of a file; false at its end. A line that is not a row ends the test. */
-bool trace_read(FILE *f, struct trace_row *row);
-
 /* The file's row of that place; false: it has none. */
 bool trace_find_row(const char *path, const char *name, const char *precision, const char *arithmetic,
                     struct trace_row *row);

@@ -156,6 +156,20 @@ static double sensitivity_of(const struct result *which, int64_t n, double large
     return fmin(most / REAL_EPSILON, largest);
 }
 
+/* op->terms of output j or of the gradient of input j; 0 if the op has none or the run is not one of the reference. On
+ * scratch of its own: that of the walk is in use again. */
+static double terms_of(const struct run *want, enum pass pass, int j) {
+    struct call c = *want->call;
+    if (!c.op->terms || !c.kernel->reference) return 0;
+    c.guards = false;
+    c.scratch_bytes[pass] = c.kernel->workspace ? c.kernel->workspace(&c, pass) : 0;
+    c.scratch[pass] = malloc(c.scratch_bytes[pass] + 1);
+    ck_assert_ptr_nonnull(c.scratch[pass]);
+    double terms = c.op->terms(&c, pass, j);
+    free(c.scratch[pass]);
+    return terms;
+}
+
 /* Of the largest magnitude, or of `least`; where that is not enough and the reference is the measure, of the terms, and
  * of what inputs make that differ in their last bit, as far as the bound stays below the result itself. These take a
  * while, and are asked only then. Of one kernel twice the bits are asked, whatever they are. */
@@ -179,18 +193,6 @@ static void expect_same_ids(const struct run *got, const struct tensor *a, const
     for (int64_t i = 0; i < tensor_count(a); i++)
         if (tensor_i32(a)[i] != tensor_i32(b)[i])
             report_difference(got, name, &(struct difference){i, tensor_i32(a)[i], tensor_i32(b)[i], 1, 0}, 0);
-}
-
-double terms_of(const struct run *want, enum pass pass, int j) {
-    struct call c = *want->call;
-    if (!c.op->terms || !c.kernel->reference) return 0;
-    c.guards = false;
-    c.scratch_bytes[pass] = c.kernel->workspace ? c.kernel->workspace(&c, pass) : 0;
-    c.scratch[pass] = malloc(c.scratch_bytes[pass] + 1);
-    ck_assert_ptr_nonnull(c.scratch[pass]);
-    double terms = c.op->terms(&c, pass, j);
-    free(c.scratch[pass]);
-    return terms;
 }
 
 void expect_same_outputs(const struct run *got, const struct run *want, double tolerance) {

@@ -22,10 +22,6 @@ _Noreturn void report_difference(const struct run *got, const char *tensor, cons
 void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance, double least,
                       const char *tensor);
 
-/* op->terms of output j or of the gradient of input j; 0 if the op has none or the run is not one of the reference. On
- * scratch of its own: that of the walk is in use again. */
-double terms_of(const struct run *want, enum pass pass, int j);
-
 /* Each ends the test if the runs differ by more than the tolerance (in epsilons; 0: the bits). */
 void expect_same_outputs(const struct run *got, const struct run *want, double tolerance);
 void expect_same_gradients(const struct run *got, const struct run *want, double tolerance, int except);

@@ -24,7 +24,7 @@ static struct cut cut_of(struct grid_sizes z) {
 
 /* One head and direction: its inputs, its gates in the frame, and the tile that crosses: rows from i, columns from
  * e. */
-struct sweep {
+struct crossing {
     struct grid_sizes z;
     struct cut cut;
     struct grid_head head;
@@ -36,9 +36,9 @@ struct sweep {
     real *er, *ed, *overflow; /* Y tiles, one, and one for what leaves the grid */
 };
 
-static struct sweep sweep_of(const struct call *c, enum pass pass, struct scratch *s) {
+static struct crossing crossing_of(const struct call *c, enum pass pass, struct scratch *s) {
     struct grid_sizes z = grid_sizes_of(c);
-    struct sweep w = {.z = z, .cut = cut_of(z), .attr = c->attr, .head = grid_head_of(z, pass, s)};
+    struct crossing w = {.z = z, .cut = cut_of(z), .attr = c->attr, .head = grid_head_of(z, pass, s)};
     w.gates = scratch_reals(s, z.N * GRID_PLANES);
     w.l = scratch_reals(s, (pass == PASS_FORWARD ? 1 : w.cut.stride) * z.Y * TILE);
     w.u = scratch_reals(s, (pass == PASS_FORWARD ? 1 : w.cut.stride * z.Y) * TILE);
@@ -53,7 +53,7 @@ static struct sweep sweep_of(const struct call *c, enum pass pass, struct scratc
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-static void forward_tile(const struct sweep *w) {
+static void forward_tile(const struct crossing *w) {
     struct grid_sizes z = w->z;
     grid_clear(w->l, z.Y * TILE);
     for (int64_t x = 0; x < z.X; x++) {
@@ -68,7 +68,7 @@ static void forward_tile(const struct sweep *w) {
 }
 
 static void forward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
-    struct sweep w = sweep_of(c, PASS_FORWARD, &own);
+    struct crossing w = crossing_of(c, PASS_FORWARD, &own);
     struct grid_sizes z = w.z;
     grid_head_load(c, z, PASS_FORWARD, b, h, NULL, w.head);
     grid_head_clear(z, PASS_FORWARD, w.head);
@@ -83,7 +83,7 @@ static void forward_head(const struct call *c, int64_t b, int64_t h, struct scra
 /* --- backward: rows of a tile are those of v and w, columns those of q and k -------------------------------------- */
 
 /* The states that enter the nodes of a stretch, from its copy; those that enter the next stretch to the next copy. */
-static void enter_states(const struct sweep *w, int64_t stretch) {
+static void enter_states(const struct crossing *w, int64_t stretch) {
     struct grid_sizes z = w->z;
     int64_t first = stretch * w->cut.stride, end = first + w->cut.stride < z.X ? first + w->cut.stride : z.X;
     memcpy(w->l, w->copies + stretch * z.Y * TILE, (size_t)(z.Y * TILE) * sizeof(real));
@@ -99,7 +99,7 @@ static void enter_states(const struct sweep *w, int64_t stretch) {
     }
 }
 
-static void backward_stretch(const struct sweep *w, int64_t stretch) {
+static void backward_stretch(const struct crossing *w, int64_t stretch) {
     struct grid_sizes z = w->z;
     int64_t first = stretch * w->cut.stride, end = first + w->cut.stride < z.X ? first + w->cut.stride : z.X;
     for (int64_t x = end - 1; x >= first; x--) {
@@ -116,7 +116,7 @@ static void backward_stretch(const struct sweep *w, int64_t stretch) {
     }
 }
 
-static void backward_tile(const struct sweep *w) {
+static void backward_tile(const struct crossing *w) {
     int64_t last = w->cut.stretches - 1;
     grid_clear(w->copies, w->z.Y * TILE);
     grid_clear(w->er, w->z.Y * TILE);
@@ -128,7 +128,7 @@ static void backward_tile(const struct sweep *w) {
 }
 
 static void backward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
-    struct sweep w = sweep_of(c, PASS_BACKWARD, &own);
+    struct crossing w = crossing_of(c, PASS_BACKWARD, &own);
     struct grid_sizes z = w.z;
     grid_head_load(c, z, PASS_BACKWARD, b, h, NULL, w.head);
     grid_head_clear(z, PASS_BACKWARD, w.head);
@@ -148,7 +148,7 @@ static void backward_head(const struct call *c, int64_t b, int64_t h, struct scr
 
 static size_t grid_scan_cpu_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    for (int64_t i = 0; i < dag_groups(c, grid_sizes_of(c).H); i++) sweep_of(c, pass, &s);
+    for (int64_t i = 0; i < dag_groups(c, grid_sizes_of(c).H); i++) crossing_of(c, pass, &s);
     return s.used;
 }
 

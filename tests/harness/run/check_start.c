@@ -289,7 +289,7 @@ START_TEST(info_names_what_a_file_has_to_hold) {
             ck_assert_int_eq(json_integer_value(json_array_get(shape, (size_t)a)), param->spec.dims[a]);
         ck_assert_str_eq(json_string_value(json_object_get(p, "group")), param_group_names[param->spec.group]);
         const json_t *decays = json_object_get(p, "decay");
-        struct param_rule rule = net_param_rule(&s->config.net, param->spec.group);
+        struct param_rule rule = backbone_param_rule(&s->config.net, param->spec.group);
         if (param->spec.group == PARAM_CONST) {
             ck_assert(!decays && !json_object_get(p, "rate"));
         } else {

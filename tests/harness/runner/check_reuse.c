@@ -6,6 +6,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/reuse.h"
 #include "harness/run/run.h"
+#include "harness/run/run_record.h"
 #include "harness/run/trainer.h"
 #include "harness/runner/runner.h"
 #include "harness/store/record_files.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "harness/run/run.h"
+#include "harness/run/run_record.h"
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"
 #include "tests/harness/run/small_run.h"

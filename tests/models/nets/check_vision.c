@@ -86,7 +86,7 @@ START_TEST(layers_alternate_and_only_maps_decay) {
     for (int i = 0; i < t.params.n; i++) {
         const struct param *p = &t.params.list[i];
         bool is_map = strstr(p->name, ".weight") && !strstr(p->name, "norm");
-        ck_assert_msg(net_param_rule(&b, p->spec.group).decays == is_map, "%s", p->name);
+        ck_assert_msg(backbone_param_rule(&b, p->spec.group).decays == is_map, "%s", p->name);
     }
     trial_close(&t);
 }

@@ -1,7 +1,7 @@
-/* profile.c - time by op; see profile.h.
+/* op_times.c - time by op; see op_times.h.
  *
  * Of each call the best time of all steps is kept, so that what another process took is in none of them. */
-#include "harness/perf/profile.h"
+#include "harness/perf/op_times.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct op_time {
 
 /* --- looking on --------------------------------------------------------------------------------------------------- */
 
-static void keep(struct profile *p, double seconds) {
+static void keep(struct op_times *p, double seconds) {
     struct call_time *t = p->calls;
     while (t->call && t->call != p->current) t++;
     if (!t->call) *t = (struct call_time){p->current, {INFINITY, INFINITY}};
@@ -27,27 +27,27 @@ static void keep(struct profile *p, double seconds) {
 }
 
 static void look(void *watcher, const struct call *c, enum pass pass) {
-    struct profile *p = watcher;
+    struct op_times *p = watcher;
     if (p->current) keep(p, perf_time_s() - p->since);
     p->current = c;
     p->pass = pass;
     p->since = perf_time_s();
 }
 
-enum status profile_begin(struct profile *p, struct graph *train, struct graph *update, struct error *e) {
+enum status op_times_begin(struct op_times *p, struct graph *train, struct graph *update, struct error *e) {
     p->room = train->n_calls + update->n_calls;
     p->calls = calloc((size_t)p->room + 1, sizeof *p->calls); /* the last one stays empty */
     p->ops = calloc((size_t)p->room + 1, sizeof *p->ops);
-    if (!p->calls || !p->ops) return fail(e, ST_MEMORY, "no memory for a profile of %d calls", p->room);
+    if (!p->calls || !p->ops) return fail(e, ST_MEMORY, "no memory for the times of %d calls", p->room);
     train->watch = update->watch = look;
     train->watcher = update->watcher = p;
     return ST_OK;
 }
 
-void profile_free(struct profile *p) {
+void op_times_free(struct op_times *p) {
     free(p->calls);
     free(p->ops);
-    *p = (struct profile){0};
+    *p = (struct op_times){0};
 }
 
 /* --- by op -------------------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static int by_loss(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-static void add_pass(struct op_time *t, const struct call_time *c, enum pass pass, const struct profile_rates *rates) {
+static void add_pass(struct op_time *t, const struct call_time *c, enum pass pass, const struct floor_rates *rates) {
     if (!isfinite(c->best[pass])) return;
     struct cost cost = c->call->op->cost(c->call, pass);
     double flops = cost.flops / (c->call->op == &op_linear ? rates->products : rates->flops);
@@ -72,7 +72,7 @@ static void add_pass(struct op_time *t, const struct call_time *c, enum pass pas
 }
 
 /* table has room for all calls; returns how many ops there are, the most lost first. */
-static int gather(const struct profile *p, const struct profile_rates *rates, struct op_time *table) {
+static int gather(const struct op_times *p, const struct floor_rates *rates, struct op_time *table) {
     int n = 0;
     for (const struct call_time *c = p->calls; c->call; c++) {
         int i = 0;
@@ -86,7 +86,7 @@ static int gather(const struct profile *p, const struct profile_rates *rates, st
     return n;
 }
 
-static void print_text(const struct op_time *table, int n, const struct profile_rates *rates, double step) {
+static void print_text(const struct op_time *table, int n, const struct floor_rates *rates, double step) {
     double all = 0;
     printf("  profile     best time of each call, summed by op, ms; floors: linear %.1f GFLOP/s, others %.1f,\n"
            "              copies %.1f GB/s (read and written both counted)\n",
@@ -115,7 +115,7 @@ static void print_json(const struct op_time *table, int n) {
     printf("]");
 }
 
-void profile_print(const struct profile *p, const struct profile_rates *rates, double step, bool json) {
+void op_times_print(const struct op_times *p, const struct floor_rates *rates, double step, bool json) {
     int n = gather(p, rates, p->ops);
     if (json)
         print_json(p->ops, n);

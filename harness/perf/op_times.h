@@ -1,6 +1,6 @@
-/* profile.h - where the time of a training step goes: by op, beside the op's floor. */
-#ifndef LRNN_HARNESS_PERF_PROFILE_H
-#define LRNN_HARNESS_PERF_PROFILE_H
+/* op_times.h - where the time of a training step goes: by op, beside the op's floor. */
+#ifndef LRNN_HARNESS_PERF_OP_TIMES_H
+#define LRNN_HARNESS_PERF_OP_TIMES_H
 
 #include <stdbool.h>
 
@@ -8,7 +8,7 @@
 
 /* What the machine can do, measured between the steps: products of matrices, multiply-adds on registers, and bytes of
  * copies that the caches do not hold. */
-struct profile_rates {
+struct floor_rates {
     double products, flops, bytes; /* a second */
 };
 
@@ -19,7 +19,7 @@ struct call_time {
 };
 
 /* Calls are met in the order of the walk. */
-struct profile {
+struct op_times {
     struct call_time *calls;
     struct op_time *ops; /* made of them when they are printed */
     int room;
@@ -29,10 +29,10 @@ struct profile {
 };
 
 /* Looks on at the walks of both graphs from now on. p starts zeroed and outlives the walks. ST_MEMORY. */
-enum status profile_begin(struct profile *p, struct graph *train, struct graph *update, struct error *e);
-void profile_free(struct profile *p);
+enum status op_times_begin(struct op_times *p, struct graph *train, struct graph *update, struct error *e);
+void op_times_free(struct op_times *p);
 
 /* The ops, most time above their floor first; what a step took beyond all calls last. step: best seconds of one. */
-void profile_print(const struct profile *p, const struct profile_rates *rates, double step, bool json);
+void op_times_print(const struct op_times *p, const struct floor_rates *rates, double step, bool json);
 
 #endif

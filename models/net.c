@@ -1,0 +1,241 @@
+/* net.c - the net around a mixer, from its inputs to the loss; its layers are backbone.c's.
+ *
+ * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
+ * bias 0 (S5's and S4's encoder of images and series).
+ *
+ * --positions learnt adds a vector to every position of an image's grid, resized where an image is larger than those of
+ * training; in another order than row by row to every position of the sequence.
+ *
+ * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs).
+ *
+ * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled, or the four
+ * corners of its grid side by side; of two documents' vectors u and v, W gelu(W' (u, v, u - v, u * v) + b') + b (S4's
+ * retrieval); or MAD's auto-encoder: e = x at the last row in use, then at each position p, d = e + PE[p], twice d <-
+ * gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd 0.02. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "kernels/dense/dense.h"
+#include "kernels/links/links.h"
+#include "kernels/move/move.h"
+#include "kernels/norm/norm.h"
+#include "kernels/train/train.h"
+#include "models/net.h"
+#include "models/parts.h"
+
+/* Maps from outside and to the logits. */
+static struct init map_init(const struct backbone *b, int64_t fan_in) {
+    return backbone_traits(b)->small_maps ? init_small(fan_in) : init_linear(fan_in, 1);
+}
+
+/* --- read-outs ---------------------------------------------------------------------------------------------------- */
+
+/* loss + the terms that the mixers have kept. */
+static struct tensor *with_terms(struct graph *g, struct tensor *loss) {
+    for (const struct graph_term *term = g->terms; term; term = term->next) loss = add(g, loss, term->build(g, term));
+    g->terms = NULL;
+    return loss;
+}
+
+/* (B,nodes,D) -> (B,n,D), the first n rows. */
+static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
+    if (!x) return NULL;
+    int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
+    struct tensor *flat = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, nodes * D}), 0, n * D);
+    return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
+}
+
+/* (B,T,D) -> (B,4D): the rows at the corners of the grid side by side. */
+static struct tensor *corners(struct graph *g, const struct grid *grid, struct tensor *x) {
+    struct tensor *y = rows_of_corners(g, x, g->lengths, grid);
+    return y ? graph_reshape(g, y, 2, (int64_t[]){y->dims[0], 4 * y->dims[2]}) : NULL;
+}
+
+/* (B,D), of corners (B,4D): what one label a sequence is read from. The root of a tree is its last node, which every
+ * token lies below; that of a chain is its last token. */
+static struct tensor *pooled(struct graph *g, const struct backbone *b, const struct grid *grid, struct tensor *x,
+                             int64_t T) {
+    if (!x) return NULL;
+    int64_t nodes = x->dims[1];
+    bool root = g->row_first && g->row_first[nodes - 1] == 0;
+    if (b->pool == FROM_ROOT && root) return pool(g, x, g->lengths, POOL_TOP);
+    if (nodes > T) x = first_rows(g, x, T);
+    if (b->pool == FROM_CORNERS) return corners(g, grid, x);
+    return pool(g, x, g->lengths, b->pool == FROM_MEAN ? POOL_MEAN : POOL_LAST);
+}
+
+/* (2B,D) -> (B,D): gelu(W (u, v, u - v, u * v) + b) of the vectors u, v of a pair's documents. */
+static struct tensor *matched(struct graph *g, const struct backbone *b, struct tensor *x) {
+    if (!x) return NULL;
+    int64_t B = x->dims[0] / 2, D = x->dims[1];
+    struct tensor *both = graph_reshape(g, x, 2, (int64_t[]){B, 2 * D});
+    struct tensor *u = columns(g, both, 0, D), *v = columns(g, both, D, D);
+    struct tensor *all = join_columns(g, both, join_columns(g, sub(g, u, v), mul(g, u, v)));
+    return activate(g, affine(g, b, "match", all, D, init_linear(4 * D, 1)), ACT_GELU_ERF);
+}
+
+/* MAD's auto-encoder draws every linear map, those of mixers and MLPs too, from N(0, .02^2): athms/mad-lab,
+ * mad/model/auto_encoder.py, which goes over all modules of that kind. Its language model leaves them as they are. */
+#define DECODED_SD 0.02
+
+/* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
+static struct tensor *decoded(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
+    struct init init = {.kind = INIT_NORMAL, .b = DECODED_SD};
+    struct tensor *d = decode_positions(g, pool(g, x, g->lengths, POOL_LAST), T);
+    for (int i = 0; i < 2; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "decoder.%d", i);
+        graph_scope_push(g, name);
+        struct tensor *normed = residual_norm(g, b->norm, "norm", &(struct residual){d, NULL});
+        d = activate(g, affine(g, b, "linear", normed, b->dim, init), ACT_GELU_ERF);
+        graph_scope_pop(g);
+    }
+    return d;
+}
+
+/* --- what is asked of it ------------------------------------------------------------------------------------------ */
+
+enum status net_check(const struct backbone *b, const struct model *m, struct error *e) {
+    if (b->pool == FROM_ROOT && !m->nodes)
+        return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean", m->name);
+    if (b->ssm_lr_factor != 1 && b->kind != BACKBONE_S5)
+        return fail(
+            e, ST_USAGE,
+            "--ssm-lr-factor %g is for --backbone s5: in the other nets state parameters and norms have the rate "
+            "of all others; leave it out or take s5",
+            b->ssm_lr_factor);
+    return ST_OK;
+}
+
+bool net_causal(const struct backbone *b, const struct model_choice *choice) {
+    return choice->model->causal && !b->bidirectional;
+}
+
+/* Sequences of B examples. */
+static int64_t sequences(const struct net_shape *s) {
+    return s->B * (s->documents > 1 ? s->documents : 1);
+}
+
+static void declare_inputs(struct net *net, struct graph *g, const struct net_shape *s) {
+    bool per_sequence = s->readout == READOUT_SEQUENCE;
+    int64_t rows = sequences(s);
+    if (s->vocab_in)
+        net->input = graph_input_ids(g, "tokens", 2, (int64_t[]){rows, s->T}, (int32_t)s->vocab_in, false);
+    else
+        net->input = graph_input(g, "values", 3, (int64_t[]){rows, s->T, s->channels}, false);
+    net->targets =
+        graph_input_ids(g, "targets", 2, (int64_t[]){s->B, per_sequence ? 1 : s->T}, (int32_t)s->vocab_out, true);
+    net->lengths = graph_input_ids(g, "lengths", 1, &rows, (int32_t)s->T + 1, false);
+    net->links = NULL;
+    if (s->links.edges > 0)
+        net->links = graph_input_ids(g, "links", 2, (int64_t[]){rows, links_words(s->links)},
+                                     (int32_t)(s->T > s->links.edges ? s->T : s->links.edges), true);
+    g->lengths = net->lengths;
+    g->row_first = NULL;
+    g->links = (struct links){.words = net->links, .size = s->links};
+}
+
+/* Tokens by a table of vectors, values by a linear map. */
+static struct tensor *encoded(struct graph *g, const struct backbone *b, const struct net_shape *s,
+                              struct tensor *input) {
+    if (!s->vocab_in) return affine(g, b, "encoder", input, b->dim, map_init(b, s->channels));
+    double sd = backbone_traits(b)->embedding_sd;
+    struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
+                                                               .rank = 2,
+                                                               .dims = {s->vocab_in, b->dim},
+                                                               .group = PARAM_EMBEDDING,
+                                                               .init = {.kind = INIT_NORMAL, .b = sd}});
+    return embedding(g, input, table);
+}
+
+/* x + the table of the positions of the images that training has. In another order than row by row they stand in that
+ * order, since images are of one size there. */
+static struct tensor *with_positions(struct graph *g, const struct net_shape *s, const struct grid *images,
+                                     struct tensor *x) {
+    if (!x) return NULL;
+    const struct grid sequence = {1, s->T}, trained = s->reordered ? sequence : (struct grid){s->height, s->width};
+    const struct grid *own = s->reordered ? &sequence : images;
+    int64_t rows = trained.height * trained.width, D = x->dims[2];
+    struct tensor *table = graph_param(g, &(struct param_spec){.name = "positions",
+                                                               .rank = 3,
+                                                               .dims = {trained.height, trained.width, D},
+                                                               .group = PARAM_EMBEDDING,
+                                                               .init = init_small(rows)});
+    if (table) table = graph_reshape(g, table, 2, (int64_t[]){rows, D});
+    return grid_positions(g, x, table, g->lengths, &trained, own);
+}
+
+/* --backbone slice-paper is another name for one of the three, by mixer. */
+static int resolved_kind(const struct backbone *b, const struct model *m) {
+    static const int wrappers[] = {BACKBONE_SLICE_GLU, BACKBONE_SLICE, BACKBONE_STACKED}; /* by enum slice_wrapper */
+    return b->kind == BACKBONE_SLICE_PAPER ? wrappers[m->wrapper] : b->kind;
+}
+
+/* Whether the flags of the net fit the task's examples. */
+static enum status check_examples(const struct backbone *b, const struct net_shape *shape, struct error *e) {
+    if (b->degree_code && shape->links.edges == 0)
+        return fail(e, ST_USAGE,
+                    "--degree-code counts the neighbours of a node, and the task's examples are no graphs; "
+                    "leave it out, or take molecules");
+    if (b->positions == POSITIONS_LEARNT && shape->height == 0 && !shape->reordered)
+        return fail(e, ST_USAGE,
+                    "--positions learnt has a vector for each position of an image, and the task's examples are none; "
+                    "leave it out, or take a task of images");
+    if (b->pool == FROM_CORNERS && shape->readout == READOUT_SEQUENCE && shape->height == 0)
+        return fail(e, ST_USAGE,
+                    "--pool corners reads those of an image that is read row by row, and the task's examples are none; "
+                    "take last or mean, or an image task without order, transpose and pad");
+    return ST_OK;
+}
+
+/* The vectors that enter the first layer. */
+static struct tensor *embedded(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                               const struct net_shape *shape, const struct grid *grid, struct tensor *input) {
+    struct tensor *x = encoded(g, b, shape, input);
+    if (b->positions == POSITIONS_LEARNT) x = with_positions(g, shape, grid, x);
+    if (b->degree_code) x = degree_code(g, x, &g->links);
+    return choice->dims.T > shape->T ? choice->model->append(choice->inst, g, x) : x;
+}
+
+/* What the last layer leaves, a vector a target: of `nodes` rows a sequence those of its T tokens. */
+static struct tensor *read_out(struct graph *g, const struct backbone *b, const struct net_shape *shape,
+                               const struct grid *grid, int64_t nodes, struct residual r) {
+    bool label = shape->readout == READOUT_SEQUENCE;
+    if (nodes > shape->T && !label) r = (struct residual){first_rows(g, residual_sum(g, r), shape->T), NULL};
+    if (shape->readout == READOUT_DECODED) r = (struct residual){decoded(g, b, residual_sum(g, r), shape->T), NULL};
+    struct tensor *x = backbone_traits(b)->ends_in_norm ? residual_norm(g, b->norm, "norm", &r) : r.x;
+    if (label) x = pooled(g, b, grid, x, shape->T);
+    return shape->documents == 2 ? matched(g, b, x) : x;
+}
+
+static struct tensor *head(struct graph *g, const struct backbone *b, const struct net_shape *shape, struct tensor *x) {
+    if (!x) return NULL;
+    bool decodes = shape->readout == READOUT_DECODED;
+    struct init drawn = {.kind = INIT_NORMAL, .b = DECODED_SD};
+    return affine(g, b, "head", x, shape->vocab_out, decodes ? drawn : map_init(b, x->dims[x->rank - 1]));
+}
+
+enum status net_build(struct net *net, struct graph *g, const struct backbone *asked, const struct model_choice *choice,
+                      const struct net_shape *shape, struct error *e) {
+    struct backbone resolved = *asked, *b = &resolved;
+    const struct dims dims = choice->dims;
+    resolved.kind = resolved_kind(asked, choice->model);
+    if (choice->tokens != shape->T || dims.B != sequences(shape) || dims.D != b->dim)
+        return fail(e, ST_FAIL,
+                    "a net of %" PRId64 " x %" PRId64 " x %" PRId64 " cannot have a mixer %s fitted to %" PRId64
+                    " x %" PRId64 " x %" PRId64,
+                    sequences(shape), shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
+    TRY(net_check(b, choice->model, e));
+    TRY(check_examples(b, shape, e));
+    g->linear_sd = shape->readout == READOUT_DECODED ? DECODED_SD : 0;
+    declare_inputs(net, g, shape);
+    const struct grid grid = {dims.height, dims.width};
+    struct residual r = {embedded(g, b, choice, shape, &grid, net->input), NULL};
+    for (int64_t i = 0; i < b->layers; i++) r = backbone_layer(g, b, choice, i, r);
+    net->logits = head(g, b, shape, read_out(g, b, shape, &grid, dims.T, r));
+    net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
+    graph_keep(g, net->predictions);
+    graph_keep(g, net->loss);
+    graph_set_root(g, with_terms(g, net->loss));
+    return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
+}

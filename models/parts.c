@@ -1,0 +1,25 @@
+/* parts.c - see parts.h. */
+#include "models/parts.h"
+
+#include <inttypes.h>
+
+#include "core/arena.h"
+#include "kernels/dense/dense.h"
+#include "kernels/move/move.h"
+
+struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r) {
+    if (!r->selective) {
+        struct init small = {.kind = INIT_NORMAL, .b = 0.02};
+        return repeat_rows(g, vector(g, "gates.bias", r->rows, small, r->bias), x->dims[0], x->dims[1]);
+    }
+    struct tensor *w = weight(g, "gates.weight", r->rows, x->dims[2], r->gain, r->weight);
+    return linear(g, x, w, vector(g, "gates.bias", r->rows, (struct init){.kind = INIT_ZERO}, r->bias));
+}
+
+enum status check_room(const char *asked, const char *what, double floats, const struct dims *d, struct error *e) {
+    double bytes = floats * sizeof(real);
+    if (bytes <= (double)machine_memory_bytes()) return ST_OK;
+    return fail(e, ST_USAGE,
+                "%s at batch %" PRId64 " length %" PRId64 " needs %.0f MB for the %s alone but the machine has %zu MB",
+                asked, d->B, d->T, bytes / 1048576, what, machine_memory_bytes() >> 20);
+}
