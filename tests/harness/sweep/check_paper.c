@@ -435,10 +435,13 @@ static void expect_title(const char *name, const char *title) {
 /* The plan's smoke profile is not the task's, so that its runs are custom by themselves. */
 START_TEST(pictures_are_called_what_the_table_is_called) {
     begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3:n_train=200,n_val=20,n_test=20,length=4\nseeds=1\n"
-               "epochs=1\nlr=0.5\nmodels=lstm:hidden=4\n");
+               "epochs=1\nlr=0.5\nmodels=lstm:hidden=4\nprotocol=best-of-grid\n");
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "T; profile smoke, 1 of 1 runs", "sweep");
     expect_title("r/s3-accuracy.svg", ",n_test=20 of own, profile smoke: accuracy over training<");
+    expect_title("r/s3-table.svg", ">best-of-grid<");
+    expect("plot table --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
+    expect_title("p/s3-table.svg", ">best-of-grid<");
     expect("plot accuracy --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
     expect_title("p/s3-accuracy.svg", ",n_test=20 of own, profile smoke: accuracy over training<");
     expect("plot accuracy --out %s/r --to %s/q --format svg", 0);
