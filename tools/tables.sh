@@ -87,8 +87,21 @@ figure() {
     draw "$drawn_by" "$picture" "$2"
 }
 
+# The tables of a page, as many at once as there are cores: each in $folder/table.LINE, if its command did not fail.
+make_tables() {
+    rm -f "$folder"/table.*
+    grep -n '^<!-- table: .* -->$' "$1" | while IFS=: read -r number words; do
+        words=${words#<!-- table: }
+        command=$(command_of "${words% -->}" "$1:$number") || exit 1
+        printf '%s\0%s\0' "$folder/table.$number" "$command"
+    done >"$folder/commands" || return 1
+    # shellcheck disable=SC2016 # the words of the inner shell
+    xargs -0 -r -n 2 -P "$(nproc)" sh -c 'sh -c "$2" </dev/null >"$1" || rm "$1"' sh <"$folder/commands"
+}
+
 # The page with its tables, on stdout.
 fill() {
+    make_tables "$1" || return 1
     inside=
     drawn_by=
     number=0
@@ -101,14 +114,12 @@ fill() {
                 return 1
             fi
             inside=$number
-            words=${line#<!-- table: }
-            command=$(command_of "${words% -->}" "$1:$number") || return 1
             printf '%s\n' "$line"
-            if ! sh -c "$command" <"/dev/null" >"$folder/table"; then
+            if ! cat "$folder/table.$number" 2>/dev/null; then
+                words=${line#<!-- table: }
                 echo "tables.sh: $1:$number: no table from: ${words% -->}" >&2
                 return 1
             fi
-            cat "$folder/table"
             ;;
         '<!-- figure: '*' -->') printf '%s\n' "$line" ;;
         '<!-- end of table -->')
