@@ -152,12 +152,18 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
+.PHONY: syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
 .DELETE_ON_ERROR:
 
 all: $(LRNN)
 
 programs: $(LRNN) $(CHECK) $(FAULTS)
+
+# What the compiler has to say of every source, which is not compiled any further.
+syntax:
+	@$(MAKE) --no-print-directory OPT='-O0 -fsyntax-only' objects
+
+objects: $(objs) $(tobjs)
 
 $(LRNN): $(objs) $(OBJ)/link.stamp
 	@echo "  LINK $@ (CUDA: $(cuda_says))"

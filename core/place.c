@@ -57,10 +57,18 @@ struct probed {
     int devices;
 };
 
+static void tell_code(const char *name, const struct place_info *info) {
+    char text[PLACE_NOTE];
+    if (place_code_note(info, text)) fprintf(stderr, "%s: %s\n", name, text);
+}
+
 static void look_at(const char *name, struct probed *found) {
     struct place place;
+    struct place_info info;
     found->devices = 1;
-    if (place_open(&place, name, &found->error) == ST_OK) place_close(&place);
+    if (place_open(&place, name, &found->error) != ST_OK) return;
+    if (place_describe(&place, &info, NULL) == ST_OK) tell_code(name, &info);
+    place_close(&place);
 }
 
 static enum status describe_device(int index, struct place_info *info, struct error *e) {
@@ -84,6 +92,7 @@ static void look_at_all(const char *name, struct probed *found) {
     }
     found->devices = count;
     if (describe_device(0, &first, &found->error) != ST_OK) return;
+    tell_code(name, &first);
     for (int i = 1; i < count; i++) {
         if (describe_device(i, &info, &found->error) != ST_OK) return;
         if (strcmp(info.name, first.name) == 0) continue;
@@ -142,6 +151,20 @@ void place_close(struct place *p) {
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e) {
     *info = (struct place_info){.memory = machine_memory_bytes()};
     return elsewhere(p) ? p->ops->describe(p, info, e) : ST_OK;
+}
+
+/* The newest that a kernel of ours has instructions for: clusters, launches that overlap. */
+#define NEWEST_CODE 90
+
+bool place_code_note(const struct place_info *info, char text[PLACE_NOTE]) {
+    int device = info->major * 10 + info->minor, best = device < NEWEST_CODE ? device : NEWEST_CODE;
+    if (info->code >= best) return false;
+    snprintf(
+        text, PLACE_NOTE,
+        "the kernels are compiled for compute capability %d.%d and leave unused what %.100s of %d.%d has beyond it, "
+        "which may cost much of the speed; `make CUDA_ARCHS=%d` compiles them for it",
+        info->code / 10, info->code % 10, info->name, info->major, info->minor, best);
+    return true;
 }
 
 double place_clock_mhz(const struct place *p) {

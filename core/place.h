@@ -32,6 +32,7 @@ struct place_info {
     size_t memory, free;                /* bytes */
     size_t cache;                       /* bytes of the last one before the memory */
     int major, minor, cores;            /* compute capability; multiprocessors */
+    int code;                           /* compute capability x 10 that kernels make use of: of device or build */
     double clock_mhz, memory_clock_mhz; /* the highest */
 };
 
@@ -40,7 +41,8 @@ struct place_info {
 enum status place_open(struct place *p, const char *name, struct error *e);
 void place_close(struct place *p);
 
-/* As place_open and place_close, in a child process: a process that has asked the driver may not fork any more. */
+/* As place_open and place_close, in a child process: a process that has asked the driver may not fork any more. What
+ * place_code_note has to say goes to stderr. */
 enum status place_probe(const char *name, struct error *e);
 
 /* The same for a sweep, which "cuda" gives all devices of the machine (*devices; 1 of any other name). ST_DEVICE also
@@ -52,6 +54,11 @@ enum status place_parse(const char *name, enum device *device, int *index, struc
 
 /* Errors: ST_DEVICE if the device does not answer. The CPU has neither name nor driver. */
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e);
+
+/* Whether the kernels are compiled for an older device than this one, as in a build where no GPU was seen, and leave
+ * what it has beyond that unused; then `text` says so, and what to do. */
+#define PLACE_NOTE 400 /* bytes */
+bool place_code_note(const struct place_info *info, char text[PLACE_NOTE]);
 
 /* At which the multiprocessors run now, measured behind all that is queued; 0 on the CPU. */
 double place_clock_mhz(const struct place *p);

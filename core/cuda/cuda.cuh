@@ -72,7 +72,8 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
  * on the stream has not ended (CUDA C++ Programming Guide, "Programmatic Dependent Launch"), so that the time that a
  * launch takes is not added to the kernel's. Here a block lets those of the next launch begin in their turn, and waits
  * until the launch before this one has ended and all that it stored can be seen. That one has waited for the one before
- * it likewise, so nothing earlier is under way either. */
+ * it likewise, so nothing earlier is under way either: one of cuBLAS's, too, which is either launched to wait as ever
+ * or, as its libraries' names of attributes suggest, has the same wait in its kernels. */
 static __device__ __forceinline__ void await_previous(void) {
 #ifdef LRNN_CUDA_HOST
     cuda_host_await_previous();

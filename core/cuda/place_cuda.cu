@@ -116,7 +116,7 @@ static enum status open_place(struct place *p, struct error *e) {
     struct cuda_context *cuda = new (std::nothrow) cuda_context();
     if (!cuda) return fail(e, ST_MEMORY, "no memory for a device context");
     cuda->index = p->index;
-    /* A thread that waits sleeps: by default it would spin, and those of a population take a core each. */
+    /* A thread that waits for a stream sleeps: by default it would spin, and those of a population take a core each. */
     bool good = CUDA_TRY(cuda, cudaInitDevice(p->index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid)) &&
                 CUDA_TRY(cuda, cudaSetDevice(p->index)) &&
                 CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
@@ -164,6 +164,7 @@ static enum status describe(const struct place *p, struct place_info *info, stru
              runtime / 1000, runtime % 1000 / 10);
     info->major = properties.major;
     info->minor = properties.minor;
+    info->code = p->cuda->capability;
     info->cores = properties.multiProcessorCount;
     info->clock_mhz = clock / 1e3;
     info->cache = (size_t)cache;
@@ -286,7 +287,8 @@ struct place_mark {
 
 static struct place_mark *mark_create(const struct place *p) {
     struct place_mark *m = new (std::nothrow) place_mark();
-    if (m && CUDA_TRY(p->cuda, cudaEventCreateWithFlags(&m->event, cudaEventDefault))) return m;
+    /* Whoever waits for it sleeps; the flag of the device is not that of its events. */
+    if (m && CUDA_TRY(p->cuda, cudaEventCreateWithFlags(&m->event, cudaEventBlockingSync))) return m;
     delete m;
     return nullptr;
 }

@@ -87,12 +87,14 @@ static void check_machine(struct doctor *d) {
     say(d, GOOD, "images", "%s", png_versions());
     struct error e = {ST_OK, ""};
     struct place place;
-    struct place_info info;
+    struct place_info info = {0};
     if (place_open(&place, "cuda", &e) != ST_OK || place_describe(&place, &info, &e) != ST_OK)
         say(d, NOTE, "CUDA", "%s; everything runs on the CPU", e.text);
     else
         say(d, GOOD, "CUDA", "%s, compute capability %d.%d, %zu MB of %zu MB free, %s", info.name, info.major,
             info.minor, info.free >> 20, info.memory >> 20, info.driver);
+    char text[PLACE_NOTE];
+    if (e.status == ST_OK && place_code_note(&info, text)) say(d, NOTE, "kernels", "%s", text);
     place_close(&place);
 }
 

@@ -224,6 +224,15 @@ static enum status final_test(struct running *r, struct error *e) {
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
+static void tell_device(const struct trainer *t) {
+    const char *device = t->setup->config.device;
+    struct place_info info;
+    char text[PLACE_NOTE];
+    fprintf(stderr, "%s: the run takes %zu MB of device memory\n", device, t->device_bytes >> 20);
+    if (place_describe(&t->place, &info, NULL) == ST_OK && place_code_note(&info, text))
+        fprintf(stderr, "%s: %s\n", device, text);
+}
+
 /* A run that is done again begins at its first step, and its record stays until nothing more can be in the way. */
 static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
@@ -236,9 +245,7 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     time_now_text(p->started, sizeof p->started);
     bool shared = r->hooks && r->hooks->create;
     TRY(shared ? r->hooks->create(r->hooks->context, &r->trainer, setup, e) : trainer_create(&r->trainer, setup, e));
-    if (r->trainer.device_bytes && !setup->config.quiet)
-        fprintf(stderr, "%s: the run takes %zu MB of device memory\n", setup->config.device,
-                r->trainer.device_bytes >> 20);
+    if (r->trainer.device_bytes && !setup->config.quiet) tell_device(&r->trainer);
     bool resumed = false;
     if (!reuse->again) TRY(checkpoint_read(&r->trainer, p, &resumed, e));
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, r->trainer.state.step, e));

@@ -1,4 +1,8 @@
-/* check_devices.c - every op runs on a CUDA device: in any build, for the lists of ops say so. */
+/* check_devices.c - every op runs on a CUDA device: in any build, for the lists of ops say so; and what is said of code
+ * for an older one. */
+#include <string.h>
+
+#include "core/place.h"
 #include "kernels/twins.h"
 #include "tests/testing.h"
 
@@ -16,12 +20,35 @@ START_TEST(an_op_without_a_cuda_twin_is_seen) {
 }
 END_TEST
 
+START_TEST(code_for_an_older_device_is_told) {
+    static const struct {
+        int major, minor, code;
+        const char *says;
+    } builds[] = {{9, 0, 90, NULL},
+                  {7, 5, 75, NULL},
+                  {8, 6, 86, NULL},
+                  {10, 0, 90, NULL}, /* kernels have nothing newer to use */
+                  {0, 0, 0, NULL},   /* the CPU */
+                  {9, 0, 75, "compute capability 7.5 and leave unused what X of 9.0 has beyond it"},
+                  {10, 0, 75, "`make CUDA_ARCHS=90`"},
+                  {8, 6, 80, "`make CUDA_ARCHS=86`"}};
+    for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
+        const struct place_info info = {
+            .name = "X", .major = builds[i].major, .minor = builds[i].minor, .code = builds[i].code};
+        char text[PLACE_NOTE] = "";
+        ck_assert_int_eq(place_code_note(&info, text), builds[i].says != NULL);
+        ck_assert_msg(!builds[i].says || strstr(text, builds[i].says), "build %zu: \"%s\"", i, text);
+    }
+}
+END_TEST
+
 Suite *check_devices(void);
 Suite *check_devices(void) {
     Suite *suite = suite_create("devices");
     TCase *tests = tcase_create("devices");
     tcase_add_test(tests, every_op_has_a_cuda_twin);
     tcase_add_test(tests, an_op_without_a_cuda_twin_is_seen);
+    tcase_add_test(tests, code_for_an_older_device_is_told);
     suite_add_tcase(suite, tests);
     return suite;
 }
