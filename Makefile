@@ -104,7 +104,8 @@ NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings -Xptxas -warn-spills
             -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
 NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
             -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
-COMPILE_NVCC = $(NVCC) -std=c++20 -O3 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) \
+# The level is that of the host's side, which launches; kernels are always optimised.
+COMPILE_NVCC = $(NVCC) -std=c++20 -O1 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) \
                $(NVCC_WARN) $(NVCCFLAGS)
 COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP \
              -include tests/cuda/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
