@@ -33,6 +33,8 @@ const struct option config_options[] = {
      "1e-6 over 200 epochs whatever the run's length",
      0},
     {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up from rate 0", 0},
+    {"warmup-least", OPT_REAL, AT(warmup_least), "0", 0, 1, NULL, "share of --lr that no rate of the warm-up is below",
+     OPT_LATER},
     {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL, "global gradient norm is clipped to this, as torch does; 0 = off",
      0},
     {"eval-every", OPT_INT, AT(eval_every), "auto", 1, 1e12, NULL,

@@ -290,6 +290,7 @@ struct schedule setup_schedule(const struct setup *s) {
                                 .lr = c->lr,
                                 .lr_min = c->lr_min,
                                 .warmup = c->warmup,
+                                .warmup_least = c->warmup_least,
                                 .total = s->schedule_steps,
                                 .steps_per_epoch = s->steps_per_epoch};
     switch ((enum run_schedule)c->schedule) {

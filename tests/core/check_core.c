@@ -545,6 +545,9 @@ START_TEST(schedules_follow_their_formulas) {
     epochs.warmup = 50; /* two epochs of warm-up, then a cosine over the other two */
     static const double rates[] = {0, 0.5, 1, 0.5};
     for (int s = 0; s < 100; s++) ck_assert_double_eq_tol(schedule_rate(&epochs, s), rates[s / 25], 1e-15);
+    epochs.warmup_least = 1e-6; /* of the first epoch alone: the second has half the peak */
+    for (int s = 0; s < 25; s++) ck_assert_double_eq_tol(schedule_rate(&epochs, s), 1e-6, 1e-20);
+    for (int s = 25; s < 100; s++) ck_assert_double_eq_tol(schedule_rate(&epochs, s), rates[s / 25], 1e-15);
 }
 END_TEST
 

@@ -84,6 +84,22 @@ START_TEST(released_images_have_the_nets_of_their_papers) {
 }
 END_TEST
 
+/* As the paper's scheduler, which is called behind each epoch, here of 13 steps: 5 epochs of warm-up, the first at a
+ * millionth of the rate. */
+START_TEST(the_papers_graphs_warm_up_epoch_by_epoch) {
+    static const struct {
+        int64_t step;
+        double rate;
+    } cases[] = {{0, 1e-9}, {12, 1e-9}, {13, 2e-4}, {25, 2e-4}, {64, 8e-4}, {65, 1e-3}, {77, 1e-3}};
+    struct plan plan;
+    make(&plan, "molecules", "paper", NULL, NULL, "gcn");
+    struct schedule schedule = setup_schedule(plan.setups[0]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_double_eq_tol(schedule_rate(&schedule, cases[i].step), cases[i].rate, 1e-15);
+    plan_free(&plan);
+}
+END_TEST
+
 START_TEST(another_flag_makes_it_custom) {
     static const struct {
         const char *flag, *value, *models, *profile;
@@ -221,6 +237,7 @@ Suite *check_profiles(void) {
     tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, what_a_profile_makes_is_of_it, 0, (int)(sizeof tasks / sizeof *tasks));
     tcase_add_test(c, released_images_have_the_nets_of_their_papers);
+    tcase_add_test(c, the_papers_graphs_warm_up_epoch_by_epoch);
     tcase_add_test(c, another_flag_makes_it_custom);
     tcase_add_test(c, a_profile_is_as_published_unless_it_says_otherwise);
     tcase_add_test(c, an_axis_has_the_profiles_values);

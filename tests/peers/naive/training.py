@@ -47,13 +47,13 @@ def rate_factor(name, net, config):
 
 
 def rate(config, step, steps, steps_per_epoch):
-    """Rate of a step, from 0. A warm-up is linear from 0, so that the first step has rate 0. A schedule stepped
-    once an epoch has the rate of the epoch's first step."""
+    """Rate of a step, from 0. A warm-up is linear from 0, so that the first step has rate 0 or a least share of the
+    peak. A schedule stepped once an epoch has the rate of the epoch's first step."""
     peak, floor, warmup, kind = float(config["lr"]), float(config["lr-min"]), int(config["warmup"]), config["schedule"]
     if kind in ("cosine-epoch", "mad-cosine"):
         step -= step % steps_per_epoch
     if step < warmup:
-        return peak * step / warmup
+        return peak * max(step / warmup, float(config["warmup-least"]))
     if kind in ("constant", "mad-const"):
         return peak
     if kind == "mad-cosine":
