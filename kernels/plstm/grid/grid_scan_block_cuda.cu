@@ -1,11 +1,11 @@
 /* grid_scan_block_cuda.cu - pLSTM on a grid as one block on CUDA: y = scale ((Q K^T) o G) V, no matrix states at all.
- * pLSTM, App. D.3, Eq. 16.
+ * pLSTM, Eq. 3.
  *
- * G[n][m] is what the gates make of a 1 on its way from node m to node n, summed over the directions, and the direct
- * gate on its diagonal. grid_scan_block (CPU) joins blocks of the grid to make it; here a thread has a source m and
- * runs the recurrence of grid_scan.c with a number in the place of each state, a warp 32 neighbouring sources: N^2
- * multiply-adds a gate, against N^2 (dk + dv) of the products. Those are made by tiles of 16 x 16 nodes
- * (kernels/lib/tile_product.cuh), a thread block a row of tiles, or backward a row and a column:
+ * G[n][m], the gating matrix, is what the gates make of a 1 on its way from node m to node n, summed over the
+ * directions, and the direct gate on its diagonal. grid_scan_block (CPU) joins blocks of the grid to make it; here a
+ * thread has a source m and runs the recurrence of grid_scan.c with a number in the place of each state, a warp 32
+ * neighbouring sources: N^2 multiply-adds a gate, against N^2 (dk + dv) of the products. Those are made by tiles of
+ * 16 x 16 nodes (kernels/lib/tile_product.cuh), a thread block a row of tiles, or backward a row and a column:
  *   S = Q K^T, R = W V^T, W = scale dY:   dG = S o R   dQ = (R o G) K   dK = (R o G)^T Q   dV = (S o G)^T W
  * dG goes back through the recurrence of numbers, a thread a source again, and gates sum over the sources: over a warp
  * at once, over the warps by a kernel of its own. */
