@@ -508,12 +508,13 @@ static const struct profile profiles[] = {
      .rates = "0.01",
      .seeds = 1,
      .note = "paper (S4's retrieval of the Long Range Arena): 6 layers, width 256, batch 64, 20 epochs, warm-up 2500 "
-             "steps, cosine to 0;\non documents of our own"},
+             "steps, which its\ncode had before (now 5000), cosine to 0; on documents of our own"},
     LRA_TEXTS("lra-text", "4096", "64", "256", "batch=16 epochs=32",
               "paper (S4's text of the Long Range Arena): 6 layers, width 256, batch 16, 32 epochs, cosine to 0; "
               "without the warm-up\nof 5000 steps that its code has now, and of 1000 that an earlier one had"),
     LRA_TEXTS("lra-retrieval", "4000", "64", "256", "batch=64 epochs=20 warmup=2500",
-              "paper (S4's retrieval of the Long Range Arena): 6 layers, width 256, batch 64, 20 epochs, cosine to 0"),
+              "paper (S4's retrieval of the Long Range Arena): 6 layers, width 256, batch 64, 20 epochs, warm-up 2500 "
+              "steps, which its\ncode had before (now 5000), cosine to 0"),
     {.suite = PROFILE_ANY_SUITE,
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 lstm:hidden=16",
