@@ -41,7 +41,8 @@ struct init {
         *draws_as; /* share the random numbers of this parameter of the same scope (LRU: gamma follows nu); or NULL */
 };
 
-/* What a parameter is. Which groups decay, and at which rate they are trained, is the net's to say (backbone_param_rule). */
+/* What a parameter is. Which groups decay, and at which rate they are trained, is the net's to say
+ * (backbone_param_rule). */
 enum param_group {
     PARAM_WEIGHT,    /* what is none of the following: maps */
     PARAM_VECTOR,    /* biases and gains */
