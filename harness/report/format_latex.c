@@ -1,14 +1,21 @@
 /* format_latex.c - a sheet as a LaTeX table with booktabs, its notes below it in a smaller size: a float, or where that
  * would be higher than a page a longtable, which goes on from page to page. What is too wide for a longtable as well,
  * which nothing resizes, is floats of some of its rows each. */
+#include <ctype.h>
 #include <string.h>
 
 #include "core/paragraph.h"
 #include "harness/report/sheet.h"
 
+/* "--" would be a dash, and of "+-" there is a character. */
 static void print_latex(FILE *f, const char *text) {
     for (const char *p = text; *p; p++) {
-        if (strchr("&%$#_{}", *p))
+        if (strncmp(p, "+-", 2) == 0 && !isalpha((unsigned char)p[2])) {
+            fputs("$\\pm$", f);
+            p++;
+        } else if (strncmp(p, "--", 2) == 0)
+            fputs("-{}", f);
+        else if (strchr("&%$#_{}", *p))
             fprintf(f, "\\%c", *p);
         else if (*p == '\\')
             fputs("\\textbackslash{}", f);
@@ -28,16 +35,38 @@ static void print_guard(FILE *f, char first) {
     if (first == '[' || first == '*') fputs("{}", f);
 }
 
-/* A number with a sign is set in maths, where '-' is a minus. */
+/* Characters of a number with a sign that the text begins with; 0: it begins with none. */
+static size_t signed_number(const char *text) {
+    static const char digits[] = "0123456789.";
+    if ((*text != '-' && *text != '+') || !isdigit((unsigned char)text[1])) return 0;
+    size_t n = 1 + strspn(text + 1, digits);
+    if (text[n] == 'e' && text[n + 1] && strchr("+-", text[n + 1])) n += 2 + strspn(text + n + 2, digits);
+    return n;
+}
+
+/* Its numbers with a sign are set in maths, where '-' is a minus. */
+static void print_numbers(FILE *f, const char *text) {
+    while (*text) {
+        char part[256];
+        size_t number = signed_number(text), n = number ? number : strcspn(text, " [,");
+        if (!number && !n) n = 1; /* one of those that stand in front of a number */
+        snprintf(part, sizeof part, "%.*s", (int)n, text);
+        if (number)
+            fprintf(f, "$%s$", part);
+        else
+            print_latex(f, part);
+        text += strlen(part);
+    }
+}
+
 static void print_cell(FILE *f, const struct sheet_cell *cell) {
-    const char *text = cell->text;
     char mark[SHEET_MARK_BYTES];
     sheet_mark(cell, mark);
     if (cell->strong) fputs("\\textbf{", f);
-    if (cell->kind != SHEET_TEXT && (*text == '-' || *text == '+') && text[1])
-        fprintf(f, "$%s$", text);
+    if (cell->kind == SHEET_TEXT)
+        print_latex(f, cell->text);
     else
-        print_latex(f, text);
+        print_numbers(f, cell->text);
     if (cell->strong) fputc('}', f);
     print_latex(f, mark);
 }

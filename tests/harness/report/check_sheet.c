@@ -210,6 +210,26 @@ static void expect_latex(bool holds, const char *text) {
     free(written);
 }
 
+/* A dash without a number, two hyphens, and signs in the middle of a cell. */
+START_TEST(latex_has_minus_signs_where_numbers_are) {
+    struct sheet *s = sheets_add(&sheets);
+    sheet_column(s, SHEET_LEFT, "m");
+    sheet_column(s, SHEET_RIGHT, "acc");
+    sheet_row(s);
+    sheet_text(s, "--mlp none");
+    sheet_real(s, "%.3f", NAN);
+    sheet_append(s, " / 1.000 +- 0");
+    sheet_row(s);
+    sheet_text(s, "+-x");
+    sheet_real(s, "%+.2g", -1.5e-5);
+    sheet_append(s, " [-0.3, +0.1]");
+    sheet_note(s, "+-: spread; --paper takes -- too");
+    expect_latex(true, "-{}-mlp none & - / 1.000 $\\pm$ 0 \\\\\n");
+    expect_latex(true, "+-x & $-1.5e-05$ [$-0.3$, $+0.1$] \\\\\n");
+    expect_latex(true, "$\\pm$: spread; -{}-paper takes -{}- too\\\\\n");
+}
+END_TEST
+
 START_TEST(latex_of_more_than_a_page_is_a_longtable) {
     add_long(29, 4); /* and a line of notes */
     expect_latex(true, "\\begin{table}\n\\caption{c}\n\\label{tab:s3-n-4-a-b}\n\\resizebox{");
@@ -503,6 +523,7 @@ Suite *check_sheet(void) {
     tcase_add_checked_fixture(c, open_fixture, close_fixture);
     tcase_add_test(c, one_sheet_in_every_format);
     tcase_add_test(c, a_bare_sheet_has_a_remark_for_a_caption);
+    tcase_add_test(c, latex_has_minus_signs_where_numbers_are);
     tcase_add_test(c, latex_of_more_than_a_page_is_a_longtable);
     tcase_add_test(c, latex_too_wide_for_a_longtable_is_floats_of_some_rows);
     tcase_add_test(c, the_best_of_a_column_are_all_that_print_alike);
