@@ -87,6 +87,19 @@ START_TEST(help_is_as_wide_as_the_terminal) {
 }
 END_TEST
 
+/* Names that are wider than it go on in further lines, and no part of them is lost. */
+START_TEST(tables_are_as_wide_as_the_terminal) {
+    char *text =
+        shown_on(1, 40, "TERM=xterm", "report results/baseline --task s3 --profile custom --columns model,acc");
+    expect_text(text, "\r\nbdlru:m=1 dim=64 layers=1         0.4329\r\n  mlp=swiglu epochs=20 decay=0\r\n", "report");
+    expect_text(text, "\r\n  clip=1 precision=fp32\r\n", "report");
+    for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n"))
+        ck_assert_msg(strlen(line) <= 40, "%s", line);
+    text = shown_on(1, 200, "TERM=xterm", "report results/baseline --task s3 --profile custom --columns model,acc");
+    expect_text(text, "\r\nbdlru:m=1 dim=64 layers=1 mlp=swiglu epochs=20 decay=0 clip=0 precision=fp32 ", "report");
+}
+END_TEST
+
 #define TRAIN "train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --steps 40 --force --out "
 
 /* The line is written again and again, and never longer than the terminal, which would scroll. */
@@ -124,6 +137,7 @@ Suite *check_terminal(void) {
     tcase_add_test(t, a_column_is_as_wide_in_bold);
     tcase_add_test(t, bold_goes_where_it_is_not_wanted);
     tcase_add_test(t, help_is_as_wide_as_the_terminal);
+    tcase_add_test(t, tables_are_as_wide_as_the_terminal);
     tcase_add_test(t, a_training_is_one_line_of_a_terminal);
     tcase_add_test(t, a_terminal_without_codes_gets_lines);
     suite_add_tcase(s, t);
