@@ -1,5 +1,6 @@
 # The test metric of every run: a row a model and learning rate, a column a seed. Further settings:
-#   data      column, row, value     columns, seed[1..columns]     rows, row[1..rows]: what stands beside them
+#   data      column, row, value, its text
+#   columns, seed[1..columns]     rows, row[1..rows]: what stands beside them
 #   metric    what the colour shows
 set xlabel 'seed'
 # Names are wide: the title begins at the picture's edge instead of the map's.
@@ -20,4 +21,4 @@ set palette defined (0 '#440154', 0.25 '#3b528b', 0.5 '#21918c', 0.75 '#5ec962',
 set style fill solid 1.0 noborder
 ink(v) = v < 0.6 ? 0xffffff : 0x000000
 plot data using 1:2:($1 - 0.48):($1 + 0.48):($2 - 0.46):($2 + 0.46):3 with boxxyerror lc palette, \
-     data using 1:2:(sprintf('%.3f', $3)):(ink($3)) with labels tc rgb variable font ',10'
+     data using 1:2:4:(ink($3)) with labels tc rgb variable font ',10'

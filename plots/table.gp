@@ -12,7 +12,10 @@ set xtics 0, 0.1, 1
 set format x '%.1f'
 set yrange [n + 0.6:0.4]
 set ytics scale 0 ()
-do for [i=1:n] { set ytics add (plain(name[i]) i) }
+# Names that would take a third of the width stand above their bars.
+if (below) { unset ytics }
+if (below) { do for [i=1:n] { set label 10+i name[i] at graph 0, first i - 0.36 left offset 0.3,0 noenhanced } }
+if (!below) { do for [i=1:n] { set ytics add (plain(name[i]) i) } }
 unset grid
 set grid xtics lt 1 lc rgb '#dddddd' lw 1
 set bmargin 6
@@ -20,8 +23,9 @@ set key outside bottom center horizontal Left reverse noenhanced samplen 1.5 max
 set style fill solid 1.0 border rgb '#333333'
 set style line 1 lc rgb '#0072B2'
 bars = 1 + bests + some_published
-h = 0.8 / bars
-top(k) = -0.4 + k * h
+highest = below ? -0.22 : -0.4
+h = (0.4 - highest) / bars
+top(k) = highest + k * h
 # A value stands behind its bar, and behind the interval's upper end.
 behind(value, high) = (high > value ? high : value) + 0.008
 middle(k) = top(k) + h / 2

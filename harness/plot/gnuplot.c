@@ -190,33 +190,38 @@ static enum status draw(struct drawing *d, const char *to, struct error *e) {
 
 #define HEIGHT      750
 #define NAME_HEIGHT 21
-#define WIDE        40 /* characters: about a third of the width */
 
 int figure_height(int names, int longest) {
-    if (longest > WIDE) return HEIGHT - 100 + NAME_HEIGHT * (names + 1); /* 100: that of a few names */
+    if (longest > FIGURE_WIDE) return HEIGHT - 100 + NAME_HEIGHT * (names + 1); /* 100: that of a few names */
     return names < 18 ? HEIGHT : 250 + 28 * names;
 }
 
 void gnuplot_longest(FILE *f, int longest) {
-    fprintf(f, "longest = %d\nbelow = %d\n", longest, longest > WIDE);
+    fprintf(f, "longest = %d\nbelow = %d\n", longest, longest > FIGURE_WIDE);
+}
+
+static enum status draw_into(struct drawing *d, const char *to, struct error *e) {
+    char target[PATH_BYTES];
+    TRY(path_format(target, sizeof target, e, "%s/data.tsv", to));
+    TRY(temporary_write(target, d->figure->numbers, strlen(d->figure->numbers), d->data, e));
+    for (size_t k = 0; k < N_TERMINALS; k++)
+        snprintf(d->picture[k], sizeof d->picture[k], "%s.%s", d->data, terminals[k].name);
+    enum status status = draw(d, to, e);
+    unlink(d->data);
+    if (*d->script) unlink(d->script);
+    for (size_t k = 0; k < N_TERMINALS; k++) unlink(d->picture[k]);
+    return status;
 }
 
 enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e) {
+    bool is_new = access(to, F_OK) != 0;
+    TRY(make_folder(to, e));
     struct drawing *d = calloc(1, sizeof *d);
-    char target[PATH_BYTES];
     if (!d) return fail(e, ST_MEMORY, "no memory to plot");
     d->figure = figure;
-    enum status status = path_format(target, sizeof target, e, "%s/data.tsv", to);
-    if (status == ST_OK) status = temporary_write(target, figure->numbers, strlen(figure->numbers), d->data, e);
-    if (status == ST_OK) {
-        for (size_t k = 0; k < N_TERMINALS; k++)
-            snprintf(d->picture[k], sizeof d->picture[k], "%s.%s", d->data, terminals[k].name);
-        status = draw(d, to, e);
-        unlink(d->data);
-        if (*d->script) unlink(d->script);
-        for (size_t k = 0; k < N_TERMINALS; k++) unlink(d->picture[k]);
-    }
+    enum status status = draw_into(d, to, e);
     free(d);
+    if (status != ST_OK && is_new) rmdir(to);
     return status;
 }
 

@@ -21,13 +21,16 @@ struct figure {
     unsigned formats;     /* 0: SVG and PNG */
 };
 
+#define FIGURE_WIDE 40 /* characters of a name that takes about a third of the width */
+
 /* For so many names, the longest of so many characters, which stand in a column beside the plot or below it. */
 int figure_height(int names, int longest);
 
 /* Settings that say so: longest, below. */
 void gnuplot_longest(FILE *f, int longest);
 
-/* Writes TO/STEM.svg and so on, and nothing else. ST_FAIL: no gnuplot, with what to install; it could not draw, with
+/* Writes TO/STEM.svg and so on, and nothing else; makes the folder where there is none, and leaves none without a
+ * figure. ST_FAIL: no gnuplot, with what to install; it could not draw, with
  * its own words. */
 enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e);
 

@@ -2,25 +2,10 @@
 #ifndef LRNN_HARNESS_PLOT_PLOT_H
 #define LRNN_HARNESS_PLOT_PLOT_H
 
-#include "harness/rows/rows.h"
+#include "harness/plot/plot_view.h"
 
-enum plot_axis { PLOT_AUTO, PLOT_STEPS, PLOT_TOKENS, PLOT_TIME, PLOT_EPOCHS, PLOT_PARAMS, PLOT_STATE, PLOT_FLOPS };
-#define PLOT_X_NAMES "auto steps tokens time epochs params state flops"
-enum plot_value { PLOT_ACC, PLOT_LOSS };
-#define PLOT_Y_NAMES "acc loss"
-
-struct plot_view {
-    int x; /* enum plot_axis: of curves four, of cost the last three; auto: steps of curves, params of cost */
-    int y; /* enum plot_value, of curves */
-    bool log_x, log_y;
-    unsigned formats;              /* enum figure_format; 0: SVG and PNG */
-    enum report_protocol protocol; /* of the tables; nobody else has to set it */
-    /* A plan that all runs are of, and its profile, which titles name: what the plan says may be another profile than
-     * the one of that name, and its runs "custom" then. NULL: each table's own profile. */
-    const char *plan, *profile;
-};
-
-/* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell: kind "accuracy"
+/* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell, into the folder `to`,
+ * which is made where there is something to draw: kind "accuracy"
  * TO/<task>-accuracy.{svg,png}, seeds and their mean; "table" TO/<task>-table, bars; "length", of tables whose runs
  * were tested at several lengths; "cost", accuracy against parameters, state or FLOPs; "heat", every rate and seed;
  * "throughput" TO/throughput of perf.csv. NULL: the first three, where they apply. <task> is the name in front of the

@@ -131,6 +131,34 @@ START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
 }
 END_TEST
 
+/* One diverged after step 100, one at once: what is left has a mean, and the legend says of how many. */
+START_TEST(a_model_stays_in_the_plot_of_loss_when_runs_of_it_fail) {
+    const struct plot_view loss = {.x = PLOT_STEPS, .y = PLOT_LOSS};
+    for (int i = 0; i < 3; i++) add_run("lru;swiglu", 1e-3, (uint64_t)i, 0.3, 0.3);
+    add_run("lstm;swiglu", 1e-3, 0, 0.6, 0.6);
+    spoil(&fixture_records[1].run, RUN_DIVERGED, "loss");
+    spoil(&fixture_records[2].run, RUN_NAN, "loss");
+    spoil(&fixture_records[3].run, RUN_NAN, "loss");
+    fixture_records[1].n_curve = 1;
+    fixture_records[2].n_curve = fixture_records[3].n_curve = 0;
+    ck_ok(report_plot_view(&fixture_set, NULL, "accuracy", &loss, fixture_folder, fixture_folder, &fixture_problem));
+    char *svg = kept("s5-loss.svg");
+    ck_holds(svg, "<text>lru # (1 of 3 seeds)</text>");
+    ck_holds(svg, "<text>lstm # (no loss)</text>");
+    ck_holds(svg, "# failed</text>");
+    free(svg);
+    stand_in_for_gnuplot();
+    ck_ok(report_plot_view(&fixture_set, NULL, "accuracy", &loss, fixture_folder, fixture_folder, &fixture_problem));
+    char *data = kept("data.kept");
+    ck_assert_ptr_eq(strstr(data, "100\t1\n200\t0.5\n300\t0.333333333\n\n\n0\tNaN\n\n\n"), data);
+    free(data);
+    ck_ok(plot(NULL, "accuracy")); /* of which a failed run has a value, chance */
+    data = kept("data.kept");
+    ck_assert_ptr_eq(strstr(data, "100\t0.0694444444\n200\t0.0722222222\n300\t0.105555556\n\n\n"), data);
+    free(data);
+}
+END_TEST
+
 START_TEST(every_kind_axis_and_format_is_drawn) {
     add_grid();
     for (int x = PLOT_STEPS; x <= PLOT_FLOPS; x++) {
@@ -294,6 +322,12 @@ START_TEST(wide_names_leave_room_for_plot_and_title) {
         ck_assert_msg(x < 40 && y < 60, "%s: %g %g", wide[i], x, y);
         place_of(svg, "<text>a failed run counts as chance", &x, &y);
         ck_assert_msg(x < 40 && y < 100, "%s: %g %g", wide[i], x, y);
+        if (!strcmp(wide[i], "table")) { /* names stand above their bars, whose axis has the picture's width */
+            double end;
+            place_of(svg, "<text>lru</text>", &x, &y);
+            place_of(svg, "<text>1.0</text>", &end, &y);
+            ck_assert_msg(x < 100 && end > 900, "%g %g", x, end);
+        }
         free(svg);
     }
 }
@@ -429,6 +463,67 @@ START_TEST(large_seeds_have_columns_of_their_own) {
 }
 END_TEST
 
+/* What was cut off, what failed, and of a run that was done again the last attempt alone. */
+START_TEST(cells_of_a_map_say_how_a_run_ended) {
+    stand_in_for_gnuplot();
+    for (int i = 0; i < 4; i++) add_run("lstm;swiglu", 1e-3, (uint64_t)(i < 2 ? 0 : i), 0.5, 0.5);
+    fixture_records[0].run.attempt = 1;
+    fixture_records[0].set_aside = true;
+    fixture_records[1].run.attempt = 2;
+    spoil(&fixture_records[0].run, RUN_KILLED, "");
+    spoil(&fixture_records[2].run, RUN_NAN, "loss");
+    cut_off(&fixture_records[3].run, 200);
+    char *script = script_of("heat", PROTOCOL_VAL_MEAN), *data = kept("data.kept");
+    ck_assert_str_eq(data, "1\t1\t0.5\t0.500#\n2\t1\t0.00833333333\t0.008#\n3\t1\t0.5\t0.500*\n");
+    ck_holds(script, "a failed run counts as chance, also one whose next attempt is here; D = ");
+    ck_holds(script, "; * cut off; # failed'\n");
+    free(script);
+    free(data);
+}
+END_TEST
+
+/* Rows of one run beside such of three; what failed is in the first row's number, and in that of the best nowhere. */
+START_TEST(bars_say_of_how_many_runs_the_best_is) {
+    stand_in_for_gnuplot();
+    for (int i = 0; i < 3; i++) add_run("lru;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5);
+    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    spoil(&fixture_records[1].run, RUN_NAN, "loss");
+    char *script = script_of("table", PROTOCOL_VAL_MEAN);
+    ck_holds(script, "best = 'best of 1 to 3 runs'\n");
+    ck_holds(script, "name[1] = 'lru #'\nname[2] = 'lstm'\n");
+    free(script);
+    const struct plot_view view = {.x = PLOT_AUTO};
+    ck_ok(report_plot_view(&fixture_set, NULL, "cost", &view, fixture_folder, fixture_folder, &fixture_problem));
+    script = kept("script.kept");
+    ck_holds(script, "name[1] = 'lru #'\nname[2] = 'lstm'\n");
+    free(script);
+    script = script_of("table", PROTOCOL_BEST_OF_GRID);
+    ck_holds(script, "name[1] = 'lru'\n");
+    free(script);
+}
+END_TEST
+
+/* A file of somebody else in the way of the last is told before the first is drawn, and no folder is left empty. */
+START_TEST(figures_are_drawn_all_or_none) {
+    char path[PATH_BYTES], to[PATH_BYTES];
+    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
+    snprintf(path, sizeof path, "%s/s5-smoke-table.svg", fixture_folder);
+    spill(path, "mine", 4);
+    ck_assert_int_eq(plot(NULL, "table"), ST_USAGE);
+    ck_holds(fixture_problem.text, "s5-smoke-table.svg is there and was not written by lrnn");
+    ck_assert_int_eq(scratch_count(fixture_folder, ""), 1);
+    const struct plot_view view = {.x = PLOT_AUTO};
+    static const char *const kinds[] = {"heat", "throughput", "table"}; /* none of the last for want of gnuplot */
+    snprintf(to, sizeof to, "%s/to", fixture_folder);
+    setenv("PATH", "/nowhere", 1);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_ne(report_plot_view(&fixture_set, NULL, kinds[i], &view, fixture_folder, to, &fixture_problem),
+                         ST_OK);
+    ck_assert(access(to, F_OK) != 0);
+}
+END_TEST
+
 START_TEST(without_gnuplot_the_sentence_says_what_to_install) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     setenv("PATH", "/nowhere", 1);
@@ -445,6 +540,7 @@ Suite *check_plot(void) {
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
         a_failed_run_is_chance_at_every_length,
         a_curve_ends_where_the_first_of_its_runs_was_cut_off,
+        a_model_stays_in_the_plot_of_loss_when_runs_of_it_fail,
         every_kind_axis_and_format_is_drawn,
         throughput_is_of_models_that_were_measured_at_several_lengths,
         models_of_throughput_have_the_sizes_in_which_they_differ,
@@ -458,6 +554,9 @@ Suite *check_plot(void) {
         the_line_below_the_title_has_the_sizes_that_all_rows_share,
         a_table_with_nothing_to_draw_keeps_no_other_from_its_plot,
         large_seeds_have_columns_of_their_own,
+        cells_of_a_map_say_how_a_run_ended,
+        bars_say_of_how_many_runs_the_best_is,
+        figures_are_drawn_all_or_none,
         without_gnuplot_the_sentence_says_what_to_install,
     };
     return fixture_suite("plot", tests, (int)(sizeof tests / sizeof tests[0]));

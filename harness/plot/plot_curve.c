@@ -1,0 +1,211 @@
+/* plot_curve.c - see plot_curve.h. */
+#include "harness/plot/plot_curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/batch.h"
+#include "harness/plot/gnuplot.h"
+#include "harness/plot/plot_settings.h"
+
+/* What a curve shows of an evaluation; NAN of one that is of no validation. */
+static double y_of(const struct run_record *r, const struct curve_point *p, const struct plot_view *v) {
+    if (p->split != SPLIT_VAL) return NAN;
+    return v->y == PLOT_LOSS ? p->loss : run_point_metric(&r->run, p);
+}
+
+/* That of a run when `step` steps were done: its last evaluation until then. After its end a run that stopped well
+ * keeps its last value; one that failed counts as chance, and has no loss. NAN before the first evaluation, of which
+ * *awaited says that it is yet to come. */
+static double y_at(const struct run_record *r, int64_t step, const struct plot_view *v, bool *awaited) {
+    double value = NAN;
+    int64_t last = -1;
+    for (int64_t i = 0; i < r->n_curve; i++) {
+        double y = y_of(r, &r->curve[i], v);
+        if (!isfinite(y)) continue;
+        last = r->curve[i].step;
+        if (last <= step) value = y;
+    }
+    *awaited = !isfinite(value) && last > step;
+    if (!run_failed(&r->run) || step <= last) return value;
+    return v->y == PLOT_LOSS ? NAN : run_chance(&r->run);
+}
+
+static int by_step(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The steps at which any run of the row was evaluated, in order; returns their number. *steps is the caller's to
+ * free. */
+static int64_t evaluation_steps(const struct report_row *row, int64_t **steps) {
+    int64_t most = 1, n = 0, kept = 0;
+    for (int i = 0; i < row->n; i++) most += row->chosen[i]->n_curve;
+    *steps = malloc((size_t)most * sizeof **steps);
+    if (!*steps) return 0;
+    for (int i = 0; i < row->n; i++)
+        for (int64_t k = 0; k < row->chosen[i]->n_curve; k++)
+            if (row->chosen[i]->curve[k].split == SPLIT_VAL) (*steps)[n++] = row->chosen[i]->curve[k].step;
+    qsort(*steps, (size_t)n, sizeof **steps, by_step);
+    for (int64_t i = 0; i < n; i++)
+        if (kept == 0 || (*steps)[i] != (*steps)[kept - 1]) (*steps)[kept++] = (*steps)[i];
+    return kept;
+}
+
+/* The step at which the first of a row's runs was cut off: behind it nothing is known of the row. */
+static int64_t end_of_curve(const struct report_row *row) {
+    int64_t end = INT64_MAX;
+    for (int i = 0; i < row->n; i++) {
+        const struct run *run = &row->chosen[i]->run;
+        if (run_cut_off(run) && run->steps < end) end = run->steps;
+    }
+    return end;
+}
+
+/* How much of the x axis a step is, on the average over its run. */
+static double step_width(const struct run *run, int x) {
+    double steps = run->steps > 0 ? (double)run->steps : NAN;
+    switch (x) {
+    case PLOT_TOKENS:
+        return (double)run->tokens / steps;
+    case PLOT_TIME:
+        return run->wall_s / steps;
+    case PLOT_EPOCHS:
+        return (double)run->batch / (double)run->n_train;
+    default:
+        return 1;
+    }
+}
+
+/* A block of the data file, as gnuplot calls it: a run at its own evaluations. */
+static void print_seed(FILE *f, const struct run_record *r, const struct plot_view *v) {
+    for (int64_t i = 0; i < r->n_curve; i++) {
+        const struct curve_point *p = &r->curve[i];
+        double y = y_of(r, p, v);
+        if (!isfinite(y)) continue;
+        double x = v->x == PLOT_TIME     ? p->wall_s
+                   : v->x == PLOT_TOKENS ? (double)p->tokens
+                                         : (double)p->step * step_width(&r->run, v->x);
+        gnuplot_number(f, x, "\t");
+        gnuplot_number(f, y, "\n");
+    }
+    fputs("0\tNaN\n\n\n", f); /* an empty block would shift the ones behind it */
+}
+
+/* The mean when `step` steps were done over the seeds that have a value then, *seeds of them. NAN where there is none,
+ * and while one is awaited. */
+static double mean_at(const struct report_row *row, int64_t step, const struct plot_view *v, int *seeds) {
+    double sum = 0;
+    *seeds = 0;
+    for (int i = 0; i < row->n; i++) {
+        bool awaited;
+        double y = y_at(row->chosen[i], step, v, &awaited);
+        if (awaited) return NAN;
+        if (!isfinite(y)) continue;
+        sum += y;
+        ++*seeds;
+    }
+    return *seeds ? sum / *seeds : NAN;
+}
+
+/* A block: the mean over the seeds. Returns the number of its lines; *seeds: how many of them the last is of. */
+static int print_mean(FILE *f, const struct report_row *row, const struct plot_view *v, int *seeds) {
+    int64_t *steps, n = evaluation_steps(row, &steps), end = end_of_curve(row);
+    int lines = 0;
+    double width = 0;
+    *seeds = 0;
+    for (int i = 0; i < row->n; i++) width += step_width(&row->chosen[i]->run, v->x) / row->n;
+    for (int64_t k = 0; k < n && steps[k] <= end; k++) {
+        int own;
+        double mean = mean_at(row, steps[k], v, &own);
+        if (!isfinite(mean)) continue;
+        gnuplot_number(f, (double)steps[k] * width, "\t");
+        gnuplot_number(f, mean, "\n");
+        *seeds = own;
+        lines++;
+    }
+    free(steps);
+    if (lines == 0) fputs("0\tNaN\n", f);
+    fputs("\n\n", f);
+    return lines;
+}
+
+/* Thin lines of the seeds where there are several; which row each is of. */
+static void print_seeds(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    int m = 0;
+    for (int k = 0; k < t->n_rows; k++)
+        if (t->rows[k].n > 1) m += t->rows[k].n;
+    fprintf(script, "m = %d\narray of[%d]\nof[%d] = 1\n", m, m + 1, m + 1); /* read even where there are none */
+    int j = 0;
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n && t->rows[k].n > 1; i++) {
+            print_seed(data, t->rows[k].chosen[i], v);
+            fprintf(script, "of[%d] = %d\n", ++j, k + 1);
+        }
+}
+
+/* The paper's numbers, which are of accuracy. */
+static void print_published(FILE *script, const struct report_table *t, bool wanted) {
+    bool some = false;
+    fprintf(script, "array published[%d]\n", t->n_rows);
+    for (int k = 0; k < t->n_rows; k++) {
+        double value = wanted && !published_is_other(&t->rows[k].published) ? t->rows[k].published.value : NAN;
+        fprintf(script, "published[%d] = ", k + 1);
+        gnuplot_number(script, value, "\n");
+        some = some || isfinite(value);
+    }
+    fprintf(script, "some_published = %d\n", some);
+}
+
+bool has_curve(const struct report_table *t, const struct plot_view *v) {
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n; i++)
+            for (int64_t j = 0; j < t->rows[k].chosen[i]->n_curve; j++)
+                if (isfinite(y_of(t->rows[k].chosen[i], &t->rows[k].chosen[i]->curve[j], v))) return true;
+    return false;
+}
+
+/* The rows' means, and behind their names what is missing there. gnuplot has no title of a line without points: such
+ * rows are listed. Returns the number of points of the longest. */
+static int print_means(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    int most = 1, n_empty = 0;
+    fprintf(script, "array empty[%d]\n", t->n_rows);
+    for (int k = 0; k < t->n_rows; k++) {
+        char missing[64] = "";
+        int seeds, lines = print_mean(data, &t->rows[k], v, &seeds);
+        if (lines == 0) {
+            snprintf(missing, sizeof missing, " (no %s)", v->y == PLOT_LOSS ? "loss" : "validation");
+            fprintf(script, "empty[%d] = %d\n", ++n_empty, k + 1);
+        } else if (seeds < t->rows[k].n) {
+            snprintf(missing, sizeof missing, " (%d of %d seeds)", seeds, t->rows[k].n);
+        }
+        if (*missing) print_plot_name(script, t, k, v, MARK_CHOSEN, missing);
+        most = lines > most ? lines : most;
+    }
+    fprintf(script, "n_empty = %d\n", n_empty);
+    return most;
+}
+
+void print_curves(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    bool loss = v->y == PLOT_LOSS;
+    int seeds = 1, failed = 0;
+    for (int k = 0; k < t->n_rows; k++) {
+        seeds = t->rows[k].n > seeds ? t->rows[k].n : seeds;
+        failed += t->rows[k].n_failed;
+    }
+    const char *what = seeds == 1        ? "one seed"
+                       : failed && !loss ? "mean (failed: chance), each seed a thin line"
+                                         : "mean over seeds, each seed a thin line";
+    char title[64];
+    print_plot_settings(script, t, v, MARK_CHOSEN, loss ? "loss over training" : "accuracy over training", what);
+    int most = print_means(script, data, t, v);
+    print_seeds(script, data, t, v);
+    print_published(script, t, !loss);
+    snprintf(title, sizeof title, "validation %s", loss ? "loss" : run_metric_name(t->rows[0].run));
+    gnuplot_setting(script, "xtitle", plot_axis_titles[v->x]);
+    gnuplot_setting(script, "ytitle", title);
+    fputs("chance = ", script);
+    gnuplot_number(script, loss ? NAN : run_chance(t->rows[0].run), "\n");
+    fprintf(script, "every = %d\nlogx = %d\nlogy = %d\n", 1 + most / 16, v->log_x, v->log_y);
+}

@@ -1,0 +1,104 @@
+/* plot_heat.c - see plot_heat.h. */
+#include "harness/plot/plot_heat.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plot/gnuplot.h"
+#include "harness/plot/plot_settings.h"
+
+#define HEAT_MOST 200 /* columns, rows */
+
+bool has_several_runs(const struct report_table *t, const struct plot_view *v) {
+    (void)v;
+    for (int k = 0; k < t->n_rows; k++)
+        if (t->rows[k].n_all > 1) return true;
+    return false;
+}
+
+/* The number's index in the list, to which it is added. */
+static int index_of(uint64_t *list, int *n, uint64_t value) {
+    int i = 0;
+    while (i < *n && list[i] != value) i++;
+    if (i == *n && *n < HEAT_MOST) list[(*n)++] = value;
+    return i;
+}
+
+static int by_value(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+int heat_rows(const struct report_table *t) {
+    int n = 0;
+    for (int k = 0; k < t->n_rows; k++) n += t->rows[k].n_rates;
+    return n < HEAT_MOST ? n : HEAT_MOST;
+}
+
+/* A row's runs are by rate, then seed, then attempt: of a run that was done again the last attempt alone has a cell. */
+static bool is_done_again(const struct report_row *row, int i) {
+    if (i + 1 >= row->n_all) return false;
+    const struct run *run = &row->all[i]->run, *next = &row->all[i + 1]->run;
+    return row->all[i]->set_aside && next->lr == run->lr && next->seed == run->seed;
+}
+
+/* A cell: its place, its value and what is written there. `failed`: so did an earlier attempt. */
+static void print_cell(FILE *data, const struct run *run, bool failed, int column, int row) {
+    fprintf(data, "%d\t%d\t", column, row);
+    gnuplot_number(data, run_test_metric(run), "\t");
+    fprintf(data, "%.3f%s%s\n", run_test_metric(run), run_cut_off(run) ? CUT_OFF_MARK : "",
+            failed || run_failed(run) ? FAILED_MARK : "");
+}
+
+/* The cells of a model, behind `rows` rows of others; returns their number with its own. */
+static int print_cells(FILE *script, FILE *data, const struct report_row *row, uint64_t *seeds, int columns, int rows) {
+    double last = NAN;
+    bool failed = false;
+    for (int i = 0; i < row->n_all; i++) {
+        const struct run *run = &row->all[i]->run;
+        int column = index_of(seeds, &columns, run->seed);
+        if (run->lr != last) {
+            char text[sizeof row->label + 32];
+            if (++rows > HEAT_MOST) break;
+            snprintf(text, sizeof text, "%s, %g", row->label, run->lr);
+            fprintf(script, "row[%d] = ", rows);
+            gnuplot_quoted(script, text);
+            fputc('\n', script);
+            last = run->lr;
+        }
+        bool again = is_done_again(row, i);
+        if (!again && column < HEAT_MOST) print_cell(data, run, failed, column + 1, rows);
+        failed = again;
+    }
+    return rows;
+}
+
+void print_heat(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    uint64_t seeds[HEAT_MOST] = {0};
+    int columns = 0, rows = 0, all = 0;
+    bool again = false;
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n_all; i++) index_of(seeds, &columns, t->rows[k].all[i]->run.seed);
+    qsort(seeds, (size_t)columns, sizeof *seeds, by_value);
+    fprintf(script, "array row[%d]\n", HEAT_MOST);
+    for (int k = 0; k < t->n_rows; k++) rows = print_cells(script, data, &t->rows[k], seeds, columns, rows);
+    for (int k = 0; k < t->n_rows; k++) {
+        all += t->rows[k].n_rates;
+        for (int i = 0; i < t->rows[k].n_all; i++) again = again || is_done_again(&t->rows[k], i);
+    }
+    char below[128];
+    snprintf(below, sizeof below, "a failed run counts as chance%s",
+             again ? ", also one whose next attempt is here" : "");
+    if (all > HEAT_MOST || columns == HEAT_MOST) {
+        size_t used = strlen(below);
+        snprintf(below + used, sizeof below - used, "; the first %d rates and seeds alone", HEAT_MOST);
+    }
+    print_plot_settings(script, t, v, MARK_EVERY, "every learning rate and seed", below);
+    char metric[64];
+    snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
+    gnuplot_setting(script, "metric", metric);
+    fprintf(script, "rows = %d\ncolumns = %d\narray seed[%d]\n", rows < HEAT_MOST ? rows : HEAT_MOST, columns, columns);
+    for (int i = 0; i < columns; i++) fprintf(script, "seed[%d] = '%" PRIu64 "'\n", i + 1, seeds[i]);
+}

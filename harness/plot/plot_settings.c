@@ -1,0 +1,106 @@
+/* plot_settings.c - see plot_settings.h. */
+#include "harness/plot/plot_settings.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "harness/plot/gnuplot.h"
+
+const char *const plot_axis_titles[] = {"",
+                                        "training steps",
+                                        "training tokens",
+                                        "seconds",
+                                        "epochs",
+                                        "parameters",
+                                        "state (numbers a sequence)",
+                                        "FLOPs a training step"};
+
+int longest_name(const struct report_table *t) {
+    size_t longest = 0;
+    for (int k = 0; k < t->n_rows; k++) {
+        size_t length = strlen(t->rows[k].label);
+        longest = length > longest ? length : longest;
+    }
+    return (int)longest;
+}
+
+/* Adds the sizes of the nets that all rows have: "; D = 64, 2 layers, batch 32". */
+static void add_sizes(char *text, size_t size, const struct report_table *t) {
+    static const struct {
+        size_t at; /* in struct run */
+        const char *before, *behind;
+    } sizes[] = {{offsetof(struct run, d_model), "D = ", ""},
+                 {offsetof(struct run, n_layers), "", " layer"},
+                 {offsetof(struct run, batch), "batch ", ""}};
+    const char *separator = "; ";
+    for (int i = 0; i < 3; i++) {
+        int64_t first = *(const int64_t *)((const char *)t->rows[0].run + sizes[i].at);
+        bool shared = true;
+        for (int k = 1; k < t->n_rows; k++)
+            shared = shared && *(const int64_t *)((const char *)t->rows[k].run + sizes[i].at) == first;
+        if (!shared) continue;
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s%" PRId64 "%s%s", separator, sizes[i].before, first, sizes[i].behind,
+                 *sizes[i].behind && first != 1 ? "s" : "");
+        separator = ", ";
+    }
+}
+
+/* Of a grid a failed run is the best only where every run has failed. */
+bool estimate_failed(const struct report_row *row, enum report_protocol protocol) {
+    return protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all == row->n_all : row->n_failed > 0;
+}
+
+/* Whether a row has the mark of runs that were cut off, or that failed. */
+struct marks {
+    bool cut_off, failed;
+};
+
+static struct marks marks_of(const struct report_row *row, const struct plot_view *v, enum marked_runs marked) {
+    if (marked == MARK_EVERY) return (struct marks){row->n_cut_all > 0, row->n_failed_all > 0};
+    if (marked == MARK_CHOSEN) return (struct marks){row->n_cut > 0, row->n_failed > 0};
+    return (struct marks){row->estimate_cut, estimate_failed(row, v->protocol)};
+}
+
+static void add(char *text, size_t size, const char *more) {
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s", more);
+}
+
+void print_plot_name(FILE *f, const struct report_table *t, int k, const struct plot_view *v, enum marked_runs marked,
+                     const char *more) {
+    char name[sizeof t->rows->label + 64];
+    struct marks marks = marks_of(&t->rows[k], v, marked);
+    snprintf(name, sizeof name, "%s%s%s%s%s", t->rows[k].label, marks.cut_off || marks.failed ? " " : "",
+             marks.cut_off ? CUT_OFF_MARK : "", marks.failed ? FAILED_MARK : "", more);
+    fprintf(f, "name[%d] = ", k + 1);
+    gnuplot_quoted(f, name);
+    fputc('\n', f);
+}
+
+void print_plot_settings(FILE *f, const struct report_table *t, const struct plot_view *v, enum marked_runs marked,
+                         const char *heading, const char *what) {
+    const struct run *run = t->rows[0].run;
+    char text[2 * RECORD_TEXT];
+    struct marks any = {false, false};
+    for (int k = 0; k < t->n_rows; k++) {
+        struct marks marks = marks_of(&t->rows[k], v, marked);
+        any.cut_off = any.cut_off || marks.cut_off;
+        any.failed = any.failed || marks.failed;
+    }
+    snprintf(text, sizeof text, "%s%s%s, profile %s: %s", t->task, v->plan ? " of " : "", v->plan ? v->plan : "",
+             v->plan ? v->profile : t->profile, heading);
+    gnuplot_setting(f, "heading", text);
+    snprintf(text, sizeof text, "%s", what);
+    add_sizes(text, sizeof text, t);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, ", %" PRId64 " training sequences of length %" PRId64, run->n_train,
+             run->len_train);
+    if (any.cut_off) add(text, sizeof text, "; " CUT_OFF_MARK " cut off");
+    if (any.failed) add(text, sizeof text, "; " FAILED_MARK " failed");
+    gnuplot_setting(f, "subheading", text);
+    gnuplot_longest(f, longest_name(t));
+    fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
+    for (int k = 0; k < t->n_rows; k++) print_plot_name(f, t, k, v, marked, "");
+}
