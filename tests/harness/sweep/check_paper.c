@@ -444,6 +444,9 @@ START_TEST(pictures_are_called_what_the_table_is_called) {
     expect_title("p/s3-table.svg", ">best-of-grid<");
     expect("plot accuracy --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
     expect_title("p/s3-accuracy.svg", ",n_test=20 of own, profile smoke: accuracy over training<");
+    /* some of its runs were done as those of a profile, others by their options */
+    expect("plot accuracy --paper hlru-decoder --out results/baseline --to %s/d --format svg", 0);
+    expect_title("d/s3-250-accuracy.svg", "s3-250 of hlru-decoder, profile paper: accuracy over training<");
     expect("plot accuracy --out %s/r --to %s/q --format svg", 0);
     expect_title("q/s3-accuracy.svg", ",n_test=20, profile custom: accuracy over training<");
     expect("plot accuracy --paper %s/own.plan --profile quick --out %s/r --to %s/p", ST_DATA);
