@@ -3,34 +3,36 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
 #include "harness/plot/plot_name.h"
+#include "harness/plot/plot_settings.h"
+#include "harness/plot/site_folder.h"
 #include "harness/report/html.h"
 #include "harness/report/report.h"
 #include "harness/run/rerun.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/own_file.h"
 #include "harness/store/schema.h"
+#include "harness/store/shell.h"
 
 #define STEM_BYTES 96
+#define NAME_BYTES 128 /* of a page's file */
 
 struct site {
     const struct record_set *set;
     const struct report_filter *filter;
     const char *out, *dir;
     struct report_tables tables;
-    int pages, pictures;
-    struct error no_pictures; /* the first reason */
+    struct site_pages pages; /* that have been written */
+    int pictures;
+    struct error no_picture; /* the first reason why one is not there */
 };
 
 /* --- a page ------------------------------------------------------------------------------------------------------- */
@@ -46,19 +48,20 @@ static enum status page_begin(struct page *p, const char *title, struct error *e
     *p = (struct page){.text = NULL};
     p->f = open_memstream(&p->text, &p->size);
     if (!p->f) return fail(e, ST_MEMORY, "no memory for a page");
-    html_begin(p->f, title);
+    html_begin(p->f, SITE_GENERATOR, title);
     return ST_OK;
 }
 
 /* Ends it and, where all went well so far, writes DIR/NAME.html. */
 static enum status page_end(struct page *p, struct site *site, const char *name, enum status status, struct error *e) {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], file[NAME_BYTES];
     html_end(p->f);
     if (fclose(p->f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for a page");
-    if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%s.html", site->dir, name);
+    snprintf(file, sizeof file, "%s.html", name);
+    if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%s", site->dir, file);
     if (status == ST_OK) status = write_file_atomic(path, p->text, p->size, e);
+    if (status == ST_OK) status = site_page_add(&site->pages, file, e);
     free(p->text);
-    site->pages += status == ST_OK;
     return status;
 }
 
@@ -94,7 +97,8 @@ enum { CURVE_WIDTH = 336, CURVE_HEIGHT = 200, CURVE_EDGE = 36 };
 /* The validation metric over steps as a line in the page itself. */
 static void print_curve(FILE *f, const struct run_record *r) {
     double most = 1, width = CURVE_WIDTH - 2 * CURVE_EDGE, height = CURVE_HEIGHT - 2 * CURVE_EDGE;
-    int64_t last = r->run.steps > 0 ? r->run.steps : 1;
+    int64_t last = r->run.steps > 0 ? r->run.steps : 1, points = 0;
+    double x = 0, y = 0;
     fprintf(f,
             "<svg class=\"curve\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"validation %s over steps\">\n"
             "<g fill=\"none\" stroke=\"currentColor\"><path stroke-opacity=\".4\" d=\"M%d %dV%dH%d\"/>"
@@ -102,13 +106,18 @@ static void print_curve(FILE *f, const struct run_record *r) {
             CURVE_WIDTH, CURVE_HEIGHT, run_metric_name(&r->run), CURVE_EDGE, CURVE_EDGE, CURVE_HEIGHT - CURVE_EDGE,
             CURVE_WIDTH - CURVE_EDGE);
     for (int64_t i = 0; i < r->n_curve; i++) {
-        double y = run_point_metric(&r->run, &r->curve[i]);
-        if (r->curve[i].split != SPLIT_VAL || !isfinite(y)) continue;
-        fprintf(f, "%.1f,%.1f ", CURVE_EDGE + width * (double)r->curve[i].step / (double)last,
-                CURVE_EDGE + height * (1 - y / most));
+        double value = run_point_metric(&r->run, &r->curve[i]);
+        if (r->curve[i].split != SPLIT_VAL || !isfinite(value)) continue;
+        x = CURVE_EDGE + width * (double)r->curve[i].step / (double)last;
+        y = CURVE_EDGE + height * (1 - value / most);
+        fprintf(f, "%.1f,%.1f ", x, y);
+        points++;
     }
+    fputs("\"/></g>\n", f);
+    if (points == 1) /* which is no line */
+        fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"currentColor\"/>\n", x, y);
     fprintf(f,
-            "\"/></g>\n<g fill=\"currentColor\"><text x=\"%d\" y=\"%d\" text-anchor=\"end\">1.0</text>"
+            "<g fill=\"currentColor\"><text x=\"%d\" y=\"%d\" text-anchor=\"end\">1.0</text>"
             "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">0.0</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">"
             "%" PRId64 " steps</text><text x=\"%d\" y=\"%d\">validation %s</text></g>\n</svg>\n",
             CURVE_EDGE - 6, CURVE_EDGE + 5, CURVE_EDGE - 6, CURVE_HEIGHT - CURVE_EDGE, CURVE_WIDTH - CURVE_EDGE,
@@ -157,9 +166,23 @@ static void print_machine(FILE *f, const struct site *site, const struct run *ru
     csv_free(&t);
 }
 
-static void print_run(FILE *f, const struct site *site, const struct report_table *t, const struct run_record *r) {
-    char stem[STEM_BYTES], command[8192];
+/* What does the run once more, or why this program cannot. */
+static void print_again(FILE *f, const struct site *site, const struct run_record *r) {
+    char command[8192], out[PATH_BYTES];
     struct error why;
+    fputs("<h2>Again</h2>\n<pre>", f);
+    if (rerun_command(r, command, sizeof command, &why) == ST_OK) {
+        html_text(f, command);
+        fprintf(f, "\nlrnn rerun %.8s --out ", r->run.run_id);
+        html_text(f, shell_word(site->out, out, sizeof out));
+    } else {
+        html_text(f, why.text);
+    }
+    fputs("</pre>\n", f);
+}
+
+static void print_run(FILE *f, const struct site *site, const struct report_table *t, const struct run_record *r) {
+    char stem[STEM_BYTES];
     table_stem(t, stem);
     fprintf(f, "<p><a href=\"%s.html\">", stem);
     html_text(f, t->task);
@@ -172,12 +195,8 @@ static void print_run(FILE *f, const struct site *site, const struct report_tabl
         fputs("</p>\n", f);
     }
     print_curve(f, r);
-    fputs("<h2>Again</h2>\n<pre>", f);
-    if (rerun_command(r, command, sizeof command, &why) == ST_OK)
-        html_text(f, command);
-    else
-        html_text(f, why.text);
-    fprintf(f, "\nlrnn rerun %.8s</pre>\n<h2>Configuration</h2>\n<pre>", r->run.run_id);
+    print_again(f, site, r);
+    fputs("<h2>Configuration</h2>\n<pre>", f);
     html_lines(f, r->config);
     fputs("</pre>\n<h2>Record</h2>\n<div class=\"box\"><table>\n", f);
     print_fields(f, &r->run);
@@ -221,30 +240,18 @@ static enum status print_report(FILE *f, const struct site *site, const struct r
     return status == ST_DATA ? ST_OK : status;
 }
 
-/* Pictures of an earlier call would stand beside numbers that are others now. */
-static void remove_pictures(const char *folder) {
-    char path[PATH_BYTES];
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && (entry = readdir(d));)
-        if (text_ends(entry->d_name, ".svg") &&
-            path_format(path, sizeof path, NULL, "%s/%s", folder, entry->d_name) == ST_OK &&
-            own_file_check(path, NULL) == ST_OK)
-            unlink(path);
-    if (d) closedir(d);
-}
-
 /* Figures go into DIR/STEM; a page has those that are there. */
 static void draw(struct site *site, const struct report_table *t, const char *stem) {
     static const char *const kinds[] = {NULL, "cost", "heat"};
     char folder[PATH_BYTES];
     struct error why;
     struct report_filter filter = only(site, t);
-    const struct plot_view view = {.x = PLOT_AUTO, .formats = FIGURE_SVG};
+    const struct plot_view view = {.x = PLOT_AUTO, .formats = FIGURE_SVG, .none_is_fine = true};
     if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
-    remove_pictures(folder);
-    for (int i = 0; i < 3 && site->no_pictures.status == ST_OK; i++) {
+    site_remove_pictures(folder); /* those of an earlier call would stand beside numbers that are others now */
+    for (int i = 0; i < 3; i++) {
         enum status status = report_plot_view(site->set, &filter, kinds[i], &view, site->out, folder, &why);
-        if (status == ST_FAIL && strstr(why.text, "not installed")) site->no_pictures = why;
+        if (status != ST_OK && site->no_picture.status == ST_OK) site->no_picture = why;
     }
 }
 
@@ -261,9 +268,11 @@ static void print_pictures(FILE *f, struct site *site, const char *stem) {
     if (n) fputs("<h2>Pictures</h2>\n", f);
     for (int i = 0; i < n; i++) {
         const char *name = entries[i]->d_name, *kind = strrchr(name, '-');
-        fprintf(f, "<p><img src=\"%s/", stem);
-        html_text(f, name);
-        fprintf(f, "\" alt=\"%.*s\" width=\"1200\"></p>\n", kind ? (int)strcspn(kind + 1, ".") : 0,
+        for (int use = 0; use < 2; use++) {
+            fprintf(f, use ? "\"><img src=\"%s/" : "<div class=\"box\"><a href=\"%s/", stem);
+            html_text(f, name);
+        }
+        fprintf(f, "\" alt=\"%.*s\" width=\"1200\"></a></div>\n", kind ? (int)strcspn(kind + 1, ".") : 0,
                 kind ? kind + 1 : "");
         site->pictures++;
         free(entries[i]);
@@ -288,7 +297,9 @@ static void print_runs(FILE *f, const struct report_table *t) {
                     "</td><td>%s</td><td class=\"r\">%.4f%s</td></tr>\n",
                     run->lr, run->seed, run->steps, run->max_steps,
                     run_failed(run) ? run_status_names[run->status] : run->stop_reason, run_test_metric(run),
-                    run_cut_off(run) ? CUT_OFF_MARK : "");
+                    run_failed(run)    ? FAILED_MARK
+                    : run_cut_off(run) ? CUT_OFF_MARK
+                                       : "");
         }
     fputs("</table></div>\n", f);
 }
@@ -321,8 +332,30 @@ static const struct report_row *best_row(const struct report_table *t) {
     return best;
 }
 
+/* A task's row, with the way to its page. */
+static void print_task(FILE *f, const struct report_table *t, const struct report_row *best,
+                       enum report_protocol protocol) {
+    char stem[STEM_BYTES];
+    table_stem(t, stem);
+    fprintf(f, "<tr><td><a href=\"%s.html\">", stem);
+    html_text(f, t->task);
+    fputs("</a></td><td>", f);
+    html_text(f, t->profile);
+    fprintf(f, "</td><td class=\"r\">%d</td><td class=\"r\">%d</td><td>", t->n_rows, t->n_runs);
+    html_text(f, best->label);
+    fprintf(f, "</td><td class=\"r\">%.4f%s%s</td></tr>\n", best->estimate, best->estimate_cut ? CUT_OFF_MARK : "",
+            estimate_failed(best, protocol) ? FAILED_MARK : "");
+}
+
+static void print_note(FILE *f, const char *text) {
+    fputs("<li>", f);
+    html_text(f, text);
+    fputs("</li>\n", f);
+}
+
 static enum status write_index(struct site *site, struct error *e) {
     struct page page;
+    bool cut_off = false, failed = false;
     TRY(page_begin(&page, "lrnn-bench: all tasks", e));
     FILE *f = page.f;
     fprintf(f,
@@ -331,52 +364,33 @@ static enum status write_index(struct site *site, struct error *e) {
             "<th class=\"r\">runs</th><th>best</th><th class=\"r\">acc</th></tr></thead>\n",
             site->set->n);
     for (int i = 0; i < site->tables.n; i++) {
-        const struct report_table *t = &site->tables.list[i];
-        const struct report_row *best = best_row(t);
-        char stem[STEM_BYTES];
-        table_stem(t, stem);
-        fprintf(f, "<tr><td><a href=\"%s.html\">", stem);
-        html_text(f, t->task);
-        fputs("</a></td><td>", f);
-        html_text(f, t->profile);
-        fprintf(f, "</td><td class=\"r\">%d</td><td class=\"r\">%d</td><td>", t->n_rows, t->n_runs);
-        html_text(f, best->label);
-        fprintf(f, "</td><td class=\"r\">%.4f%s</td></tr>\n", best->estimate, best->estimate_cut ? CUT_OFF_MARK : "");
+        const struct report_row *best = best_row(&site->tables.list[i]);
+        print_task(f, &site->tables.list[i], best, site->tables.protocol);
+        cut_off = cut_off || best->estimate_cut;
+        failed = failed || estimate_failed(best, site->tables.protocol);
     }
     fputs("</table></div>\n", f);
+    if (cut_off || failed) fputs("<ul>\n", f);
+    if (cut_off) print_note(f, CUT_OFF_NOTE);
+    if (failed) print_note(f, FAILED_NOTE);
+    if (cut_off || failed) fputs("</ul>\n", f);
     enum status status = print_report(f, site, &report_across, site->filter, e);
     return page_end(&page, site, "index", status, e);
-}
-
-/* A folder with something in it is ours if its index says so. */
-static enum status check_folder(const char *dir, struct error *e) {
-    char path[PATH_BYTES], *text = NULL;
-    size_t size;
-    int entries = 0;
-    DIR *d = opendir(dir);
-    if (!d) return errno == ENOENT ? ST_OK : fail(e, ST_USAGE, "--html %.500s: %s", dir, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(d));) entries += entry->d_name[0] != '.';
-    closedir(d);
-    if (entries == 0) return ST_OK;
-    TRY(path_format(path, sizeof path, e, "%s/index.html", dir));
-    bool ours = file_read(path, (size_t)64 << 20, &text, &size, NULL) == ST_OK &&
-                strstr(text, "name=\"generator\" content=\"" HTML_GENERATOR "\"");
-    free(text);
-    if (ours) return ST_OK;
-    return fail(e, ST_USAGE, "--html %.500s: that folder holds other files; name a new or an empty one", dir);
 }
 
 enum status site_write(const struct record_set *set, const struct report_filter *filter, const char *out,
                        const char *dir, int *pages, int *pictures, struct error *why, struct error *e) {
     struct site site = {.set = set, .filter = filter, .out = out, .dir = dir};
-    TRY(check_folder(dir, e));
+    TRY(site_folder_check(dir, e));
     TRY(report_tables_make(&site.tables, set, filter, out, e));
     enum status status = make_folder(dir, e);
     if (status == ST_OK) status = write_index(&site, e); /* first: a call that was stopped can be repeated */
     for (int i = 0; i < site.tables.n && status == ST_OK; i++) status = write_table(&site, &site.tables.list[i], e);
     report_tables_free(&site.tables);
-    *pages = site.pages;
+    if (status == ST_OK) site_remove_others(dir, &site.pages);
+    *pages = site.pages.n;
     *pictures = site.pictures;
-    *why = site.no_pictures;
+    *why = site.no_picture;
+    site_pages_free(&site.pages);
     return status;
 }

@@ -53,7 +53,7 @@ static void write_sheet(const struct sheet *s, FILE *f) {
 }
 
 static void begin(FILE *f) {
-    html_begin(f, "lrnn-bench");
+    html_begin(f, "lrnn report", "lrnn-bench");
 }
 
 const struct sheet_format format_html = {.name = "html", .write = write_sheet, .begin = begin, .end = html_end};

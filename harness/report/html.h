@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-#define HTML_GENERATOR "lrnn report" /* what <meta name="generator"> says, by which a page of ours is known */
-
-/* What stands in front of a page's body, and behind it. `title` is text. */
-void html_begin(FILE *f, const char *title);
+/* What stands in front of a page's body, and behind it. `title` is text; <meta name="generator"> says `generator`, by
+ * which a page of ours is known. */
+void html_begin(FILE *f, const char *generator, const char *title);
 void html_end(FILE *f);
 
-/* Text as it stands, which no character of it can leave: on one line; with its lines, for <pre>. */
+/* Text as it stands, which no character of it can leave: on one line; with its lines, for <pre>. What is not UTF-8 is
+ * U+FFFD. */
 void html_text(FILE *f, const char *text);
 void html_lines(FILE *f, const char *text);
 

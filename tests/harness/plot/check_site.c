@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "harness/plot/plot.h"
 #include "harness/plot/site.h"
 #include "harness/store/files.h"
 #include "tests/harness/report/fixture.h"
@@ -42,7 +44,9 @@ START_TEST(pages_lead_from_all_tasks_to_a_run) {
     sscanf(link, "<a href=\"%200[^\"]", name + 5);
     char *run = page(name);
     ck_holds(run, "<polyline");
-    ck_holds(run, "lrnn rerun");
+    snprintf(name, sizeof name, " --out %s</pre>", fixture_folder);
+    ck_holds(run, "\nlrnn rerun ");
+    ck_holds(run, name);
     const char *const texts[] = {index, table, run};
     for (int i = 0; i < 3; i++) {
         ck_assert_ptr_null(strstr(texts[i], "<script"));
@@ -119,6 +123,78 @@ START_TEST(a_folder_of_something_else_is_left_alone) {
 }
 END_TEST
 
+static void spill_text(const char *name, const char *text) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
+    spill(path, text, strlen(text));
+}
+
+static int has(const char *name) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A report of one page has a generator of its own, and what is hidden is somebody's as well. */
+START_TEST(a_folder_with_anything_else_in_it_is_left_alone) {
+    static const char *const names[] = {"thesis/index.html", "thesis/.hidden"};
+    char path[PATH_BYTES];
+    setenv("PATH", "/nowhere", 1);
+    add_grid();
+    snprintf(path, sizeof path, "%s/thesis", fixture_folder);
+    for (int i = 0; i < 2; i++) {
+        char *report = render(&format_html, NULL);
+        ck_ok(make_folder(path, &fixture_problem));
+        spill_text(names[i], report);
+        ck_assert_int_eq(write_site("thesis"), ST_USAGE);
+        ck_holds(fixture_problem.text, "holds other files");
+        char *kept = page(names[i]);
+        ck_assert_str_eq(kept, report);
+        free(kept);
+        free(report);
+        scratch_remove(path);
+    }
+}
+END_TEST
+
+/* Of a run that is not there any more; its reader's own files stay, a copy of a page too. */
+START_TEST(pages_of_an_earlier_call_go) {
+    char name[RUN_ID_HEX + SCRATCH_BYTES];
+    setenv("PATH", "/nowhere", 1);
+    add_grid();
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->task, "s3");
+    ck_ok(write_site("site"));
+    snprintf(name, sizeof name, "site/run-%s.html", fixture_records[6].run.run_id);
+    char *text = page(name);
+    spill_text("site/run-mine.html", "mine");
+    spill_text("site/copy.html", text);
+    spill_text("site/notes.txt", "mine");
+    free(text);
+    fixture_set.n = 6;
+    ck_ok(write_site("site"));
+    ck_assert(!has(name) && has("site/run-mine.html") && has("site/copy.html") && has("site/notes.txt"));
+    snprintf(name, sizeof name, "%s/site", fixture_folder);
+    ck_assert_int_eq(scratch_count(name, "s3-"), 0);
+    ck_assert_int_eq(scratch_count(name, ".html"), pages + 2);
+}
+END_TEST
+
+/* Not only that it is not there. */
+START_TEST(why_a_picture_is_missing_is_told) {
+    stand_in_for_gnuplot();
+    spill_text("gnuplot", "#!/bin/sh\necho no font here >&2\nexit 3\n");
+    add_grid();
+    ck_ok(write_site("site"));
+    ck_assert_int_eq(pictures, 0);
+    ck_holds(why.text, "(exit 3): no font here");
+    stand_in_for_gnuplot();
+    fixture_set.n = 1; /* of which there is no map, which nobody has to be told */
+    ck_ok(write_site("site"));
+    ck_assert_int_gt(pictures, 0);
+    ck_assert_msg(why.status == ST_OK, "%s", why.text);
+}
+END_TEST
+
 /* The page of the only table. */
 static char *page_of_table(void) {
     char name[256] = "site/";
@@ -130,6 +206,41 @@ static char *page_of_table(void) {
     return page(name);
 }
 
+START_TEST(what_failed_is_marked) {
+    setenv("PATH", "/nowhere", 1);
+    add_grid();
+    ck_ok(write_site("site"));
+    char *index = page("site/index.html");
+    ck_assert_ptr_null(strstr(index, FAILED_NOTE));
+    free(index);
+    spoil(&fixture_records[0].run, RUN_NAN, "loss");
+    spoil(&fixture_records[3].run, RUN_NAN, "loss");
+    char *table = page_of_table();
+    ck_holds(table, "<td>nan</td><td class=\"r\">0.0083" FAILED_MARK "</td>");
+    free(table);
+    index = page("site/index.html");
+    ck_holds(index, FAILED_MARK "</td></tr>\n</table></div>\n<ul>\n<li>" FAILED_NOTE "</li>\n</ul>");
+    free(index);
+}
+END_TEST
+
+/* A line of one point is none; a model of another program has no command; a name may be of any bytes. */
+START_TEST(odd_runs_have_pages_that_can_be_read) {
+    setenv("PATH", "/nowhere", 1);
+    struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    fixture_records[0].n_curve = 1;
+    strcpy(fixture_records[0].config, "task=word-problem\nmodel=no-such\n");
+    strcpy(run->machine_id, "b\xe4"
+                            "d \xe2\x82\xac \xed\xa0\x80");
+    char *text = page_of_run(run);
+    ck_holds(text, "<circle cx=\"124.0\"");
+    ck_assert_ptr_null(strstr(text, "lrnn rerun"));
+    ck_holds(text, "b\xef\xbf\xbd"
+                   "d \xe2\x82\xac \xef\xbf\xbd");
+    free(text);
+}
+END_TEST
+
 /* Without gnuplot, or where a kind has nothing to show any more, no picture of an earlier call is left. */
 START_TEST(pictures_are_those_of_the_numbers_beside_them) {
     static const char *const kinds[] = {"accuracy", "table", "cost", "heat"};
@@ -139,6 +250,8 @@ START_TEST(pictures_are_those_of_the_numbers_beside_them) {
     for (int i = 0; i < 4; i++) {
         char text[64];
         snprintf(text, sizeof text, "/s5-%s.svg\" alt=\"%s\"", kinds[i], kinds[i]);
+        ck_holds(table, text);
+        snprintf(text, sizeof text, "/s5-%s.svg\"><img src=", kinds[i]); /* alone it is as large as one likes */
         ck_holds(table, text);
     }
     free(table);
@@ -220,6 +333,11 @@ Suite *check_site(void) {
         an_attempt_has_a_page_of_its_own,
         names_are_text_in_pages,
         a_folder_of_something_else_is_left_alone,
+        a_folder_with_anything_else_in_it_is_left_alone,
+        pages_of_an_earlier_call_go,
+        why_a_picture_is_missing_is_told,
+        what_failed_is_marked,
+        odd_runs_have_pages_that_can_be_read,
     };
     return fixture_suite("site", tests, (int)(sizeof tests / sizeof tests[0]));
 }
