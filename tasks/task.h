@@ -27,7 +27,8 @@ struct task_shape {
     struct links_size links;       /* room for those of an example, which is a graph of its T positions (core/links.h);
                                       0: it is none */
     int64_t documents;             /* that an example has, of T positions each; 0 and 1: one */
-    bool unequal;                  /* examples differ in length, or in the number of their nodes */
+    bool unequal;                  /* examples of training differ in length, or in the number of their nodes */
+    bool unequal_test;             /* those of test do */
     bool per_sequence;             /* one label a sequence instead of one target a position */
     bool needs_causal;             /* a target must not depend on later inputs */
     int64_t examples[SPLIT_COUNT]; /* in each split */

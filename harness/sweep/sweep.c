@@ -131,7 +131,7 @@ static enum status check_figures(const struct sweep *w, struct error *e) {
         while (k < tables.n && strcmp(tables.list[k].profile, s->config.profile) != 0) k++;
         if (k == tables.n)
             tables.list[tables.n++] = (struct report_table){.task = s->task.name, .profile = s->config.profile};
-        lengths = lengths || s->task.shape.unequal;
+        lengths = lengths || s->task.shape.unequal_test;
     }
     enum status status = report_plot_check(&tables, lengths, w->out, e);
     free(tables.list);

@@ -89,6 +89,7 @@ static void arrow_shape(const void *inst, struct task_shape *out) {
     const struct arrow *w = inst;
     image_shape(&w->image, 2, out);
     if (w->scale > 1) out->T_eval = w->image.T * w->scale * w->scale;
+    out->unequal_test = w->scale > 1;
     out->solved = 0.95;
 }
 

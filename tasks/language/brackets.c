@@ -53,7 +53,7 @@ static enum status brackets_open(void *inst, uint64_t seed, struct arena *host, 
 static void brackets_shape(const void *inst, struct task_shape *out) {
     const struct brackets *w = inst;
     shape_of_labels(out, w->max_length + 1, 2); /* the end mark */
-    out->unequal = w->min_length < w->max_length;
+    out->unequal = out->unequal_test = w->min_length < w->max_length;
     out->vocab_in = VOCAB;
     memcpy(out->examples, w->examples, sizeof out->examples);
 }

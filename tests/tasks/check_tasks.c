@@ -119,25 +119,30 @@ START_TEST(inputs_and_targets_are_in_range) {
 }
 END_TEST
 
-/* Training examples differ in length exactly where the shape says so. */
+/* Examples of training and of test differ in length exactly where the shape says so. */
 static void check_unequal(const char *name) {
     struct task_choice c;
     open_task(&c, name, 1);
     struct example x = new_example(&c.shape);
-    int64_t least = c.shape.T, most = 0;
-    for (int k = 0, n = looks(&c.shape, 200); k < n; k++) {
-        fill_example(&c, SPLIT_TRAIN, spread(&c.shape, SPLIT_TRAIN, k, n), -7, &x);
-        if (x.length < least) least = x.length;
-        if (x.length > most) most = x.length;
+    for (enum split split = SPLIT_TRAIN; split <= SPLIT_TEST; split += SPLIT_TEST) {
+        bool said = split == SPLIT_TRAIN ? c.shape.unequal : c.shape.unequal_test;
+        int64_t least = INT64_MAX, most = 0;
+        for (int k = 0, n = looks(&c.shape, 200); k < n; k++) {
+            fill_example(&c, split, spread(&c.shape, split, k, n), -7, &x);
+            if (x.length < least) least = x.length;
+            if (x.length > most) most = x.length;
+        }
+        ck_assert_msg(said == (least < most), "%s, split %d: lengths %lld to %lld, said to be %s", name, (int)split,
+                      (long long)least, (long long)most, said ? "unequal" : "equal");
     }
-    ck_assert_msg(c.shape.unequal == (least < most), "%s: lengths %lld to %lld, said to be %s", name, (long long)least,
-                  (long long)most, c.shape.unequal ? "unequal" : "equal");
     free_example(&x);
 }
 
 START_TEST(a_task_says_whether_its_examples_differ_in_length) {
     for_each_name(check_unequal);
     check_unequal("parity:min_length=9,max_length=9");
+    check_unequal("parity:eval_min_length=50,eval_max_length=50");
+    check_unequal("arrow:size=24,scale=1");
     check_unequal("brackets:min_length=40,max_length=40");
     check_unequal("pairs:min_length=40,max_length=40,passage=8");
     check_unequal("spirals:min_length=20,max_length=20");

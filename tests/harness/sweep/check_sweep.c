@@ -164,15 +164,21 @@ END_TEST
 /* So is a picture of the name that one would get; one of another name is in nobody's way. */
 START_TEST(pictures_of_others_are_left_alone) {
     static const char theirs[] = "<svg>a cat</svg>\n", equal[] = "s3:n_train=200,n_val=20,n_test=20",
-                      unequal[] = "parity:eval_max_length=50,n_val=20,n_test=20";
+                      unequal[] = "parity:eval_max_length=50,n_val=20,n_test=20",
+                      tested[] = "parity:min_length=9,max_length=9,eval_max_length=50,n_val=20,n_test=20",
+                      trained[] = "parity:eval_min_length=50,eval_max_length=50,n_val=20,n_test=20",
+                      larger[] = "arrow:size=24,patch=4,n_train=200,n_val=20,n_test=20";
     static const struct {
         const char *task, *name;
         int status;
     } cases[] = {{equal, "s3-accuracy.svg", ST_USAGE},
                  {equal, "s3-table.png", ST_USAGE},
                  {unequal, "parity-length.svg", ST_USAGE},
+                 {tested, "parity-length.svg", ST_USAGE},
+                 {larger, "arrow-length.svg", ST_USAGE},
+                 {trained, "parity-length.svg", 0},
                  {equal, "s3-length.svg", 0}};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         char folder[256], path[512], arguments[512];
         size_t size;
         snprintf(folder, sizeof folder, "%s/r%d", program_folder, i);
