@@ -91,8 +91,14 @@ static bool differs(const struct safetensors *file, const char *key, double valu
 static const char *comparison(const struct safetensors *file, const struct evaluation *v) {
     if (!safetensors_metadata(file, "test_acc") || !safetensors_metadata(file, "val_acc")) return "unknown";
     bool other = differs(file, "val_acc", v->val.acc) || differs(file, "test_acc", v->test.acc) ||
-                 differs(file, "val_loss", v->val.loss) || differs(file, "test_loss", v->test.loss);
+                 differs(file, "val_macro_acc", v->val.macro_acc) ||
+                 differs(file, "test_macro_acc", v->test.macro_acc) || differs(file, "val_loss", v->val.loss) ||
+                 differs(file, "test_loss", v->test.loss);
     return other ? "different" : "equal";
+}
+
+static bool is_macro(const struct setup *s) {
+    return s->task.shape.metric == METRIC_MACRO_ACC;
 }
 
 /* "s3", where the configuration says word-problem. */
@@ -103,38 +109,62 @@ static const char *task_of(const struct setup *s, const struct safetensors *file
 
 static enum status print_json(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                               const char *verdict, struct error *e) {
-    json_t *line = json_pack("{s:s, s:o, s:s, s:o, s:i, s:I}", "run_id", s->run_id, "task",
-                             json_from_text(task_of(s, file)), "model", s->model.model->name, "layers",
-                             json_from_text(s->model_label), "tensors", v->tensors, "params", (json_int_t)v->values);
-    static const char *const names[] = {"val_acc",  "val_seq_acc",  "val_last_acc",  "val_loss",
-                                        "test_acc", "test_seq_acc", "test_last_acc", "test_loss"};
-    const double values[8] = {v->val.acc,  v->val.seq_acc,  v->val.last_acc,  v->val.loss,
-                              v->test.acc, v->test.seq_acc, v->test.last_acc, v->test.loss};
+    json_t *line =
+        json_pack("{s:s, s:o, s:s, s:o, s:i, s:I, s:s}", "run_id", s->run_id, "task", json_from_text(task_of(s, file)),
+                  "model", s->model.model->name, "layers", json_from_text(s->model_label), "tensors", v->tensors,
+                  "params", (json_int_t)v->values, "metric", metric_names[s->task.shape.metric]);
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"val_acc", v->val.acc},
+                   {"val_macro_acc", v->val.macro_acc},
+                   {"val_seq_acc", v->val.seq_acc},
+                   {"val_last_acc", v->val.last_acc},
+                   {"val_loss", v->val.loss},
+                   {"test_acc", v->test.acc},
+                   {"test_macro_acc", v->test.macro_acc},
+                   {"test_seq_acc", v->test.seq_acc},
+                   {"test_last_acc", v->test.last_acc},
+                   {"test_loss", v->test.loss}};
     bool whole = line != NULL;
-    for (int i = 0; i < 8 && whole; i++) whole = json_object_set_new(line, names[i], json_from_real(values[i])) == 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && whole; i++)
+        whole = json_object_set_new(line, numbers[i].name, json_from_real(numbers[i].value)) == 0;
     whole = whole && json_object_set_new(line, "recorded", json_string(verdict)) == 0;
     if (whole) return cli_print_json(line, e);
     json_decref(line);
     return cli_print_json(NULL, e);
 }
 
-static void print_split(const char *name, const struct scores *scores, int64_t n) {
-    printf("%-4s accuracy %.4f, sequences %.4f, last position %.4f, loss %.6f; %" PRId64 " examples\n", name,
-           scores->acc, scores->seq_acc, scores->last_acc, scores->loss, n);
+/* What the task is measured by comes first. */
+static void print_split(const char *name, const struct scores *scores, bool macro, int64_t n) {
+    printf("%-4s ", name);
+    if (macro) printf("macro accuracy %.4f, token ", scores->macro_acc);
+    printf("accuracy %.4f, sequences %.4f, last position %.4f, loss %.6f; %" PRId64 " examples\n", scores->acc,
+           scores->seq_acc, scores->last_acc, scores->loss, n);
+}
+
+/* "macro accuracy 0.25" of the file: what the task is measured by, as the run's record has it. */
+static void print_recorded(const struct setup *s, const struct safetensors *file, const char *split) {
+    char key[32], shown[ST_SHOWN_NAME];
+    snprintf(key, sizeof key, "%s_%s", split, metric_names[s->task.shape.metric]);
+    const char *value = safetensors_metadata(file, key);
+    printf("%s %saccuracy %s", split, is_macro(s) ? "macro " : "", value ? st_shown(value, shown) : "unknown");
 }
 
 static void print_text(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                        const char *verdict) {
-    char task[ST_SHOWN_NAME], val[ST_SHOWN_NAME], test[ST_SHOWN_NAME];
+    char task[ST_SHOWN_NAME];
     printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", st_shown(task_of(s, file), task), s->model_label,
            s->run_id, v->tensors, v->values);
-    print_split("val", &v->val, s->task.shape.examples[SPLIT_VAL]);
-    print_split("test", &v->test, s->task.shape.examples[SPLIT_TEST]);
+    print_split("val", &v->val, is_macro(s), s->task.shape.examples[SPLIT_VAL]);
+    print_split("test", &v->test, is_macro(s), s->task.shape.examples[SPLIT_TEST]);
     if (!strcmp(verdict, "equal")) printf("accuracies and losses equal the run's record to the last bit\n");
-    if (!strcmp(verdict, "different"))
-        printf("they differ from the run's record: val accuracy %s, test accuracy %s\n",
-               st_shown(safetensors_metadata(file, "val_acc"), val),
-               st_shown(safetensors_metadata(file, "test_acc"), test));
+    if (strcmp(verdict, "different") != 0) return;
+    printf("they differ from the run's record: ");
+    print_recorded(s, file, "val");
+    printf(", ");
+    print_recorded(s, file, "test");
+    putchar('\n');
 }
 
 static enum status import_file(const struct safetensors *file, const char *path, const struct import_flags *f,

@@ -14,6 +14,7 @@
 #include "harness/runner/progress_line.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
+#include "tasks/task.h"
 
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
 
@@ -98,23 +99,31 @@ static json_t *json_from_count(int64_t n) {
 }
 
 static enum status print_line(const struct run *r, const char *path, struct error *e) {
-    return cli_print_json(json_pack("{s:s, s:o, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "run_id", r->run_id,
-                                    "task", json_from_text(r->task), "model", r->model, "layers",
+    return cli_print_json(json_pack("{s:s, s:o, s:s, s:o, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "run_id",
+                                    r->run_id, "task", json_from_text(r->task), "model", r->model, "layers",
                                     json_from_text(r->layers), "status", run_status_names[r->status], "steps",
-                                    json_from_count(r->steps), "params", json_from_count(r->params), "val_acc",
+                                    json_from_count(r->steps), "params", json_from_count(r->params), "metric",
+                                    metric_names[r->metric], "metric_value", json_from_real(r->metric_value), "val_acc",
                                     json_from_real(r->val_acc), "test_acc", json_from_real(r->test_acc), "test_seq_acc",
                                     json_from_real(r->test_seq_acc), "record", json_from_text(path)),
                           e);
 }
 
+/* What the task is measured by comes first. */
+static void print_scores(const struct run *r) {
+    printf("; test ");
+    if (r->metric == METRIC_MACRO_ACC) printf("macro accuracy %.4f, token ", r->test_macro_acc);
+    printf("accuracy %.4f, sequences %.4f, last position %.4f", r->test_acc, r->test_seq_acc, r->test_last_acc);
+}
+
 /* A row that another process wrote of a run that died has no steps. */
 static void print_text(const struct run *r, bool on_record, const char *path) {
     printf("%s %s: %s", r->task, r->layers, run_status_names[r->status]);
-    if (r->steps >= 0)
-        printf(" after %" PRId64 " steps (%s), best at %" PRId64
-               "; test accuracy %.4f, sequences %.4f, last position %.4f; %" PRId64 " parameters; %.0f s",
-               r->steps, r->stop_reason, r->best_step, r->test_acc, r->test_seq_acc, r->test_last_acc, r->params,
-               r->wall_s);
+    if (r->steps >= 0) {
+        printf(" after %" PRId64 " steps (%s), best at %" PRId64, r->steps, r->stop_reason, r->best_step);
+        print_scores(r);
+        printf("; %" PRId64 " parameters; %.0f s", r->params, r->wall_s);
+    }
     if (on_record) printf(", on record since %s; nothing was trained now, --force does it again", r->finished);
     printf("\nrecord %s\n", path);
     if (*r->status_detail) printf("%s\n", r->status_detail);

@@ -12,6 +12,7 @@
 #include "harness/store/record_files.h"
 #include "harness/store/shell.h"
 #include "kernels/lib/gemm.h"
+#include "tasks/task.h"
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
@@ -116,9 +117,11 @@ static struct rerun_result compare(const struct run_record *a, const struct run_
         return r;
     }
     r.agrees = true;
+    bool macro = a->run.metric == METRIC_MACRO_ACC;
     snprintf(r.text, sizeof r.text,
-             "the bits agree: %" PRId64 " points of the curve, %" PRId64 " evaluation%s%s; test accuracy %.4f",
-             a->n_curve, a->n_evals, a->n_evals == 1 ? "" : "s", weights ? ", the best weights" : "", a->run.test_acc);
+             "the bits agree: %" PRId64 " points of the curve, %" PRId64 " evaluation%s%s; test %saccuracy %.4f",
+             a->n_curve, a->n_evals, a->n_evals == 1 ? "" : "s", weights ? ", the best weights" : "",
+             macro ? "macro " : "", macro ? a->run.test_macro_acc : a->run.test_acc);
     return r;
 }
 

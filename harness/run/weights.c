@@ -14,6 +14,7 @@
 #include "core/file/name.h"
 #include "core/option.h"
 #include "harness/store/record_files.h"
+#include "tasks/task.h"
 
 #define LISTED 3 /* names of one kind in a message; more are counted */
 
@@ -98,9 +99,9 @@ enum status weights_settle(const struct weights_kept *kept, bool won, struct err
 
 /* What an exported file says of itself. */
 struct metadata {
-    struct st_pair pairs[16];
+    struct st_pair pairs[18];
     int n;
-    char numbers[8][40];
+    char numbers[10][40];
     int n_numbers;
 };
 
@@ -135,6 +136,9 @@ static void describe(const struct run_record *r, enum weights_of which, struct m
     add_number(m, "val_loss", run->val_loss);
     add_number(m, "test_acc", run->test_acc);
     add_number(m, "test_loss", run->test_loss);
+    if (run->metric != METRIC_MACRO_ACC) return;
+    if (isfinite(run->val_metric)) add_number(m, "val_macro_acc", run->val_metric); /* older records have none */
+    add_number(m, "test_macro_acc", run->test_macro_acc);
 }
 
 /* A tensor's name in the file is the net's, so a kept file is copied as it is; its values are all in double. */

@@ -408,6 +408,41 @@ START_TEST(changed_weights_and_a_changed_configuration_are_said) {
 }
 END_TEST
 
+/* A task of macro accuracy: it comes first wherever a number of the run is said, and is compared. */
+START_TEST(what_a_task_is_measured_by_is_named_and_compared) {
+    struct safetensors f;
+    char command[512];
+    glob_t found;
+    scratch_remove(folder);
+    scratch_make(folder);
+    expect(0,
+           "train mqar:vocab=64,length=24,pairs=3,n_train=300,n_val=50,n_test=60 lstm:hidden=8 --dim 16 --epochs 3 "
+           "--quiet --out @/r",
+           "; test macro accuracy 0.", NULL);
+    ck_assert_ptr_nonnull(strstr(out, ", token accuracy 0."));
+    snprintf(command, sizeof command, "%s/r/runs/*/*.json", folder);
+    ck_assert_int_eq(glob(command, 0, NULL, &found), 0);
+    snprintf(command, sizeof command, "export %s @/w.safetensors", found.gl_pathv[0]);
+    expect(0, command, "exported run ", NULL);
+    snprintf(command, sizeof command, "train -c %s --quiet --json --out @/r", found.gl_pathv[0]);
+    expect(0, command, "\"metric\":\"macro_acc\",\"metric_value\":0.", NULL);
+    globfree(&found);
+    read_file(&f, exported);
+    ck_assert(safetensors_metadata(&f, "val_macro_acc") && safetensors_metadata(&f, "test_macro_acc"));
+    safetensors_free(&f);
+    expect(0, "import @/w.safetensors", "\ntest macro accuracy 0.", NULL);
+    ck_assert_ptr_nonnull(strstr(out, "equal the run's record"));
+    expect(0, "import @/w.safetensors --json", "\"metric\":\"macro_acc\",\"val_acc\":", NULL);
+    ck_assert(strstr(out, "\"val_macro_acc\":0.") && strstr(out, "\"test_macro_acc\":0."));
+    struct doctored d;
+    take_apart(&d);
+    set_pair(&d, "test_macro_acc", "0.5");
+    put_together(&d);
+    expect(0, "import @/w.safetensors", "they differ from the run's record: val macro accuracy 0.", NULL);
+    ck_assert_ptr_nonnull(strstr(out, ", test macro accuracy 0.5\n"));
+}
+END_TEST
+
 START_TEST(a_torn_file_is_refused) {
     size_t size;
     char *bytes = slurp(exported, &size);
@@ -437,6 +472,7 @@ Suite *check_export(void) {
     tcase_add_loop_test(commands, bad_metadata_is_refused_with_its_reason, 0, N_METADATA);
     tcase_add_test(commands, another_model_of_the_same_task_does_not_fit);
     tcase_add_test(commands, changed_weights_and_a_changed_configuration_are_said);
+    tcase_add_test(commands, what_a_task_is_measured_by_is_named_and_compared);
     tcase_add_test(commands, a_torn_file_is_refused);
     suite_add_tcase(suite, commands);
     return suite;
