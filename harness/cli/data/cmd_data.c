@@ -390,7 +390,7 @@ static void print_stats_json(const struct view *v, const struct summary *s) {
            ",\"length_max\":%" PRId64 ",\"length_mean\":%.6g,\"scored\":%" PRId64
            ",\"chance\":%.6g,\"floor\":%.6g,\"majority\":%.6g,\"majority_label\":%" PRId64 ",\"labels\":[",
            v->task.name, split_name(v->flags.split), v->flags.first, v->flags.count, s->shortest, s->longest,
-           share(s->tokens, v->flags.count), s->scored, shape->chance, shape->floor,
+           share(s->tokens, s->documents), s->scored, shape->chance, shape->floor,
            share(s->label_count[top], s->scored), top);
     for (int64_t i = 0; i < shape->vocab_out; i++) printf("%s%" PRId64, i ? "," : "", s->label_count[i]);
     printf("]}\n");

@@ -144,6 +144,11 @@ START_TEST(lengths_are_those_of_both_documents) {
     expect_status(run(text), 0, text);
     snprintf(text, sizeof text, "lengths    %d to %d, mean %.1f\n", x.length, x.second, (x.length + x.second) / 2.0);
     expect_text(out, text, "data stats");
+    snprintf(text, sizeof text, "data stats %s --seed 3 --first %d --count 1 --json", c.name, (int)i - 1);
+    expect_status(run(text), 0, text);
+    snprintf(text, sizeof text, "\"length_min\":%d,\"length_max\":%d,\"length_mean\":%.6g,", x.length, x.second,
+             (x.length + x.second) / 2.0);
+    expect_text(out, text, "data stats --json");
     free_example(&x);
     free_task_host();
     free_output();
