@@ -105,9 +105,9 @@ static bool has_lengths(const struct report_table *t, const struct plot_view *v)
     return test_lengths_of(t).longest > 0;
 }
 
-/* A line of data, unless a seed has no such sequences: then 0. */
+/* A line of data, unless no seed has such sequences: then 0. */
 static int print_point(FILE *data, const struct report_row *row, int64_t first, int64_t last, double x) {
-    double value = lengths_mean(row, first, last);
+    double value = lengths_mean(row, first, last).value;
     if (!isfinite(value)) return 0;
     fprintf(data, "%g\t", x);
     gnuplot_number(data, value, "\n");

@@ -43,8 +43,17 @@ static void choose_bins(struct bins *b, const struct test_lengths *lengths) {
     b->n = lengths->n;
 }
 
-static double accuracy(const struct report_row *row, const struct bins *b, int bin) {
+static struct lengths_mean accuracy(const struct report_row *row, const struct bins *b, int bin) {
     return lengths_mean(row, b->first[bin], b->last[bin]);
+}
+
+/* "0.812*", and where seeds have no such sequences, of how many it is the mean. */
+static void add_accuracy(struct sheet *s, const struct report_row *row, const struct bins *b, int bin) {
+    struct lengths_mean mean = accuracy(row, b, bin);
+    sheet_real(s, "%.3f", mean.value);
+    if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
+    if (mean.n > 0 && mean.n < row->n)
+        sheet_footnote(s, "of %d of %d seeds, for the others have no such test sequences", mean.n, row->n);
 }
 
 static double training_loss(const struct report_row *row) {
@@ -82,10 +91,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
         repeats_count(&repeats, row);
         sheet_row(s);
         sheet_text(s, "%s", row->label);
-        for (int i = 0; i < b->n; i++) {
-            sheet_real(s, "%.3f", accuracy(row, b, i));
-            if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
-        }
+        for (int i = 0; i < b->n; i++) add_accuracy(s, row, b, i);
         sheet_real(s, "%.3f", row->mean);
         if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
         sheet_real(s, "%.3f", training_loss(row));
@@ -100,15 +106,16 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < b->n; i++) {
             const struct report_row *row = &t->rows[k];
+            struct lengths_mean mean = accuracy(row, b, i);
             sheet_row(s);
             sheet_text(s, "%s", t->task);
             sheet_text(s, "%s", t->profile);
             sheet_text(s, "%s", row->label);
             sheet_int(s, b->first[i]);
             sheet_int(s, b->last[i]);
-            sheet_real(s, "%g", accuracy(row, b, i));
+            sheet_real(s, "%g", mean.value);
             sheet_real(s, "%g", training_loss(row));
-            sheet_int(s, row->n);
+            sheet_int(s, mean.n);
         }
 }
 

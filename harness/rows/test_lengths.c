@@ -55,10 +55,17 @@ static double accuracy_within(const struct run_record *r, int64_t first, int64_t
     return n > 0 ? right / n : NAN;
 }
 
-double lengths_mean(const struct report_row *row, int64_t first, int64_t last) {
+struct lengths_mean lengths_mean(const struct report_row *row, int64_t first, int64_t last) {
+    struct lengths_mean mean = {NAN, 0};
     double sum = 0;
-    for (int i = 0; i < row->n; i++) sum += accuracy_within(row->chosen[i], first, last);
-    return sum / row->n;
+    for (int i = 0; i < row->n; i++) {
+        double one = accuracy_within(row->chosen[i], first, last);
+        if (isnan(one)) continue;
+        sum += one;
+        mean.n++;
+    }
+    if (mean.n) mean.value = sum / mean.n;
+    return mean;
 }
 
 static double accuracy_at(const struct run_record *r, int64_t length) {
@@ -71,19 +78,27 @@ static double accuracy_at(const struct run_record *r, int64_t length) {
 enum status length_estimate(const struct report_row *row, enum report_protocol protocol, int64_t length,
                             struct length_estimate *estimate, struct error *e) {
     double best = -INFINITY, *value = malloc((size_t)row->n * sizeof *value);
-    bool missing = false, best_cut = false;
+    bool best_cut = false;
+    int n = 0, n_of_grid = 0;
     if (!value) return fail(e, ST_MEMORY, "no memory for the numbers of %d runs", row->n);
     for (int i = 0; i < row->n_all; i++) {
         double one = accuracy_at(row->all[i], length);
-        missing = missing || isnan(one);
+        n_of_grid += !isnan(one);
         if (!(one > best)) continue;
         best = one;
         best_cut = run_cut_off(&row->all[i]->run);
     }
-    for (int i = 0; i < row->n; i++) value[i] = accuracy_at(row->chosen[i], length);
-    *estimate = (struct length_estimate){NAN, {NAN, NAN, NAN, INTERVAL_NONE}, false};
-    estimate->cut = protocol == PROTOCOL_BEST_OF_GRID ? best_cut : row->n_cut > 0;
-    if (!missing) estimate->value = protocol_estimate(protocol, value, row->n, best, &estimate->interval);
+    for (int i = 0; i < row->n; i++) {
+        double one = accuracy_at(row->chosen[i], length);
+        if (!isnan(one)) value[n++] = one;
+    }
+    bool of_grid = protocol == PROTOCOL_BEST_OF_GRID;
+    *estimate = (struct length_estimate){.value = NAN,
+                                         .interval = {NAN, NAN, NAN, INTERVAL_NONE},
+                                         .cut = of_grid ? best_cut : row->n_cut > 0,
+                                         .without = of_grid ? row->n_all - n_of_grid : row->n - n};
+    if (of_grid ? n_of_grid > 0 : n > 0)
+        estimate->value = protocol_estimate(protocol, value, n, best, &estimate->interval);
     free(value);
     return ST_OK;
 }

@@ -17,15 +17,20 @@ struct test_lengths {
 struct test_lengths test_lengths_of(const struct report_table *t);
 
 /* A row's accuracy of the test sequences of the lengths from first to last, whose scored positions count alike in each
- * run, and the mean of its seeds. A run that did not end well counts as chance; NAN: another one recorded none. */
-double lengths_mean(const struct report_row *row, int64_t first, int64_t last);
+ * run, and the mean of the seeds that have some. A run that did not end well counts as chance. */
+struct lengths_mean {
+    double value; /* NAN: no seed has any */
+    int n;        /* seeds that it is the mean of */
+};
+struct lengths_mean lengths_mean(const struct report_row *row, int64_t first, int64_t last);
 
-/* What a protocol makes of a row's accuracies of the test sequences of one length, at the rate that the row has chosen;
- * `value` NAN: a run recorded none. A run that did not end well counts as chance. ST_MEMORY. */
+/* What a protocol makes of a row's accuracies of the test sequences of one length, at the rate that the row has chosen,
+ * of the runs that have some. A run that did not end well counts as chance. ST_MEMORY. */
 struct length_estimate {
-    double value;
+    double value; /* NAN: no run has any */
     struct interval interval;
-    bool cut; /* a run that gives the value was cut off */
+    bool cut;    /* a run that gives the value was cut off */
+    int without; /* runs that would count and have none */
 };
 enum status length_estimate(const struct report_row *row, enum report_protocol protocol, int64_t length,
                             struct length_estimate *estimate, struct error *e);

@@ -217,6 +217,8 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
             sheet_text(s, "[%.3f, %.3f]", c->interval.low, c->interval.high);
         sheet_text(s, "%d/%d", c->done, c->planned);
         note_failures(s, c);
+        if (c->without)
+            sheet_footnote(s, "%d of them have no test sequences of that length and do not count there", c->without);
         if (p->tell_builds && c->other_builds)
             sheet_footnote(s, "%d of them by another build of the program; --force does them again", c->other_builds);
         add_steps(s, c);

@@ -87,6 +87,7 @@ struct number {
     struct validation by;
     struct interval interval;
     bool cut_off;
+    int without;
 };
 
 /* Positions of the test sequences that the plan calls by a length: of images of that side the pixels or patches. 0:
@@ -100,7 +101,7 @@ static int64_t positions_of(const struct task_shape *shape, int64_t length) {
 /* The row's number at a length, or of all test sequences. */
 static enum status number_of_row(const struct paper_cells *p, const struct report_row *row,
                                  const struct paper_spot *spot, struct length_estimate *number, struct error *e) {
-    *number = (struct length_estimate){row->estimate, row->interval, row->estimate_cut};
+    *number = (struct length_estimate){row->estimate, row->interval, row->estimate_cut, 0};
     if (!spot->length) return ST_OK;
     return length_estimate(row, p->protocol, positions_of(&paper_setup(p, spot)->task.shape, spot->length), number, e);
 }
@@ -118,6 +119,7 @@ static enum status take_row(const struct paper_cells *p, struct number *number, 
     number->value = own.value;
     number->interval = own.interval;
     number->cut_off = own.cut;
+    number->without = own.without;
     return ST_OK;
 }
 
@@ -153,6 +155,7 @@ static void set_numbers(struct paper_cells *p, const struct number *numbers, int
             sum += numbers[k].value;
             cell->interval = numbers[k].interval;
             cell->cut_off = cell->cut_off || numbers[k].cut_off;
+            cell->without += numbers[k].without;
             settings++;
         }
         if (settings && settings == cell->settings) cell->ours = sum / settings;

@@ -29,6 +29,7 @@ struct paper_cell {
     int earlier;               /* failed attempts at planned runs, which were set aside and count as chance */
     int settings;              /* tasks whose numbers its number is the mean of */
     int other_builds;          /* of those that are done, of another build of the program */
+    int without;               /* of those that would give its number, without a test sequence of the column's length */
     char *run_ids;             /* of those that are done, blank-separated; owned; NULL: none */
     int64_t least, most, of;   /* steps done, from the fewest to the most, of those that the schedules have; -1: none */
     double ours;               /* NAN: not all settings have a number; of speed tokens a second */

@@ -1,9 +1,11 @@
 /* check_across.c - reports that show tables side by side, by length, and run by run: numbers worked out by hand. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/report/sheet_pick.h"
+#include "harness/rows/test_lengths.h"
 #include "tests/harness/report/fixture.h"
 
 static struct run *add_of(const char *task, const char *layers, const char *dim, const char *epochs, double test) {
@@ -220,6 +222,36 @@ START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
 }
 END_TEST
 
+/* The mean is of the seeds that have sequences of that length, and the table says of how many. */
+START_TEST(a_seed_without_a_length_takes_nothing_from_the_others) {
+    add_by_length(0);
+    fixture_records[1].n_evals = 3; /* not the last one, of length 47 */
+    char *text = render_report(&report_lengths, &format_term);
+    ck_holds(text, "lstm   1.000  0.500 [1]  0.250  0.500");
+    ck_holds(text, "[1] of 1 of 2 seeds, for the others have no such test sequences");
+    free(text);
+    text = render_report(&report_lengths, &format_csv);
+    ck_holds(text, "s5,paper,lstm,47,47,0.5,0.25,1\n");
+    ck_holds(text, "s5,paper,lstm,40,40,1,0.25,2\n");
+    free(text);
+}
+END_TEST
+
+START_TEST(a_protocol_counts_the_runs_that_have_the_length) {
+    add_by_length(0);
+    fixture_records[1].n_evals = 3;
+    const struct run_record *runs[] = {&fixture_records[0], &fixture_records[1]};
+    struct report_row row = {.chosen = runs, .all = runs, .n = 2, .n_all = 2};
+    for (int p = PROTOCOL_VAL_MEAN; p <= PROTOCOL_IQM; p++) {
+        struct length_estimate of_one, of_none;
+        ck_ok(length_estimate(&row, (enum report_protocol)p, 47, &of_one, &fixture_problem));
+        ck_assert(of_one.value == 0.5 && of_one.without == 1);
+        ck_ok(length_estimate(&row, (enum report_protocol)p, 48, &of_none, &fixture_problem));
+        ck_assert(isnan(of_none.value) && of_none.without == 2);
+    }
+}
+END_TEST
+
 START_TEST(of_up_to_eight_lengths_each_has_a_column) {
     add_by_length(0);
     char *text = render_report(&report_lengths, &format_term);
@@ -334,6 +366,8 @@ Suite *check_across(void) {
         headings_have_what_tells_tasks_apart,
         profiles_are_not_mixed_and_one_task_alone_is_nothing,
         accuracy_by_length_is_the_mean_over_sequences_and_seeds,
+        a_seed_without_a_length_takes_nothing_from_the_others,
+        a_protocol_counts_the_runs_that_have_the_length,
         of_up_to_eight_lengths_each_has_a_column,
         of_folds_the_protocol_makes_the_numbers,
         beside_a_published_mean_over_settings_stands_no_best,
