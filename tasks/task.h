@@ -36,6 +36,7 @@ struct task_shape {
     double floor;                  /* primary metric of the best trivial answer (the task's file says which) */
     double solved;                 /* primary metric at or above which a run counts as solved */
     enum metric metric;            /* the primary one */
+    int version;                   /* of examples with these options, where others have not changed; 0: the task's */
 };
 
 struct task_alias {
@@ -49,7 +50,7 @@ struct task {
     bool divided_by_seed;       /* which of its data are for validation and test depends on the seed */
     bool auto_encoder;          /* targets are decoded from one vector a sequence (MAD's compression) */
     bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
-    int version;                /* part of a run's identity: raised when examples change */
+    int version;                /* raised when its examples change; see task_version */
     const struct option *options;
     size_t inst_bytes;                /* parsed options and tables' pointers; at most TASK_INST_BYTES */
     const struct task_alias *aliases; /* ends with name == NULL; or NULL */
@@ -122,6 +123,11 @@ void task_label_without(const char *task_label, unsigned flags, char *text, size
  * n_train=9" as "s3:n_train=9". It stays as it is where they are of different tasks or options, or of none. ST_USAGE:
  * it would be too long. */
 enum status task_rename(char *label, const char *named, struct error *e);
+
+/* Of its examples, from its shape: part of a run's identity. */
+static inline int task_version(const struct task_choice *choice) {
+    return choice->shape.version ? choice->shape.version : choice->task->version;
+}
 
 /* Opens it for a data seed. */
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);

@@ -58,7 +58,7 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
     struct config config = s->config;
     config.device[strcspn(config.device, ":")] = 0;
     TRY(describe(s, &config, &s->model, skip | OPT_RUNTIME | OPT_LATER, text, e));
-    return append(text, e, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n", s->task.task->version,
+    return append(text, e, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n", task_version(&s->task),
                   config.device, REAL_NAME, s->numerics);
 }
 

@@ -88,7 +88,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     snprintf(row->task, sizeof row->task, "%s", s->task.name);
     snprintf(row->model, sizeof row->model, "%s", s->model.model->name);
     snprintf(row->layers, sizeof row->layers, "%s", s->model_label);
-    row->task_version = s->task.task->version;
+    row->task_version = task_version(&s->task);
     row->seed = row->data_seed = (uint64_t)c->seed;
     row->n_train = shape->examples[SPLIT_TRAIN];
     row->n_val = shape->examples[SPLIT_VAL];

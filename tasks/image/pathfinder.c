@@ -62,6 +62,7 @@ static enum status check_sizes(const struct pathfinder *w, struct arena *host, s
     int hits = 0, tries = 0;
     if (!scene) return fail(e, ST_MEMORY, "pathfinder: no room for an image");
     struct rng r = rng_at(0, STREAM_TABLE, 0);
+    if (sizes.wide > 0) sizes.margin = sizes.wide; /* which finds less room */
     for (scene->label = 0; hits < PROBE_HITS && tries < PROBE_TRIES; tries++)
         hits += pathfinder_try(&sizes, w->table, &r, scene);
     arena_release(host, mark);
@@ -95,6 +96,7 @@ static void fill_drawn(const struct pathfinder *w, enum split split, int64_t ind
     struct pathfinder_scene scene;
     uint8_t pixels[PATHFINDER_SIDE * PATHFINDER_SIDE];
     scene.label = (int)rng_below(&r, 2);
+    pathfinder_choose(&sizes, &r);
     while (!pathfinder_try(&sizes, w->table, &r, &scene)) continue;
     pathfinder_draw(&sizes, &scene, pixels);
     image_put(&w->from.image, pixels, scene.label, x);
@@ -125,7 +127,9 @@ static double floor_of(int64_t side) {
 static void pathfinder_shape(const void *inst, struct task_shape *out) {
     const struct pathfinder *w = inst;
     image_shape(&w->from.image, 2, out);
-    if (!w->released) out->floor = floor_of(w->sizes.side);
+    if (w->released) return;
+    out->floor = floor_of(w->sizes.side);
+    if (sizes_of(w).wide > 0) out->version = 2; /* 1: all images had the mean of the two margins */
 }
 
 static void pathfinder_fill(const void *inst, enum split split, int64_t index, struct example *x) {

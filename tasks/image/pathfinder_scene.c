@@ -23,10 +23,10 @@ void pathfinder_table_make(struct pathfinder_table *t) {
 }
 
 struct pathfinder_sizes pathfinder_standard(int64_t side) {
-    static const struct pathfinder_sizes known[] = {{32, 14, 5, 4, 7, 1.5, 2, 0.5, 1, 1.0},
-                                                    {64, 14, 5, 4, 12, 2.5, 5, 1, 1, 1.8},
-                                                    {128, 14, 8, 4, 20, 3, 5, 1.5, 2.5, 1.8},
-                                                    {256, 14, 7, 4, 27, 5, 5, 2, 3, 1.8}};
+    static const struct pathfinder_sizes known[] = {{32, 14, 5, 4, 7, 1.5, 2, 0.5, 1, 0, 1.0},
+                                                    {64, 14, 5, 4, 12, 2.5, 5, 1, 1, 0, 1.8},
+                                                    {128, 14, 8, 4, 20, 3, 5, 1.5, 2, 3, 1.8},
+                                                    {256, 14, 7, 4, 27, 5, 5, 2, 3, 0, 1.8}};
     int i = 0;
     while (i < 3 && known[i].side < side) i++;
     struct pathfinder_sizes w = known[i];
@@ -40,10 +40,16 @@ struct pathfinder_sizes pathfinder_standard(int64_t side) {
     double dash = (w.length + 2 * w.margin) * scale;
     w.length = fmax(2, w.length * scale);
     w.margin = fmax(1, w.margin * scale);
+    w.wide *= scale; /* sides above 64 alone have one, where it stays above 1 */
     w.thickness = fmax(0.5, w.thickness * scale);
     double room = dash / (w.length + 2 * w.margin);
     w.contour = (int64_t)((double)w.contour * fmin(1, room * room) + 0.5);
     return w;
+}
+
+void pathfinder_choose(struct pathfinder_sizes *w, struct rng *r) {
+    if (w->wide > 0 && rng_below(r, 2)) w->margin = w->wide;
+    w->wide = 0;
 }
 
 /* --- distances ---------------------------------------------------------------------------------------------------- */

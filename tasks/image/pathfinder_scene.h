@@ -20,7 +20,8 @@
 struct pathfinder_sizes {
     int64_t side, contour, distractors, distractor_length; /* pixels; dashes; curves; dashes of one */
     double apart, marker, length, thickness, margin;       /* pixels: of the two beginnings; radius of a disc; a dash */
-    double continuity;                                     /* larger: straighter */
+    double wide;       /* margin of every second image, as chance will have it; 0: all have the same */
+    double continuity; /* larger: straighter */
 };
 
 struct pathfinder_point {
@@ -48,6 +49,9 @@ void pathfinder_table_make(struct pathfinder_table *t);
 
 /* The sizes of the Long Range Arena's images of that side, or between them. */
 struct pathfinder_sizes pathfinder_standard(int64_t side);
+
+/* What differs from image to image: one of two margins becomes the only one. Without a second one nothing is drawn. */
+void pathfinder_choose(struct pathfinder_sizes *w, struct rng *r);
 
 /* One attempt; false where a long curve finds no way on. */
 bool pathfinder_try(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,

@@ -30,13 +30,15 @@ static bool follows(const struct pathfinder_sizes *w, const struct pathfinder_sc
  * the discs are at the ends that the label says. */
 START_TEST(curves_are_whole_and_keep_apart) {
     int side = sides[_i];
-    struct pathfinder_sizes w = pathfinder_standard(side);
+    struct pathfinder_sizes w;
     static struct pathfinder_table table;
     static struct pathfinder_scene s;
     struct rng r = rng_at(5, STREAM_TEST, 0);
     pathfinder_table_make(&table);
     for (int image = 0; image < 20; image++) {
+        w = pathfinder_standard(side);
         s.label = image % 2;
+        pathfinder_choose(&w, &r);
         while (!pathfinder_try(&w, &table, &r, &s)) continue;
         require(s.first[0] == 0 && s.first[1] == w.contour && s.first[2] == 2 * w.contour, "dashes", side, image);
         require((s.n - s.first[2]) % w.distractor_length == 0, "a distractor is not whole", side, image);
@@ -58,6 +60,52 @@ START_TEST(curves_are_whole_and_keep_apart) {
         int end = s.label ? s.first[1] - 1 : s.first[2] - 1;
         require(fabs(apart(s.dash[0].from, s.dash[s.first[1]].from) - w.apart) < 1e-9, "beginnings", side, image);
         require(apart(s.disc[0], s.dash[0].from) == 0 && apart(s.disc[1], s.dash[end].to) == 0, "discs", side, image);
+    }
+}
+END_TEST
+
+static const struct {
+    int side;
+    double margin, wide;
+} margins[] = {{32, 1, 1}, {64, 1, 1}, {96, 1.5, 2.25}, {128, 2, 3}, {256, 3, 3}};
+
+/* Of Path-X one image in two has the wider gaps, within 4 sigma; where there is one margin, no number is drawn. */
+START_TEST(each_image_has_one_of_its_side_s_margins) {
+    enum { IMAGES = 4000 };
+    struct rng r = rng_at(7, STREAM_TEST, 0), untouched = r;
+    int narrow = 0, wide = 0;
+    for (int image = 0; image < IMAGES; image++) {
+        struct pathfinder_sizes w = pathfinder_standard(margins[_i].side);
+        pathfinder_choose(&w, &r);
+        narrow += w.margin == margins[_i].margin;
+        wide += w.margin == margins[_i].wide;
+        pathfinder_choose(&w, &r); /* a choice that was made stays */
+        ck_assert(w.margin == margins[_i].margin || w.margin == margins[_i].wide);
+    }
+    if (margins[_i].margin == margins[_i].wide) {
+        ck_assert_int_eq(narrow, IMAGES);
+        ck_assert_uint_eq(rng_below(&r, 1000000), rng_below(&untouched, 1000000));
+    } else {
+        ck_assert_int_eq(narrow + wide, IMAGES);
+        ck_assert_msg(abs(narrow - wide) < 4 * sqrt(IMAGES), "%d narrow, %d wide", narrow, wide);
+    }
+}
+END_TEST
+
+/* Only images whose margin is drawn have changed: the others' runs keep their identity. */
+START_TEST(drawn_path_x_alone_has_another_version) {
+    static const struct {
+        const char *task;
+        int version;
+    } cases[] = {{"pathfinder", 1},
+                 {"pathfinder:size=16", 1},
+                 {"pathfinder:size=64", 1},
+                 {"pathx", 2},
+                 {"pathfinder:size=80", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct task_choice c;
+        open_task(&c, cases[i].task, 1);
+        ck_assert_int_eq(task_version(&c), cases[i].version);
     }
 }
 END_TEST
@@ -186,6 +234,8 @@ Suite *check_pathfinder(void) {
     TCase *tests = tcase_create("pathfinder");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_loop_test(tests, curves_are_whole_and_keep_apart, 0, N_SIDES);
+    tcase_add_loop_test(tests, each_image_has_one_of_its_side_s_margins, 0, (int)(sizeof margins / sizeof *margins));
+    tcase_add_test(tests, drawn_path_x_alone_has_another_version);
     tcase_add_loop_test(tests, curves_bend_to_both_sides_alike, 0, 4);
     tcase_add_test(tests, distances_are_those_of_geometry);
     tcase_add_test(tests, labels_are_fair_and_brightness_does_not_tell_them);
