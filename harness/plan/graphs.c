@@ -230,14 +230,23 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
                 forced, k->op->name, s->task.name, s->model.model->name, ops);
 }
 
-/* --- FLOPs -------------------------------------------------------------------------------------------------------- */
+/* --- how large a run is ------------------------------------------------------------------------------------------- */
 
 /* A run's graphs without its memory. */
 struct measured {
     struct params params;
     struct graph train, eval, update, take;
     struct net net, extra, eval_net;
+    size_t largest; /* bytes of the largest of the graphs */
 };
+
+/* As when it runs, the evaluation's inputs are no part of its graph (split_store.h); but for those of buckets. The
+ * address is never read, for the graph is only measured. */
+static void leave_inputs_out(const struct net *net) {
+    struct tensor *const inputs[] = {net->input, net->targets, net->lengths, net->links};
+    for (int i = 0; i < 4; i++)
+        if (inputs[i]) inputs[i]->data = inputs[i];
+}
 
 static enum status measure(struct measured *m, const struct setup *s, const struct place *place,
                            struct graph_list *graphs, struct error *e) {
@@ -246,30 +255,33 @@ static enum status measure(struct measured *m, const struct setup *s, const stru
     size_t bytes;
     bool takes = place->device != DEVICE_CPU && graphs_can_take(s);
     graphs->n = 0;
+    m->largest = 0;
     TRY(params_create(&m->params, e));
     TRY(graphs_build_training(&m->train, s, place, &m->params, &m->net, &m->extra, e));
     TRY(graphs_build_evaluation(&m->eval, s, place, &m->params, &m->eval_net, e));
+    if (s->config.buckets == 1) leave_inputs_out(&m->eval_net);
     TRY(graphs_build_update(&m->update, s, place, &m->params, NULL, e));
     if (takes) TRY(graphs_build_take(&m->take, s, place, &m->net, &m->extra, split, e));
     for (int i = 0; i < (takes ? 4 : 3); i++) {
         TRY(graph_measure(all[i], &bytes, e));
+        if (bytes > m->largest) m->largest = bytes;
         graphs->list[graphs->n++] = all[i];
     }
     return ST_OK;
 }
 
-enum status graphs_flops(const struct setup *s, double *flops, int64_t *params, struct error *e) {
+enum status graphs_size(const struct setup *s, struct run_size *size, struct error *e) {
     struct place place = {0};
     struct graph_list graphs;
     struct measured *m = calloc(1, sizeof *m);
-    *flops = 0;
-    *params = 0;
+    *size = (struct run_size){0, 0, 0};
     if (!m) return fail(e, ST_MEMORY, "no memory for a run's graphs");
     enum status status = place_parse(s->config.device, &place.device, &place.index, e);
     if (status == ST_OK) status = measure(m, s, &place, &graphs, e);
     if (status == ST_OK) {
-        *flops = graphs_step_flops(&m->train, s) * (double)s->steps;
-        *params = params_trained(&m->params);
+        *size = (struct run_size){.flops = graphs_step_flops(&m->train, s) * (double)s->steps,
+                                  .params = params_trained(&m->params),
+                                  .memory = m->largest};
         status = graphs_check_forced(&graphs, s, e);
     }
     graph_free(&m->train);

@@ -56,8 +56,15 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
  * the text is too short for them. */
 enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
 
-/* FLOPs of a whole run, and how many parameters it trains. Nothing is reserved, and no device is asked. Errors: as
- * graphs_check_forced, and what keeps the graphs from being planned. */
-enum status graphs_flops(const struct setup *s, double *flops, int64_t *params, struct error *e);
+/* What a run comes to, as far as its graphs say so. */
+struct run_size {
+    double flops;   /* of the whole run */
+    int64_t params; /* that it trains */
+    size_t memory;  /* bytes of its largest graph, which are asked for at once; --buckets: without its smaller ones */
+};
+
+/* Nothing is reserved, and no device is asked. Errors, with sizes of zeros: as graphs_check_forced, and what keeps the
+ * graphs from being planned. */
+enum status graphs_size(const struct setup *s, struct run_size *size, struct error *e);
 
 #endif

@@ -235,15 +235,21 @@ static enum status add_use(struct plan *plan, int word, int run, struct error *e
 
 /* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing
  * to compute is a slip of the command line. */
-static enum status count_flops(const struct plan *plan, struct setup *s, struct error *e) {
+static enum status find_size(const struct plan *plan, struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
+    struct run_size size;
     for (int i = plan->n - 2; i >= 0; i--) {
         if (strcmp(plan->setups[i]->cell_id, s->cell_id) != 0) continue;
-        s->flops = plan->setups[i]->flops; /* the seed changes neither */
+        s->flops = plan->setups[i]->flops; /* the seed changes none of them */
         s->params = plan->setups[i]->params;
+        s->memory = plan->setups[i]->memory;
         return ST_OK;
     }
-    if (graphs_flops(s, &s->flops, &s->params, &why) == ST_OK || !*s->config.kernel) return ST_OK;
+    enum status status = graphs_size(s, &size, &why);
+    s->flops = size.flops;
+    s->params = size.params;
+    s->memory = size.memory;
+    if (status == ST_OK || !*s->config.kernel) return ST_OK;
     return fail(e, why.status, "%s", why.text);
 }
 
@@ -259,7 +265,7 @@ static enum status add_setup(struct plan *plan, int word, struct setup *s, struc
     }
     plan->setups[plan->n++] = s;
     TRY(add_use(plan, word, plan->n - 1, e));
-    return count_flops(plan, s, e);
+    return find_size(plan, s, e);
 }
 
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,

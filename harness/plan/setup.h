@@ -24,6 +24,7 @@ struct setup {
     struct arena host;                   /* the task's tables */
     double flops;                        /* of the whole run, where somebody has counted (bench); else 0 */
     int64_t params;                      /* that it trains; likewise */
+    size_t memory;                       /* bytes of its largest graph; likewise */
     int64_t steps_per_epoch, eval_every; /* resolved */
     int64_t schedule_steps;              /* over which the learning rate goes its way */
     int64_t steps;                       /* that the run takes at most: those, or the first of them (--stop-after) */

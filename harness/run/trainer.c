@@ -69,21 +69,27 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* The plan of the evaluation graph leaves its inputs out: they lie in the stores, but for those of buckets. On the CPU
- * the rest lies in the memory of the training graph, which fills its inputs anew for every step; on a device a walk may
- * still be under way there. */
-static enum status plan_evaluation(struct trainer *t, struct error *e) {
-    struct batch first;
+/* The splits that are evaluated on. A device has them whole, and the host as well, from where they are sent. */
+static enum status create_stores(struct trainer *t, struct error *e) {
     const int64_t *n = t->setup->task.shape.examples;
     size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
-    if (machine && bytes > machine)
+    size_t room = machine ? machine / SPLIT_STORE_PART : SIZE_MAX;
+    if (machine && bytes > machine && t->place.device != DEVICE_CPU)
         return fail(
             e, ST_MEMORY,
             "%lld examples to validate on and %lld to test on take %zu MB but the machine has %zu MB; lower n_val, "
             "n_test or batch",
             (long long)n[SPLIT_VAL], (long long)n[SPLIT_TEST], bytes >> 20, machine >> 20);
-    TRY(split_store_create(&t->val, t->setup, SPLIT_VAL, &t->place, e));
-    TRY(split_store_create(&t->test, t->setup, SPLIT_TEST, &t->place, e));
+    TRY(split_store_create(&t->val, t->setup, SPLIT_VAL, room, &t->place, e));
+    return split_store_create(&t->test, t->setup, SPLIT_TEST, room, &t->place, e);
+}
+
+/* The plan of the evaluation graph leaves its inputs out: they lie in the stores, but for those of buckets. On the CPU
+ * the rest lies in the memory of the training graph, which fills its inputs anew for every step; on a device a walk may
+ * still be under way there. */
+static enum status plan_evaluation(struct trainer *t, struct error *e) {
+    struct batch first;
+    TRY(create_stores(t, e));
     if (!t->parts.n) split_store_select(&t->val, 0, &t->eval_net, &first);
     if (t->place.device == DEVICE_CPU) t->eval.options.beside = &t->train;
     TRY(graph_plan(&t->eval, e));
@@ -282,8 +288,7 @@ int64_t trainer_sync_every(const struct trainer *t) {
 
 /* Forward through the batch of a store that begins with example `first`: predictions and loss. *b is the batch; returns
  * how many of its rows are in use. */
-static int64_t walk_batch(struct trainer *t, const struct split_store *store, int64_t first, struct batch *b,
-                          real *loss) {
+static int64_t walk_batch(struct trainer *t, struct split_store *store, int64_t first, struct batch *b, real *loss) {
     if (!t->parts.n) {
         int64_t rows = split_store_select(store, first, &t->eval_net, b);
         graph_forward(&t->eval, t->live);
@@ -291,7 +296,7 @@ static int64_t walk_batch(struct trainer *t, const struct split_store *store, in
         graph_get(&t->eval, t->eval_net.loss, loss);
         return rows;
     }
-    int64_t rows = split_store_rows(store, first, t->setup->config.batch, b);
+    int64_t rows = split_store_rows(store, first, b);
     buckets_sort(&t->parts, b);
     buckets_predict(&t->parts, t->live, t->predictions);
     *loss = t->parts.loss;
@@ -301,7 +306,7 @@ static int64_t walk_batch(struct trainer *t, const struct split_store *store, in
 bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
     const struct task_shape *shape = &t->setup->task.shape;
-    const struct split_store *store = split == SPLIT_TEST ? &t->test : &t->val;
+    struct split_store *store = split == SPLIT_TEST ? &t->test : &t->val;
     int64_t B = t->setup->config.batch, n = shape->examples[split];
     metrics_reset(&t->metrics);
     bool whole = true;

@@ -49,6 +49,29 @@ static const char *time_unit(double *seconds) {
     return unit;
 }
 
+/* Whether training would refuse it for want of memory, of the machine itself; no device is asked. */
+static bool is_too_large(const struct setup *s) {
+    size_t machine = machine_memory_bytes();
+    return !strcmp(s->config.device, "cpu") && machine && s->memory > machine;
+}
+
+/* Runs that are to be done and cannot start. */
+static void warn_of_memory(const struct plan *plan) {
+    const struct setup *first = NULL;
+    int n = 0;
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        if (!is_too_large(s) || reuse_is_there(s)) continue;
+        if (!first) first = s;
+        n++;
+    }
+    if (!first) return;
+    fprintf(stderr,
+            "%d of them cannot start and will be oom: %s %s needs %zu MB of memory, the machine has %zu MB; lower "
+            "batch, length or width\n",
+            n, first->task.name, first->model_label, first->memory >> 20, machine_memory_bytes() >> 20);
+}
+
 void announce_runs(const struct plan *plan, const struct resolved *resolved, int most_at_a_time) {
     double flops = 0, bytes = 0;
     int to_do = 0;
@@ -79,6 +102,7 @@ void announce_runs(const struct plan *plan, const struct resolved *resolved, int
     }
     fprintf(stderr, ", %d at a time, %s on this machine (less with early stopping) and %.*f MB of disk\n", jobs, most,
             bytes < 1e7, bytes / 1e6);
+    warn_of_memory(plan);
 }
 
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds) {

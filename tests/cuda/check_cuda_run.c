@@ -221,18 +221,17 @@ START_TEST(a_forced_kernel_reaches_the_resident_data) {
     struct setup *sent = device_run(models[0], "swiglu", "kernel", "take_batch_cuda");
     struct trainer a, b;
     struct error e = {ST_OK, ""};
-    double flops;
-    int64_t params;
+    struct run_size size;
     open_trainer(&a, whole);
     struct graph_list graphs = trainer_graphs(&a);
     ck_assert_int_eq(graphs.n, 4);
     ck_assert_str_eq(graphs.list[3]->calls[0].kernel->name, "take_batch_cuda");
-    ck_assert_msg(graphs_flops(whole, &flops, &params, &e) == ST_OK && flops > 0, "%s", e.text);
+    ck_assert_msg(graphs_size(whole, &size, &e) == ST_OK && size.flops > 0, "%s", e.text);
     sent->steps = 2;
     ck_assert_int_eq(trainer_create(&b, sent, &e), ST_USAGE);
     expect_text(e.text, "--kernel take_batch_cuda computes op take_batch, which a run of ",
                 "a run whose batches are sent");
-    ck_assert_int_eq(graphs_flops(sent, &flops, &params, &e), ST_USAGE);
+    ck_assert_int_eq(graphs_size(sent, &size, &e), ST_USAGE);
     trainer_free(&a);
     trainer_free(&b);
     small_run_free(whole);

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-static struct batch whole_batches(const struct setup *s, enum split split) {
+/* Room for so many batches. */
+static struct batch batches_of(const struct setup *s, enum split split, int64_t batches) {
     const struct task_shape *shape = &s->task.shape;
-    int64_t n = shape->examples[split], B = s->config.batch;
-    return (struct batch){.B = (n + B - 1) / B * B,
+    return (struct batch){.B = batches * s->config.batch,
                           .T = task_length(shape, split),
                           .channels = shape->channels,
                           .labels = task_targets(shape, split),
@@ -14,19 +14,31 @@ static struct batch whole_batches(const struct setup *s, enum split split) {
                           .documents = shape->documents};
 }
 
+static struct batch whole_batches(const struct setup *s, enum split split) {
+    int64_t n = s->task.shape.examples[split], B = s->config.batch;
+    return batches_of(s, split, (n + B - 1) / B);
+}
+
 size_t split_store_bytes(const struct setup *s, enum split split) {
     struct batch rows = whole_batches(s, split);
     return batch_bytes(&rows);
 }
 
-enum status split_store_create(struct split_store *store, const struct setup *s, enum split split,
+enum status split_store_create(struct split_store *store, const struct setup *s, enum split split, size_t room,
                                const struct place *place, struct error *e) {
     size_t bytes = split_store_bytes(s, split);
-    *store = (struct split_store){.rows = whole_batches(s, split)};
+    bool window = place->device == DEVICE_CPU && bytes > room;
+    *store = (struct split_store){.setup = s,
+                                  .split = split,
+                                  .window = window,
+                                  .examples = s->task.shape.examples[split],
+                                  .rows = window ? batches_of(s, split, 1) : whole_batches(s, split)};
+    bytes = batch_bytes(&store->rows);
     store->memory = malloc(bytes);
     if (!store->memory) return fail(e, ST_MEMORY, "no memory for examples to evaluate on: %zu MB", bytes >> 20);
     batch_lay(&store->rows, store->memory);
-    store->examples = batch_fill(s, split, 0, 0, true, &store->rows);
+    if (window) return ST_OK;
+    batch_fill(s, split, 0, 0, true, &store->rows);
     if (place->device == DEVICE_CPU) return ST_OK;
     TRY(place_reserve(place, &store->there, bytes, e));
     place_put(place, store->there.base, store->memory, bytes);
@@ -39,11 +51,12 @@ static void point(const struct split_store *store, struct tensor *input, void *r
     input->data = store->there.base ? store->there.base + ((char *)rows - store->memory) : rows;
 }
 
-int64_t split_store_rows(const struct split_store *store, int64_t first, int64_t B, struct batch *b) {
+int64_t split_store_rows(struct split_store *store, int64_t first, struct batch *b) {
     const struct batch *all = &store->rows;
-    int64_t left = store->examples - first;
+    int64_t left = store->examples - first, B = store->setup->config.batch;
     *b = *all;
     b->B = B;
+    if (store->window) return batch_fill(store->setup, store->split, first, 0, true, b);
     if (b->channels)
         b->values = batch_row(all, first);
     else
@@ -54,8 +67,8 @@ int64_t split_store_rows(const struct split_store *store, int64_t first, int64_t
     return left < B ? left : B;
 }
 
-int64_t split_store_select(const struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
-    int64_t in_use = split_store_rows(store, first, net->targets->dims[0], b);
+int64_t split_store_select(struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
+    int64_t in_use = split_store_rows(store, first, b);
     point(store, net->input, batch_row(b, 0));
     point(store, net->targets, b->targets);
     point(store, net->lengths, b->lengths);

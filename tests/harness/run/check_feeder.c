@@ -168,15 +168,24 @@ START_TEST(a_thread_changes_no_bit_of_training_or_resuming) {
 }
 END_TEST
 
-/* Row after row as batch_fill makes them, to the last, partial batch; and the net reads those rows. */
+/* Row after row as batch_fill makes them, to the last, partial batch; and the net reads those rows. The same of the
+ * window that a split is which has no room. */
 START_TEST(a_stored_split_is_the_batches_one_by_one) {
-    struct setup *s = setup_of(tasks[_i], "no");
+    struct setup *s = setup_of(tasks[_i / 2], "no");
+    bool window = _i % 2;
     struct trainer t;
+    struct error e;
     open_trainer(&t, s);
     for (enum split split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
-        const struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
+        struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
         int64_t B = s->config.batch, n = s->task.shape.examples[split], seen = 0;
-        ck_assert_uint_eq(split_store_bytes(s, split), batch_bytes(&store->rows));
+        if (window) {
+            split_store_free(store);
+            ck_assert_int_eq(split_store_create(store, s, split, split_store_bytes(s, split) - 1, &t.place, &e), ST_OK);
+        }
+        ck_assert(store->window == window);
+        ck_assert_int_eq(store->rows.B, window ? B : (n + B - 1) / B * B);
+        if (!window) ck_assert_uint_eq(split_store_bytes(s, split), batch_bytes(&store->rows));
         for (int64_t first = 0; first < n; first += B) {
             struct batch got, want;
             int64_t rows = split_store_select(store, first, &t.eval_net, &got);
@@ -197,13 +206,35 @@ START_TEST(a_stored_split_is_the_batches_one_by_one) {
 }
 END_TEST
 
-START_TEST(a_split_that_no_memory_holds_is_refused) {
+/* What would take 2.9 TB is the window of one batch; the other split, which has room, is kept. */
+START_TEST(a_split_that_no_memory_holds_is_made_batch_by_batch) {
     struct setup *s = setup_of("word-problem:group=z1000,length=400,n_train=300,n_val=900000000,n_test=50", "no");
     struct trainer t;
+    open_trainer(&t, s);
+    ck_assert(t.val.window && t.val.rows.B == s->config.batch && !t.test.window);
+    trainer_free(&t);
+    release(s);
+}
+END_TEST
+
+/* Scores to the last bit, whether the split is kept or made anew; twice, for a window is filled over and over. */
+START_TEST(a_window_is_evaluated_to_the_same_bits) {
+    struct setup *s = setup_of(tasks[_i], "no");
+    struct trainer t;
+    struct scores kept, made;
     struct error e;
-    ck_assert_int_eq(trainer_create(&t, s, &e), ST_MEMORY);
-    ck_assert_msg(strstr(e.text, "900000000 examples to validate on and 50 to test on take") && strstr(e.text, "n_val"),
-                  "%s", e.text);
+    open_trainer(&t, s);
+    trainer_step(&t);
+    for (enum split split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
+        struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
+        ck_assert(trainer_evaluate(&t, split, &kept));
+        split_store_free(store);
+        ck_assert_int_eq(split_store_create(store, s, split, 0, &t.place, &e), ST_OK);
+        for (int times = 0; times < 2; times++) {
+            ck_assert(trainer_evaluate(&t, split, &made));
+            ck_assert_mem_eq(&made, &kept, sizeof made);
+        }
+    }
     trainer_free(&t);
     release(s);
 }
@@ -291,8 +322,9 @@ Suite *check_feeder(void) {
     tcase_add_loop_test(c, a_thread_makes_the_batches_that_are_made_without, 0, N_TASKS);
     tcase_add_loop_test(c, the_order_shown_is_the_order_trained_in, 0, N_TASKS);
     tcase_add_loop_test(c, a_thread_changes_no_bit_of_training_or_resuming, 0, N_TASKS);
-    tcase_add_loop_test(c, a_stored_split_is_the_batches_one_by_one, 0, N_TASKS);
-    tcase_add_test(c, a_split_that_no_memory_holds_is_refused);
+    tcase_add_loop_test(c, a_stored_split_is_the_batches_one_by_one, 0, 2 * N_TASKS);
+    tcase_add_test(c, a_split_that_no_memory_holds_is_made_batch_by_batch);
+    tcase_add_loop_test(c, a_window_is_evaluated_to_the_same_bits, 0, N_TASKS);
     tcase_add_test(c, each_epoch_of_the_other_length_has_every_string_once);
     tcase_add_test(c, a_step_descends_the_sum_of_both_losses);
     tcase_add_test(c, a_feeder_that_never_started_can_be_stopped);

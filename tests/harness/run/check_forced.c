@@ -129,12 +129,12 @@ START_TEST(a_plan_counts_the_flops_of_the_graphs_that_run) {
     struct setup *s = small_run_of(counted[_i], program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
     struct trainer t;
     struct error e = {0};
-    double flops;
-    int64_t params;
+    struct run_size size;
     open_forced(&t, s);
-    ck_assert_msg(graphs_flops(s, &flops, &params, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(graphs_size(s, &size, &e) == ST_OK, "%s", e.text);
     double step = graph_cost(&t.train, PASS_FORWARD).flops + graph_cost(&t.train, PASS_BACKWARD).flops;
-    ck_assert_double_eq(flops, step * (double)s->steps);
+    ck_assert_double_eq(size.flops, step * (double)s->steps);
+    ck_assert_uint_eq(size.memory, t.train.planned_bytes);
     ck_assert_int_eq(t.extra_net.input != NULL, _i == 1);
     trainer_free(&t);
     small_run_free(s);

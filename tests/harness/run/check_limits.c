@@ -10,6 +10,8 @@
 
 #define TASK "s3:n_train=64,n_val=8,n_test=8"
 
+#define TOLD "1 of them cannot start and will be oom: "
+
 /* Sequences of 16 x 1024 numbers of which one activation fits into the machine's memory, and a step does not. */
 static long long too_many(void) {
     return (long long)(machine_memory_bytes() / 10 * 6 / (16 * 1024 * sizeof(real)));
@@ -26,11 +28,27 @@ START_TEST(a_run_without_room_is_a_row_and_the_others_go_on) {
              too_many(), program_folder);
     expect_status(run(line), 0, line);
     expect_text(err, "MB of memory are needed, the machine has ", line);
+    expect_text(err, TOLD, line); /* before it began */
     ck_assert_msg(records_load(&set, program_folder, &e) == ST_OK, "%s", e.text);
     for (int i = 0; i < set.n; i++) n[set.list[i].run.status]++;
     ck_assert_int_eq(n[RUN_OK], 1);
     ck_assert_int_eq(n[RUN_OOM], 1);
     records_free(&set);
+}
+END_TEST
+
+/* A dry run says it, of as many runs as are to be done and have no room. */
+START_TEST(a_dry_run_tells_which_runs_have_no_room) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "bench " TASK
+             " --models 'lstm@dim=8 lstm@dim=1024,batch=%lld' --seeds 3 --profile smoke --dry-run --out %s",
+             too_many(), program_folder);
+    expect_status(run(line), 0, line);
+    expect_text(err, "\n3 of them cannot start and will be oom: s3:n_train=64,n_val=8,n_test=8 lstm", line);
+    expect_text(err, "MB of memory, the machine has ", line);
+    expect_status(run("bench " TASK " --models lstm --profile smoke --dry-run"), 0, "bench");
+    ck_assert_ptr_null(strstr(err, "oom"));
 }
 END_TEST
 
@@ -54,6 +72,7 @@ Suite *check_limits(void) {
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, program_begin, program_end);
     tcase_add_test(tests, a_run_without_room_is_a_row_and_the_others_go_on);
+    tcase_add_test(tests, a_dry_run_tells_which_runs_have_no_room);
     tcase_add_test(tests, no_memory_ends_the_process_as_no_device_does);
     suite_add_tcase(suite, tests);
     return suite;
