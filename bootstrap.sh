@@ -2,8 +2,9 @@
 # bootstrap.sh - installs what building, testing and plotting need, through apt-get: Debian 12 or 13, or alike.
 #
 #   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
-#   ./bootstrap.sh --dev      also what contributing needs: clang, sanitizers, formatter, static checkers, LaTeX
-#   ./bootstrap.sh --nightly  also what the stages of `make nightly` need: Chromium, Slurm, zsh
+#   ./bootstrap.sh --dev      also what contributing needs: clang, sanitizers, formatter, static checkers, LaTeX, and
+#                             what tests run beside the program: python3, zsh
+#   ./bootstrap.sh --nightly  also what the stages of `make nightly` need: Chromium, Slurm
 #
 # Safe to run again: it installs only what is missing, and asks for root (itself or sudo) only then.
 set -eu
@@ -14,8 +15,8 @@ set -eu
 base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
 base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
 dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
-dev="$dev texlive-latex-recommended"
-nightly='chromium slurm-wlm munge zsh'
+dev="$dev texlive-latex-recommended python3 zsh"
+nightly='chromium slurm-wlm munge'
 
 say() {
     printf 'bootstrap: %s\n' "$*"
@@ -27,7 +28,7 @@ for option; do
     --dev) [ "$packages" != "$base" ] || packages="$base $dev" ;;
     --nightly) packages="$base $dev $nightly" ;;
     -h | --help)
-        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        sed -n '2,9s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)

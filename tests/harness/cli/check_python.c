@@ -6,18 +6,21 @@
 #include <unistd.h>
 
 #include "harness/store/record.h"
+#include "tests/lib/not_run.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
 /* Without it there is nothing to run the page by: the program does not need it. */
-static bool has_python(void) {
-    return system("python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' >/dev/null 2>&1") == 0;
+static bool has_python(const char *test) {
+    bool there = system("python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' >/dev/null 2>&1") == 0;
+    if (!there) not_run("python", test, "there is no python3, of 3.9 or later");
+    return there;
 }
 
 START_TEST(the_page_runs_block_after_block) {
     char command[1024], text[512];
     size_t size;
-    if (!has_python()) return;
+    if (!has_python("the_page_runs_block_after_block")) return;
     snprintf(command, sizeof command, "python3 tests/python/page.py docs/python.md %s %s tools >%s/said 2>&1",
              program_folder, named_program("LRNN", "./lrnn"), program_folder);
     int status = system(command);
@@ -33,7 +36,7 @@ START_TEST(weights_are_those_that_the_record_names) {
     static const char train[] = "train s3:length=4,n_train=64,n_val=16,n_test=16 lstm --dim 8 --layers 1 --batch 8 "
                                 "--steps 2 --threads 1 --quiet --json --out %s/store%s --seed %d";
     char command[1024], said[512], id[3][40];
-    if (!has_python()) return;
+    if (!has_python("weights_are_those_that_the_record_names")) return;
     for (int i = 0; i < 3; i++) { /* twice the same run, and one that keeps nothing */
         snprintf(command, sizeof command, train, program_folder,
                  i == 1   ? " --force"
@@ -62,6 +65,7 @@ END_TEST
 
 START_TEST(records_of_a_later_schema_are_refused_from_python) {
     char command[1024], said[256];
+    if (!has_python("records_of_a_later_schema_are_refused_from_python")) return;
     snprintf(command, sizeof command,
              "-c 'import sys; sys.path.insert(0, \"tools\"); import lrnn, pathlib\n"
              "folder = pathlib.Path(\"%s/later/runs/ab\"); folder.mkdir(parents=True)\n"

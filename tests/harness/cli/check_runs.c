@@ -7,6 +7,7 @@
 #include "harness/plan/config.h"
 #include "harness/plan/profile.h"
 #include "harness/store/record_files.h"
+#include "tests/lib/not_run.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
@@ -454,7 +455,10 @@ END_TEST
 START_TEST(zsh_loads_its_completion) {
     char command[1024 + PATH_MAX], program[PATH_MAX];
     size_t size;
-    if (system("command -v zsh >/dev/null 2>&1") != 0) return;
+    if (system("command -v zsh >/dev/null 2>&1") != 0) {
+        not_run("runs", "zsh_loads_its_completion", "there is no zsh");
+        return;
+    }
     ck_assert_ptr_nonnull(realpath(named_program("LRNN", "./lrnn"), program));
     expect_status(run("completion zsh"), 0, "completion zsh");
     snprintf(command, sizeof command,

@@ -266,6 +266,7 @@ START_TEST(verify_sums_up_by_mixer) {
     ck_assert_int_eq(sscanf(total, "\nverified %d files, %d tensors, worst %lf", &files, &tensors, &worst), 3);
     ck_assert(files == lstm + lru && tensors == lstm_tensors + lru_tensors);
     ck_assert_int_ge(lru, 1);
+    /* A mixer's line has two digits, off by at most 5 % where the first is 1; the total's four are off by .05 %. */
     ck_assert(fabs(worst - fmax(lstm_worst, lru_worst)) <= 0.06 * worst && lstm_worst > 0 && lru_worst > 0);
     expect_status(run("verify --quiet " CASES), 0, "verify --quiet " CASES);
     expect_text(out, "mixer lstm 2 files", "verify --quiet " CASES);

@@ -206,7 +206,7 @@ START_TEST(standard_expressions_have_the_lengths_and_classes_of_the_specificatio
     double accepted, mean, deviation, sum = 0;
     int64_t count[10] = {0};
     compute_lengths(&accepted, &mean, &deviation);
-    ck_assert_double_eq_tol(accepted, 0.08, 0.005);
+    ck_assert_double_eq_tol(accepted, 0.08, 0.005); /* of theirs the whole percents are known; .0828 here */
     ck_assert_double_eq_tol(mean, 1048, 3 * deviation / sqrt(3000)); /* theirs was measured, on as many */
     struct task_choice c;
     open_task(&c, "listops", 1);
@@ -220,6 +220,7 @@ START_TEST(standard_expressions_have_the_lengths_and_classes_of_the_specificatio
     ck_assert_msg(fabs(sum / DRAWS - mean) < 3 * deviation / sqrt(DRAWS), "mean length %.1f, expected %.1f",
                   sum / DRAWS, mean);
     for (int v = 0; v < 10; v++) {
+        /* Both are samples, and theirs is known to a percent: half of one is what rounding may have taken. */
         double p = frequency[v], sigma = sqrt(p * (1 - p) * (1.0 / 3000 + 1.0 / DRAWS));
         ck_assert_msg(fabs((double)count[v] / DRAWS - p) < 3 * sigma + 0.005, "class %d has %.3f, expected %.2f", v,
                       (double)count[v] / DRAWS, p);

@@ -38,7 +38,9 @@ START_TEST(labels_are_the_signs_of_areas) {
 }
 END_TEST
 
-/* Displacements over 16 points say nothing of the direction: their own signed area has either sign about as often. */
+/* Displacements over 16 points say next to nothing of the direction: their own signed area has either sign about as
+ * often. Of 4000 series .467 were measured, four sigma (.008) from half, for a slow turn is seen in a few of its
+ * points; the bound is three times that distance, and the areas of neighbouring points, above, tell nearly all. */
 START_TEST(displacements_do_not_tell) {
     struct task_choice c;
     open_task(&c, "spirals:noise=0,min_length=128", 3);
