@@ -134,7 +134,7 @@ static struct tensor *one_way(struct graph *g, const struct model_choice *choice
 static struct tensor *mixer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                             struct tensor *x) {
     struct tensor *y = one_way(g, choice, "mixer", x);
-    if (!b->bidirectional || !choice->model->causal) return y; /* a mixer that looks both ways needs no second one */
+    if (!backbone_doubles(b, choice->model)) return y;
     struct tensor *back = one_way(g, choice, "mixer_back", reverse(g, x, g->lengths));
     return add(g, y, reverse(g, back, g->lengths));
 }
@@ -167,6 +167,10 @@ static struct tensor *glu_branch(struct graph *g, const struct backbone *b, stru
 static struct residual post_norm_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                        struct residual r, bool last) {
     (void)last;
+bool backbone_doubles(const struct backbone *b, const struct model *m) {
+    return b->bidirectional && m->causal;
+}
+
     if (!r.x) return r;
     struct tensor *z = add(g, r.x, mixer(g, b, choice, r.x));
     struct residual sum = {z, backbone_traits(b)->branch(g, b, z, r.x->dims[2])};

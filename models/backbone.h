@@ -70,5 +70,8 @@ struct tensor *residual_norm(struct graph *g, int kind, const char *name, struct
 /* W x + b under that name, W from init and b as the backbone's biases. */
 struct tensor *affine(struct graph *g, const struct backbone *b, const char *name, struct tensor *x, int64_t out,
                       struct init init);
+/* Whether a layer has a second mixer on the reversed sequence: one that looks both ways already needs none. */
+bool backbone_doubles(const struct backbone *b, const struct model *m);
+
 
 #endif

@@ -111,6 +111,11 @@ bool net_causal(const struct backbone *b, const struct model_choice *choice) {
     return choice->model->causal && !b->bidirectional;
 }
 
+int64_t net_state_floats(const struct backbone *b, const struct model_choice *fitted) {
+    int64_t mixers = b->layers * (backbone_doubles(b, fitted->model) ? 2 : 1);
+    return fitted->model->state_floats(fitted->inst, &fitted->dims) * mixers;
+}
+
 /* Sequences of B examples. */
 static int64_t sequences(const struct net_shape *s) {
     return s->B * (s->documents > 1 ? s->documents : 1);

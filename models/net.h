@@ -45,6 +45,9 @@ struct net {
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, const struct model_choice *fitted,
                       const struct net_shape *shape, struct error *e);
 
+/* Floats of recurrent state of a sequence, of all layers and both directions. */
+int64_t net_state_floats(const struct backbone *b, const struct model_choice *fitted);
+
 /* Whether outputs at t depend on inputs up to t only. */
 bool net_causal(const struct backbone *b, const struct model_choice *choice);
 

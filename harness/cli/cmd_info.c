@@ -7,6 +7,7 @@
 #include "core/graph_plan.h"
 #include "harness/cli/cli.h"
 #include "harness/plan/args.h"
+#include "harness/plan/graphs.h"
 #include "harness/plan/plan_file.h"
 #include "harness/plan/setup.h"
 #include "kernels/kernel.h"
@@ -62,24 +63,47 @@ static void print_options(const char *name, const struct option *table, const vo
 
 /* --- models ------------------------------------------------------------------------------------------------------- */
 
-/* What a net costs at the sizes asked for; nothing is allocated for it. */
+/* What a training step of a net costs at the sizes asked for; nothing is allocated for it. */
 struct measure {
+    struct setup *setup;        /* a run of the task; NULL: sizes alone are given */
+    struct model_choice choice; /* fitted to them */
     struct net_shape shape;
-    struct dims dims;
     struct params params;
     struct graph graph;
-    struct net net;
+    struct net net, extra;
     struct cost forward, backward;
     size_t planned, live; /* bytes; live: at the moment of a step when most are */
 };
 
-static enum status measure_net(struct measure *m, const struct info_flags *f, struct model_choice *choice,
-                               struct error *e) {
+/* The net of the sizes given. */
+static enum status build_net(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
     struct graph_options options = {.training = true, .kernels = kernel_list()};
-    TRY(model_fit(choice, &m->dims, e));
-    TRY(params_create(&m->params, e));
+    int64_t vocab = f->vocab ? f->vocab : VOCAB;
+    m->shape = (struct net_shape){.B = f->config.batch,
+                                  .T = f->length ? f->length : LENGTH,
+                                  .vocab_in = vocab,
+                                  .vocab_out = vocab,
+                                  .readout = READOUT_POSITIONS};
+    TRY(model_parse(&m->choice, text, e));
+    TRY(model_fit(&m->choice, &(struct dims){.B = m->shape.B, .T = m->shape.T, .D = f->config.net.dim}, e));
     TRY(graph_create(&m->graph, &options, &m->params, e));
-    TRY(net_build(&m->net, &m->graph, &f->config.net, choice, &m->shape, e));
+    return net_build(&m->net, &m->graph, &f->config.net, &m->choice, &m->shape, e);
+}
+
+/* What a run of the task trains in a step, its strings of another length too. */
+static enum status build_step(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
+    static const struct place cpu = {.device = DEVICE_CPU};
+    if (f->length || f->vocab) return fail(e, ST_USAGE, "info: --task has a length and a vocabulary of its own");
+    m->setup = setup_make(&f->config, f->task, text, e);
+    if (!m->setup) return e->status;
+    m->shape = setup_net_shape(m->setup, SPLIT_TRAIN);
+    m->choice = m->setup->model;
+    return graphs_build_training(&m->graph, m->setup, &cpu, &m->params, &m->net, &m->extra, e);
+}
+
+static enum status measure_net(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
+    TRY(params_create(&m->params, e));
+    TRY(*f->task ? build_step(m, text, f, e) : build_net(m, text, f, e));
     TRY(graph_measure(&m->graph, &m->planned, e));
     m->live = graph_live_bytes(&m->graph);
     m->forward = graph_cost(&m->graph, PASS_FORWARD);
@@ -87,35 +111,16 @@ static enum status measure_net(struct measure *m, const struct info_flags *f, st
     return ST_OK;
 }
 
-/* The mixer and the shape of its net: as a run of the task has them, or of the sizes given. */
-static enum status choose_net(const char *text, const struct info_flags *f, struct model_choice *choice,
-                              struct net_shape *shape, struct dims *dims, struct error *e) {
-    int64_t vocab = f->vocab ? f->vocab : VOCAB;
-    *shape = (struct net_shape){.B = f->config.batch,
-                                .T = f->length ? f->length : LENGTH,
-                                .vocab_in = vocab,
-                                .vocab_out = vocab,
-                                .readout = READOUT_POSITIONS};
-    *dims = (struct dims){.B = shape->B, .T = shape->T, .D = f->config.net.dim};
-    if (!*f->task) return model_parse(choice, text, e);
-    if (f->length || f->vocab) return fail(e, ST_USAGE, "info: --task has a length and a vocabulary of its own");
-    struct setup *s = setup_make(&f->config, f->task, text, e);
-    if (!s) return e->status;
-    *shape = setup_net_shape(s, SPLIT_TRAIN);
-    *dims = s->model.dims;
-    dims->T = shape->T;
-    *choice = s->asked;
-    setup_free(s);
-    free(s);
-    return ST_OK;
-}
-
-static void print_sizes(const struct info_flags *f, const struct net_shape *shape) {
+static void print_sizes(const struct info_flags *f, const struct measure *m) {
     static const char *const names[] = {"lr", "decay", "schedule", "epochs"};
+    const struct net_shape *shape = &m->shape;
     char text[512];
     options_format(backbone_options, &f->config, " ", 0, text, sizeof text);
-    printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 "\n", text, shape->B, shape->T,
-           shape->vocab_out);
+    printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64, text, shape->B, shape->T, shape->vocab_out);
+    if (shape->documents > 1) printf(", %" PRId64 " documents of that length an example", shape->documents);
+    if (m->extra.input)
+        printf(", a step also takes %" PRId64 " of length %" PRId64, m->extra.input->dims[0], m->extra.input->dims[1]);
+    printf("\n");
     printf("trained by default with");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct option *o = option_find(config_options, names[i]);
@@ -126,16 +131,21 @@ static void print_sizes(const struct info_flags *f, const struct net_shape *shap
     printf("\n");
 }
 
-static void print_measure(const struct info_flags *f, const struct model_choice *choice, const struct measure *m) {
-    double tokens = (double)(m->shape.B * m->shape.T);
+/* Positions of the step's sequences. */
+static double step_tokens(const struct measure *m) {
+    const struct tensor *input = m->net.input, *extra = m->extra.input;
+    return (double)(input->dims[0] * input->dims[1] + (extra ? extra->dims[0] * extra->dims[1] : 0));
+}
+
+static void print_measure(const struct info_flags *f, const struct measure *m) {
+    double tokens = step_tokens(m);
     double state = (double)m->params.floats * sizeof(real) * 4;
     const struct param *table = params_find(&m->params, "embedding");
     int64_t trained = params_trained(&m->params);
-    print_sizes(f, &m->shape);
+    print_sizes(f, m);
     printf("  parameters        %" PRId64 ", of them %" PRId64 " without the embedding\n", trained,
            trained - (table ? table->count : 0));
-    printf("  state             %" PRId64 " floats a sequence\n",
-           choice->model->state_floats(choice->inst, &choice->dims) * f->config.net.layers);
+    printf("  state             %" PRId64 " floats a sequence\n", net_state_floats(&f->config.net, &m->choice));
     printf("  FLOPs a token     forward %.0f, backward %.0f\n", m->forward.flops / tokens, m->backward.flops / tokens);
     printf("  a training step   %.2f GFLOP, at least %.1f MB of memory traffic\n",
            (m->forward.flops + m->backward.flops) / 1e9, (m->forward.bytes + m->backward.bytes) / 1e6);
@@ -164,18 +174,18 @@ static void print_params(const struct params *params, const struct backbone *b) 
     }
 }
 
-static void print_model(const struct model_choice *choice, const struct info_flags *f, const struct measure *m) {
-    const struct model *model = choice->model;
+static void print_model(const struct info_flags *f, const struct measure *m) {
+    const struct model *model = m->choice.model;
     printf("%s: %s\n", model->name, model->summary);
     print_block("equation", model->equation);
     printf("causal: %s\n", model->causal ? "yes" : "no");
-    print_options(model->name, model->options, choice->inst);
+    print_options(model->name, model->options, m->choice.inst);
     print_params(&m->params, &f->config.net);
-    print_measure(f, choice, m);
+    print_measure(f, m);
 }
 
-static void print_model_json(const struct model_choice *choice, const struct params *params, const struct backbone *b) {
-    printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", choice->model->name, params_trained(params));
+static void print_model_json(const struct model *model, const struct params *params, const struct backbone *b) {
+    printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", model->name, params_trained(params));
     for (int i = 0; i < params->n; i++) {
         const struct param *p = &params->list[i];
         struct param_rule rule = backbone_param_rule(b, p->spec.group);
@@ -191,16 +201,16 @@ static void print_model_json(const struct model_choice *choice, const struct par
 }
 
 static enum status info_model(const char *text, const struct info_flags *f, struct error *e) {
-    struct model_choice choice;
     struct measure m = {0};
-    TRY(choose_net(text, f, &choice, &m.shape, &m.dims, e));
-    enum status status = measure_net(&m, f, &choice, e);
+    enum status status = measure_net(&m, text, f, e);
     if (status == ST_OK && f->json)
-        print_model_json(&choice, &m.params, &f->config.net);
+        print_model_json(m.choice.model, &m.params, &f->config.net);
     else if (status == ST_OK)
-        print_model(&choice, f, &m);
+        print_model(f, &m);
     graph_free(&m.graph);
     params_free(&m.params);
+    if (m.setup) setup_free(m.setup);
+    free(m.setup);
     return status;
 }
 

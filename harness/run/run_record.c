@@ -100,8 +100,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->n_layers = c->net.layers;
     row->block = model_size(s, OPT_BLOCKS);
     row->order = model_size(s, OPT_ORDER);
-    row->state_floats = s->model.model->state_floats(s->model.inst, &s->model.dims) * c->net.layers *
-                        (c->net.bidirectional && s->model.model->causal ? 2 : 1);
+    row->state_floats = net_state_floats(&c->net, &s->model);
     snprintf(row->optimizer, sizeof row->optimizer, "adamw");
     row->lr = c->lr;
     option_format_value(option_find(config_options, "schedule"), c, row->schedule, sizeof row->schedule);

@@ -1,5 +1,6 @@
 /* check_runs.c - what can be done with a run on record: shown, repeated, compared; and help on everything. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -493,6 +494,42 @@ START_TEST(progress_is_plain_lines_in_a_pipe) {
 }
 END_TEST
 
+/* What `lrnn info` says of a training step is what a run records of it: of pairs both documents' tokens, of A5 the
+ * strings of length 2 as well, of two directions both states. */
+START_TEST(info_counts_what_a_run_records) {
+    static const struct {
+        const char *net; /* "MODEL flags" */
+        const char *task;
+        double more_tokens; /* of a step, which its record does not count */
+    } cases[] = {{"lstm:hidden=8 --layers 2 --bidirectional yes",
+                  "pairs:min_length=20,max_length=20,passage=6,n_train=40,n_val=8,n_test=8", 0},
+                 {"lstm:hidden=8", "a5-slice:length=5,n_train=60,n_val=8,n_test=8", 2 * 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[512], folder[256];
+        double forward = 0, backward = 0;
+        long long state = 0;
+        struct record_set set;
+        struct error e;
+        snprintf(folder, sizeof folder, "%s/r%d", program_folder, (int)i);
+        snprintf(command, sizeof command, "train %s %s --batch 20 --steps 2 --quiet --out %s", cases[i].task,
+                 cases[i].net, folder);
+        expect_status(run(command), 0, command);
+        snprintf(command, sizeof command, "info %s --batch 20 --task %s", cases[i].net, cases[i].task);
+        expect_status(run(command), 0, command);
+        ck_assert_int_eq(records_load(&set, folder, &e), ST_OK);
+        const struct run *row = &set.list[0].run;
+        double tokens = (double)row->tokens / 2 + cases[i].more_tokens;
+        const char *of_state = strstr(out, "\n  state  "), *of_flops = strstr(out, "forward ");
+        ck_assert_msg(of_state && sscanf(of_state, " state %lld", &state) == 1, "%s", out);
+        ck_assert_msg(of_flops && sscanf(of_flops, "forward %lf, backward %lf", &forward, &backward) == 2, "%s", out);
+        ck_assert_int_eq(state, row->state_floats);
+        ck_assert_msg(fabs((forward + backward) * tokens - row->flop_step) <= tokens,
+                      "%s: %g and %g a token, %g a step", command, forward, backward, row->flop_step);
+        records_free(&set);
+    }
+}
+END_TEST
+
 Suite *check_runs(void) {
     Suite *suite = suite_create("runs");
     TCase *c = tcase_create("runs");
@@ -513,6 +550,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_shell_completes_commands_names_and_flags);
     tcase_add_test(c, zsh_loads_its_completion);
     tcase_add_test(c, progress_is_plain_lines_in_a_pipe);
+    tcase_add_test(c, info_counts_what_a_run_records);
     suite_add_tcase(suite, c);
     return suite;
 }
