@@ -36,6 +36,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct bdlru *o = inst;
     double floats = (double)o->blocks * (double)(o->m * (o->m + 1)) * (double)d->B * (double)d->T;
     char asked[80];
+    TRY(check_gate_start("bdlru", o->selective, o->gate_init, e));
     snprintf(asked, sizeof asked, "bdlru: blocks=%" PRId64 " m=%" PRId64, o->blocks, o->m);
     return check_room(asked, "gates", floats, d, e);
 }

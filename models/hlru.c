@@ -36,6 +36,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct hlru *o = inst;
     double floats = (double)o->channels * (double)(o->m + 1) * (double)d->B * (double)d->T;
     char asked[80];
+    TRY(check_gate_start("hlru", o->selective, o->gate_init, e));
     snprintf(asked, sizeof asked, "hlru: channels=%" PRId64 " m=%" PRId64, o->channels, o->m);
     return check_room(asked, "gates", floats, d, e);
 }

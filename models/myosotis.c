@@ -24,6 +24,8 @@
 #include "models/hippo.h"
 #include "models/parts.h"
 
+#define RHO 0.95 /* the default */
+
 enum form { FORM_DD, FORM_PD, FORM_SKEW, FORM_FREE };
 enum share { SHARE_LEVEL, SHARE_HEAD, SHARE_NODE };
 
@@ -77,6 +79,15 @@ static enum status check_leaves(struct myosotis *o, const struct tree *t, struct
     return ST_OK;
 }
 
+/* Couplings that are bounded by nothing. */
+static enum status check_bound(const struct myosotis *o, struct error *e) {
+    if (o->form != FORM_SKEW || o->rho == RHO) return ST_OK;
+    return fail(e, ST_USAGE,
+                "myosotis: rho=%g bounds the couplings of the other forms, and those of form=skew may have any size; "
+                "leave it out, or take another form",
+                o->rho);
+}
+
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     struct myosotis *o = inst;
     int64_t below, above;
@@ -103,6 +114,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     "myosotis: heads=%" PRId64 " in blocks=%" PRId64 " are more than %d a block; raise blocks",
                     o->heads, o->blocks, HIPPO_MAX);
     TRY(check_leaves(o, &t, e));
+    TRY(check_bound(o, e));
     double floats = (double)o->heads * (double)d->B * (double)d->T * (o->selective ? 8 : 4);
     char asked[80];
     snprintf(asked, sizeof asked, "myosotis: heads=%" PRId64, o->heads);

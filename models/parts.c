@@ -16,6 +16,14 @@ struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate
     return linear(g, x, w, vector(g, "gates.bias", r->rows, (struct init){.kind = INIT_ZERO}, r->bias));
 }
 
+enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e) {
+    if (selective || gate_init == 1) return ST_OK;
+    return fail(e, ST_USAGE,
+                "%s: gate-init=%g is a factor on the weights of gates that read the input, and selective=no has none; "
+                "leave one of them out",
+                mixer, gate_init);
+}
+
 enum status check_room(const char *asked, const char *what, double floats, const struct dims *d, struct error *e) {
     double bytes = floats * sizeof(real);
     if (bytes <= (double)machine_memory_bytes()) return ST_OK;

@@ -51,6 +51,9 @@ struct gate_map {
 };
 struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r);
 
+/* ST_USAGE where gate-init is given to gates that have no weights. */
+enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e);
+
 /* ST_USAGE where the machine's memory does not hold so many floats, which a mixer needs at d for `what` alone. asked:
  * the mixer and the options that make them so many, as "bdlru: blocks=64 m=5". */
 enum status check_room(const char *asked, const char *what, double floats, const struct dims *d, struct error *e);

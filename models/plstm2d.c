@@ -56,6 +56,10 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
         return fail(e, ST_USAGE,
                     "plstm2d: height=%" PRId64 " times width=%" PRId64 " is %" PRId64 ", not the length %" PRId64,
                     o->height, o->width, o->height * o->width, d->T);
+    if (o->chirality != CHIRALITY_L && o->mode == MODE_P)
+        return fail(e, ST_USAGE,
+                    "plstm2d: chirality=R is the turn that diffusion keeps, and mode=P has none; leave it out, or take "
+                    "mode=D or PD");
     if (o->gates == GATES_SLICED && d->D % (4 * o->heads))
         return fail(e, ST_USAGE,
                     "plstm2d: gates=sliced cuts dim=%" PRId64 " into 4 * heads = %" PRId64

@@ -49,6 +49,10 @@ static const struct option options[] = {
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct plstm_graph *o = inst;
     TRY(graph_links_check("plstm-graph", o->edges, d, e));
+    if (o->pnorm == PNORM_IN && o->mode == MODE_D)
+        return fail(e, ST_USAGE,
+                    "plstm-graph: pnorm=in is how propagation normalises, and mode=D has none; leave it out, or take "
+                    "mode=P or PD");
     return plstm_check_heads("plstm-graph", o->heads, d, e);
 }
 

@@ -160,6 +160,10 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     TRY(check_structure(inst, d, e));
     return check_memory(inst, d, e);
 }
+    if (o->depth > 1 && !takes_signature(o))
+        return fail(e, ST_USAGE,
+                    "slice: depth=2 takes the areas of intervals, and with interval=1 an interval is one step, which "
+                    "has none; take a longer interval or depth=1");
 
 /* The contract's [E][columns] with columns = d1*d2*d3, stored as (axes of the columns in the order a, b, c)[E]. */
 static struct layout transposed(int64_t E, int64_t d1, int64_t d2, int64_t d3, int a, int b, int c) {

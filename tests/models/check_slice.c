@@ -370,6 +370,17 @@ END_TEST
 
 START_TEST(misfits_are_refused_with_both_numbers) {
     expect_layer_refused("slice:structure=block,block=5", 12, "block=5", "D=12");
+/* An option that could not act would be asked for in vain, and be another run. */
+START_TEST(options_that_could_not_act_are_refused) {
+    expect_layer_refused("bdlru:m=2,blocks=4,selective=no,gate-init=5", 12, "bdlru: gate-init=5", "selective=no");
+    expect_layer_refused("hlru:m=2,channels=4,selective=no,gate-init=0.5", 12, "hlru: gate-init=0.5", "selective=no");
+    expect_layer_refused("slice:depth=2", 12, "depth=2", "interval=1");
+    expect_layer_refused("plstm2d:heads=2,chirality=R", 12, "chirality=R", "mode=P");
+    expect_layer_refused("plstm-graph:heads=2,mode=D,pnorm=in,edges=0-1+0-2", 12, "pnorm=in", "mode=D");
+    expect_layer_refused("myosotis:heads=2,arity=1,form=skew,rho=0.5", 12, "rho=0.5", "form=skew");
+}
+END_TEST
+
     expect_layer_refused("slice:structure=diagonal-dense,block=12", 12, "block=12", "D=12");
     expect_layer_refused("slice:structure=hadamard", 12, "power of two", "D=12");
     expect_layer_refused("attention:heads=5", 12, "heads=5", "D=12");
@@ -395,5 +406,6 @@ Suite *check_slice(void) {
     tcase_add_test(c, attention_averages_and_a_window_is_finite);
     tcase_add_test(c, misfits_are_refused_with_both_numbers);
     suite_add_tcase(s, c);
+    tcase_add_test(c, options_that_could_not_act_are_refused);
     return s;
 }
