@@ -7,8 +7,10 @@
  *
  * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py). A step's move
  * s = A y_{t-1} is c tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as
- * it is. The matrices A are [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of
- * a linear map of w.
+ * it is. That is of commit 76dd0dd, which has no diagonal-dense. Commit 00f605522dab, not in the same history, has:
+ * its dense part starts at N(0, init_std^2), sqrt(b) above ours, which starts as blocks do. Its dplr sums w_c U_c
+ * V_c^T over the letters c, linear in w. Which of them the paper's runs had is not known. The matrices A are
+ * [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear map of w.
  *
  * Log-ODE form (Walker et al. 2024, log-neural-cdes): positions 1..T-1 are cut into intervals of `interval` steps, the
  * last one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
@@ -158,12 +160,12 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     " has those of log-signatures; take interval=1 or table=no",
                     o->interval);
     TRY(check_structure(inst, d, e));
-    return check_memory(inst, d, e);
-}
     if (o->depth > 1 && !takes_signature(o))
         return fail(e, ST_USAGE,
                     "slice: depth=2 takes the areas of intervals, and with interval=1 an interval is one step, which "
                     "has none; take a longer interval or depth=1");
+    return check_memory(inst, d, e);
+}
 
 /* The contract's [E][columns] with columns = d1*d2*d3, stored as (axes of the columns in the order a, b, c)[E]. */
 static struct layout transposed(int64_t E, int64_t d1, int64_t d2, int64_t d3, int a, int b, int c) {
