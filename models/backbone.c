@@ -9,7 +9,14 @@
  *              (Benjamin-Walker/structured-linear-cdes, models/slcde.py)
  *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (models/mamba.py, models/fla.py)
  *   stacked    x <- mixer(x), nothing around, dropout between layers alone: its LSTM, of torch
- *   slice-paper  of these the one that the mixer has in the SLiCE paper's comparisons
+ *   slice-xlstm  x <- x + dropout(mixer(norm(x))), that norm once more before the head: a LayerNorm without a bias, its
+ *              weight stored as the difference from 1, which is what decays (models/xlstm.py, NX-AI/xlstm)
+ *   slice-transformer  x <- x + dropout(mixer(norm(x))), x <- x + dropout(W2 dropout(gelu(W1 norm(x) + b1)) + b2) of
+ *              inner width 512, a norm before the head: LayerNorms (models/transformer.py, which has biases in its
+ *              attention, 16 heads and dropout on its weights besides)
+ *   slice-paper  of the five the one that the mixer has in the SLiCE paper's comparisons: slice SLiCE, slice-glu Mamba2
+ *              and the delta rules, stacked the LSTM, slice-xlstm mLSTM, slice-transformer attention. A mixer that is
+ *              not in that paper has slice-glu, like most of its baselines
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (lindermanlab/S5, s5/layers.py, half_glu1), running statistics
  *              with momentum .95
@@ -28,7 +35,8 @@
 #include "kernels/norm/norm.h"
 #include "models/parts.h"
 
-#define NORM_EPS 1e-5
+#define NORM_EPS          1e-5
+#define TRANSFORMER_INNER 512
 
 const struct option backbone_options[] = {
     {"dim", OPT_INT, offsetof(struct backbone, dim), "128", 1, 1 << 16, NULL, "model width D", 0},
@@ -38,7 +46,7 @@ const struct option backbone_options[] = {
     {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",
      "pre-norm of each branch (mad-lm, vision)", 0},
     {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0,
-     "mad-lm slice slice-glu stacked s5 slice-paper vision", "net around the mixer", 0},
+     "mad-lm slice slice-glu stacked s5 slice-paper vision slice-xlstm slice-transformer", "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
     {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top corners",
      "one label a sequence: from the last row, the mean of rows, a tree's root, a grid's corners", 0},
@@ -77,6 +85,27 @@ struct tensor *residual_norm(struct graph *g, int kind, const char *name, struct
     return y;
 }
 
+static struct tensor *norm_as_asked(struct graph *g, const struct backbone *b, const char *name, struct residual *r) {
+    return residual_norm(g, b->norm, name, r);
+}
+
+static struct tensor *layer_norm(struct graph *g, const struct backbone *b, const char *name, struct residual *r) {
+    (void)b;
+    return residual_norm(g, NORM_LAYER, name, r);
+}
+
+/* xLSTM's: a row is one head, whose norm has such a weight and no bias. */
+static struct tensor *norm_around_one(struct graph *g, const struct backbone *b, const char *name, struct residual *r) {
+    (void)b;
+    *r = (struct residual){residual_sum(g, *r), NULL};
+    if (!r->x) return NULL;
+    int64_t D = r->x->dims[r->x->rank - 1];
+    graph_scope_push(g, name);
+    struct tensor *w = norm_param(g, "weight", D, PARAM_NORM, (struct init){.kind = INIT_ZERO});
+    graph_scope_pop(g);
+    return layernorm_heads(g, r->x, w ? graph_reshape(g, w, 2, (int64_t[]){1, D}) : NULL, NORM_EPS);
+}
+
 struct tensor *affine(struct graph *g, const struct backbone *b, const char *name, struct tensor *x, int64_t out,
                       struct init init) {
     if (!x) return NULL;
@@ -110,6 +139,13 @@ static struct tensor *gelu_mlp(struct graph *g, const struct backbone *b, struct
     return linear(g, activate(g, inner, ACT_GELU_TANH), weight(g, "w2.weight", D, 4 * D, 1, AS_CONTRACT), NULL);
 }
 
+/* That of SLiCE's transformer, as wide within at every width. */
+static struct tensor *transformer_mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
+    int64_t D = x->dims[x->rank - 1];
+    struct tensor *y = activate(g, affine(g, b, "w1", x, TRANSFORMER_INNER, init_linear(D, 1)), ACT_GELU_ERF);
+    return affine(g, b, "w2", dropout(g, y, b->dropout), D, init_linear(TRANSFORMER_INNER, 1));
+}
+
 /* W3 (silu(W1 x) * W2 x). */
 static struct tensor *swiglu_mlp(struct graph *g, struct tensor *x) {
     int64_t D = x->dims[x->rank - 1], W = swiglu_width(D);
@@ -131,6 +167,10 @@ static struct tensor *one_way(struct graph *g, const struct model_choice *choice
     return y;
 }
 
+bool backbone_doubles(const struct backbone *b, const struct model *m) {
+    return b->bidirectional && m->causal;
+}
+
 static struct tensor *mixer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                             struct tensor *x) {
     struct tensor *y = one_way(g, choice, "mixer", x);
@@ -142,10 +182,11 @@ static struct tensor *mixer(struct graph *g, const struct backbone *b, const str
 static struct residual pre_norm_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                       struct residual r, bool last) {
     (void)last;
-    struct tensor *normed = residual_norm(g, b->norm, "norm", &r);
+    const struct backbone_traits *traits = backbone_traits(b);
+    struct tensor *normed = traits->norm(g, b, "norm", &r);
     r.branch = dropout(g, mixer(g, b, choice, normed), b->dropout);
     if (b->mlp == MLP_NONE) return r;
-    normed = residual_norm(g, b->norm, "mlp_norm", &r);
+    normed = traits->norm(g, b, "mlp_norm", &r);
     graph_scope_push(g, "mlp");
     struct tensor *mixed_channels = mlp(g, b, normed);
     graph_scope_pop(g);
@@ -167,10 +208,6 @@ static struct tensor *glu_branch(struct graph *g, const struct backbone *b, stru
 static struct residual post_norm_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                        struct residual r, bool last) {
     (void)last;
-bool backbone_doubles(const struct backbone *b, const struct model *m) {
-    return b->bidirectional && m->causal;
-}
-
     if (!r.x) return r;
     struct tensor *z = add(g, r.x, mixer(g, b, choice, r.x));
     struct residual sum = {z, backbone_traits(b)->branch(g, b, z, r.x->dims[2])};
@@ -219,10 +256,10 @@ static struct residual s5_layer(struct graph *g, const struct backbone *b, const
  *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
  *           others have lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments)
  * Biases start at 0 in MAD's nets, in S5's and in pLSTM's, as the authors' do, and like weights in SLiCE's (the
- * framework's default). slice-paper is resolved before a net is built, and of its three the rules are the same. */
+ * framework's default). slice-paper is resolved before a net is built, and of its five the rules are the same. */
 static const struct backbone_traits traits[] = {
-    [BACKBONE_MAD_LM] = {pre_norm_layer, .gelu = gelu_mlp, .ends_in_norm = true, .zero_biases = true,
-                         .embedding_sd = 0.02, .decays = IN_ALL},
+    [BACKBONE_MAD_LM] = {pre_norm_layer, .norm = norm_as_asked, .gelu = gelu_mlp, .ends_in_norm = true,
+                         .zero_biases = true, .embedding_sd = 0.02, .decays = IN_ALL},
     [BACKBONE_SLICE] = {post_norm_layer, .branch = tanh_branch, .embedding_sd = 1, .decays = IN_ALL & ~IN(EMBEDDING)},
     [BACKBONE_SLICE_GLU] = {post_norm_layer, .branch = glu_branch, .embedding_sd = 1,
                             .decays = IN_ALL & ~IN(EMBEDDING)},
@@ -230,12 +267,29 @@ static const struct backbone_traits traits[] = {
     [BACKBONE_S5] = {s5_layer, .zero_biases = true, .embedding_sd = 1, .has_ssm_rate = true,
                      .decays = IN_ALL & ~(IN(STATE) | IN(NORM))},
     [BACKBONE_SLICE_PAPER] = {.embedding_sd = 1, .decays = IN_ALL & ~IN(EMBEDDING)},
-    [BACKBONE_VISION] = {pre_norm_layer, .gelu = vision_mlp, .ends_in_norm = true, .zero_biases = true,
-                         .small_maps = true, .embedding_sd = 1, .decays = IN(WEIGHT)},
+    [BACKBONE_VISION] = {pre_norm_layer, .norm = norm_as_asked, .gelu = vision_mlp, .ends_in_norm = true,
+                         .zero_biases = true, .small_maps = true, .embedding_sd = 1, .decays = IN(WEIGHT)},
+    [BACKBONE_SLICE_XLSTM] = {pre_norm_layer, .norm = norm_around_one, .ends_in_norm = true, .embedding_sd = 1,
+                              .decays = IN_ALL & ~IN(EMBEDDING)},
+    [BACKBONE_SLICE_TRANSFORMER] = {pre_norm_layer, .norm = layer_norm, .gelu = transformer_mlp, .ends_in_norm = true,
+                                    .embedding_sd = 1, .decays = IN_ALL & ~IN(EMBEDDING)},
 };
 
 const struct backbone_traits *backbone_traits(const struct backbone *b) {
     return &traits[b->kind];
+}
+
+struct backbone backbone_resolved(const struct backbone *b, const struct model *m) {
+    static const int of_wrapper[] = {
+        [NOT_IN_SLICE] = BACKBONE_SLICE_GLU, [WRAPPED_IN_GLU] = BACKBONE_SLICE_GLU,
+        [WRAPPED_IN_TANH] = BACKBONE_SLICE,  [NOT_WRAPPED] = BACKBONE_STACKED,
+        [LIKE_XLSTM] = BACKBONE_SLICE_XLSTM, [LIKE_TRANSFORMER] = BACKBONE_SLICE_TRANSFORMER,
+    };
+    struct backbone resolved = *b;
+    if (b->kind == BACKBONE_SLICE_PAPER) resolved.kind = of_wrapper[m->wrapper];
+    if (resolved.kind == BACKBONE_SLICE_XLSTM) resolved.mlp = MLP_NONE;
+    if (resolved.kind == BACKBONE_SLICE_TRANSFORMER) resolved.mlp = MLP_GELU;
+    return resolved;
 }
 
 struct param_rule backbone_param_rule(const struct backbone *b, enum param_group group) {

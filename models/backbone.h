@@ -13,7 +13,9 @@ enum backbone_kind {
     BACKBONE_STACKED,
     BACKBONE_S5,
     BACKBONE_SLICE_PAPER,
-    BACKBONE_VISION
+    BACKBONE_VISION,
+    BACKBONE_SLICE_XLSTM,
+    BACKBONE_SLICE_TRANSFORMER
 };
 enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
 enum pooled_rows { FROM_LAST, FROM_MEAN, FROM_ROOT, FROM_CORNERS }; /* what one label a sequence is read from */
@@ -29,6 +31,10 @@ struct backbone {
 };
 
 extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional, ... */
+
+/* The net that is meant for a mixer: slice-paper is another name for one by mixer, and some nets have an MLP of their
+ * own or none, whatever --mlp says. */
+struct backbone backbone_resolved(const struct backbone *b, const struct model *m);
 
 /* How the optimiser treats a group of a net's parameters; the table of backbone.c says why. */
 struct param_rule {
@@ -46,10 +52,12 @@ struct residual {
 struct backbone_traits {
     struct residual (*layer)(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                              struct residual r, bool last);
-    /* Of a layer that has one: what is added behind the mixer (post-norm), and the MLP of --mlp gelu (pre-norm). */
+    /* Of a layer that has one: its norm (pre-norm), what is added behind the mixer (post-norm), and the MLP of --mlp
+     * gelu (pre-norm). */
+    struct tensor *(*norm)(struct graph *g, const struct backbone *b, const char *name, struct residual *r);
     struct tensor *(*branch)(struct graph *g, const struct backbone *b, struct tensor *z, int64_t D);
     struct tensor *(*gelu)(struct graph *g, const struct backbone *b, struct tensor *x);
-    bool ends_in_norm;   /* one before the head */
+    bool ends_in_norm;   /* that norm once more before the head */
     bool zero_biases;    /* at first; else like weights */
     bool small_maps;     /* from outside and to the logits: N(0, 0.4 / inputs), else the framework's default */
     bool has_ssm_rate;   /* state parameters and norms learn at --ssm-lr-factor of the rate */
@@ -58,9 +66,12 @@ struct backbone_traits {
 };
 const struct backbone_traits *backbone_traits(const struct backbone *b);
 
-/* One layer under the name layers.INDEX; b's kind is resolved. */
+/* One layer under the name layers.INDEX; b is resolved. */
 struct residual backbone_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                int64_t index, struct residual r);
+
+/* Whether a layer has a second mixer on the reversed sequence: one that looks both ways already needs none. */
+bool backbone_doubles(const struct backbone *b, const struct model *m);
 
 struct tensor *residual_sum(struct graph *g, struct residual r);
 
@@ -70,8 +81,5 @@ struct tensor *residual_norm(struct graph *g, int kind, const char *name, struct
 /* W x + b under that name, W from init and b as the backbone's biases. */
 struct tensor *affine(struct graph *g, const struct backbone *b, const char *name, struct tensor *x, int64_t out,
                       struct init init);
-/* Whether a layer has a second mixer on the reversed sequence: one that looks both ways already needs none. */
-bool backbone_doubles(const struct backbone *b, const struct model *m);
-
 
 #endif

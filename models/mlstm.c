@@ -9,10 +9,10 @@
  * vectors.
  *
  * Beck et al. 2024 (xLSTM), Eq. 19 to 27; the release's block without residual and outer norms
- * (NX-AI/xlstm, blocks/mlstm), whose initial gates these are: weights 0, i bias N(0, 0.1^2), f bias from 3 to 6
- * over the heads; skip 1. Linear maps and convolution start as the framework's. In the contract norm.weight [H][dk] is
- * the weight less 1; gates.weight [2H][3E] and gates.bias have the rows of i, then those of f, and the columns of q, k,
- * v. */
+ * (NX-AI/xlstm, blocks/mlstm), whose start this is: W_up, W_q, W_k and W_v N(0, 2 / 5D), W_down N(0, 4 / (layers^2 D)),
+ * gates with weights 0, i bias N(0, 0.1^2), f bias from 3 to 6 over the heads; skip 1; the convolution as the
+ * framework's. In the contract norm.weight [H][dk] is the weight less 1; gates.weight [2H][3E] and gates.bias have the
+ * rows of i, then those of f, and the columns of q, k, v. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -53,12 +53,24 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return ST_OK;
 }
 
-/* One of W_q, W_k, W_v. */
+/* One of W_q, W_k, W_v; they start by the outer width, not by that of a block. */
 static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name) {
     if (!x) return NULL;
     int64_t I = x->dims[2];
     struct layout inputs_first = {3, {I / BLOCK, BLOCK, BLOCK}, {0, 2, 1}};
-    return linear_blocks(g, x, weight_from(g, name, I, BLOCK, init_linear(BLOCK, 1), inputs_first));
+    return linear_blocks(g, x, weight_from(g, name, I, BLOCK, init_small(I / EXPAND), inputs_first));
+}
+
+/* W_up or W_down, [out][in] from `own`; where a net draws its linear maps anew, as that does. */
+static struct tensor *outer_map(struct graph *g, const char *name, int64_t out, int64_t in, struct init own) {
+    if (g->linear_sd > 0) return weight(g, name, out, in, 1, AS_CONTRACT);
+    return weight_from(g, name, out, in, own, AS_CONTRACT);
+}
+
+/* A branch that is added to the others of a net of so many layers. */
+static struct init init_of_branch(const struct graph *g, int64_t D) {
+    double layers = g->layers > 0 ? g->layers : 1;
+    return (struct init){.kind = INIT_NORMAL, .b = 2 / (layers * sqrt((double)D))};
 }
 
 /* Bias of the gates of a = H heads: those of i, then those of f. */
@@ -98,15 +110,17 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct mlstm *o = inst;
     int64_t D = x->dims[2], I = EXPAND * D, H = o->heads;
     struct tensor *parts[2];
-    split(g, linear(g, x, weight(g, "up.weight", 2 * I, D, 1, AS_CONTRACT), NULL), 2, (int64_t[]){I, I}, parts);
+    split(g, linear(g, x, outer_map(g, "up.weight", 2 * I, D, init_small(D)), NULL), 2, (int64_t[]){I, I}, parts);
     struct tensor *u = parts[0], *z = parts[1], *c = silu_conv(g, u, "conv.weight", "conv.bias", o->conv);
     struct tensor *h =
         memory(o, g, (struct tensor *[]){blocks(g, c, "q.weight"), blocks(g, c, "k.weight"), blocks(g, u, "v.weight")});
     struct tensor *norm = graph_param(
-        g, &(struct param_spec){.name = "norm.weight", .rank = 2, .dims = {H, I / H}, .init = {.kind = INIT_ZERO}});
+        g,
+        &(struct param_spec){
+            .name = "norm.weight", .rank = 2, .dims = {H, I / H}, .init = {.kind = INIT_ZERO}, .group = PARAM_VECTOR});
     struct tensor *skip = vector(g, "skip", I, (struct init){.kind = INIT_CONST, .a = 1}, AS_CONTRACT);
     h = add(g, layernorm_heads(g, h, norm, NORM_EPS), scale(g, c, skip));
-    return linear(g, silu_mul(g, z, h), weight(g, "down.weight", D, I, 1, AS_CONTRACT), NULL);
+    return linear(g, silu_mul(g, z, h), outer_map(g, "down.weight", D, I, init_of_branch(g, D)), NULL);
 }
 
 /* C, n and m; the window of the convolution is not counted. */
@@ -126,6 +140,7 @@ const struct model model_mlstm = {
     .small = "mlstm:heads=3 mlstm:heads=4,conv=2",
     .inst_bytes = sizeof(struct mlstm),
     .causal = true,
+    .wrapper = LIKE_XLSTM,
     .check = check,
     .build = build,
     .state_floats = state_floats,

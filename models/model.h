@@ -12,8 +12,9 @@ struct dims {
     struct links_size links; /* of the graph that an example is; 0: it is none */
 };
 
-/* The block around a mixer in the SLiCE paper's comparisons: its baselines', its own, none. */
-enum slice_wrapper { WRAPPED_IN_GLU, WRAPPED_IN_TANH, NOT_WRAPPED };
+/* The block around a mixer in the SLiCE paper's comparisons: none is known, for it is not in them; that of most of its
+ * baselines; its own; none; those of xLSTM and of its transformer. */
+enum slice_wrapper { NOT_IN_SLICE, WRAPPED_IN_GLU, WRAPPED_IN_TANH, NOT_WRAPPED, LIKE_XLSTM, LIKE_TRANSFORMER };
 
 struct model {
     const char *name;             /* "bdlru" */

@@ -170,12 +170,6 @@ static struct tensor *with_positions(struct graph *g, const struct net_shape *s,
     return grid_positions(g, x, table, g->lengths, &trained, own);
 }
 
-/* --backbone slice-paper is another name for one of the three, by mixer. */
-static int resolved_kind(const struct backbone *b, const struct model *m) {
-    static const int wrappers[] = {BACKBONE_SLICE_GLU, BACKBONE_SLICE, BACKBONE_STACKED}; /* by enum slice_wrapper */
-    return b->kind == BACKBONE_SLICE_PAPER ? wrappers[m->wrapper] : b->kind;
-}
-
 /* Whether the flags of the net fit the task's examples. */
 static enum status check_examples(const struct backbone *b, const struct net_shape *shape, struct error *e) {
     if (b->degree_code && shape->links.edges == 0)
@@ -208,7 +202,8 @@ static struct tensor *read_out(struct graph *g, const struct backbone *b, const 
     bool label = shape->readout == READOUT_SEQUENCE;
     if (nodes > shape->T && !label) r = (struct residual){first_rows(g, residual_sum(g, r), shape->T), NULL};
     if (shape->readout == READOUT_DECODED) r = (struct residual){decoded(g, b, residual_sum(g, r), shape->T), NULL};
-    struct tensor *x = backbone_traits(b)->ends_in_norm ? residual_norm(g, b->norm, "norm", &r) : r.x;
+    const struct backbone_traits *traits = backbone_traits(b);
+    struct tensor *x = traits->ends_in_norm ? traits->norm(g, b, "norm", &r) : r.x;
     if (label) x = pooled(g, b, grid, x, shape->T);
     return shape->documents == 2 ? matched(g, b, x) : x;
 }
@@ -222,9 +217,8 @@ static struct tensor *head(struct graph *g, const struct backbone *b, const stru
 
 enum status net_build(struct net *net, struct graph *g, const struct backbone *asked, const struct model_choice *choice,
                       const struct net_shape *shape, struct error *e) {
-    struct backbone resolved = *asked, *b = &resolved;
+    const struct backbone resolved = backbone_resolved(asked, choice->model), *b = &resolved;
     const struct dims dims = choice->dims;
-    resolved.kind = resolved_kind(asked, choice->model);
     if (choice->tokens != shape->T || dims.B != sequences(shape) || dims.D != b->dim)
         return fail(e, ST_FAIL,
                     "a net of %" PRId64 " x %" PRId64 " x %" PRId64 " cannot have a mixer %s fitted to %" PRId64
@@ -233,6 +227,7 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     TRY(net_check(b, choice->model, e));
     TRY(check_examples(b, shape, e));
     g->linear_sd = shape->readout == READOUT_DECODED ? DECODED_SD : 0;
+    g->layers = (int)b->layers;
     declare_inputs(net, g, shape);
     const struct grid grid = {dims.height, dims.width};
     struct residual r = {embedded(g, b, choice, shape, &grid, net->input), NULL};

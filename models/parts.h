@@ -12,7 +12,7 @@ static inline struct init init_linear(int64_t fan_in, double gain) {
     return (struct init){.kind = INIT_UNIFORM, .a = -bound, .b = bound};
 }
 
-/* pLSTM's "small" initialisation: N(0, 0.4 / fan). */
+/* The "small" initialisation of pLSTM and mLSTM: N(0, 0.4 / fan). */
 static inline struct init init_small(int64_t fan) {
     return (struct init){.kind = INIT_NORMAL, .b = sqrt(0.4 / (double)fan)};
 }

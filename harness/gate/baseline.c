@@ -94,7 +94,7 @@ static bool read_bank(struct baseline *b, const char *text) {
     struct baseline_bank *bank = &b->banks[b->n_banks];
     int end = 0;
     if (b->n_banks == BASELINE_BANKS) return false;
-    if (sscanf(text, "%399[^\t]\t%63[^\t]\t%d\t%d%n", bank->name, bank->numerics, &bank->n, &bank->solved, &end) != 4)
+    if (sscanf(text, "%399[^\t]\t%95[^\t]\t%d\t%d%n", bank->name, bank->numerics, &bank->n, &bank->solved, &end) != 4)
         return false;
     if (bank->n < 1 || bank->n > GATE_BANK || bank->solved < 0 || bank->solved > bank->n) return false;
     text += end;

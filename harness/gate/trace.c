@@ -27,6 +27,8 @@ static const struct trace others[] = {
     {WORDS, "lru:state=9", "backbone=s5 decay=0.1 ssm-lr-factor=0.25"},
     {WORDS, MIXER, "backbone=slice-paper"},
     {WORDS, "mamba2:state=3,headdim=8", "backbone=slice-paper decay=0.1"},
+    {WORDS, "mlstm:heads=3", "backbone=slice-paper layers=2 decay=0.1"},
+    {WORDS, "attention:heads=2", "backbone=slice-paper dropout=0.2"},
     {WORDS, MIXER, "norm=layernorm mlp=gelu"},
     {WORDS, MIXER, "mlp=none layers=2"},
     {WORDS, MIXER, "bidirectional=yes"},
@@ -180,7 +182,7 @@ enum status trace_run(const struct trace *t, const char *kernel, struct trace_ro
 
 bool trace_parse(const char *line, struct trace_row *row) {
     int end = 0; /* characters that were read */
-    int read = sscanf(line, "%399[^\t]\t%7[^\t]\t%7[^\t]\t%63[^\t]\t%lf\t%lf\t%lf\t%32[0-9a-f]%n", row->name, row->real,
+    int read = sscanf(line, "%399[^\t]\t%7[^\t]\t%7[^\t]\t%95[^\t]\t%lf\t%lf\t%lf\t%32[0-9a-f]%n", row->name, row->real,
                       row->arithmetic, row->numerics, &row->loss[0], &row->loss[1], &row->loss[2], row->weights, &end);
     return read == 8 && line[(size_t)end + strspn(line + end, "\n")] == 0;
 }

@@ -108,6 +108,17 @@ static bool uses_stacked(const struct subject *s) {
     return stacked && s->config->net.dropout > 0;
 }
 
+/* mLSTM and attention had the wrapper of the other baselines. */
+static bool uses_wrapper(const struct subject *s) {
+    enum slice_wrapper wrapper = s->model->model->wrapper;
+    return s->config->net.kind == BACKBONE_SLICE_PAPER && (wrapper == LIKE_XLSTM || wrapper == LIKE_TRANSFORMER);
+}
+
+/* Its maps started at the framework's default, and its norm was a weight to those who decay weights alone. */
+static bool uses_mlstm(const struct subject *s) {
+    return model_is(s->model, "mlstm");
+}
+
 /* What mixers exempt from decay was exempt in the nets of SLiCE and MAD too, whose loops decay it. */
 static bool uses_tags(const struct subject *s) {
     bool untagged = is_slice_net(s->config) || s->config->net.kind == BACKBONE_MAD_LM;
@@ -146,6 +157,7 @@ static const struct {
     {"s5", 2, uses_s5},           {"tags", 2, uses_tags},         {"tf32", 2, uses_tf32},
     {"flow", 2, uses_flow},       {"biases", 2, uses_biases},     {"decoded", 2, uses_decoded},
     {"stacked", 2, uses_stacked}, {"order", 2, uses_order},
+    {"wrapper", 2, uses_wrapper}, {"mlstm", 2, uses_mlstm},
 };
 
 enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,

@@ -9,7 +9,7 @@
 #include "harness/plan/config.h"
 #include "tasks/task.h"
 
-#define NUMERICS_TEXT 64
+#define NUMERICS_TEXT 96
 
 /* Writes "1", or behind it the parts that a run of this task and model with these flags uses and that have changed
  * since: "1+delta.2". ST_FAIL: more parts than the text holds. */

@@ -356,7 +356,8 @@ static const struct profile profiles[] = {
      .adapted = true,
      .note =
          "paper (SLiCE): 100001 steps of 256, linear warm-up over a tenth, cosine to 1e-5, 5 seeds; every layer in the "
-         "wrapper\nthat it has there, at width 128 (the plan slice-regular has the paper's widths)"},
+         "wrapper\nthat it has there, those that are not there (BD-LRU, pLSTM) in that of most of its baselines, at "
+         "width 128\n(the plan slice-regular has the paper's widths)"},
     {.suite = "lra",
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 myosotis:heads=8 lstm:hidden=16",

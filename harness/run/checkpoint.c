@@ -18,7 +18,7 @@
 #include "harness/store/record.h"
 #include "harness/store/version.h"
 
-#define MAGIC "LRNNCKP4"
+#define MAGIC "LRNNCKP5"
 
 struct header {
     char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7], numerics[NUMERICS_TEXT];

@@ -53,7 +53,7 @@ struct run {
     int64_t peak_dev_bytes, peak_host_bytes;
     char backend[16], device[RECORD_TEXT], machine_id[17];
     int64_t threads, deterministic;
-    char version[32], numerics[64], git_commit[64];
+    char version[32], numerics[96], git_commit[64];
     int64_t git_dirty;
     char build_id[RECORD_TEXT], compiler[RECORD_TEXT], driver[64], kernel[2 * RECORD_TEXT], env_epoch[32];
     char started[32], finished[32];

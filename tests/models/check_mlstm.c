@@ -303,6 +303,36 @@ START_TEST(gates_start_open_to_the_past) {
 }
 END_TEST
 
+/* Outer maps and those of blocks start by the width of the net, the branch's last by its layers as well. */
+START_TEST(maps_start_as_those_of_the_release) {
+    for (int layers = 1; layers <= 3; layers += 2) {
+        const struct {
+            const char *name;
+            double sd;
+        } maps[] = {{"layers.0.mixer.up.weight", sqrt(0.4 / 64)},
+                    {"layers.0.mixer.q.weight", sqrt(0.4 / 64)},
+                    {"layers.0.mixer.k.weight", sqrt(0.4 / 64)},
+                    {"layers.0.mixer.v.weight", sqrt(0.4 / 64)},
+                    {"layers.0.mixer.down.weight", 0.25 / layers}};
+        struct trial t;
+        struct trial_shape s = {.model = "mlstm", .B = 1, .T = 2, .V = 5, .D = 64, .layers = layers};
+        trial_open(&t, &s, 7);
+        for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+            const real *w = values_of(&t, maps[i].name);
+            int64_t n = params_find(&t.params, maps[i].name)->count;
+            double squares = 0, fourth = 0;
+            for (int64_t e = 0; e < n; e++) {
+                squares += (double)w[e] * w[e] / (double)n;
+                fourth += pow((double)w[e], 4) / (double)n;
+            }
+            expect_near(sqrt(squares) / maps[i].sd, 1, 0.1, maps[i].name);
+            expect_near(fourth / (squares * squares), 3, 0.9, maps[i].name); /* a normal's; a uniform's is 1.8 */
+        }
+        trial_close(&t);
+    }
+}
+END_TEST
+
 START_TEST(misfits_name_their_numbers) {
     static const struct {
         const char *model;
@@ -336,6 +366,7 @@ Suite *check_mlstm(void) {
     tcase_add_loop_test(tests, head_norm_of_one_head_is_layernorm, 0, N_KERNELS);
     tcase_add_test(tests, parameters_by_hand);
     tcase_add_test(tests, gates_start_open_to_the_past);
+    tcase_add_test(tests, maps_start_as_those_of_the_release);
     tcase_add_test(tests, misfits_name_their_numbers);
     suite_add_tcase(suite, tests);
     return suite;

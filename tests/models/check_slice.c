@@ -133,7 +133,8 @@ static void expect_table(int kind, bool tokens, bool bidirectional, enum status 
 
 START_TEST(a_table_that_could_not_act_is_refused) {
     static const int reads_embedding[] = {BACKBONE_SLICE, BACKBONE_SLICE_GLU, BACKBONE_STACKED, BACKBONE_SLICE_PAPER};
-    static const int reads_norm[] = {BACKBONE_MAD_LM, BACKBONE_S5, BACKBONE_VISION};
+    static const int reads_norm[] = {BACKBONE_MAD_LM, BACKBONE_S5, BACKBONE_VISION, BACKBONE_SLICE_XLSTM,
+                                     BACKBONE_SLICE_TRANSFORMER};
     for (size_t i = 0; i < sizeof reads_embedding / sizeof *reads_embedding; i++) {
         expect_table(reads_embedding[i], true, false, ST_OK);
         expect_table(reads_embedding[i], true, true, ST_OK);
@@ -368,8 +369,6 @@ START_TEST(attention_averages_and_a_window_is_finite) {
 }
 END_TEST
 
-START_TEST(misfits_are_refused_with_both_numbers) {
-    expect_layer_refused("slice:structure=block,block=5", 12, "block=5", "D=12");
 /* An option that could not act would be asked for in vain, and be another run. */
 START_TEST(options_that_could_not_act_are_refused) {
     expect_layer_refused("bdlru:m=2,blocks=4,selective=no,gate-init=5", 12, "bdlru: gate-init=5", "selective=no");
@@ -382,6 +381,8 @@ START_TEST(options_that_could_not_act_are_refused) {
 END_TEST
 
     expect_layer_refused("slice:structure=diagonal-dense,block=12", 12, "block=12", "D=12");
+START_TEST(misfits_are_refused_with_both_numbers) {
+    expect_layer_refused("slice:structure=block,block=5", 12, "block=5", "D=12");
     expect_layer_refused("slice:structure=hadamard", 12, "power of two", "D=12");
     expect_layer_refused("attention:heads=5", 12, "heads=5", "D=12");
     expect_layer_refused("attention:heads=4", 12, "heads=4", "D=12");
@@ -405,7 +406,7 @@ Suite *check_slice(void) {
     tcase_add_test(c, the_hadamard_transform_is_its_own_inverse);
     tcase_add_test(c, attention_averages_and_a_window_is_finite);
     tcase_add_test(c, misfits_are_refused_with_both_numbers);
-    suite_add_tcase(s, c);
     tcase_add_test(c, options_that_could_not_act_are_refused);
+    suite_add_tcase(s, c);
     return s;
 }

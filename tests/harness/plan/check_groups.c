@@ -33,6 +33,10 @@ static const struct {
     {"mamba2:state=4,headdim=8", "backbone=slice-paper", "skip", DECAY, 1},
     {"mamba2:state=4,headdim=8", "backbone=slice-paper", "0.norm.weight", DECAY, 1},
     {"lru:state=6", "backbone=slice-paper", "nu.log", DECAY, 1},
+    {"mlstm:heads=2", "backbone=slice-paper", "0.norm.weight", DECAY, 1},
+    {"mlstm:heads=2", "backbone=slice-paper", "embedding", 0, 1},
+    {"attention:heads=2", "backbone=slice-paper", "mlp.w1.bias", DECAY, 1},
+    {"attention:heads=2", "backbone=slice-paper", "embedding", 0, 1},
     {"lru:state=6", "backbone=slice-glu", "theta.log", DECAY, 1},
     {"lru:state=6", "backbone=slice", "gamma.log", DECAY, 1},
     {"deltaproduct:heads=2,forget=yes", "backbone=stacked", "A.log", DECAY, 1},
@@ -51,6 +55,10 @@ static const struct {
     {"mamba2:state=4,headdim=8", "backbone=s5 ssm-lr-factor=0.25", "A.log", 0, FACTOR},
     {"mamba2:state=4,headdim=8", "backbone=s5 ssm-lr-factor=0.25", "mixer.norm.weight", DECAY, 1}, /* the mixer's own */
     {"myosotis:heads=2", "backbone=s5 ssm-lr-factor=0.25", "up.re", 0, FACTOR},
+    /* pLSTM's images: maps alone decay, and a norm's weight is none, the mixer's own neither */
+    {"mlstm:heads=2", "backbone=vision", "up.weight", DECAY, 1},
+    {"mlstm:heads=2", "backbone=vision", "mixer.norm.weight", 0, 1},
+    {"plstm:heads=2", "backbone=vision", "mixer.norm.weight", 0, 1},
 };
 #define N_WANTED ((int)(sizeof wanted / sizeof *wanted))
 
@@ -116,7 +124,8 @@ START_TEST(each_net_trains_its_parameters_as_its_paper_does) {
 END_TEST
 
 START_TEST(a_rate_of_its_own_is_of_s5_alone) {
-    static const char *const others[] = {"mad-lm", "slice", "slice-glu", "stacked", "slice-paper"};
+    static const char *const others[] = {"mad-lm",      "slice",       "slice-glu",        "stacked",
+                                         "slice-paper", "slice-xlstm", "slice-transformer"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct error e = {0};
         char flags[64];

@@ -12,9 +12,9 @@
 static const struct trial_shape small = {.B = 3, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
 static const char *const mixers[] = {"bdlru:m=2,blocks=4", "myosotis:heads=3"};
 
-enum { KINDS = 6, READOUTS = 3 };
-static const int kinds[KINDS] = {BACKBONE_MAD_LM,  BACKBONE_SLICE, BACKBONE_SLICE_GLU,
-                                 BACKBONE_STACKED, BACKBONE_S5,    BACKBONE_VISION};
+enum { KINDS = 8, READOUTS = 3 };
+static const int kinds[KINDS] = {BACKBONE_MAD_LM, BACKBONE_SLICE,  BACKBONE_SLICE_GLU,   BACKBONE_STACKED,
+                                 BACKBONE_S5,     BACKBONE_VISION, BACKBONE_SLICE_XLSTM, BACKBONE_SLICE_TRANSFORMER};
 
 START_TEST(gradients_match_central_differences) {
     struct trial t;
@@ -247,21 +247,90 @@ START_TEST(only_causal_mixers_are_doubled) {
 }
 END_TEST
 
+/* That of most of the paper's baselines is of mixers that it has not, too. */
 static const struct {
     const char *model, *has, *lacks;
-} wrapped[] = {{"slice:block=3", "layers.0.mlp.weight", "layers.0.mlp_gate.weight"},
-               {"lstm", "layers.0.mixer.wx", "layers.0.mlp.weight"},
-               {"bdlru:m=2,blocks=4", "layers.0.mlp_gate.weight", "norm.weight"}};
+    int kind;
+} wrapped[] = {
+    {"slice:block=3", "layers.0.mlp.weight", "layers.0.mlp_gate.weight", BACKBONE_SLICE},
+    {"lstm", "layers.0.mixer.wx", "layers.0.mlp.weight", BACKBONE_STACKED},
+    {"mamba2:state=3,headdim=8", "layers.0.mlp_gate.weight", "norm.weight", BACKBONE_SLICE_GLU},
+    {"deltanet:heads=2", "layers.0.mlp_gate.weight", "norm.weight", BACKBONE_SLICE_GLU},
+    {"deltaproduct:heads=2,steps=2", "layers.0.mlp_gate.weight", "norm.weight", BACKBONE_SLICE_GLU},
+    {"bdlru:m=2,blocks=4", "layers.0.mlp_gate.weight", "norm.weight", BACKBONE_SLICE_GLU},
+    {"mlstm:heads=3", "norm.weight", "layers.0.mlp_norm.weight", BACKBONE_SLICE_XLSTM},
+    {"mlstm:heads=3", "layers.1.norm.weight", "layers.1.norm.bias", BACKBONE_SLICE_XLSTM},
+    {"attention:heads=2", "layers.0.mlp.w1.bias", "layers.0.mlp_gate.weight", BACKBONE_SLICE_TRANSFORMER},
+    {"attention:heads=2", "norm.bias", "layers.0.mlp.w3.weight", BACKBONE_SLICE_TRANSFORMER},
+};
 
 START_TEST(the_slice_paper_wraps_each_mixer_in_its_way) {
-    struct trial t;
+    struct trial t, named;
     struct trial_shape s = small;
     s.model = wrapped[_i].model;
+    s.dropout = 0.2;
     s.kind = BACKBONE_SLICE_PAPER;
     trial_open(&t, &s, 9);
     ck_assert_msg(params_find(&t.params, wrapped[_i].has), "no %s", wrapped[_i].has);
     ck_assert_msg(!params_find(&t.params, wrapped[_i].lacks), "a %s", wrapped[_i].lacks);
+    s.kind = wrapped[_i].kind;
+    s.mlp = MLP_NONE; /* no net of that paper looks at it */
+    trial_open(&named, &s, 9);
+    graph_forward(&t.graph, &t.state);
+    graph_forward(&named.graph, &named.state);
+    expect_same_bits(named.net.logits->data, t.net.logits->data, tensor_count(t.net.logits), s.model);
+    trial_close(&named);
     trial_close(&t);
+}
+END_TEST
+
+/* xLSTM's norm has its mean and variance by row, whatever its weight's stored difference from 1 leaves of them. */
+START_TEST(the_norm_of_xlstm_is_a_layer_norm_around_one) {
+    struct trial t, plain;
+    struct trial_shape s = small;
+    s.model = "mlstm:heads=3";
+    s.layers = 1;
+    s.mlp = MLP_NONE;
+    s.norm = NORM_LAYER;
+    trial_open(&plain, &s, 9);
+    s.kind = BACKBONE_SLICE_XLSTM;
+    trial_open(&t, &s, 9);
+    for (int i = 0; i < t.params.n; i++) {
+        const struct param *p = &t.params.list[i], *q = params_find(&plain.params, p->name);
+        bool norm = !strcmp(p->name, "norm.weight") || !strcmp(p->name, "layers.0.norm.weight");
+        ck_assert(q && q->count == p->count);
+        for (int64_t k = 0; k < p->count; k++) {
+            real *value = t.params.value + p->offset + k;
+            if (norm) ck_assert(*value == 0);
+            if (norm) *value = (real)(0.1 * (double)(k % 5) - 0.2);
+            plain.params.value[q->offset + k] = norm ? 1 + *value : *value;
+        }
+    }
+    graph_forward(&t.graph, &t.state);
+    graph_forward(&plain.graph, &plain.state);
+    expect_close(tensor_real(t.net.logits), tensor_real(plain.net.logits), tensor_count(t.net.logits),
+                 256 * REAL_EPSILON, "logits");
+    trial_close(&plain);
+    trial_close(&t);
+}
+END_TEST
+
+/* A mixer that looks both ways has one state a layer, a causal one two. */
+START_TEST(a_net_has_the_state_of_all_its_mixers) {
+    for (int i = 0; i < 2; i++) {
+        struct backbone b = {.dim = 12, .layers = 3, .ssm_lr_factor = 1};
+        const struct dims dims = {.B = 2, .T = 6, .D = 12};
+        struct model_choice choice;
+        struct error e;
+        ck_assert_msg(model_parse(&choice, mixers[i], &e) == ST_OK, "%s", e.text);
+        int64_t nodes = 6;
+        if (choice.model->nodes) ck_assert_int_eq(choice.model->nodes(choice.inst, 6, &nodes, &e), ST_OK);
+        ck_assert_msg(model_fit(&choice, &dims, &e) == ST_OK, "%s", e.text);
+        int64_t one = choice.model->state_floats(choice.inst, &choice.dims);
+        ck_assert_int_eq(net_state_floats(&b, &choice), 3 * one);
+        b.bidirectional = true;
+        ck_assert_int_eq(net_state_floats(&b, &choice), (i == 0 ? 6 : 3) * one);
+    }
 }
 END_TEST
 
@@ -276,6 +345,8 @@ START_TEST(each_backbone_declares_its_parameters) {
         {BACKBONE_STACKED, {"layers.1.mixer.v.weight"}, {"layers.0.norm.weight", "norm.weight", "layers.0.mlp.weight"}},
         {BACKBONE_S5, {"layers.1.glu.weight", "layers.0.norm.variance"}, {"norm.weight", "layers.0.mlp.w1.weight"}},
         {BACKBONE_VISION, {"norm.weight", "layers.1.mlp_norm.weight", "layers.0.mlp.w1.bias"}, {"positions"}},
+        {BACKBONE_SLICE_XLSTM, {"norm.weight", "layers.1.norm.weight"}, {"norm.bias", "layers.1.mlp_norm.weight"}},
+        {BACKBONE_SLICE_TRANSFORMER, {"norm.bias", "layers.1.mlp_norm.bias", "layers.0.mlp.w2.bias"}, {"mlp_gate"}},
     };
     struct trial t;
     struct trial_shape s = small;
@@ -408,6 +479,8 @@ Suite *check_backbone(void) {
     tcase_add_test(tests, the_auto_encoder_sees_one_vector);
     tcase_add_test(tests, batch_norm_counts_rows_in_use);
     tcase_add_loop_test(tests, the_slice_paper_wraps_each_mixer_in_its_way, 0, (int)(sizeof wrapped / sizeof *wrapped));
+    tcase_add_test(tests, the_norm_of_xlstm_is_a_layer_norm_around_one);
+    tcase_add_test(tests, a_net_has_the_state_of_all_its_mixers);
     tcase_add_loop_test(tests, each_backbone_declares_its_parameters, 0, KINDS);
     tcase_add_loop_test(tests, biases_start_where_the_authors_do, 0, (int)(sizeof biases / sizeof *biases));
     tcase_add_loop_test(tests, linear_maps_start_where_mads_do, 0, (int)(sizeof maps / sizeof *maps));

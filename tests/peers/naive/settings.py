@@ -165,7 +165,10 @@ def backbones():
     for flags in [{"mlp": "gelu"}, {"mlp": "none"}, {"norm": "layernorm"}, {"layers": 3},
                   {"layers": 2, "mlp": "gelu", "norm": "layernorm", "dim": 19}]:
         yield Setting("backbone mad-lm", TAGGING, "bdlru:blocks=4,m=2", {**SMALL, **flags})
-    for kind in ("slice", "slice-glu", "stacked", "s5", "slice-paper"):
+    for model in ["mlstm:heads=2", "attention:heads=2"]:
+        yield Setting("backbone slice-paper", PADDED, model, {**SMALL, "backbone": "slice-paper", "layers": 2,
+                                                              "decay": 0.1})
+    for kind in ("slice", "slice-glu", "stacked", "s5", "slice-paper", "slice-xlstm", "slice-transformer"):
         for model in ["slice:structure=block,penalty=0.01", "lstm", "mamba2:state=4,headdim=8", "bdlru:blocks=4,m=2"]:
             yield Setting(f"backbone {kind}", TAGGING, model, {**SMALL, "backbone": kind, "layers": 2, "decay": 0.1})
         for model in ["lru:state=9", "slice:structure=diagonal-dense,block=5,penalty=0.01"]:

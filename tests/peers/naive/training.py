@@ -24,7 +24,7 @@ def decays(name, net):
     norms; pLSTM's of images its maps alone. The nodes of a tree are never decayed."""
     if name == "nodes":
         return False
-    if net.backbone in ("slice", "slice-glu", "stacked"):
+    if net.backbone in ("slice", "slice-glu", "stacked", "slice-xlstm", "slice-transformer"):
         return name != "embedding"
     if net.backbone == "vision":
         return name.endswith("weight") and not name.endswith("norm.weight")
