@@ -63,8 +63,7 @@ static const struct option options[] = {
      "c of a step's bound, y + c tanh(s / c) instead of y + s; 0 = none", OPT_LATER},
     {"table", OPT_BOOL, offsetof(struct slice, table), "no", 0, 0, NULL,
      "generators of the vocabulary's tokens computed once a step, then looked up by the first layer; for few tokens, "
-     "in "
-     "nets whose first layer reads the embedding itself (slice, slice-glu, stacked)",
+     "in nets whose first layer reads the embedding itself (slice, slice-glu, stacked); dropout then draws other masks",
      OPT_LATER},
     {0}};
 
