@@ -183,6 +183,13 @@ void sheet_real(struct sheet *s, const char *format, double value) {
     put_real(s, text, value);
 }
 
+void sheet_difference(struct sheet *s, int decimals, double value) {
+    char text[512];
+    snprintf(text, sizeof text, "%+.*f", decimals, value);
+    if (*text == '-' && strtod(text, NULL) == 0) *text = '+';
+    put_real(s, text, value);
+}
+
 void sheet_count(struct sheet *s, double value) {
     if (value < 1e4)
         sheet_real(s, "%.0f", value < 0 ? NAN : value);
@@ -206,6 +213,13 @@ void sheet_append(struct sheet *s, const char *format, ...) {
     cell->text = text_of(cell->text, format, args);
     va_end(args);
     if (!cell->text) no_memory(s);
+}
+
+void sheet_sort_key(struct sheet *s, double key) {
+    struct sheet_cell *cell = latest_cell(s);
+    if (!cell) return;
+    cell->has_key = true;
+    cell->key = key;
 }
 
 void sheet_strong(struct sheet *s) {

@@ -34,6 +34,8 @@ struct sheet_cell {
     int n_notes;    /* 0: none */
     int n_value;    /* bytes of the text that are the number */
     bool strong;    /* stands out: the best of its column */
+    bool has_key;   /* a text that is sorted by a number: */
+    double key;
 };
 
 struct sheet_note {
@@ -70,15 +72,19 @@ void sheet_names_rows(struct sheet *s);
 void sheet_row(struct sheet *s);
 
 /* The next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of one
- * double, "-" where it is not finite; a number as 950, 12.3k or 1.38M, "-" where it is not finite or below 0. */
+ * double, "-" where it is not finite; one with a sign, which is + where it prints as nothing; a number as 950, 12.3k or
+ * 1.38M, "-" where it is not finite or below 0. */
 void sheet_text(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_int(struct sheet *s, int64_t value);
 void sheet_real(struct sheet *s, const char *format, double value) __attribute__((format(printf, 2, 0)));
+void sheet_difference(struct sheet *s, int decimals, double value);
 void sheet_count(struct sheet *s, double value);
 
-/* Of the latest cell: more text behind what it has; that it stands out; a footnote that it refers to. */
+/* Of the latest cell: more text behind what it has; that it stands out; a footnote that it refers to; the number by
+ * which rows are sorted where it is a text ("553..15800/15800"). */
 void sheet_append(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_strong(struct sheet *s);
+void sheet_sort_key(struct sheet *s, double key);
 void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Of a column whose rows are full: that its largest numbers stand out, all that print alike; none where it has but one

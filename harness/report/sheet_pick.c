@@ -24,13 +24,33 @@ static const char *without_plus(const char *names) {
     return names + (*names == AND_THESE);
 }
 
+/* The column whose heading the list has at *at, which moves behind it and the comma; a heading may have commas itself,
+ * so that the longest that fits is meant. -1: none, *at stays. *last: no comma follows. */
+static int next_column(const struct sheet *s, const char **at, bool *last) {
+    const char *name = *at + strspn(*at, " ");
+    size_t longest = 0;
+    int found = -1;
+    for (int c = 0; c < s->n_columns; c++) {
+        size_t n = strlen(s->columns[c].heading);
+        if (n <= longest || strncmp(name, s->columns[c].heading, n) != 0) continue;
+        if (name[n + strspn(name + n, " ")] && name[n + strspn(name + n, " ")] != ',') continue;
+        longest = n;
+        found = c;
+    }
+    if (found < 0) return -1;
+    name += longest;
+    name += strspn(name, " ");
+    *last = !*name;
+    *at = name + !*last;
+    return found;
+}
+
 /* Whether it has every column of the list. */
 static bool has_columns(const struct sheet *s, const char *names) {
-    char name[128];
-    for (const char *at = without_plus(names);; at++) {
-        if (text_part(&at, ",", name, sizeof name, NULL) != ST_OK || column_of(s, name) < 0) return false;
-        if (!*at) return true;
-    }
+    const char *at = without_plus(names);
+    for (bool last = false; !last;)
+        if (next_column(s, &at, &last) < 0) return false;
+    return true;
 }
 
 /* --- no such column ----------------------------------------------------------------------------------------------- */
@@ -42,8 +62,9 @@ static bool has_same_columns(const struct sheet *a, const struct sheet *b) {
     return true;
 }
 
-/* The headings of every kind of table: "model, acc; row, column". */
+/* The headings of every kind of table: "model, acc; row, column"; as many whole ones as there is room for. */
 static void list_columns(const struct sheets *sheets, char *text, size_t size) {
+    static const char more[] = ", ...";
     *text = 0;
     for (int i = 0; i < sheets->n; i++) {
         const struct sheet *s = sheets->list[i];
@@ -51,6 +72,10 @@ static void list_columns(const struct sheets *sheets, char *text, size_t size) {
         for (int k = 0; k < i; k++) told = told || has_same_columns(sheets->list[k], s);
         for (int c = 0; c < s->n_columns && !told; c++) {
             size_t used = strlen(text);
+            if (used + 2 + strlen(s->columns[c].heading) + sizeof more > size) {
+                snprintf(text + used, size - used, "%s", more);
+                return;
+            }
             snprintf(text + used, size - used, "%s%s", c ? ", " : used ? "; " : "", s->columns[c].heading);
         }
     }
@@ -69,16 +94,33 @@ static enum status check_column(const struct sheets *sheets, const char *name, s
     return fail(e, ST_USAGE, "no column '%.60s'; there are: %s", name, known);
 }
 
+/* Moves over the longest heading that some table has at *at, or says that none has what stands there. */
+static enum status skip_column(const struct sheets *sheets, const char **at, bool *last, struct error *e) {
+    const char *furthest = *at;
+    for (int i = 0; i < sheets->n; i++) {
+        const char *behind = *at;
+        bool end;
+        if (!is_usable(sheets->list[i]) || next_column(sheets->list[i], &behind, &end) < 0) continue;
+        if (behind > furthest) *last = end, furthest = behind;
+    }
+    if (furthest > *at) {
+        *at = furthest;
+        return ST_OK;
+    }
+    char name[128], known[768];
+    *at += strspn(*at, " ");
+    TRY(text_part(at, ",", name, sizeof name, e));
+    list_columns(sheets, known, sizeof known);
+    return fail(e, ST_USAGE, "no column '%.60s'; there are: %s", name, known);
+}
+
 /* Some table has to have them all. ST_USAGE: the first that none has, or that they are of several. */
 static enum status check_columns(const struct sheets *sheets, const char *names, struct error *e) {
-    char known[768], name[128];
+    char known[768];
     for (int i = 0; i < sheets->n; i++)
         if (is_usable(sheets->list[i]) && has_columns(sheets->list[i], names)) return ST_OK;
-    for (const char *at = without_plus(names);; at++) {
-        TRY(text_part(&at, ",", name, sizeof name, e));
-        TRY(check_column(sheets, name, e));
-        if (!*at) break;
-    }
+    const char *at = without_plus(names);
+    for (bool last = false; !last;) TRY(skip_column(sheets, &at, &last, e));
     list_columns(sheets, known, sizeof known);
     return fail(e, ST_USAGE, "no table has all of the columns '%.60s'; there are: %s", names, known);
 }
@@ -149,25 +191,33 @@ static enum status pick_usual(struct sheet *s, struct error *e) {
     return n < s->n_columns ? keep_columns(s, picked, n, e) : ST_OK;
 }
 
-/* Whether the column stands before those that the reader names: all that there are unasked, or what names the rows. */
-static bool comes_first(const struct sheet_column *column, const char *names) {
-    bool kept = *names == AND_THESE ? !column->on_request : column->names_rows;
-    return kept && !names_column(without_plus(names), column->heading);
+/* Whether a list of columns that the table has names number c. */
+static bool is_named(const struct sheet *s, const char *names, int c) {
+    const char *at = without_plus(names);
+    for (bool last = false; !last;)
+        if (next_column(s, &at, &last) == c) return true;
+    return false;
 }
 
+/* Whether the column stands before those that the reader names: all that there are unasked, or what names the rows. */
+static bool comes_first(const struct sheet *s, const char *names, int c) {
+    bool kept = *names == AND_THESE ? !s->columns[c].on_request : s->columns[c].names_rows;
+    return kept && !is_named(s, names, c);
+}
+
+/* The table has them all. */
 static enum status pick(struct sheet *s, const char *names, struct error *e) {
     int picked[64], n = 0, most = (int)(sizeof picked / sizeof *picked);
     for (int c = 0; c < s->n_columns && n < most; c++)
-        if (comes_first(&s->columns[c], names)) picked[n++] = c;
-    for (const char *at = without_plus(names);; at++) {
-        char name[128];
-        TRY(text_part(&at, ",", name, sizeof name, e));
+        if (comes_first(s, names, c)) picked[n++] = c;
+    const char *at = without_plus(names);
+    for (bool last = false; !last; n++) {
         if (n == most) return fail(e, ST_USAGE, "more than %d columns are named", n);
-        picked[n] = column_of(s, name);
-        if (is_picked(picked, n, picked[n])) return fail(e, ST_USAGE, "column '%.60s' is named twice", name);
-        n++;
-        if (!*at) return keep_columns(s, picked, n, e);
+        picked[n] = next_column(s, &at, &last);
+        if (is_picked(picked, n, picked[n]))
+            return fail(e, ST_USAGE, "column '%.60s' is named twice", s->columns[picked[n]].heading);
     }
+    return keep_columns(s, picked, n, e);
 }
 
 /* A table of another kind has what it has unasked. */
@@ -183,14 +233,19 @@ static enum status pick_columns(struct sheets *sheets, const char *names, struct
 /* --- order -------------------------------------------------------------------------------------------------------- */
 
 static double number_of(const struct sheet_cell *c) {
+    if (c->has_key) return c->key;
     if (c->kind == SHEET_INT) return c->whole == -1 ? NAN : (double)c->whole;
     return c->real;
 }
 
+static bool is_text(const struct sheet_cell *c) {
+    return c->kind == SHEET_TEXT && !c->has_key;
+}
+
 /* Whether a stands before b; a text, "-" for one, behind the numbers of its column, whichever way it is sorted. */
 static bool is_before(const struct sheet_cell *a, const struct sheet_cell *b, bool reverse) {
-    if ((a->kind == SHEET_TEXT) != (b->kind == SHEET_TEXT)) return b->kind == SHEET_TEXT;
-    if (a->kind == SHEET_TEXT) {
+    if (is_text(a) != is_text(b)) return is_text(b);
+    if (is_text(a)) {
         int order = strcmp(a->text, b->text);
         return reverse ? order > 0 : order < 0;
     }
