@@ -12,16 +12,28 @@ const struct option *row_key_flag(const char *name) {
     return o ? o : option_find(config_options, name);
 }
 
+/* The k-th option that a task or a model calls so, or NULL. */
+static const struct option *option_number(const char *name, int k) {
+    const struct option *o;
+    for (const struct task *const *t = task_list(); !strncmp(name, "task.", 5) && *t; t++)
+        if ((o = option_find((*t)->options, name + 5)) && k-- == 0) return o;
+    for (const struct model *const *m = model_list(); !strncmp(name, "model.", 6) && *m; m++)
+        if ((o = option_find((*m)->options, name + 6)) && k-- == 0) return o;
+    return k == 0 ? row_key_flag(name) : NULL;
+}
+
 const struct option *row_key_option(const char *name) {
-    const struct option *found = NULL;
-    if (!strncmp(name, "task.", 5))
-        for (const struct task *const *t = task_list(); *t && !found; t++) found = option_find((*t)->options, name + 5);
-    else if (!strncmp(name, "model.", 6))
-        for (const struct model *const *m = model_list(); *m && !found; m++)
-            found = option_find((*m)->options, name + 6);
-    else
-        found = row_key_flag(name);
-    return found;
+    return option_number(name, 0);
+}
+
+enum status row_key_canonical(const char *name, const char *owner, const char *value, char *buffer, size_t size,
+                              struct error *e) {
+    const struct option *o = option_number(name, 0);
+    enum status status =
+        o ? option_canonical(o, owner, o->name, value, buffer, size, e) : text_copy(value, buffer, size, e);
+    for (int k = 1; status == ST_USAGE && (o = option_number(name, k)); k++)
+        if (option_canonical(o, owner, o->name, value, buffer, size, NULL) == ST_OK) return ST_OK;
+    return status;
 }
 
 /* The canonical form of a value; one that the option does not take any more stays as it is. */

@@ -27,4 +27,9 @@ const struct option *row_key_flag(const char *name);
 /* The same of "task.OPTION" and "model.OPTION", of the first task or model that has one of that name. */
 const struct option *row_key_option(const char *name);
 
+/* The form in which a key has the value of a pair, of the first task or model whose option takes it. A value of what is
+ * no option stays as it is. ST_USAGE: none takes it; `owner` names the flag in the message. */
+enum status row_key_canonical(const char *name, const char *owner, const char *value, char *buffer, size_t size,
+                              struct error *e);
+
 #endif

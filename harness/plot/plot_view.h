@@ -21,7 +21,4 @@ struct plot_view {
     bool none_is_fine; /* a kind that has nothing to draw of any table is no error */
 };
 
-#define FAILED_MARK "#" /* behind each number that a run which failed, and counts as chance, has a part in */
-#define FAILED_NOTE "# a run that failed counts as chance"
-
 #endif

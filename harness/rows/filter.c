@@ -10,33 +10,50 @@
 
 static const struct report_filter everything = {0};
 
-/* The form in which a row key has the value; one that the option does not take stays as it is, and is found nowhere. */
-static enum status write_as_in_keys(struct label *where, int i, struct error *e) {
+/* The form in which a row key has the value; one that the option does not take stays as it is, for a record of when it
+ * took it, and `why` says so. */
+static enum status write_as_in_keys(struct label *where, int i, struct error *why, struct error *e) {
     char key[128], canonical[OPTION_TEXT + 1];
     snprintf(key, sizeof key, "%s", label_key(where, i));
-    const struct option *o = row_key_flag(key);
-    if (!o || option_canonical(o, "--where", key, label_value(where, i), canonical, sizeof canonical, NULL) != ST_OK)
-        return ST_OK;
-    return label_set(where, key, canonical, e);
+    struct error untaken;
+    if (row_key_canonical(key, "--where", label_value(where, i), canonical, sizeof canonical, &untaken) == ST_OK)
+        return label_set(where, key, canonical, e);
+    *why = untaken;
+    return ST_OK;
+}
+
+/* The best of all rates and seeds is of none that were kept apart. */
+static enum status check_confirmation(const struct report_filter *asked, struct error *e) {
+    if (!asked->confirm || asked->protocol != PROTOCOL_BEST_OF_GRID) return ST_OK;
+    return fail(e, ST_USAGE,
+                "--confirm-seeds with --protocol best-of-grid: the largest value of all rates and seeds is of no seeds "
+                "that are kept apart; leave one of the two out");
 }
 
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e) {
     *f = (struct filter){.asked = asked ? asked : &everything};
+    TRY(check_confirmation(f->asked, e));
     TRY(label_parse_pairs(&f->where, "--where", f->asked->where, " ", e));
     if (f->where.n > FILTER_PAIRS)
         return fail(e, ST_USAGE, "--where has %d pairs, expected at most %d", f->where.n, FILTER_PAIRS);
-    for (int i = 0; i < f->where.n; i++) TRY(write_as_in_keys(&f->where, i, e));
+    for (int i = f->where.n - 1; i >= 0; i--) TRY(write_as_in_keys(&f->where, i, &f->untaken, e)); /* the first stays */
     return ST_OK;
 }
 
-int filter_task_rank(const struct filter *f, const char *task) {
-    char name[RECORD_TEXT], whole[RECORD_TEXT];
-    if (!f->asked->task) return 0;
+/* Whether a name that was asked for is a task's, or that of all its folds. */
+static bool names_task(const char *name, const char *task) {
+    char whole[RECORD_TEXT];
     task_label_without(task, OPT_FOLD, whole, sizeof whole);
+    return strcmp(name, task) == 0 || strcmp(name, whole) == 0;
+}
+
+int filter_task_rank(const struct filter *f, const char *task) {
+    char name[RECORD_TEXT];
+    if (!f->asked->task) return 0;
     const char *at = f->asked->task;
     for (int i = 0; *(at += strspn(at, " ")); i++) {
         if (text_part(&at, " ", name, sizeof name, NULL) != ST_OK) return -1;
-        if (strcmp(name, task) == 0 || strcmp(name, whole) == 0) return i;
+        if (names_task(name, task)) return i;
     }
     return -1;
 }
@@ -49,7 +66,6 @@ int filter_run_rank(const struct filter *f, const char *run_id) {
 
 bool filter_passes(const struct filter *f, const struct run *run) {
     if (filter_task_rank(f, run->task) < 0) return false;
-    if (f->asked->profile && strcmp(f->asked->profile, run->profile) != 0) return false;
     return !f->asked->runs || filter_run_rank(f, run->run_id) >= 0;
 }
 
@@ -58,7 +74,7 @@ static const char *value_of(const struct run *run, const struct label *key, cons
     if (!strcmp(name, "lr"))
         format_double(run->lr, number, 64);
     else if (!strcmp(name, "seed"))
-        snprintf(number, 64, "%" PRId64, run->seed);
+        snprintf(number, 64, "%" PRIu64, run->seed);
     else
         return label_get(key, name);
     return number;
@@ -75,31 +91,46 @@ bool filter_matches(struct filter *f, const struct run *run, const struct label 
     return all;
 }
 
-/* A task on record that is the one asked for with other options; NULL: none, or runs of the one asked for are there,
- * and it was for something else that they did not pass. */
-static const char *kin_of(const struct filter *f, const struct record_set *set) {
-    const char *asked = f->asked->task, *kin = NULL;
-    size_t n = asked ? strcspn(asked, ": ") : 0;
-    for (int i = 0; i < set->n && asked; i++) {
+static bool is_on_record(const struct record_set *set, const char *name) {
+    for (int i = 0; i < set->n; i++)
+        if (names_task(name, set->list[i].run.task)) return true;
+    return false;
+}
+
+/* A task on record that is the one asked for with other options, or NULL. */
+static const char *kin_of(const struct record_set *set, const char *asked) {
+    const char *kin = NULL;
+    size_t n = strcspn(asked, ":");
+    for (int i = 0; i < set->n; i++) {
         const char *task = set->list[i].run.task;
-        if (filter_task_rank(f, task) >= 0) return NULL;
         if (!strncmp(task, asked, n) && (task[n] == ':' || !task[n])) kin = task;
     }
     return kin;
 }
 
-enum status filter_found_nothing(const struct filter *f, const struct record_set *set, const char *out,
-                                 struct error *e) {
+/* A report of several tasks of which one has no run would look as if it had not been asked for. */
+enum status filter_check_tasks(const struct filter *f, const struct record_set *set, const char *out, struct error *e) {
+    char name[RECORD_TEXT];
+    for (const char *at = f->asked->task ? f->asked->task : ""; *(at += strspn(at, " "));) {
+        TRY(text_part(&at, " ", name, sizeof name, e));
+        if (is_on_record(set, name)) continue;
+        const char *kin = kin_of(set, name);
+        return fail(e, ST_DATA, "there is no finished run of task %.300s in %s; %s%s%s", name, out,
+                    kin ? "it has --task '" : "lrnn bench makes some", kin ? kin : "", kin ? "'" : "");
+    }
+    return ST_OK;
+}
+
+enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e) {
     const struct report_filter *a = f->asked;
-    const char *kin = kin_of(f, set);
     for (int i = 0; i < f->where.n; i++)
         if (!f->met[i])
             return fail(
                 e, ST_USAGE,
                 "--where %s=%s: no run%s%s in %s has an option of that name; a record's `identity` has the names",
                 label_key(&f->where, i), label_value(&f->where, i), a->task ? " of " : "", a->task ? a->task : "", out);
-    return fail(e, ST_DATA, "there is no finished run%s%s%s%s%s%s in %s; %s%s%s", a->task ? " of task " : "",
-                a->task ? a->task : "", a->profile ? " with profile " : "", a->profile ? a->profile : "",
-                a->where ? " where " : "", a->where ? a->where : "", out, kin ? "it has --task '" : "",
-                kin ? kin : "lrnn bench makes some", kin ? "'" : "");
+    if (f->untaken.status != ST_OK) return fail(e, f->untaken.status, "%.900s", f->untaken.text);
+    return fail(e, ST_DATA, "there is no finished run%s%s%s%s%s%s in %s; lrnn bench makes some",
+                a->task ? " of task " : "", a->task ? a->task : "", a->profile ? " with profile " : "",
+                a->profile ? a->profile : "", a->where ? " where " : "", a->where ? a->where : "", out);
 }

@@ -11,7 +11,7 @@
 /* NULL: all. The texts are borrowed. */
 struct report_filter {
     const char *task;    /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
-    const char *profile; /* that of the runs */
+    const char *profile; /* that of the rows (rows.h) */
     const char *where; /* "dim=64 model.heads=1 lr=0.001": values of its row key (harness/plan/row_key.h), rate, seed */
     const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */
     int n_runs;
@@ -28,12 +28,14 @@ struct filter {
     const struct report_filter *asked;
     struct label where;
     bool met[FILTER_PAIRS]; /* of each pair: some run has an option of that name */
+    struct error untaken;   /* which value no option of its name takes; status ST_OK: none */
 };
 
-/* ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS. NULL: everything passes. */
+/* ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS; seeds to confirm by beside a protocol that
+ * takes the best of all. NULL: everything passes. */
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e);
 
-/* Whether a run is of the task, the profile and the list; whether it and its row key have the values asked for. */
+/* Whether a run is of the task and the list; whether it and its row key have the values asked for. */
 bool filter_passes(const struct filter *f, const struct run *run);
 bool filter_matches(struct filter *f, const struct run *run, const struct label *key);
 
@@ -42,9 +44,11 @@ bool filter_matches(struct filter *f, const struct run *run, const struct label 
 int filter_task_rank(const struct filter *f, const char *task);
 int filter_run_rank(const struct filter *f, const char *run_id);
 
-/* The error where nothing of the set passed: what was asked for, and the task there is with other options, or the
- * option that no run has. ST_DATA, ST_USAGE. */
-enum status filter_found_nothing(const struct filter *f, const struct record_set *set, const char *out,
-                                 struct error *e);
+/* ST_DATA: a task that is asked for has no record in the set, and which there is of it with other options. */
+enum status filter_check_tasks(const struct filter *f, const struct record_set *set, const char *out, struct error *e);
+
+/* The error where nothing passed: what was asked for, the option that no run has, or a value that an option does not
+ * take. ST_DATA, ST_USAGE. */
+enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e);
 
 #endif

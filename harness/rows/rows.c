@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/plan/profile_match.h"
 #include "harness/plan/row_key.h"
 #include "harness/run/test_split.h"
 #include "harness/rows/row_label.h"
@@ -187,17 +188,17 @@ static enum status first_to_confirm(const struct report_row *row, int64_t confir
         }
         if (!any)
             return fail(e, ST_USAGE,
-                        "--confirm-seeds %lld: %s on %s has %lld seeds, and none is left to choose the rate by; take "
+                        "--confirm-seeds %lld: %s on %s has %lld seed%s, and none is left to choose the rate by; take "
                         "fewer",
-                        (long long)confirm, row->mixer, row->run->task, (long long)k);
+                        (long long)confirm, row->mixer, row->run->task, (long long)k, k == 1 ? "" : "s");
         if (k < confirm) *first = next;
     }
     return ST_OK;
 }
 
-/* Sets chosen, n, lr and n_rates. `all` is sorted by rate, then seed; the seeds from `fresh` on are reported on and the
- * others choose. Where all do both no seed is fresh. */
-static void choose_rate(struct report_row *row, uint64_t fresh) {
+/* Sets chosen, n, lr and n_rates. `all` is sorted by rate, then seed; the seeds from *fresh on are reported on and the
+ * others choose. NULL: all do both. */
+static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     struct validation best = VALIDATION_NONE;
     int seeds_before = 0;
     row->n_rates = 0;
@@ -205,7 +206,7 @@ static void choose_rate(struct report_row *row, uint64_t fresh) {
         double lr = row->all[first]->run.lr;
         int seeds = 0;
         for (middle = first; middle < row->n_all && row->all[middle]->run.lr == lr; middle++) {
-            if (row->all[middle]->run.seed >= fresh) break;
+            if (fresh && row->all[middle]->run.seed >= *fresh) break;
             seeds += !row->all[middle]->set_aside;
         }
         for (last = middle; last < row->n_all && row->all[last]->run.lr == lr;) last++;
@@ -217,15 +218,15 @@ static void choose_rate(struct report_row *row, uint64_t fresh) {
         if (!validation_is_better(&own, &best)) continue;
         best = own;
         row->lr = lr;
-        row->chosen = row->all + (fresh == UINT64_MAX ? first : middle);
+        row->chosen = row->all + (fresh ? middle : first);
         row->n = (int)(row->all + last - row->chosen);
     }
 }
 
 static enum status choose(struct report_row *row, const struct report_filter *asked, struct error *e) {
-    uint64_t fresh = UINT64_MAX;
+    uint64_t fresh;
     if (asked->confirm) TRY(first_to_confirm(row, asked->confirm, &fresh, e));
-    choose_rate(row, fresh);
+    choose_rate(row, asked->confirm ? &fresh : NULL);
     if (row->n) return ST_OK;
     return fail(
         e, ST_DATA,
@@ -289,6 +290,8 @@ static enum status compute(struct report_row *row, const struct report_filter *a
     row->median = stats_median(row->value, row->n);
     row->iqm = stats_iqm(row->value, row->n);
     row->estimate_cut = asked->protocol == PROTOCOL_BEST_OF_GRID ? row->best_cut : row->n_cut > 0;
+    row->n_estimate = asked->protocol == PROTOCOL_BEST_OF_GRID ? row->n_all : row->n;
+    row->n_estimate_failed = asked->protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all : row->n_failed;
     row->estimate = protocol_estimate(asked->protocol, row->value, row->n, row->best, &row->interval);
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
     row->published = published_find(published, row->run);
@@ -303,11 +306,11 @@ static enum status compute(struct report_row *row, const struct report_filter *a
 /* Bytes that hold the tables of n records, every allocation rounded up. */
 static size_t arena_bytes(int n) {
     size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(struct row_name) + sizeof(void *) +
-                  sizeof(double) + sizeof(int);
-    return (size_t)(n + 1) * (each + 8 * ARENA_ALIGN);
+                  sizeof(struct run) + sizeof(double) + sizeof(int);
+    return (size_t)(n + 1) * (each + 9 * ARENA_ALIGN);
 }
 
-/* The row of a run among the first n: of one task and profile, and of one key. n: it is a new one, whose key is set.
+/* The row of a run among the first n: of one task and of one key. n: it is a new one, whose key is set.
  * -1: the run's key does not match the filter. */
 static enum status find_row(struct report_row *rows, int n, const struct run_record *r, struct filter *filter, int *k,
                             struct error *e) {
@@ -320,9 +323,7 @@ static enum status find_row(struct report_row *rows, int n, const struct run_rec
     if (!filter_matches(filter, run, &next->key)) return ST_OK;
     record_hash_label(&next->key, next->id);
     for (*k = 0; *k < n; ++*k)
-        if (!strcmp(rows[*k].id, next->id) && !strcmp(rows[*k].run->task, run->task) &&
-            !strcmp(rows[*k].run->profile, run->profile))
-            return ST_OK;
+        if (!strcmp(rows[*k].id, next->id) && !strcmp(rows[*k].run->task, run->task)) return ST_OK;
     next->run = run;
     next->rank = filter_task_rank(filter, run->task);
     next->outdated = row_outdated(r);
@@ -354,6 +355,69 @@ static enum status gather(struct report_row *rows, int *n_rows, const struct run
         used += rows[k].n_all;
     }
     return ST_OK;
+}
+
+/* Whether every run of the row is one that the profile makes. */
+static bool profile_makes_all(const struct report_row *row, const char *name) {
+    for (int i = 0; i < row->n_all; i++) {
+        const struct run *run = &row->all[i]->run;
+        struct profile_question question = {.name = name,
+                                            .task = run->task,
+                                            .suite = run->suite,
+                                            .key = &row->key,
+                                            .lr = run->lr,
+                                            .n_train = run->n_train};
+        if (strcmp(run->profile, name) != 0 && !profile_holds(&question)) return false;
+    }
+    return true;
+}
+
+/* The profile of a row whose runs are said to be of several: a rate beside a profile's own takes its run out of it. */
+static const char *common_profile(const struct report_row *row) {
+    for (int i = 0; i < row->n_all; i++)
+        if (profile_makes_all(row, row->all[i]->run.profile)) return row->all[i]->run.profile;
+    return PROFILE_CUSTOM;
+}
+
+static bool has_one_profile(const struct report_row *row) {
+    for (int i = 1; i < row->n_all; i++)
+        if (strcmp(row->all[i]->run.profile, row->all[0]->run.profile) != 0) return false;
+    return true;
+}
+
+/* Runs of one row are reported on together, whichever profile each is of. */
+static enum status name_profile(struct report_row *row, struct arena *arena, struct error *e) {
+    if (has_one_profile(row)) return ST_OK;
+    struct run *shared = arena_alloc(arena, sizeof *shared);
+    if (!shared) return fail(e, ST_MEMORY, "no memory for a report of %d runs", row->n_all);
+    *shared = *row->run;
+    snprintf(shared->profile, sizeof shared->profile, "%s", common_profile(row));
+    row->run = shared;
+    return ST_OK;
+}
+
+static bool has_run_of(const struct report_row *row, const char *profile) {
+    for (int i = 0; i < row->n_all; i++)
+        if (strcmp(row->all[i]->run.profile, profile) == 0) return true;
+    return false;
+}
+
+/* Names the rows' profiles and leaves out those that are not of the one asked for. */
+static enum status keep_profile(struct report_row *rows, int *n_rows, const char *asked, struct arena *arena,
+                                struct error *e) {
+    int n = 0;
+    bool joined = false; /* with runs of other profiles */
+    for (int i = 0; i < *n_rows; i++) {
+        TRY(name_profile(&rows[i], arena, e));
+        joined = joined || (asked && has_run_of(&rows[i], asked));
+        if (!asked || strcmp(asked, rows[i].run->profile) == 0) rows[n++] = rows[i];
+    }
+    *n_rows = n;
+    if (n || !joined) return ST_OK;
+    return fail(e, ST_DATA,
+                "no row is of profile %s: its runs have others at further rates beside them, with which they are "
+                "--profile " PROFILE_CUSTOM,
+                asked);
 }
 
 /* Cuts the sorted rows into tables; returns their number. */
@@ -390,8 +454,10 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     if (!rows || !slots || !row_of || !tables->list)
         return fail(e, ST_MEMORY, "no memory for a report of %d runs", set->n);
     int n_rows;
+    TRY(filter_check_tasks(filter, set, out, e));
     TRY(gather(rows, &n_rows, slots, row_of, set, filter, e));
-    if (n_rows == 0) return filter_found_nothing(filter, set, out, e);
+    TRY(keep_profile(rows, &n_rows, filter->asked->profile, &tables->arena, e));
+    if (n_rows == 0) return filter_found_nothing(filter, out, e);
     struct error why;
     tables->protocol = filter->asked->protocol;
     tables->confirm = filter->asked->confirm;

@@ -2,7 +2,8 @@
  *
  * A table is a task and a profile; a row is what is equal in everything that identifies a run but learning rate and
  * seed (harness/plan/row_key.h), and no two runs of it have one seed at one rate; of a run that was done again its
- * failed attempts stand beside it. The rate is chosen by validation: the best mean of the task's primary metric there
+ * failed attempts stand beside it. A row is of a profile that makes all of its runs, else custom, so that its rate is
+ * chosen over all rates that there are. That is done by validation: the best mean of the task's primary metric there
  * over the seeds (equal ones: the smaller validation loss); what is reported of it says the protocol. A run that did
  * not end well counts as chance, the primary metric of uniform guessing, everywhere. */
 #ifndef LRNN_HARNESS_ROWS_ROWS_H
@@ -20,13 +21,13 @@
 #define REPORT_LEVEL 0.95 /* coverage of solve rates */
 
 struct report_row {
-    struct label key;              /* what its runs have in common: row_key */
-    char id[RUN_ID_HEX];           /* hash of the key */
-    bool outdated;                 /* made under other numerics than the program has now */
-    char mixer[RECORD_TEXT];       /* its label, short form; of outdated runs with their numerics */
-    char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the table's rows apart */
-    int rank;                      /* of its task in the list that was asked for */
-    const struct run *run;         /* one of its runs, for what they share; one that ended well if any did */
+    struct label key;            /* what its runs have in common: row_key */
+    char id[RUN_ID_HEX];         /* hash of the key */
+    bool outdated;               /* made under other numerics than the program has now */
+    char mixer[RECORD_TEXT];     /* its label, short form; of outdated runs with their numerics */
+    char label[4 * RECORD_TEXT]; /* the same and, behind it, what tells the table's rows apart */
+    int rank;                    /* of its task in the list that was asked for */
+    const struct run *run;       /* what its runs share, of one that ended well if any did; its profile is the row's */
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;
     int n_rates;
@@ -39,10 +40,11 @@ struct report_row {
     struct interval interval; /* of it */
     int solved;
     struct interval solve_rate;
-    double best;          /* best-of-grid */
-    int n_cut, n_cut_all; /* runs of the chosen rate, of the grid, that were cut off */
-    bool best_cut;        /* so was the one that gives `best` */
-    bool estimate_cut;    /* so was one of those that give `estimate` */
+    double best;                       /* best-of-grid */
+    int n_cut, n_cut_all;              /* runs of the chosen rate, of the grid, that were cut off */
+    bool best_cut;                     /* so was the one that gives `best` */
+    bool estimate_cut;                 /* so was one of those that give `estimate` */
+    int n_estimate, n_estimate_failed; /* runs that `estimate` is made of, and those of them that count as chance */
     struct published_number published;
     /* Ours - published: the best of the grid where the paper reports that, else the mean at the chosen rate. NAN: a run
      * of the grid was cut off, or the number is of other settings. */
@@ -114,7 +116,10 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
 #define DISTURBED_MARK "!" /* behind a speed */
 #define DISTURBED_NOTE                                                                                                 \
     "! not known to be measured alone: other processes had more than 3 % of the cores, steps varied, or nobody looked"
-#define CUT_OFF_MARK "*" /* behind each number that such a run has a part in */
-#define CUT_OFF_NOTE "* cut off before the end of its schedule: the number of a shorter training than planned"
+#define FAILED_MARK       "#" /* behind each number that such a run has a part in */
+#define FAILED_NOTE       "# a run that failed counts as chance"
+#define FAILED_COUNT_NOTE FAILED_MARK ": %d of %d runs failed and count as chance" /* of those of the numbers */
+#define CUT_OFF_MARK      "*" /* behind each number that such a run has a part in */
+#define CUT_OFF_NOTE      "* cut off before the end of its schedule: the number of a shorter training than planned"
 
 #endif

@@ -335,7 +335,9 @@ END_TEST
 
 START_TEST(tables_of_one_task_have_plots_of_their_own) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
-    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
+    struct run *other = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(other->profile, "smoke");
+    identify(other, "dim", "32");
     ck_ok(plot(NULL, "table"));
     ck_is_image("s5-paper-table.png");
     ck_is_image("s5-smoke-table.png");
@@ -507,7 +509,9 @@ END_TEST
 START_TEST(figures_are_drawn_all_or_none) {
     char path[PATH_BYTES], to[PATH_BYTES];
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
-    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
+    struct run *other = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    strcpy(other->profile, "smoke");
+    identify(other, "dim", "32");
     snprintf(path, sizeof path, "%s/s5-smoke-table.svg", fixture_folder);
     spill(path, "mine", 4);
     ck_assert_int_eq(plot(NULL, "table"), ST_USAGE);

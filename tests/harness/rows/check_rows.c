@@ -77,6 +77,33 @@ START_TEST(tables_are_cut_by_task_and_profile) {
 }
 END_TEST
 
+/* A rate beside the profile's own takes its run out of it, but not out of the grid that its row's rate is chosen
+ * over. */
+START_TEST(a_grid_of_rates_is_one_row_whatever_profiles_its_runs_are_of) {
+    static const char *const asked[] = {NULL, "custom"};
+    struct report_tables tables;
+    struct report_filter filter = {.profile = "paper"};
+    add_grid(); /* validation prefers 0.001 */
+    for (int i = 0; i < 3; i++) strcpy(fixture_records[i].run.profile, "custom");
+    for (int i = 0; i < 2; i++) {
+        struct report_filter own = {.profile = asked[i]};
+        ck_ok(report_tables_make(&tables, &fixture_set, &own, fixture_folder, &fixture_problem));
+        ck_assert_int_eq(tables.n, 1);
+        ck_assert_str_eq(tables.list->profile, "custom");
+        ck_assert_int_eq(tables.list->n_rows, 1);
+        ck_assert_int_eq(tables.list->rows->n_all, 6);
+        ck_assert_double_eq(tables.list->rows->lr, 1e-3);
+        report_tables_free(&tables);
+    }
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "no row is of profile paper: its runs have others at further rates beside them");
+    filter.where = "lr=0.003";
+    ck_ok(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.list->rows->n_all, 3);
+    report_tables_free(&tables);
+}
+END_TEST
+
 /* A run that was killed and done again: both attempts count, the killed one as chance. */
 START_TEST(a_failure_stays_when_the_run_is_done_again) {
     struct report_tables tables;
@@ -259,7 +286,9 @@ static void ck_finds_nothing(const char *where, enum status status, const char *
  * written. */
 START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
     identify(add_run("lstm:hidden=16;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "64");
-    identify(add_run("bdlru:m=2;swiglu", 1e-3, 0, 0.1, 0.1), "dim", "128");
+    struct run *block = add_run("bdlru:m=2;swiglu", 1e-3, 0, 0.1, 0.1);
+    identify(block, "dim", "128");
+    identify(block, "task.n_train", "100000");
     struct run *other = add_run("lru;swiglu", 1e-3, 0, 0.1, 0.1);
     identify(other, "dim", "64");
     identify(other, "numerics", "1+clip.2");
@@ -270,12 +299,23 @@ START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
     ck_tables("s5", "dim=64", 1, "s5", "lstm");
     ck_tables(NULL, "dim=064", 2, "s3", "lru");
     ck_tables(NULL, "dim=64 model.hidden=16", 1, "s5", "lstm");
+    ck_tables(NULL, "model.hidden=016", 1, "s5", "lstm");
+    ck_tables("s5", "task.n_train=100k model.m=02", 1, "s5", "bdlru");
     ck_tables(NULL, "numerics=1+clip.2", 1, "s3", "lru");
     ck_finds_nothing("dim=32", ST_DATA, "no finished run where dim=32");
     ck_finds_nothing("dim=64 numerics=2", ST_DATA, "where dim=64 numerics=2");
     ck_finds_nothing("width=64", ST_USAGE, "--where width=64: no run");
+    ck_finds_nothing("dim=much", ST_USAGE, "--where: dim=much is not a whole number");
+    ck_finds_nothing("bidirectional=false", ST_USAGE, "--where: bidirectional=false is neither yes nor no");
     ck_finds_nothing("dim", ST_USAGE, "'dim' is not of the form name=value");
     ck_finds_nothing("dim=64 dim=128", ST_USAGE, "dim");
+    struct report_tables tables;
+    struct report_filter several = {.task = "s5 nope s3"},
+                         confirmed = {.confirm = 1, .protocol = PROTOCOL_BEST_OF_GRID};
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &several, fixture_folder, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "no finished run of task nope in ");
+    ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &confirmed, fixture_folder, &fixture_problem), ST_USAGE);
+    ck_holds(fixture_problem.text, "--confirm-seeds with --protocol best-of-grid: ");
 }
 END_TEST
 
@@ -404,6 +444,7 @@ Suite *check_rows(void) {
     const TTest *const tests[] = {
         rows_differ_in_every_flag_but_rate_and_seed,
         tables_are_cut_by_task_and_profile,
+        a_grid_of_rates_is_one_row_whatever_profiles_its_runs_are_of,
         a_failure_stays_when_the_run_is_done_again,
         a_failed_runs_sequences_count_scored_positions,
         a_seed_counts_once,

@@ -203,6 +203,9 @@ START_TEST(what_is_asked_for_together_stands_in_one_table) {
     expect("bench s3 --profile smoke --models lru:state=4 --lr 0.002,0.004 --no-speed --no-plots --out %s/r", 0);
     expect_text(out, "profile custom: 1 model, 2 runs", "bench");
     ck_assert_ptr_null(strstr(out, "profile smoke"));
+    expect("report %s/r", 0); /* the one rate is the profile's own, and is chosen among both */
+    expect_text(out, "profile custom: 1 model, 2 runs", "report");
+    ck_assert_ptr_null(strstr(out, "profile smoke"));
     expect("bench s3 --profile smoke --models lru:state=4 --layers 1,2 --no-speed --no-plots --out %s/r", 0);
     expect_text(out, "profile custom: 2 models, 2 runs", "bench");
     expect_text(out, "\nlru:state=4 layers=1 ", "bench");
@@ -413,8 +416,9 @@ START_TEST(a_dry_run_is_the_run_untrained) {
     static const char *const refused[][2] = {
         {" --shard 9/9", "shard 9 of 9 has no run, for there are 8; take fewer shards"},
         {" --shard 1/2 --limit 10s", "--shard with --limit: the time is shared"},
-        {" --shard 1/2 --confirm-seeds 2", "once all rates are compared; a shard compares none, so leave it out"}};
-    for (int i = 0; i < 3; i++)
+        {" --shard 1/2 --confirm-seeds 2", "once all rates are compared; a shard compares none, so leave it out"},
+        {" --protocol best-of-grid --confirm-seeds 2", "--confirm-seeds with --protocol best-of-grid: "}};
+    for (int i = 0; i < 4; i++)
         for (int dry = 0; dry < 2; dry++) {
             char arguments[512];
             snprintf(arguments, sizeof arguments, "sweep " SMALL " %s%s --out %%s/r", refused[i][0],
