@@ -28,7 +28,8 @@ struct group {
     int n_tables, n;
     enum report_protocol protocol;
     bool of_suite;
-    bool cut, settings; /* marks that stand in the sheets so far */
+    bool cut, settings;   /* marks that stand in the sheets so far */
+    int n_runs, n_failed; /* that the numbers are made of, and those of them that count as chance */
     struct repeats repeats;
 };
 
@@ -122,6 +123,7 @@ static void add_cell(struct sheet *s, const struct report_table *t, const struct
     }
     sheet_real(s, "%.3f", row->estimate);
     if (row->estimate_cut) sheet_append(s, CUT_OFF_MARK);
+    if (row->n_estimate_failed) sheet_append(s, FAILED_MARK);
     if (isfinite(row->published.value))
         sheet_append(s, " / %g%s", row->published.value, published_is_other(&row->published) ? SETTINGS_MARK : "");
     else if (any_published(t))
@@ -163,10 +165,12 @@ static void note_table(struct sheet *s, const struct group *g, int t) {
 static void add_aggregate(struct sheet *s, const struct group *g, const char *label) {
     if (g->n_tables < 1) return;
     int sizes[g->n_tables], n = 0;
-    bool everywhere = true;
+    bool everywhere = true, cut = false, failed = false;
     for (int t = 0; t < g->n_tables; t++) {
         const struct report_row *row = find_row(g, t, label);
         everywhere = everywhere && row;
+        cut = cut || (row && row->n_cut);
+        failed = failed || (row && row->n_failed);
         n += sizes[t] = row ? row->n : 0;
     }
     double *values = everywhere ? calloc((size_t)n + 1, sizeof *values) : NULL;
@@ -179,6 +183,8 @@ static void add_aggregate(struct sheet *s, const struct group *g, const char *la
         for (int i = 0; i < sizes[t]; i++) values[n++] = find_row(g, t, label)->value[i];
     struct interval ci = stats_iqm_interval(values, sizes, g->n_tables, REPORT_LEVEL);
     sheet_real(s, "%.3f", stats_iqm(values, n));
+    if (cut) sheet_append(s, CUT_OFF_MARK);
+    if (failed) sheet_append(s, FAILED_MARK);
     if (ci.kind != INTERVAL_NONE) sheet_append(s, " [%.3f, %.3f]", ci.low, ci.high);
     free(values);
 }
@@ -197,6 +203,8 @@ static void fill(struct sheet *s, struct group *g) {
         const struct entry *entry = &g->entries[i];
         bool earlier = false;
         g->cut = g->cut || entry->row->estimate_cut;
+        g->n_runs += entry->row->n_estimate;
+        g->n_failed += entry->row->n_estimate_failed;
         repeats_count(&g->repeats, entry->row);
         g->settings = g->settings || published_is_other(&entry->row->published);
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
@@ -225,6 +233,7 @@ static void add_legend(struct sheet *s, const struct group *g) {
         sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
                       "seeds by themselves; of models that have run on all of them.");
     if (g->cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (g->n_failed) sheet_note(s, FAILED_COUNT_NOTE ".", g->n_failed, g->n_runs);
     repeats_note(s, &g->repeats);
     if (g->settings) sheet_note(s, "%s.", SETTINGS_NOTE);
 }
@@ -232,8 +241,8 @@ static void add_legend(struct sheet *s, const struct group *g) {
 /* --- for programs ------------------------------------------------------------------------------------------------- */
 
 static void add_data_columns(struct sheet *s) {
-    static const char *const names[] = {"profile",  "model", "task",      "protocol",
-                                        "estimate", "n",     "n_cut_off", "published"};
+    static const char *const names[] = {"profile",   "model",     "task",   "protocol", "estimate",     "n",
+                                        "n_cut_off", "published", "n_grid", "n_failed", "n_failed_grid"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
 }
 
@@ -249,6 +258,9 @@ static void fill_data(struct sheet *s, const struct group *g) {
         sheet_int(s, row->n);
         sheet_int(s, row->n_cut);
         sheet_real(s, "%g", row->published.value);
+        sheet_int(s, row->n_all);
+        sheet_int(s, row->n_failed);
+        sheet_int(s, row->n_failed_all);
     }
 }
 
@@ -292,6 +304,7 @@ static enum status add_groups(struct sheets *sheets, const struct report_tables 
         if (data || g->of_suite) continue;
         add_legend(s, g);
         g->cut = g->settings = false;
+        g->n_runs = g->n_failed = 0;
         g->repeats = (struct repeats){0};
     }
     if (!data && g->of_suite && groups) add_legend(s, g);

@@ -27,7 +27,7 @@ struct pairs {
     double mean[2], difference;
     struct interval interval;
     int solved[2];
-    bool cut_off[2]; /* one of its runs was */
+    int cut_off[2], failed[2]; /* so many of its runs were, did */
     bool named;
     char label[4 * RECORD_TEXT];
 };
@@ -133,7 +133,8 @@ static enum status pair_cell(struct pairs *p, const struct sides *s, int first, 
         if (!runs[1]) continue;
         for (int k = 0; k < 2; k++) {
             p->mean[k] += run_test_metric(runs[k]);
-            p->cut_off[k] = p->cut_off[k] || run_cut_off(runs[k]);
+            p->cut_off[k] += run_cut_off(runs[k]);
+            p->failed[k] += run_failed(runs[k]);
             p->solved[k] += runs[k]->solved == 1;
         }
         values[p->n++] = run_test_metric(runs[1]) - run_test_metric(runs[0]);
@@ -199,6 +200,10 @@ static void add_columns(struct sheet *s, const struct sides *sides) {
     sheet_column(s, SHEET_RIGHT, "difference");
     sheet_column(s, SHEET_RIGHT, "low");
     sheet_column(s, SHEET_RIGHT, "high");
+    for (int i = 0; i < 2 && sides->for_programs; i++) {
+        sheet_column(s, SHEET_RIGHT, "n_cut_off_%c", 'a' + i);
+        sheet_column(s, SHEET_RIGHT, "n_failed_%c", 'a' + i);
+    }
 }
 
 static void add_row(struct sheet *s, const struct sides *sides, const struct pairs *p) {
@@ -212,18 +217,38 @@ static void add_row(struct sheet *s, const struct sides *sides, const struct pai
     for (int k = 0; k < 2; k++) {
         sheet_real(s, "%.4f", p->mean[k]);
         if (p->cut_off[k]) sheet_append(s, CUT_OFF_MARK);
+        if (p->failed[k]) sheet_append(s, FAILED_MARK);
         sheet_int(s, p->solved[k]);
     }
-    sheet_real(s, "%+.4f", p->difference);
+    sheet_difference(s, 4, p->difference);
     if (p->cut_off[0] || p->cut_off[1]) sheet_append(s, CUT_OFF_MARK);
+    if (p->failed[0] || p->failed[1]) sheet_append(s, FAILED_MARK);
     sheet_real(s, "%+.4f", p->interval.low);
     sheet_real(s, "%+.4f", p->interval.high);
+    for (int k = 0; k < 2 && sides->for_programs; k++) {
+        sheet_int(s, p->cut_off[k]);
+        sheet_int(s, p->failed[k]);
+    }
+}
+
+/* Runs that might have been one of a pair. */
+static int count_runs(const struct entry *list, int n) {
+    int runs = 0;
+    for (int i = 0; i < n; i++) runs += !list[i].aside;
+    return runs;
+}
+
+static void note_alone(struct sheet *s, const struct sides *sides, const int runs[2], int pairs) {
+    if (runs[0] + runs[1] > 2 * pairs)
+        sheet_note(s, "Without a partner, and in no number here: %d of %d runs of %s, %d of %d of %s.", runs[0] - pairs,
+                   runs[0], sides->names[0], runs[1] - pairs, runs[1], sides->names[1]);
 }
 
 static enum status fill(struct sheet *s, const struct sides *sides, struct pairs *list, double *values,
                         struct row_name *names, struct error *e) {
-    int cells = 0, n = 0;
+    int cells = 0, n = 0, failed = 0;
     bool cut = false;
+    const int runs[2] = {count_runs(sides->list[0], sides->n[0]), count_runs(sides->list[1], sides->n[1])};
     for (int i = 0; i < sides->n[0]; i++) {
         if (sides->list[0][i].told) continue;
         TRY(pair_cell(&list[cells], sides, i, values, e));
@@ -236,6 +261,7 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
     for (int i = 0; i < cells; i++) {
         add_row(s, sides, &list[i]);
         cut = cut || list[i].cut_off[0] || list[i].cut_off[1];
+        failed += list[i].failed[0] + list[i].failed[1];
     }
     sheet_caption(s, "%s against %s: %d pair%s of runs", sides->names[1], sides->names[0], n, n == 1 ? "" : "s");
     sheet_name(s, "compare %s %s", sides->names[0], sides->names[1]);
@@ -245,6 +271,8 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
                "runs that reached the task's threshold.",
                sides->names[1], sides->names[0]);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (failed) sheet_note(s, FAILED_COUNT_NOTE ".", failed, 2 * n);
+    note_alone(s, sides, runs, n);
     return ST_OK;
 }
 

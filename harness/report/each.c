@@ -26,6 +26,16 @@ static void add_curve(struct sheet *s, const struct run_record *r) {
     }
 }
 
+/* Seeds of runs made elsewhere may be larger than a cell's whole numbers. */
+static void add_seed(struct sheet *s, uint64_t seed) {
+    if (seed <= INT64_MAX) {
+        sheet_int(s, (int64_t)seed);
+        return;
+    }
+    sheet_text(s, "%" PRIu64, seed);
+    sheet_sort_key(s, (double)seed);
+}
+
 static void add_run(struct sheet *s, const struct report_row *row, const struct run_record *r) {
     const struct run *run = &r->run;
     const char *mark = run_cut_off(run) ? CUT_OFF_MARK : "";
@@ -33,8 +43,9 @@ static void add_run(struct sheet *s, const struct report_row *row, const struct 
     sheet_text(s, "%s", row->label);
     sheet_text(s, "%.8s", run->run_id);
     sheet_real(s, "%g", run->lr);
-    sheet_int(s, (int64_t)run->seed);
+    add_seed(s, run->seed);
     sheet_text(s, "%" PRId64 "/%" PRId64, run->steps, run->max_steps);
+    sheet_sort_key(s, (double)run->steps);
     sheet_text(s, "%s", run_failed(run) ? run_status_names[run->status] : run->stop_reason);
     sheet_real(s, "%.3f", run->train_loss);
     add_curve(s, r);
@@ -92,7 +103,7 @@ static void fill_data(struct sheet *s, const struct report_row *row, const struc
         sheet_text(s, "%s", r->run.profile);
         sheet_text(s, "%s", row->label);
         sheet_real(s, "%g", r->run.lr);
-        sheet_int(s, (int64_t)r->run.seed);
+        add_seed(s, r->run.seed);
         sheet_int(s, r->curve[i].step);
         sheet_real(s, "%g", run_point_metric(&r->run, &r->curve[i]));
     }
@@ -113,6 +124,7 @@ static enum status build_data(struct sheets *sheets, const struct report_tables 
 const struct report report_each = {
     .name = "each",
     .help = "a row a run, with its validation accuracy at every evaluation",
+    .has_no_use_for = " protocol confirm-seeds ",
     .build = build,
     .build_data = build_data,
 };

@@ -23,7 +23,7 @@ struct value {
     int runs;             /* 0: nothing has been run */
     int64_t layers, most; /* fewest that reach the bound, 0 = none; most that were tried */
     double acc;           /* mean at `layers`, or the best mean */
-    int cut_off;          /* so many of the runs were */
+    int cut_off, failed;  /* so many of the runs were, did */
 };
 
 static struct value value_of(const struct family *s, int model, int task) {
@@ -35,11 +35,18 @@ static struct value value_of(const struct family *s, int model, int task) {
         bool reached = row->mean > REACHED, fewer = v.layers == 0 || layers < v.layers;
         v.runs += row->n_all;
         v.cut_off += row->n_cut_all;
+        v.failed += row->n_failed_all;
         if (layers > v.most) v.most = layers;
         if (reached ? fewer : v.layers == 0 && row->mean > v.acc) v.acc = row->mean;
         if (reached && fewer) v.layers = layers;
     }
     return v;
+}
+
+/* Sorted behind those that reach it with as many layers. */
+static void add_none(struct sheet *sheet, const struct value *v) {
+    sheet_text(sheet, ">%" PRId64 " (%.2f)", v->most, v->acc);
+    sheet_sort_key(sheet, (double)v->most + 0.5);
 }
 
 static void add_cell(struct sheet *sheet, const struct value *v) {
@@ -48,8 +55,9 @@ static void add_cell(struct sheet *sheet, const struct value *v) {
     else if (v->layers)
         sheet_int(sheet, v->layers);
     else
-        sheet_text(sheet, ">%" PRId64 " (%.2f)", v->most, v->acc);
+        add_none(sheet, v);
     if (v->runs && v->cut_off) sheet_append(sheet, CUT_OFF_MARK);
+    if (v->runs && v->failed) sheet_append(sheet, FAILED_MARK);
 }
 
 static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
@@ -59,17 +67,20 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
                   family_run(s)->profile, run_chance(family_run(s)));
     sheet_column(sheet, SHEET_LEFT, "model, length:");
     for (int t = 0; t < s->n_tasks; t++) sheet_column(sheet, SHEET_RIGHT, "%" PRId64, s->tasks[t]->row->run->len_train);
-    int cut_off = 0;
+    int runs = 0, cut_off = 0, failed = 0;
     for (int m = 0; m < s->n_models; m++) {
         sheet_row(sheet);
         sheet_text(sheet, "%s", s->models[m]->model);
         for (int t = 0; t < s->n_tasks; t++) {
             struct value v = value_of(s, m, t);
             add_cell(sheet, &v);
+            runs += v.runs;
             cut_off += v.cut_off;
+            failed += v.failed;
         }
     }
     if (cut_off) sheet_note(sheet, "%s.", CUT_OFF_NOTE);
+    if (failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", failed, runs);
 }
 
 static void fill_data(struct sheet *sheet, const struct family *s) {
@@ -84,6 +95,7 @@ static void fill_data(struct sheet *sheet, const struct family *s) {
             sheet_real(sheet, "%g", v.acc);
             sheet_int(sheet, v.runs);
             sheet_int(sheet, v.cut_off);
+            sheet_int(sheet, v.failed);
         }
 }
 
@@ -92,7 +104,8 @@ static const struct family_report lengths = {
     .rank = length_of,
     .axis = "layers",
     .fill = fill,
-    .columns = (const char *const[]){"length", "fewest_layers", "most_layers", "acc", "n_runs", "n_cut_off", NULL},
+    .columns =
+        (const char *const[]){"length", "fewest_layers", "most_layers", "acc", "n_runs", "n_cut_off", "n_failed", NULL},
     .fill_data = fill_data,
     .nothing = "no task has been run at several lengths; `lrnn bench a5-slice` does",
 };
@@ -108,6 +121,7 @@ static enum status build_data(struct sheets *sheets, const struct report_tables 
 const struct report report_layers = {
     .name = "layers",
     .help = "of tasks that differ in length: the fewest layers that reach 0.9 at each",
+    .has_no_use_for = " protocol ",
     .build = build,
     .build_data = build_data,
 };

@@ -47,11 +47,16 @@ static struct lengths_mean accuracy(const struct report_row *row, const struct b
     return lengths_mean(row, b->first[bin], b->last[bin]);
 }
 
+static void add_marks(struct sheet *s, const struct report_row *row) {
+    if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
+    if (row->n_failed) sheet_append(s, FAILED_MARK);
+}
+
 /* "0.812*", and where seeds have no such sequences, of how many it is the mean. */
 static void add_accuracy(struct sheet *s, const struct report_row *row, const struct bins *b, int bin) {
     struct lengths_mean mean = accuracy(row, b, bin);
     sheet_real(s, "%.3f", mean.value);
-    if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
+    add_marks(s, row);
     if (mean.n > 0 && mean.n < row->n)
         sheet_footnote(s, "of %d of %d seeds, for the others have no such test sequences", mean.n, row->n);
 }
@@ -77,6 +82,7 @@ static void add_column(struct sheet *s, int64_t first, int64_t last) {
 
 static void fill(struct sheet *s, const struct report_table *t, const struct bins *b) {
     bool cut = false;
+    int runs = 0, failed = 0;
     struct repeats repeats = {0};
     sheet_caption(s, "%s, profile %s: accuracy by length, trained up to length %" PRId64 ", chance %.4f", t->task,
                   t->profile, t->rows[0].run->len_train, run_chance(t->rows[0].run));
@@ -88,17 +94,20 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         cut = cut || row->n_cut;
+        runs += row->n;
+        failed += row->n_failed;
         repeats_count(&repeats, row);
         sheet_row(s);
         sheet_text(s, "%s", row->label);
         for (int i = 0; i < b->n; i++) add_accuracy(s, row, b, i);
         sheet_real(s, "%.3f", row->mean);
-        if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
+        add_marks(s, row);
         sheet_real(s, "%.3f", training_loss(row));
         sheet_int(s, most_steps(row));
     }
     sheet_note(s, "training loss: cross entropy, mean since the last but one evaluation; ln of the classes is chance.");
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (failed) sheet_note(s, FAILED_COUNT_NOTE ".", failed, runs);
     repeats_note(s, &repeats);
 }
 
@@ -116,11 +125,14 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
             sheet_real(s, "%g", mean.value);
             sheet_real(s, "%g", training_loss(row));
             sheet_int(s, mean.n);
+            sheet_int(s, row->n_cut);
+            sheet_int(s, row->n_failed);
         }
 }
 
 static void add_data_columns(struct sheet *s) {
-    static const char *const names[] = {"task", "profile", "model", "shortest", "longest", "acc", "train_loss", "n"};
+    static const char *const names[] = {"task", "profile",    "model", "shortest",  "longest",
+                                        "acc",  "train_loss", "n",     "n_cut_off", "n_failed"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
 }
 
@@ -152,6 +164,7 @@ static enum status build_data(struct sheets *sheets, const struct report_tables 
 const struct report report_lengths = {
     .name = "lengths",
     .help = "of tasks with test sequences of several lengths: accuracy by length, and the training loss",
+    .has_no_use_for = " protocol ",
     .build = build,
     .build_data = build_data,
 };

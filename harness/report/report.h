@@ -9,9 +9,10 @@
 /* What a report makes of the rows. Both functions add sheets and return ST_DATA when the rows hold nothing to report
  * on. */
 struct report {
-    const char *name; /* of `lrnn report --what NAME` */
-    const char *help; /* one line */
-    bool hidden;      /* the template: works like the others, but is not named in help */
+    const char *name;           /* of `lrnn report --what NAME` */
+    const char *help;           /* one line */
+    bool hidden;                /* the template: works like the others, but is not named in help */
+    const char *has_no_use_for; /* flags of a filter that change nothing in it, as " protocol "; NULL: none */
     /* For people: a sheet a table. */
     enum status (*build)(struct sheets *sheets, const struct report_tables *tables, struct error *e);
     /* For programs: one sheet whose headings are stable names and whose values are not rounded. NULL: that of

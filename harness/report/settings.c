@@ -37,10 +37,10 @@ static void name_change(const struct family *s, int task, char *change, size_t s
 }
 
 struct value {
-    int runs;        /* 0: nothing has been run */
-    double best;     /* of the grid; NAN without runs */
-    double estimate; /* the protocol's; of several decays of the one that validation prefers */
-    int cut_off;     /* so many of the runs were */
+    int runs;            /* 0: nothing has been run */
+    double best;         /* of the grid; NAN without runs */
+    double estimate;     /* the protocol's; of several decays of the one that validation prefers */
+    int cut_off, failed; /* so many of the runs were, did */
     const struct run *run;
 };
 
@@ -52,6 +52,7 @@ static struct value value_of(const struct family *s, int model, int task) {
         if (!family_is(s, &s->entries[i], model, task)) continue;
         v.runs += row->n_all;
         v.cut_off += row->n_cut_all;
+        v.failed += row->n_failed_all;
         v.best = fmax(v.best, row->best);
         v.run = row->run;
         struct validation own = row_validation(row);
@@ -144,15 +145,15 @@ struct view {
 
 /* What the rows have besides numbers. */
 struct marks {
-    int cut_off; /* runs */
-    bool other;  /* SETTINGS_MARK */
+    int runs, cut_off, failed;
+    bool other; /* SETTINGS_MARK */
 };
 
 static void add_row(struct sheet *sheet, const struct family *s, int model, const struct view *view,
                     struct marks *marks) {
     struct published_number theirs = published_of(s, model, view->published);
     double mean = mean_of(s, model, view->best);
-    int cut_off = 0;
+    int cut_off = 0, failed = 0;
     bool alike = theirs.settings && theirs.as_published && has_published_settings(s);
     sheet_row(sheet);
     sheet_text(sheet, "%s", s->models[model]->model);
@@ -160,16 +161,21 @@ static void add_row(struct sheet *sheet, const struct family *s, int model, cons
         struct value v = value_of(s, model, t);
         sheet_real(sheet, "%.3f", view->best ? v.best : v.estimate);
         if (v.cut_off) sheet_append(sheet, CUT_OFF_MARK);
+        if (v.failed) sheet_append(sheet, FAILED_MARK);
         if (v.runs) sheet_append(sheet, " (%d)", v.runs);
         cut_off += v.cut_off;
+        failed += v.failed;
+        marks->runs += v.runs;
     }
     sheet_real(sheet, "%.3f", mean);
     if (cut_off && isfinite(mean)) sheet_append(sheet, CUT_OFF_MARK);
+    if (failed && isfinite(mean)) sheet_append(sheet, FAILED_MARK);
     if (view->folds) sheet_real(sheet, "%.3f", spread_of_folds(s, model, view->best));
     sheet_real(sheet, "%.3f", theirs.value);
     if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
-    sheet_real(sheet, "%+.3f", cut_off || !alike ? NAN : mean - theirs.value);
+    sheet_difference(sheet, 3, cut_off || !alike ? NAN : mean - theirs.value);
     marks->cut_off += cut_off;
+    marks->failed += failed;
     marks->other = marks->other || (isfinite(theirs.value) && !alike);
 }
 
@@ -218,17 +224,19 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
     for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, &view, &marks);
     note_numbers(sheet, &view, tables->protocol);
     if (marks.cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (marks.failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", marks.failed, marks.runs);
     if (marks.other) note_other(sheet, s);
 }
 
 static void fill_data(struct sheet *sheet, const struct family *s) {
     for (int m = 0; m < s->n_models; m++) {
-        int runs = 0, cut_off = 0;
+        int runs = 0, cut_off = 0, failed = 0;
         for (int t = 0; t < s->n_tasks; t++) {
             char change[RECORD_TEXT];
             struct value v = value_of(s, m, t);
             runs += v.runs;
             cut_off += v.cut_off;
+            failed += v.failed;
             if (!v.runs) continue;
             name_change(s, t, change, sizeof change);
             family_begin_row(sheet, s, m);
@@ -237,6 +245,7 @@ static void fill_data(struct sheet *sheet, const struct family *s) {
             sheet_int(sheet, v.runs);
             sheet_int(sheet, v.cut_off);
             sheet_real(sheet, "%g", v.estimate);
+            sheet_int(sheet, v.failed);
         }
         family_begin_row(sheet, s, m);
         sheet_text(sheet, "mean");
@@ -244,6 +253,7 @@ static void fill_data(struct sheet *sheet, const struct family *s) {
         sheet_int(sheet, runs);
         sheet_int(sheet, cut_off);
         sheet_real(sheet, "%g", mean_of(s, m, false));
+        sheet_int(sheet, failed);
     }
 }
 
@@ -252,7 +262,7 @@ static const struct family_report changes = {
     .rank = length_of_name,
     .axis = "decay",
     .fill = fill,
-    .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", "estimate", NULL},
+    .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", "estimate", "n_failed", NULL},
     .fill_data = fill_data,
     .nothing = "no task has been run with its changes; `lrnn bench in-context-recall --variants` does",
 };

@@ -84,11 +84,13 @@ static const char *mark(bool cut_off) {
 static void add_interval(struct sheet *s, const struct report_row *row) {
     if (row->interval.kind != INTERVAL_NONE) {
         sheet_text(s, "[%.3f, %.3f]%s", row->interval.low, row->interval.high, mark(row->n_cut));
+        sheet_sort_key(s, row->interval.low);
         return;
     }
     sheet_text(s, "%s", "");
     for (int i = 0; i < row->n; i++)
         sheet_append(s, "%s%.3f%s", i ? " " : "", row->value[i], mark(run_cut_off(&row->chosen[i]->run)));
+    sheet_sort_key(s, row->value[0]);
 }
 
 /* Steps done, from the fewest to the most of the chosen runs, of those that their schedule has. */
@@ -106,6 +108,7 @@ static void add_steps(struct sheet *s, const struct report_row *row) {
     else
         sheet_text(s, "%" PRId64, most);
     sheet_append(s, "/%" PRId64, row->run->max_steps);
+    if (most >= 0) sheet_sort_key(s, (double)most);
 }
 
 /* Why the chosen runs stopped, the first of them first: "target", or "3 target, 2 budget". */
@@ -124,6 +127,11 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
         if (n < row->n) sheet_append(s, "%s%d ", reason == first ? "" : ", ", n);
         sheet_append(s, "%s", reason);
     }
+}
+
+static void add_grid(struct sheet *s, const struct report_row *row) {
+    sheet_text(s, "best of %d", row->n_all);
+    sheet_sort_key(s, row->n_all);
 }
 
 /* The first digits of the chosen runs' ids, for `lrnn show` and `lrnn rerun`. */
@@ -147,11 +155,12 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%.4f", row->estimate);
     sheet_append(s, "%s", mark(row->estimate_cut));
     if (protocol == PROTOCOL_BEST_OF_GRID)
-        sheet_text(s, "best of %d", row->n_all);
+        add_grid(s, row);
     else
         add_interval(s, row);
     sheet_text(s, "%d/%d%s [%.2f, %.2f]", row->solved, row->n, mark(row->n_cut), row->solve_rate.low,
                row->solve_rate.high);
+    sheet_sort_key(s, (double)row->solved / row->n);
     sheet_real(s, "%.4f", row->seq_acc);
     sheet_append(s, "%s", mark(row->n_cut));
     sheet_count(s, row->tok_per_s);
@@ -160,7 +169,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
     sheet_real(s, "%.3f", row->published.value);
     if (published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
-    sheet_real(s, "%+.3f", row->delta);
+    sheet_difference(s, 3, row->delta);
     add_ids(s, row);
 }
 

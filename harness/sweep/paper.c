@@ -8,6 +8,7 @@
 
 #include "harness/plot/plot_speed.h"
 #include "harness/rows/load.h"
+#include "harness/store/perf_log.h"
 #include "harness/sweep/paper_verdict.h"
 
 static const char *text_of(const struct paper_cells *p, const char *key) {
@@ -22,9 +23,15 @@ static const struct paper_cell *cell_at(const struct paper_cells *p, int row, in
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
 
 static const char *mark_of(const struct paper_cell *c) {
-    bool other = paper_cell_is_other(c);
-    if (c->cut_off) return other ? CUT_OFF_MARK SETTINGS_MARK : CUT_OFF_MARK;
-    return other ? SETTINGS_MARK : "";
+    static const char *const marks[] = {"",
+                                        CUT_OFF_MARK,
+                                        FAILED_MARK,
+                                        CUT_OFF_MARK FAILED_MARK,
+                                        SETTINGS_MARK,
+                                        CUT_OFF_MARK SETTINGS_MARK,
+                                        FAILED_MARK SETTINGS_MARK,
+                                        CUT_OFF_MARK FAILED_MARK SETTINGS_MARK};
+    return marks[c->cut_off + 2 * (c->failed + c->earlier > 0) + 4 * paper_cell_is_other(c)];
 }
 
 /* "12.3k!": tokens a second. */
@@ -51,6 +58,7 @@ static const char *mark_of_row(const struct paper_cells *p, int row) {
     struct paper_cell all = {.row = row};
     for (int c = 0; c < p->n_columns; c++) {
         all.cut_off = all.cut_off || cell_at(p, row, c)->cut_off;
+        all.failed += cell_at(p, row, c)->failed + cell_at(p, row, c)->earlier;
         all.other = all.other || paper_cell_is_other(cell_at(p, row, c));
     }
     return mark_of(&all);
@@ -100,11 +108,16 @@ static void note_numbers(struct sheet *s, const struct paper_cells *p) {
         sheet_note(s,
                    "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
     bool cut = false, other = false;
+    int runs = 0, failed = 0;
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        runs += p->cells[i].done + p->cells[i].earlier;
+        failed += p->cells[i].failed + p->cells[i].earlier;
         cut = cut || p->cells[i].cut_off;
         other = other || (p->cells[i].other && p->cells[i].done);
     }
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (failed)
+        sheet_note(s, FAILED_COUNT_NOTE ".", failed / p->n_lengths, runs / p->n_lengths); /* each is at all lengths */
     bool own = !strcmp(p->resolved.profile, paper_own_profile(p));
     if (other && own)
         sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, or a "
@@ -160,6 +173,7 @@ static void add_steps(struct sheet *s, const struct paper_cell *c) {
     else
         sheet_text(s, "%" PRId64, c->most);
     sheet_append(s, "/%" PRId64, c->of);
+    sheet_sort_key(s, (double)c->most);
 }
 
 /* The first digits of its runs' ids. */
@@ -215,7 +229,9 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
             sheet_text(s, "-");
         else
             sheet_text(s, "[%.3f, %.3f]", c->interval.low, c->interval.high);
+        if (c->interval.kind != INTERVAL_NONE) sheet_sort_key(s, c->interval.low);
         sheet_text(s, "%d/%d", c->done, c->planned);
+        sheet_sort_key(s, (double)c->done / c->planned);
         note_failures(s, c);
         if (c->without)
             sheet_footnote(s, "%d of them have no test sequences of that length and do not count there", c->without);
@@ -411,6 +427,23 @@ static enum status plot_speeds(const struct plan *plan, unsigned formats, const 
     return status;
 }
 
+/* Why a plan's speeds were not drawn: where some have not been measured, what does that. */
+static enum status tell_missing_speeds(const struct plan *plan, const struct request *r, bool speed, const char *out,
+                                       const struct error *why, struct error *e) {
+    struct perf_row row;
+    int missing = 0;
+    for (int i = 0; i < plan->n; i++) missing += !perf_latest(out, plan->setups[i]->cell_id, &row);
+    if ((why->status != ST_USAGE && why->status != ST_DATA) || !missing) return fail(e, why->status, "%s", why->text);
+    if (speed)
+        return fail(e, ST_USAGE,
+                    "%s/perf.csv has no speed of %d of the %d runs of %s; lrnn sweep %s --out %s measures them", out,
+                    missing, plan->n, r->name, r->file_word, out);
+    return fail(e, ST_USAGE,
+                "%s/perf.csv has no speed of %d of the %d runs of %s, which is a plan of trainings; lrnn bench TASK "
+                "measures its models' speeds behind their runs",
+                out, missing, plan->n, r->name);
+}
+
 enum status paper_plot(const struct paper_choice *choice, const char *out, const char *to, const char *kind,
                        const struct plot_view *view, struct error *e) {
     struct plan plan = {0};
@@ -424,7 +457,11 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
     enum report_protocol protocol = PROTOCOL_VAL_MEAN;
     bool speeds = kind && !strcmp(kind, "throughput");
     if (status == ST_OK) status = paper_protocol(r, resolved.profile, &protocol, e);
-    if (status == ST_OK && speeds) status = plot_speeds(&plan, view->formats, out, to, e);
+    if (status == ST_OK && speeds) {
+        struct error why;
+        status = plot_speeds(&plan, view->formats, out, to, &why);
+        if (status != ST_OK) status = tell_missing_speeds(&plan, r, resolved.speed, out, &why, e);
+    }
     if (status == ST_OK && !speeds) status = plot_runs(&plan, protocol, &named, kind, out, to, e);
     plan_free(&plan);
     free(r);

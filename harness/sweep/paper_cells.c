@@ -54,8 +54,9 @@ static int count_settings(const struct paper_cells *p, const struct paper_spot *
 }
 
 /* Counts a planned run, and what its record says. */
-static enum status count_run(struct paper_cell *cell, const struct run *run, struct error *e) {
+static enum status count_run(struct paper_cell *cell, const struct setup *s, const struct run *run, struct error *e) {
     cell->planned++;
+    if (s->schedule_steps > cell->of) cell->of = s->schedule_steps;
     if (!run) return ST_OK;
     cell->done++;
     cell->failed += run_failed(run);
@@ -63,7 +64,6 @@ static enum status count_run(struct paper_cell *cell, const struct run *run, str
     cell->any_cut_off = cell->any_cut_off || run_cut_off(run);
     if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
     if (run->steps > cell->most) cell->most = run->steps;
-    if (run->max_steps > cell->of) cell->of = run->max_steps;
     return paper_add_item(&cell->run_ids, " ", run->run_id, e);
 }
 
@@ -233,7 +233,8 @@ static enum status fill(struct paper_cells *p, const struct published *published
         if (p->speed)
             take_speed(cell, paper_setup(p, &spots[i]), out);
         else
-            TRY(count_run(cell, find_run(set, paper_setup(p, &spots[i])->run_id, &cell->earlier), e));
+            TRY(count_run(cell, paper_setup(p, &spots[i]),
+                          find_run(set, paper_setup(p, &spots[i])->run_id, &cell->earlier), e));
         if (i >= p->plan.n_uses) continue; /* the same runs at another length */
         p->n_planned++;
         p->n_done += cell->done - before;

@@ -36,9 +36,9 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     ck_holds(text, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_across, &format_csv);
-    ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published\n");
-    ck_holds(text, "paper,lstm,s5,val-mean,0.5,1,1,1\n");
-    ck_holds(text, "paper,lru,s3,val-mean,0.125,1,0,\n");
+    ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published,n_grid,n_failed,n_failed_grid\n");
+    ck_holds(text, "paper,lstm,s5,val-mean,0.5,1,1,1,1,0,0\n");
+    ck_holds(text, "paper,lru,s3,val-mean,0.125,1,0,,1,0,0\n");
     free(text);
     text = render_report(&report_across, &format_latex);
     ck_holds(text, "\\label{tab:across-2-tasks-profile-paper}\n");
@@ -94,6 +94,34 @@ START_TEST(the_mark_follows_the_protocol) {
         ck_ok(report_print(&report_across, &fixture_set, &filter, &format_term, fixture_folder, f, &fixture_problem));
         fclose(f);
         ck_holds(text, i ? "0.875* / 1" : "0.500 / 1");
+        free(text);
+    }
+}
+END_TEST
+
+/* Of two seeds on one of two settings the one failed: each table of several rows shows it, and each file for programs
+ * counts it. */
+START_TEST(failed_runs_are_marked_in_every_summary) {
+    static const struct report *const reports[] = {&report_across, &report_suites, &report_layers, &report_settings};
+    static const char *const wanted[] = {"0.254#", "0.254#", ">1 (0.25)#", "0.500# (2)"},
+                             *const columns[] = {"n_failed,", "n_failed,", ",n_failed\n", ",n_failed\n"},
+                             *const lines[] = {",2,1,1\n", ",2,1,1\n", ",2,0,1\n", ",2,0,0.254"};
+    for (int i = 0; i < 4; i++) {
+        struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)(i % 2), 0.5, 0.5);
+        if (i == 1) spoil(run, RUN_NAN, "");
+        if (i < 2) continue;
+        strcpy(run->task, "s5:length=8");
+        run->len_train = 8;
+        identify(run, "task.length", "8");
+    }
+    for (int i = 0; i < 4; i++) {
+        char *text = render_report(reports[i], &format_term);
+        ck_holds(text, wanted[i]);
+        ck_holds(text, "#: 1 of 4 runs failed and count as chance.");
+        free(text);
+        text = render_report(reports[i], &format_csv);
+        ck_holds(text, columns[i]);
+        ck_holds(text, lines[i]);
         free(text);
     }
 }
@@ -161,9 +189,9 @@ START_TEST(of_folds_the_protocol_makes_the_numbers) {
     ck_holds(text, "(n): the best of n runs");
     free(text);
     text = render_report(&report_settings, &format_csv);
-    ck_holds(text, ",n_cut_off,estimate\n");
-    ck_holds(text, ",base,1,4,0,0.3125\n");
-    ck_holds(text, ",mean,1,8,0,0.3125\n");
+    ck_holds(text, ",n_cut_off,estimate,n_failed\n");
+    ck_holds(text, ",base,1,4,0,0.3125,0\n");
+    ck_holds(text, ",mean,1,8,0,0.3125,0\n");
     free(text);
 }
 END_TEST
@@ -215,7 +243,13 @@ START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
     ck_holds(text, "lstm   0.625      -      -   0.000        -    0.250  0.500          0.250    300");
     free(text);
     spoil(&fixture_records[1].run, RUN_NAN, "");
+    text = render_report(&report_lengths, &format_term);
+    ck_holds(text, "lstm   0.317#");
+    ck_holds(text, "#: 1 of 2 runs failed and count as chance.");
+    free(text);
     text = render_report(&report_lengths, &format_csv);
+    ck_holds(text, ",n,n_cut_off,n_failed\n");
+    ck_holds(text, ",2,0,1\n");
     ck_holds(text, "s5,paper,lstm,40,47,0.3166666"); /* (0.625 + 1/120) / 2 */
     ck_holds(text, "s5,paper,lstm,192,256,0.1291666");
     free(text);
@@ -231,8 +265,8 @@ START_TEST(a_seed_without_a_length_takes_nothing_from_the_others) {
     ck_holds(text, "[1] of 1 of 2 seeds, for the others have no such test sequences");
     free(text);
     text = render_report(&report_lengths, &format_csv);
-    ck_holds(text, "s5,paper,lstm,47,47,0.5,0.25,1\n");
-    ck_holds(text, "s5,paper,lstm,40,40,1,0.25,2\n");
+    ck_holds(text, "s5,paper,lstm,47,47,0.5,0.25,1,0,0\n");
+    ck_holds(text, "s5,paper,lstm,40,40,1,0.25,2,0,0\n");
     free(text);
 }
 END_TEST
@@ -285,6 +319,18 @@ START_TEST(each_run_has_its_row_and_its_curve) {
 }
 END_TEST
 
+/* Of a run that another program made. */
+START_TEST(the_largest_seeds_are_whole_numbers) {
+    add_run("lstm;swiglu", 1e-3, 1, 0.9, 0.75)->seed = UINT64_MAX;
+    char *text = render_report(&report_each, &format_csv);
+    ck_holds(text, "lstm,0.001,18446744073709551615,");
+    free(text);
+    text = render_report(&report_each, &format_term);
+    ck_holds(text, " 18446744073709551615 ");
+    free(text);
+}
+END_TEST
+
 /* 100 evaluations: every fifth and the last. */
 START_TEST(a_long_curve_is_thinned) {
     static struct curve_point curve[101];
@@ -299,6 +345,16 @@ START_TEST(a_long_curve_is_thinned) {
 }
 END_TEST
 
+static char *render_by_iqm(void) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    struct report_filter filter = {.protocol = PROTOCOL_IQM};
+    ck_ok(report_print(&report_across, &fixture_set, &filter, &format_term, fixture_folder, f, &fixture_problem));
+    fclose(f);
+    return text;
+}
+
 /* Agarwal et al. 2021: over all runs of all tasks, each task a stratum. A model that lacks a task has no such
  * number. */
 START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
@@ -310,16 +366,15 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
         memcpy(run->run_id, id, sizeof id);
     }
     add_of("s5", "lru;swiglu", "64", "3", 0.5);
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    struct report_filter filter = {.protocol = PROTOCOL_IQM};
-    ck_ok(report_print(&report_across, &fixture_set, &filter, &format_term, fixture_folder, f, &fixture_problem));
-    fclose(f);
+    char *text = render_by_iqm();
     ck_holds(text, "0.000 / 1       1.000 / 1  0.500 [0.500, 0.500]\n");
     ck_holds(text, "-       0.500 / -                     -\n");
     ck_holds(text, "Interquartile mean over the seeds at the rate that validation chose / the paper's number.\n");
     ck_assert_ptr_null(strstr(text, "Bold")); /* which no text file has */
+    free(text);
+    cut_off(&fixture_records[3].run, 200); /* has its part in the number of S5 and in that of all */
+    text = render_by_iqm();
+    ck_holds(text, "0.000 / 1      1.000* / 1  0.500* [0.500, 0.500]\n");
     free(text);
 }
 END_TEST
@@ -340,7 +395,7 @@ START_TEST(suites_have_a_matrix_each_and_one_legend) {
     ck_holds(legend, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_suites, &format_csv);
-    ck_holds(text, "paper,lru,parity,val-mean,0.125,1,0,\n");
+    ck_holds(text, "paper,lru,parity,val-mean,0.125,1,0,,1,0,0\n");
     free(text);
 }
 END_TEST
@@ -362,6 +417,7 @@ Suite *check_across(void) {
         tasks_stand_side_by_side_with_the_published_numbers,
         remarks_are_on_what_is_there,
         the_mark_follows_the_protocol,
+        failed_runs_are_marked_in_every_summary,
         what_differs_within_a_task_keeps_rows_apart_in_all,
         headings_have_what_tells_tasks_apart,
         profiles_are_not_mixed_and_one_task_alone_is_nothing,
@@ -372,6 +428,7 @@ Suite *check_across(void) {
         of_folds_the_protocol_makes_the_numbers,
         beside_a_published_mean_over_settings_stands_no_best,
         each_run_has_its_row_and_its_curve,
+        the_largest_seeds_are_whole_numbers,
         a_long_curve_is_thinned,
         one_number_over_all_tasks_is_an_interquartile_mean,
         suites_have_a_matrix_each_and_one_legend,

@@ -41,6 +41,14 @@ START_TEST(rows_say_in_what_they_differ_and_what_was_cut_off) {
     ck_holds(text, "lstm dim=64  0.001      1  0.5000*       0  0.5000*       0    +0.0000*");
     ck_holds(text, "lstm dim=32  0.001      2   0.1875       0   0.1875       0     +0.0000 ");
     ck_holds(text, CUT_OFF_NOTE);
+    ck_assert_ptr_null(strstr(text, "partner"));
+    free(text);
+    spoil(&fixture_records[0].run, RUN_NAN, "");
+    add_run("lru;swiglu", 1e-3, 1, 0.5, 0.5);
+    text = compared(3);
+    ck_holds(text, "lstm dim=64  0.001      1  0.0083#       0  0.0083#       0    +0.0000#");
+    ck_holds(text, "#: 2 of 6 runs failed and count as chance.");
+    ck_holds(text, "Without a partner, and in no number here: 0 of 3 runs of before, 1 of 4 of after.");
     free(text);
 }
 END_TEST
@@ -64,7 +72,9 @@ END_TEST
 /* Of two folders, and of one with itself: what reads a line of JSON keeps one value of a name, and knows the name. */
 START_TEST(programs_get_names_that_stay) {
     static const char *const names[][2] = {{"before", "after"}, {"a", "a"}, {"pairs", "lr"}};
-    static const char *const wanted[] = {"mean_a", "solved_a", "mean_b", "solved_b"};
+    static const char *const wanted[] = {"mean_a", "solved_a", "mean_b", "solved_b"}, *const last[] = {
+                                                                                          "n_cut_off_a", "n_failed_a",
+                                                                                          "n_cut_off_b", "n_failed_b"};
     add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5);
     for (int i = 0; i < 3; i++) {
         struct sheets sheets = {0};
@@ -73,6 +83,7 @@ START_TEST(programs_get_names_that_stay) {
         ck_ok(compare_runs(&sheets, &of, &fixture_problem));
         const struct sheet *s = sheets.list[0];
         for (int c = 0; c < 4; c++) ck_assert_str_eq(s->columns[6 + c].heading, wanted[c]);
+        for (int c = 0; c < 4; c++) ck_assert_str_eq(s->columns[s->n_columns - 4 + c].heading, last[c]);
         for (int c = 0; c < s->n_columns; c++)
             for (int k = 0; k < c; k++) ck_assert_str_ne(s->columns[c].heading, s->columns[k].heading);
         sheets_free(&sheets);

@@ -110,6 +110,7 @@ START_TEST(an_attempt_that_was_set_aside_is_told) {
     expect(REPORT " --where 'seeds=1 lr=0.01'", 0);
     ck_assert_msg(is_once("] 2 earlier attempts failed and count as chance\n"), "%s", out);
     ck_assert_ptr_null(strstr(out, "of them failed"));
+    ck_assert_msg(is_once("#: 2 of 6 runs failed and count as chance.\n"), "%s", out); /* below the matrix */
     expect(REPORT " --where 'seeds=1 lr=0.01' --format csv", 0);
     ck_assert_msg(is_once(",1,1,2,14,14,14,"), "%s", out); /* done, planned, failed, steps */
 }
@@ -246,13 +247,13 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     begin_plan("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
                "task.length=4,6\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
     expect("plot throughput --paper %s/own.plan --out %s/r", ST_USAGE); /* of two lengths one is measured */
-    expect_text(err, "was measured at two lengths", "plot");
+    expect_text(err, "perf.csv has no speed of 1 of the 2 runs of own; lrnn sweep ", "plot");
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect("plot throughput --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
     expect("plot throughput --out %s/r --to %s/q --format svg", 0); /* there are no records, and none are needed */
     ck_assert_int_eq(scratch_count(program_folder, "throughput.svg"), 2);
     expect("plot throughput --paper %s/own.plan --where dim=8 --out %s/r", ST_USAGE);
-    expect_text(err, "was measured at two lengths", "plot");
+    expect_text(err, "perf.csv has no speed of 2 of the 2 runs of own; lrnn sweep ", "plot");
     begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
     expect(REPORT, ST_USAGE);
     expect_text(err, "measure=loss is neither accuracy nor speed", "report");

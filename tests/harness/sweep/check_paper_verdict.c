@@ -96,7 +96,7 @@ START_TEST(runs_of_another_precision_are_judged) {
     expect_text(out, ",4,4,0,14,14,14,below,0,0,", "report");
     expect_text(out, ",4,4,0,14,14,14,above,0,0,", "report");
     expect(REPORT " --where 'precision=bf16 batch=64' --format csv", 0);
-    expect_text(out, ",0,4,0,,,0,not run,0,1,", "report"); /* another batch is another setting */
+    expect_text(out, ",0,4,0,,,8,not run,0,1,", "report"); /* another batch is another setting */
 }
 END_TEST
 
