@@ -10,6 +10,7 @@
 #include "harness/report/report.h"
 #include "harness/report/summary.h"
 #include "harness/rows/load.h"
+#include "harness/store/files.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 #include "harness/sweep/paper.h"
@@ -29,7 +30,7 @@ struct report_flags {
 #define COMMON                                                                                                         \
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", OPT_FILLED},  \
         {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
-        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only runs of this profile", 0}, {                    \
+        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only rows of this profile; custom: of none", 0}, {   \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
             "only runs with these options: 'dim=64 model.m=2 lr=0.001'; of a --paper, its runs with these flags", 0    \
     }
@@ -46,8 +47,9 @@ static const struct option report_options[] = {
      "cell",
      OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
-     "only these, by their headings: 'model,acc,published'; +run: those that there are, and this one behind them. run, "
-     "in no table unasked, has the ids of a row's runs; what names the rows of a matrix stays",
+     "only these, by their headings, which csv and json have others of: 'model,acc,published'; +run: those that there "
+     "are, and this one behind them. run, in no table unasked, has the ids of a row's runs; what names the rows of a "
+     "matrix stays",
      0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
@@ -112,6 +114,18 @@ static enum status find_report(const char *name, const struct report **report, s
     return ST_OK;
 }
 
+/* Nor is one that a report makes the same of whatever it says. */
+static enum status refuse_useless(const struct report_flags *f, const struct report *report, struct error *e) {
+    static const char *const flags[] = {"protocol", "confirm-seeds"};
+    for (int i = 0; i < 2 && report->has_no_use_for; i++) {
+        char name[64];
+        snprintf(name, sizeof name, " %s ", flags[i]);
+        if (cli_given(f->cli, flags[i]) && strstr(report->has_no_use_for, name))
+            return fail(e, ST_USAGE, "report --what %s has no use for --%s; leave it out", report->name, flags[i]);
+    }
+    return ST_OK;
+}
+
 static void print_reports(FILE *f) {
     fprintf(f, "\nreports\n");
     for (const struct report *const *r = report_list(); *r; r++)
@@ -160,6 +174,22 @@ static enum status run_html(const struct report_flags *f, struct error *e) {
     return ST_OK;
 }
 
+/* What would keep a table from being written is said before anything is. */
+static enum status check_targets(const char *to, struct error *e) {
+    if (!*to) return ST_OK;
+    TRY(records_export_check(to, e));
+    return summary_check(to, e);
+}
+
+/* All records, each row's number made as in the report. */
+static enum status write_tables(const struct record_set *set, const struct report_filter *filter, const char *out,
+                                const char *to, struct error *e) {
+    const struct report_filter all = {.protocol = filter->protocol, .confirm = filter->confirm};
+    TRY(make_folder(to, e));
+    TRY(summary_write(set, &all, out, to, e));
+    return records_export_csv(set, to, e);
+}
+
 static enum status run_report(int argc, char **argv, struct error *e) {
     struct report_flags flags = {0};
     struct record_set set;
@@ -179,13 +209,14 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     if (*flags.paper) return run_paper(&flags, e);
     if (*flags.html) return run_html(&flags, e);
     TRY(find_report(flags.what, &report, e));
+    TRY(refuse_useless(&flags, report, e));
+    TRY(check_targets(flags.to, e));
     TRY(load(&set, flags.out, e));
     struct report_filter filter = filter_of(&flags);
     struct sheet_view view = {flags.columns, flags.sort};
     enum status status =
         report_print_view(report, &set, &filter, &view, sheet_formats()[flags.format], flags.out, stdout, e);
-    if (status == ST_OK && *flags.to) status = records_export_csv(&set, flags.to, e);
-    if (status == ST_OK && *flags.to) status = summary_write(&set, flags.out, flags.to, e);
+    if (status == ST_OK && *flags.to) status = write_tables(&set, &filter, flags.out, flags.to, e);
     records_free(&set);
     return status;
 }

@@ -47,6 +47,7 @@ static const char *const columns_behind[] = {"protocol",
                                              "estimate",
                                              "published_setting",
                                              "speed_quiet",
+                                             "confirm_seeds",
                                              NULL};
 
 /* solved: by every seed at the chosen rate; partly: by some; unsolved: by none; failed: no run ended well. */
@@ -80,13 +81,13 @@ static void add_field(struct sheet *s, const struct field *field, const void *ob
     }
 }
 
-static void add_row(struct sheet *s, const struct report_row *row, const struct protocol *protocol) {
+static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
     sheet_row(s);
     sheet_int(s, RECORD_SCHEMA);
     sheet_text(s, "%s", row->chosen[0]->run.cell_id);
     sheet_text(s, "%s", row->run->model);
     for (int i = 0; columns_of_runs[i]; i++) add_field(s, table_field(&runs_table, columns_of_runs[i]), row->run);
-    sheet_text(s, "%s", protocol->name);
+    sheet_text(s, "%s", protocol_of(tables->protocol)->name);
     sheet_int(s, row->n);
     sheet_int(s, row->n_failed);
     sheet_real(s, "%g", row->mean);
@@ -118,6 +119,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%g", row->estimate);
     sheet_text(s, "%s", isfinite(row->published.value) ? published_is_other(&row->published) ? "other" : "same" : "");
     sheet_int(s, isfinite(row->tok_per_s) ? !row->disturbed : -1);
+    sheet_int(s, tables->confirm);
 }
 
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
@@ -127,19 +129,28 @@ enum status summary_build(struct sheets *sheets, const struct report_tables *tab
     add_columns(s, columns_of_runs);
     add_columns(s, columns_behind);
     for (int i = 0; i < tables->n; i++)
-        for (int k = 0; k < tables->list[i].n_rows; k++)
-            add_row(s, &tables->list[i].rows[k], protocol_of(tables->protocol));
+        for (int k = 0; k < tables->list[i].n_rows; k++) add_row(s, &tables->list[i].rows[k], tables);
     return ST_OK;
 }
 
-enum status summary_write(const struct record_set *set, const char *out, const char *to, struct error *e) {
+static enum status summary_path(const char *to, char path[PATH_BYTES], struct error *e) {
+    TRY(path_format(path, PATH_BYTES, e, "%s/summary.csv", to));
+    return own_file_check(path, e);
+}
+
+enum status summary_check(const char *to, struct error *e) {
+    char path[PATH_BYTES];
+    return summary_path(to, path, e);
+}
+
+enum status summary_write(const struct record_set *set, const struct report_filter *filter, const char *out,
+                          const char *to, struct error *e) {
     struct report_tables tables;
     struct sheets sheets = {0};
     char path[PATH_BYTES], *text = NULL;
     size_t size = 0;
-    TRY(path_format(path, sizeof path, e, "%s/summary.csv", to));
-    TRY(own_file_check(path, e));
-    TRY(report_tables_make(&tables, set, NULL, out, e));
+    TRY(summary_path(to, path, e));
+    TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = summary_build(&sheets, &tables, e);
     FILE *f = open_memstream(&text, &size);
     if (f && status == ST_OK) status = sheets_write(&sheets, &format_csv, f, e);

@@ -8,7 +8,12 @@
 /* Adds the sheet; `build_data` of a report (report.h). */
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e);
 
-/* Writes TO/summary.csv, a row for every row of every table that the records of the folder `out` make. */
-enum status summary_write(const struct record_set *set, const char *out, const char *to, struct error *e);
+/* ST_USAGE: TO/summary.csv is there, and this program did not write it. */
+enum status summary_check(const char *to, struct error *e);
+
+/* Writes TO/summary.csv, a row for every row of every table that the records of the folder `out` make under the filter
+ * (NULL: all, by val-mean). Errors as summary_check and report_tables_make. */
+enum status summary_write(const struct record_set *set, const struct report_filter *filter, const char *out,
+                          const char *to, struct error *e);
 
 #endif

@@ -171,6 +171,7 @@ static void tell_again(const struct ended *s, const char *out) {
     char *paper = s->plan_table ? paper_words(s) : NULL;
     fprintf(stderr, "%s: lrnn report --out %s%s", paper || !s->plan_table ? "again" : "all tables", out,
             paper ? paper : "");
+    if (s->task) fputs(" --task ", stderr), shell_quote(stderr, s->task);
     if (!s->plan_table && s->protocol) fprintf(stderr, " --protocol %s", s->protocol);
     if (!s->plan_table && s->confirm) fprintf(stderr, " --confirm-seeds %" PRId64, s->confirm);
     fputc('\n', stderr);
@@ -186,7 +187,8 @@ void announce_end(const struct ended *s) {
     if (speed)
         fprintf(stderr, "\nspeeds in %s/perf.csv; ", s->out);
     else
-        fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv and runs.csv%s; ", s->out, s->out,
+        fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv%s and runs.csv%s; ", s->out, s->out,
+                s->protocol || s->confirm ? " (val-mean of all seeds there)" : "",
                 s->plots ? ", plots beside them" : "");
     if (!s->plots && !s->no_plots) fprintf(stderr, "%s --out %s; ", drawn, out);
     tell_again(s, out);

@@ -18,6 +18,7 @@ struct ended {
     const char *out;
     const char *protocol; /* that its table was asked for by; NULL: none */
     int64_t confirm;      /* seeds that its table is of alone; 0: all */
+    const char *task;     /* of those seeds: other tasks may have too few; NULL: of several, or all seeds count */
     bool plan_table;      /* what it printed is the table of a plan, as `lrnn report --paper` prints it */
     bool plots, no_plots; /* they were drawn; nobody wants them */
 };

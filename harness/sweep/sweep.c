@@ -242,7 +242,7 @@ static struct outcome outcome_of(const struct sweep *w, const struct record_set 
     return o;
 }
 
-/* Whether some of the plan's runs of a task are of its profile and some are not, by their rate or a flag. */
+/* Whether some of the plan's runs of a task are of its profile and some are not, by a flag or a rate. */
 static bool is_divided(const struct sweep *w, const struct record_set *set, const char *task) {
     const char *first = NULL;
     for (int i = 0; i < set->n; i++) {
@@ -282,14 +282,16 @@ static enum status judge(const struct sweep *w, const struct outcome *o, struct 
 static void tell_end(const struct sweep *w, bool plots) {
     const struct sweep_options *o = w->options;
     if (w->resolved.config.quiet || w->resolved.config.json) return;
-    announce_end(&(struct ended){.request = w->request,
-                                 .resolved = &w->resolved,
-                                 .out = w->out,
-                                 .protocol = o->protocol ? protocol_of((enum report_protocol)o->protocol)->name : NULL,
-                                 .confirm = o->confirm,
-                                 .plan_table = prints_plan(w),
-                                 .plots = plots,
-                                 .no_plots = o->no_plots});
+    announce_end(
+        &(struct ended){.request = w->request,
+                        .resolved = &w->resolved,
+                        .out = w->out,
+                        .protocol = o->protocol ? protocol_of((enum report_protocol)o->protocol)->name : NULL,
+                        .confirm = o->confirm,
+                        .task = o->confirm && !plan_has_several_tasks(&w->plan) ? w->plan.setups[0]->task.name : NULL,
+                        .plan_table = prints_plan(w),
+                        .plots = plots,
+                        .no_plots = o->no_plots});
 }
 
 /* This one, that rows of the other tables name. */
@@ -301,7 +303,7 @@ static enum status export_machine(const struct sweep *w, struct error *e) {
 
 static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
     TRY(records_export_csv(set, w->out, e));
-    TRY(summary_write(set, w->out, w->out, e));
+    TRY(summary_write(set, NULL, w->out, w->out, e));
     return export_machine(w, e);
 }
 
@@ -517,6 +519,10 @@ static enum status check_sweep(const struct sweep *w, struct error *e) {
         return fail(e, ST_USAGE,
                     "--confirm-seeds trains further seeds once all rates are compared; %s, so leave it out",
                     w->resolved.speed ? "this plan trains nothing" : "a shard compares none");
+    if (o->confirm && o->protocol == PROTOCOL_BEST_OF_GRID)
+        return fail(e, ST_USAGE,
+                    "--confirm-seeds with --protocol best-of-grid: the largest value of all rates and seeds is of no "
+                    "seeds that are kept apart; leave one of the two out");
     if (o->shards <= 1) return ST_OK;
     if (w->resolved.speed)
         return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards", r->name);

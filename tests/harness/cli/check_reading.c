@@ -119,6 +119,20 @@ START_TEST(reports_and_plots_leave_the_folder_alone) {
 }
 END_TEST
 
+/* One that somebody else wrote keeps all four from being written. */
+START_TEST(no_table_is_written_beside_a_foreign_one) {
+    char command[512], folder[SCRATCH_BYTES + 32], path[SCRATCH_BYTES + 64];
+    snprintf(folder, sizeof folder, "%s/theirs", program_folder);
+    snprintf(path, sizeof path, "%s/summary.csv", folder);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    spill(path, "mine\n", 5);
+    snprintf(command, sizeof command, "report --to %s", folder);
+    expect_status(reads_only(command), ST_USAGE, command);
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(scratch_count(folder, ""), 1);
+}
+END_TEST
+
 START_TEST(a_flag_that_a_plot_does_not_take_is_refused) {
     static const struct {
         const char *arguments, *sentence;
@@ -231,6 +245,7 @@ Suite *check_reading(void) {
     tcase_set_timeout(c, 120);
     tcase_add_test(c, every_report_finds_something_and_leaves_the_folder_alone);
     tcase_add_test(c, reports_and_plots_leave_the_folder_alone);
+    tcase_add_test(c, no_table_is_written_beside_a_foreign_one);
     tcase_add_test(c, a_flag_that_a_plot_does_not_take_is_refused);
     tcase_add_test(c, commands_that_look_at_runs_leave_the_folder_alone);
     tcase_add_test(c, status_tells_of_claims_and_leaves_them_alone);

@@ -412,9 +412,9 @@ START_TEST(sweeps_mark_runs_that_were_cut_off) {
     ck_holds(text, "* cut off");
     free(text);
     text = render_report(&report_settings, &format_csv);
-    ck_holds(text, "lstm,vocab=32,0.5,1,1,0.5\n");
-    ck_holds(text, "lstm,mean,0.5,2,1,0.5\n");
-    ck_holds(text, "lru,mean,0.5,2,0,0.5\n");
+    ck_holds(text, "lstm,vocab=32,0.5,1,1,0.5,0\n");
+    ck_holds(text, "lstm,mean,0.5,2,1,0.5,0\n");
+    ck_holds(text, "lru,mean,0.5,2,0,0.5,0\n");
     free(text);
     for (int i = 0; i < 4; i++) strcpy(fixture_records[i].run.task, i % 2 ? "s5:length=9" : "s5:length=8");
     text = render_report(&report_layers, &format_term);
@@ -512,19 +512,20 @@ START_TEST(a_report_that_finds_nothing_writes_nothing) {
 END_TEST
 
 START_TEST(summary_csv_has_the_rows_numbers) {
-    static const char *const golden = "schema,cell_id,model,task,task_version,profile,layers,d_model,n_layers,backbone,"
-                                      "mlp,norm,n_train,len_train,len_test,"
-                                      "optimizer,schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_"
-                                      "steps,dtype,backend,numerics,protocol,n,"
-                                      "n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,"
-                                      "solve_hi,lr_chosen,published,delta,verdict,"
-                                      "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
-                                      "label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet\n";
+    static const char *const golden =
+        "schema,cell_id,model,task,task_version,profile,layers,d_model,n_layers,backbone,"
+        "mlp,norm,n_train,len_train,len_test,"
+        "optimizer,schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_"
+        "steps,dtype,backend,numerics,protocol,n,"
+        "n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,"
+        "solve_hi,lr_chosen,published,delta,verdict,"
+        "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
+        "label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,confirm_seeds\n";
     struct csv_table t;
     char path[PATH_BYTES];
     add_grid();
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 1, 1)->task, "=cmd()");
-    ck_ok(summary_write(&fixture_set, fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(summary_write(&fixture_set, NULL, fixture_folder, fixture_folder, &fixture_problem));
     snprintf(path, sizeof path, "%s/summary.csv", fixture_folder);
     char *text;
     size_t size;

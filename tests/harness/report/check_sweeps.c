@@ -199,7 +199,7 @@ END_TEST
 START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
     const char *bench =
         "bench s3:length=3,n_train=50,n_val=10,n_test=10 --profile smoke --models lru:state=4 --steps 2 "
-        "--lr 0.01,0.001 --seeds 2 --confirm-seeds 3 --no-plots --no-speed --jobs 1 --quiet";
+        "--lr 0.01,0.001 --seeds 2 --confirm-seeds 3 --no-plots --no-speed --jobs 1";
     char runs[SCRATCH_BYTES + 16];
     snprintf(runs, sizeof runs, "%s/r/runs", program_folder);
     for (int i = 0; i < 2; i++) {
@@ -208,6 +208,8 @@ START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
         expect_text(out, "profile custom: 1 model, 7 runs", bench);
         expect_text(out, "  0/3 [", bench);
         expect_text(out, "Each row is of its 3 largest seeds", bench);
+        expect_text(err, "/r/summary.csv (val-mean of all seeds there) and runs.csv; again: lrnn report --out ", bench);
+        expect_text(err, " --task s3:length=3,n_train=50,n_val=10,n_test=10 --confirm-seeds 3\n", bench);
     }
     char forced[512];
     snprintf(forced, sizeof forced, "%s --force", bench);
@@ -217,6 +219,13 @@ START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
     expect_status(run_out("report --confirm-seeds 3 --protocol mean-ci90"), 0, "report --confirm-seeds 3");
     expect_text(out, "  0/3 [", "report --confirm-seeds 3");
     expect_status(run_out("report --confirm-seeds 5"), ST_USAGE, "report --confirm-seeds 5");
+    expect_status(run_out("report --what lengths --protocol iqm"), ST_USAGE, "report --what lengths");
+    expect_text(err, "report --what lengths has no use for --protocol; leave it out", "report");
+    expect_status(run_out("report --what each --confirm-seeds 1"), ST_USAGE, "report --what each");
+    expect_text(err, "report --what each has no use for --confirm-seeds; leave it out", "report");
+    expect_status(run_out("report --format csv --confirm-seeds 3"), 0, "report --format csv");
+    expect_text(out, ",speed_quiet,confirm_seeds\n", "report");
+    expect_text(out, ",3\n", "report");
 }
 END_TEST
 
