@@ -6,7 +6,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/plan/args.h"
-#include "harness/report/export_log.h"
+#include "harness/cli/export_log.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/find_run.h"

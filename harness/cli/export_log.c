@@ -1,5 +1,5 @@
 /* export_log.c - see export_log.h. */
-#include "harness/report/export_log.h"
+#include "harness/cli/export_log.h"
 
 #include <inttypes.h>
 #include <jansson.h>

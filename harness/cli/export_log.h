@@ -1,6 +1,6 @@
 /* export_log.h - a run's record as other tools read it: TensorBoard's event file, MLPerf's log lines. */
-#ifndef LRNN_HARNESS_REPORT_EXPORT_LOG_H
-#define LRNN_HARNESS_REPORT_EXPORT_LOG_H
+#ifndef LRNN_HARNESS_CLI_EXPORT_LOG_H
+#define LRNN_HARNESS_CLI_EXPORT_LOG_H
 
 #include "harness/store/record.h"
 
