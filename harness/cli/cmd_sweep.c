@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/plan/profile.h"
+#include "harness/plan/profiles/profile.h"
 #include "harness/rows/protocol.h"
 #include "harness/runner/population.h"
 #include "harness/runner/runner.h"

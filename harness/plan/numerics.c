@@ -156,8 +156,8 @@ static const struct {
     {"dag", 2, uses_branches},    {"chain", 2, uses_chain},       {"ref", 4, uses_reference},
     {"s5", 2, uses_s5},           {"tags", 2, uses_tags},         {"tf32", 2, uses_tf32},
     {"flow", 2, uses_flow},       {"biases", 2, uses_biases},     {"decoded", 2, uses_decoded},
-    {"stacked", 2, uses_stacked}, {"order", 2, uses_order},
-    {"wrapper", 2, uses_wrapper}, {"mlstm", 2, uses_mlstm},
+    {"stacked", 2, uses_stacked}, {"order", 2, uses_order},       {"wrapper", 2, uses_wrapper},
+    {"mlstm", 2, uses_mlstm},
 };
 
 enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,

@@ -3,7 +3,7 @@
 #define LRNN_HARNESS_PLAN_PLAN_H
 
 #include "harness/plan/args.h"
-#include "harness/plan/profile.h"
+#include "harness/plan/profiles/profile.h"
 
 struct plan {
     struct setup **setups; /* resolved, owned */

@@ -9,7 +9,7 @@
 
 #include "core/file/name.h"
 #include "harness/plan/args.h"
-#include "harness/plan/profile.h"
+#include "harness/plan/profiles/profile.h"
 #include "harness/plan/row_key.h"
 #include "models/model.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "harness/plan/numerics.h"
-#include "harness/plan/profile_match.h"
+#include "harness/plan/profiles/profile_match.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
 

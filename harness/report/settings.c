@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/profile.h"
+#include "harness/plan/profiles/profile.h"
 #include "harness/report/report.h"
 #include "harness/report/family.h"
 #include "harness/rows/stats.h"

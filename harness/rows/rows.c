@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/profile_match.h"
+#include "harness/plan/profiles/profile_match.h"
 #include "harness/plan/row_key.h"
 #include "harness/run/test_split.h"
 #include "harness/rows/row_label.h"

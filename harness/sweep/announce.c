@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "harness/perf/speed.h"
-#include "harness/plan/profile_match.h"
+#include "harness/plan/profiles/profile_match.h"
 #include "harness/run/reuse.h"
 #include "harness/store/clock.h"
 #include "harness/store/shell.h"

@@ -11,7 +11,7 @@
 #include "core/paragraph.h"
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
-#include "harness/plan/profile_match.h"
+#include "harness/plan/profiles/profile_match.h"
 #include "harness/plot/plot.h"
 #include "harness/report/report.h"
 #include "harness/report/summary.h"

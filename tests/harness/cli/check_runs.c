@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/plan/config.h"
-#include "harness/plan/profile.h"
+#include "harness/plan/profiles/profile.h"
 #include "harness/store/record_files.h"
 #include "tests/lib/not_run.h"
 #include "tests/lib/program.h"

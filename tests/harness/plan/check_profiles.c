@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "harness/plan/plan.h"
-#include "harness/plan/profile_match.h"
+#include "harness/plan/profiles/profile_match.h"
 #include "tests/lib/support.h"
 #include "tests/tasks/task_examples.h"
 

@@ -1,5 +1,5 @@
 /* profile.c - see profile.h. One block a suite. */
-#include "harness/plan/profile.h"
+#include "harness/plan/profiles/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -389,7 +389,7 @@ static const struct profile profiles[] = {
      .note = "paper (S4's ListOps, in S5's net): 6 layers, width 256, batch 32, 40 epochs, warm-up 12000 steps, cosine "
              "to 0, a tenth of\nthe rate for dynamics and norms; on expressions of our own unless file= names the "
              "released ones"},
-#include "harness/plan/profile_images.def"
+#include "harness/plan/profiles/profile_images.def"
     {.suite = "text",
      .name = "smoke",
      .models = "bdlru:m=2,blocks=8 myosotis:heads=8 lstm:hidden=16",

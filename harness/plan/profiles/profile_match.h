@@ -6,8 +6,8 @@
  * than the profile's, with the flags of all models where the profile has flags of that mixer's own, or made by a
  * program whose profile of that name was another one, is "custom", whatever it was called. A name that no profile has
  * stays: somebody's own, of runs made by hand. */
-#ifndef LRNN_HARNESS_PLAN_PROFILE_MATCH_H
-#define LRNN_HARNESS_PLAN_PROFILE_MATCH_H
+#ifndef LRNN_HARNESS_PLAN_PROFILES_PROFILE_MATCH_H
+#define LRNN_HARNESS_PLAN_PROFILES_PROFILE_MATCH_H
 
 #include "harness/plan/row_key.h"
 

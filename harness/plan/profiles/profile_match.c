@@ -1,10 +1,10 @@
 /* profile_match.c - see profile_match.h. */
-#include "harness/plan/profile_match.h"
+#include "harness/plan/profiles/profile_match.h"
 
 #include <string.h>
 
 #include "core/values.h"
-#include "harness/plan/profile.h"
+#include "harness/plan/profiles/profile.h"
 #include "tasks/task.h"
 #include "tasks/variants.h"
 

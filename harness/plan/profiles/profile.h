@@ -1,6 +1,6 @@
 /* profile.h - what `bench` runs for a suite of tasks: models, grid and sizes of smoke, quick and paper. */
-#ifndef LRNN_HARNESS_PLAN_PROFILE_H
-#define LRNN_HARNESS_PLAN_PROFILE_H
+#ifndef LRNN_HARNESS_PLAN_PROFILES_PROFILE_H
+#define LRNN_HARNESS_PLAN_PROFILES_PROFILE_H
 
 #include <stdbool.h>
 
