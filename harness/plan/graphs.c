@@ -1,7 +1,6 @@
 /* graphs.c - see graphs.h. */
 #include "harness/plan/graphs.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/graph_plan.h"
@@ -273,22 +272,20 @@ static enum status measure(struct measured *m, const struct setup *s, const stru
 enum status graphs_size(const struct setup *s, struct run_size *size, struct error *e) {
     struct place place = {0};
     struct graph_list graphs;
-    struct measured *m = calloc(1, sizeof *m);
+    struct measured m = {0};
     *size = (struct run_size){0, 0, 0};
-    if (!m) return fail(e, ST_MEMORY, "no memory for a run's graphs");
     enum status status = place_parse(s->config.device, &place.device, &place.index, e);
-    if (status == ST_OK) status = measure(m, s, &place, &graphs, e);
+    if (status == ST_OK) status = measure(&m, s, &place, &graphs, e);
     if (status == ST_OK) {
-        *size = (struct run_size){.flops = graphs_step_flops(&m->train, s) * (double)s->steps,
-                                  .params = params_trained(&m->params),
-                                  .memory = m->largest};
+        *size = (struct run_size){.flops = graphs_step_flops(&m.train, s) * (double)s->steps,
+                                  .params = params_trained(&m.params),
+                                  .memory = m.largest};
         status = graphs_check_forced(&graphs, s, e);
     }
-    graph_free(&m->train);
-    graph_free(&m->eval);
-    graph_free(&m->update);
-    graph_free(&m->take);
-    params_free(&m->params);
-    free(m);
+    graph_free(&m.train);
+    graph_free(&m.eval);
+    graph_free(&m.update);
+    graph_free(&m.take);
+    params_free(&m.params);
     return status;
 }
