@@ -8,9 +8,8 @@
 
 #include "harness/run/feeder.h"
 
-#define SPLIT_STORE_PART                                                                                               \
-    4 /* of the machine's memory, this part is room for a split: the nets take some, and so do runs
-                              that are done beside this one */
+/* One part of so many of the machine's memory is room for a split: nets take some, and so do runs beside this one. */
+#define SPLIT_STORE_PART 4
 
 struct split_store {
     struct batch rows; /* all examples, on the host, and empty rows up to whole batches; or those of one batch */
