@@ -64,7 +64,6 @@ struct graph {
     struct tensor *lengths;   /* ids (B), tokens in use of each sequence, for the calls to come; NULL: all are */
     const int32_t *row_first; /* row r is in use if row_first[r] < lengths[b]; NULL: row r is token r */
     struct links links;       /* between the positions of each sequence, for the calls to come; no words: none yet */
-    int draws;                /* calls so far of ops that draw */
     int layer, layers;        /* of the net that is being built: the one at hand, from 0, and how many; 0: no net */
     double linear_sd;         /* of the normal draws that linear maps start from; 0: the framework's uniform default */
     struct graph_term *terms; /* kept while a net is built; training graphs only */
