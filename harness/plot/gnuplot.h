@@ -30,8 +30,7 @@ int figure_height(int names, int longest);
 void gnuplot_longest(FILE *f, int longest);
 
 /* Writes TO/STEM.svg and so on, and nothing else; makes the folder where there is none, and leaves none without a
- * figure. ST_FAIL: no gnuplot, with what to install; it could not draw, with
- * its own words. */
+ * figure. ST_FAIL: no gnuplot, with what to install; it could not draw, with its own words. */
 enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e);
 
 /* Whether it could, so far as files of other people go: ST_USAGE as own_file_check. Of the figure only its stem and
