@@ -470,8 +470,10 @@ results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh
 
-# Fails where a page's table is not what its command writes.
+# Fails where a page's table is not what its command writes, a committed record is damaged or its machine is not told.
 results-check: all
+	@told=$$($(LRNN) store check $(patsubst %/runs,%,$(wildcard results/*/runs))) && \
+	  ! printf '%s\n' "$$told" | grep 'not in machines.csv'
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh --check
 
 # Whether this build is as accurate and as fast as that of a commit: BASE=main. GATE='--force --junit gate.xml' are

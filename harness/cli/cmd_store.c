@@ -33,10 +33,12 @@ static const struct command subs[] = {
      .run = renew},
     {.run = NULL}};
 
-/* A record without its weights is whole, as in a folder of records alone; whoever copied both wants to know. */
+/* A record without its weights, or without its machine's row, is whole, as in a folder of records alone; whoever copied
+ * both wants to know. */
 static void tell(const char *folder, const struct store_count *count) {
     printf("%s: %d record%s, all whole", folder, count->records, count->records == 1 ? "" : "s");
     if (count->bare) printf("; the weights of %d are not there", count->bare);
+    if (count->unknown) printf("; the machine of %d is not in machines.csv", count->unknown);
     putchar('\n');
 }
 

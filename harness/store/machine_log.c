@@ -1,7 +1,6 @@
 /* machine_log.c - see machine_log.h. */
 #include "harness/store/machine_log.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "harness/store/append.h"
@@ -10,20 +9,23 @@
 #include "harness/store/files.h"
 #include "harness/store/schema.h"
 
-/* Adds the row unless OUT/machines.csv has one of that machine and epoch. */
-static enum status add_row(const char *out, const void *object, struct error *e) {
-    const struct machine_row *row = object;
+bool machines_have(const char *out, const char *machine_id, const char *env_epoch) {
     char path[PATH_BYTES];
     struct csv_table t;
     bool known = false;
-    TRY(path_format(path, sizeof path, e, "%s/machines.csv", out));
-    if (csv_read(&t, path, NULL) == ST_OK) {
-        for (int i = 0; i < t.rows && !known; i++)
-            known = strcmp(csv_cell(&t, i, "machine_id"), row->machine.id) == 0 &&
-                    strcmp(csv_cell(&t, i, "env_epoch"), row->machine.env_epoch) == 0;
-        csv_free(&t);
-    }
-    return known ? ST_OK : table_append(&machines_table, row, out, e);
+    if (path_format(path, sizeof path, NULL, "%s/machines.csv", out) != ST_OK || csv_read(&t, path, NULL) != ST_OK)
+        return false;
+    for (int i = 0; i < t.rows && !known; i++)
+        known = strcmp(csv_cell(&t, i, "machine_id"), machine_id) == 0 &&
+                strcmp(csv_cell(&t, i, "env_epoch"), env_epoch) == 0;
+    csv_free(&t);
+    return known;
+}
+
+static enum status add_row(const char *out, const void *object, struct error *e) {
+    const struct machine_row *row = object;
+    if (machines_have(out, row->machine.id, row->machine.env_epoch)) return ST_OK;
+    return table_append(&machines_table, row, out, e);
 }
 
 enum status machines_export(const char *out, const struct machine *m, struct error *e) {

@@ -9,6 +9,7 @@
 #include "core/file/safetensors.h"
 #include "harness/store/files.h"
 #include "harness/store/machine.h"
+#include "harness/store/machine_log.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
@@ -21,7 +22,7 @@ struct merging {
     int n;
     struct open_record *open; /* the one that is looked at */
     struct merge_count count;
-    int bare; /* as store_count has it */
+    int bare, unknown; /* as store_count has them */
 };
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
@@ -150,6 +151,7 @@ static enum status check_one(struct merging *m, int i, struct error *e) {
     const struct run *run = &m->open->record.run;
     TRY(check_weights(m->from, run, &bare, e));
     m->bare += bare;
+    m->unknown += !machines_have(m->from, run->machine_id, run->env_epoch);
     if (!m->out) return ST_OK;
     TRY(find_known(m, i, &known, e));
     return known.same_weights && !known.taken ? check_weights(m->out, run, &bare, e) : ST_OK;
@@ -252,7 +254,7 @@ enum status store_merge(const char *from, const char *out, struct merge_count *c
 enum status store_check(const char *from, struct store_count *count, struct error *e) {
     struct merging m;
     enum status status = begin(&m, from, NULL, e);
-    *count = (struct store_count){m.n, m.bare};
+    *count = (struct store_count){m.n, m.bare, m.unknown};
     end(&m);
     return status;
 }

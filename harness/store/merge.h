@@ -11,6 +11,7 @@ struct merge_count {
 
 struct store_count {
     int records, bare; /* all; those whose record names weights that are not there */
+    int unknown;       /* those whose machine machines.csv has no row of */
 };
 
 /* Takes the records of `from`, and the weights that they name, over into `out`; a run that is there already stays,

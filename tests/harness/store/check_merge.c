@@ -7,11 +7,15 @@
 #include "core/file/safetensors.h"
 #include "harness/store/files.h"
 #include "harness/store/limit_log.h"
+#include "harness/store/machine_log.h"
 #include "harness/store/merge.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/store/record_samples.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
+
+#define MACHINE "0123456789abcdef"
+#define EPOCH   "fedcba9876543210"
 
 static struct error problem;
 static char here[SCRATCH_BYTES], there[SCRATCH_BYTES];
@@ -40,6 +44,8 @@ static void put_bytes(const char *folder, int attempt, const char *content, size
     sample_fill(&r, curve, evals, 1);
     r.run.attempt = attempt;
     r.run.status = RUN_OK;
+    strcpy(r.run.machine_id, MACHINE);
+    strcpy(r.run.env_epoch, EPOCH);
     record_weights_name(&r.run, "", r.run.ckpt);
     record_hash_bytes(content, size, r.run.ckpt_xxh3);
     ck_ok(record_write(folder, &r, NULL, &problem));
@@ -98,6 +104,19 @@ START_TEST(weights_that_have_no_name_yet_are_known_by_their_hash) {
     ck_ok(store_check(here, &count, &problem));
     ck_assert_int_eq(count.bare, 0);
     ck_assert_int_eq(scratch_count(here, ".safetensors"), 1);
+}
+END_TEST
+
+/* Sample records name machines that no folder has a row of; whole they are. */
+START_TEST(records_of_untold_machines_are_counted) {
+    struct store_count count;
+    struct machine m = {.id = MACHINE, .env_epoch = EPOCH};
+    put(here, 1, "ours", "");
+    ck_ok(store_check(here, &count, &problem));
+    ck_assert(count.records == 1 && count.unknown == 1);
+    ck_ok(machines_export(here, &m, &problem));
+    ck_ok(store_check(here, &count, &problem));
+    ck_assert(count.records == 1 && count.unknown == 0);
 }
 END_TEST
 
@@ -188,6 +207,7 @@ Suite *check_merge(void) {
     tcase_add_test(c, a_run_that_was_done_again_elsewhere_is_no_damage);
     tcase_add_test(c, an_attempt_that_was_set_aside_comes_along);
     tcase_add_test(c, weights_that_have_no_name_yet_are_known_by_their_hash);
+    tcase_add_test(c, records_of_untold_machines_are_counted);
     tcase_add_test(c, last_weights_come_along_by_their_hash_and_no_others);
     tcase_add_test(c, limits_come_along);
     tcase_add_test(c, a_damaged_attempt_is_moved_away);
