@@ -74,6 +74,7 @@ struct graph {
     int n_buffers;
     size_t planned_bytes;    /* of that memory */
     size_t sum_bytes;        /* what it would be without reuse */
+    bool adds;               /* gradients of parameters: graph_add_gradients */
     int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
     graph_watch *watch;      /* NULL: nobody looks on */
     void *watcher;           /* for it */

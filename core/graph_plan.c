@@ -326,6 +326,7 @@ static enum status reserve(struct graph *g, struct error *e) {
 }
 
 void graph_add_gradients(struct graph *g) {
+    g->adds = true;
     for (int i = 0; i < g->n_calls; i++)
         for (int j = 0; j < g->calls[i].n_in; j++)
             if (g->calls[i].din[j] && tensor_base(g->calls[i].in[j])->param) g->calls[i].accumulate |= 1u << j;

@@ -23,7 +23,7 @@ const struct kernel *graph_kernel_unasked(const struct graph *g, const struct ca
 bool graph_keeps_root(const struct graph *g);
 
 /* From here on the walks of a planned graph add the gradients of the parameters that its root depends on to what is
- * there: several graphs of one net make one gradient. */
+ * there, and leave those of others as they are: several graphs of one net make one gradient. */
 void graph_add_gradients(struct graph *g);
 
 /* Bytes graph_plan would reserve; once all calls are made, before planning. */

@@ -35,12 +35,13 @@ void graph_forward(struct graph *g, struct step_state *state) {
     tell(g, NULL, PASS_FORWARD);
 }
 
-/* `weight` into the gradient of a scalar root, 0 into those of parameters that the root does not depend on. */
+/* `weight` into the gradient of a scalar root, 0 into those of parameters that the root does not depend on, where
+ * gradients are not added up. */
 static void seed_gradients(struct graph *g, real weight) {
     const struct place *place = g->options.place;
     bool there = weight == 1 && graph_keeps_root(g);
     if (tensor_count(g->root) == 1 && !there) place_fill(place, g->root->grad, 1, weight);
-    for (int i = 0; i < g->n_tensors; i++) {
+    for (int i = 0; !g->adds && i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
         if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
             place_set(place, g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
