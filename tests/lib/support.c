@@ -215,7 +215,7 @@ struct difference compare_reals(const real *got, const real *want, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         double error = fabs((double)got[i] - (double)want[i]);
         if (!isfinite(error)) error = INFINITY;
-        if (fabs((double)want[i]) > d.scale) d.scale = fabs((double)want[i]);
+        if (isfinite(want[i]) && fabs((double)want[i]) > d.scale) d.scale = fabs((double)want[i]);
         if (error > d.error) {
             d.at = i;
             d.got = got[i];
