@@ -10,7 +10,7 @@ bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_
     const struct scan_attr *a = c->attr;
     const struct tensor *z = c->in[0], *v = c->in[1];
     const char *name = c->op->name;
-    if (!z || !v) return false;
+    if (!infer_present(g, c, 2)) return false;
     if (a->N < 1 || a->m < 1)
         graph_fail(g, ST_USAGE, "%s: %s=%" PRId64 " and m=%" PRId64 " must both be at least 1", name, count, a->N,
                    a->m);

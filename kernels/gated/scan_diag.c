@@ -44,13 +44,12 @@ static bool transition_fits(struct graph *g, const struct op *op, const struct t
 }
 
 static void scan_diag_infer(struct graph *g, struct call *c) {
-    if (!c->in[0] || !c->in[1] || !transition_fits(g, c->op, c->in[0], c->in[1])) return;
+    if (!infer_present(g, c, 2) || !transition_fits(g, c->op, c->in[0], c->in[1])) return;
     graph_output(g, c, DT_REAL, 3, c->in[1]->dims);
 }
 
 static void scan_diag_complex_infer(struct graph *g, struct call *c) {
-    for (int i = 0; i < 4; i++)
-        if (!c->in[i]) return;
+    if (!infer_present(g, c, 4)) return;
     for (int i = 0; i < 4; i++)
         if (!transition_fits(g, c->op, c->in[i & 1], c->in[2 + i / 2])) return;
     if (c->in[0]->rank != c->in[1]->rank) {

@@ -22,7 +22,7 @@ struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, s
 
 static void scan_lstm_infer(struct graph *g, struct call *c) {
     const struct tensor *u = c->in[0], *wh = c->in[1], *bh = c->in[2];
-    if (!u || !wh || !bh) return;
+    if (!infer_present(g, c, 3)) return;
     int64_t H = tensor_cols(wh);
     if (u->rank != 3 || wh->rank != 2 || bh->rank != 1) {
         graph_fail(g, ST_USAGE, "scan_lstm: u, wh, bh have rank %d, %d, %d, expected 3, 2, 1", u->rank, wh->rank,

@@ -15,7 +15,7 @@ struct tensor *l2norm(struct graph *g, struct tensor *x, double eps) {
 
 static void l2norm_infer(struct graph *g, struct call *c) {
     const struct norm_attr *a = c->attr;
-    if (!c->in[0]) return;
+    if (!infer_present(g, c, 1)) return;
     if (!(a->eps >= 0))
         graph_fail(g, ST_USAGE, "l2norm: eps is %g, expected a number that is not negative", a->eps);
     else

@@ -19,7 +19,7 @@ struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor 
 static void tree_add_infer(struct graph *g, struct call *c) {
     const struct tree *t = c->attr;
     const struct tensor *w = c->in[0], *p = c->in[1];
-    if (!w || !p) return;
+    if (!infer_present(g, c, 2)) return;
     int64_t nodes = tree_nodes(t);
     if (w->rank != 3 || p->rank != 2)
         graph_fail(g, ST_USAGE, "tree_add: w and p have rank %d and %d, expected 3 (B,nodes,P) and 2 (rows,P)", w->rank,

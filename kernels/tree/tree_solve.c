@@ -102,7 +102,11 @@ static bool tree_fits(struct graph *g, const struct tree_solve_attr *a, const st
 static void tree_solve_infer(struct graph *g, struct call *c) {
     const struct tree_solve_attr *a = c->attr;
     const struct tensor *u = c->in[TREE_U_RE], *u_im = c->in[TREE_U_IM], *leaves = c->in[TREE_LEAVES];
-    if (!u || !u_im || !tree_fits(g, a, u) || !tree_fits(g, a, u_im)) return;
+    if (!u || !u_im) {
+        graph_fail(g, ST_FAIL, "tree_solve: input %d is missing", u ? TREE_U_IM : TREE_U_RE);
+        return;
+    }
+    if (!tree_fits(g, a, u) || !tree_fits(g, a, u_im)) return;
     bool alone = a->tree.levels == 1 && !c->in[TREE_UP_RE];
     int tables = alone ? 0 : a->form == TREE_FREE ? 4 : 2;
     for (int i = 0; i < TREE_U_RE; i++) {

@@ -283,6 +283,15 @@ static const struct misfit {
 /* What no option can ask for, but a mistake in a model. */
 static const struct misfit mistakes[] = {
     {&op_linear, NONE, "- 7,5", "linear: input 0 is missing"},
+    {&op_l2norm, NONE, "-", "l2norm: input 0 is missing"},
+    {&op_scan_block, ATTR(scan_attr, .N = 2, .m = 3), "2,3,24 -", "scan_block: input 1 is missing"},
+    {&op_scan_companion, ATTR(scan_attr, .N = 2, .m = 3), "- 2,3,2", "scan_companion: input 0 is missing"},
+    {&op_scan_diag, NONE, "2,3,5 -", "scan_diag: input 1 is missing"},
+    {&op_scan_diag_complex, NONE, "5 5 2,3,5 -", "scan_diag_complex: input 3 is missing"},
+    {&op_scan_lstm, NONE, "2,3,20 20,5 -", "scan_lstm: input 2 is missing"},
+    {&op_tree_add, ATTR(tree, .arity = 2, .levels = 2), "2,3,4 -", "tree_add: input 1 is missing"},
+    {&op_tree_solve, ATTR(tree_solve_attr, .tree = {.arity = 2, .levels = 1}), "- - - - - 2,1,4",
+     "tree_solve: input 4 is missing"},
     {&op_activate, ATTR(activate_attr, (enum activation) - 1), "2,3,5", "activate: there is no activation number -1"},
     {&op_embedding, NONE, "2,3 8,5",
      "embedding: expected int32 ids of rank 1 to 4 and a table of rank 2, got ranks 2 and 2"},
