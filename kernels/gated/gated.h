@@ -10,8 +10,9 @@ extern "C" {
 
 #include "kernels/gated/list.def"
 
-/* --- recurrences ------------------------------------------------------------------------------------------------
- * Gate normalisers (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6): p = f(z), a = p / sum p over the m+1 entries of a row. */
+/* --- recurrences -------------------------------------------------------------------------------------------------- */
+
+/* Gate normalisers (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6): p = f(z), a = p / sum p over the m+1 entries of a row. */
 enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
 
 /* BD-LRU: h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i] per block, gates normalised per row i; h_{-1} = 0.

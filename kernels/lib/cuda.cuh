@@ -57,8 +57,9 @@ template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
     return one[0];
 }
 
-/* --- sums whose last step the last block takes --------------------------------------------------------------------
- * A second kernel would have to wait until the device has none of the first one's blocks left, and a step of a small
+/* --- sums whose last step the last block takes -------------------------------------------------------------------- */
+
+/* A second kernel would have to wait until the device has none of the first one's blocks left, and a step of a small
  * net is little more than its launches. So each block stores its partial sums and counts itself, and the one that comes
  * last, whichever that is, adds them in the order of the blocks: the same bits as by a second kernel. */
 

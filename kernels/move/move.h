@@ -11,8 +11,7 @@ extern "C" {
 
 #include "kernels/move/list.def"
 
-/* --- columns
- * -------------------------------------------------------------------------------------------------------- */
+/* --- columns ------------------------------------------------------------------------------------------------------ */
 
 /* Cuts x (rows, sum of widths) into `parts` <= OP_MAX_OUT tensors of neighbouring columns, widths[i] wide; leading axes
  * as x. The tensors go to out[]; all NULL after an error. */
@@ -36,8 +35,9 @@ struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n);
  * -> (B,T+n,D). `which` lives as long as the graph. */
 struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n);
 
-/* --- whole rows of sequences; lengths: ids (B), rows in use of each sequence, or NULL: all
- * ------------------------------ */
+/* --- whole rows of sequences -------------------------------------------------------------------------------------- */
+
+/* lengths: ids (B), rows in use of each sequence, or NULL: all. */
 
 /* y[b] = the last row in use, the mean of those in use, or the last row of all (the root of a tree): x (B,T,D) ->
  * y (B,D); 0 where there is none. */
@@ -51,9 +51,10 @@ struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths
  * y (B,T,D). */
 struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
 
-/* --- rows at other places, by a rule that knows the tokens n of each sequence; zeros where the rule names no row. What
- * stands behind a sequence's end does not reach y
- * ----------------------------------------------------------------------------- */
+/* --- rows at other places ----------------------------------------------------------------------------------------- */
+
+/* By a rule that knows the tokens n of each sequence; zeros where the rule names no row. What stands behind the end of
+ * a sequence does not reach y. */
 
 /* Row r as it is where it is in use, first[r] < n (NULL: r < n), else zeros: x (B,R,C) -> y likewise. `first` [R] lives
  * as long as the graph. */

@@ -31,8 +31,7 @@ struct head {
     real *S, *M, *T;        /* [edges], [edges], [pairs] */
     real *dS, *dM, *dT;     /* as many times LANES: spread over the lanes */
     real *C, *E;            /* [edges] tiles */
-    int32_t *first,
-        *next; /* backward: first pair that leaves an edge, [edges]; the one after a pair, [pairs]; -1: none */
+    int32_t *first, *next;  /* backward: an edge's first pair that leaves it, [edges]; a pair's next, [pairs]; or -1 */
 };
 
 /* The arrays of one head. */
@@ -103,8 +102,7 @@ FORCE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, c
     }
 }
 
-/* --- forward
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- forward ------------------------------------------------------------------------------------------------------ */
 
 static void forward_tile(const struct head *g) {
     const struct dag *d = &g->d;
@@ -138,8 +136,7 @@ static void forward_head(const struct call *c, int64_t b, int64_t h, struct scra
     }
 }
 
-/* --- backward: rows of v and w, lanes of q and k
- * ------------------------------------------------------------------------- */
+/* --- backward: rows of v and w, lanes of q and k ------------------------------------------------------------------ */
 
 static void states_tile(const struct head *g) {
     const struct dag *d = &g->d;

@@ -116,8 +116,8 @@ static size_t grid_scan_ref_workspace(const struct call *c, enum pass pass) {
 struct node {
     const real *q, *k, *v, *l, *u;
     double gate[GRID_PLANES];
-    int64_t row, at, left,
-        top; /* token; place in the frame, of the left and of the top neighbour, N where there is none */
+    int64_t row, at;   /* token; place in the frame */
+    int64_t left, top; /* places of its neighbours, N where there is none */
 };
 
 static struct node node_at(const struct call *c, const struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
