@@ -29,7 +29,7 @@ static const struct {
     const char *option;
     int64_t most;
 } sizes[] = {
-    {"batch", 64},   {"length", 1000}, {"blocks", 300},   {"m", 16},  {"dim", 600},
+    {"batch", 64},   {"length", 1100}, {"blocks", 300},   {"m", 16},  {"dim", 600},
     {"out", 600},    {"vocab", 2000},  {"heads", 48},     {"dk", 80}, {"dv", 80},
     {"substeps", 4}, {"interval", 40}, {"examples", 300},
 };
