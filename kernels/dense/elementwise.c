@@ -197,7 +197,7 @@ static double activation(enum activation f, double x, double *slope) {
     switch (f) {
     case ACT_RELU:
         *slope = x > 0;
-        return x > 0 ? x : 0;
+        return x <= 0 ? 0 : x; /* NaN comes through */
     case ACT_SIGMOID:
         *slope = s * (1 - s);
         return s;

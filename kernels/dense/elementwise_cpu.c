@@ -150,7 +150,7 @@ FORCE_INLINE real gelu_growth(real x) {
 FORCE_INLINE real value_of(enum activation f, real x) {
     switch (f) {
     case ACT_RELU:
-        return x > 0 ? x : 0;
+        return x <= 0 ? 0 : x; /* NaN comes through */
     case ACT_SIGMOID:
         return real_sigmoid(x);
     case ACT_TANH:

@@ -119,7 +119,7 @@ __device__ __forceinline__ real gelu_sigmoid(real x) {
 }
 
 template <activation F> __device__ __forceinline__ real value_of(real x) {
-    if constexpr (F == ACT_RELU) return x > 0 ? x : 0;
+    if constexpr (F == ACT_RELU) return x <= 0 ? 0 : x; /* NaN comes through */
     if constexpr (F == ACT_SIGMOID) return real_sigmoid(x);
     if constexpr (F == ACT_TANH) return real_tanh(x);
     if constexpr (F == ACT_SILU) return x * real_sigmoid(x);

@@ -8,7 +8,7 @@ static void tell(int64_t D, const real *a, const real *c, real *y) {
 #pragma omp simd
     for (int64_t d = 0; d < D; d++) {
         real sum = a[d] + c[d];
-        y[d] += sum > 0 ? sum : 0;
+        y[d] += sum <= 0 ? 0 : sum; /* NaN comes through */
     }
 }
 

@@ -89,7 +89,7 @@ struct messages {
     /* What node u tells node n; columns begin at `at`. */
     __device__ double message(int64_t at, int64_t n, int64_t u) const {
         double sum = (double)a[at + n * D] + (double)c[at + u * D];
-        return sum > 0 ? sum : 0;
+        return sum <= 0 ? 0 : sum; /* NaN comes through */
     }
 };
 

@@ -164,6 +164,12 @@ struct gate_room room_of(const struct call *c, enum pass pass, struct scratch *s
 
 /* --- stable_readout ----------------------------------------------------------------------------------------------- */
 
+/* max(|den|, exp(-m)); NaN comes through, which fmax would leave out. */
+__device__ double readout_size(double den, double least) {
+    double size = fabs(den);
+    return size >= least || isnan(size) ? size : least;
+}
+
 struct readout {
     const real *o, *m;
     real *h;
@@ -172,7 +178,7 @@ struct readout {
     __device__ void operator()(int64_t i) const {
         struct quotient at = divide(i, dv);
         const real *row = o + at.whole * (1 + dv);
-        double divisor = fmax(fabs((double)row[0]), exp(-(double)m[at.whole])) + eps;
+        double divisor = readout_size(row[0], exp(-(double)m[at.whole])) + eps;
         h[i] = (real)((double)row[1 + at.rest] / divisor);
     }
 };
@@ -187,7 +193,7 @@ struct readout_gradient {
     __device__ void operator()(int64_t r) const {
         const real *row = o + r * (1 + dv), *d = dh + r * dv;
         real *to = d_o ? d_o + r * (1 + dv) : nullptr;
-        double least = exp(-(double)m[r]), divisor = fmax(fabs((double)row[0]), least) + eps, along = 0;
+        double least = exp(-(double)m[r]), divisor = readout_size(row[0], least) + eps, along = 0;
         bool floor = fabs((double)row[0]) < least;
         for (int64_t j = 0; j < dv; j++) {
             along += (double)d[j] * ((double)row[1 + j] / divisor);

@@ -67,8 +67,10 @@ const struct op op_stable_readout = {
     .build = stable_readout_build,
 };
 
+/* NaN comes through, which fmax would leave out. */
 static double ref_divisor(const struct call *c, double den, double m) {
-    return fmax(fabs(den), exp(-m)) + ((const struct stable_readout_attr *)c->attr)->eps;
+    double size = fabs(den), least = exp(-m);
+    return (size >= least || isnan(size) ? size : least) + ((const struct stable_readout_attr *)c->attr)->eps;
 }
 
 static void stable_readout_ref_forward(const struct call *c, const struct exec *x) {

@@ -15,10 +15,10 @@ static struct readout_shape shape_of(const struct call *c) {
     return (struct readout_shape){rows, tensor_count(c->out[0]) / rows, row_chunks(rows)};
 }
 
-/* 1 / D; *floor: whether exp(-m) is the larger. */
+/* 1 / D; *floor: whether exp(-m) is the larger. NaN comes through. */
 static real inverse_divisor(real den, real m, real eps, bool *floor) {
     real size = real_abs(den), least = real_exp(-m);
-    *floor = size < least;
+    *floor = !(size >= least) && size == size;
     return 1 / ((*floor ? least : size) + eps);
 }
 
