@@ -80,6 +80,7 @@ static enum status find_by_path(const char *command, const char *path, char out[
     if (!full) return fail(e, ST_DATA, "%s: cannot read %s: %s", command, path, strerror(errno));
     const char *name = strrchr(full, '/') + 1, *dot = strlen(name) > ID_DIGITS ? name + ID_DIGITS : "";
     bool named = *dot == '.' && all_hex(name, ID_DIGITS);
+    if (named) snprintf(id, RUN_ID_HEX, "%.32s", name);
     if (named && !strncmp(dot, ".json.", 6)) {
         free(full);
         return fail(e, ST_USAGE,
@@ -88,7 +89,6 @@ static enum status find_by_path(const char *command, const char *path, char out[
                     command, path, id);
     }
     int up = named && !strcmp(dot, ".json") ? 3 : 2;
-    if (named) snprintf(id, RUN_ID_HEX, "%.32s", name);
     for (int i = 0; i < up; i++) {
         path_folder(full, out, PATH_BYTES);
         if (strlen(out) < strlen(full)) memcpy(full, out, strlen(out) + 1);

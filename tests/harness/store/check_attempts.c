@@ -98,13 +98,16 @@ START_TEST(a_record_in_the_folder_of_other_runs_is_no_second_run) {
 END_TEST
 
 START_TEST(the_path_of_an_attempt_names_no_run) {
-    char folder[PATH_BYTES] = "", found[RUN_ID_HEX];
+    char folder[PATH_BYTES] = "", found[RUN_ID_HEX], beside[RUN_ID_HEX + 32];
     ck_ok(run_find("show", path, folder, found, &problem));
     ck_assert_str_eq(folder, out);
     ck_assert_str_eq(found, id);
     ck_ok(record_set_aside(out, id, "retried", &problem));
+    memset(found, 'x', sizeof found - 1); /* what it held before is no name */
     ck_assert_int_eq(run_find("show", aside, folder, found, &problem), ST_USAGE);
     ck_assert_msg(strstr(problem.text, "is an attempt that was set aside"), "%s", problem.text);
+    snprintf(beside, sizeof beside, " record is %s.json beside it", id);
+    ck_assert_msg(strstr(problem.text, beside) != NULL, "%s", problem.text);
 }
 END_TEST
 
