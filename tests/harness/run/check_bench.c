@@ -52,7 +52,6 @@ static pid_t start_bench(const char *out, rlim_t file_limit) {
     dup2(fd, STDERR_FILENO);
     if (file_limit) {
         struct rlimit limit = {file_limit, file_limit};
-        signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
     }
     execl(program(), program(), "bench", "s3:n_train=400,n_val=40,n_test=40,length=6", "--profile", "smoke", "--models",
