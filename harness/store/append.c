@@ -98,7 +98,9 @@ static int open_locked(const char *path, struct stat *locked) {
         struct stat named;
         int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (fd < 0) return -1;
-        bool known = flock(fd, LOCK_EX) == 0 && fstat(fd, locked) == 0;
+        int held;
+        while ((held = flock(fd, LOCK_EX)) != 0 && errno == EINTR) continue; /* a signal says stop, not give up */
+        bool known = held == 0 && fstat(fd, locked) == 0;
         int reason = errno;
         bool same =
             known && stat(path, &named) == 0 && locked->st_ino == named.st_ino && locked->st_dev == named.st_dev;

@@ -1,8 +1,11 @@
 /* check_record_csv.c - what is exported from run records, and the tables that grow by a row: golden headers and rows,
  * quoting, concurrent writers. */
+#include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +19,7 @@
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"
 #include "tests/harness/store/record_samples.h"
+#include "tests/lib/process.h"
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
@@ -380,6 +384,35 @@ START_TEST(eight_writers_of_perf_csv_lose_no_row) {
 }
 END_TEST
 
+static void look_up(int signal_number) {
+    (void)signal_number;
+}
+
+/* It asks to stop, and the row that waits is written first. */
+START_TEST(a_signal_during_the_wait_for_the_lock_loses_no_row) {
+    char path[PATH_BYTES];
+    struct perf_row row = {.cell_id = "c", .tok_per_s = 1};
+    snprintf(path, sizeof path, "%s/perf.csv", out);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    ck_assert(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    struct sigaction action = {.sa_handler = look_up}, before;
+    sigaction(SIGUSR1, &action, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fd); /* through which it would hold the lock as well */
+        _exit(perf_append(out, &row, NULL) != ST_OK);
+    }
+    for (int i = 0; i < 20; i++) { /* one of them falls into the wait */
+        sleep_ms(10);
+        kill(pid, SIGUSR1);
+    }
+    close(fd);
+    ck_assert_int_eq(wait_for(pid), 0);
+    sigaction(SIGUSR1, &before, NULL);
+    ck_assert(perf_latest(out, "c", &row));
+}
+END_TEST
+
 /* What schema 1 wrote goes on under the columns of this one; a file of a later schema is not touched. */
 START_TEST(a_file_of_an_earlier_schema_goes_on) {
     struct csv_table t;
@@ -482,6 +515,7 @@ Suite *check_record_csv(void) {
         a_build_is_its_sources_flags_and_compiler,
         a_speed_is_of_its_system,
         eight_writers_of_perf_csv_lose_no_row,
+        a_signal_during_the_wait_for_the_lock_loses_no_row,
         a_file_of_an_earlier_schema_goes_on,
         a_table_that_was_cut_off_goes_on,
         the_machine_is_the_same_every_time_and_listed_once,
