@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/own_file.h"
@@ -144,6 +145,8 @@ enum status table_append(const struct table *table, const void *object, const ch
         if (fd < 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
         bool ours = has_our_header(fd, table);
         enum status status = ours ? append_locked(fd, info.st_size, path, table, object, e) : convert(path, table, e);
+        bool first = ours && status == ST_OK && info.st_size == 0; /* the file may be new */
+        if (first) status = folder_sync(path, e);
         close(fd); /* releases the lock */
         if (ours || status != ST_OK) return status;
     }
