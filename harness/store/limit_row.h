@@ -7,7 +7,7 @@
 #include "harness/store/record.h"
 
 struct limit_row {
-    char run_id[RUN_ID_HEX]; /* of the run without the limit */
+    char run_id[RUN_ID_HEX]; /* of the run before it had those steps: a --budget is a part of it */
     double seconds;          /* of training that it was given */
     int64_t steps;           /* that it takes in them */
     double time_ns;          /* of a step, the mean of a few, on which this rests */

@@ -82,7 +82,7 @@ static const struct field run_fields[] = {
     NAME(struct run, metric, metric, "acc macro_acc", "primary metric of the task", metric_names),
     REAL(metric_value, "0..1", "its value on the test split"),
     INT(solved, "0/1", "metric_value reaches the task's threshold"),
-    REAL(wall_s, "s", "whole run, monotonic"),
+    REAL(wall_s, "s", "training and evaluation of all sittings, without making the data before; monotonic"),
     REAL(train_s, "s", "training steps"),
     REAL(eval_s, "s", "evaluation"),
     REAL(data_s, "s", "training steps waiting for batches"),
@@ -93,7 +93,7 @@ static const struct field run_fields[] = {
     REAL(flop_step, "FLOP", "a training step, from the model's equations"),
     REAL(tflops, "1e12/s", "flop_step over step_ms_med"),
     INT(peak_dev_bytes, "bytes", "device memory"),
-    INT(peak_host_bytes, "bytes", "resident memory"),
+    INT(peak_host_bytes, "bytes", "resident memory, in a sweep with what its process was begun with: the list of runs"),
     TEXT(backend, "cpu cuda", "kind of device"),
     TEXT(device, "text", "name of the device"),
     TEXT(machine_id, "hex16", "joins machines.csv"),
@@ -221,7 +221,8 @@ const struct table perf_table = {"perf", perf_fields};
 
 static const struct field limit_fields[] = {
     FIELD(struct limit_line, schema, FIELD_INT, "1", "version of this list of columns"),
-    LIMIT("run_id", run_id, FIELD_TEXT, "hex32", "the run without the limit"),
+    LIMIT("run_id", run_id, FIELD_TEXT, "hex32",
+          "the run without those steps: as without --limit; --budget is a part of it"),
     LIMIT("seconds", seconds, FIELD_REAL, "s", "of training that it was given"),
     LIMIT("steps", steps, FIELD_INT, "steps", "that it takes in them: decided once, before it starts"),
     LIMIT("time_ns", time_ns, FIELD_REAL, "ns", "of a step, on which this rests: mean of the last 5 of 10"),
