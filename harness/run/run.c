@@ -115,12 +115,12 @@ static bool diverged(struct running *r) {
     t->state.step = step + 1; /* on a device more were queued, which changed nothing */
     trainer_set_state(t);
     if (tensor)
-        snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s", step,
-                 loss_text, tensor);
+        snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s",
+                 step + 1, loss_text, tensor);
     else
         snprintf(r->detail, sizeof r->detail,
                  "step %" PRId64 ": loss %s, the gradient's norm %s has no square in " REAL_NAME "; --clip bounds it",
-                 step, loss_text, norm);
+                 step + 1, loss_text, norm);
     struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
     add_point(r, SPLIT_TRAIN, &none, "nan");
     return true;
