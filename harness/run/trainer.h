@@ -34,7 +34,7 @@ struct trainer {
     struct metrics metrics;
     struct split_store val, test; /* their examples */
     int32_t *predictions;         /* of a batch, on the host */
-    struct arena host;            /* segments, metric tables, the best parameters so far */
+    struct arena host;            /* predictions, metric tables, the best parameters so far */
     real *best;                   /* copy of params.value at best_step; the two are exchanged for the test */
     int64_t best_step;            /* -1 = none yet */
     struct scores best_val;

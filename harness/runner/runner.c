@@ -469,7 +469,8 @@ static void start_jobs(struct runner *r) {
             r->looked = time_now_s();
         }
     if (r->elsewhere && r->next == r->total && !r->told) {
-        say(r, "%d runs are being done by another sweep on this folder; lrnn status says by whom", r->elsewhere);
+        say(r, "%d run%s being done by another sweep on this folder; lrnn status says by whom", r->elsewhere,
+            r->elsewhere == 1 ? " is" : "s are");
         r->told = true;
     }
 }

@@ -9,6 +9,7 @@
 #include "harness/plot/plot_speed.h"
 #include "harness/rows/load.h"
 #include "harness/store/perf_log.h"
+#include "harness/store/shell.h"
 #include "harness/sweep/paper_verdict.h"
 
 static const char *text_of(const struct paper_cells *p, const char *key) {
@@ -431,13 +432,15 @@ static enum status plot_speeds(const struct plan *plan, unsigned formats, const 
 static enum status tell_missing_speeds(const struct plan *plan, const struct request *r, bool speed, const char *out,
                                        const struct error *why, struct error *e) {
     struct perf_row row;
+    char folder[4 * OPTION_TEXT], word[4 * OPTION_TEXT];
     int missing = 0;
     for (int i = 0; i < plan->n; i++) missing += !perf_latest(out, plan->setups[i]->cell_id, &row);
     if ((why->status != ST_USAGE && why->status != ST_DATA) || !missing) return fail(e, why->status, "%s", why->text);
     if (speed)
         return fail(e, ST_USAGE,
                     "%s/perf.csv has no speed of %d of the %d runs of %s; lrnn sweep %s --out %s measures them", out,
-                    missing, plan->n, r->name, r->file_word, out);
+                    missing, plan->n, r->name, shell_word(r->file_word, word, sizeof word),
+                    shell_word(out, folder, sizeof folder));
     return fail(e, ST_USAGE,
                 "%s/perf.csv has no speed of %d of the %d runs of %s, which is a plan of trainings; lrnn bench TASK "
                 "measures its models' speeds behind their runs",

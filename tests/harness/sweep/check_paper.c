@@ -252,6 +252,8 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect("plot throughput --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
     expect("plot throughput --out %s/r --to %s/q --format svg", 0); /* there are no records, and none are needed */
     ck_assert_int_eq(scratch_count(program_folder, "throughput.svg"), 2);
+    expect("plot throughput --paper %s/own.plan --out '%s/my r'", ST_USAGE);
+    expect_text(err, "/my r' measures them", "plot");
     expect("plot throughput --paper %s/own.plan --where dim=8 --out %s/r", ST_USAGE);
     expect_text(err, "perf.csv has no speed of 2 of the 2 runs of own; lrnn sweep ", "plot");
     begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
