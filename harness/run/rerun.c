@@ -2,6 +2,8 @@
 #include "harness/run/rerun.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include "harness/run/run.h"
 #include "harness/store/find_run.h"
 #include "harness/store/record_files.h"
+#include "harness/store/schema.h"
 #include "harness/store/shell.h"
 #include "kernels/lib/gemm.h"
 #include "tasks/task.h"
@@ -81,24 +84,67 @@ static bool same(double a, double b) {
     return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
-static bool same_point(const struct curve_point *a, const struct curve_point *b) {
-    return a->step == b->step && a->split == b->split && same(a->loss, b->loss) && same(a->acc, b->acc) &&
-           same(a->macro_acc, b->macro_acc) && same(a->seq_acc, b->seq_acc) && same(a->last_acc, b->last_acc) &&
-           same(a->lr, b->lr) && same(a->grad_norm, b->grad_norm) && !strcmp(a->event, b->event);
+/* A number of a point of the curve, or of an evaluation. */
+struct column {
+    const char *name;
+    size_t offset;
+};
+
+#define OF_POINT(field)                                                                                                \
+    { #field, offsetof(struct curve_point, field) }
+#define OF_EVALUATION(field)                                                                                           \
+    { #field, offsetof(struct eval_point, field) }
+static const struct column point_columns[] = {OF_POINT(loss),     OF_POINT(acc), OF_POINT(macro_acc), OF_POINT(seq_acc),
+                                              OF_POINT(last_acc), OF_POINT(lr),  OF_POINT(grad_norm), {0}};
+static const struct column evaluation_columns[] = {OF_EVALUATION(loss),      OF_EVALUATION(acc),
+                                                   OF_EVALUATION(macro_acc), OF_EVALUATION(seq_acc),
+                                                   OF_EVALUATION(last_acc),  {0}};
+
+/* False: a number is not the same; `text` is "loss 1.5, now 1.6", of the first, with all its digits. */
+static bool same_columns(const struct column *columns, const void *a, const void *b, char *text, size_t size) {
+    for (const struct column *c = columns; c->name; c++) {
+        double then, now;
+        char digits[2][40];
+        memcpy(&then, (const char *)a + c->offset, sizeof then);
+        memcpy(&now, (const char *)b + c->offset, sizeof now);
+        if (same(then, now)) continue;
+        format_double(then, digits[0], sizeof digits[0]);
+        format_double(now, digits[1], sizeof digits[1]);
+        snprintf(text, size, "%s %s, now %s", c->name, digits[0], digits[1]);
+        return false;
+    }
+    return true;
 }
 
-static bool same_evaluation(const struct eval_point *a, const struct eval_point *b) {
+static bool same_point(const struct curve_point *a, const struct curve_point *b, char *text, size_t size) {
+    bool kind = a->split == b->split && !strcmp(a->event, b->event);
+    snprintf(text, size, "%s, now %s of step %" PRId64, split_names[a->split], split_names[b->split], b->step);
+    return a->step == b->step && kind && same_columns(point_columns, a, b, text, size);
+}
+
+static bool same_evaluation(const struct eval_point *a, const struct eval_point *b, char *text, size_t size) {
+    snprintf(text, size, "length %" PRId64 ", now %" PRId64, a->length, b->length);
     return a->step == b->step && a->split == b->split && a->length == b->length && a->n == b->n &&
-           same(a->loss, b->loss) && same(a->acc, b->acc) && same(a->macro_acc, b->macro_acc) &&
-           same(a->seq_acc, b->seq_acc) && same(a->last_acc, b->last_acc);
+           same_columns(evaluation_columns, a, b, text, size);
+}
+
+/* What agrees; the accuracy is left out where the run has none, because it ended in NaN. */
+static void tell_agreement(const struct run_record *r, bool weights, char *text, size_t size) {
+    bool macro = r->run.metric == METRIC_MACRO_ACC;
+    double accuracy = macro ? r->run.test_macro_acc : r->run.test_acc;
+    int n = snprintf(text, size, "the bits agree: %" PRId64 " point%s of the curve, %" PRId64 " evaluation%s%s",
+                     r->n_curve, r->n_curve == 1 ? "" : "s", r->n_evals, r->n_evals == 1 ? "" : "s",
+                     weights ? ", the best weights" : "");
+    if (isfinite(accuracy))
+        snprintf(text + n, size - (size_t)n, "; test %saccuracy %.4f", macro ? "macro " : "", accuracy);
 }
 
 static struct rerun_result compare(const struct run_record *a, const struct run_record *b) {
     struct rerun_result r = {.agrees = false};
+    char what[128];
     for (int64_t i = 0; i < a->n_curve && i < b->n_curve; i++) {
-        if (same_point(&a->curve[i], &b->curve[i])) continue;
-        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": loss %.9g, now %.9g", a->curve[i].step,
-                 a->curve[i].loss, b->curve[i].loss);
+        if (same_point(&a->curve[i], &b->curve[i], what, sizeof what)) continue;
+        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": %s", a->curve[i].step, what);
         return r;
     }
     if (a->n_curve != b->n_curve) {
@@ -106,9 +152,15 @@ static struct rerun_result compare(const struct run_record *a, const struct run_
                  a->n_curve, b->n_curve);
         return r;
     }
-    for (int64_t i = 0; i < a->n_evals || i < b->n_evals; i++) {
-        if (i < a->n_evals && i < b->n_evals && same_evaluation(&a->evals[i], &b->evals[i])) continue;
-        snprintf(r.text, sizeof r.text, "the curves agree; the evaluations part at number %" PRId64, i + 1);
+    for (int64_t i = 0; i < a->n_evals && i < b->n_evals; i++) {
+        if (same_evaluation(&a->evals[i], &b->evals[i], what, sizeof what)) continue;
+        snprintf(r.text, sizeof r.text, "the curves agree; the evaluations part at number %" PRId64 ": %s", i + 1,
+                 what);
+        return r;
+    }
+    if (a->n_evals != b->n_evals) {
+        snprintf(r.text, sizeof r.text, "the curves agree; there were %" PRId64 " evaluations, now %" PRId64,
+                 a->n_evals, b->n_evals);
         return r;
     }
     bool weights = *a->run.ckpt_xxh3 && *b->run.ckpt_xxh3;
@@ -117,11 +169,7 @@ static struct rerun_result compare(const struct run_record *a, const struct run_
         return r;
     }
     r.agrees = true;
-    bool macro = a->run.metric == METRIC_MACRO_ACC;
-    snprintf(r.text, sizeof r.text,
-             "the bits agree: %" PRId64 " points of the curve, %" PRId64 " evaluation%s%s; test %saccuracy %.4f",
-             a->n_curve, a->n_evals, a->n_evals == 1 ? "" : "s", weights ? ", the best weights" : "",
-             macro ? "macro " : "", macro ? a->run.test_macro_acc : a->run.test_acc);
+    tell_agreement(a, weights, r.text, sizeof r.text);
     return r;
 }
 
@@ -165,11 +213,12 @@ static enum status refuse_kept(const char *folder, const char *id, struct error 
 static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
                                struct rerun_result *result, struct error *e) {
     char folder[PATH_BYTES];
-    if (r->n_curve == 0)
+    if (r->n_curve == 0) /* another process wrote its record, and knew of none */
         return fail(e, ST_DATA,
-                    "rerun: run %.8s ended (%s) before the first point of its curve, so there is nothing to compare; "
-                    "`lrnn show %.8s` has the command that trains it",
-                    r->run.run_id, run_status_names[r->run.status], r->run.run_id);
+                    "rerun: run %.8s has no curve on record (%s), so there is nothing to compare; `lrnn show %.8s "
+                    "--out %.400s` has the command that trains it",
+                    r->run.run_id, run_status_names[r->run.status], r->run.run_id,
+                    shell_word(out, folder, sizeof folder));
     if (strcmp(s->run_id, r->run.run_id) != 0)
         return fail(
             e, ST_DATA,

@@ -14,7 +14,7 @@ bool rerun_rounds(const struct run *run, char *text, size_t size);
 
 struct rerun_result {
     bool agrees;
-    char text[512]; /* what agrees, or the first thing that does not */
+    char text[512]; /* what agrees, or the first column that does not */
 };
 
 /* Trains it again in OUT/rerun, which is removed afterwards unless `keep`, and compares every point of the curve, every

@@ -101,6 +101,29 @@ START_TEST(a_run_on_record_says_since_when) {
 }
 END_TEST
 
+/* The program's output says them behind `name`, in digits that tell them apart. */
+static void expect_two_numbers(const char *name) {
+    double value[2];
+    const char *at = strstr(out, name);
+    ck_assert_msg(at && sscanf(at + strlen(name), "%lf, now %lf", &value[0], &value[1]) == 2, "%s", out);
+    ck_assert_msg(value[0] != value[1], "%s", out);
+}
+
+/* The curve is of one point, and there is no accuracy to speak of. */
+START_TEST(a_run_that_met_nan_is_repeated_too) {
+    char arguments[256];
+    expect("train s3:n_train=200,n_val=20,n_test=20,length=64 bdlru:m=2,blocks=4,gate=none --dim 16 --steps 3 --lr 1e6 "
+           "--quiet --json --out %s/n",
+           0);
+    json_t *line = parse_line(out);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s/n", json_string_value(json_object_get(line, "run_id")),
+             program_folder);
+    json_decref(line);
+    expect_status(run(arguments), 0, arguments);
+    expect_text(out, ": the bits agree: 1 point of the curve, 0 evaluations\n", arguments);
+}
+END_TEST
+
 START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     char arguments[1024];
     train();
@@ -127,12 +150,14 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     ck_assert_ptr_nonnull(r);
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
     ck_assert_int_eq(record_read(path, r, &arena, &e), ST_OK);
+    double loss = r->curve[2].loss;
     r->curve[2].loss *= 1 + 1e-15;
     snprintf(folder, sizeof folder, "%s/s", program_folder);
     ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
     snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
     expect_status(run(arguments), ST_FAIL, arguments);
     expect_text(out, "the curves part at step ", arguments);
+    expect_two_numbers(": loss ");
     expect_text(err, "is not the first\n", arguments);
     /* And with the products of another library, which explains it. */
     strcpy(r->run.kernel, "linear_cpu, OpenBLAS PDP11");
@@ -154,7 +179,14 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
     expect_status(run(arguments), ST_FAIL, arguments);
     expect_text(out, "the curves part at step ", arguments); /* its third point is not the first's */
-    r->curve[2].loss /= 1 + 1e-15;
+    r->curve[2].loss = loss;
+    r->curve[2].lr *= 2; /* no matter which column it is, it is named */
+    snprintf(folder, sizeof folder, "%s/x", program_folder);
+    ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
+    snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
+    expect_status(run(arguments), ST_FAIL, arguments);
+    expect_two_numbers(": lr ");
+    r->curve[2].lr /= 2;
     r->n_curve = 2;
     snprintf(folder, sizeof folder, "%s/v", program_folder);
     ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
@@ -168,7 +200,8 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     ck_assert_msg(record_write(folder, r, NULL, &e) == ST_OK, "%s", e.text);
     snprintf(arguments, sizeof arguments, "rerun %.8s --out %s", id, folder);
     expect_status(run(arguments), ST_DATA, arguments);
-    expect_text(err, "ended (timeout) before the first point of its curve, so there is nothing to compare", arguments);
+    expect_text(err, " has no curve on record (timeout), so there is nothing to compare; `lrnn show ", arguments);
+    expect_text(err, folder, arguments);
     snprintf(arguments, sizeof arguments, "train -c %s/runs/%.2s/%s.json --out %s", folder, id, id, folder);
     expect_status(run(arguments), 0, arguments);
     expect_text(out, ": timeout, on record since ", arguments);
@@ -538,6 +571,7 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_run_is_shown_with_the_command_that_repeats_it);
     tcase_add_test(c, a_run_that_failed_is_a_line_of_json);
     tcase_add_test(c, a_run_on_record_says_since_when);
+    tcase_add_test(c, a_run_that_met_nan_is_repeated_too);
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
     tcase_add_test(c, a_record_is_a_config_file);
     tcase_add_test(c, a_record_names_its_task_and_leaves_the_talk_to_the_call);
