@@ -2,8 +2,8 @@
  *
  * Layout: header, values, moment1, moment2, best (params.floats each), curve points, then XXH3-128 over all before it.
  * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. The run id in the header
- * covers the configuration; another build (sources, flags, compiler) or numerics version is refused without
- * --force-resume. */
+ * covers the configuration, precision and numerics version among it; another build (sources, flags, compiler) is
+ * refused without --force-resume. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct header {
     double wall_s, data_s, step_s, eval_s, train_loss, gained;
     int64_t resumed, mixed_builds, solved_step, stale;
     char started[32];
-    int64_t precision; /* enum precision */
+    int64_t precision; /* enum precision; as numerics, for who looks into the file: the run id covers both */
 };
 
 static void checkpoint_path(const struct setup *s, char *path, size_t size) {
@@ -58,26 +58,17 @@ static void build_hash(char hex[RUN_ID_HEX]) {
     record_hash(text, hex);
 }
 
-/* ST_USAGE where the checkpoint is of another precision, or another build's or numerics version's and the run does not
- * take it all the same. */
+/* ST_USAGE where the checkpoint is another build's and the run does not take it all the same. */
 static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
                          struct error *e) {
     char build[RUN_ID_HEX];
-    if (h->precision != s->config.precision)
-        return fail(e, ST_USAGE,
-                    "checkpoint %s was written with --precision %s and this run has %s: no run goes on in another "
-                    "precision; removing the file starts over",
-                    path, precision_name((enum precision)h->precision),
-                    precision_name((enum precision)s->config.precision));
     build_hash(build);
-    bool numerics = strncmp(h->numerics, s->numerics, sizeof h->numerics) != 0;
-    *other = numerics || strncmp(h->build, build, sizeof build) != 0;
+    *other = strncmp(h->build, build, sizeof build) != 0;
     if (!*other || s->config.force_resume) return ST_OK;
-    return fail(
-        e, ST_USAGE,
-        "checkpoint %s was written by another %s of the program: a run that goes on from it has the bits of neither; "
-        "--force-resume does so and marks its record, removing the file starts over",
-        path, numerics ? "numerics version" : "build");
+    return fail(e, ST_USAGE,
+                "checkpoint %s was written by another build of the program: a run that goes on from it has the bits of "
+                "neither; --force-resume does so and marks its record, removing the file starts over",
+                path);
 }
 
 /* The four arrays of reals in file order; the last is the host's own. */

@@ -20,8 +20,8 @@ struct run_progress {
 enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e);
 
 /* *found = false when there is none. A corrupt one is renamed to .corrupt, or .corrupt.2, .3 (never deleted), named on
- * stderr, and counts as none. ST_FAIL: it cannot be read, or not renamed; ST_USAGE: it was written in another
- * precision, or by another build or numerics version and the run has no --force-resume. */
+ * stderr, and counts as none. ST_FAIL: it cannot be read, or not renamed; ST_USAGE: it was written by another
+ * build and the run has no --force-resume. */
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
 
 /* That refusal alone, before a run starts; nothing is read but the file's header. */
