@@ -2,8 +2,8 @@
  *
  * Layout: header, values, moment1, moment2, best (params.floats each), curve points, then XXH3-128 over all before it.
  * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. The run id in the header
- * covers the configuration, precision and numerics version among it; another build (sources, flags, compiler) is
- * refused without --force-resume. */
+ * covers the configuration, precision and numerics version among it; another build (sources, flags, compiler) and,
+ * on the CPU, other kernels of matrix products are refused without --force-resume. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,6 +17,7 @@
 #include "harness/store/files.h"
 #include "harness/store/record.h"
 #include "harness/store/version.h"
+#include "kernels/lib/gemm.h"
 
 #define MAGIC "LRNNCKP5"
 
@@ -50,24 +51,27 @@ static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
 }
 
-/* What decides the bits of a build. */
-static void build_hash(char hex[RUN_ID_HEX]) {
+/* What decides the bits of a run beside its configuration: the build, and what its library of products takes for the
+ * processor, which the library's environment may say as well. */
+static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     const struct build_info *b = build_info();
+    bool cpu = !strcmp(s->config.device, "cpu");
     char text[2 * RECORD_TEXT];
-    snprintf(text, sizeof text, "%s %s %s", b->sources, b->compiler, b->flags);
+    snprintf(text, sizeof text, "%s %s %s %s", b->sources, b->compiler, b->flags, cpu ? gemm_library() : "");
     record_hash(text, hex);
 }
 
-/* ST_USAGE where the checkpoint is another build's and the run does not take it all the same. */
+/* ST_USAGE where the checkpoint is another build's, or of other products, and the run does not take it all the same. */
 static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
                          struct error *e) {
     char build[RUN_ID_HEX];
-    build_hash(build);
+    build_hash(s, build);
     *other = strncmp(h->build, build, sizeof build) != 0;
     if (!*other || s->config.force_resume) return ST_OK;
     return fail(e, ST_USAGE,
-                "checkpoint %s was written by another build of the program: a run that goes on from it has the bits of "
-                "neither; --force-resume does so and marks its record, removing the file starts over",
+                "checkpoint %s was written by another build of the program, or its matrices were multiplied by other "
+                "kernels than here: a run that goes on from it has the bits of neither; --force-resume does so and "
+                "marks its record, removing the file starts over",
                 path);
 }
 
@@ -107,7 +111,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
                        .precision = t->setup->config.precision};
     memcpy(h.magic, MAGIC, sizeof h.magic);
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->run_id);
-    build_hash(h.build);
+    build_hash(t->setup, h.build);
     snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->numerics);
     memcpy(h.started, p->started, sizeof h.started);
     memcpy(at, &h, sizeof h);

@@ -9,7 +9,7 @@ struct run_progress {
     int64_t n_curve, curve_capacity;
     double wall_s;        /* of earlier sittings */
     int64_t resumed;      /* times */
-    int64_t mixed_builds; /* 1: one of those times from another build's checkpoint */
+    int64_t mixed_builds; /* 1: one of those times from a checkpoint of another build or of other products */
     int64_t solved_step;  /* first validation at or above the task's solved threshold; -1 */
     int64_t stale;        /* validations in a row without a gain */
     double gained;        /* metric at the latest gain; -1 before the first */
@@ -21,7 +21,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
 
 /* *found = false when there is none. A corrupt one is renamed to .corrupt, or .corrupt.2, .3 (never deleted), named on
  * stderr, and counts as none. ST_FAIL: it cannot be read, or not renamed; ST_USAGE: it was written by another
- * build and the run has no --force-resume. */
+ * build, or under other kernels of matrix products, and the run has no --force-resume. */
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
 
 /* That refusal alone, before a run starts; nothing is read but the file's header. */

@@ -72,10 +72,13 @@ enum status rerun_command(const struct run_record *r, char *text, size_t size, s
 
 bool rerun_rounds(const struct run *run, char *text, size_t size) {
     const char *then = run_products(run), *now = gemm_library();
-    bool other = *then && strcmp(run->backend, "cpu") == 0 && strcmp(then, now) != 0;
+    bool other = *then && strcmp(run->backend, "cpu") == 0 && strcmp(then, now) != 0, mixed = run->mixed_builds == 1;
     text[0] = '\0';
-    if (other) snprintf(text, size, "its matrices were multiplied by %s, and are by %s here", then, now);
-    return other;
+    if (other)
+        snprintf(text, size, "its matrices were multiplied by %s, and are by %s here", then, now);
+    else if (mixed)
+        snprintf(text, size, "it went on from a checkpoint of another build, or of other kernels of matrix products");
+    return other || mixed;
 }
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */

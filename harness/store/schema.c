@@ -117,7 +117,7 @@ static const struct field run_fields[] = {
     REAL(chance, "0..1", "primary metric of uniform guessing; empty in records made before there was this column"),
     TEXT(source_id, "hex16", "hash of the program's sources; empty in records made before there was this column"),
     INT(mixed_builds, "0/1",
-        "1: resumed from a checkpoint of another build (--force-resume); its bits are no one build's"),
+        "1: resumed from a checkpoint of another build or other products (--force-resume); its bits are no one's"),
     REAL(val_metric, "0..1", "primary metric on the validation split, by which the learning rate is chosen"),
     REAL(seq_chance, "0..1", "test_seq_acc of uniform guessing, over the positions that are scored"),
     REAL(test_nonfinite, "0..1",

@@ -8,6 +8,7 @@
 
 #include "harness/store/clock.h"
 #include "harness/store/record_files.h"
+#include "kernels/lib/gemm.h"
 #include "tests/lib/process.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
@@ -92,6 +93,30 @@ START_TEST(a_signal_saves_and_the_same_command_goes_on) {
 }
 END_TEST
 
+/* Other kernels of matrix products round otherwise: what began by them does not go on by these unless it is told to,
+ * and then says so. */
+START_TEST(other_products_do_not_go_on_unmarked) {
+    static const char saved[] = "of other kernels of matrix products";
+    char command[1024], *text;
+    if (strncmp(gemm_library(), "oneDNN", 6) != 0 || strstr(gemm_library(), "SSE41")) return; /* has no others */
+    setenv("ONEDNN_MAX_CPU_ISA", "SSE41", 1);
+    pid_t pid = start(TRAIN);
+    unsetenv("ONEDNN_MAX_CPU_ISA");
+    wait_for_lines(3);
+    kill(pid, SIGINT);
+    expect_exit(pid, 130);
+    expect_exit(start(TRAIN), ST_USAGE);
+    text = file_text("log");
+    ck_assert_msg(strstr(text, "multiplied by other kernels than here") != NULL, "%s", text);
+    free(text);
+    expect_exit(start(TRAIN " --force-resume"), 0);
+    snprintf(command, sizeof command, "rerun $(basename %s/r/runs/*/*.json .json) --out %s/r", program_folder,
+             program_folder);
+    expect_status(run(command), ST_FAIL, command);
+    expect_text(err, saved, command);
+}
+END_TEST
+
 /* What was said first is not waited for: no checkpoint is written, and the slow step has no end. What comes within a
  * second of the first says the same once more. */
 START_TEST(another_signal_ends_it_at_once) {
@@ -151,6 +176,7 @@ Suite *check_signals(void) {
     TCase *c = tcase_create("signals");
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_add_loop_test(c, a_signal_saves_and_the_same_command_goes_on, 0, 3);
+    tcase_add_test(c, other_products_do_not_go_on_unmarked);
     tcase_add_test(c, another_signal_ends_it_at_once);
     tcase_add_test(c, a_hangup_that_is_ignored_stays_ignored);
     tcase_add_test(c, closed_standard_files_are_taken_by_no_other);
