@@ -31,10 +31,15 @@ enum status reuse_release(const struct setup *s, const struct reuse *found, stru
     return record_set_aside(s->config.out, s->run_id, s->config.force ? "replaced" : "retried", e);
 }
 
-bool reuse_is_there(const struct setup *s) {
+bool reuse_is_there(const struct setup *s, bool retry) {
     char path[RECORD_TEXT * 2];
+    struct open_record *open;
     record_path(s->config.out, s->run_id, path, sizeof path);
-    return !s->config.force && access(path, F_OK) == 0;
+    bool there = !s->config.force && access(path, F_OK) == 0;
+    if (!there || !retry || record_open(path, &open, NULL) != ST_OK) return there;
+    bool failed = may_not_fail_again(open->record.run.status);
+    record_close(open);
+    return !failed;
 }
 
 void reuse_tell(int other, int total) {

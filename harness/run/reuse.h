@@ -26,8 +26,9 @@ static inline bool reuse_wanted(const struct reuse *found) {
  * not be renamed. */
 enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e);
 
-/* Whether the run has a record that a sweep would keep, by its name alone: nothing is read or renamed. */
-bool reuse_is_there(const struct setup *s);
+/* Whether the run has a record that a sweep would keep, by its name alone, unless `retry`, under which those that
+ * failed are done again: nothing is renamed. */
+bool reuse_is_there(const struct setup *s, bool retry);
 
 /* One line on stderr if `other` of `total` runs are on record by other builds. */
 void reuse_tell(int other, int total);

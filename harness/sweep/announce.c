@@ -56,12 +56,12 @@ static bool is_too_large(const struct setup *s) {
 }
 
 /* Runs that are to be done and cannot start. */
-static void warn_of_memory(const struct plan *plan) {
+static void warn_of_memory(const struct plan *plan, bool retry) {
     const struct setup *first = NULL;
     int n = 0;
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
-        if (!is_too_large(s) || reuse_is_there(s)) continue;
+        if (!is_too_large(s) || reuse_is_there(s, retry)) continue;
         if (!first) first = s;
         n++;
     }
@@ -72,11 +72,11 @@ static void warn_of_memory(const struct plan *plan) {
             n, first->task.name, first->model_label, first->memory >> 20, machine_memory_bytes() >> 20);
 }
 
-void announce_runs(const struct plan *plan, const struct resolved *resolved, int most_at_a_time) {
+void announce_runs(const struct plan *plan, const struct resolved *resolved, bool retry, int most_at_a_time) {
     double flops = 0, bytes = 0;
     int to_do = 0;
     for (int i = 0; i < plan->n; i++) {
-        if (reuse_is_there(plan->setups[i])) continue;
+        if (reuse_is_there(plan->setups[i], retry)) continue;
         flops += plan->setups[i]->flops;
         bytes += bytes_of(plan->setups[i]);
         to_do++;
@@ -102,7 +102,7 @@ void announce_runs(const struct plan *plan, const struct resolved *resolved, int
     }
     fprintf(stderr, ", %d at a time, %s on this machine (less with early stopping) and %.*f MB of disk\n", jobs, most,
             bytes < 1e7, bytes / 1e6);
-    warn_of_memory(plan);
+    warn_of_memory(plan, retry);
 }
 
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds) {

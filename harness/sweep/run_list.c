@@ -15,7 +15,7 @@ static bool is_timed(const struct setup *s, bool timed) {
 }
 
 /* "layers=2 dim=64": in which flags the runs differ, but for the MLP and what the label of the model has. */
-enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, struct error *e) {
+enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, bool retry, struct error *e) {
     struct label differing;
     TRY(plan_differing_flags(plan, axes, &differing, e));
     for (int i = 0; i < plan->n; i++) {
@@ -27,20 +27,20 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
             printf(" %s %s", label_key(&differing, k), *value ? value : "none");
         }
         printf(" seed %" PRId64 " steps %" PRId64 "%s%s\n", s->config.seed, s->steps,
-               is_timed(s, timed) ? " or those of its time" : "", reuse_is_there(s) ? ", on record" : "");
+               is_timed(s, timed) ? " or those of its time" : "", reuse_is_there(s, retry) ? ", on record" : "");
     }
     return ST_OK;
 }
 
 /* An object a line; "steps" null: those of its time. */
-enum status run_list_json(const struct plan *plan, bool timed, struct error *e) {
+enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e) {
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
         json_t *steps = is_timed(s, timed) ? json_null() : json_integer(s->steps);
         json_t *line =
             json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->run_id, "task", json_from_text(s->task.name),
                       "model", json_from_text(s->model_label), "lr", s->config.lr, "seed", (json_int_t)s->config.seed,
-                      "steps", steps, "on_record", reuse_is_there(s), "config", json_from_text(s->config_text));
+                      "steps", steps, "on_record", reuse_is_there(s, retry), "config", json_from_text(s->config_text));
         if (!line) return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
         json_dumpf(line, stdout, JSON_COMPACT);
         putchar('\n');

@@ -6,11 +6,11 @@
 
 #include "harness/plan/plan.h"
 
-/* axes: the flags that the command line gives several values; timed: each run is as long as a time that all share.
- * ST_USAGE: the runs differ in too many flags for a line. */
-enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, struct error *e);
+/* axes: the flags that the command line gives several values; timed: each run is as long as a time that all share;
+ * retry: what failed is done again. ST_USAGE: the runs differ in too many flags for a line. */
+enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, bool retry, struct error *e);
 
 /* The same as an object a line. ST_MEMORY. */
-enum status run_list_json(const struct plan *plan, bool timed, struct error *e);
+enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e);
 
 #endif

@@ -78,7 +78,7 @@ static int most_at_a_time(const struct runner_options *r) {
 }
 
 static void announce(const struct sweep *w, const struct runner_options *r) {
-    announce_runs(&w->plan, &w->resolved, most_at_a_time(r));
+    announce_runs(&w->plan, &w->resolved, w->options->retry_failed, most_at_a_time(r));
 }
 
 /* Each model has the whole machine. */
@@ -438,10 +438,10 @@ static enum status show_runs(struct sweep *w, struct error *e) {
     if (!w->resolved.config.quiet && w->options->confirm)
         fprintf(stderr, "then %" PRId64 " seeds more of each row, at the rate that validation will have chosen\n",
                 w->options->confirm);
-    bool timed = w->options->limit > 0;
+    bool timed = w->options->limit > 0, retry = w->options->retry_failed;
     if (!w->resolved.speed) runner_order(w->plan.setups, w->plan.n);
-    return w->resolved.config.json ? run_list_json(&w->plan, timed, e)
-                                   : run_list_print(&w->plan, &w->request->axes, timed, e);
+    return w->resolved.config.json ? run_list_json(&w->plan, timed, retry, e)
+                                   : run_list_print(&w->plan, &w->request->axes, timed, retry, e);
 }
 
 /* --- as a job of a cluster ---------------------------------------------------------------------------------------- */

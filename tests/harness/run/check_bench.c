@@ -228,6 +228,7 @@ START_TEST(a_run_that_takes_too_long_is_a_row_and_retry_does_it_again) {
     ck_assert_msg(strstr(log_text(), "2 of 2 runs are on record") != NULL, "%s", log_text());
     retry = "--retry-failed";
     ck_assert_int_eq(wait_for(start_bench(folder, 0)), 0);
+    ck_assert_msg(strstr(log_text(), ", 1 left to do") != NULL, "%s", log_text());
     ck_assert_int_eq(scratch_count(folder, ".retried"), 1);
     ck_assert_int_eq(valid_records(), 2);
     ck_assert_int_eq(endless_row().status, RUN_TIMEOUT);
