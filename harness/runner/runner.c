@@ -537,7 +537,7 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
                          .best = NAN,
                          .several_tasks = plan_has_several_tasks(plan),
                          .terminal = progress_width() > 0};
-    const char *goes_on = runner_goes_on(plan->n && plan->setups[0]->config.force, options->retry_failed);
+    const char *goes_on = options->goes_on ? options->goes_on : runner_goes_on(false, false);
     enum status status = select_waiting(r, e);
     if (status == ST_OK && r->total < plan->n)
         say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);

@@ -12,7 +12,8 @@ struct runner_options {
     int devices; /* of them, with several members: a process on each, "cuda:0" and so on; 0 and 1: as setups say */
     double timeout_s; /* a run longer than this is killed and becomes a row; 0 = none, as with several members */
     bool quiet;
-    bool retry_failed; /* do runs again whose record says killed, timeout, oom or error */
+    bool retry_failed;   /* do runs again whose record says killed, timeout, oom or error */
+    const char *goes_on; /* what the same command does behind a stop, of runner_goes_on; NULL: goes on */
 };
 
 #define RUNNER_MOST_JOBS 256 /* at a time */

@@ -407,8 +407,10 @@ static enum status do_speeds(struct sweep *w, struct error *e) {
 
 static enum status do_runs(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
-    struct runner_options options = {
-        .timeout_s = w->options->timeout, .quiet = c->quiet, .retry_failed = w->options->retry_failed};
+    struct runner_options options = {.timeout_s = w->options->timeout,
+                                     .quiet = c->quiet,
+                                     .retry_failed = w->options->retry_failed,
+                                     .goes_on = runner_goes_on(c->force, w->options->retry_failed)};
     TRY(share_work(w, &options, e));
     TRY(find_devices(w, &options, e));
     signals_install();
@@ -422,8 +424,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (!options.quiet) {
         announce(w, &options);
-        fprintf(stderr, "records in %s/runs; stop it any time, the same command %s\n", w->out,
-                runner_goes_on(c->force, options.retry_failed));
+        fprintf(stderr, "records in %s/runs; stop it any time, the same command %s\n", w->out, options.goes_on);
     }
     TRY(run_plan(w, &options, e));
     return finish(w, e);
