@@ -2,7 +2,9 @@
 #include "harness/runner/population.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <omp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,12 +40,20 @@ struct member {
     int ended; /* runs of the crowd that had ended before this one began */
 };
 
+_Static_assert(sizeof(struct member_report) <= PIPE_BUF && sizeof(struct order) <= PIPE_BUF, "written whole or not");
+
+/* Waits where the parent has yet to read earlier ones. */
 static void tell(const struct member *m, const struct member_report *report) {
-    if (write(m->reports, report, sizeof *report) < 0 && errno == EPIPE) signals_raise_stop(); /* nobody is left */
+    ssize_t n;
+    while ((n = write(m->reports, report, sizeof *report)) < 0 && errno == EINTR) continue; /* a signal loses none */
+    if (n < 0 && errno == EPIPE) signals_raise_stop(); /* nobody is left */
 }
 
+/* Only where there is room: the run waits for nobody who looks on. */
 static void tell_progress(void *context, const struct progress *p) {
-    tell(context, &(struct member_report){.kind = REPORT_PROGRESS, .progress = *p});
+    const struct member *m = context;
+    struct pollfd reports = {.fd = m->reports, .events = POLLOUT};
+    if (poll(&reports, 1, 0) > 0) tell(m, &(struct member_report){.kind = REPORT_PROGRESS, .progress = *p});
 }
 
 static void note_ended(struct member *m) {

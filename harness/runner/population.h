@@ -25,7 +25,7 @@ struct population {
 
 enum report_kind { REPORT_PROGRESS, REPORT_WAITS, REPORT_END };
 
-/* What a member tells; smaller than PIPE_BUF, so writes are whole. */
+/* What a member tells; smaller than PIPE_BUF, so writes are whole. A run's progress is left out while nobody reads. */
 struct member_report {
     enum report_kind kind;
     struct progress progress;
