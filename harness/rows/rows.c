@@ -51,7 +51,7 @@ static struct guess guess_of_task(const struct run *run, bool sequences) {
                   task_parse(task, run->task, NULL) == ST_OK && task_open(task, 1, &host, NULL) == ST_OK;
     if (opened && task_version(task) == run->task_version && task->shape.vocab_out == run->vocab) {
         guess.metric = task->shape.chance;
-        if (sequences && test_split_read(task, &test, NULL) == ST_OK) guess.sequences = test.seq_chance;
+        if (sequences && test_split_read(task, false, &test, NULL) == ST_OK) guess.sequences = test.seq_chance;
     }
     arena_free(&host);
     free(task);

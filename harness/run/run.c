@@ -222,6 +222,14 @@ static enum status final_test(struct running *r, struct error *e) {
     return interrupted(r, "while testing ", e);
 }
 
+/* The record, unless a signal asks to stop before it is written. */
+static enum status put_on_record(struct running *r, struct run *row, struct error *e) {
+    enum status status = run_record_write(r, row, e);
+    if (status <= 128) return status;
+    exchange_best(&r->trainer);
+    return interrupted(r, "while recording ", e);
+}
+
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
 static void tell_device(const struct trainer *t) {
@@ -261,7 +269,7 @@ static enum status run_all(struct running *r, struct run *row, struct error *e) 
     report_progress(r, true);
     TRY(final_test(r, e));
     TRY(trainer_sync(&r->trainer, e));
-    TRY(run_record_write(r, row, e));
+    TRY(put_on_record(r, row, e));
     checkpoint_remove(r->trainer.setup);
     return ST_OK;
 }

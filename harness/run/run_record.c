@@ -71,12 +71,9 @@ static int64_t model_size(const struct setup *s, enum option_flag flag) {
     return -1;
 }
 
-static enum status fill_test_split(const struct setup *s, struct run *row, struct error *e) {
-    struct test_split test;
-    TRY(test_split_read(&s->task, &test, e));
-    memcpy(row->split_hash, test.hash, sizeof row->split_hash);
-    row->seq_chance = test.seq_chance;
-    return ST_OK;
+static void fill_test_split(const struct test_split *test, struct run *row) {
+    memcpy(row->split_hash, test->hash, sizeof row->split_hash);
+    row->seq_chance = test->seq_chance;
 }
 
 static void fill_setup(const struct setup *s, struct run *row) {
@@ -266,7 +263,9 @@ enum status run_record_write(struct running *r, struct run *row, struct error *e
         free(record);
         return fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     }
-    enum status status = fill_test_split(s, &record->run, e);
+    struct test_split test; /* a run that ended in NaN has no state to be saved: it is not stopped here */
+    enum status status = test_split_stored(&r->trainer.test, r->status == RUN_OK, &test, e);
+    if (status == ST_OK) fill_test_split(&test, &record->run);
     if (status == ST_OK) status = fill_kernels(r, &record->run, e);
     if (status == ST_OK) status = running_written(r->hooks, write_files(r, record, e));
     if (row) *row = record->run;
@@ -290,7 +289,9 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
     snprintf(record->run.started, sizeof record->run.started, "%s", started);
     snprintf(record->config, sizeof record->config, "%s", s->config_text);
     snprintf(record->identity, sizeof record->identity, "%s", s->identity);
-    enum status put = fill_test_split(s, &record->run, e);
+    struct test_split test;
+    enum status put = test_split_read(&s->task, true, &test, e);
+    if (put == ST_OK) fill_test_split(&test, &record->run);
     if (put == ST_OK) put = record_write(s->config.out, record, NULL, e);
     free(record);
     return put;

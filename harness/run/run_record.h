@@ -33,12 +33,13 @@ int64_t running_step_tokens(const struct setup *s);
 /* What came of writing into OUT, which hooks->unwritten is told of. hooks may be NULL. */
 enum status running_written(const struct train_hooks *hooks, enum status status);
 
-/* Writes the run's record and its weights; *row, unless NULL, becomes the record's row. ST_MEMORY, ST_DATA where the
- * test split cannot be read, ST_FAIL where nothing can be written. */
+/* Writes the run's record and its weights; *row, unless NULL, becomes the record's row. ST_MEMORY; ST_FAIL where
+ * nothing can be written; 130 or 143 as a status when a signal asked to stop while the test examples were read, which
+ * takes time where they are made anew: nothing has been written then. */
 enum status run_record_write(struct running *r, struct run *row, struct error *e);
 
 /* The record of a run that ended without writing one (its process was killed, ran out of memory or of time), and had
- * `threads`. */
+ * `threads`. It makes every test example; errors as above. */
 enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
                            int threads, struct error *e);
 

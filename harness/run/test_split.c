@@ -8,18 +8,20 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The memory of one example. */
+#include "harness/run/signals.h"
+
+/* One example, and the memory of its input. */
 struct one {
     struct example x;
-    int64_t inputs, targets, words; /* words: of its links */
+    int64_t targets, words; /* words: of its links */
     size_t input_bytes;
     void *memory;
 };
 
 static bool one_make(struct one *o, const struct task_shape *s) {
-    *o = (struct one){
-        .inputs = task_inputs(s, SPLIT_TEST), .targets = task_targets(s, SPLIT_TEST), .words = links_words(s->links)};
-    o->input_bytes = (size_t)o->inputs * (s->vocab_in ? sizeof *o->x.tokens : sizeof *o->x.values);
+    int64_t inputs = task_inputs(s, SPLIT_TEST);
+    *o = (struct one){.targets = task_targets(s, SPLIT_TEST), .words = links_words(s->links)};
+    o->input_bytes = (size_t)inputs * (s->vocab_in ? sizeof *o->x.tokens : sizeof *o->x.values);
     size_t aligned = (o->input_bytes + 15) / 16 * 16;
     o->memory = calloc(1, aligned + (size_t)(o->targets + o->words) * sizeof *o->x.targets + 1);
     if (!o->memory) return false;
@@ -32,43 +34,90 @@ static bool one_make(struct one *o, const struct task_shape *s) {
     return true;
 }
 
-/* Fills example i; returns how many of its positions are scored. */
-static int64_t one_fill(struct one *o, const struct task_choice *task, int64_t i) {
-    int64_t scored = 0;
+/* Fills example i. */
+static void one_fill(struct one *o, const struct task_choice *task, int64_t i) {
     memset(o->memory, 0, o->input_bytes);
     for (int64_t t = 0; t < o->targets + o->words; t++) o->x.targets[t] = IGNORED; /* the links lie behind them */
     task->task->fill(task->inst, SPLIT_TEST, i, &o->x);
+}
+
+/* Example `row` of a batch, where it lies. */
+static void one_view(struct one *o, const struct batch *b, int64_t row) {
+    int64_t documents = batch_documents(b);
+    *o = (struct one){.targets = b->labels, .words = b->words, .input_bytes = batch_row_bytes(b)};
+    o->memory = batch_row(b, row);
+    o->x.targets = b->targets + row * b->labels;
+    if (b->words) o->x.links = b->links + row * b->words;
+    o->x.length = b->lengths[row * documents];
+    if (documents > 1) o->x.second = b->lengths[row * documents + 1];
+}
+
+/* What has been read so far. */
+struct reading {
+    XXH3_state_t *state;
+    double chance, sum; /* of a scored position; of sequences */
+    int64_t n;
+};
+
+static enum status begin(struct reading *r, double chance, struct error *e) {
+    *r = (struct reading){.state = XXH3_createState(), .chance = chance};
+    if (!r->state) return fail(e, ST_MEMORY, "no memory to read the test examples");
+    XXH3_128bits_reset(r->state);
+    return ST_OK;
+}
+
+static void add(struct reading *r, const struct one *o) {
+    int64_t scored = 0;
     for (int64_t t = 0; t < o->targets; t++) scored += o->x.targets[t] != IGNORED;
-    return scored;
+    if (scored) r->sum += pow(r->chance, (double)scored); /* without a scored position no sequence is right */
+    r->n++;
+    XXH3_128bits_update(r->state, &o->x.length, sizeof o->x.length);
+    if (o->x.second) XXH3_128bits_update(r->state, &o->x.second, sizeof o->x.second);
+    XXH3_128bits_update(r->state, o->memory, o->input_bytes);
+    XXH3_128bits_update(r->state, o->x.targets, (size_t)o->targets * sizeof *o->x.targets);
+    if (o->words) XXH3_128bits_update(r->state, o->x.links, (size_t)o->words * sizeof *o->x.links);
 }
 
-static void add(XXH3_state_t *state, const struct one *o) {
-    XXH3_128bits_update(state, &o->x.length, sizeof o->x.length);
-    if (o->x.second) XXH3_128bits_update(state, &o->x.second, sizeof o->x.second);
-    XXH3_128bits_update(state, o->memory, o->input_bytes);
-    XXH3_128bits_update(state, o->x.targets, (size_t)(o->targets + o->words) * sizeof *o->x.targets);
+static void end(struct reading *r, struct test_split *t) {
+    XXH128_hash_t hash = XXH3_128bits_digest(r->state);
+    snprintf(t->hash, sizeof t->hash, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64, (uint64_t)hash.low64);
+    t->seq_chance = r->n ? r->sum / (double)r->n : 0;
 }
 
-enum status test_split_read(const struct task_choice *task, struct test_split *t, struct error *e) {
+/* Whether somebody has asked to stop. */
+static enum status look(bool obeys, struct error *e) {
+    if (!obeys || !signal_received()) return ST_OK;
+    return fail(e, (enum status)(128 + signal_received()), "stopped while the test examples were read");
+}
+
+enum status test_split_read(const struct task_choice *task, bool obeys, struct test_split *t, struct error *e) {
     const struct task_shape *s = &task->shape;
-    int64_t n = s->examples[SPLIT_TEST];
     struct one o = {.memory = NULL};
-    XXH3_state_t *state = XXH3_createState();
-    enum status status =
-        state && one_make(&o, s) ? ST_OK : fail(e, ST_MEMORY, "no memory for an example of %s", task->name);
-    double sum = 0;
-    if (status == ST_OK) XXH3_128bits_reset(state);
-    for (int64_t i = 0; i < n && status == ST_OK; i++) {
-        int64_t scored = one_fill(&o, task, i);
-        if (scored) sum += pow(s->chance, (double)scored); /* without a scored position no sequence is right */
-        add(state, &o);
+    struct reading r;
+    enum status status = begin(&r, s->chance, e);
+    if (status == ST_OK && !one_make(&o, s)) status = fail(e, ST_MEMORY, "no memory for an example of %s", task->name);
+    for (int64_t i = 0; i < s->examples[SPLIT_TEST] && status == ST_OK; i++) {
+        one_fill(&o, task, i);
+        add(&r, &o);
+        if (i + 1 < s->examples[SPLIT_TEST]) status = look(obeys, e);
     }
-    if (status == ST_OK) {
-        XXH128_hash_t hash = XXH3_128bits_digest(state);
-        snprintf(t->hash, sizeof t->hash, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64, (uint64_t)hash.low64);
-        t->seq_chance = n ? sum / (double)n : 0;
-    }
-    XXH3_freeState(state);
+    if (status == ST_OK) end(&r, t);
+    XXH3_freeState(r.state);
     free(o.memory);
+    return status;
+}
+
+enum status test_split_stored(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
+    const struct setup *s = store->setup;
+    struct reading r;
+    if (store->window) return test_split_read(&s->task, obeys, t, e); /* its rows hold earlier ones' rests */
+    enum status status = begin(&r, s->task.shape.chance, e);
+    for (int64_t row = 0; row < store->examples && status == ST_OK; row++) {
+        struct one o;
+        one_view(&o, &store->rows, row);
+        add(&r, &o);
+    }
+    if (status == ST_OK) end(&r, t);
+    XXH3_freeState(r.state);
     return status;
 }

@@ -42,7 +42,7 @@ struct trainer {
 };
 
 /* Builds and initialises everything; the first step has not run. Errors: sizes that do not fit, memory, a forced kernel
- * that has nothing to compute. */
+ * that has nothing to compute; 130 or 143 as a status when a signal asked to stop while examples were made. */
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e);
 
 /* The graphs that it walks. */

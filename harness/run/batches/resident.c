@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/graph_plan.h"
+#include "harness/run/signals.h"
 
 #define ROWS_AT_ONCE 4096 /* examples made on the host before they are sent */
 
@@ -37,6 +38,7 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
     if (!memory) return fail(e, ST_MEMORY, "no memory for %lld examples", (long long)rows.B);
     batch_lay(&rows, memory);
     for (int64_t first = 0; first < n; first += rows.B) {
+        if (first && signal_received()) break;
         int64_t count = n - first < rows.B ? n - first : rows.B;
         split_fill(s, extra, first, count, &rows);
         send_rows(p, split->input, first, count, batch_row(&rows, 0));
@@ -45,7 +47,10 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
         send_rows(p, split->links, first, count, rows.links);
     }
     free(memory);
-    return place_wait(p, e);
+    TRY(place_wait(p, e));
+    if (!signal_received() || n <= rows.B) return ST_OK;
+    return fail(e, (enum status)(128 + signal_received()),
+                "stopped while the training examples were made, before a step; the same command goes on");
 }
 
 enum status resident_create(struct resident *r, const struct setup *s, const struct place *place, const struct net *net,

@@ -25,7 +25,8 @@ struct split_store {
 size_t split_store_bytes(const struct setup *s, enum split split);
 
 /* Makes the split, on OpenMP's threads, and sends it; a window is empty. `room`: bytes from which on it is one, on the
- * CPU. The setup stays where it is until split_store_free. Errors: ST_MEMORY, ST_DEVICE. */
+ * CPU. The setup stays where it is until split_store_free. Errors: ST_MEMORY, ST_DEVICE; 130 or 143 as a status when a
+ * signal asked to stop meanwhile. */
 enum status split_store_create(struct split_store *store, const struct setup *s, enum split split, size_t room,
                                const struct place *place, struct error *e);
 

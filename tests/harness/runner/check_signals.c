@@ -135,6 +135,24 @@ START_TEST(another_signal_ends_it_at_once) {
 }
 END_TEST
 
+/* Whose examples alone take longer to be made than anybody waits for an answer. */
+#define LARGE                                                                                                          \
+    "train pathfinder:size=32,n_train=10,n_val=10,n_test=60000 lru:state=4 --dim 8 --batch 8 --layers 1 --steps 20"
+
+START_TEST(the_making_of_examples_is_ended_too) {
+    char folder[SCRATCH_BYTES + 8];
+    snprintf(folder, sizeof folder, "%s/r/runs", program_folder);
+    pid_t pid = start(LARGE);
+    for (long ms = 0; access(folder, F_OK) != 0 && ms < patience_ms(); ms++) sleep_ms(1);
+    sleep_ms(300);
+    double before = time_now_s();
+    kill(pid, SIGINT);
+    expect_exit(pid, 130);
+    ck_assert_msg(time_now_s() - before < 5, "it took %g s to stop", time_now_s() - before);
+    ck_assert_int_eq(scratch_count(program_folder, ".json"), 0);
+}
+END_TEST
+
 /* As nohup starts it: the terminal that goes away is none of its business. */
 START_TEST(a_hangup_that_is_ignored_stays_ignored) {
     ck_assert(signal(SIGHUP, SIG_IGN) != SIG_ERR);
@@ -178,6 +196,7 @@ Suite *check_signals(void) {
     tcase_add_loop_test(c, a_signal_saves_and_the_same_command_goes_on, 0, 3);
     tcase_add_test(c, other_products_do_not_go_on_unmarked);
     tcase_add_test(c, another_signal_ends_it_at_once);
+    tcase_add_test(c, the_making_of_examples_is_ended_too);
     tcase_add_test(c, a_hangup_that_is_ignored_stays_ignored);
     tcase_add_test(c, closed_standard_files_are_taken_by_no_other);
     suite_add_tcase(suite, c);

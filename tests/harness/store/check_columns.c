@@ -5,6 +5,7 @@
 
 #include "harness/run/run.h"
 #include "harness/run/run_record.h"
+#include "harness/run/test_split.h"
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"
 #include "tests/harness/run/small_run.h"
@@ -58,6 +59,39 @@ START_TEST(split_hash_names_the_test_examples) {
     ck_assert_str_ne(a.split_hash, more.split_hash);
     ck_assert_str_ne(a.split_hash, other.split_hash);
     ck_assert_str_eq(row_of_failure("s3:n_train=300,n_val=5,n_test=6,length=8", "cpu").split_hash, a.split_hash);
+}
+END_TEST
+
+/* As the run has them and as a process makes them that has no run: symbols and values, of one length and of several,
+ * with links, in two documents. */
+START_TEST(a_run_and_its_failure_name_the_same_test_examples) {
+    static const char *const tasks[] = {"s3:n_train=300,n_val=5,n_test=3000,length=8",
+                                        "listops:min_length=4,max_length=12,n_train=130,n_val=20,n_test=20",
+                                        "compression:length=12,n_train=170,n_val=120,n_test=50",
+                                        "shapes:size=12,order=morton,n_train=170,n_val=120,n_test=50",
+                                        "spirals:min_length=8,max_length=12,n_train=300,n_val=50,n_test=60",
+                                        "molecules:graphs=200",
+                                        "pairs:min_length=60,max_length=90,n_train=170,n_val=20,n_test=30"};
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        struct setup *s = small_run_of(tasks[i], own_folder, "swiglu", "lru:state=4", NULL, NULL);
+        struct place place;
+        struct split_store store;
+        struct test_split read, stored;
+        struct error e = {0};
+        ck_assert_int_eq(place_open(&place, "cpu", &e), ST_OK);
+        ck_assert_msg(test_split_read(&s->task, false, &read, &e) == ST_OK, "%s", e.text);
+        for (int window = 0; window < 2; window++) {
+            size_t room = window ? 0 : SIZE_MAX;
+            ck_assert_msg(split_store_create(&store, s, SPLIT_TEST, room, &place, &e) == ST_OK, "%s", e.text);
+            ck_assert_int_eq(store.window, window);
+            ck_assert_msg(test_split_stored(&store, false, &stored, &e) == ST_OK, "%s", e.text);
+            ck_assert_msg(!strcmp(stored.hash, read.hash), "%s: %s, %s", tasks[i], stored.hash, read.hash);
+            ck_assert_double_eq(stored.seq_chance, read.seq_chance);
+            split_store_free(&store);
+        }
+        place_close(&place);
+        small_run_free(s);
+    }
 }
 END_TEST
 
@@ -152,6 +186,7 @@ Suite *check_columns(void) {
     tcase_add_checked_fixture(c, own_folder_begin, own_folder_end);
     tcase_add_test(c, params_nonemb_leaves_out_embedding_and_head);
     tcase_add_test(c, split_hash_names_the_test_examples);
+    tcase_add_test(c, a_run_and_its_failure_name_the_same_test_examples);
     tcase_add_test(c, seq_chance_counts_scored_positions);
     tcase_add_test(c, val_metric_is_the_tasks_own);
     tcase_add_test(c, deterministic_is_promised_on_the_cpu_alone);
