@@ -111,6 +111,7 @@ static enum status print_line(const struct run *r, const char *path, struct erro
 
 /* What the task is measured by comes first. */
 static void print_scores(const struct run *r) {
+    if (r->status != RUN_OK) return; /* there are none */
     printf("; test ");
     if (r->metric == METRIC_MACRO_ACC) printf("macro accuracy %.4f, token ", r->test_macro_acc);
     printf("accuracy %.4f, sequences %.4f, last position %.4f", r->test_acc, r->test_seq_acc, r->test_last_acc);
@@ -120,7 +121,9 @@ static void print_scores(const struct run *r) {
 static void print_text(const struct run *r, bool on_record, const char *path) {
     printf("%s %s: %s", r->task, r->layers, run_status_names[r->status]);
     if (r->steps >= 0) {
-        printf(" after %" PRId64 " steps (%s), best at %" PRId64, r->steps, r->stop_reason, r->best_step);
+        printf(" after %" PRId64 " step%s", r->steps, r->steps == 1 ? "" : "s");
+        if (strcmp(r->stop_reason, run_status_names[r->status]) != 0) printf(" (%s)", r->stop_reason);
+        if (r->best_step >= 0) printf(", best at %" PRId64, r->best_step);
         print_scores(r);
         printf("; %" PRId64 " parameters; %.0f s", r->params, r->wall_s);
     }

@@ -111,10 +111,15 @@ static void expect_two_numbers(const char *name) {
 
 /* The curve is of one point, and there is no accuracy to speak of. */
 START_TEST(a_run_that_met_nan_is_repeated_too) {
-    char arguments[256];
-    expect("train s3:n_train=200,n_val=20,n_test=20,length=64 bdlru:m=2,blocks=4,gate=none --dim 16 --steps 3 --lr 1e6 "
-           "--quiet --json --out %s/n",
-           0);
+    char arguments[512];
+    static const char nan_run[] = "train s3:n_train=200,n_val=20,n_test=20,length=64 bdlru:m=2,blocks=4,gate=none "
+                                  "--dim 16 --steps 3 --lr 1e6 --quiet --out %s/n ";
+    expect(nan_run, 0);
+    ck_assert_msg(strstr(out, ": nan after ") && strstr(out, " parameters; ") && !strstr(out, "best at") &&
+                      !strstr(out, "accuracy"),
+                  "%s", out);
+    snprintf(arguments, sizeof arguments, "%s--json", nan_run);
+    expect(arguments, 0);
     json_t *line = parse_line(out);
     snprintf(arguments, sizeof arguments, "rerun %.8s --out %s/n", json_string_value(json_object_get(line, "run_id")),
              program_folder);
