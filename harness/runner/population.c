@@ -13,12 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/run/run_record.h"
 #include "harness/run/signals.h"
-#include "harness/run/trainer.h"
 
-/* What is given to a member: the setup lies at the same address in parent and child. */
+/* What is given to a member: setup and failure lie at the same address in parent and child. */
 struct order {
     struct setup *setup;
+    const struct failure *failure; /* the row is written; NULL: the run is done */
     int threads;
 };
 
@@ -46,7 +47,7 @@ _Static_assert(sizeof(struct member_report) <= PIPE_BUF && sizeof(struct order) 
 static void tell(const struct member *m, const struct member_report *report) {
     ssize_t n;
     while ((n = write(m->reports, report, sizeof *report)) < 0 && errno == EINTR) continue; /* a signal loses none */
-    if (n < 0 && errno == EPIPE) signals_raise_stop(); /* nobody is left */
+    if (n < 0 && errno == EPIPE) signals_raise_stop();                                      /* nobody is left */
 }
 
 /* Only where there is room: the run waits for nobody who looks on. */
@@ -113,6 +114,14 @@ static int leave(struct member *m) {
     return beside;
 }
 
+/* A process of one alone does it: others would make their own rows' examples beside it. */
+static void do_row(struct member *m, const struct order *order) {
+    struct member_report end = {.kind = REPORT_END};
+    const struct failure *f = order->failure;
+    end.error.status = record_failure(order->setup, f->status, f->detail, f->started, order->threads, &end.error);
+    tell(m, &end);
+}
+
 static void do_run(struct member *m, const struct order *order) {
     struct member_report end = {.kind = REPORT_END};
     struct train_hooks hooks = {.progress = tell_progress,
@@ -137,7 +146,7 @@ static void *member_main(void *context) {
     for (;;) {
         ssize_t n = read(m->orders, &order, sizeof order);
         if (n == (ssize_t)sizeof order)
-            do_run(m, &order);
+            (order.failure ? do_row : do_run)(m, &order);
         else if (n >= 0 || errno != EINTR)
             return NULL;
     }
@@ -236,10 +245,12 @@ enum status population_start(struct population *p, int n, const char *device, co
     return fail(e, ST_FAIL, "cannot start a process for %s: %s", n > 1 ? "runs" : "a run", strerror(reason));
 }
 
-bool population_give(const struct population *p, int member, struct setup *setup, int threads) {
+bool population_give(const struct population *p, int member, struct setup *setup, const struct failure *failure,
+                     int threads) {
     struct order order;
     memset(&order, 0, sizeof order); /* padding is written, too */
     order.setup = setup;
+    order.failure = failure;
     order.threads = threads;
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
     bool given = write(p->orders[member], &order, sizeof order) == (ssize_t)sizeof order;

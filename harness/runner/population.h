@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "harness/run/run.h"
+#include "harness/store/record.h"
 
 #define POPULATION_MOST 64 /* members */
 #define POPULATION_AUTO 16 /* so many where nobody says otherwise, and there are as many runs */
@@ -40,8 +41,16 @@ struct member_report {
 enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
                              struct error *e);
 
-/* Has a member that does nothing train a run on so many threads. False: the process has ended. */
-bool population_give(const struct population *p, int member, struct setup *setup, int threads);
+/* How a run ended that has no record. */
+struct failure {
+    enum run_status status;
+    char detail[RECORD_TEXT], started[32];
+};
+
+/* Has a member that does nothing train a run on so many threads, or where it failed (else NULL) write the row of it, as
+ * it lay here when the process was started. False: the process has ended. */
+bool population_give(const struct population *p, int member, struct setup *setup, const struct failure *failure,
+                     int threads);
 
 /* The next report of a member, which is waited for. False: the process has ended. */
 bool population_read(const struct population *p, int member, struct member_report *report);

@@ -2,7 +2,8 @@
  *
  * The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. A job is a run in work: that of
  * a process which is there for it alone, or of one member of a population. A process that dies takes nothing with it
- * but its unfinished runs; those of a population are then done alone, so that the guilty one alone becomes a row. */
+ * but its unfinished runs; those of a population are then done alone, so that the guilty one alone becomes a row. A row
+ * is written by a process as well, since the test examples are made for it, and meanwhile the others are heard. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -30,14 +31,17 @@
 #define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
 #define LOOK_EVERY  2.0  /* seconds between two looks at the runs that other sweeps do */
 
+#define MOST_PROCESSES (2 * RUNNER_MOST_JOBS)
+
 struct job {
     struct setup *setup; /* NULL = idle */
     int index;           /* of the waiting runs */
     struct population *by;
     int member;
     int threads;
-    bool timed_out;
-    double began, beat; /* beat: when the claim was touched */
+    bool timed_out, writing; /* writing: the run has failed, and what is at work writes its row */
+    struct failure failure;  /* which says this */
+    double began, beat;      /* beat: when the claim was touched */
     struct claim claim;
     char started[32];
     struct member_report last; /* its progress is the latest, also behind the end */
@@ -48,9 +52,9 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
-    struct population populations[RUNNER_MOST_JOBS]; /* one a device, or one a job */
-    int members;                                     /* of a population; 1: each run has a process of its own */
-    int devices;                                     /* with a population each; 1: that of the runs */
+    struct population populations[MOST_PROCESSES]; /* one a device, or one a job; then one a job for its row */
+    int members;                                   /* of a population; 1: each run has a process of its own */
+    int devices;                                   /* with a population each; 1: that of the runs */
     int n_jobs;
     struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
     struct setup **alone;   /* in the same places those that a population has left undone, which wait for the others */
@@ -146,7 +150,7 @@ static void say(const struct runner *r, const char *format, ...) {
 
 static bool is_running(const struct runner *r, const struct setup *setup) {
     for (int i = 0; i < r->n_jobs; i++)
-        if (r->jobs[i].setup == setup) return true;
+        if (r->jobs[i].setup == setup && !r->jobs[i].writing) return true;
     return false;
 }
 
@@ -172,7 +176,7 @@ static struct population *population_of(struct runner *r, const struct job *j, s
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
     const char *device = r->devices > 1 ? numbered : setup->config.device;
-    enum status status = population_start(p, r->members, device, r->populations, RUNNER_MOST_JOBS, &r->first_error);
+    enum status status = population_start(p, r->members, device, r->populations, MOST_PROCESSES, &r->first_error);
     return status == ST_OK ? p : NULL;
 }
 
@@ -180,10 +184,10 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     struct setup *setup = r->waiting[index];
     int member = (int)(j - r->jobs) % r->members;
     struct population *p = population_of(r, j, setup);
-    if (p && !population_give(p, member, setup, threads_of(r, setup))) { /* it has died while it did nothing */
+    if (p && !population_give(p, member, setup, NULL, threads_of(r, setup))) { /* it has died while it did nothing */
         population_end(p);
         p = population_of(r, j, setup);
-        if (p && !population_give(p, member, setup, threads_of(r, setup))) {
+        if (p && !population_give(p, member, setup, NULL, threads_of(r, setup))) {
             fail(&r->first_error, ST_FAIL, "a process for runs ends before it has one");
             return false;
         }
@@ -199,64 +203,93 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
 }
 
 /* How a run ended that has no record, as a row of the results. died: its process did, with that wait status. */
-static enum run_status classify(const struct job *j, bool died, int wait_status, char *detail, size_t size) {
+static void classify(struct job *j, bool died, int wait_status) {
+    struct failure *f = &j->failure;
+    const size_t size = sizeof f->detail;
+    snprintf(f->started, sizeof f->started, "%s", j->started);
     if (j->timed_out) {
-        snprintf(detail, size, "longer than the time-out");
-        return RUN_TIMEOUT;
+        snprintf(f->detail, size, "longer than the time-out");
+        f->status = RUN_TIMEOUT;
+    } else if (died && WIFSIGNALED(wait_status)) {
+        int number = WTERMSIG(wait_status);
+        snprintf(f->detail, size, "the process ended by signal %d", number);
+        f->status = number == SIGKILL || number == SIGTERM ? RUN_KILLED : RUN_ERROR;
+    } else if (died) {
+        snprintf(f->detail, size, "the process ended with exit status %d", WEXITSTATUS(wait_status));
+        f->status = RUN_ERROR;
+    } else {
+        snprintf(f->detail, size, "%.500s", j->last.error.text);
+        f->status = j->last.error.status == ST_MEMORY ? RUN_OOM : RUN_ERROR;
     }
-    if (died && WIFSIGNALED(wait_status)) {
-        snprintf(detail, size, "the process ended by signal %d", WTERMSIG(wait_status));
-        return WTERMSIG(wait_status) == SIGKILL || WTERMSIG(wait_status) == SIGTERM ? RUN_KILLED : RUN_ERROR;
-    }
-    if (died) {
-        snprintf(detail, size, "the process ended with exit status %d", WEXITSTATUS(wait_status));
-        return RUN_ERROR;
-    }
-    snprintf(detail, size, "%.500s", j->last.error.text);
-    return j->last.error.status == ST_MEMORY ? RUN_OOM : RUN_ERROR;
 }
 
-/* The job is idle again, its run done, stopped or failed. */
-static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
-    struct setup *s = j->setup;
-    int ended = died ? 0 : (int)j->last.error.status;
-    j->setup = NULL;
-    if (r->stopping && record_check(s->config.out, s->run_id) != RECORD_DONE) {
-        claim_release(&j->claim);
-        if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->model_label, s->config.seed, j->last.error.text);
-        return;
+/* Has a process write the row of the job's run, which has failed. False: none can be started. */
+static bool begin_row(struct runner *r, struct job *j) {
+    struct population *p = &r->populations[RUNNER_MOST_JOBS + (j - r->jobs)];
+    j->by = p;
+    j->member = 0;
+    j->writing = true;
+    j->last = (struct member_report){.progress = j->last.progress};
+    if (population_start(p, 1, j->setup->config.device, r->populations, MOST_PROCESSES, &r->first_error) != ST_OK)
+        return false;
+    if (population_give(p, 0, j->setup, &j->failure, j->threads)) return true;
+    population_end(p);
+    fail(&r->first_error, ST_FAIL, "the process that writes the row of run %.8s has died", j->setup->run_id);
+    return false;
+}
+
+/* A line on what its record says. */
+static void tell_end(const struct runner *r, const struct job *j) {
+    const struct setup *s = j->setup;
+    const char *task = r->several_tasks ? s->task.name : "", *gap = r->several_tasks ? " " : "";
+    char path[RECORD_TEXT * 2], end[RECORD_TEXT + 64] = "on record";
+    struct open_record *open;
+    record_path(s->config.out, s->run_id, path, sizeof path);
+    if (record_open(path, &open, NULL) == ST_OK) {
+        const struct run *run = &open->record.run;
+        if (run->status == RUN_OK)
+            snprintf(end, sizeof end, "done in %.0f s, validation %.4f, run %.8s", time_now_s() - j->began,
+                     run->val_metric, s->run_id);
+        else
+            snprintf(end, sizeof end, "%s: %s", run_status_names[run->status], run->status_detail);
+        record_close(open);
     }
-    if (ended >= 128) { /* it alone was told to stop, and saved what it had */
-        say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->model_label, s->config.seed);
-        j->by->told_to_stop = true;
-        claim_release(&j->claim);
-        r->stopped++;
-        return;
-    }
-    r->work_done += s->flops;
+    say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " %s", r->done, r->total, task, gap, s->model_label, s->config.lr,
+        s->config.seed, end);
+}
+
+static void finish_recorded(struct runner *r, struct job *j) {
+    r->work_done += j->setup->flops;
     r->work_before += j->work_before;
     r->done++;
-    const char *task = r->several_tasks ? s->task.name : "", *gap = r->several_tasks ? " " : "";
-    if (record_check(s->config.out, s->run_id) == RECORD_DONE) {
-        claim_done(&j->claim, s->config.out, s->run_id);
-        say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " done in %.0f s, validation %.4f, run %.8s", r->done, r->total,
-            task, gap, s->model_label, s->config.lr, s->config.seed, time_now_s() - j->began, j->last.progress.acc,
-            s->run_id);
-        return;
+    claim_done(&j->claim, j->setup->config.out, j->setup->run_id);
+    tell_end(r, j);
+}
+
+/* The job is idle again, its run done, stopped or failed; or it goes on with the row of one that failed. */
+static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
+    struct setup *s = j->setup;
+    struct error end = j->last.error;
+    if (died) fail(&end, ST_OK, "the process that writes the row of run %.8s has died", s->run_id);
+    int ended = (int)end.status;
+    bool done = record_check(s->config.out, s->run_id) == RECORD_DONE;
+    bool unwritten = j->writing || (ended && j->last.unwritten); /* no row: it says nothing of the model */
+    if (done) {
+        finish_recorded(r, j);
+    } else if (r->stopping) {
+        if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->model_label, s->config.seed, end.text);
+    } else if (ended >= 128) { /* it alone was told to stop, and saved what it had */
+        say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->model_label, s->config.seed);
+        j->by->told_to_stop = true;
+        r->stopped++;
+    } else {
+        if (!unwritten) classify(j, died, wait_status);
+        if (!unwritten && begin_row(r, j)) return;
+        r->write_failed = true;
+        if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", end.text);
     }
-    char detail[RECORD_TEXT];
-    enum run_status status = classify(j, died, wait_status, detail, sizeof detail);
-    say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " %s: %s", r->done, r->total, task, gap, s->model_label, s->config.lr,
-        s->config.seed, run_status_names[status], detail);
-    struct error e = {ST_OK, ""};
-    bool unwritten = ended && j->last.unwritten; /* no row: it says nothing of the model */
-    if (!unwritten && record_failure(s, status, detail, j->started, j->threads, &e) == ST_OK) {
-        claim_done(&j->claim, s->config.out, s->run_id);
-        return;
-    }
-    claim_release(&j->claim);
-    r->write_failed = true;
-    if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", unwritten ? detail : e.text);
+    if (!done) claim_release(&j->claim);
+    j->setup = NULL;
 }
 
 /* A run that a population has left undone waits to be done alone: no population is given it again. */
@@ -358,7 +391,8 @@ static int wait_for_news(struct runner *r) {
     for (int i = 0; i < r->n_jobs; i++) {
         struct job *j = &r->jobs[i];
         if (!j->setup) continue;
-        if (r->options->timeout_s > 0 && !j->timed_out && time_now_s() - j->began > r->options->timeout_s) {
+        if (r->options->timeout_s > 0 && !j->timed_out && !j->writing &&
+            time_now_s() - j->began > r->options->timeout_s) {
             j->timed_out = true;
             kill(j->by->pid, SIGKILL);
         }
@@ -476,7 +510,7 @@ static void start_jobs(struct runner *r) {
 }
 
 static void end_populations(struct runner *r) {
-    for (int i = 0; i < RUNNER_MOST_JOBS; i++) population_end(&r->populations[i]);
+    for (int i = 0; i < MOST_PROCESSES; i++) population_end(&r->populations[i]);
 }
 
 /* Behind all others those that a population has left: one after the other, each in a process of its own. */
