@@ -288,6 +288,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
                     "folder",
                     setup->run_id, setup->config.out);
     }
+    TRY(running_written(hooks, folder_links_check(folder, e)));
     if (!reuse.again) TRY(checkpoint_admit(setup, e));
     snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->config.out);
     if (setup->config.keep_weights != KEEP_NONE) TRY(running_written(hooks, make_folder(folder, e)));

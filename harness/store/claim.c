@@ -136,7 +136,7 @@ static enum status create(const char *path, const char *text, bool *made, struct
     int reason = errno;
     unlink(temporary);
     if (*made || reason == EEXIST) return ST_OK;
-    return fail(e, ST_FAIL, "cannot make %s: %s", path, strerror(reason));
+    return file_link_refused(path, reason, e);
 }
 
 static void describe_self(const char *what, char *text, size_t size) {

@@ -95,6 +95,23 @@ bool file_link(const char *from, const char *to) {
     return same;
 }
 
+enum status file_link_refused(const char *path, int reason, struct error *e) {
+    bool none = reason == EPERM || reason == EOPNOTSUPP || reason == ENOSYS;
+    return fail(e, ST_FAIL, "cannot make %s by a link: %s%s", path, strerror(reason),
+                none ? "; results need a file system with hard links, --out names another folder" : "");
+}
+
+enum status folder_links_check(const char *folder, struct error *e) {
+    char path[PATH_BYTES], first[PATH_BYTES], second[PATH_BYTES];
+    TRY(path_format(path, sizeof path, e, "%s/links", folder));
+    TRY(temporary_write(path, "", 0, first, e));
+    enum status status = path_format(second, sizeof second, e, "%s.2.tmp", first);
+    if (status == ST_OK && !file_link(first, second)) status = file_link_refused(second, errno, e);
+    if (status == ST_OK) unlink(second);
+    unlink(first);
+    return status;
+}
+
 enum status file_put(const char *path, const void *bytes, size_t size, bool *new, struct error *e) {
     char folder[PATH_BYTES], temporary[PATH_BYTES];
     path_folder(path, folder, sizeof folder);
@@ -103,7 +120,7 @@ enum status file_put(const char *path, const void *bytes, size_t size, bool *new
     *new = file_link(temporary, path);
     int reason = errno;
     unlink(temporary);
-    if (!*new &&reason != EEXIST) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
+    if (!*new &&reason != EEXIST) return file_link_refused(path, reason, e);
     return folder_sync(path, e);
 }
 

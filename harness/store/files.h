@@ -30,6 +30,12 @@ enum status temporary_write(const char *path, const void *bytes, size_t size, ch
  * another process, or one that was killed, has just linked the same file. */
 bool file_link(const char *from, const char *to);
 
+/* ST_FAIL of a link that could not be made, for this reason. */
+enum status file_link_refused(const char *path, int reason, struct error *e);
+
+/* Whether files of a folder can have second names, as records and claims do for a moment. ST_FAIL. */
+enum status folder_links_check(const char *folder, struct error *e);
+
 /* Puts a file where none of that name is, whole, with the folders that it lies in; *new: none was. ST_FAIL. */
 enum status file_put(const char *path, const void *bytes, size_t size, bool *new, struct error *e);
 

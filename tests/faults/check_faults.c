@@ -216,7 +216,7 @@ START_TEST(a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run) {
     ck_assert_int_eq(make_folder(store, &e), ST_OK);
     snprintf(path, sizeof path, "%s/%s.ckpt", store, whole.run_id);
     spill(path, "half", 4);
-    snprintf(variables, sizeof variables, "LRNN_FAIL=link:1 LD_PRELOAD=$(realpath %s)",
+    snprintf(variables, sizeof variables, "LRNN_FAIL=link:2 LD_PRELOAD=$(realpath %s)",
              named_program("LRNN_FAULTS", "build/faults.so"));
     snprintf(store, sizeof store, "%s/cut", program_folder);
     train_words(command, variables, store);
@@ -227,6 +227,24 @@ START_TEST(a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run) {
     free(kept);
     ck_assert_str_eq(trained("", store).ckpt_xxh3, whole.ckpt_xxh3);
     ck_assert_int_eq(scratch_count(store, ".ckpt.corrupt"), 1);
+    program_end();
+}
+END_TEST
+
+/* A record has its name by a link: where there are none, nothing is trained. */
+START_TEST(a_folder_without_links_is_said_before_training) {
+    char variables[512], store[256], command[1024], steps[256];
+    program_begin();
+    snprintf(variables, sizeof variables, "LRNN_NO_LINKS=1 LD_PRELOAD=$(realpath %s)",
+             named_program("LRNN_FAULTS", "build/faults.so"));
+    snprintf(store, sizeof store, "%s/r", program_folder);
+    snprintf(steps, sizeof steps, "%s/steps.csv", program_folder);
+    train_words(command, variables, store);
+    snprintf(command + strlen(command), sizeof command - strlen(command), " --log-steps %s", steps);
+    expect_status(run_program(program_folder, "env", command), ST_FAIL, command);
+    expect_text(err, "; results need a file system with hard links, --out names another folder", command);
+    ck_assert_int_ne(access(steps, F_OK), 0);
+    ck_assert_int_eq(scratch_count(store, ""), 0);
     program_end();
 }
 END_TEST
@@ -284,6 +302,7 @@ Suite *check_faults(void) {
                                   steps_of_the_clock_change_no_duration,
                                   a_claim_is_touched_as_long_as_its_run_lasts,
                                   a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
+                                  a_folder_without_links_is_said_before_training,
                                   calls_that_succeed_and_say_otherwise_lose_nothing,
                                   numbers_have_a_point_in_every_locale};
     Suite *suite = suite_create("faults");

@@ -8,6 +8,7 @@
  *   LRNN_FAIL_COUNT=F    at its end the program writes "KIND CALLS" lines into F
  *   LRNN_FILE_LOG=F      a log of calls that change files (file_log.h)
  *   LRNN_LINK_UNSURE=1   link() does its work and says EEXIST, as over NFS where the answer to its first try was lost
+ *   LRNN_NO_LINKS=1      link() says EPERM, as file systems do that have none
  *   LRNN_NO_FOLDER_SYNC=1  fsync() of a folder says EINVAL, as file systems do that have no such notion
  *   LRNN_CLOCK_STEPS=1   each look at the time of day jumps by a day, to and fro
  *   LRNN_CLOCK_SPEED=N   durations are N times as long as they are
@@ -48,7 +49,7 @@ static const int kind_errors[K_COUNT] = {ENOMEM, ENOMEM, ENOSPC, ENOSPC, EIO, ED
 
 static atomic_bool counting;
 static atomic_long calls[K_COUNT];
-static int fail_kind = -1, log_fd = -1, clock_steps, fail_kills, link_unsure, no_folder_sync;
+static int fail_kind = -1, log_fd = -1, clock_steps, fail_kills, link_unsure, no_links, no_folder_sync;
 static long clock_speed = 1;
 static long fail_from, fail_to;
 
@@ -109,6 +110,7 @@ static int started(int argc, char **argv, char **environment) {
     if (log) log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     clock_steps = getenv("LRNN_CLOCK_STEPS") != NULL;
     link_unsure = getenv("LRNN_LINK_UNSURE") != NULL;
+    no_links = getenv("LRNN_NO_LINKS") != NULL;
     no_folder_sync = getenv("LRNN_NO_FOLDER_SYNC") != NULL;
     const char *speed = getenv("LRNN_CLOCK_SPEED");
     if (speed) clock_speed = strtol(speed, NULL, 10);
@@ -371,7 +373,8 @@ static int named(char op, long done, const char *path, const char *other) {
 }
 
 int link(const char *from, const char *to) {
-    if (fails(K_LINK)) return -1;
+    if (no_links) errno = EPERM;
+    if (no_links || fails(K_LINK)) return -1;
     int status = named(FILE_LINKED, syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0), from, to);
     if (status != 0 || !link_unsure) return status;
     errno = EEXIST;
