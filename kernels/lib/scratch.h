@@ -76,6 +76,17 @@ LRNN_INLINE int32_t *scratch_i32(struct scratch *s, int64_t n) {
     return (int32_t *)scratch_bytes(s, (size_t)n * sizeof(int32_t));
 }
 
+/* Arrays of reals that are taken in the order of a list: where each is kept, and its elements. What backward alone has
+ * stands in a list of its own. */
+struct scratch_array {
+    real **to;
+    int64_t n;
+};
+
+LRNN_INLINE void scratch_take(struct scratch *s, const struct scratch_array *list, size_t count) {
+    for (size_t i = 0; i < count; i++) *list[i].to = scratch_reals(s, list[i].n);
+}
+
 /* What `workspace` says of a kernel with one array, which is c->scratch[pass] itself; 0 of 0 bytes. */
 LRNN_INLINE size_t scratch_single(const struct call *c, size_t bytes) {
     struct scratch s = scratch_measure(c);

@@ -73,40 +73,36 @@ static struct work work_of(const struct outer_sizes *s, enum pass pass, struct s
     int64_t J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK;
     struct work w = {.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
     struct gates *g = &w.g;
-    struct {
-        real **to;
-        int64_t n;
-    } list[] = {{&g->Z, (N + 1) * READERS * J},
-                {&g->gate, N * READERS},
-                {&g->writes, N * J},
-                {&g->after, N},
-                {&w.Q, N * KW},
-                {&w.K, N * KW},
-                {&w.Qt, N * KW},
-                {&w.V, N * VW},
-                {&w.keys, SCORES},
-                {&w.part_keys, N * KW},
-                {&w.part_values, N * VW},
-                /* backward */
-                {&g->Y, (N + 1) * READERS * J},
-                {&g->R, N * READERS},
-                {&g->taken, N * J},
-                {&g->dT, N * J * J},
-                {&g->dS, N * J},
-                {&g->dM, N * J},
-                {&w.W, N * VW},
-                {&w.Wt, N * VW},
-                {&w.dQ, N * KW},
-                {&w.dK, N * KW},
-                {&w.dV, N * VW},
-                {&w.values, SCORES},
-                {&w.padded, J * KW * VW},
-                {&w.Ct, KW * VW},
-                {&w.Et, KW * VW}};
-    int n = pass == PASS_FORWARD ? 11 : (int)(sizeof list / sizeof *list);
+    const struct scratch_array both[] = {{&g->Z, (N + 1) * READERS * J},
+                                         {&g->gate, N * READERS},
+                                         {&g->writes, N * J},
+                                         {&g->after, N},
+                                         {&w.Q, N * KW},
+                                         {&w.K, N * KW},
+                                         {&w.Qt, N * KW},
+                                         {&w.V, N * VW},
+                                         {&w.keys, SCORES},
+                                         {&w.part_keys, N * KW},
+                                         {&w.part_values, N * VW}};
+    const struct scratch_array backward[] = {{&g->Y, (N + 1) * READERS * J},
+                                             {&g->R, N * READERS},
+                                             {&g->taken, N * J},
+                                             {&g->dT, N * J * J},
+                                             {&g->dS, N * J},
+                                             {&g->dM, N * J},
+                                             {&w.W, N * VW},
+                                             {&w.Wt, N * VW},
+                                             {&w.dQ, N * KW},
+                                             {&w.dK, N * KW},
+                                             {&w.dV, N * VW},
+                                             {&w.values, SCORES},
+                                             {&w.padded, J * KW * VW},
+                                             {&w.Ct, KW * VW},
+                                             {&w.Et, KW * VW}};
     w.chunks = (s->T + N - 1) / N;
     w.all = take_bundle(s, pass, scratch);
-    for (int i = 0; i < n; i++) *list[i].to = scratch_reals(scratch, list[i].n);
+    scratch_take(scratch, both, sizeof both / sizeof *both);
+    if (pass == PASS_BACKWARD) scratch_take(scratch, backward, sizeof backward / sizeof *backward);
     return w;
 }
 

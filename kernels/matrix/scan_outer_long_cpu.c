@@ -66,33 +66,16 @@ static struct work work_of(const struct call *c, enum pass pass, struct scratch 
     w.share = w.s.heads / w.s.groups;
     w.KW = whole(w.s.dk), w.VW = whole(w.s.dv);
     w.g = scratch_bytes(scratch, sizeof *w.g);
-    struct {
-        real **to;
-        int64_t n;
-    } list[] = {{&w.Q, LONG * w.KW},
-                {&w.K, LONG * w.KW},
-                {&w.Qt, LONG * w.KW},
-                {&w.scores, LONG * LONG},
-                {&w.V, LONG * w.VW},
-                {&w.O, LONG * w.VW},
-                {&w.Z, LONG * LONG},
-                {&w.P, LONG * LONG},
-                /* backward */
-                {&w.Kt, LONG * w.KW},
-                {&w.dQt, LONG * w.KW},
-                {&w.dKt, LONG * w.KW},
-                {&w.dQ, LONG * w.KW},
-                {&w.dK, LONG * w.KW},
-                {&w.U, LONG * LONG},
-                {&w.W, LONG * w.VW},
-                {&w.Vt, LONG * w.VW},
-                {&w.Wt, LONG * w.VW},
-                {&w.dV, LONG * w.VW},
-                {&w.values, LONG * LONG},
-                {&w.C, w.KW * w.VW},
-                {&w.product, LONG * w.KW}};
-    int n = pass == PASS_FORWARD ? 8 : (int)(sizeof list / sizeof *list);
-    for (int i = 0; i < n; i++) *list[i].to = scratch_reals(scratch, list[i].n);
+    const struct scratch_array both[] = {{&w.Q, LONG * w.KW},      {&w.K, LONG * w.KW}, {&w.Qt, LONG * w.KW},
+                                         {&w.scores, LONG * LONG}, {&w.V, LONG * w.VW}, {&w.O, LONG * w.VW},
+                                         {&w.Z, LONG * LONG},      {&w.P, LONG * LONG}};
+    const struct scratch_array backward[] = {{&w.Kt, LONG * w.KW},     {&w.dQt, LONG * w.KW},    {&w.dKt, LONG * w.KW},
+                                             {&w.dQ, LONG * w.KW},     {&w.dK, LONG * w.KW},     {&w.U, LONG * LONG},
+                                             {&w.W, LONG * w.VW},      {&w.Vt, LONG * w.VW},     {&w.Wt, LONG * w.VW},
+                                             {&w.dV, LONG * w.VW},     {&w.values, LONG * LONG}, {&w.C, w.KW * w.VW},
+                                             {&w.product, LONG * w.KW}};
+    scratch_take(scratch, both, sizeof both / sizeof *both);
+    if (pass == PASS_BACKWARD) scratch_take(scratch, backward, sizeof backward / sizeof *backward);
     w.states = scratch_rows(scratch, groups_side_by_side(&w) * w.share, w.KW * w.VW);
     return w;
 }

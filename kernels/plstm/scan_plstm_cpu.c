@@ -43,13 +43,10 @@ struct rows {
 static struct rows rows_of(const struct sizes *z, struct scratch *s) {
     struct rows rows, *r = &rows;
     int64_t J = z->J;
-    struct {
-        real **to;
-        int64_t n;
-    } list[] = {{&r->q, z->KW},   {&r->k, z->KW},      {&r->v, z->VW},      {&r->w, z->VW},
-                {&r->out, z->VW}, {&r->Ev, J * z->KW}, {&r->Cw, J * z->KW}, {&r->dq, z->KW},
-                {&r->dk, z->KW},  {&r->dS, J},         {&r->dT, J * J},     {&r->dM, J}};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) *list[i].to = scratch_reals(s, list[i].n);
+    const struct scratch_array list[] = {{&r->q, z->KW},   {&r->k, z->KW},      {&r->v, z->VW},      {&r->w, z->VW},
+                                         {&r->out, z->VW}, {&r->Ev, J * z->KW}, {&r->Cw, J * z->KW}, {&r->dq, z->KW},
+                                         {&r->dk, z->KW},  {&r->dS, J},         {&r->dT, J * J},     {&r->dM, J}};
+    scratch_take(s, list, sizeof list / sizeof *list);
     return rows;
 }
 

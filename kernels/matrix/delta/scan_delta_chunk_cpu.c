@@ -68,28 +68,20 @@ enum { TWO = 2 * STATE_CHUNK };
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
     int64_t KW = d->KW, VW = d->VW, heads = heads_side_by_side(KW * VW);
     struct matrices m = {.x = scratch_bytes(scratch, sizeof(struct factors))};
-    struct {
-        real **to;
-        int64_t n;
-    } list[] = {{&m.KQ, TWO * KW},
-                {&m.scores, STATE_CHUNK * TWO},
-                {&m.KQt, TWO * KW},
-                {&m.E, STATE_CHUNK * VW},
-                {&m.O, STATE_CHUNK * VW},
-                {&m.U, STATE_CHUNK * VW},
-                {&m.pairs, SCORES},
-                /* backward */
-                {&m.St, KW * VW},
-                {&m.Gt, KW * VW},
-                {&m.PW, TWO * VW},
-                {&m.PWt, TWO * VW},
-                {&m.mixed, STATE_CHUNK * TWO},
-                {&m.dKQ, TWO * KW},
-                {&m.keys, STATE_CHUNK * KW},
-                {&m.dU, STATE_CHUNK * VW},
-                {&m.Y, SCORES}};
-    int n = pass == PASS_FORWARD ? 7 : (int)(sizeof list / sizeof *list);
-    for (int i = 0; i < n; i++) *list[i].to = scratch_reals(scratch, list[i].n);
+    const struct scratch_array both[] = {
+        {&m.KQ, TWO * KW},        {&m.scores, STATE_CHUNK * TWO}, {&m.KQt, TWO * KW}, {&m.E, STATE_CHUNK * VW},
+        {&m.O, STATE_CHUNK * VW}, {&m.U, STATE_CHUNK * VW},       {&m.pairs, SCORES}};
+    const struct scratch_array backward[] = {{&m.St, KW * VW},
+                                             {&m.Gt, KW * VW},
+                                             {&m.PW, TWO * VW},
+                                             {&m.PWt, TWO * VW},
+                                             {&m.mixed, STATE_CHUNK * TWO},
+                                             {&m.dKQ, TWO * KW},
+                                             {&m.keys, STATE_CHUNK * KW},
+                                             {&m.dU, STATE_CHUNK * VW},
+                                             {&m.Y, SCORES}};
+    scratch_take(scratch, both, sizeof both / sizeof *both);
+    if (pass == PASS_BACKWARD) scratch_take(scratch, backward, sizeof backward / sizeof *backward);
     if (pass == PASS_FORWARD) m.all_S = scratch_rows(scratch, heads, KW * VW);
     if (pass == PASS_BACKWARD) m.all_G = scratch_rows(scratch, heads, KW * VW);
     if (pass == PASS_BACKWARD) m.states = scratch_rows(scratch, STATE_CHUNK / d->tokens, KW * VW);
