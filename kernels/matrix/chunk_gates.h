@@ -28,7 +28,7 @@ struct chunk {
 enum { READERS = 2 * STATE_CHUNK }; /* tokens, then exits; there are at most as many as tokens */
 
 /* The gates of one chunk and head, and gradients. Missing tokens write nothing, read nothing and keep the states. */
-struct gates {
+struct chunk_gates {
     real *T, *S, *M, *D; /* [J][J][t], [J][t], [J][t], [t] */
     real *Z, *gate;      /* [1 + t][J][n], [m][n] */
     real *writes;        /* [a][m]: gate of the exits */
@@ -50,7 +50,8 @@ FORCE_INLINE void read_gate(const struct outer_rows *gate, const struct chunk *k
     }
 }
 
-FORCE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct chunk *k, const struct gates *g) {
+FORCE_INLINE void read_gates(int64_t J, const struct outer_head *h, const struct chunk *k,
+                             const struct chunk_gates *g) {
     read_gate(&h->transition, k, J * J, g->T);
     for (int64_t i = 0; i < J; i++)
         for (int64_t n = k->count; n < STATE_CHUNK; n++) g->T[(i * J + i) * STATE_CHUNK + n] = 1;
@@ -78,7 +79,7 @@ FORCE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const r
 enum readers { EXITS_ALONE, TOKENS_TOO };
 
 /* The factors of one state: the row of the tokens stays in registers, the exit is a number. */
-FORCE_INLINE void single_reader_factors(const struct gates *g, enum readers which) {
+FORCE_INLINE void single_reader_factors(const struct chunk_gates *g, enum readers which) {
     real after = 1;
 #pragma GCC unroll 16
     for (int t = STATE_CHUNK - 1; t >= 0; t--) {
@@ -100,7 +101,7 @@ FORCE_INLINE void single_reader_factors(const struct gates *g, enum readers whic
 }
 
 /* Z, gate and writes. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
-FORCE_INLINE void reader_factors(int64_t J, const struct gates *g, enum readers which) {
+FORCE_INLINE void reader_factors(int64_t J, const struct chunk_gates *g, enum readers which) {
     int64_t rows = J * READERS, first = which == TOKENS_TOO ? 0 : STATE_CHUNK;
     if (J == 1) {
         single_reader_factors(g, which);
@@ -123,7 +124,7 @@ FORCE_INLINE void reader_factors(int64_t J, const struct gates *g, enum readers 
 }
 
 /* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number a token. */
-FORCE_INLINE void single_gate_gradients(const struct gates *g) {
+FORCE_INLINE void single_gate_gradients(const struct chunk_gates *g) {
     real left[STATE_CHUNK], through = g->Y[STATE_CHUNK];
 #pragma GCC unroll 16
     for (int t = 0; t < STATE_CHUNK; t++) {
@@ -150,7 +151,7 @@ FORCE_INLINE void single_gate_gradients(const struct gates *g) {
 }
 
 /* dT, dS and dM, from Y_0, R of the tokens and `taken`. */
-FORCE_INLINE void gate_gradients(int64_t J, const struct gates *g) {
+FORCE_INLINE void gate_gradients(int64_t J, const struct chunk_gates *g) {
     int64_t rows = J * READERS;
     if (J == 1) {
         single_gate_gradients(g);
@@ -186,7 +187,8 @@ FORCE_INLINE void put_gate(const struct outer_rows *gate, const struct chunk *k,
     }
 }
 
-FORCE_INLINE void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J, const struct gates *g) {
+FORCE_INLINE void write_gates(const struct outer_head *h, const struct chunk *k, int64_t J,
+                              const struct chunk_gates *g) {
     real dD[STATE_CHUNK];
     for (int64_t n = 0; n < STATE_CHUNK; n++) dD[n] = g->R[n * READERS + n];
     for (int64_t n = 0; !h->mark.at && n < STATE_CHUNK; n++) {

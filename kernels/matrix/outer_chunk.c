@@ -25,7 +25,7 @@ struct bundle_arrays {
 
 /* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
 struct work {
-    struct gates g; /* T, S, M, D: of the head at hand */
+    struct chunk_gates g; /* T, S, M, D: of the head at hand */
     struct bundle_arrays all;
     int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
     real scale;
@@ -72,7 +72,7 @@ static struct bundle_arrays take_bundle(const struct outer_sizes *s, enum pass p
 static struct work work_of(const struct outer_sizes *s, enum pass pass, struct scratch *scratch) {
     int64_t J = s->J, KW = padded(s->dk), VW = padded(s->dv), N = STATE_CHUNK;
     struct work w = {.J = J, .dk = s->dk, .dv = s->dv, .KW = KW, .VW = VW, .scale = s->scale};
-    struct gates *g = &w.g;
+    struct chunk_gates *g = &w.g;
     const struct scratch_array both[] = {{&g->Z, (N + 1) * READERS * J},
                                          {&g->gate, N * READERS},
                                          {&g->writes, N * J},
@@ -363,8 +363,8 @@ static const real *padded_states(const struct work *w, const real *kept) {
     return w->padded;
 }
 
-static struct gates gates_of(const struct work *w, int64_t h) {
-    struct gates g = w->g;
+static struct chunk_gates gates_of(const struct work *w, int64_t h) {
+    struct chunk_gates g = w->g;
     g.T = w->all.T.at + h * w->all.T.stride;
     g.S = w->all.S.at + h * w->all.S.stride;
     g.M = w->all.M.at + h * w->all.M.stride;
@@ -386,7 +386,7 @@ static void copy_states(const struct work *w, int64_t n, struct scratch_rows fro
  * vectors. */
 static void read_all_gates(const struct bundle *b, const struct work *w, const struct chunk *k) {
     for (int64_t h = 0; h < b->n; h++) {
-        struct gates g = gates_of(w, h);
+        struct chunk_gates g = gates_of(w, h);
         if (w->J == 1)
             read_gates(1, &b->heads[h], k, &g);
         else

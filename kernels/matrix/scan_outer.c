@@ -93,15 +93,14 @@ const struct op op_scan_outer = {
 
 /* --- reference: one head after the other, states in double, all of them kept in backward -------------------------- */
 
-struct gates {
+/* Gates of one head at one token, or sums that become their gradients. */
+struct double_gates {
     double T, S, M, D;
 };
 
-static struct gates gates_at(const struct call *c, int64_t token, int64_t h) {
-    const real *decay = value_row(c, OUTER_DECAY, token, h, 1), *source = value_row(c, OUTER_SOURCE, token, h, 1);
-    const real *mark = value_row(c, OUTER_MARK, token, h, 1), *direct = value_row(c, OUTER_DIRECT, token, h, 1);
-    double S = source ? *source : 1;
-    return (struct gates){*decay, S, mark ? *mark : *decay, direct ? *direct : S};
+static struct double_gates double_gates_at(const struct call *c, int64_t token, int64_t h) {
+    struct outer_token_gates a = outer_gates_at(c, token, h);
+    return (struct double_gates){a.T, a.S, a.M, a.D};
 }
 
 static double dot_product(int64_t n, const real *a, const real *b) {
@@ -111,8 +110,8 @@ static double dot_product(int64_t n, const real *a, const real *b) {
 }
 
 /* after = T before + S k v^T */
-static void ref_update(const struct state_shape *s, struct gates a, const real *k, const real *v, const double *before,
-                       double *after) {
+static void ref_update(const struct state_shape *s, struct double_gates a, const real *k, const real *v,
+                       const double *before, double *after) {
     for (int64_t i = 0; i < s->dk; i++)
         for (int64_t j = 0; j < s->dv; j++) after[i * s->dv + j] = a.T * before[i * s->dv + j] + a.S * k[i] * v[j];
 }
@@ -155,7 +154,7 @@ static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
                 const real *v = value_row(c, OUTER_V, token, h, s.dv);
                 real *kept = kept_state(c, &s, b, t / STATE_CHUNK, h);
                 for (int64_t e = 0; t % STATE_CHUNK == 0 && e < s.dk * s.dv; e++) kept[e] = (real)C[e];
-                struct gates a = gates_at(c, token, h);
+                struct double_gates a = double_gates_at(c, token, h);
                 double qk = dot_product(s.dk, q, k);
                 for (int64_t j = 0; j < s.dv; j++) {
                     double sum = 0;
@@ -176,7 +175,7 @@ static void ref_backward_token(const struct call *c, const struct state_shape *s
     const real *q = value_row(c, OUTER_Q, token, group, dk), *k = value_row(c, OUTER_K, token, group, dk);
     const real *v = value_row(c, OUTER_V, token, h, dv), *d_o = call_dout(c, 0) + (token * s->heads + h) * dv;
     real *dvalue = gradient_row(c, OUTER_V, token, h, dv);
-    struct gates a = gates_at(c, token, h), d = {0};
+    struct double_gates a = double_gates_at(c, token, h), d = {0};
     double scale = ((const struct outer_attr *)c->attr)->scale;
     double qk = dot_product(dk, q, k), vw = scale * dot_product(dv, v, d_o);
     d.D = qk * vw;
@@ -235,7 +234,7 @@ static void scan_outer_ref_backward(const struct call *c, const struct exec *x) 
             for (int64_t t = 0; t < s.T; t++) {
                 const real *k = value_row(c, OUTER_K, b * s.T + t, h / share, s.dk);
                 const real *v = value_row(c, OUTER_V, b * s.T + t, h, s.dv);
-                ref_update(&s, gates_at(c, b * s.T + t, h), k, v, P + t * n, P + (t + 1) * n);
+                ref_update(&s, double_gates_at(c, b * s.T + t, h), k, v, P + t * n, P + (t + 1) * n);
             }
             for (int64_t t = s.T - 1; t >= 0; t--)
                 ref_backward_token(c, &s, b * s.T + t, h, P + t * n, E, keys + 2 * t * s.dk);

@@ -7,17 +7,6 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/state_cpu.h"
 
-struct gates {
-    real T, S, M, D;
-};
-
-static struct gates gates_at(const struct call *c, int64_t token, int64_t h) {
-    const real *decay = value_row(c, OUTER_DECAY, token, h, 1), *source = value_row(c, OUTER_SOURCE, token, h, 1);
-    const real *mark = value_row(c, OUTER_MARK, token, h, 1), *direct = value_row(c, OUTER_DIRECT, token, h, 1);
-    real S = source ? *source : 1;
-    return (struct gates){*decay, S, mark ? *mark : *decay, direct ? *direct : S};
-}
-
 static real dot_product(int64_t n, const real *a, const real *b) {
     real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -26,8 +15,8 @@ static real dot_product(int64_t n, const real *a, const real *b) {
 }
 
 /* read = C^T q, then after = T C + S k v^T; one pass over the rows. */
-FORCE_INLINE void step_forward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
-                               const real *C, real *after, real *restrict read) {
+FORCE_INLINE void step_forward(int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k,
+                               const real *v, const real *C, real *after, real *restrict read) {
     memset(read, 0, (size_t)width * sizeof *read);
     for (int64_t i = 0; i < dk; i++) {
         real qi = q[i], ki = a.S * k[i];
@@ -40,8 +29,8 @@ FORCE_INLINE void step_forward(int64_t width, int64_t dk, struct gates a, const 
 }
 
 STATE_EACH_WIDTH(forward_any, step_forward,
-                 (int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v, const real *C,
-                  real *after, real *read),
+                 (int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k, const real *v,
+                  const real *C, real *after, real *read),
                  dk, a, q, k, v, C, after, read)
 
 /* What a token's pass over the rows leaves: gradients of the gates but D, q and k without their direct terms, E^T k. */
@@ -86,7 +75,7 @@ static void forward_head(const struct call *c, const struct state_shape *s, int6
         int64_t token = b * s->T + t;
         const real *q = value_row(c, OUTER_Q, token, group, s->dk), *k = value_row(c, OUTER_K, token, group, s->dk);
         real *o = tensor_real(c->out[0]) + (token * s->heads + h) * s->dv;
-        struct gates a = gates_at(c, token, h);
+        struct outer_token_gates a = outer_gates_at(c, token, h);
         if (t % STATE_CHUNK == 0) pack_rows(s->dk, s->dv, C, width, kept_state(c, s, b, t / STATE_CHUNK, h));
         pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
         forward_any(width, s->dk, a, q, k, v, C, C, read);
@@ -97,8 +86,8 @@ static void forward_head(const struct call *c, const struct state_shape *s, int6
 }
 
 /* Ev = E v, Pw = P w, Ek = E^T k, EP = <E, P>, then E = T E + M q w^T. */
-FORCE_INLINE void step_backward(int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v,
-                                const real *w, const real *P, real *E, struct reads *r) {
+FORCE_INLINE void step_backward(int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k,
+                                const real *v, const real *w, const real *P, real *E, struct reads *r) {
     real EP = 0, *restrict Ek = r->Ek;
     memset(Ek, 0, (size_t)width * sizeof *Ek);
     for (int64_t i = 0; i < dk; i++) {
@@ -120,14 +109,14 @@ FORCE_INLINE void step_backward(int64_t width, int64_t dk, struct gates a, const
 }
 
 STATE_EACH_WIDTH(backward_any, step_backward,
-                 (int64_t width, int64_t dk, struct gates a, const real *q, const real *k, const real *v, const real *w,
-                  const real *P, real *E, struct reads *r),
+                 (int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k, const real *v,
+                  const real *w, const real *P, real *E, struct reads *r),
                  dk, a, q, k, v, w, P, E, r)
 
 /* Writes the gradients of one token of one head from what its pass read. add: another head of the group has written dq,
  * dk. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
-                            struct gates a, const real *v, const real *w, const struct reads *r) {
+                            struct outer_token_gates a, const real *v, const real *w, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);
     const real *q = value_row(c, OUTER_Q, token, group, dk), *k = value_row(c, OUTER_K, token, group, dk);
     real *dq = gradient_row(c, OUTER_Q, token, group, dk), *dkey = gradient_row(c, OUTER_K, token, group, dk);
@@ -161,15 +150,15 @@ static void backward_head(const struct call *c, const struct state_shape *s, int
             int64_t token = b * s->T + t;
             const real *k = value_row(c, OUTER_K, token, h / share, dk);
             pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
-            forward_any(width, dk, gates_at(c, token, h), k, k, v, P + (t - first) * next, P + (t - first + 1) * next,
-                        w);
+            forward_any(width, dk, outer_gates_at(c, token, h), k, k, v, P + (t - first) * next,
+                        P + (t - first + 1) * next, w);
         }
         for (int64_t t = end - 1; t >= first; t--) {
             int64_t token = b * s->T + t;
             const real *q = value_row(c, OUTER_Q, token, h / share, dk),
                        *k = value_row(c, OUTER_K, token, h / share, dk);
             const real *d_o = call_dout(c, 0) + (token * s->heads + h) * s->dv;
-            struct gates a = gates_at(c, token, h);
+            struct outer_token_gates a = outer_gates_at(c, token, h);
             pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
             pad_row(s->dv, width, d_o, w);
             for (int64_t j = 0; j < s->dv; j++) w[j] *= scale;

@@ -20,7 +20,7 @@
 #define STATES_BYTES 131072 /* of heads that go through time side by side */
 
 /* Gates of one head in one chunk and what follows from them. Missing tokens keep the state and touch nothing else. */
-struct gates {
+struct stretch_gates {
     real T[LONG], S[LONG], M[LONG], D[LONG];
     real reads[LONG], writes[LONG], after[LONG]; /* after: T_{t+1} ... T_last */
     real through;                                /* T_first ... T_last */
@@ -41,7 +41,7 @@ struct work {
     struct state_shape s;
     int64_t share, KW, VW; /* heads of a group; dk and dv padded */
     real scale;
-    struct gates *g;
+    struct stretch_gates *g;
     real *Q, *K, *Qt, *scores;                     /* of a group */
     real *V, *O, *Z, *P;                           /* of a head */
     real *Kt, *dQt, *dKt, *dQ, *dK, *U;            /* backward, of a group */
@@ -121,7 +121,7 @@ static void read_gate(const struct call *c, int i, const struct stretch *k, int6
 }
 
 static void read_gates(const struct work *w, const struct stretch *k, int64_t h) {
-    struct gates *g = w->g;
+    struct stretch_gates *g = w->g;
     read_gate(w->c, OUTER_DECAY, k, h, 1, g->T);
     for (int64_t t = 0; t < k->rows; t++) g->S[t] = t < k->count;
     if (w->c->in[OUTER_SOURCE]) read_gate(w->c, OUTER_SOURCE, k, h, 0, g->S);
@@ -139,7 +139,7 @@ FORCE_INLINE int64_t block_of(int64_t t) {
 
 /* Z, reads, writes and through, from the last token back. */
 static void gate_products(const struct work *w, const struct stretch *k) {
-    struct gates *g = w->g;
+    struct stretch_gates *g = w->g;
     real after = 1, before = 1;
     memset(g->row, 0, sizeof g->row);
     for (int64_t t = k->rows - 1; t >= 0; t--) {
@@ -164,7 +164,7 @@ static void gate_products(const struct work *w, const struct stretch *k) {
 /* to = or += factor Gate o scores */
 FORCE_INLINE void weigh(const struct work *w, const struct stretch *k, real factor, const real *scores, bool add,
                         real *to) {
-    const struct gates *g = w->g;
+    const struct stretch_gates *g = w->g;
     for (int64_t t = 0; t < k->rows; t++) {
         int64_t at = t * LONG;
         real diagonal = real_fma(factor * g->D[t], scores[at + t], add ? to[at + t] : 0);
@@ -195,7 +195,7 @@ static void scale_rows(int64_t rows, int64_t width, real scale, const real *fact
 
 /* Keeps the state before each STATE_CHUNK tokens, and takes it behind the chunk. V becomes what the tokens write. */
 static void next_state(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *C) {
-    const struct gates *g = w->g;
+    const struct stretch_gates *g = w->g;
     if (k->begins) memset(C, 0, (size_t)(w->KW * w->VW) * sizeof *C);
     for (int64_t t = 0; t < k->rows; t += STATE_CHUNK) {
         pack_rows(w->s.dk, w->s.dv, C, w->VW, kept_state(w->c, &w->s, b, (k->first + t) / STATE_CHUNK, h));
@@ -265,7 +265,7 @@ static void from_state(const struct work *w, const struct stretch *k, const real
 
 /* dT, dS, dM and dD; corner = <E, C>. Y becomes, token after token, what readers would read of the state before it. */
 static void gate_gradients(const struct work *w, const struct stretch *k, real corner) {
-    struct gates *g = w->g;
+    struct stretch_gates *g = w->g;
     for (int64_t t = 0; t < k->rows; t++) {
         int64_t at = t * LONG;
         lanes dT = {0}, dS = {0};
@@ -291,7 +291,7 @@ static void write_gate(const struct work *w, int i, const struct stretch *k, int
 }
 
 static void write_gates(const struct work *w, const struct stretch *k, int64_t h) {
-    struct gates *g = w->g;
+    struct stretch_gates *g = w->g;
     for (int64_t t = 0; !w->c->in[OUTER_MARK] && t < k->count; t++) {
         g->dT[t] += g->dM[t];
         g->dS[t] += g->dD[t];
@@ -315,7 +315,7 @@ static void write_rows(const struct work *w, int i, const struct stretch *k, int
 static void backward_head(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *E) {
     int64_t dk = w->s.dk, dv = w->s.dv, KW = w->KW, VW = w->VW, rows = k->rows;
     const real *d_o = call_dout(w->c, 0) + (k->token * w->s.heads + h) * dv, *C = state_before(w, k, b, h);
-    struct gates *g = w->g;
+    struct stretch_gates *g = w->g;
     read_gates(w, k, h);
     gate_products(w, k);
     read_input(w, OUTER_V, k, h, dv, VW, w->V);

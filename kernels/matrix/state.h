@@ -52,6 +52,20 @@ LRNN_INLINE real *gradient_row(const struct call *c, int i, int64_t token, int64
     return c->din[i] ? c->din[i] + token * token_width(c->in[i]) + index * width : NULL;
 }
 
+/* The gates of scan_outer for one head at one token. Without source a token writes with 1; without mark it reads the
+ * state behind its own step. */
+struct outer_token_gates {
+    real T, S, M, D; /* decay, source, mark, direct */
+};
+
+LRNN_INLINE struct outer_token_gates outer_gates_at(const struct call *c, int64_t token, int64_t h) {
+    const real *decay = value_row(c, OUTER_DECAY, token, h, 1), *source = value_row(c, OUTER_SOURCE, token, h, 1);
+    const real *mark = value_row(c, OUTER_MARK, token, h, 1), *direct = value_row(c, OUTER_DIRECT, token, h, 1);
+    real S = source ? *source : 1;
+    struct outer_token_gates gates = {*decay, S, mark ? *mark : *decay, direct ? *direct : S};
+    return gates;
+}
+
 /* The state kept before chunk `chunk` of head h of batch element b, dk x dv. */
 LRNN_INLINE real *kept_state(const struct call *c, const struct state_shape *s, int64_t b, int64_t chunk, int64_t h) {
     return tensor_real(c->out[1]) + ((b * s->chunks + chunk) * s->heads + h) * s->dk * s->dv;

@@ -52,7 +52,7 @@ struct maximum_walk {
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-struct gates {
+struct gates_from_maxima {
     const double *forget, *top;
     const real *i;
     real *decay, *source, *m;
@@ -221,8 +221,8 @@ static void stable_gates_cuda_forward(const struct call *c, const struct exec *x
     each_value(c, x, B * T * H, log_sigmoid{tensor_real(c->in[STABLE_F]), room.forget});
     scan_launch(c, x, maximum_walk{scan_whole(B, T, H), room.forget, i, room.m, start});
     each_value(c, x, B * T * H,
-               gates{room.forget, room.m, i, tensor_real(c->out[STABLE_DECAY]), tensor_real(c->out[STABLE_SOURCE]),
-                     tensor_real(c->out[STABLE_M]), T, H, start});
+               gates_from_maxima{room.forget, room.m, i, tensor_real(c->out[STABLE_DECAY]),
+                                 tensor_real(c->out[STABLE_SOURCE]), tensor_real(c->out[STABLE_M]), T, H, start});
 }
 
 static void stable_gates_cuda_backward(const struct call *c, const struct exec *x) {
