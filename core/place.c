@@ -45,8 +45,7 @@ enum status place_open(struct place *p, const char *name, struct error *e) {
     *p = (struct place){0};
     return fail(e, ST_DEVICE,
                 "--device %s: this lrnn was built without CUDA; install the CUDA toolkit, 12.0 or newer, so that nvcc "
-                "is found, "
-                "and run make again",
+                "is found, and run make again",
                 name);
 #endif
 }
@@ -98,8 +97,7 @@ static void look_at_all(const char *name, struct probed *found) {
         if (strcmp(info.name, first.name) == 0) continue;
         fail(&found->error, ST_DEVICE,
              "--device cuda: this machine has GPUs of two kinds, cuda:0 %s and cuda:%d %s, whose bits and speeds "
-             "differ; "
-             "choose one by --device cuda:N",
+             "differ; choose one by --device cuda:N",
              first.name, i, info.name);
         return;
     }
@@ -119,10 +117,12 @@ static enum status look_in_child(const char *name, void (*look)(const char *name
         look(name, found);
         _exit(write(channel[1], found, sizeof *found) != (ssize_t)sizeof *found);
     }
+    int reason = errno;
     close(channel[1]);
-    ssize_t n = read(channel[0], found, sizeof *found);
+    ssize_t n = child > 0 ? read(channel[0], found, sizeof *found) : 0;
     close(channel[0]);
-    if (child > 0) waitpid(child, NULL, 0);
+    if (child < 0) return fail(e, ST_FAIL, "cannot look for device %s: %s", name, strerror(reason));
+    waitpid(child, NULL, 0);
     if (n != (ssize_t)sizeof *found) return fail(e, ST_DEVICE, "device %s: the process that looked for it ended", name);
     return found->error.status == ST_OK ? ST_OK : fail(e, found->error.status, "%s", found->error.text);
 }

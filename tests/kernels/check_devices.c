@@ -1,9 +1,14 @@
 /* check_devices.c - every op runs on a CUDA device: in any build, for the lists of ops say so; and what is said of code
- * for an older one. */
+ * for an older one, and of a machine that has no process left to look for a device. */
+#include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/place.h"
 #include "kernels/twins.h"
+#include "tests/lib/not_run.h"
 #include "tests/testing.h"
 
 START_TEST(every_op_has_a_cuda_twin) {
@@ -42,6 +47,37 @@ START_TEST(code_for_an_older_device_is_told) {
 }
 END_TEST
 
+enum looked { TOLD, TOLD_OTHERWISE, NO_LIMIT };
+
+/* In a process that may start none. The system's administrator is under no such limit, anybody else is. */
+static enum looked look_without_processes(void) {
+    struct rlimit none = {0, 0};
+    struct error e = {0};
+    char reason[sizeof e.text];
+    if (geteuid() == 0 && setuid(65534) != 0) return NO_LIMIT;
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) return NO_LIMIT;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    if (child > 0) return NO_LIMIT;
+    snprintf(reason, sizeof reason, "cannot look for device cuda: %s", strerror(errno));
+    return place_probe("cuda", &e) == ST_FAIL && strcmp(e.text, reason) == 0 ? TOLD : TOLD_OTHERWISE;
+}
+
+START_TEST(a_process_that_cannot_be_started_is_told_with_its_reason) {
+    int state;
+    fflush(NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) _exit(look_without_processes());
+    ck_assert_int_eq(waitpid(child, &state, 0), child);
+    ck_assert(WIFEXITED(state));
+    if (WEXITSTATUS(state) == NO_LIMIT)
+        not_run("devices", "a_process_that_cannot_be_started_is_told_with_its_reason", "processes cannot be limited");
+    else
+        ck_assert_int_eq(WEXITSTATUS(state), TOLD);
+}
+END_TEST
+
 Suite *check_devices(void);
 Suite *check_devices(void) {
     Suite *suite = suite_create("devices");
@@ -49,6 +85,7 @@ Suite *check_devices(void) {
     tcase_add_test(tests, every_op_has_a_cuda_twin);
     tcase_add_test(tests, an_op_without_a_cuda_twin_is_seen);
     tcase_add_test(tests, code_for_an_older_device_is_told);
+    tcase_add_test(tests, a_process_that_cannot_be_started_is_told_with_its_reason);
     suite_add_tcase(suite, tests);
     return suite;
 }
