@@ -139,20 +139,6 @@ enum status place_probe_all(const char *name, int *devices, struct error *e) {
     return status;
 }
 
-static bool elsewhere(const struct place *p) {
-    return p && p->ops;
-}
-
-void place_close(struct place *p) {
-    if (elsewhere(p)) p->ops->close(p);
-    *p = (struct place){0};
-}
-
-enum status place_describe(const struct place *p, struct place_info *info, struct error *e) {
-    *info = (struct place_info){.memory = machine_memory_bytes()};
-    return elsewhere(p) ? p->ops->describe(p, info, e) : ST_OK;
-}
-
 /* The newest that a kernel of ours has instructions for: clusters, launches that overlap. */
 #define NEWEST_CODE 90
 
@@ -167,12 +153,25 @@ bool place_code_note(const struct place_info *info, char text[PLACE_NOTE]) {
     return true;
 }
 
-double place_clock_mhz(const struct place *p) {
-    return elsewhere(p) ? p->ops->clock_mhz(p) : 0;
+/* --- the CPU: everything happens at once -------------------------------------------------------------------------- */
+
+static void cpu_close(struct place *p) {
+    (void)p;
 }
 
-enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
-    if (elsewhere(p)) return p->ops->reserve(p, a, bytes, e);
+static enum status cpu_describe(const struct place *p, struct place_info *info, struct error *e) {
+    (void)p, (void)e;
+    info->memory = machine_memory_bytes();
+    return ST_OK;
+}
+
+static double cpu_clock_mhz(const struct place *p) {
+    (void)p;
+    return 0;
+}
+
+static enum status cpu_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
+    (void)p;
     size_t machine = machine_memory_bytes();
     if (machine && bytes > machine)
         return fail(e, ST_MEMORY, "%zu MB of memory are needed, the machine has %zu MB; lower batch, length or width",
@@ -182,104 +181,171 @@ enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, 
     return ST_OK;
 }
 
-void place_put(const struct place *p, void *to, const void *from_host, size_t bytes) {
-    if (elsewhere(p))
-        p->ops->put(p, to, from_host, bytes);
-    else
-        memcpy(to, from_host, bytes);
+static void cpu_copy(const struct place *p, void *to, const void *from, size_t bytes) {
+    (void)p;
+    memcpy(to, from, bytes);
 }
 
-void place_get(const struct place *p, void *to_host, const void *from, size_t bytes) {
-    if (elsewhere(p))
-        p->ops->get(p, to_host, from, bytes);
-    else
-        memcpy(to_host, from, bytes);
+static void *cpu_host_alloc(const struct place *p, size_t bytes) {
+    (void)p;
+    return calloc(1, bytes);
 }
 
-void place_send(const struct place *p, void *to, const void *from_host, size_t bytes) {
-    if (elsewhere(p))
-        p->ops->send(p, to, from_host, bytes);
-    else
-        memcpy(to, from_host, bytes);
+static void cpu_host_free(const struct place *p, void *memory) {
+    (void)p;
+    free(memory);
 }
 
-void place_copy(const struct place *p, void *to, const void *from, size_t bytes) {
-    if (elsewhere(p))
-        p->ops->copy(p, to, from, bytes);
-    else
-        memcpy(to, from, bytes);
+static void cpu_set(const struct place *p, void *to, int byte, size_t bytes) {
+    (void)p;
+    memset(to, byte, bytes);
 }
 
-void *place_host_alloc(const struct place *p, size_t bytes) {
-    return elsewhere(p) ? p->ops->host_alloc(p, bytes) : calloc(1, bytes);
-}
-
-void place_host_free(const struct place *p, void *memory) {
-    if (elsewhere(p))
-        p->ops->host_free(p, memory);
-    else
-        free(memory);
-}
-
-void place_set(const struct place *p, void *to, int byte, size_t bytes) {
-    if (elsewhere(p))
-        p->ops->set(p, to, byte, bytes);
-    else
-        memset(to, byte, bytes);
-}
-
-void place_fill(const struct place *p, void *to, int64_t n, double value) {
-    if (elsewhere(p)) {
-        p->ops->fill(p, to, n, value);
-        return;
-    }
+static void cpu_fill(const struct place *p, void *to, int64_t n, double value) {
+    (void)p;
     for (int64_t i = 0; i < n; i++) ((real *)to)[i] = (real)value;
 }
 
+static enum status cpu_wait(const struct place *p, struct error *e) {
+    (void)p, (void)e;
+    return ST_OK;
+}
+
+static struct place_mark *cpu_mark_create(const struct place *p) {
+    (void)p;
+    return NULL;
+}
+
+static bool cpu_capture_begin(const struct place *p) {
+    (void)p;
+    return false;
+}
+
+static const char *cpu_capture_failure(const struct place *p) {
+    (void)p;
+    return "";
+}
+
+/* It has no marks and captures nothing, so that what takes a mark or a capture is never called of it. */
+static const struct place_ops cpu_ops = {
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .clock_mhz = cpu_clock_mhz,
+    .reserve = cpu_reserve,
+    .put = cpu_copy,
+    .get = cpu_copy,
+    .send = cpu_copy,
+    .copy = cpu_copy,
+    .host_alloc = cpu_host_alloc,
+    .host_free = cpu_host_free,
+    .set = cpu_set,
+    .fill = cpu_fill,
+    .wait = cpu_wait,
+    .mark_create = cpu_mark_create,
+    .capture_begin = cpu_capture_begin,
+    .capture_failure = cpu_capture_failure,
+};
+
+/* --- each place by its own ---------------------------------------------------------------------------------------- */
+
+static const struct place_ops *ops_of(const struct place *p) {
+    return p && p->ops ? p->ops : &cpu_ops;
+}
+
+void place_close(struct place *p) {
+    ops_of(p)->close(p);
+    *p = (struct place){0};
+}
+
+enum status place_describe(const struct place *p, struct place_info *info, struct error *e) {
+    *info = (struct place_info){0};
+    return ops_of(p)->describe(p, info, e);
+}
+
+double place_clock_mhz(const struct place *p) {
+    return ops_of(p)->clock_mhz(p);
+}
+
+enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e) {
+    return ops_of(p)->reserve(p, a, bytes, e);
+}
+
+void place_put(const struct place *p, void *to, const void *from_host, size_t bytes) {
+    ops_of(p)->put(p, to, from_host, bytes);
+}
+
+void place_get(const struct place *p, void *to_host, const void *from, size_t bytes) {
+    ops_of(p)->get(p, to_host, from, bytes);
+}
+
+void place_send(const struct place *p, void *to, const void *from_host, size_t bytes) {
+    ops_of(p)->send(p, to, from_host, bytes);
+}
+
+void place_copy(const struct place *p, void *to, const void *from, size_t bytes) {
+    ops_of(p)->copy(p, to, from, bytes);
+}
+
+void *place_host_alloc(const struct place *p, size_t bytes) {
+    return ops_of(p)->host_alloc(p, bytes);
+}
+
+void place_host_free(const struct place *p, void *memory) {
+    ops_of(p)->host_free(p, memory);
+}
+
+void place_set(const struct place *p, void *to, int byte, size_t bytes) {
+    ops_of(p)->set(p, to, byte, bytes);
+}
+
+void place_fill(const struct place *p, void *to, int64_t n, double value) {
+    ops_of(p)->fill(p, to, n, value);
+}
+
 enum status place_wait(const struct place *p, struct error *e) {
-    return elsewhere(p) ? p->ops->wait(p, e) : ST_OK;
+    return ops_of(p)->wait(p, e);
 }
 
 struct place_mark *place_mark_create(const struct place *p) {
-    return elsewhere(p) ? p->ops->mark_create(p) : NULL;
+    return ops_of(p)->mark_create(p);
 }
 
 void place_mark_free(const struct place *p, struct place_mark *m) {
-    if (m) p->ops->mark_free(m);
+    if (m) ops_of(p)->mark_free(m);
 }
 
 void place_mark_set(const struct place *p, struct place_mark *m) {
-    if (m) p->ops->mark_set(p, m);
+    if (m) ops_of(p)->mark_set(p, m);
 }
 
 void place_mark_wait(const struct place *p, struct place_mark *m) {
-    if (m) p->ops->mark_wait(m);
+    if (m) ops_of(p)->mark_wait(m);
 }
 
 double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to) {
-    return from && to ? p->ops->mark_seconds(from, to) : 0;
+    return from && to ? ops_of(p)->mark_seconds(from, to) : 0;
 }
 
 bool place_capture_begin(const struct place *p) {
-    return elsewhere(p) && p->ops->capture_begin(p);
+    return ops_of(p)->capture_begin(p);
 }
 
 struct place_capture *place_capture_end(const struct place *p) {
-    return elsewhere(p) ? p->ops->capture_end(p) : NULL;
+    return ops_of(p)->capture_end(p);
 }
 
 const char *place_capture_failure(const struct place *p) {
-    return elsewhere(p) ? p->ops->capture_failure(p) : "";
+    return ops_of(p)->capture_failure(p);
 }
 
 void place_replay(const struct place *p, struct place_capture *c) {
-    if (c) p->ops->replay(p, c);
+    if (c) ops_of(p)->replay(p, c);
 }
 
 int64_t place_capture_launches(const struct place *p, const struct place_capture *c) {
-    return c ? p->ops->capture_launches(c) : 0;
+    return c ? ops_of(p)->capture_launches(c) : 0;
 }
 
 void place_capture_free(const struct place *p, struct place_capture *c) {
-    if (c) p->ops->capture_free(c);
+    if (c) ops_of(p)->capture_free(c);
 }

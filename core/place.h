@@ -116,7 +116,7 @@ void place_replay(const struct place *p, struct place_capture *c);
 int64_t place_capture_launches(const struct place *p, const struct place_capture *c); /* kernels, copies, fills */
 void place_capture_free(const struct place *p, struct place_capture *c);
 
-/* --- what a kind of device other than the CPU brings: the functions above, one by one ----------------------------- */
+/* --- what a kind of device brings: the functions above, one by one ------------------------------------------------ */
 
 struct place_ops {
     int (*devices)(const char **why);
