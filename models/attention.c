@@ -21,11 +21,10 @@ static const struct option options[] = {
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct attention *o = inst;
-    if (d->D % o->heads)
-        return fail(e, ST_USAGE, "attention: heads=%" PRId64 " does not divide D=%" PRId64, o->heads, d->D);
+    TRY(check_heads("attention", o->heads, d, e));
     if (d->D / o->heads % 2)
         return fail(e, ST_USAGE,
-                    "attention: heads=%" PRId64 " of D=%" PRId64 " are %" PRId64
+                    "attention: heads=%" PRId64 " of dim=%" PRId64 " are %" PRId64
                     " wide; rotary positions need an even width",
                     o->heads, d->D, d->D / o->heads);
     return ST_OK;

@@ -5,9 +5,8 @@
  *
  * Yang et al. 2024; flash-linear-attention's layer (layers/delta_net.py). beta = 2 lets I - b k k^T have the eigenvalue
  * -1 (Grazzi et al. 2024); beta = 1 is the original. */
-#include <inttypes.h>
-
 #include "models/matrix_state.h"
+#include "models/parts.h"
 
 struct deltanet {
     int64_t heads, conv;
@@ -21,12 +20,7 @@ static const struct option options[] = {
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    const struct deltanet *o = inst;
-    if (d->D % o->heads != 0)
-        return fail(e, ST_USAGE,
-                    "deltanet: heads=%" PRId64 " does not divide the width %" PRId64 "; take a divisor of the width",
-                    o->heads, d->D);
-    return ST_OK;
+    return check_heads("deltanet", ((const struct deltanet *)inst)->heads, d, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {

@@ -34,12 +34,10 @@ static const struct option options[] = {
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     struct deltaproduct *o = inst;
-    if (o->headdim == 0 && d->D % o->heads != 0)
-        return fail(e, ST_USAGE,
-                    "deltaproduct: heads=%" PRId64 " does not divide the width %" PRId64
-                    "; take a divisor of the width or state headdim",
-                    o->heads, d->D);
-    if (o->headdim == 0) o->headdim = d->D / o->heads;
+    if (o->headdim == 0) {
+        TRY(check_heads("deltaproduct", o->heads, d, e));
+        o->headdim = d->D / o->heads;
+    }
     double floats = (double)d->B * (double)d->T * (double)o->heads * (double)o->headdim * (double)o->steps;
     char asked[120];
     snprintf(asked, sizeof asked, "deltaproduct: heads=%" PRId64 " headdim=%" PRId64 " steps=%" PRId64, o->heads,

@@ -5,8 +5,6 @@
  *
  * It knows no positions: the net adds them (--positions learnt). Dosovitskiy et al. 2021 (ViT); maps N(0, 0.02^2),
  * biases 0. */
-#include <inttypes.h>
-
 #include "kernels/dense/dense.h"
 #include "kernels/token/token.h"
 #include "models/parts.h"
@@ -19,9 +17,7 @@ static const struct option options[] = {
     {"heads", OPT_INT, offsetof(struct full_attention, heads), "4", 1, 1 << 16, NULL, "number of heads H", 0}, {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    const struct full_attention *o = inst;
-    if (d->D % o->heads == 0) return ST_OK;
-    return fail(e, ST_USAGE, "full-attention: heads=%" PRId64 " does not divide D=%" PRId64, o->heads, d->D);
+    return check_heads("full-attention", ((const struct full_attention *)inst)->heads, d, e);
 }
 
 static struct tensor *affine(struct graph *g, struct tensor *x, const char *weight_name, const char *bias_name,

@@ -5,8 +5,6 @@
  * The paper's scores are a . W x, so A has rows a W of each head; here A and A' are learnt as they are (H,D).
  * The graph is the example's, or that of the option `edges` between a sequence's tokens; which way an edge leads does
  * not matter. Velickovic et al. 2018, Eq. 3 to 5. */
-#include <inttypes.h>
-
 #include "kernels/dense/dense.h"
 #include "models/graph_links.h"
 #include "models/parts.h"
@@ -24,9 +22,7 @@ static const struct option options[] = {
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct gat *o = inst;
     TRY(graph_links_check("gat", o->edges, d, e));
-    if (d->D % o->heads == 0) return ST_OK;
-    return fail(e, ST_USAGE, "gat: dim=%" PRId64 " is not divisible by heads=%" PRId64 "; choose heads that divide dim",
-                d->D, o->heads);
+    return check_heads("gat", o->heads, d, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {

@@ -16,6 +16,12 @@ struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate
     return linear(g, x, w, vector(g, "gates.bias", r->rows, (struct init){.kind = INIT_ZERO}, r->bias));
 }
 
+enum status check_heads(const char *mixer, int64_t heads, const struct dims *d, struct error *e) {
+    if (d->D % heads == 0) return ST_OK;
+    return fail(e, ST_USAGE, "%s: heads=%" PRId64 " does not divide dim=%" PRId64 "; choose heads that do", mixer,
+                heads, d->D);
+}
+
 enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e) {
     if (selective || gate_init == 1) return ST_OK;
     return fail(e, ST_USAGE,

@@ -51,6 +51,9 @@ struct gate_map {
 };
 struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r);
 
+/* ST_USAGE where the heads do not share the width evenly. */
+enum status check_heads(const char *mixer, int64_t heads, const struct dims *d, struct error *e);
+
 /* ST_USAGE where gate-init is given to gates that have no weights. */
 enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e);
 

@@ -11,8 +11,6 @@
  *
  * pLSTM paper (workshop version), Eq. 1, 2, App. D.6 and D.7; gates, norm and initialisation as the released 1D layer
  * (ml-jku/plstm, config/plstm_1d_layer.py). */
-#include <inttypes.h>
-
 #include "kernels/dense/dense.h"
 #include "kernels/flow/flow.h"
 #include "kernels/matrix/matrix.h"
@@ -39,7 +37,7 @@ static const struct option options[] = {
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    return plstm_check_heads("plstm", ((const struct plstm *)inst)->heads, d, e);
+    return check_heads("plstm", ((const struct plstm *)inst)->heads, d, e);
 }
 
 /* What tells the J states of a head apart at the start. */

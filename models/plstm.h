@@ -2,8 +2,6 @@
 #ifndef LRNN_MODELS_PLSTM_H
 #define LRNN_MODELS_PLSTM_H
 
-#include <inttypes.h>
-
 #include "kernels/dense/dense.h"
 #include "kernels/norm/norm.h"
 #include "models/parts.h"
@@ -11,12 +9,6 @@
 struct plstm_qkv {
     struct tensor *q, *k, *v;
 };
-
-static inline enum status plstm_check_heads(const char *name, int64_t H, const struct dims *d, struct error *e) {
-    if (d->D % H == 0) return ST_OK;
-    return fail(e, ST_USAGE, "%s: dim=%" PRId64 " is not divisible by heads=%" PRId64 "; choose heads that divide dim",
-                name, d->D, H);
-}
 
 /* W x + b: weight [out][in], bias [out] under their contract names. */
 static inline struct tensor *plstm_affine(struct graph *g, struct tensor *x, const char *weight_name,

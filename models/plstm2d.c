@@ -65,7 +65,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     "plstm2d: gates=sliced cuts dim=%" PRId64 " into 4 * heads = %" PRId64
                     " slices, which do not divide it; choose heads that do, or gates=dense",
                     d->D, 4 * o->heads);
-    return plstm_check_heads("plstm2d", o->heads, d, e);
+    return check_heads("plstm2d", o->heads, d, e);
 }
 
 /* What the layer at hand is. */

@@ -53,7 +53,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
         return fail(e, ST_USAGE,
                     "plstm-graph: pnorm=in is how propagation normalises, and mode=D has none; leave it out, or take "
                     "mode=P or PD");
-    return plstm_check_heads("plstm-graph", o->heads, d, e);
+    return check_heads("plstm-graph", o->heads, d, e);
 }
 
 /* What the layer at hand is. */

@@ -169,6 +169,33 @@ START_TEST(bad_models_are_named) {
 }
 END_TEST
 
+static void expect_no_fit(const char *model, int64_t D, const char *says) {
+    struct model_choice choice;
+    struct error e = {0};
+    struct dims d = {.B = 2, .T = 6, .D = D};
+    ck_assert_int_eq(model_parse(&choice, model, &e), ST_OK);
+    ck_assert_int_eq(choice.model->check(choice.inst, &d, &e), ST_USAGE);
+    ck_assert_str_eq(e.text, says);
+}
+
+START_TEST(heads_that_do_not_divide_the_width_are_told_alike) {
+    static const char *const mixers[] = {"attention", "full-attention", "deltanet", "deltaproduct",
+                                         "gat",       "plstm",          "plstm2d",  "plstm-graph"};
+    for (size_t i = 0; i < sizeof mixers / sizeof *mixers; i++) {
+        char model[64], says[120];
+        snprintf(model, sizeof model, "%s:heads=5", mixers[i]);
+        snprintf(says, sizeof says, "%s: heads=5 does not divide dim=12; choose heads that do", mixers[i]);
+        expect_no_fit(model, 12, says);
+    }
+}
+END_TEST
+
+START_TEST(heads_with_rotary_positions_have_an_even_width) {
+    expect_no_fit("attention:heads=4", 12,
+                  "attention: heads=4 of dim=12 are 3 wide; rotary positions need an even width");
+}
+END_TEST
+
 START_TEST(sizes_beyond_memory_name_both_numbers) {
     static const char *const models[] = {"bdlru:blocks=1048576,m=64", "hlru:channels=1048576,m=64"};
     for (int i = 0; i < 2; i++) {
@@ -275,6 +302,8 @@ Suite *check_models(void) {
     tcase_add_loop_test(tests, evaluation_equals_training_without_dropout, 0, models);
     tcase_add_test(tests, ignored_targets_count_nowhere);
     tcase_add_test(tests, bad_models_are_named);
+    tcase_add_test(tests, heads_that_do_not_divide_the_width_are_told_alike);
+    tcase_add_test(tests, heads_with_rotary_positions_have_an_even_width);
     tcase_add_test(tests, sizes_beyond_memory_name_both_numbers);
     tcase_add_test(tests, every_order_has_a_kernel_besides_the_reference);
     tcase_add_loop_test(tests, mixers_match_the_ground_truth, 0, 2);

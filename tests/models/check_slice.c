@@ -384,8 +384,6 @@ START_TEST(misfits_are_refused_with_both_numbers) {
     expect_layer_refused("slice:structure=block,block=5", 12, "block=5", "D=12");
     expect_layer_refused("slice:structure=diagonal-dense,block=12", 12, "block=12", "D=12");
     expect_layer_refused("slice:structure=hadamard", 12, "power of two", "D=12");
-    expect_layer_refused("attention:heads=5", 12, "heads=5", "D=12");
-    expect_layer_refused("attention:heads=4", 12, "heads=4", "D=12");
 }
 END_TEST
 

@@ -348,7 +348,7 @@ static const struct {
     {"digits:order=morton", "plstm2d", "pool", "corners", {"--pool corners", "row by row", "order"}},
     {"arrow:patch=7", "plstm2d", NULL, NULL, {"patch=7", "192 x 192", "divides"}},
     {"arrow:patch=16", "plstm2d:heads=12,gates=sliced", NULL, NULL, {"dim=128", "4 * heads = 48", "gates=dense"}},
-    {"arrow:patch=16", "full-attention:heads=5", NULL, NULL, {"heads=5", "D=128", "full-attention"}},
+    {"arrow:patch=16", "full-attention:heads=5", NULL, NULL, {"heads=5", "dim=128", "full-attention"}},
 };
 
 START_TEST(what_does_not_fit_is_refused) {
