@@ -129,6 +129,9 @@ static inline int task_version(const struct task_choice *choice) {
     return choice->shape.version ? choice->shape.version : choice->task->version;
 }
 
+/* Address space that `host` needs for the tables of any task; committed as used. */
+#define TASK_TABLE_BYTES ((size_t)256 << 20)
+
 /* Opens it for a data seed. */
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);
 

@@ -241,7 +241,7 @@ static enum status info_task(const char *text, const struct info_flags *f, struc
     struct arena host = {0};
     TRY(task_parse(&choice, text, e));
     const struct task *task = choice.task;
-    TRY(arena_reserve(&host, (size_t)256 << 20, e));
+    TRY(arena_reserve(&host, TASK_TABLE_BYTES, e));
     enum status status = task_open(&choice, 1, &host, e);
     printf("%s: %s\n", choice.name, task->summary);
     printf("suite %s, version %d\n", task->suite, task_version(&choice));

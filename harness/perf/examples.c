@@ -10,8 +10,7 @@
 #include "harness/store/perf_row.h"
 #include "tasks/task.h"
 
-#define HOST_BYTES ((size_t)256 << 20)
-#define ROUND      64 /* examples between two looks at the clock */
+#define ROUND 64 /* examples between two looks at the clock */
 
 struct examples_run {
     struct task_choice task;
@@ -98,7 +97,7 @@ enum status perf_data(const char *task, int split, double seconds, uint64_t seed
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->split = (enum split)split;
     enum status status = task_parse(&r->task, task, e);
-    if (status == ST_OK) status = arena_reserve(&r->host, HOST_BYTES, e);
+    if (status == ST_OK) status = arena_reserve(&r->host, TASK_TABLE_BYTES, e);
     if (status == ST_OK) status = task_open(&r->task, seed, &r->host, e);
     if (status == ST_OK) status = make_room(r, e);
     if (status == ST_OK) measure(r, seconds);

@@ -15,8 +15,6 @@
 #include "tasks/data/datasets.h"
 #include "tasks/task.h"
 
-#define TABLE_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
-
 struct files_run {
     struct import_log log; /* first: the import hands it to note_file */
     const char *name, *folder;
@@ -142,7 +140,7 @@ static void print(const struct files_run *r, bool json) {
 static enum status open_run(struct files_run *r, const char *name, const char *folder, struct error *e) {
     r->name = name;
     r->folder = folder;
-    if (reads_in_place(name)) return arena_reserve(&r->host, TABLE_BYTES, e);
+    if (reads_in_place(name)) return arena_reserve(&r->host, TASK_TABLE_BYTES, e);
     TRY(dataset_find(name, &r->d, e));
     r->name = r->d->name;
     return ST_OK;

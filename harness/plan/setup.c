@@ -11,8 +11,6 @@
 #include "harness/store/files.h"
 #include "harness/store/version.h"
 
-#define HOST_BYTES ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
-
 /* Appends printf-style text to the description of a run, which becomes its identity: no part of it may be missing. */
 static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -259,7 +257,7 @@ static enum status check_schedule(const struct setup *s, struct error *e) {
 enum status setup_resolve(struct setup *s, struct error *e) {
     struct config *c = &s->config;
     TRY(resolve_start(c, e));
-    TRY(arena_reserve(&s->host, HOST_BYTES, e));
+    TRY(arena_reserve(&s->host, TASK_TABLE_BYTES, e));
     TRY(task_open(&s->task, (uint64_t)c->seed, &s->host, e));
     TRY(check_fit(s, e));
     TRY(fit_lengths(s, e));

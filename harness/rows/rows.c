@@ -47,7 +47,7 @@ static struct guess guess_of_task(const struct run *run, bool sequences) {
     struct arena host = {0};
     struct guess guess = {NAN, NAN};
     struct test_split test;
-    bool opened = task && arena_reserve(&host, (size_t)256 << 20, NULL) == ST_OK &&
+    bool opened = task && arena_reserve(&host, TASK_TABLE_BYTES, NULL) == ST_OK &&
                   task_parse(task, run->task, NULL) == ST_OK && task_open(task, 1, &host, NULL) == ST_OK;
     if (opened && task_version(task) == run->task_version && task->shape.vocab_out == run->vocab) {
         guess.metric = task->shape.chance;

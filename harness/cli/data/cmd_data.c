@@ -14,9 +14,8 @@
 #include "harness/store/npz.h"
 #include "tasks/task.h"
 
-#define HOST_BYTES     ((size_t)256 << 20) /* address space for the tables of a task; committed as used */
-#define STATS_EXAMPLES 10000               /* looked at unless --count says otherwise */
-#define PNG_EXAMPLES   60                  /* drawn unless --count says otherwise */
+#define STATS_EXAMPLES 10000 /* looked at unless --count says otherwise */
+#define PNG_EXAMPLES   60    /* drawn unless --count says otherwise */
 #define SPLIT_NAMES    "train val test extra"
 #define SPLIT_EXTRA    SPLIT_COUNT /* strings of another length that training takes besides (tasks/task.h) */
 
@@ -168,7 +167,7 @@ static enum status view_open(struct view *v, const struct command *command, cons
         return fail(e, ST_USAGE, "%s: say into which file; usage: lrnn %s", command->name, command->usage);
     v->file = task[1];
     TRY(task_parse(&v->task, task[0], e));
-    TRY(arena_reserve(&v->host, HOST_BYTES, e));
+    TRY(arena_reserve(&v->host, TASK_TABLE_BYTES, e));
     TRY(task_open(&v->task, (uint64_t)v->flags.seed, &v->host, e));
     if (v->flags.split == SPLIT_EXTRA && !v->task.shape.T_extra)
         return fail(e, ST_USAGE, "%s: training %s takes no strings of another length besides; a5-slice does",
