@@ -39,14 +39,6 @@ struct image {
     struct error *e;
 };
 
-const char *st_shown(const char *name, char out[ST_SHOWN_NAME]) {
-    size_t i = 0;
-    for (; i < ST_SHOWN_NAME - 1 && name[i]; i++)
-        out[i] = (unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i];
-    out[i] = '\0';
-    return out;
-}
-
 void st_shape_text(int rank, const int64_t *dims, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "(");
     for (int i = 0; i < rank && used < size; i++)
@@ -128,30 +120,26 @@ static enum status bad_entry(const struct image *im, const char *format, ...) {
 }
 
 static enum status parse_dtype(struct st_tensor *t, const json_t *dtype, const struct image *im) {
-    char name[ST_SHOWN_NAME], found[ST_SHOWN_NAME];
     if (!json_is_string(dtype))
-        return bad_entry(im, "tensor \"%s\" has no dtype; expected \"F32\" or \"F64\"", st_shown(t->name, name));
+        return bad_entry(im, "tensor \"%.99s\" has no dtype; expected \"F32\" or \"F64\"", t->name);
     const char *text = json_string_value(dtype);
     t->f64 = strcmp(text, "F64") == 0;
     if (!t->f64 && strcmp(text, "F32") != 0)
-        return bad_entry(im, "tensor \"%s\" has dtype \"%s\"; expected F32 or F64", st_shown(t->name, name),
-                         st_shown(text, found));
+        return bad_entry(im, "tensor \"%.99s\" has dtype \"%.99s\"; expected F32 or F64", t->name, text);
     return ST_OK;
 }
 
 static enum status parse_shape(struct st_tensor *t, const json_t *shape, const struct image *im) {
-    char name[ST_SHOWN_NAME];
     if (!json_is_array(shape))
-        return bad_entry(im, "tensor \"%s\" has no shape; expected an array of sizes", st_shown(t->name, name));
+        return bad_entry(im, "tensor \"%.99s\" has no shape; expected an array of sizes", t->name);
     if (json_array_size(shape) > TENSOR_MAX_RANK)
-        return bad_entry(im, "tensor \"%s\" has rank %zu; at most %d is supported", st_shown(t->name, name),
-                         json_array_size(shape), TENSOR_MAX_RANK);
+        return bad_entry(im, "tensor \"%.99s\" has rank %zu; at most %d is supported", t->name, json_array_size(shape),
+                         TENSOR_MAX_RANK);
     t->rank = (int)json_array_size(shape);
     for (int i = 0; i < t->rank; i++) {
         const json_t *dim = json_array_get(shape, (size_t)i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return bad_entry(im, "size %d of tensor \"%s\" is not a whole number of at least 0", i,
-                             st_shown(t->name, name));
+            return bad_entry(im, "size %d of tensor \"%.99s\" is not a whole number of at least 0", i, t->name);
         t->dims[i] = json_integer_value(dim);
     }
     return ST_OK;
@@ -159,36 +147,32 @@ static enum status parse_shape(struct st_tensor *t, const json_t *shape, const s
 
 /* Sets t->bytes. Expects dtype and shape to be known. */
 static enum status parse_offsets(struct st_tensor *t, const json_t *offsets, const struct image *im) {
-    char name[ST_SHOWN_NAME];
     const json_t *first = json_array_get(offsets, 0), *last = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(last))
-        return bad_entry(im, "tensor \"%s\" has no data_offsets; expected two whole numbers", st_shown(t->name, name));
+        return bad_entry(im, "tensor \"%.99s\" has no data_offsets; expected two whole numbers", t->name);
     int64_t begin = json_integer_value(first), end = json_integer_value(last), bytes;
     if (begin < 0 || end < begin || (uint64_t)end > im->data_bytes)
         return bad_entry(
-            im, "tensor \"%s\" has data_offsets %" PRId64 " to %" PRId64 ", outside the %zu data bytes of the file",
-            st_shown(t->name, name), begin, end, im->data_bytes);
-    if (!measure(t, &bytes))
-        return bad_entry(im, "the shape of tensor \"%s\" overflows 64 bits", st_shown(t->name, name));
+            im, "tensor \"%.99s\" has data_offsets %" PRId64 " to %" PRId64 ", outside the %zu data bytes of the file",
+            t->name, begin, end, im->data_bytes);
+    if (!measure(t, &bytes)) return bad_entry(im, "the shape of tensor \"%.99s\" overflows 64 bits", t->name);
     if (bytes != end - begin)
         return bad_entry(
-            im, "tensor \"%s\" has %" PRId64 " bytes at data offset %" PRId64 "; its shape and dtype need %" PRId64,
-            st_shown(t->name, name), end - begin, begin, bytes);
+            im, "tensor \"%.99s\" has %" PRId64 " bytes at data offset %" PRId64 "; its shape and dtype need %" PRId64,
+            t->name, end - begin, begin, bytes);
     t->bytes = im->data + begin;
     return ST_OK;
 }
 
 static enum status parse_tensor(struct st_tensor *t, json_t *entry, const struct image *im) {
-    char name[ST_SHOWN_NAME], found[ST_SHOWN_NAME];
-    if (!json_is_object(entry))
-        return bad_entry(im, "the entry of tensor \"%s\" is not an object", st_shown(t->name, name));
+    if (!json_is_object(entry)) return bad_entry(im, "the entry of tensor \"%.99s\" is not an object", t->name);
     const char *key;
     json_t *value;
     json_object_foreach(entry, key, value) {
         bool known = !strcmp(key, "dtype") || !strcmp(key, "shape") || !strcmp(key, "data_offsets");
         if (!known)
-            return bad_entry(im, "tensor \"%s\" has the unknown key \"%s\"; expected dtype, shape, data_offsets",
-                             st_shown(t->name, name), st_shown(key, found));
+            return bad_entry(im, "tensor \"%.99s\" has the unknown key \"%.99s\"; expected dtype, shape, data_offsets",
+                             t->name, key);
     }
     TRY(parse_dtype(t, json_object_get(entry, "dtype"), im));
     TRY(parse_shape(t, json_object_get(entry, "shape"), im));
@@ -196,12 +180,11 @@ static enum status parse_tensor(struct st_tensor *t, json_t *entry, const struct
 }
 
 static enum status parse_metadata(struct safetensors *st, json_t *object, const struct image *im) {
-    char name[ST_SHOWN_NAME];
     if (!json_is_object(object)) return bad_entry(im, METADATA " is not an object");
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        if (!json_is_string(value)) return bad_entry(im, "metadata \"%s\" is not a string", st_shown(key, name));
+        if (!json_is_string(value)) return bad_entry(im, "metadata \"%.99s\" is not a string", key);
         struct st_pair *pair = &st->metadata[st->n_metadata++];
         pair->key = arena_strdup(&st->arena, key);
         pair->value = arena_strdup(&st->arena, json_string_value(value));
@@ -218,18 +201,17 @@ static int by_place(const void *left, const void *right) {
 
 /* The sorted tensors cover the data section exactly. */
 static enum status check_cover(const struct safetensors *st, const struct image *im) {
-    char name[ST_SHOWN_NAME], other[ST_SHOWN_NAME];
     size_t covered = 0;
     for (int i = 0; i < st->n; i++) {
         const struct st_tensor *t = &st->tensors[i];
         size_t begin = (size_t)(t->bytes - im->data);
         if (begin < covered)
             return fail(im->e, ST_DATA,
-                        "%s: tensor \"%s\" at data offset %zu overlaps tensor \"%s\", which ends at %zu", im->file,
-                        st_shown(t->name, name), begin, st_shown(st->tensors[i - 1].name, other), covered);
+                        "%s: tensor \"%.99s\" at data offset %zu overlaps tensor \"%.99s\", which ends at %zu",
+                        im->file, t->name, begin, st->tensors[i - 1].name, covered);
         if (begin > covered)
-            return fail(im->e, ST_DATA, "%s: data offsets %zu to %zu before tensor \"%s\" belong to no tensor",
-                        im->file, covered, begin, st_shown(t->name, name));
+            return fail(im->e, ST_DATA, "%s: data offsets %zu to %zu before tensor \"%.99s\" belong to no tensor",
+                        im->file, covered, begin, t->name);
         covered = begin + (size_t)t->count * width_of(t);
     }
     if (covered != im->data_bytes)
@@ -298,11 +280,9 @@ enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t 
     TRY(scan_header(&im, &values));
     json_error_t why;
     json_t *root = json_loadb(im.header, im.header_bytes, JSON_REJECT_DUPLICATES, &why);
-    if (!root) {
-        char text[ST_SHOWN_NAME];
-        return fail(e, ST_DATA, "%s: the header is not valid JSON near offset %d: %s", name,
-                    PREFIX_BYTES + why.position, st_shown(why.text, text));
-    }
+    if (!root)
+        return fail(e, ST_DATA, "%s: the header is not valid JSON near offset %d: %.99s", name,
+                    PREFIX_BYTES + why.position, why.text);
     enum status status = json_is_object(root) ? index_image(st, root, &im)
                                               : fail(e, ST_DATA, "%s: the header is not a JSON object", name);
     json_decref(root);
@@ -387,10 +367,9 @@ double st_value(const struct st_tensor *t, int64_t i) {
 static enum status describe(json_t *root, const struct st_source *s, int64_t *offset, const char *path,
                             struct error *e) {
     struct st_tensor t = {.f64 = s->f64, .rank = s->rank};
-    char name[ST_SHOWN_NAME];
     if (s->rank < 0 || s->rank > TENSOR_MAX_RANK)
-        return fail(e, ST_FAIL, "cannot write %s: tensor \"%s\" has rank %d; 0 to %d is supported", path,
-                    st_shown(s->name, name), s->rank, TENSOR_MAX_RANK);
+        return fail(e, ST_FAIL, "cannot write %s: tensor \"%.99s\" has rank %d; 0 to %d is supported", path, s->name,
+                    s->rank, TENSOR_MAX_RANK);
     json_t *shape = json_array();
     int64_t bytes = 0, end = 0;
     bool fits = true;
@@ -405,7 +384,7 @@ static enum status describe(json_t *root, const struct st_source *s, int64_t *of
                               (json_int_t)*offset, (json_int_t)end);
     if (!fits || taken || json_object_set_new(root, s->name, entry) != 0) {
         if (!fits || taken) json_decref(entry);
-        return fail(e, ST_FAIL, "cannot write %s: tensor \"%s\" has %s", path, st_shown(s->name, name),
+        return fail(e, ST_FAIL, "cannot write %s: tensor \"%.99s\" has %s", path, s->name,
                     !fits   ? "an impossible shape"
                     : taken ? "a name that is taken"
                             : "a name that is not UTF-8");

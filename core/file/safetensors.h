@@ -9,7 +9,6 @@
 #include "core/tensor.h"
 
 #define SAFETENSORS_MAX_HEADER (100u << 20) /* bytes; the format's own cap */
-#define ST_SHOWN_NAME          100          /* bytes of a tensor's name in messages */
 
 struct st_tensor {
     const char *name;
@@ -46,9 +45,6 @@ const char *safetensors_metadata(const struct safetensors *st, const char *key);
 
 /* Element i as double (unaligned, little-endian). */
 double st_value(const struct st_tensor *t, int64_t i);
-
-/* A name from a file, fit for a one-line message: control characters replaced, long ones cut. Returns `out`. */
-const char *st_shown(const char *name, char out[ST_SHOWN_NAME]);
 
 /* "(3,4)", for messages. */
 void st_shape_text(int rank, const int64_t *dims, char *text, size_t size);

@@ -24,34 +24,41 @@ static const struct option flags[] = {
 
 /* --- what the file says ------------------------------------------------------------------------------------------- */
 
+#define SHOWN 100 /* bytes of a text from the file that is printed */
+
+/* The text on one line: control characters replaced, a long one cut. Returns `out`. */
+static const char *shown(const char *text, char out[SHOWN]) {
+    size_t i = 0;
+    for (; i < SHOWN - 1 && text[i]; i++) out[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
+    out[i] = '\0';
+    return out;
+}
+
 static enum status check_metadata(const struct safetensors *file, const char *path, struct error *e) {
     const char *version = safetensors_metadata(file, "lrnn_weights"), *dtype = safetensors_metadata(file, "dtype");
-    char shown[ST_SHOWN_NAME];
     if (!version && safetensors_metadata(file, "lrnn_case"))
         return fail(e, ST_DATA, "%s is a case file, not exported weights; `lrnn verify` reads it", path);
     if (!version)
         return fail(e, ST_DATA, "%s is not a file of `lrnn export`: its __metadata__ has no lrnn_weights", path);
     if (strcmp(version, WEIGHTS_VERSION) != 0)
-        return fail(e, ST_DATA, "%s: lrnn_weights is \"%s\", expected \"%s\"", path, st_shown(version, shown),
-                    WEIGHTS_VERSION);
+        return fail(e, ST_DATA, "%s: lrnn_weights is \"%.99s\", expected \"%s\"", path, version, WEIGHTS_VERSION);
     if (!safetensors_metadata(file, "config"))
         return fail(e, ST_DATA, "%s has no configuration in its __metadata__; `lrnn export` writes it", path);
     if (dtype && REAL_IS_DOUBLE != !strcmp(dtype, "fp64"))
-        return fail(e, ST_DATA, "%s holds %s weights, and this program computes in %s; %s reads them", path,
-                    st_shown(dtype, shown), REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
+        return fail(e, ST_DATA, "%s holds %.99s weights, and this program computes in %s; %s reads them", path, dtype,
+                    REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
     return ST_OK;
 }
 
 /* The configuration decides the id, together with what the program adds: version of task and numerics. */
 static void compare_ids(const struct safetensors *file, const struct setup *s) {
     const char *id = safetensors_metadata(file, "run_id");
-    char shown[ST_SHOWN_NAME];
+    char text[SHOWN];
     if (id && strcmp(id, s->run_id) != 0)
         fprintf(stderr,
                 "lrnn: the file names run %s, its configuration is that of run %s in this program: the text was "
-                "changed, or "
-                "the task or the numerics have another version; accuracies may differ\n",
-                st_shown(id, shown), s->run_id);
+                "changed, or the task or the numerics have another version; accuracies may differ\n",
+                shown(id, text), s->run_id);
 }
 
 /* --- evaluation --------------------------------------------------------------------------------------------------- */
@@ -145,16 +152,16 @@ static void print_split(const char *name, const struct scores *scores, bool macr
 
 /* "macro accuracy 0.25" of the file: what the task is measured by, as the run's record has it. */
 static void print_recorded(const struct setup *s, const struct safetensors *file, const char *split) {
-    char key[32], shown[ST_SHOWN_NAME];
+    char key[32], text[SHOWN];
     snprintf(key, sizeof key, "%s_%s", split, metric_names[s->task.shape.metric]);
     const char *value = safetensors_metadata(file, key);
-    printf("%s %saccuracy %s", split, is_macro(s) ? "macro " : "", value ? st_shown(value, shown) : "unknown");
+    printf("%s %saccuracy %s", split, is_macro(s) ? "macro " : "", value ? shown(value, text) : "unknown");
 }
 
 static void print_text(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                        const char *verdict) {
-    char task[ST_SHOWN_NAME];
-    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", st_shown(task_of(s, file), task), s->model_label,
+    char task[SHOWN];
+    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", shown(task_of(s, file), task), s->model_label,
            s->run_id, v->tensors, v->values);
     print_split("val", &v->val, is_macro(s), s->task.shape.examples[SPLIT_VAL]);
     print_split("test", &v->test, is_macro(s), s->task.shape.examples[SPLIT_TEST]);

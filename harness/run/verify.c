@@ -115,10 +115,8 @@ static enum status check_tensors(const struct check *c, struct error *e) {
         const char *t = c->file.tensors[i].name;
         bool parameter = (t[0] == 'p' || t[0] == 'g') && t[1] == '.' && params_find(&c->params, t + 2);
         bool own = !strcmp(t, "x") || !strcmp(t, "y") || !strcmp(t, "dy") || !strcmp(t, "dx");
-        char shown[ST_SHOWN_NAME];
         if (!parameter && !own)
-            return fail(e, ST_USAGE, "%s: tensor %s is not one of mixer %s", c->path, st_shown(t, shown),
-                        c->choice.model->name);
+            return fail(e, ST_USAGE, "%s: tensor %.99s is not one of mixer %s", c->path, t, c->choice.model->name);
     }
     return ST_OK;
 }

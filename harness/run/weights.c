@@ -247,7 +247,7 @@ enum status weights_export_initial(const struct run_record *record, const struct
 
 /* "a, b, c and 4 more" */
 struct listing {
-    char text[LISTED * (ST_SHOWN_NAME + 80)];
+    char text[LISTED * 180]; /* a name is cut at 99 bytes */
     int n;
 };
 
@@ -271,10 +271,10 @@ static void append_listing(char *text, size_t size, const char *kind, const stru
 
 static void compare_tensor(const struct param *p, const struct safetensors *file, struct listing *missing,
                            struct listing *wrong) {
-    char name[ST_SHOWN_NAME], got[64], want[64];
+    char got[64], want[64];
     const struct st_tensor *t = safetensors_find(file, p->name);
     if (!t) {
-        list(missing, "%s", st_shown(p->name, name));
+        list(missing, "%.99s", p->name);
         return;
     }
     bool same = t->rank == p->spec.rank;
@@ -282,9 +282,9 @@ static void compare_tensor(const struct param *p, const struct safetensors *file
     st_shape_text(t->rank, t->dims, got, sizeof got);
     st_shape_text(p->spec.rank, p->spec.dims, want, sizeof want);
     if (!same)
-        list(wrong, "%s is %s, expected %s", st_shown(p->name, name), got, want);
+        list(wrong, "%.99s is %s, expected %s", p->name, got, want);
     else if (t->f64 && !REAL_IS_DOUBLE)
-        list(wrong, "%s is F64, expected F32", st_shown(p->name, name));
+        list(wrong, "%.99s is F64, expected F32", p->name);
 }
 
 /* Every float is a double, so F32 may go where F64 is computed. The other way would round, and the net would hold other
@@ -298,10 +298,10 @@ static bool any_narrowed(const struct safetensors *file) {
 static enum status check_tensors(const struct params *params, const struct safetensors *file, const char *path,
                                  struct error *e) {
     struct listing missing = {.n = 0}, extra = {.n = 0}, wrong = {.n = 0};
-    char name[ST_SHOWN_NAME], text[sizeof e->text] = "";
+    char text[sizeof e->text] = "";
     for (int i = 0; i < params->n; i++) compare_tensor(&params->list[i], file, &missing, &wrong);
     for (int i = 0; i < file->n; i++)
-        if (!params_find(params, file->tensors[i].name)) list(&extra, "%s", st_shown(file->tensors[i].name, name));
+        if (!params_find(params, file->tensors[i].name)) list(&extra, "%.99s", file->tensors[i].name);
     if (!missing.n && !extra.n && !wrong.n) return ST_OK;
     append_listing(text, sizeof text, "missing:", &missing);
     append_listing(text, sizeof text, "not of this net:", &extra);
@@ -311,13 +311,12 @@ static enum status check_tensors(const struct params *params, const struct safet
 }
 
 static enum status check_finite(const struct safetensors *file, const char *path, struct error *e) {
-    char name[ST_SHOWN_NAME];
     for (int i = 0; i < file->n; i++) {
         const struct st_tensor *t = &file->tensors[i];
         for (int64_t j = 0; j < t->count; j++)
             if (!isfinite(st_value(t, j)))
-                return fail(e, ST_DATA, "%s: element %" PRId64 " of tensor %s is %g, expected a finite number", path, j,
-                            st_shown(t->name, name), st_value(t, j));
+                return fail(e, ST_DATA, "%s: element %" PRId64 " of tensor %.99s is %g, expected a finite number", path,
+                            j, t->name, st_value(t, j));
     }
     return ST_OK;
 }
