@@ -174,11 +174,6 @@ struct tensor *graph_reshape(struct graph *g, struct tensor *t, int rank, const 
     return view;
 }
 
-void graph_keep(struct graph *g, struct tensor *t) {
-    (void)g;
-    if (t) tensor_base(t)->keep = true;
-}
-
 void graph_keep_term(struct graph *g, const struct graph_term *term) {
     if (!g->options.training) return;
     struct graph_term **end = &g->terms;
@@ -194,7 +189,7 @@ void graph_keep_term(struct graph *g, const struct graph_term *term) {
 
 void graph_set_root(struct graph *g, struct tensor *t) {
     g->root = t;
-    graph_keep(g, t);
+    tensor_keep(t);
 }
 
 struct cost graph_cost(const struct graph *g, enum pass pass) {

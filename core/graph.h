@@ -112,9 +112,6 @@ struct tensor *graph_output(struct graph *g, struct call *c, enum dtype dtype, i
 /* Another shape on the same memory and gradient; the counts must agree. */
 struct tensor *graph_reshape(struct graph *g, struct tensor *t, int rank, const int64_t *dims);
 
-/* Keeps value (and gradient) of t readable after the walk. */
-void graph_keep(struct graph *g, struct tensor *t);
-
 /* Keeps a copy of a term behind those kept before; does nothing in an evaluation graph. */
 void graph_keep_term(struct graph *g, const struct graph_term *term);
 

@@ -38,11 +38,11 @@ static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
 }
 
 /* Whether all zones of the scratch in use at `time` are as they were; asks the kernel where they lie. */
-static bool visit_scratch(struct graph *g, int time, void (*visit)(struct zone_visitor *v, size_t begin, size_t end)) {
+static bool scratch_is_intact(struct graph *g, int time) {
     enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
     if (time < 0) return true;
     struct call *c = &g->calls[pass == PASS_FORWARD ? time : graph_backward_time(g, time)];
-    struct scratch_check check = {{visit}, g, c->scratch[pass], false};
+    struct scratch_check check = {{check_zone}, g, c->scratch[pass], false};
     if (!check.scratch) return true;
     c->zones = &check.visitor;
     c->kernel->workspace(c, pass);
@@ -63,7 +63,7 @@ void guard_before(struct graph *g, int time) {
 }
 
 void guard_after(struct graph *g, int time, int index) {
-    bool intact = visit_scratch(g, time, check_zone);
+    bool intact = scratch_is_intact(g, time);
     for (int i = 0; i < g->n_buffers; i++) {
         const struct plan_buffer *b = &g->buffers[i];
         if (time < b->first || time > b->last) continue;

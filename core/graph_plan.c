@@ -19,7 +19,6 @@ static bool wants_gradient(const struct call *c, int i) {
 /* --- choice of kernels ------------------------------------------------------------------------------------------ */
 
 static bool applies(const struct kernel *k, const struct call *c, const char **why) {
-    *why = "no kernel of this op is registered for the device";
     return !k->applicable || k->applicable(c, why);
 }
 
@@ -44,7 +43,7 @@ static const struct kernel *forced_kernel(const struct graph *g, const struct ca
 
 static enum status choose_kernel(struct graph *g, struct call *c, struct error *e) {
     const struct kernel *forced = forced_kernel(g, c);
-    const char *why;
+    const char *why = "it gives no reason";
     if (forced && !applies(forced, c, &why))
         return fail(e, ST_USAGE, "kernel %s does not apply: %s", forced->name, why);
     c->kernel = forced ? forced : graph_kernel_unasked(g, c, &why);

@@ -59,6 +59,11 @@ LRNN_INLINE struct tensor *tensor_base(struct tensor *t) {
     return t;
 }
 
+/* Keeps value (and gradient) readable after a walk of its graph; none, as a graph that has failed gives, is left. */
+LRNN_INLINE void tensor_keep(struct tensor *t) {
+    if (t) tensor_base(t)->keep = true;
+}
+
 LRNN_INLINE size_t tensor_bytes(const struct tensor *t) {
     return (size_t)tensor_count(t) * (t->dtype == DT_I32 ? sizeof(int32_t) : sizeof(real));
 }

@@ -234,8 +234,8 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     for (int64_t i = 0; i < b->layers; i++) r = backbone_layer(g, b, choice, i, r);
     net->logits = head(g, b, shape, read_out(g, b, shape, &grid, dims.T, r));
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
-    graph_keep(g, net->predictions);
-    graph_keep(g, net->loss);
+    tensor_keep(net->predictions);
+    tensor_keep(net->loss);
     graph_set_root(g, with_terms(g, net->loss));
     return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
 }

@@ -48,7 +48,7 @@ struct links input_links(struct graph *g, struct tensor *x, const struct op_size
     if (reach[kind] >= 0) {
         struct links links = chain(g, x, reach[kind]);
         links.reversed = kind == 4;
-        graph_keep(g, links.words); /* the tests read what an op was given */
+        tensor_keep(links.words); /* the tests read what an op was given */
         return links;
     }
     struct links links = {.size = {s->length + 2, 2 * s->length + 1}};

@@ -104,6 +104,22 @@ START_TEST(a_kernel_is_forced_where_its_op_is) {
 }
 END_TEST
 
+static bool never_applies(const struct call *c, const char **why) {
+    (void)c, (void)why;
+    return false;
+}
+
+START_TEST(a_kernel_that_gives_no_reason_is_refused_without_another_ones) {
+    static const struct kernel mute = {.name = "mute", .op = &op_activate, .applicable = never_applies};
+    struct graph_options options = {.kernels = (const struct kernel *const[]){&mute, NULL}, .kernel = "mute"};
+    struct graph g;
+    struct error e = {0};
+    ck_assert_int_eq(graph_create(&g, &options, NULL, &e), ST_OK);
+    activate(&g, input3(&g, "x", 4, 0, 0, true), ACT_TANH);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"kernel mute does not apply: it gives no reason"}, 1);
+}
+END_TEST
+
 START_TEST(scopes_name_parameters) {
     struct graph g;
     struct params p;
@@ -364,7 +380,7 @@ START_TEST(root_in_the_middle_leaves_the_rest_without_gradient) {
     struct tensor *end = scale(&g, middle, late);
     scale(&g, x, aside);
     graph_set_root(&g, middle);
-    graph_keep(&g, end);
+    tensor_keep(end);
     ck_assert_int_eq(params_reserve(&p, true, NULL), ST_OK);
     params_init(&p, 1);
     plan_graph(&g);
@@ -495,6 +511,7 @@ Suite *check_graph(void) {
     tcase_add_test(tests, one_tensor_twice_in_a_call_is_refused);
     tcase_add_test(tests, a_net_of_too_many_calls_is_told_what_to_lower);
     tcase_add_test(tests, a_kernel_is_forced_where_its_op_is);
+    tcase_add_test(tests, a_kernel_that_gives_no_reason_is_refused_without_another_ones);
     tcase_add_test(tests, scopes_name_parameters);
     tcase_add_loop_test(tests, no_value_is_overwritten_before_its_last_reader, 0, models);
     tcase_add_test(tests, a_deep_net_reuses_memory);

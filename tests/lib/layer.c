@@ -16,7 +16,7 @@ void layer_open(struct layer *l, const char *text, int64_t T, int64_t D) {
     l->x = input3(&l->g, "x", d.B, T, D, false);
     l->y = choice.model->build(choice.inst, &l->g, l->x);
     ck_assert_msg(l->y != NULL, "%s", l->g.error.text);
-    graph_keep(&l->g, l->y);
+    tensor_keep(l->y);
     ck_assert_msg(params_reserve(&l->params, false, &e) == ST_OK, "%s", e.text);
     params_init(&l->params, 7);
     plan_graph(&l->g);

@@ -60,7 +60,7 @@ static void build_loss(struct run *r) {
     struct call *c = r->call;
     struct tensor *loss = NULL;
     for (int j = 0; j < c->n_out; j++) {
-        graph_keep(&r->g, c->out[j]);
+        tensor_keep(c->out[j]);
         if (!(r->what.outputs >> j & 1)) continue;
         r->weight_out[j] = like(&r->g, "w", c->out[j]);
         loss = dot(&r->g, c->out[j], r->weight_out[j], loss);

@@ -308,7 +308,7 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
     open_graph(&t->graph, &t->params, !s->evaluation, s->guards, s->kernel ? s->kernel : "");
     t->graph.options.precision = s->precision;
     ck_assert_msg(net_build(&t->net, &t->graph, &b, &choice, &shape, &e) == ST_OK, "%s: %s", s->model, e.text);
-    graph_keep(&t->graph, t->net.logits);
+    tensor_keep(t->net.logits);
     ck_assert_msg(params_reserve(&t->params, true, &e) == ST_OK, "%s", e.text);
     params_init(&t->params, seed);
     plan_graph(&t->graph);

@@ -295,7 +295,7 @@ START_TEST(sums_over_neighbours_equal_dense_matrices) {
             struct links links = {.size = small_room};
             links.words = graph_input_ids(&g, "links", 2, (int64_t[]){1, links_words(small_room)}, NODES, true);
             struct tensor *y = call_kind(&g, (enum sum_kind)_i, x, &links);
-            graph_keep(&g, y);
+            tensor_keep(y);
             plan_graph(&g);
             for (int i = 0; i < 3; i++) fill_tensor(x[i], FILL_SMALL, false);
             put_links(&example, small_room, tensor_i32(links.words));

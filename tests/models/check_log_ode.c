@@ -19,7 +19,7 @@ static void log_signature_of(const double *steps, int64_t n, int64_t C, int64_t 
     struct graph g;
     open_graph(&g, NULL, false, false, "");
     struct tensor *w = input3(&g, "w", 1, 1 + n, C, false), *s = log_signature(&g, w, interval, depth);
-    graph_keep(&g, s);
+    tensor_keep(s);
     plan_graph(&g);
     for (int64_t i = 0; i < C; i++) tensor_real(w)[i] = 17; /* must not be read */
     for (int64_t i = 0; i < n * C; i++) tensor_real(w)[C + i] = (real)steps[i];
@@ -82,8 +82,8 @@ START_TEST(single_steps_of_depth_1_are_the_plain_recurrence) {
     struct tensor *y0 = input3(&g, "y0", 2, N * M, 0, false);
     struct tensor *plain = scan_flow(&g, linear(&g, w, a, NULL), y0, N, M, 0);
     struct tensor *other = scan_flow(&g, linear(&g, log_signature(&g, w, 1, 1), a, NULL), y0, N, M, 0);
-    graph_keep(&g, plain);
-    graph_keep(&g, other);
+    tensor_keep(plain);
+    tensor_keep(other);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
     run_graph(&g);
@@ -101,7 +101,7 @@ static void brackets_of(double (*element)(int c, int i, int j, int k), double *t
     struct graph g;
     open_graph(&g, NULL, false, false, "");
     struct tensor *a = input3(&g, "a", ROWS, GENERATORS, 0, false), *all = brackets(&g, a, BLOCKS, SIZE);
-    graph_keep(&g, all);
+    tensor_keep(all);
     plan_graph(&g);
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < GENERATORS; c++)
@@ -156,7 +156,7 @@ static void exponential(const double *l, int64_t m, double *to) {
     struct graph g;
     open_graph(&g, NULL, false, false, "");
     struct tensor *in = input3(&g, "l", 1, 1, m * m, false), *e = expm_flow(&g, in, 1, m);
-    graph_keep(&g, e);
+    tensor_keep(e);
     plan_graph(&g);
     for (int64_t i = 0; i < m * m; i++) tensor_real(in)[i] = (real)l[i];
     run_graph(&g);

@@ -34,10 +34,10 @@ static void memory_open(struct memory *x, const char *kernel, int64_t T, double 
     struct outer_gates gates = {.decay = x->decay, .source = x->source};
     x->read = scan_outer(&x->g, x->q, x->k, prepend_one(&x->g, x->v, 1), &gates, H, H, 1 / sqrt((double)dk));
     x->h = stable_readout(&x->g, x->read, x->m, eps);
-    graph_keep(&x->g, x->decay);
-    graph_keep(&x->g, x->source);
-    graph_keep(&x->g, x->m);
-    graph_keep(&x->g, x->read);
+    tensor_keep(x->decay);
+    tensor_keep(x->source);
+    tensor_keep(x->m);
+    tensor_keep(x->read);
     graph_set_root(&x->g, x->h);
     plan_graph(&x->g);
     fill_inputs(&x->g, FILL_SMALL, false);
@@ -214,7 +214,7 @@ START_TEST(block_maps_lie_between_scale_and_linear) {
     struct tensor *turned = input3(&g, "turned", 6, 6, 0, true), *each = input3(&g, "each", 6, 1, 0, true);
     struct tensor *y[] = {linear_blocks(&g, x, w), linear(&g, x, turned, NULL), linear_blocks(&g, x, each),
                           scale(&g, x, graph_reshape(&g, each, 1, (int64_t[]){6}))};
-    for (int i = 0; i < 4; i++) graph_keep(&g, y[i]);
+    for (int i = 0; i < 4; i++) tensor_keep(y[i]);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
     for (int i = 0; i < 6; i++)
@@ -234,8 +234,8 @@ START_TEST(head_norm_of_one_head_is_layernorm) {
     struct tensor *x = input3(&g, "x", 3, 7, 10, true), *w = input3(&g, "w", 1, 10, 0, true);
     struct tensor *whole = input3(&g, "whole", 10, 0, 0, true), *zero = input3(&g, "zero", 10, 0, 0, true);
     struct tensor *y = layernorm_heads(&g, x, w, 1e-5), *z = layernorm(&g, x, whole, zero, 1e-5);
-    graph_keep(&g, y);
-    graph_keep(&g, z);
+    tensor_keep(y);
+    tensor_keep(z);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
     for (int i = 0; i < 10; i++) {

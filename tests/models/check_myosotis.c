@@ -44,8 +44,8 @@ static void solve_open(struct solve *t, struct tree tree, enum tree_form form, d
     t->s.u_re = input3(&t->g, "u_re", B, t->T, P, true);
     t->s.u_im = input3(&t->g, "u_im", B, t->T, P, true);
     t->x_re = tree_solve(&t->g, &t->s, &t->x_im);
-    graph_keep(&t->g, t->x_re);
-    graph_keep(&t->g, t->x_im);
+    tensor_keep(t->x_re);
+    tensor_keep(t->x_im);
     t->w_re = input3(&t->g, "w_re", B, t->T, P, false);
     t->w_im = input3(&t->g, "w_im", B, t->T, P, false);
     graph_set_root(&t->g, dot(&t->g, t->x_re, t->w_re, dot(&t->g, t->x_im, t->w_im, NULL)));

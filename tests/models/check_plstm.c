@@ -69,7 +69,7 @@ START_TEST(sequence_equals_its_gating_matrix) {
         int64_t T = 37, dk = 3, dv = 4;
         open_graph(&g, NULL, false, false, sequence_kernels[kernel]);
         struct tensor *y = build_sequence(&g, T, 1, dk, dv, 1);
-        graph_keep(&g, y);
+        tensor_keep(y);
         plan_graph(&g);
         fill_sequence(&g, 7);
         real *t = tensor_real(named(&g, "transition"));
@@ -100,7 +100,7 @@ START_TEST(sequence_tracks_parity_exactly) {
         int64_t T = 101;
         open_graph(&g, NULL, false, false, sequence_kernels[kernel]);
         struct tensor *y = build_sequence(&g, T, 1, 1, 1, 1);
-        graph_keep(&g, y);
+        tensor_keep(y);
         plan_graph(&g);
         fill_with(&g, "q", 1), fill_with(&g, "k", 1), fill_with(&g, "v", 1), fill_with(&g, "mark", 1);
         fill_with(&g, "direct", 0), fill_with(&g, "source", 0);
@@ -124,7 +124,7 @@ START_TEST(track_with_a_diagonal_transition_equals_independent_states) {
         int64_t T = 23, J = 3, dk = 2, dv = 5;
         open_graph(&many, NULL, false, false, sequence_kernels[kernel]);
         struct tensor *y = build_sequence(&many, T, 1, dk, dv, J);
-        graph_keep(&many, y);
+        tensor_keep(y);
         plan_graph(&many);
         fill_sequence(&many, 11);
         real *t = tensor_real(named(&many, "transition")), want[23 * 5] = {0};
@@ -134,7 +134,7 @@ START_TEST(track_with_a_diagonal_transition_equals_independent_states) {
         for (int64_t j = 0; j < J; j++) {
             open_graph(&one, NULL, false, false, sequence_kernels[kernel]);
             struct tensor *part = build_sequence(&one, T, 1, dk, dv, 1);
-            graph_keep(&one, part);
+            tensor_keep(part);
             plan_graph(&one);
             fill_sequence(&one, 11);
             for (int64_t n = 0; n < T; n++) {
@@ -205,7 +205,7 @@ START_TEST(length_chooses_the_kernel) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct graph g;
         open_graph(&g, NULL, false, false, cases[i].named);
-        graph_keep(&g, build_sequence(&g, cases[i].T, 1, cases[i].dk, 3, cases[i].J));
+        tensor_keep(build_sequence(&g, cases[i].T, 1, cases[i].dk, 3, cases[i].J));
         plan_graph(&g);
         ck_assert_str_eq(g.calls[0].kernel->name, cases[i].taken);
         graph_free(&g);
@@ -227,8 +227,8 @@ START_TEST(one_state_is_the_outer_product_state) {
                                 .mark = input3(&outer, "mark", 1, T, H, false),
                                 .direct = input3(&outer, "direct", 1, T, H, false)};
     struct tensor *o = scan_outer(&outer, q, k, v, &gates, H, H, 1);
-    graph_keep(&g, y);
-    graph_keep(&outer, o);
+    tensor_keep(y);
+    tensor_keep(o);
     plan_graph(&g);
     plan_graph(&outer);
     fill_sequence(&g, 23);
@@ -249,7 +249,7 @@ START_TEST(exponentials_are_orthogonal) {
             struct graph g;
             open_graph(&g, NULL, false, false, "");
             struct tensor *u = expm_skew(&g, input3(&g, "a", 1, 1, J * J, false), J);
-            graph_keep(&g, u);
+            tensor_keep(u);
             plan_graph(&g);
             fill_random(&g, "a", (uint64_t)J);
             for (int64_t i = 0; i < J * J; i++) tensor_real(named(&g, "a"))[i] *= (real)sizes[s];
@@ -320,7 +320,7 @@ static struct tensor *build_grid(struct graph *g, int64_t X, int64_t Y, int64_t 
     struct tensor *v = input3(g, "v", 1, X * Y, dv, false),
                   *gates = input3(g, "gates", 1, X * Y, GRID_PLANES * 4, false);
     struct tensor *y = grid_scan(g, q, k, v, gates, input3(g, "direct", 1, X * Y, 1, false), X, Y, 1, 1);
-    graph_keep(g, y);
+    tensor_keep(y);
     return y;
 }
 
@@ -430,7 +430,7 @@ START_TEST(p_mode_splits_what_comes_in) {
             open_graph(&g, NULL, false, false, kernels[kernel]);
             for (int i = 0; i < 4; i++) raw[i] = input3(&g, names[i], 1, 50, 4, false);
             struct tensor *y = grid_gates(&g, raw, (enum grid_form)form);
-            graph_keep(&g, y);
+            tensor_keep(y);
             plan_graph(&g);
             for (int i = 0; i < 4; i++) fill_random(&g, names[i], 5);
             walk(&g);
@@ -466,7 +466,7 @@ static struct tensor *build_dag(struct graph *g, const struct drawn *d, int64_t 
     int64_t dims[] = {1, links_words(d->size)};
     struct links links = {graph_input_ids(g, "links", 2, dims, (int32_t)d->nodes, true), d->size, false};
     struct tensor *y = dag_scan(g, q, k, v, S, M, T, input3(g, "direct", 1, d->nodes, 1, false), &links, false, 1, 1);
-    graph_keep(g, y);
+    tensor_keep(y);
     return y;
 }
 
@@ -492,7 +492,7 @@ START_TEST(graph_that_is_a_path_equals_the_sequence) {
         open_graph(&g, NULL, false, false, kernels[kernel]);
         open_graph(&sequence, NULL, false, false, kernels[kernel]);
         struct tensor *y = build_dag(&g, &d, 3, 4), *want = build_sequence(&sequence, 31, 1, 3, 4, 1);
-        graph_keep(&sequence, want);
+        tensor_keep(want);
         plan_graph(&g);
         plan_graph(&sequence);
         fill_sequence(&sequence, 13);

@@ -261,7 +261,7 @@ START_TEST(a_flow_grows_no_faster_than_its_generator_allows) {
     open_graph(&g, NULL, false, false, "");
     struct tensor *a = input3(&g, "a", 1, T, M * D, false), *y0 = input3(&g, "y0", 1, D, 0, false);
     struct tensor *y = scan_flow(&g, a, y0, N, M, 0);
-    graph_keep(&g, y);
+    tensor_keep(y);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
     struct step_state state = first_state();
@@ -320,7 +320,7 @@ START_TEST(the_hadamard_transform_is_its_own_inverse) {
     open_graph(&g, NULL, false, false, "");
     struct tensor *d = input3(&g, "d", 1, 2, D, false), *y0 = input3(&g, "y0", 1, D, 0, false);
     struct tensor *y = scan_hadamard(&g, d, y0, 0);
-    graph_keep(&g, y);
+    tensor_keep(y);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
     for (int i = 0; i < 2 * D; i++) tensor_real(d)[i] = 1;
@@ -345,7 +345,7 @@ START_TEST(attention_averages_and_a_window_is_finite) {
     struct graph g;
     open_graph(&g, NULL, false, false, "");
     struct tensor *qkv = input3(&g, "qkv", 1, T, 3 * D, false), *y = softmax_attention(&g, qkv, 3);
-    graph_keep(&g, y);
+    tensor_keep(y);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
     for (int64_t i = 0; i < T * D; i++) tensor_real(qkv)[i / D * 3 * D + 2 * D + i % D] = (real)(i % D + 1);

@@ -73,7 +73,7 @@ static void map_walk(struct map *m, const char *kernel, enum precision precision
     m->b = graph_input(&m->g, "b", 1, (int64_t[]){OUT}, true);
     m->y = linear(&m->g, m->x, m->w, m->b);
     struct tensor *kept[] = {m->x, m->w, m->b};
-    for (int i = 0; i < 3; i++) graph_keep(&m->g, kept[i]);
+    for (int i = 0; i < 3; i++) tensor_keep(kept[i]);
     graph_set_root(&m->g, m->y);
     ck_assert_msg(graph_plan(&m->g, &e) == ST_OK, "%s", e.text);
     fill_rounded(tensor_real(m->x), ROWS * IN, 1, factors);

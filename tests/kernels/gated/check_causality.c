@@ -85,7 +85,7 @@ static void open_recurrence(struct recurrence *r, int which, const char *kernel,
     open_graph(&r->g, NULL, true, false, kernel);
     builders[which](r);
     for (int j = 0; j < OUTPUTS && r->out[j]; j++) {
-        graph_keep(&r->g, r->out[j]);
+        tensor_keep(r->out[j]);
         r->w[j] = graph_input(&r->g, "w", 3, r->out[j]->dims, false);
         loss = dot(&r->g, r->out[j], r->w[j], loss);
     }

@@ -34,7 +34,7 @@ static void scan_open(struct scan *s, const char *kernel, enum form form, enum g
         s->h = scan_block(&s->g, s->z, s->v, N, m, gate);
     else
         s->h = scan_companion(&s->g, s->z, s->v, N, m, gate, form == COMPANION ? LAYOUT_COMPANION : LAYOUT_OBSERVER);
-    graph_keep(&s->g, s->h);
+    tensor_keep(s->h);
     s->w = input3(&s->g, "w", B, T, s->states, false);
     graph_set_root(&s->g, dot(&s->g, s->h, s->w, NULL));
     plan_graph(&s->g);
@@ -290,7 +290,7 @@ START_TEST(order_1_is_the_diagonal_scan) {
         open_graph(&g, NULL, false, false, kernels[_i]);
         struct tensor *a = input3(&g, "a", 2, T, N, false), *x = input3(&g, "x", 2, T, N, false),
                       *h = scan_diag(&g, a, x);
-        graph_keep(&g, h);
+        tensor_keep(h);
         plan_graph(&g);
         for (int64_t row = 0; row < 2 * T; row++)
             for (int64_t k = 0; k < N; k++) {

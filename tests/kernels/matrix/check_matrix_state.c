@@ -40,8 +40,8 @@ static void delta_open(struct delta *d, const char *kernel, int64_t B, int64_t T
     d->decay = decay ? rows4(&d->g, "decay", B, T, 1, 1) : NULL;
     d->o = scan_delta(&d->g, d->q, d->k, d->v, d->beta, d->decay, &attr);
     d->kept = d->g.calls[0].out[1];
-    graph_keep(&d->g, d->o);
-    graph_keep(&d->g, d->kept);
+    tensor_keep(d->o);
+    tensor_keep(d->kept);
     plan_graph(&d->g);
     fill_inputs(&d->g, FILL_SMALL, false);
     for (int64_t r = 0; r < tensor_rows(d->k); r++) { /* keys of length 1, beta in (0,2) */
@@ -174,7 +174,7 @@ static void outer_open(struct outer *x, const char *kernel, int64_t B, int64_t T
     x->gates.mark = mark ? rows4(&x->g, "mark", B, T, H, 1) : NULL;
     x->gates.direct = mark ? rows4(&x->g, "direct", B, T, H, 1) : NULL;
     x->o = scan_outer(&x->g, x->q, x->k, x->v, &x->gates, H, G, 0.7);
-    graph_keep(&x->g, x->o);
+    tensor_keep(x->o);
     plan_graph(&x->g);
     fill_inputs(&x->g, FILL_SMALL, false);
 }
@@ -300,7 +300,7 @@ START_TEST(impulse_gives_the_kernel) {
     open_graph(&g, NULL, false, true, kernels[_i]);
     struct tensor *x = input3(&g, "x", 2, T, C, true), *w = input3(&g, "w", C, m, 0, true);
     struct tensor *y = conv_depthwise(&g, x, w, NULL);
-    graph_keep(&g, y);
+    tensor_keep(y);
     plan_graph(&g);
     fill_inputs(&g, FILL_SMALL, false);
     memset(x->data, 0, tensor_bytes(x));

@@ -30,9 +30,9 @@ static void walk(struct sum_and_norm *s, int choice, int64_t D, bool fused) {
         s->sum = add(g, s->x, s->branch);
         s->y = s->b ? layernorm(g, s->sum, s->w, s->b, EPS) : rmsnorm(g, s->sum, s->w, EPS);
     }
-    graph_keep(g, s->sum);
+    tensor_keep(s->sum);
     s->behind = dropout(g, s->y, 0.3);
-    graph_keep(g, s->behind);
+    tensor_keep(s->behind);
     struct tensor *loss = dot(g, s->behind, of_y, NULL);
     if (choice & SUM_IS_READ) loss = dot(g, s->sum, of_sum, loss);
     if (choice & X_IS_READ) loss = dot(g, s->x, of_sum, loss);
