@@ -143,6 +143,52 @@ START_TEST(scopes_name_parameters) {
 }
 END_TEST
 
+START_TEST(scopes_that_nest_too_deep_are_named) {
+    struct graph g;
+    const char *const says[] = {"parameter names nest too deep or are too long at", "deep.and.on"};
+    open_graph(&g, NULL, false, false, "");
+    for (int i = 0; i < 17; i++) graph_scope_push(&g, i < 16 ? "a" : "deep.and.on");
+    expect_plan_error(&g, ST_FAIL, says, 2);
+    open_graph(&g, NULL, false, false, "");
+    for (int i = 0; i < 12; i++) graph_scope_push(&g, "deep.and.on");
+    expect_plan_error(&g, ST_FAIL, says, 2);
+}
+END_TEST
+
+START_TEST(a_term_without_room_is_told) {
+    static const struct graph_term term = {.weight = 1};
+    struct graph g;
+    open_graph(&g, NULL, true, false, "");
+    g.host.fail_after = 1;
+    graph_keep_term(&g, &term);
+    ck_assert_ptr_null(g.terms);
+    expect_plan_error(&g, ST_MEMORY, (const char *[]){"the graph is too large: no room for a term of the loss"}, 1);
+}
+END_TEST
+
+START_TEST(parameters_that_cannot_be_declared_are_named) {
+    struct params p;
+    struct error e = {0};
+    struct param_spec spec = {.name = "w", .rank = 2, .dims = {3, 4}}, other = spec;
+    ck_assert_int_eq(params_create(&p, NULL), ST_OK);
+    other.layout = (struct layout){.rank = 1, .dims = {11}};
+    ck_assert_ptr_null(params_declare(&p, "w", &other, &e));
+    ck_assert_int_eq(e.status, ST_FAIL);
+    ck_assert_str_eq(e.text,
+                     "parameter 'w' of 12 elements cannot be declared: its layout has another number of elements");
+    ck_assert_ptr_nonnull(params_declare(&p, "w", &spec, &e));
+    other = (struct param_spec){.name = "w", .rank = 2, .dims = {4, 3}};
+    ck_assert_ptr_null(params_declare(&p, "w", &other, &e));
+    ck_assert_str_eq(e.text, "parameter 'w' is declared twice with different shapes");
+    ck_assert_int_eq(params_reserve(&p, false, &e), ST_OK);
+    ck_assert_ptr_nonnull(params_declare(&p, "w", &spec, &e)); /* it is there */
+    ck_assert_ptr_null(params_declare(&p, "v", &spec, &e));
+    ck_assert_int_eq(e.status, ST_FAIL);
+    ck_assert_str_eq(e.text, "parameter 'v' of 12 elements cannot be declared: memory is already reserved");
+    params_free(&p);
+}
+END_TEST
+
 /* --- the memory plan --------------------------------------------------------------------------------------------- */
 
 /* Replays the walks over a map of who wrote each unit of the block last, and checks every read against it. Knows
@@ -513,6 +559,9 @@ Suite *check_graph(void) {
     tcase_add_test(tests, a_kernel_is_forced_where_its_op_is);
     tcase_add_test(tests, a_kernel_that_gives_no_reason_is_refused_without_another_ones);
     tcase_add_test(tests, scopes_name_parameters);
+    tcase_add_test(tests, scopes_that_nest_too_deep_are_named);
+    tcase_add_test(tests, a_term_without_room_is_told);
+    tcase_add_test(tests, parameters_that_cannot_be_declared_are_named);
     tcase_add_loop_test(tests, no_value_is_overwritten_before_its_last_reader, 0, models);
     tcase_add_test(tests, a_deep_net_reuses_memory);
     tcase_add_test(tests, measuring_tells_what_planning_takes);

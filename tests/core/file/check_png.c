@@ -83,6 +83,24 @@ START_TEST(an_interlaced_picture_is_read_in_its_columns) {
 }
 END_TEST
 
+START_TEST(an_image_too_large_for_a_file_is_not_written) {
+    static const uint8_t pixel;
+    static const struct {
+        int64_t height, width;
+        const char *says;
+    } huge[] = {{(1 << 20) + 1, 1, "PNG: an image of 1048577 x 1 pixels is too large for one file"},
+                {1, (int64_t)1 << 40, "PNG: an image of 1 x 1099511627776 pixels is too large for one file"}};
+    for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
+        struct error e = {ST_OK, ""};
+        char *bytes;
+        size_t size;
+        ck_assert_int_eq(png_encode(&pixel, huge[i].height, huge[i].width, 1, "PNG", &bytes, &size, &e), ST_USAGE);
+        ck_assert_str_eq(e.text, huge[i].says);
+        ck_assert_ptr_null(bytes);
+    }
+}
+END_TEST
+
 Suite *check_png(void);
 Suite *check_png(void) {
     Suite *suite = suite_create("png");
@@ -90,6 +108,7 @@ Suite *check_png(void) {
     tcase_add_test(c, a_picture_is_read_and_cut_anywhere_refused);
     tcase_add_test(c, huge_sides_are_refused_by_the_header);
     tcase_add_test(c, an_interlaced_picture_is_read_in_its_columns);
+    tcase_add_test(c, an_image_too_large_for_a_file_is_not_written);
     suite_add_tcase(suite, c);
     return suite;
 }

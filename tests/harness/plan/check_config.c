@@ -210,6 +210,42 @@ static enum status resolve_wordy(int n, struct error *e) {
     return status;
 }
 
+#define S3           "s3:n_train=100,n_val=10,n_test=10"
+#define NEEDS_CAUSAL "task " S3 " needs a causal mixer and "
+#define ALLOWED      "; --allow-non-causal runs it and marks the row"
+
+/* A net that sees later tokens would look up what it is asked for: such a row is marked, or there is none. */
+START_TEST(a_net_that_its_task_is_not_for_is_refused) {
+    static const struct {
+        const char *task, *model, *options[4]; /* names and values */
+        const char *says;                      /* NULL: it is taken */
+    } cases[] = {
+        {S3, "full-attention", {NULL}, NEEDS_CAUSAL "full-attention is not" ALLOWED},
+        {S3, "full-attention", {"allow-non-causal", "yes"}, NULL},
+        {S3, "lstm", {"bidirectional", "yes"}, NEEDS_CAUSAL "a bidirectional one is not" ALLOWED},
+        {S3, "lstm", {"bidirectional", "yes", "allow-non-causal", "yes"}, NULL},
+        {S3, "lstm", {NULL}, NULL},
+        {"compression",
+         "lstm",
+         {"backbone", "slice"},
+         "task compression is decoded from one vector a sequence; that needs --backbone mad-lm"},
+        {"compression", "lstm", {"backbone", "mad-lm"}, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c = defaults();
+        struct error e = {0};
+        for (const char *const *o = cases[i].options; o < cases[i].options + 4 && *o; o += 2)
+            ck_assert_int_eq(config_set(&c, o[0], o[1], &e), ST_OK);
+        struct setup *s = setup_make(&c, cases[i].task, cases[i].model, &e);
+        ck_assert_msg((s == NULL) == (cases[i].says != NULL), "case %zu: %s", i, e.text);
+        if (s) drop(s);
+        if (!cases[i].says) continue;
+        ck_assert_int_eq(e.status, ST_USAGE);
+        ck_assert_str_eq(e.text, cases[i].says);
+    }
+}
+END_TEST
+
 START_TEST(an_identity_that_does_not_fit_is_refused) {
     struct error e = {0};
     ck_assert_int_eq(resolve_wordy(TEXTS, &e), ST_USAGE);
@@ -271,6 +307,7 @@ Suite *check_config(void) {
     tcase_add_test(tests, a_cell_is_a_run_without_its_seed);
     tcase_add_test(tests, what_auto_stands_for_is_no_other_run);
     tcase_add_test(tests, every_length_of_a_run_is_fitted_once);
+    tcase_add_test(tests, a_net_that_its_task_is_not_for_is_refused);
     tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
     tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
     tcase_add_test(tests, a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs);

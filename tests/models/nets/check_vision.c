@@ -346,6 +346,7 @@ static const struct {
     {"brackets", "plstm2d", "positions", "learnt", {"--positions learnt", "are none", "leave it out"}},
     {"brackets", "plstm2d", "pool", "corners", {"--pool corners", "are none", "last or mean"}},
     {"digits:order=morton", "plstm2d", "pool", "corners", {"--pool corners", "row by row", "order"}},
+    {"brackets", "lstm", "degree-code", "yes", {"--degree-code", "are no graphs", "take molecules"}},
     {"arrow:patch=7", "plstm2d", NULL, NULL, {"patch=7", "192 x 192", "divides"}},
     {"arrow:patch=16", "plstm2d:heads=12,gates=sliced", NULL, NULL, {"dim=128", "4 * heads = 48", "gates=dense"}},
     {"arrow:patch=16", "full-attention:heads=5", NULL, NULL, {"heads=5", "dim=128", "full-attention"}},
