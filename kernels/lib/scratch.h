@@ -16,8 +16,7 @@
  * scratch_part(&s, i, parts), s a cursor behind what all share.
  *
  * In a graph with guards (struct graph_options) a zone lies behind each array: NaN, which what reads across the border
- * of two arrays finds, and which must be there still after the call. So nothing may use that one array follows another.
- * */
+ * of two arrays finds, and which must be there still after the call. So no kernel may count on which array follows. */
 #ifndef LRNN_KERNELS_LIB_SCRATCH_H
 #define LRNN_KERNELS_LIB_SCRATCH_H
 

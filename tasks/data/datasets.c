@@ -1,5 +1,4 @@
-/* datasets.c - see datasets.h. Names, sizes and SHA-256 as the sites and the collections that mirror them state them.
- * */
+/* datasets.c - see datasets.h. Names, sizes and SHA-256 as the sites and the collections that mirror them have them. */
 #include "tasks/data/datasets.h"
 
 #include <inttypes.h>
@@ -100,8 +99,7 @@ static enum status import_cifar(const struct dataset *d, const char *folder, str
     return status;
 }
 
-/* --- Pathfinder: lists and a PNG file an image ----------------------------------------------------------------------
- * */
+/* --- Pathfinder: lists and a PNG file an image -------------------------------------------------------------------- */
 
 /* The folder of the hard images, or the one that holds it. */
 static enum status import_pathfinder(const struct dataset *d, const char *folder, struct image_pack *pack,

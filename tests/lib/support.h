@@ -10,8 +10,6 @@
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
-/* Machine epsilon of `real`: 2^-23 or 2^-52. */
-
 /* For tcase_add_checked_fixture: what main() does for the program, and one thread until the test asks for more. */
 void start_kernels(void);
 

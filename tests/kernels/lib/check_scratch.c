@@ -1,5 +1,4 @@
-/* check_scratch.c - the arrays of a kernel's scratch: what reads or writes across the border of two of them is found.
- * */
+/* check_scratch.c - the arrays of a kernel's scratch: what reads or writes across the border of two is found. */
 #include <math.h>
 
 #include "core/graph_walk.h"
