@@ -25,19 +25,7 @@ static void cuda_host_set_order(int order) {
 }
 #endif
 
-static struct place place;
-
-static void begin(void) {
-    struct error e = {0};
-    start_kernels();
-    ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
-}
-
-static void end(void) {
-    place_close(&place);
-}
-
-/* One more, under a setting of the host's (cuda_host.h). */
+/* One more place, under a setting of the host's (cuda_host.h). */
 static void open_place_of(struct place *p, const char *variable, const char *value) {
     struct error e = {0};
     setenv(variable, value, 1);
@@ -67,20 +55,20 @@ static int cuda_kernel_count(void) {
 
 START_TEST(kernels_agree_with_the_reference) {
     for (int fill = FILL_SMALL; fill <= FILL_WHOLE; fill++)
-        each_example(cuda_kernel(_i), WALK_EDGES, (enum fill)fill, &place, compare_twin);
-    each_example(cuda_kernel(_i), WALK_REAL, FILL_NET, &place, compare_twin);
+        each_example(cuda_kernel(_i), WALK_EDGES, (enum fill)fill, &own_device, compare_twin);
+    each_example(cuda_kernel(_i), WALK_REAL, FILL_NET, &own_device, compare_twin);
 }
 END_TEST
 
 START_TEST(gradients_accumulate) {
     if (differentiable(cuda_kernel(_i)->op))
-        each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_accumulated);
+        each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &own_device, compare_accumulated);
 }
 END_TEST
 
 START_TEST(unwanted_gradients_are_left_out) {
     if (differentiable(cuda_kernel(_i)->op))
-        each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_unwanted);
+        each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &own_device, compare_unwanted);
 }
 END_TEST
 
@@ -114,15 +102,16 @@ static bool compare_an_order(const struct kernel *k, const struct trial_op *what
 }
 
 START_TEST(bits_do_not_depend_on_the_order_of_threads) {
-    each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &place, compare_an_order);
+    each_example(cuda_kernel(_i), WALK_EDGES, FILL_SMALL, &own_device, compare_an_order);
 }
 END_TEST
 
 START_TEST(sequences_and_heads_do_not_depend_on_others) {
     const struct kernel *k = cuda_kernel(_i);
     const char *why;
-    if (sequences_are_apart(k->op, &why)) ck_assert_int_gt(each_example_apart(k, WALK_REAL, &place, compare_alone), 0);
-    if (k->op->heads) ck_assert_int_gt(each_example_apart(k, WALK_REAL, &place, compare_beside_others), 0);
+    if (sequences_are_apart(k->op, &why))
+        ck_assert_int_gt(each_example_apart(k, WALK_REAL, &own_device, compare_alone), 0);
+    if (k->op->heads) ck_assert_int_gt(each_example_apart(k, WALK_REAL, &own_device, compare_beside_others), 0);
 }
 END_TEST
 
@@ -137,7 +126,7 @@ static bool run_once(const struct kernel *k, const struct trial_op *what) {
 
 /* One walk of each kernel at each real size: what compute-sanitizer can afford. */
 START_TEST(every_kernel_runs) {
-    each_example(cuda_kernel(_i), WALK_REAL, FILL_NET, &place, run_once);
+    each_example(cuda_kernel(_i), WALK_REAL, FILL_NET, &own_device, run_once);
 }
 END_TEST
 
@@ -215,7 +204,7 @@ START_TEST(second_stages_add_all_partial_sums) {
                             .sizes = sizes_at(two_stages[_i].sizes),
                             .outputs = 1,
                             .guards = true,
-                            .place = &place};
+                            .place = &own_device};
     expect_same_in_orders(&what, 1, N_ORDERS - 1);
     compare_twin(k, &what);
     if (two_stages[_i].exact) {
@@ -227,7 +216,7 @@ START_TEST(second_stages_add_all_partial_sums) {
 END_TEST
 
 START_TEST(logits_that_are_not_finite_predict_no_class) {
-    expect_no_class("cross_entropy_cuda", &place);
+    expect_no_class("cross_entropy_cuda", &own_device);
 }
 END_TEST
 
@@ -237,13 +226,13 @@ START_TEST(a_weighted_walk_leaves_the_next_one_alone) {
     struct tensor *predictions;
     real first[6], weighted[6], last[6];
     open_graph(&g, NULL, true, _i, NULL);
-    g.options.place = &place;
+    g.options.place = &own_device;
     struct tensor *logits = input3(&g, "l", 1, 3, 2, true);
     struct tensor *targets = graph_input_ids(&g, "t", 2, (int64_t[]){1, 3}, 2, false);
     graph_set_root(&g, cross_entropy(&g, logits, targets, &predictions));
     plan_graph(&g);
-    place_set(&place, logits->data, 0, tensor_bytes(logits));
-    place_set(&place, targets->data, 0, tensor_bytes(targets));
+    place_set(&own_device, logits->data, 0, tensor_bytes(logits));
+    place_set(&own_device, targets->data, 0, tensor_bytes(targets));
     graph_forward(&g, NULL);
     graph_backward(&g, NULL);
     graph_get_grad(&g, logits, first);
@@ -282,7 +271,7 @@ static const struct {
 static void compare_at(const char *kernel, const char *sizes) {
     const struct kernel *k = kernel_find(kernel);
     struct trial_op what = {
-        .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
+        .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &own_device};
     compare_twin(k, &what);
     compare_accumulated(k, &what);
 }
@@ -301,7 +290,7 @@ START_TEST(longer_chunks_agree_with_the_reference) {
     const struct kernel *k = kernel_find("scan_diag_chunk_cuda");
     const char *sizes = "batch=1 length=70 blocks=16000 variant=1";
     struct trial_op what = {
-        .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
+        .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &own_device};
     struct run r;
     ck_assert(run_open(&r, &what));
     size_t lanes = k->workspace(r.call, PASS_FORWARD) / (2 * sizeof(real));
@@ -346,8 +335,12 @@ START_TEST(rings_change_no_bits) {
         struct run ring, plain;
         const struct kernel *k = kernel_find(ringed[_i].kernel);
         snprintf(sizes, sizeof sizes, ringed[_i].sizes, lengths[i]);
-        struct trial_op what = {
-            .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
+        struct trial_op what = {.op = k->op,
+                                .kernel = k->name,
+                                .sizes = sizes_at(sizes),
+                                .outputs = 1,
+                                .guards = true,
+                                .place = &own_device};
         ck_assert(run_open(&ring, &what));
         cuda_host_most_shared();
         run_walk(&ring);
@@ -417,7 +410,7 @@ START_TEST(chunked_matrix_states_agree_with_the_reference) {
                             .sizes = sizes_at(matrix_states[_i / N_CAPABILITIES].sizes),
                             .outputs = 1,
                             .guards = true,
-                            .place = &place};
+                            .place = &own_device};
     struct run got, want;
     struct place there;
     open_place_of(&there, "LRNN_CUDA_HOST_CAPABILITY", capabilities[_i % N_CAPABILITIES]);
@@ -458,7 +451,7 @@ START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         struct trial_op what = {
-            .op = choices[i].op, .sizes = sizes_at(choices[i].sizes), .outputs = 1, .place = &place};
+            .op = choices[i].op, .sizes = sizes_at(choices[i].sizes), .outputs = 1, .place = &own_device};
         struct run r;
         ck_assert(run_open(&r, &what));
         ck_assert_str_eq(r.call->kernel->name, choices[i].kernel);
@@ -483,7 +476,7 @@ static struct trial_op lstm_trial(const char *sizes) {
                              .outputs = 1,
                              .guards = true,
                              .fill = FILL_NET,
-                             .place = &place};
+                             .place = &own_device};
 }
 
 START_TEST(the_lstm_agrees_at_sizes_of_trainings) {
@@ -550,7 +543,7 @@ static Suite *kernel_suite(const char *name, const TTest *const *tests, int n_te
     Suite *suite = suite_create(name);
     TCase *kernels = tcase_create(name);
     int n = cuda_kernel_count();
-    tcase_add_checked_fixture(kernels, begin, end);
+    tcase_add_checked_fixture(kernels, own_device_begin, own_device_end);
     for (int i = 0; i < n_tests; i++) tcase_add_loop_test(kernels, tests[i], 0, n);
     suite_add_tcase(suite, kernels);
     return suite;
@@ -561,7 +554,7 @@ Suite *check_cuda(void) {
     const TTest *const tests[] = {kernels_agree_with_the_reference, gradients_accumulate};
     Suite *suite = kernel_suite("cuda", tests, 2);
     TCase *larger = tcase_create("larger");
-    tcase_add_checked_fixture(larger, begin, end);
+    tcase_add_checked_fixture(larger, own_device_begin, own_device_end);
     tcase_add_test(larger, logits_that_are_not_finite_predict_no_class);
     tcase_add_loop_test(larger, a_weighted_walk_leaves_the_next_one_alone, 0, 2); /* without and with guards */
     tcase_add_loop_test(larger, second_stages_add_all_partial_sums, 0, N_TWO_STAGES);

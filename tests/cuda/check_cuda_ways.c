@@ -2,18 +2,6 @@
  * in every run: those that walk every 23rd size may miss them. */
 #include "tests/lib/op_compare.h"
 
-static struct place place;
-
-static void begin(void) {
-    struct error e = {0};
-    start_kernels();
-    ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
-}
-
-static void end(void) {
-    place_close(&place);
-}
-
 /* Attention: several tiles of keys, of which the last is not whole, heads wider than a tile, one token. Homogeneous
  * recurrences: more steps than a ring has turns, one step, blocks so large that there is none, more pairs of vectors
  * than are summed at once. Matrix states: rows that are no multiple of those loaded at once; graphs of more edges and
@@ -43,8 +31,12 @@ START_TEST(kernels_agree_on_every_way) {
     for (int variant = 0; variant < op_variants(k->op); variant++) {
         char sizes[96];
         snprintf(sizes, sizeof sizes, "%s variant=%d", ways[_i].sizes, variant);
-        struct trial_op what = {
-            .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &place};
+        struct trial_op what = {.op = k->op,
+                                .kernel = k->name,
+                                .sizes = sizes_at(sizes),
+                                .outputs = 1,
+                                .guards = true,
+                                .place = &own_device};
         ck_assert(kernel_applies(k, &what) && compare_twin(k, &what));
     }
 }
@@ -55,7 +47,7 @@ START_TEST(activations_agree_on_huge_inputs) {
     const struct kernel *k = kernel_find("activate_cuda");
     for (int variant = 0; variant < op_variants(k->op); variant++) {
         struct trial_op what = {
-            .op = k->op, .kernel = k->name, .sizes = sizes_at("length=8"), .outputs = 1, .place = &place};
+            .op = k->op, .kernel = k->name, .sizes = sizes_at("length=8"), .outputs = 1, .place = &own_device};
         what.sizes.variant = variant;
         what.scale = REAL_IS_DOUBLE ? 1e200 : 1e21;
         what.may_overflow = true;
@@ -68,7 +60,7 @@ Suite *check_cuda_ways(void);
 Suite *check_cuda_ways(void) {
     Suite *suite = suite_create("cuda_ways");
     TCase *tests = tcase_create("ways");
-    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_checked_fixture(tests, own_device_begin, own_device_end);
     tcase_add_loop_test(tests, kernels_agree_on_every_way, 0, N_WAYS);
     tcase_add_test(tests, activations_agree_on_huge_inputs);
     suite_add_tcase(suite, tests);

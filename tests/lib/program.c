@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "harness/store/record_files.h"
 #include "tests/testing.h"
 
 char *out, *err;
@@ -47,6 +49,23 @@ void program_begin_without_data(void) {
 void program_end(void) {
     free_output();
     scratch_remove(program_folder);
+}
+
+bool is_in_folder(const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    return access(path, F_OK) == 0;
+}
+
+int records_in(const char *name) {
+    char path[256];
+    struct record_set set;
+    struct error e;
+    snprintf(path, sizeof path, "%s/%s", program_folder, name);
+    ck_assert_msg(records_load(&set, path, &e) == ST_OK, "%s", e.text);
+    int n = set.n;
+    records_free(&set);
+    return n;
 }
 
 const char *named_program(const char *variable, const char *fallback) {

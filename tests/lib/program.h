@@ -3,6 +3,7 @@
 #define LRNN_TESTS_LIB_PROGRAM_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/lib/scratch.h"
@@ -26,6 +27,10 @@ void program_end(void);
 
 /* program_begin, and released data are looked for in that folder, which has none. */
 void program_begin_without_data(void);
+
+/* Whether a file or folder of that name is in it; the records in the folder of that name there. */
+bool is_in_folder(const char *name);
+int records_in(const char *name);
 
 int run(const char *arguments);
 void expect_status(int got, int want, const char *arguments);

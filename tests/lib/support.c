@@ -29,6 +29,18 @@ void own_folder_end(void) {
     scratch_remove(own_folder);
 }
 
+struct place own_device;
+
+void own_device_begin(void) {
+    struct error e = {0};
+    start_kernels();
+    ck_assert_msg(place_open(&own_device, "cuda", &e) == ST_OK, "%s", e.text);
+}
+
+void own_device_end(void) {
+    place_close(&own_device);
+}
+
 /* --- dot --------------------------------------------------------------------------------------------------------- */
 
 static void dot_infer(struct graph *g, struct call *c) {

@@ -18,6 +18,11 @@ extern char own_folder[SCRATCH_BYTES];
 void own_folder_begin(void);
 void own_folder_end(void);
 
+/* The same, and the first CUDA device, or CUDA on the host. */
+extern struct place own_device;
+void own_device_begin(void);
+void own_device_end(void);
+
 /* --- graphs ------------------------------------------------------------------------------------------------------ */
 
 /* y[0] = before[0] + sum_i x_i w_i; before may be NULL. Gradients flow to x and before, none to w. With it any set of

@@ -52,6 +52,16 @@ void drop_data(void) {
     scratch_remove(data_folder);
 }
 
+void tasks_begin(void) {
+    reserve_task_host();
+    import_data();
+}
+
+void tasks_end(void) {
+    drop_data();
+    free_task_host();
+}
+
 struct example new_example(const struct task_shape *s) {
     struct example x = {.length = 0};
     int64_t T = s->T_eval > s->T ? s->T_eval : s->T, targets = s->per_sequence ? 1 : T;

@@ -17,6 +17,10 @@ extern char data_folder[SCRATCH_BYTES];
 void import_data(void);
 void drop_data(void);
 
+/* The arena and the data, for tests that open every task. */
+void tasks_begin(void);
+void tasks_end(void);
+
 /* Parses and opens; the test fails if the task does. */
 void open_task(struct task_choice *choice, const char *text, uint64_t seed);
 

@@ -315,19 +315,6 @@ START_TEST(the_command_line_refuses_no_buckets) {
 }
 END_TEST
 
-static void tasks_begin(void) {
-    own_folder_begin();
-    start_kernels();
-    reserve_task_host();
-    import_data();
-}
-
-static void tasks_end(void) {
-    drop_data();
-    free_task_host();
-    own_folder_end();
-}
-
 Suite *check_buckets(void);
 Suite *check_buckets(void) {
     Suite *suite = suite_create("buckets");
@@ -335,6 +322,7 @@ Suite *check_buckets(void) {
     int tasks = 0, models = 0;
     while (task_list()[tasks]) tasks++;
     while (small_models()[models]) models++;
+    tcase_add_checked_fixture(same, own_folder_begin, own_folder_end);
     tcase_add_checked_fixture(same, tasks_begin, tasks_end);
     tcase_add_loop_test(same, every_unequal_task_learns_the_same, 0, tasks);
     tcase_add_loop_test(same, every_mixer_learns_the_same, 0, models);

@@ -155,23 +155,13 @@ START_TEST(the_order_of_cells_changes_no_run) {
 }
 END_TEST
 
-static void tasks_begin(void) {
-    start_kernels();
-    reserve_task_host();
-    import_data();
-}
-
-static void tasks_end(void) {
-    drop_data();
-    free_task_host();
-}
-
 Suite *check_determinism_tasks(void);
 Suite *check_determinism_tasks(void) {
     Suite *suite = suite_create("determinism_tasks");
     TCase *tasks = tcase_create("tasks"), *cells = tcase_create("cells");
     int n = 0;
     while (task_list()[n]) n++;
+    tcase_add_checked_fixture(tasks, start_kernels, NULL);
     tcase_add_checked_fixture(tasks, tasks_begin, tasks_end);
     tcase_add_loop_test(tasks, threads_do_not_change_a_task, 0, n);
     tcase_add_checked_fixture(cells, program_begin, program_end);

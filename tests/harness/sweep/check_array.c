@@ -5,9 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "harness/store/record_files.h"
+#include "core/status.h"
 #include "tests/lib/own_plan.h"
 #include "tests/testing.h"
 
@@ -15,23 +14,6 @@
 #define FLAGS "--profile smoke --models 'lru:state=4 lstm:hidden=4' --no-speed --no-plots --seeds 4 --epochs 3"
 #define SMALL TASK " " FLAGS
 #define RUNS  8
-
-static int records_in(const char *name) {
-    char path[256];
-    struct record_set set;
-    struct error e;
-    snprintf(path, sizeof path, "%s/%s", program_folder, name);
-    ck_assert_msg(records_load(&set, path, &e) == ST_OK, "%s", e.text);
-    int n = set.n;
-    records_free(&set);
-    return n;
-}
-
-static bool is_there(const char *name) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", program_folder, name);
-    return access(path, F_OK) == 0;
-}
 
 /* Instead of sbatch: keeps the script, says a number or refuses, and may complain on its output of errors. */
 static void stand_in_for_sbatch(const char *answer, const char *complaint, int status) {
@@ -54,7 +36,7 @@ START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
     expect("sweep " SMALL " --slurm 2 --gres gpu:1 --sbatch='--mem=1G --time=5' --out %s/r", 0);
     ck_assert_str_eq(out, "17\n");
     expect_text(err, "submitted: job 17, 2 tasks, 8 runs", "sweep");
-    ck_assert(is_there("r/slurm/17.sh"));
+    ck_assert(is_in_folder("r/slurm/17.sh"));
     expect("status %s/r", 0);
     expect_text(out, "0 of 8 runs done", "status");
     snprintf(command, sizeof command,
@@ -86,11 +68,11 @@ START_TEST(a_job_that_slurm_has_taken_is_kept) {
     expect("sweep " SMALL " --slurm 2 --out %s/r", 0);
     ck_assert_str_eq(out, "4712\n");
     expect_text(err, "sbatch: Warning: no account was given\nsubmitted: job 4712", "sweep");
-    ck_assert(is_there("r/slurm/4712.sh"));
+    ck_assert(is_in_folder("r/slurm/4712.sh"));
     stand_in_for_sbatch("no number", "", 0);
     expect("sweep " SMALL " --slurm 2 --out %s/s", ST_FAIL);
     expect_text(err, "sbatch answers \"no number\" instead of a job's number", "sweep");
-    ck_assert(is_there("s/slurm"));
+    ck_assert(is_in_folder("s/slurm"));
 }
 END_TEST
 
@@ -106,11 +88,11 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     char *said = slurp(path, &size);
     expect_text(said, "there is no sbatch in PATH", "sweep --slurm");
     free(said);
-    ck_assert(!is_there("r"));
+    ck_assert(!is_in_folder("r"));
     stand_in_for_sbatch("", "error: invalid partition specified: gpu", 1);
     expect("sweep " SMALL " --slurm 2 --out %s/r", ST_USAGE);
     expect_text(err, "sbatch refuses the job: error: invalid partition", "sweep");
-    ck_assert(!is_there("r"));
+    ck_assert(!is_in_folder("r"));
     expect("sweep " SMALL " --slurm 9 --out %s/r", ST_USAGE);
     expect_text(err, "there are 8 runs", "sweep");
     expect("sweep " SMALL " --slurm 2 --shard 1/2 --out %s/r", ST_USAGE);
@@ -134,8 +116,8 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
     }
     expect("sweep " SMALL " --slurm 2 --out %s/a%%b", ST_USAGE);
     expect_text(err, "/a%b: Slurm would not read \" and % in a folder's name", "sweep");
-    ck_assert(!is_there("a%b"));
-    ck_assert(!is_there("r"));
+    ck_assert(!is_in_folder("a%b"));
+    ck_assert(!is_in_folder("r"));
 }
 END_TEST
 
@@ -149,7 +131,7 @@ START_TEST(a_number_of_a_job_is_never_lost) {
     expect("sweep " SMALL " --slurm 2 --out %s/s", ST_FAIL);
     expect_text(err, "/s/sweeps", "sweep --slurm");
     ck_assert_str_eq(out, "");
-    ck_assert(!is_there("script"));
+    ck_assert(!is_in_folder("script"));
     stand_in_for_sbatch("18", "", 0);
     expect("sweep " SMALL " --slurm 2 --out %s/r", ST_FAIL);
     ck_assert_str_eq(out, "18\n");
@@ -163,7 +145,7 @@ END_TEST
 START_TEST(a_list_goes_with_its_job_alone) {
     stand_in_for_sbatch("", "error: no", 1);
     expect("sweep " SMALL " --slurm 2 --out %s/r", ST_USAGE);
-    ck_assert(!is_there("r"));
+    ck_assert(!is_in_folder("r"));
     stand_in_for_sbatch("17", "", 0);
     expect("sweep " SMALL " --slurm 2 --out %s/r", 0);
     stand_in_for_sbatch("", "error: no", 1);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "harness/store/record_files.h"
-#include "tests/lib/program.h"
+#include "tests/lib/own_plan.h"
 #include "tests/testing.h"
 
 #define SMALL                                                                                                          \
@@ -16,39 +16,10 @@
     "--no-plots --seeds 4 --epochs 3"
 #define RUNS 8
 
-/* `format` with the fixture's folder in place of each "%s" (up to three). */
-static int run_in(const char *format) {
-    char arguments[2048];
-    /* cppcheck-suppress wrongPrintfScanfArgNum ; formats have one to three */
-    snprintf(arguments, sizeof arguments, format, program_folder, program_folder, program_folder);
-    return run(arguments);
-}
-
 static int count(const char *text, const char *part) {
     int n = 0;
     for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) n++;
     return n;
-}
-
-static int records_in(const char *name) {
-    char path[256];
-    struct record_set set;
-    struct error e;
-    snprintf(path, sizeof path, "%s/%s", program_folder, name);
-    ck_assert_msg(records_load(&set, path, &e) == ST_OK, "%s", e.text);
-    int n = set.n;
-    records_free(&set);
-    return n;
-}
-
-static void expect(const char *format, int status) {
-    expect_status(run_in(format), status, format);
-}
-
-static bool is_there(const char *name) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", program_folder, name);
-    return access(path, F_OK) == 0;
 }
 
 /* Both end with the whole table, and no run was done twice. */
@@ -298,7 +269,7 @@ START_TEST(folders_are_taken_together_with_their_machines_and_sweeps) {
         "00000000000000aa,00000000000000bb,2024-02-29T01:02:03Z,\"one, two\",4,8,Linux 6,Debian,,glibc 2,none\n";
     char path[512], command[1024];
     expect("sweep " SMALL " --shard 1/2 --out %s/a", 0);
-    ck_assert(is_there("a/machines.csv"));
+    ck_assert(is_in_folder("a/machines.csv"));
     expect("sweep " SMALL " --shard 2/2 --out %s/b", 0);
     expect("bench " SMALL " --layers 2 --out %s/d", 0);
     snprintf(path, sizeof path, "%s/b/machines.csv", program_folder);
@@ -327,7 +298,7 @@ START_TEST(folders_are_taken_together_with_their_machines_and_sweeps) {
     spill(path, "name\nBob\n", 9);
     expect("store merge %s/a --out %s/e", ST_USAGE);
     expect_text(err, "/e/machines.csv is there and was not written by lrnn", "store merge");
-    ck_assert(!is_there("f"));
+    ck_assert(!is_in_folder("f"));
     ck_assert_int_eq(records_in("e"), RUNS / 2);
 }
 END_TEST
