@@ -380,6 +380,17 @@ bool cli_given(const struct cli *cli, const char *name) {
     return false;
 }
 
+enum status cli_refuse_others(const struct cli *cli, const char *what, const char *takes, struct error *e) {
+    for (int i = 0; i < cli->n_given; i++) {
+        char name[64];
+        snprintf(name, sizeof name, " %s ", cli->given[i]->name);
+        if (!strstr(takes, name))
+            return fail(e, ST_USAGE, "%s has no use for --%s; it takes%.*s", what, cli->given[i]->name,
+                        (int)strlen(takes) - 1, takes);
+    }
+    return ST_OK;
+}
+
 enum status cli_folder(const struct cli *cli, const char **folder, const char *out, struct error *e) {
     if (*folder && cli_given(cli, "out"))
         return fail(e, ST_USAGE, "%s: %.200s and --out both say which folder; leave one of them out",

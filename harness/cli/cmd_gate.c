@@ -17,6 +17,7 @@ struct gate_flags {
     int format;
     int64_t pairs, sittings, power, seed;
     double seconds, load, delay;
+    const struct cli *cli; /* that has read them */
 };
 
 #define AT(field) offsetof(struct gate_flags, field)
@@ -45,8 +46,8 @@ static const struct option options[] = {
     {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL, "of --serve: each call takes so much of its time longer", 0},
     {0}};
 
-static struct compare_request request_of(const struct gate_flags *f, const char *own) {
-    return (struct compare_request){.a = *f->against ? f->against : own,
+static struct compare_request request_of(const struct gate_flags *f, const char *against, const char *own) {
+    return (struct compare_request){.a = against,
                                     .b = own,
                                     .seconds = f->seconds,
                                     .pairs = (int)f->pairs,
@@ -58,6 +59,8 @@ static struct compare_request request_of(const struct gate_flags *f, const char 
 /* --- a baseline ------------------------------------------------------------------------------------------------- */
 
 static enum status write_baseline(const struct gate_flags *f, struct baseline *b, struct error *e) {
+    TRY(cli_refuse_others(f->cli, "gate --write", " write ", e));
+    TRY(file_write_check(f->write, e));
     cli_threads(1);
     baseline_init(b);
     TRY(gate_measure(b, INT_MAX, GATE_BANK, e));
@@ -69,18 +72,22 @@ static enum status write_baseline(const struct gate_flags *f, struct baseline *b
     return ST_OK;
 }
 
-/* The floor of a bench is kept where there is a baseline to keep it. */
+/* This program beside itself and no other: what differs between two of them is no floor. That of a bench is kept where
+ * there is a baseline to keep it. */
 static enum status self_test(const struct gate_flags *f, struct baseline *b, struct error *e) {
     char own[PATH_BYTES];
     double aa_p99;
     const char *bench = *f->benches ? f->benches : gate_benches()->name;
+    TRY(cli_refuse_others(f->cli, "gate --self-test",
+                          " self-test baseline benches pairs seconds load sittings power seed force ", e));
     TRY(own_program(own, sizeof own, e));
     if (*f->baseline) {
         TRY(baseline_read(b, f->baseline, e));
         TRY(baseline_check(b, f->baseline, f->force, e));
+        TRY(file_write_check(f->baseline, e));
     }
     struct self_test_request q = {
-        .sittings = (int)f->sittings, .power = (int)f->power, .bench = bench, .compare = request_of(f, own)};
+        .sittings = (int)f->sittings, .power = (int)f->power, .bench = bench, .compare = request_of(f, own, own)};
     printf("%s, %d pairs, then %d where those do not decide\n", bench, (int)f->pairs, 2 * (int)f->pairs);
     TRY(gate_self_test(&q, &aa_p99, stdout, e));
     if (!*f->baseline) return ST_OK;
@@ -126,18 +133,30 @@ static enum status show_behind(enum status status, const struct gate_flags *f, c
     return status;
 }
 
+/* What would keep an answer from being written is said before anything is measured. */
+static enum status check_compare(const struct gate_flags *f, bool throughput, struct error *e) {
+    if (!*f->baseline)
+        return fail(e, ST_USAGE, "gate needs --baseline FILE; `lrnn gate --write FILE` of the other build makes one");
+    TRY(cli_refuse_others(f->cli, throughput ? "gate" : "gate --accuracy",
+                          throughput ? " baseline accuracy throughput against benches pairs seconds load seed force "
+                                       "format markdown junit "
+                                     : " baseline accuracy force format markdown junit ",
+                          e));
+    if (throughput && !*f->against)
+        return fail(e, ST_USAGE, "--throughput needs --against PROGRAM, the other build; --accuracy alone needs none");
+    if (*f->junit) TRY(file_write_check(f->junit, e));
+    return *f->markdown ? file_write_check(f->markdown, e) : ST_OK;
+}
+
 static enum status compare(const struct gate_flags *f, struct baseline *b, struct gate_result *r, struct error *e) {
     char own[PATH_BYTES];
     bool accuracy = f->accuracy || !f->throughput, throughput = f->throughput || !f->accuracy;
-    if (!*f->baseline)
-        return fail(e, ST_USAGE, "gate needs --baseline FILE; `lrnn gate --write FILE` of the other build makes one");
-    if (throughput && !*f->against)
-        return fail(e, ST_USAGE, "--throughput needs --against PROGRAM, the other build; --accuracy alone needs none");
+    TRY(check_compare(f, throughput, e));
     TRY(baseline_read(b, f->baseline, e));
     TRY(baseline_check(b, f->baseline, f->force, e));
     TRY(own_program(own, sizeof own, e));
     cli_threads(1);
-    const struct compare_request q = request_of(f, own);
+    const struct compare_request q = request_of(f, f->against, own);
     enum status status = ST_OK;
     if (throughput) TRY(gate_throughput_check(&q, f->benches, e));
     if (accuracy) status = gate_accuracy(b, r, e);
@@ -147,6 +166,7 @@ static enum status compare(const struct gate_flags *f, struct baseline *b, struc
 
 static enum status serve(const struct gate_flags *f, struct error *e) {
     const struct gate_bench *bench;
+    TRY(cli_refuse_others(f->cli, "gate --serve", " serve seconds delay ", e));
     TRY(gate_bench_find(f->serve, &bench, e));
     return gate_serve(bench, f->seconds, f->delay, stdin, stdout, e);
 }
@@ -155,6 +175,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     struct gate_flags f;
     const struct flag_set set = {options, &f};
     struct cli cli = {.command = &command_gate, .sets = &set, .n_sets = 1};
+    f.cli = &cli;
     TRY(options_default(options, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (*f.serve) return serve(&f, e);

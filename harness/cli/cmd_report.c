@@ -136,25 +136,11 @@ static struct paper_choice paper_of(const struct report_flags *f) {
     return (struct paper_choice){f->paper, f->task, f->profile, f->where};
 }
 
-/* A flag that this kind of report or plot has no use for is not ignored. takes: " out task ". */
-static enum status refuse_others(const struct report_flags *f, const struct option *options, const char *what,
-                                 const char *takes, struct error *e) {
-    for (const struct option *o = options; o->name; o++) {
-        char name[64];
-        snprintf(name, sizeof name, " %s ", o->name);
-        if (cli_given(f->cli, o->name) && !strstr(takes, name))
-            return fail(e, ST_USAGE, "%s has no use for --%s; it takes%.*s", what, o->name, (int)strlen(takes) - 1,
-                        takes);
-    }
-    return ST_OK;
-}
-
 /* A plan says itself which runs it is of, and how a cell's number is made of them. */
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
     const struct paper_choice choice = paper_of(f);
-    TRY(refuse_others(f, report_options, "report --paper",
-                      " paper out profile task where columns sort format no-color ", e));
+    TRY(cli_refuse_others(f->cli, "report --paper", " paper out profile task where columns sort format no-color ", e));
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
@@ -164,7 +150,7 @@ static enum status run_html(const struct report_flags *f, struct error *e) {
     struct report_filter filter = filter_of(f);
     struct error why = {ST_OK, ""};
     int pages = 0, pictures = 0;
-    TRY(refuse_others(f, report_options, "report --html", " html out profile task where protocol confirm-seeds ", e));
+    TRY(cli_refuse_others(f->cli, "report --html", " html out profile task where protocol confirm-seeds ", e));
     TRY(load(&set, f->out, e));
     enum status status = site_write(&set, &filter, f->out, f->html, &pages, &pictures, &why, e);
     records_free(&set);
@@ -244,7 +230,7 @@ static enum status check_plot_flags(const struct report_flags *f, const char *ki
     bool all_rows = !strcmp(kind, "throughput") && !*f->paper;
     snprintf(what, sizeof what, "plot %s", kind);
     snprintf(takes, sizeof takes, " out to format %spaper %s", all_rows ? "" : "task profile where ", axes);
-    return refuse_others(f, plot_options, what, takes, e);
+    return cli_refuse_others(f->cli, what, takes, e);
 }
 
 static enum status run_plot(int argc, char **argv, struct error *e) {

@@ -85,6 +85,17 @@ enum status write_file_atomic(const char *path, const void *bytes, size_t size, 
     return folder_sync(path, e);
 }
 
+enum status file_write_check(const char *path, struct error *e) {
+    char temporary[PATH_BYTES];
+    struct stat there;
+    TRY(file_target_check(path, e));
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return fail(e, ST_FAIL, "cannot replace %s: %s", path, strerror(EISDIR));
+    TRY(temporary_write(path, "", 0, temporary, e));
+    unlink(temporary);
+    return ST_OK;
+}
+
 bool file_link(const char *from, const char *to) {
     struct stat a, b;
     if (link(from, to) == 0) return true;

@@ -21,6 +21,9 @@ enum status make_folder(const char *path, struct error *e);
  * device, a pipe or a link. ST_FAIL with path and reason. */
 enum status write_file_atomic(const char *path, const void *bytes, size_t size, struct error *e);
 
+/* What write_file_atomic would end with, before there is anything to write: nothing is left behind. */
+enum status file_write_check(const char *path, struct error *e);
+
 /* Creates and writes a file of a name nobody else uses in the folder of `path`, fsyncs and closes it; its name goes to
  * `temporary` (PATH_BYTES). On error nothing is left behind. ST_FAIL with path and reason. */
 enum status temporary_write(const char *path, const void *bytes, size_t size, char *temporary, struct error *e);

@@ -485,6 +485,37 @@ START_TEST(a_floor_goes_into_no_baseline_of_another_machine) {
 }
 END_TEST
 
+/* Beside another program there is no A/A, and its floor would blind the gate. */
+START_TEST(what_a_gate_does_not_read_is_refused) {
+    char flags[SCRATCH_BYTES + 64];
+    keep();
+    snprintf(flags, sizeof flags, "--self-test --against %s --sittings 1 --power 0 --pairs 1 --seconds 0", own());
+    expect_gate(flags, 2, "gate --self-test has no use for --against; it takes self-test baseline benches pairs ");
+    expect_gate("--self-test --junit x.xml", 2, "gate --self-test has no use for --junit");
+    expect_gate("--accuracy --against /bin/true", 2, "gate --accuracy has no use for --against");
+    expect_gate("--accuracy --pairs 3", 2, "gate --accuracy has no use for --pairs");
+    expect_gate("--throughput --against /bin/true --delay 1", 2, "gate has no use for --delay");
+    expect_gate("--serve linear", 2, "gate --serve has no use for --baseline; it takes serve seconds delay");
+    expect_gate("--write x", 2, "gate --write has no use for --baseline; it takes write");
+}
+END_TEST
+
+/* Minutes of training and measuring would be lost. */
+START_TEST(what_cannot_be_written_is_told_before_anything_is_measured) {
+    char flags[2 * SCRATCH_BYTES + 64];
+    keep();
+    expect_status(run_program(program_folder, own(), "gate --write /nowhere/baseline"), 1, "--write");
+    expect_text(err, "cannot write /nowhere/baseline: No such file or directory", "--write");
+    snprintf(flags, sizeof flags, "gate --write %s", program_folder);
+    expect_status(run_program(program_folder, own(), flags), 1, flags);
+    expect_text(err, ": Is a directory", flags);
+    expect_gate("--accuracy --junit /nowhere/j.xml", 1, "cannot write /nowhere/j.xml: No such file or directory");
+    ck_assert_str_eq(out, "");
+    expect_gate("--accuracy --markdown /nowhere/g.md", 1, "cannot write /nowhere/g.md: No such file or directory");
+    ck_assert_str_eq(out, "");
+}
+END_TEST
+
 Suite *check_gate(void);
 Suite *check_gate(void) {
     const TTest *const builds[] = {the_same_build_is_the_same,
@@ -510,7 +541,9 @@ Suite *check_gate(void) {
                                    a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,
                                    the_self_test_prints_rates_and_keeps_the_floor,
-                                   a_floor_goes_into_no_baseline_of_another_machine};
+                                   a_floor_goes_into_no_baseline_of_another_machine,
+                                   what_a_gate_does_not_read_is_refused,
+                                   what_cannot_be_written_is_told_before_anything_is_measured};
     Suite *suite = suite_create("gate");
     TCase *gate = tcase_create("gate");
     tcase_add_checked_fixture(gate, start_kernels, NULL);
