@@ -160,7 +160,7 @@ static void speeds_begin(struct speeds *s, const struct plan *plan, int threads)
  * better. */
 static bool has_row(const struct speeds *s, int i, struct perf_row *row) {
     const struct setup *setup = s->plan->setups[i];
-    return perf_latest(setup->config.out, setup->cell_id, row) && perf_is_alike(row, &s->mine);
+    return perf_latest_alike(setup->config.out, setup->cell_id, &s->mine, row);
 }
 
 /* Of the runs of a cell the first one stands for all. */

@@ -26,7 +26,8 @@ bool perf_replaces(const struct perf_row *row, const struct perf_row *earlier) {
     return earlier->quiet != 1 || row->quiet == 1 || !perf_is_alike(earlier, row);
 }
 
-bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {
+/* like NULL: of all rows. */
+static bool find_latest(const char *out, const char *cell_id, const struct perf_row *like, struct perf_row *row) {
     char path[PATH_BYTES];
     struct csv_table t;
     if (path_format(path, sizeof path, NULL, "%s/perf.csv", out) != ST_OK || csv_read(&t, path, NULL) != ST_OK)
@@ -36,10 +37,19 @@ bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {
         struct perf_line line = {0};
         if (strcmp(csv_cell(&t, i, "cell_id"), cell_id) != 0) continue;
         table_from_csv(&perf_table, &t, i, &line);
+        if (like && !perf_is_alike(&line.row, like)) continue;
         if (found && !perf_replaces(&line.row, row)) continue;
         *row = line.row;
         found = true;
     }
     csv_free(&t);
     return found;
+}
+
+bool perf_latest(const char *out, const char *cell_id, struct perf_row *row) {
+    return find_latest(out, cell_id, NULL, row);
+}
+
+bool perf_latest_alike(const char *out, const char *cell_id, const struct perf_row *like, struct perf_row *row) {
+    return find_latest(out, cell_id, like, row);
 }

@@ -22,4 +22,7 @@ bool perf_replaces(const struct perf_row *row, const struct perf_row *earlier);
 /* The latest row of that cell by that rule, or false. */
 bool perf_latest(const char *out, const char *cell_id, struct perf_row *row);
 
+/* The latest of those that are alike `like`: another machine that shares the folder hides none of them. */
+bool perf_latest_alike(const char *out, const char *cell_id, const struct perf_row *like, struct perf_row *row);
+
 #endif
