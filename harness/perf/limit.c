@@ -12,8 +12,7 @@
 #include "harness/run/signals.h"
 #include "harness/store/limit_log.h"
 
-/* Seconds of training that a run of the plan has; 0 = no limit. */
-static double seconds_of(const struct plan *plan, const struct setup *s, double limit_s, int jobs) {
+double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs) {
     double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->config.budget;
     if (share <= 0) return own;
     return own > 0 && own < share ? own : share;
@@ -74,7 +73,7 @@ static enum status apply(struct plan *plan, struct decided *rows, double limit_s
     for (int i = 0; i < plan->n; i++) {
         struct setup *s = plan->setups[i];
         struct limit_row limit;
-        double seconds = seconds_of(plan, s, limit_s, jobs);
+        double seconds = limit_seconds(plan, s, limit_s, jobs);
         if (seconds <= 0) continue;
         if (signal_received())
             return fail(e, (enum status)(128 + signal_received()),

@@ -7,6 +7,10 @@
 
 #include "harness/plan/plan.h"
 
+/* Seconds of training that a run of the plan has by its --budget and its equal share of `limit_s`, as limits_apply gives
+ * them; 0: no limit. */
+double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs);
+
 /* Gives each run of the plan that has a time (its --budget, or its equal share of `limit_s` seconds on `jobs`
  * processes; 0 = no limit) the steps it takes in it: it has a --stop-after then, or is as without a limit where that is
  * no shorter. The steps are those that OUT/limits.csv has for the run and the time, else those of another run of its

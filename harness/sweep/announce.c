@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
 #include "harness/plan/profiles/profile_match.h"
 #include "harness/run/reuse.h"
@@ -72,29 +73,44 @@ static void warn_of_memory(const struct plan *plan, bool retry) {
             n, first->task.name, first->model_label, first->memory >> 20, machine_memory_bytes() >> 20);
 }
 
-void announce_runs(const struct plan *plan, const struct resolved *resolved, bool retry, int most_at_a_time) {
-    double flops = 0, bytes = 0;
+/* What a run takes on one core at so many FLOPs a second, its time at most. */
+static double seconds_of(const struct announced *a, const struct setup *s, double flops_per_s) {
+    double seconds = s->flops / flops_per_s, limit = limit_seconds(a->plan, s, a->limit_s, a->shares);
+    return limit > 0 && limit < seconds ? limit : seconds;
+}
+
+/* "s3 and others, profile quick: 8 runs (2 of them custom)" */
+static void print_what(const struct announced *a) {
+    const struct plan *plan = a->plan;
+    int other = 0; /* than the profile makes: their records will say custom */
+    for (int i = 0; i < plan->n; i++) other += strcmp(plan->setups[i]->config.profile, a->resolved->profile) != 0;
+    fprintf(stderr, "%s%s, profile %s: %d run%s", a->name ? a->name : plan->setups[0]->task.name,
+            !a->name && plan_has_several_tasks(plan) ? " and others" : "",
+            other == plan->n ? PROFILE_CUSTOM : a->resolved->profile, plan->n, plan->n == 1 ? "" : "s");
+    if (other && other < plan->n) fprintf(stderr, " (%d of them " PROFILE_CUSTOM ")", other);
+}
+
+void announce_runs(const struct announced *a) {
+    const struct plan *plan = a->plan;
+    const double flops_per_s = GEMM_SHARE * gemm_rate() * 1e9;
+    double time = 0, bytes = 0;
     int to_do = 0;
     for (int i = 0; i < plan->n; i++) {
-        if (reuse_is_there(plan->setups[i], retry)) continue;
-        flops += plan->setups[i]->flops;
+        if (reuse_is_there(plan->setups[i], a->retry)) continue;
+        time += seconds_of(a, plan->setups[i], flops_per_s);
         bytes += bytes_of(plan->setups[i]);
         to_do++;
     }
-    if (resolved->defaulted) fprintf(stderr, "this task has no profile of its own; taken is: %s\n", resolved->note);
-    int other = 0; /* than the profile makes: their records will say custom */
-    for (int i = 0; i < plan->n; i++) other += strcmp(plan->setups[i]->config.profile, resolved->profile) != 0;
-    fprintf(stderr, "%s%s, profile %s: %d run%s", plan->setups[0]->task.name,
-            plan_has_several_tasks(plan) ? " and others" : "", other == plan->n ? PROFILE_CUSTOM : resolved->profile,
-            plan->n, plan->n == 1 ? "" : "s");
-    if (other && other < plan->n) fprintf(stderr, " (%d of them " PROFILE_CUSTOM ")", other);
+    if (a->resolved->defaulted)
+        fprintf(stderr, "this task has no profile of its own; taken is: %s\n", a->resolved->note);
+    print_what(a);
     if (to_do == 0) {
         fprintf(stderr, ", none left to do\n");
         return;
     }
     if (to_do < plan->n) fprintf(stderr, ", %d left to do", to_do);
-    int jobs = most_at_a_time < to_do ? most_at_a_time : to_do;
-    double time = flops / (GEMM_SHARE * gemm_rate() * 1e9) / jobs;
+    int jobs = a->most_at_a_time < to_do ? a->most_at_a_time : to_do;
+    time /= jobs;
     char most[64] = "under a second";
     if (time >= 1) {
         const char *unit = time_unit(&time);

@@ -6,8 +6,17 @@
 #include "harness/plan/request.h"
 
 /* Of the runs that are to be done, so many at a time at most; those on record cost nothing, unless they failed and
- * `retry` does them again. */
-void announce_runs(const struct plan *plan, const struct resolved *resolved, bool retry, int most_at_a_time);
+ * `retry` does them again. No run takes longer than its time (limit.h). */
+struct announced {
+    const struct plan *plan;
+    const struct resolved *resolved;
+    const char *name; /* of the plan that they are the runs of; NULL: they are called by their task */
+    bool retry;
+    int most_at_a_time;
+    double limit_s; /* and how many processes share it */
+    int shares;
+};
+void announce_runs(const struct announced *a);
 
 /* Of the speeds that bench_measure_speed would measure. */
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds);

@@ -77,8 +77,19 @@ static int most_at_a_time(const struct runner_options *r) {
     return r->members > 1 ? r->members * (r->devices > 1 ? r->devices : 1) : r->jobs;
 }
 
+/* How many runs share the time of all: what members of a population take from each other, nobody has timed. */
+static int shares_of(const struct runner_options *r) {
+    return r->members > 1 ? 1 : r->jobs;
+}
+
 static void announce(const struct sweep *w, const struct runner_options *r) {
-    announce_runs(&w->plan, &w->resolved, w->options->retry_failed, most_at_a_time(r));
+    const struct request *request = w->request;
+    announce_runs(&(struct announced){.plan = &w->plan,
+                                      .resolved = &w->resolved,
+                                      .name = request->file.lines.n ? request->name : NULL,
+                                      .most_at_a_time = most_at_a_time(r),
+                                      .limit_s = w->options->limit,
+                                      .shares = shares_of(r)});
 }
 
 /* Each model has the whole machine. */
@@ -418,8 +429,8 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     TRY(make_folder(w->out, e));
     TRY(check_folder(w->out, e));
     if (draws_plots(w)) TRY(check_figures(w, e));
-    int shares = options.members > 1 ? 1 : options.jobs; /* what members take from each other, nobody has timed */
-    TRY(limits_apply(&w->plan, w->options->limit, shares, c->threads ? (int)c->threads : 1, options.quiet, e));
+    TRY(limits_apply(&w->plan, w->options->limit, shares_of(&options), c->threads ? (int)c->threads : 1, options.quiet,
+                     e));
     TRY(planned_write(&w->plan, w->out, w->request->name, NULL, e)); /* a shard writes the list of the whole, too */
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (!options.quiet) {
@@ -437,7 +448,9 @@ static enum status show_runs(struct sweep *w, struct error *e) {
     if (!w->resolved.config.quiet && w->resolved.speed) tell_speeds(w);
     if (!w->resolved.config.quiet && !w->resolved.speed) announce(w, &options);
     if (!w->resolved.config.quiet && w->options->confirm)
-        fprintf(stderr, "then %" PRId64 " seeds more of each row, at the rate that validation will have chosen\n",
+        fprintf(stderr,
+                "then %" PRId64
+                " seeds more of each row, at the rate that validation will have chosen, not counted above\n",
                 w->options->confirm);
     bool timed = w->options->limit > 0, retry = w->options->retry_failed;
     if (!w->resolved.speed) runner_order(w->plan.setups, w->plan.n);

@@ -383,7 +383,14 @@ START_TEST(a_dry_run_is_the_run_untrained) {
     ck_assert_int_eq(count(out, ",\"seed\":4,\"steps\":21,\"on_record\":false,\"config\":\"task=word-problem\\n"),
                      RUNS / 4);
     expect("sweep " SMALL " --confirm-seeds 3 --dry-run --out %s/r", 0);
-    expect_text(err, "then 3 seeds more of each row", "--confirm-seeds");
+    expect_text(err, "then 3 seeds more of each row, at the rate that validation will have chosen, not counted above",
+                "--confirm-seeds");
+    expect("sweep s5 --models bdlru:m=5 --seeds 5 --limit 2m -j 1 --dry-run --out %s/r", 0);
+    expect_text(err, "at most about 2.0 minutes", "--limit"); /* hours without */
+    expect("sweep s5 --models bdlru:m=5 --seeds 5 --budget 1m -j 1 --dry-run --out %s/r", 0);
+    expect_text(err, "at most about 5.0 minutes", "--budget");
+    expect("sweep hlru-table2 --profile quick --dry-run --out %s/r", 0);
+    ck_assert_msg(strncmp(err, "hlru-table2, profile ", 21) == 0, "%.80s", err);
     static const char *const refused[][2] = {
         {" --shard 9/9", "shard 9 of 9 has no run, for there are 8; take fewer shards"},
         {" --shard 1/2 --limit 10s", "--shard with --limit: the time is shared"},
