@@ -241,9 +241,21 @@ void setup_length(struct setup *s) {
     s->eval_every = length.eval_every;
 }
 
+/* A cosine from below its floor would rise all along. */
+static enum status check_floor(const struct setup *s, struct error *e) {
+    const struct schedule schedule = setup_schedule(s);
+    if (schedule.kind == SCHEDULE_CONSTANT || schedule.lr >= schedule.lr_min) return ST_OK;
+    if (s->config.schedule == RUN_MAD_COSINE)
+        return fail(e, ST_USAGE, "--lr %g is below %g, to which the cosine of --schedule mad-cosine would rise",
+                    schedule.lr, schedule.lr_min);
+    return fail(e, ST_USAGE, "--lr %g is below --lr-min %g, to which the cosine would rise; lower --lr-min",
+                schedule.lr, schedule.lr_min);
+}
+
 /* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
 static enum status check_schedule(const struct setup *s, struct error *e) {
     char name[OPTION_TEXT + 1];
+    TRY(check_floor(s, e));
     int64_t spare = s->config.warmup % s->steps_per_epoch, whole = s->config.warmup - spare + s->steps_per_epoch;
     if (setup_schedule(s).kind != SCHEDULE_COSINE_EPOCH || spare == 0) return ST_OK;
     option_format_value(option_find(config_options, "schedule"), &s->config, name, sizeof name);

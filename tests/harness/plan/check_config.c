@@ -297,6 +297,33 @@ START_TEST(a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs) {
 }
 END_TEST
 
+/* Whether or not it is of steps or epochs; one that is constant has no floor. */
+START_TEST(a_cosine_never_rises) {
+    static const struct {
+        const char *schedule, *lr, *floor, *refusal;
+    } cases[] = {
+        {"cosine", "5e-6", "1e-5", "--lr 5e-06 is below --lr-min 1e-05, to which the cosine would rise; lower"},
+        {"cosine-epoch", "5e-6", "1e-5", "--lr 5e-06 is below --lr-min 1e-05"},
+        {"mad-cosine", "5e-7", "0", "--lr 5e-07 is below 1e-06, to which the cosine of --schedule mad-cosine"},
+        {"cosine", "1e-5", "1e-5", NULL},
+        {"constant", "5e-6", "1e-5", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct config c = defaults();
+        struct error e = {0};
+        c.batch = 50;
+        ck_assert_int_eq(config_set(&c, "schedule", cases[i].schedule, &e), ST_OK);
+        ck_assert_int_eq(config_set(&c, "lr", cases[i].lr, &e), ST_OK);
+        ck_assert_int_eq(config_set(&c, "lr-min", cases[i].floor, &e), ST_OK);
+        struct setup *s = setup_make(&c, "s3:n_train=100,n_val=10,n_test=10", "lstm", &e);
+        ck_assert_msg((s != NULL) == !cases[i].refusal, "%s %s: %s", cases[i].schedule, cases[i].lr, e.text);
+        if (s) drop(s);
+        if (!cases[i].refusal) continue;
+        ck_assert_int_eq(e.status, ST_USAGE);
+        ck_assert_msg(strstr(e.text, cases[i].refusal) != NULL, "%s", e.text);
+    }
+}
+END_TEST
+
 Suite *check_config(void);
 Suite *check_config(void) {
     Suite *suite = suite_create("config");
@@ -310,6 +337,7 @@ Suite *check_config(void) {
     tcase_add_test(tests, a_net_that_its_task_is_not_for_is_refused);
     tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
     tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
+    tcase_add_test(tests, a_cosine_never_rises);
     tcase_add_test(tests, a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs);
     tcase_add_test(tests, a_profile_name_that_does_not_fit_into_a_record_is_refused);
     suite_add_tcase(suite, tests);
