@@ -41,6 +41,7 @@ static bool is_marked(FILE *f) {
 enum status own_file_check(const char *path, struct error *e) {
     FILE *f = fopen(path, "re");
     if (!f && errno == ENOENT) return ST_OK;
+    if (!f) return fail(e, ST_USAGE, "cannot read %s: %s", path, strerror(errno));
     bool ours = f && (text_ends(path, ".csv") ? begins_as_table(f) : is_marked(f));
     if (f) fclose(f);
     if (ours) return ST_OK;

@@ -475,6 +475,17 @@ START_TEST(a_table_that_was_cut_off_goes_on) {
 }
 END_TEST
 
+START_TEST(what_cannot_be_looked_at_is_no_foreign_file) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/afile", out);
+    spill(path, "text", 4);
+    snprintf(path, sizeof path, "%s/afile/perf.csv", out);
+    ck_assert_int_eq(own_file_check(path, &problem), ST_USAGE);
+    ck_assert_msg(strstr(problem.text, "cannot read ") && strstr(problem.text, "/afile/perf.csv: Not a directory"),
+                  "%s", problem.text);
+}
+END_TEST
+
 START_TEST(the_machine_is_the_same_every_time_and_listed_once) {
     struct machine m, again;
     struct csv_table t;
@@ -518,6 +529,7 @@ Suite *check_record_csv(void) {
         a_signal_during_the_wait_for_the_lock_loses_no_row,
         a_file_of_an_earlier_schema_goes_on,
         a_table_that_was_cut_off_goes_on,
+        what_cannot_be_looked_at_is_no_foreign_file,
         the_machine_is_the_same_every_time_and_listed_once,
     };
     Suite *s = suite_create("record_csv");
