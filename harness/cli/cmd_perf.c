@@ -13,30 +13,44 @@ static enum status run_layers(int argc, char **argv, struct error *e);
 static enum status run_device(int argc, char **argv, struct error *e);
 static enum status run_launches(int argc, char **argv, struct error *e);
 
-static const struct command subs[] = {
-    {"perf op", "perf op OP [flags]", "every kernel of an op beside its byte and FLOP floors", run_op, false, NULL},
-    {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products", run_step, false,
-     NULL},
-    {"perf crossover", "perf crossover OP [flags]", "from which length on one kernel of an op is faster", run_crossover,
-     false, NULL},
-    {"perf data", "perf data TASK [flags]", "tokens generated, or bytes of files read, a second on one core", run_data,
-     false, NULL},
-    {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown table", run_layers,
-     false, NULL},
-    {"perf device", "perf device [flags]", "every CUDA kernel, copies, products and a step on a device, as CSV",
-     run_device, false, NULL},
-    {"perf launches", "perf launches [MODEL] [flags]", "what a step of a model, or of every mixer, queues on a device",
-     run_launches, false, NULL},
-    {0},
+enum { OP, STEP, CROSSOVER, DATA, LAYERS, DEVICE, LAUNCHES, SUBS };
+static const struct command subs[SUBS + 1] = {
+    [OP] = {.name = "perf op",
+            .usage = "perf op OP [flags]",
+            .summary = "every kernel of an op beside its byte and FLOP floors",
+            .run = run_op},
+    [STEP] = {.name = "perf step",
+              .usage = "perf step MODEL [flags]",
+              .summary = "a training step beside the floor of its matrix products",
+              .run = run_step},
+    [CROSSOVER] = {.name = "perf crossover",
+                   .usage = "perf crossover OP [flags]",
+                   .summary = "from which length on one kernel of an op is faster",
+                   .run = run_crossover},
+    [DATA] = {.name = "perf data",
+              .usage = "perf data TASK [flags]",
+              .summary = "tokens generated, or bytes of files read, a second on one core",
+              .run = run_data},
+    [LAYERS] = {.name = "perf layers",
+                .usage = "perf layers [flags]",
+                .summary = "tokens/s of one layer of every mixer, as a Markdown table",
+                .run = run_layers},
+    [DEVICE] = {.name = "perf device",
+                .usage = "perf device [flags]",
+                .summary = "every CUDA kernel, copies, products and a step on a device, as CSV",
+                .run = run_device},
+    [LAUNCHES] = {.name = "perf launches",
+                  .usage = "perf launches [MODEL] [flags]",
+                  .summary = "what a step of a model, or of every mixer, queues on a device",
+                  .run = run_launches},
 };
 
 /* Reads one positional and the flags of the sets. */
-static enum status read_words(const struct command *command, const struct flag_set *sets, int n_sets, int argc,
-                              char **argv, const char **word, struct error *e) {
-    struct cli cli = {.command = command, .sets = sets, .n_sets = n_sets, .positional = word, .max_positional = 1};
-    TRY(cli_parse(&cli, argc, argv, e));
-    if (cli.n_positional == 0)
-        return fail(e, ST_USAGE, "%s: a name is missing; usage: lrnn %s", command->name, command->usage);
+static enum status read_words(struct cli *cli, int argc, char **argv, struct error *e) {
+    cli->max_positional = 1;
+    TRY(cli_parse(cli, argc, argv, e));
+    if (cli->n_positional == 0)
+        return fail(e, ST_USAGE, "%s: a name is missing; usage: lrnn %s", cli->command->name, cli->command->usage);
     return ST_OK;
 }
 
@@ -70,15 +84,31 @@ static enum status choose_op(const char *name, const struct op **op, struct erro
     return ST_OK;
 }
 
+/* A size that the op has not would change nothing of what is measured. All ops have a variant. */
+static enum status refuse_sizes(const struct cli *cli, const struct op *op, struct error *e) {
+    char names[256] = "";
+    size_t used = 0;
+    for (const struct option *o = op_sizes_options; o->name; o++)
+        if (op_reads_size(op, o->name) && used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, " --%s", o->name);
+    for (const struct option *o = op_sizes_options; o->name; o++)
+        if (cli_given(cli, o->name) && !op_reads_size(op, o->name) && strcmp(o->name, "variant") != 0)
+            return fail(e, ST_USAGE, "%s: %s has no --%s; its sizes are%s", cli->command->name, op->name, o->name,
+                        names);
+    return ST_OK;
+}
+
 static enum status run_op(int argc, char **argv, struct error *e) {
     struct op_flags f;
     const struct flag_set sets[] = {{op_sizes_options, &f.request.sizes}, {op_flags, &f}};
     const struct op *op;
     const char *name;
+    struct cli cli = {.command = &subs[OP], .sets = sets, .n_sets = 2, .positional = &name};
     TRY(options_default(op_sizes_options, &f.request.sizes, e));
     TRY(options_default(op_flags, &f, e));
-    TRY(read_words(&subs[0], sets, 2, argc, argv, &name, e));
+    TRY(read_words(&cli, argc, argv, e));
     TRY(choose_op(name, &op, e));
+    TRY(refuse_sizes(&cli, op, e));
     f.request.threads = cli_threads(f.threads);
     return perf_op(op, &f.request, e);
 }
@@ -108,9 +138,10 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     struct perf_step_request q;
     const struct flag_set sets[] = {{backbone_options, &q.config.net}, {step_flags, &q}};
     const char *model;
+    struct cli cli = {.command = &subs[STEP], .sets = sets, .n_sets = 2, .positional = &model};
     TRY(config_default(&q.config, e));
     TRY(options_default(step_flags, &q, e));
-    TRY(read_words(&subs[1], sets, 2, argc, argv, &model, e));
+    TRY(read_words(&cli, argc, argv, e));
     if (strcmp(q.config.device, "cpu") != 0)
         return fail(e, ST_USAGE, "perf step measures the CPU; `lrnn perf device` measures a CUDA device");
     if (q.least > q.length)
@@ -156,10 +187,12 @@ static enum status run_crossover(int argc, char **argv, struct error *e) {
     const struct flag_set sets[] = {{sizes_but_length(table, 32), &q.sizes}, {crossover_flags, &q}};
     const struct op *op;
     const char *name;
+    struct cli cli = {.command = &subs[CROSSOVER], .sets = sets, .n_sets = 2, .positional = &name};
     TRY(options_default(table, &q.sizes, e));
     TRY(options_default(crossover_flags, &q, e));
-    TRY(read_words(&subs[2], sets, 2, argc, argv, &name, e));
+    TRY(read_words(&cli, argc, argv, e));
     TRY(choose_op(name, &op, e));
+    TRY(refuse_sizes(&cli, op, e));
     cli_threads(1);
     return perf_crossover(op, &q, e);
 }
@@ -193,8 +226,9 @@ static enum status run_data(int argc, char **argv, struct error *e) {
     struct data_flags f;
     const struct flag_set set = {data_flags, &f};
     const char *task;
+    struct cli cli = {.command = &subs[DATA], .sets = &set, .n_sets = 1, .positional = &task};
     TRY(options_default(data_flags, &f, e));
-    TRY(read_words(&subs[3], &set, 1, argc, argv, &task, e));
+    TRY(read_words(&cli, argc, argv, e));
     if (*f.files) return perf_files(task, f.files, f.seconds, f.json, f.out, e);
     return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, f.out, e);
 }
@@ -216,7 +250,7 @@ static const struct option layers_flags[] = {
 static enum status run_layers(int argc, char **argv, struct error *e) {
     struct perf_layers_request q;
     const struct flag_set set = {layers_flags, &q};
-    struct cli cli = {.command = &subs[4], .sets = &set, .n_sets = 1};
+    struct cli cli = {.command = &subs[LAYERS], .sets = &set, .n_sets = 1};
     TRY(options_default(layers_flags, &q, e));
     TRY(cli_parse(&cli, argc, argv, e));
     q.threads = cli_threads(q.wanted_threads);
@@ -244,7 +278,7 @@ static const struct option device_flags[] = {
 static enum status run_device(int argc, char **argv, struct error *e) {
     struct perf_device_request q;
     const struct flag_set set = {device_flags, &q};
-    struct cli cli = {.command = &subs[5], .sets = &set, .n_sets = 1};
+    struct cli cli = {.command = &subs[DEVICE], .sets = &set, .n_sets = 1};
     TRY(options_default(device_flags, &q, e));
     TRY(cli_parse(&cli, argc, argv, e));
     return perf_device(&q, e);
@@ -266,7 +300,8 @@ static const struct option launches_flags[] = {
 static enum status run_launches(int argc, char **argv, struct error *e) {
     struct perf_launches_request q = {0};
     const struct flag_set set = {launches_flags, &q};
-    struct cli cli = {.command = &subs[6], .sets = &set, .n_sets = 1, .positional = &q.model, .max_positional = 1};
+    struct cli cli = {
+        .command = &subs[LAUNCHES], .sets = &set, .n_sets = 1, .positional = &q.model, .max_positional = 1};
     TRY(options_default(launches_flags, &q, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (!strcmp(q.device, "cpu"))

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/op_sizes.h"
 #include "harness/perf/sitting.h"
 #include "harness/perf/speed.h"
 #include "harness/run/signals.h"
@@ -36,13 +37,21 @@ START_TEST(perf_op_prints_time_floor_and_ratio) {
 END_TEST
 
 /* Every op can be measured at small sizes, each kernel of it in each pass. */
+/* Small ones of those that the op has. */
+static void sizes_of(const struct op *op, char *flags, size_t size) {
+    static const char *const small[][2] = {{"batch", "2"}, {"length", "3"}, {"blocks", "4"},
+                                           {"m", "2"},     {"dim", "8"},    {"vocab", "5"}};
+    *flags = 0;
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        if (op_reads_size(op, small[i][0]))
+            snprintf(flags + strlen(flags), size - strlen(flags), " --%s %s", small[i][0], small[i][1]);
+}
+
 START_TEST(perf_op_knows_every_op) {
     for (const struct op *const *o = op_list(); *o; o++) {
-        char arguments[256];
-        snprintf(
-            arguments, sizeof arguments,
-            "perf op %s --batch 2 --length 3 --blocks 4 --m 2 --dim 8 --vocab 5 --threads 1 --seconds 0.001 --json",
-            (*o)->name);
+        char arguments[256], flags[128];
+        sizes_of(*o, flags, sizeof flags);
+        snprintf(arguments, sizeof arguments, "perf op %s%s --threads 1 --seconds 0.001 --json", (*o)->name, flags);
         expect_status(run(arguments), 0, arguments);
         char *text = strdup(out), *state = NULL;
         int n = 0;
@@ -353,6 +362,7 @@ START_TEST(a_speed_is_measured_once_for_a_build) {
     struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", NULL, NULL);
     struct perf_row row;
     struct error e;
+    char path[SCRATCH_BYTES + 16];
     s->flops = 1e6;
     expect_measured(s, 1, 1);
     expect_measured(s, 1, 0);
@@ -363,9 +373,17 @@ START_TEST(a_speed_is_measured_once_for_a_build) {
     ck_assert_int_ne(row.quiet, 1);
     ck_assert_uint_eq(strlen(row.source_id), 16);
     ck_assert_str_eq(row.device, "cpu");
+    struct perf_row other = row;
+    snprintf(other.machine_id, sizeof other.machine_id, "another"); /* which shares the folder */
+    ck_assert_int_eq(perf_append(program_folder, &other, &e), ST_OK);
+    expect_measured(s, 3, 0);
+    snprintf(path, sizeof path, "%s/perf.csv", program_folder);
+    ck_assert_int_eq(unlink(path), 0);
     row.source_id[0] = row.source_id[0] == '0' ? '1' : '0';
     ck_assert_int_eq(perf_append(program_folder, &row, &e), ST_OK);
-    expect_measured(s, 4, 1);
+    ck_assert_int_eq(perf_append(program_folder, &other, &e), ST_OK);
+    expect_measured(s, 3, 1);
+    expect_measured(s, 3, 0);
     small_run_free(s);
 }
 END_TEST
