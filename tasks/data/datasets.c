@@ -1,6 +1,7 @@
 /* datasets.c - see datasets.h. Names, sizes and SHA-256 as the sites and the collections that mirror them have them. */
 #include "tasks/data/datasets.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,8 @@ static struct packing packing_of(const struct dataset *d, struct image_pack *pac
 }
 
 /* The file as it is released, or with a ".gz" more or less; opened. `path` has its name. ST_DATA: it is not there. */
-static enum status dataset_open_file(struct byte_source *s, const struct dataset_file *f, const char *folder,
-                                     char path[CACHE_PATH], struct error *e) {
+static enum status dataset_open_file(struct byte_source *s, const struct dataset *d, const struct dataset_file *f,
+                                     const char *folder, char path[CACHE_PATH], struct error *e) {
     size_t n = strlen(f->name);
     bool packed = n > 3 && strcmp(f->name + n - 3, ".gz") == 0;
     for (int other = 0; other < 2; other++) {
@@ -43,8 +44,8 @@ static enum status dataset_open_file(struct byte_source *s, const struct dataset
         if (length < 0 || length >= CACHE_PATH) return fail(e, ST_USAGE, "%.100s: the path is too long", folder);
         if (stat(path, &info) == 0) return source_open(s, path, e);
     }
-    return fail(e, ST_DATA, "cannot find %s in %s, plain or as gzip; `lrnn data urls` says where it is", f->name,
-                folder);
+    return fail(e, ST_DATA, "cannot find %s in %s, plain or as gzip; `lrnn data urls %s` says where it is", f->name,
+                folder, d->name);
 }
 
 /* Its end: nothing may follow what was read, and it is noted. */
@@ -59,9 +60,10 @@ static enum status dataset_end_file(struct byte_source *s, const struct dataset_
 
 /* --- MNIST: pairs of files, images and labels --------------------------------------------------------------------- */
 
-static enum status read_pair(struct byte_source s[2], const struct dataset_file *f, struct packing *p,
-                             const char *folder, char path[2][CACHE_PATH], struct import_log *log, struct error *e) {
-    for (int i = 0; i < 2; i++) TRY(dataset_open_file(&s[i], &f[i], folder, path[i], e));
+static enum status read_pair(struct byte_source s[2], const struct dataset *d, const struct dataset_file *f,
+                             struct packing *p, const char *folder, char path[2][CACHE_PATH], struct import_log *log,
+                             struct error *e) {
+    for (int i = 0; i < 2; i++) TRY(dataset_open_file(&s[i], d, &f[i], folder, path[i], e));
     TRY(idx_read(&s[0], &s[1], &p->sink, e));
     for (int i = 0; i < 2; i++) TRY(dataset_end_file(&s[i], &f[i], log, e));
     return ST_OK;
@@ -75,7 +77,7 @@ static enum status import_idx(const struct dataset *d, const char *folder, struc
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f += 2) {
         struct packing p = packing_of(d, pack, f->test);
         struct byte_source s[2] = {{0}, {0}};
-        status = read_pair(s, f, &p, folder, path, log, e);
+        status = read_pair(s, d, f, &p, folder, path, log, e);
         for (int i = 0; i < 2; i++) source_close(&s[i]);
     }
     return status;
@@ -91,7 +93,7 @@ static enum status import_cifar(const struct dataset *d, const char *folder, str
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
         struct packing p = packing_of(d, pack, f->test);
         struct byte_source s = {0};
-        status = dataset_open_file(&s, f, folder, path, e);
+        status = dataset_open_file(&s, d, f, folder, path, e);
         if (status == ST_OK) status = cifar_read(&s, &p.sink, e);
         if (status == ST_OK) status = dataset_end_file(&s, f, log, e);
         source_close(&s);
@@ -187,7 +189,7 @@ static enum status import_series(const struct dataset *d, const char *folder, st
     (void)images;
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
         struct byte_source s = {0};
-        status = dataset_open_file(&s, f, folder, path, e);
+        status = dataset_open_file(&s, d, f, folder, path, e);
         if (status == ST_OK) status = ts_read(&s, f->test ? SPLIT_TEST : SPLIT_TRAIN, pack, e);
         if (status == ST_OK) status = dataset_end_file(&s, f, log, e);
         source_close(&s);
@@ -222,7 +224,7 @@ static enum status import_graphs(const struct dataset *d, const char *folder, st
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++) {
         enum tud_file which = tud_file_of(f->name);
         file[which] = &source[which];
-        status = dataset_open_file(file[which], f, folder, path[which], e);
+        status = dataset_open_file(file[which], d, f, folder, path[which], e);
     }
     if (status == ST_OK) status = tud_read(file, pack, e);
     for (const struct dataset_file *f = d->files; f->name && status == ST_OK; f++)
@@ -271,7 +273,7 @@ static enum status import_aan(const struct dataset *d, const char *folder, struc
     (void)images;
     for (int split = 0; split < SPLIT_COUNT && status == ST_OK; split++) {
         struct byte_source s = {0};
-        status = dataset_open_file(&s, &d->files[split], folder, path, e);
+        status = dataset_open_file(&s, d, &d->files[split], folder, path, e);
         if (status == ST_OK) status = pairs_read(&s, (enum split)split, pack, e);
         if (status == ST_OK) status = dataset_end_file(&s, &d->files[split], log, e);
         source_close(&s);
@@ -347,10 +349,22 @@ static enum status import_entries(const struct dataset *d, const char *folder, c
     return status;
 }
 
+/* One that is misspelt is told of before files that would be looked for in it. */
+static enum status check_folder(const struct dataset *d, const char *folder, struct error *e) {
+    struct stat info;
+    if (stat(folder, &info) != 0)
+        return fail(e, ST_DATA, "%s: cannot read the folder %s: %s; `lrnn data urls %s` says what belongs into it",
+                    d->name, folder, strerror(errno), d->name);
+    if (S_ISDIR(info.st_mode)) return ST_OK;
+    return fail(e, ST_DATA, "%s: %s is no folder: name the one that its files lie in; `lrnn data urls %s` names them",
+                d->name, folder, d->name);
+}
+
 enum status dataset_import(const struct dataset *d, const char *folder, bool keep, struct import_log *log,
                            struct error *e) {
     char path[CACHE_PATH];
     TRY(dataset_path(d, path, e));
+    TRY(check_folder(d, folder, e));
     return (d->kind ? import_entries : import_images)(d, folder, path, keep, log, e);
 }
 

@@ -544,6 +544,13 @@ START_TEST(nothing_is_half_imported) {
     expect_text(err, "mnist.images: expected images", "data verify");
     expect_text(err, "cifar10.images: expected images", "data verify");
     expect_text(out, "proteins: not imported", "data verify");
+    expect_status(run("data import mutag nofolder"), 5, "no folder");
+    expect_text(err, "mutag: cannot read the folder nofolder: No such file or directory; `lrnn data urls mutag` says",
+                "");
+    expect_status(run("data import mutag Makefile"), 5, "a file");
+    expect_text(err, "mutag: Makefile is no folder: name the one that its files lie in; `lrnn data urls mutag`", "");
+    expect_status(run("data import mutag tests/data/mnist"), 5, "another folder");
+    expect_text(err, "cannot find MUTAG_A.txt in tests/data/mnist, plain or as gzip; `lrnn data urls mutag` says", "");
     expect_status(run("data import cifar tests/data/cifar10"), 2, "a wrong name");
     expect_text(err, "did you mean 'cifar10'?", "a wrong name");
     free(bytes);
