@@ -115,10 +115,10 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (!words[1]) return fail(e, ST_USAGE, "export: say which run and where to; usage: lrnn %s", command_export.usage);
     if (f.initial && f.last)
         return fail(e, ST_USAGE, "export: --initial and --last are two sets of weights; ask for one at a time");
-    snprintf(out, sizeof out, "%s", f.out);
-    TRY(run_find("export", words[0], out, id, e));
     if (f.as != AS_WEIGHTS && (f.initial || f.last))
         return fail(e, ST_USAGE, "export: --initial and --last are of weights; a curve is whole");
+    snprintf(out, sizeof out, "%s", f.out);
+    TRY(run_find("export", words[0], out, id, e));
     if (f.as != AS_WEIGHTS) return export_curve(out, id, f.as, words[1], e);
     enum weights_of which = f.initial ? WEIGHTS_INITIAL : f.last ? WEIGHTS_LAST : WEIGHTS_BEST;
     return export_run(out, id, which, words[1], e);

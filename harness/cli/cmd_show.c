@@ -123,6 +123,6 @@ const struct command command_show = {.name = "show",
                                      .summary = "all that the record of a run holds, and the command that repeats it",
                                      .run = run_show};
 const struct command command_rerun = {.name = "rerun",
-                                      .usage = "rerun RUN [--out FOLDER] [--threads N]",
+                                      .usage = "rerun RUN [--out FOLDER] [--threads N] [--keep]",
                                       .summary = "do a run on record again and say whether the bits agree",
                                       .run = run_rerun};

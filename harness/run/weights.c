@@ -14,6 +14,7 @@
 #include "core/file/name.h"
 #include "core/option.h"
 #include "harness/store/record_files.h"
+#include "harness/store/shell.h"
 #include "tasks/task.h"
 
 #define LISTED 3 /* names of one kind in a message; more are counted */
@@ -178,6 +179,17 @@ static bool is_kept_path(const struct run *run) {
     return strcmp(run->ckpt, expected) == 0;
 }
 
+/* Folders are handed on without the weights, which training again gives back. */
+static enum status not_there(const struct run *run, const char *out, const char *name, const struct error *why,
+                             struct error *e) {
+    char word[4 * PATH_BYTES];
+    if (why->status != ST_DATA || strcmp(name, run->ckpt) != 0) /* those of the last step are not made again */
+        return fail(e, why->status, "the weights of run %s: %.900s", run->run_id, why->text);
+    return fail(e, ST_DATA,
+                "the weights of run %s: %.500s; `lrnn rerun %.8s --keep --out %.400s` makes them in %s/rerun",
+                run->run_id, why->text, run->run_id, shell_word(out, word, sizeof word), out);
+}
+
 /* A file of the run below OUT, whole and of that hash. */
 static enum status read_kept(const struct run *run, const char *out, const char *name, const char *hash,
                              const char *witness, struct safetensors *kept, struct error *e) {
@@ -187,7 +199,7 @@ static enum status read_kept(const struct run *run, const char *out, const char 
     TRY(path_format(path, sizeof path, e, "%s/%s", out, name));
     file_find_unnamed(path, hash, machine_memory_bytes() / 2);
     enum status status = read_and_hash(path, &bytes, &size, found, &why);
-    if (status != ST_OK) return fail(e, status, "the weights of run %s: %.900s", run->run_id, why.text);
+    if (status != ST_OK) return not_there(run, out, name, &why, e);
     if (strcmp(found, hash) != 0)
         status = fail(e, ST_DATA, "%s, %zu bytes, is cut off or altered: its XXH3-128 is %s, %s says %.40s", path, size,
                       found, witness, hash);

@@ -159,6 +159,7 @@ static const struct {
     {"train s3 lstm --out @/s --from-xxh3 0123", 2, "name their file with --from"},
     {"bench s3 --models lstm --out @/s --from @/w.safetensors", 2, "bench draws the weights of every seed"},
     {"bench s3 --models lstm --out @/s --from-xxh3 0123", 2, "bench draws the weights of every seed"},
+    {"export % @/v --as mllog --last --out @/r", 2, "--initial and --last are of weights; a curve is whole"},
     {"import", 2, "import: say which file"},
     {"import @/absent", 5, "cannot open"},
     {"import @", 5, "it is not a regular file"},
@@ -194,7 +195,12 @@ START_TEST(altered_weights_are_not_exported) {
     char path[256];
     snprintf(path, sizeof path, "%s/r/weights/%s.safetensors", folder, id);
     unlink(path);
-    expect(5, "export % @/v --out @/r", NULL, "the weights of run ");
+    char sentence[256];
+    snprintf(sentence, sizeof sentence, ": No such file or directory; `lrnn rerun %.8s --keep --out %s/r` makes them",
+             id, folder);
+    expect(5, "export % @/v --out @/r", NULL, sentence);
+    expect(0, "rerun % --keep --out @/r", "run ", NULL);
+    expect(0, "export % @/v --out @/r/rerun", "exported", NULL);
 }
 END_TEST
 
