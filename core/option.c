@@ -131,6 +131,9 @@ enum status name_choose(const char *kind, const char *name, int count, const cha
         if (strcmp(name_of(list, *index), name) == 0) return ST_OK;
     const char *near = nearest_name(name, count, name_of, list);
     if (near) return fail(e, ST_USAGE, "unknown %s '%.100s'; did you mean '%s'?", kind, name, near);
+    bool listed = !strcmp(kind, "model") || !strcmp(kind, "task") || !strcmp(kind, "op") || !strcmp(kind, "kernel");
+    if (count > MOST_NAMED && listed)
+        return fail(e, ST_USAGE, "unknown %s '%.100s'; `lrnn list %ss` names what there is", kind, name, kind);
     if (count > MOST_NAMED)
         return fail(e, ST_USAGE, "unknown %s '%.100s'; `lrnn list` and `lrnn --help` name what there is", kind, name);
     char names[32 * MOST_NAMED] = "";
@@ -151,10 +154,24 @@ static int option_count(const struct option *table) {
     return n;
 }
 
+/* "model bdlru", "mixer bdlru", "task s5" */
+static bool is_described(const char *owner) {
+    return !strncmp(owner, "model ", 6) || !strncmp(owner, "mixer ", 6) || !strncmp(owner, "task ", 5);
+}
+
 static enum status unknown_option(const struct option *table, const char *owner, const char *name, struct error *e) {
     const char *near = nearest_name(name, option_count(table), option_name, table);
     if (near) return fail(e, ST_USAGE, "%s has no option '%.60s'; did you mean '%s'?", owner, name, near);
-    return fail(e, ST_USAGE, "%s has no option '%.60s'; `lrnn info` lists what there is", owner, name);
+    if (is_described(owner))
+        return fail(e, ST_USAGE, "%s has no option '%.60s'; `lrnn info%s` lists what there is", owner, name,
+                    strchr(owner, ' '));
+    char names[32 * MOST_NAMED] = "";
+    int used = 0, n = option_count(table);
+    if (n > MOST_NAMED)
+        return fail(e, ST_USAGE, "%s has no option '%.60s'; `lrnn train --help` lists them", owner, name);
+    for (int i = 0; i < n && used < (int)sizeof names; i++)
+        used += snprintf(names + used, sizeof names - (size_t)used, " %s", table[i].name);
+    return fail(e, ST_USAGE, "%s has no option '%.60s'; there are:%s", owner, name, names);
 }
 
 static enum status bad_value(const struct option *o, const char *owner, const char *value, struct error *e) {

@@ -10,6 +10,8 @@
 #include "harness/plan/graphs.h"
 #include "harness/plan/plan_file.h"
 #include "harness/plan/setup.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tasks/task.h"
@@ -317,6 +319,41 @@ static enum status info_plan(const char *name, const struct info_flags *f, struc
     return status;
 }
 
+/* Plans of the tables and figures of a paper. One that is wrong is told of by `lrnn list papers`. */
+static enum status print_plans_of(const char *arxiv, struct error *e) {
+    char **names;
+    int n;
+    struct error why;
+    struct plan_file *plan = calloc(1, sizeof *plan);
+    if (!plan) return fail(e, ST_MEMORY, "no memory for a plan");
+    enum status status = plan_file_names(&names, &n, e);
+    for (int i = 0; status == ST_OK && i < n; i++) {
+        const char *paper = plan_file_read(plan, names[i], &why) == ST_OK ? label_get(&plan->lines, "paper") : NULL;
+        const char *title = paper && !strcmp(paper, arxiv) ? label_get(&plan->lines, "title") : NULL;
+        if (title) printf("  %-21s %s\n", plan->name, title);
+        free(names[i]);
+    }
+    if (status == ST_OK) free(names);
+    free(plan);
+    return status;
+}
+
+/* A paper whose numbers stand beside ours, by its number at arXiv. ST_DATA: there is none of that number. */
+static enum status info_paper(const char *arxiv, const struct info_flags *f, struct error *e) {
+    char path[PATH_BYTES], title[512] = "";
+    struct csv_table t;
+    TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
+    TRY(csv_read_edited(&t, path, e));
+    for (int row = 0; row < t.rows && !*title; row++)
+        if (!strcmp(csv_text_plain(csv_cell(&t, row, "arxiv")), arxiv))
+            csv_cell_text(&t, row, "paper", title, sizeof title);
+    csv_free(&t);
+    if (!*title) return fail(e, ST_DATA, "there is no paper %.100s", arxiv);
+    TRY(refuse_of_net(arxiv, f, e));
+    printf("%s: %s\nhttps://arxiv.org/abs/%s\n", arxiv, title, arxiv);
+    return print_plans_of(arxiv, e);
+}
+
 /* --- the name ----------------------------------------------------------------------------------------------------- */
 
 /* Everything that has a name, in one row: models, tasks with their short names, ops, kernels. The i-th name, and what
@@ -362,8 +399,9 @@ static enum status run(int argc, char **argv, struct error *e) {
     struct error why;
     TRY(text_part(&options, ":", plain, sizeof plain, e));
     for (; thing_at(n).name; n++) known = known || !strcmp(thing_at(n).name, plain);
-    enum status plan = known ? ST_DATA : info_plan(name[0], &f, &why);
-    if (plan != ST_DATA) return plan == ST_OK ? ST_OK : fail(e, plan, "%s", why.text);
+    enum status other = known ? ST_DATA : info_plan(name[0], &f, &why);
+    if (other == ST_DATA && !known) other = info_paper(name[0], &f, &why);
+    if (other != ST_DATA) return other == ST_OK ? ST_OK : fail(e, other, "%s", why.text);
     TRY(name_choose("name", plain, n, thing_name, NULL, &index, e));
     struct named thing = thing_at(index);
     if (*options && thing.describe != info_model && thing.describe != info_task)
@@ -375,6 +413,6 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_info = {
     .name = "info",
     .usage = "info NAME[:name=value,...] [flags]",
-    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel, a plan",
+    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel, a plan, a paper",
     .run = run,
 };
