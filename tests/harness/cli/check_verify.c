@@ -219,7 +219,20 @@ START_TEST(verify_names_an_unknown_key) {
     struct doctored d;
     take_apart(&d);
     set_pair(&d, "config", "blocks=3 n=4");
-    expect_verify(&d, ST_USAGE, NULL, "has no option 'n'");
+    expect_verify(&d, ST_USAGE, NULL, "mixer bdlru has no option 'n'; `lrnn info bdlru` lists what there is");
+}
+END_TEST
+
+START_TEST(verify_names_what_a_case_lacks) {
+    struct doctored d;
+    take_apart(&d);
+    for (int i = 0; i < d.n_pairs; i++)
+        if (!strcmp(d.pairs[i].key, "mixer")) d.pairs[i] = d.pairs[--d.n_pairs];
+    expect_verify(&d, ST_USAGE, NULL, "not a case file: __metadata__ lacks mixer");
+    take_apart(&d);
+    d.sources[find_source(&d, "x")] = d.sources[d.n - 1];
+    d.n--;
+    expect_verify(&d, ST_USAGE, NULL, "tensor x is missing");
 }
 END_TEST
 
@@ -299,6 +312,7 @@ Suite *check_verify(void) {
     tcase_add_test(t, verify_names_an_unknown_mixer);
     tcase_add_test(t, verify_wants_options_where_they_belong);
     tcase_add_test(t, verify_names_an_unknown_key);
+    tcase_add_test(t, verify_names_what_a_case_lacks);
     tcase_add_test(t, verify_names_what_does_not_fit_the_config);
     tcase_add_test(t, verify_rejects_a_torn_file);
     tcase_add_test(t, verify_skips_where_a_kernel_does_not_apply);

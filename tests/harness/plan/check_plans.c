@@ -144,6 +144,32 @@ START_TEST(a_plan_may_be_based_on_another_but_not_on_itself) {
 }
 END_TEST
 
+START_TEST(a_chain_of_bases_ends) {
+    char path[SCRATCH_BYTES + 64], name[16], text[64];
+    struct plan_file p;
+    struct error e = {0};
+    for (int i = 0; i < 9; i++) {
+        snprintf(name, sizeof name, "%d.plan", i);
+        snprintf(text, sizeof text, i ? "base=%d.plan\n" : "tasks=s3\n", i - 1);
+        write_plan(name, text);
+    }
+    snprintf(path, sizeof path, "%s/6.plan", own_folder);
+    ck_assert_msg(plan_file_read(&p, path, &e) == ST_OK, "%s", e.text);
+    ck_assert_str_eq(plan_file_get(&p, "", "tasks"), "s3");
+    for (int i = 7; i < 9; i++) {
+        snprintf(path, sizeof path, "%s/%d.plan", own_folder, i);
+        ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
+        ck_assert_msg(strstr(e.text, ".plan is based on more than 6 plans") != NULL, "%s", e.text);
+    }
+    write_plan("1.plan", "base=no-such-paper\n");
+    ck_assert_int_eq(plan_file_read(&p, path, &e), ST_USAGE);
+    snprintf(path, sizeof path, "%s/1.plan", own_folder);
+    ck_assert_int_eq(plan_file_read(&p, path, &e), ST_DATA);
+    ck_assert_msg(strstr(e.text, "there is no plan 'no-such-paper'; `lrnn list papers` names them") != NULL, "%s",
+                  e.text);
+}
+END_TEST
+
 /* What is for people is a plan's own, also under a profile. */
 START_TEST(a_note_is_not_inherited_under_a_profile_either) {
     char path[SCRATCH_BYTES + 64];
@@ -427,6 +453,14 @@ static const struct {
     {"s3", {"lr="}, "--lr lists no rate", ST_USAGE},
     {"s3", {"lr=1e-3,"}, "'' is no learning rate from 0 to 1000000", ST_USAGE},
     {"s3", {"lr=1e-3,1e30"}, "'1e30' is no learning rate from 0 to 1000000", ST_USAGE},
+    {"s3",
+     {"lr=1e-3,2e-3,3e-3,4e-3,5e-3,6e-3,7e-3,8e-3,9e-3,1e-2,2e-2,3e-2,4e-2,5e-2,6e-2,7e-2,8e-2"},
+     "--lr lists more than 16 rates",
+     ST_USAGE},
+    {"s3",
+     {"lr=1e-3,5e-6", "schedule=cosine"},
+     "--lr 5e-06 is below --lr-min 1e-05, to which the cosine would rise",
+     ST_USAGE},
     {"s3", {"variants=some"}, "--variants: 'some' is not yes or no", ST_USAGE},
     {"s3", {"lr=nan"}, "'nan' is no learning rate", ST_USAGE},
     {"s3", {"models= "}, "--models names no model", ST_USAGE},
@@ -471,6 +505,18 @@ START_TEST(misfits_are_refused_in_one_sentence) {
     enum status status = plan_of(&plan, misfits[_i].first, NULL, flags, &e);
     ck_assert_msg(status == misfits[_i].status, "status %d: %s", status, e.text);
     ck_assert_msg(strstr(e.text, misfits[_i].message) != NULL, "'%s', expected '%s'", e.text, misfits[_i].message);
+    plan_free(&plan);
+}
+END_TEST
+
+START_TEST(a_plan_without_tasks_is_told_what_it_lacks) {
+    char path[SCRATCH_BYTES + 64];
+    struct plan plan;
+    struct error e = {0};
+    write_plan("own.plan", "title=T\nmodels=lstm\n");
+    snprintf(path, sizeof path, "%s/own.plan", own_folder);
+    ck_assert_int_eq(plan_of(&plan, path, NULL, FLAGS("profile=smoke"), &e), ST_USAGE);
+    ck_assert_msg(strstr(e.text, "the plan own names no tasks; add a line tasks=s3 s5") != NULL, "%s", e.text);
     plan_free(&plan);
 }
 END_TEST
@@ -530,6 +576,7 @@ Suite *check_plans(void) {
     tcase_add_test(c, a_profile_has_lines_of_its_own_and_values_go_on);
     tcase_add_test(c, a_plan_says_in_what_it_differs_from_its_paper);
     tcase_add_test(c, a_plan_may_be_based_on_another_but_not_on_itself);
+    tcase_add_test(c, a_chain_of_bases_ends);
     tcase_add_test(c, a_note_is_not_inherited_under_a_profile_either);
     tcase_add_test(c, a_plan_and_its_base_that_are_too_long_together_are_named);
     tcase_add_test(c, tasks_seeds_and_grids_multiply);
@@ -541,6 +588,7 @@ Suite *check_plans(void) {
     tcase_add_test(c, epochs_that_are_asked_for_stand_over_steps);
     tcase_add_test(c, epochs_of_a_plan_stand_over_steps_from_below_and_steps_over_epochs);
     tcase_add_loop_test(c, misfits_are_refused_in_one_sentence, 0, (int)(sizeof misfits / sizeof *misfits));
+    tcase_add_test(c, a_plan_without_tasks_is_told_what_it_lacks);
     tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
     tcase_add_test(c, every_shipped_plan_makes_runs);
     suite_add_tcase(suite, c);
