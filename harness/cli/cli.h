@@ -85,8 +85,8 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e);
 /* Whether the flag of that name stood on the line. */
 bool cli_given(const struct cli *cli, const char *name);
 
-/* A flag that is not ignored where it does nothing. takes: " out task ", what `what` makes use of. ST_USAGE: another one
- * stood on the line. */
+/* A flag that does nothing is not ignored. takes: " out task ", what `what` makes use of. ST_USAGE: another one stood
+ * on the line. */
 enum status cli_refuse_others(const struct cli *cli, const char *what, const char *takes, struct error *e);
 
 /* Of a command whose word FOLDER says what its flag --out says: *folder, NULL without the word, becomes `out`, the

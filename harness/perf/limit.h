@@ -7,8 +7,8 @@
 
 #include "harness/plan/plan.h"
 
-/* Seconds of training that a run of the plan has by its --budget and its equal share of `limit_s`, as limits_apply gives
- * them; 0: no limit. */
+/* Seconds of training that a run of the plan has by its --budget and its equal share of `limit_s`, as limits_apply
+ * gives them; 0: no limit. */
 double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs);
 
 /* Gives each run of the plan that has a time (its --budget, or its equal share of `limit_s` seconds on `jobs`

@@ -5,8 +5,9 @@
 
 #include "core/status.h"
 
-/* ST_USAGE, with what to do: a file of that name is there and not ours, or, with the reason, nobody can tell. A table (.csv) of ours begins with the column
- * `schema`, machines.csv with `machine_id`, or ends before that; a picture has the mark below. */
+/* ST_USAGE, with what to do: a file of that name is there and not ours, or, with the reason, nobody can tell. A table
+ * (.csv) of ours begins with the column `schema`, machines.csv with `machine_id`, or ends before that; a picture has
+ * the mark below. */
 enum status own_file_check(const char *path, struct error *e);
 
 /* Puts our mark into a picture, where it changes nothing that is seen: a text chunk of a PNG, a comment behind the end

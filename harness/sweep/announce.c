@@ -118,7 +118,7 @@ void announce_runs(const struct announced *a) {
     }
     fprintf(stderr, ", %d at a time, %s on this machine (less with early stopping) and %.*f MB of disk\n", jobs, most,
             bytes < 1e7, bytes / 1e6);
-    warn_of_memory(plan, retry);
+    warn_of_memory(plan, a->retry);
 }
 
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds) {

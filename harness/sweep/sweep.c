@@ -87,6 +87,7 @@ static void announce(const struct sweep *w, const struct runner_options *r) {
     announce_runs(&(struct announced){.plan = &w->plan,
                                       .resolved = &w->resolved,
                                       .name = request->file.lines.n ? request->name : NULL,
+                                      .retry = w->options->retry_failed,
                                       .most_at_a_time = most_at_a_time(r),
                                       .limit_s = w->options->limit,
                                       .shares = shares_of(r)});
