@@ -224,7 +224,7 @@ $(OBJ)/cuda.stamp: FORCE
 $(OBJ)/about.stamp: FORCE
 	$(call stamp,$(call quoted,$(about)))
 $(OBJ)/link.stamp: FORCE
-	$(call stamp,$(call quoted,$(LDFLAGS) $(LIBS) $(SRC) $(CU) $(TESTS)))
+	$(call stamp,$(call quoted,$(LINK) $(LIBS) $(SRC) $(CU) $(TESTS) $(HOST_TESTS)))
 
 # The suites are the functions `Suite *check_NAME(void)` of the test files; those under tests/cuda/ need a device.
 suite_names = $(if $(1),$(shell sed -n 's/^Suite \*check_\([a-z0-9_]*\)(void) {.*/\1/p' $(1)))
@@ -411,7 +411,8 @@ format:
 # clang-format leaves comments as they are, so that lines in them are looked at one by one.
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
-	  $(wildcard *.md docs/*.md papers/*.plan plots/*.gp tests/peers/*.py tests/peers/*/*.py tests/python/*.py tools/*.py)
+	  $(wildcard *.md docs/*.md papers/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py) \
+	  $(wildcard tools/*.awk tests/*/*.awk)
 	@printf '%s\n' $(CODE) | xargs -P $$(nproc) -n 40 clang-format --dry-run --Werror || \
 	  { echo "make format would format them" >&2; exit 1; }
 
@@ -426,7 +427,7 @@ lint: $(TIDY)
 	@echo "  CPPCHECK, SHELLCHECK"
 	@cppcheck --quiet -j $$(nproc) --cppcheck-build-dir=$(LINT) --std=c11 --enable=warning,portability --inline-suppr \
 	  -I. --suppress=missingIncludeSystem --template='{file}:{line}:{column}: {severity}: {message} [{id}]' $(LINTED) \
-	  2>$(LINT).cppcheck
+	  2>$(LINT).cppcheck || { cat $(LINT).cppcheck >&2; exit 1; }
 	@shellcheck --format=gcc $(SH) >$(LINT).shellcheck || [ -s $(LINT).shellcheck ]
 	@tools/lint.sh $(LINT).cppcheck $(LINT).shellcheck $(TIDY)
 

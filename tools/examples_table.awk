@@ -1,5 +1,6 @@
-# examples_table.awk - the rows that `lrnn perf data TASK --out FOLDER` wrote into FOLDER/perf.csv as a Markdown table: a
-# row a task, the latest measurement of each, and below it the commits and machines they are of. No row is no table yet.
+# examples_table.awk - the rows that `lrnn perf data TASK --out FOLDER` wrote into FOLDER/perf.csv as a Markdown table:
+# a row a task, the latest measurement of each, and below it the commits and machines they are of. No row is no table
+# yet.
 #
 #     awk -f tools/examples_table.awk results/baseline/perf.csv
 
@@ -45,5 +46,6 @@ END {
     if (!n_tasks) { printf "\n- Nothing has been measured yet.\n"; exit }
     printf "\n- Median over rounds of %s examples of the time that the one thread ran.\n", round
     for (k = 1; k <= n_sources; k++) printf "- Of commit %s.\n", sources[k]
-    if (loud) printf "- ! the machine was not quiet: other processes had more than 3 %% of the cores, or rounds varied.\n"
+    if (loud)
+        print "- ! the machine was not quiet: other processes had more than 3 % of the cores, or rounds varied."
 }

@@ -1,5 +1,5 @@
-# layers_table.awk - the rows that `lrnn perf layers --out FOLDER` wrote into FOLDER/perf.csv as a Markdown table: a row a
-# mixer, a column a length, the latest measurement of each; the commits and machines that they are of below it.
+# layers_table.awk - the rows that `lrnn perf layers --out FOLDER` wrote into FOLDER/perf.csv as a Markdown table: a row
+# a mixer, a column a length, the latest measurement of each; the commits and machines that they are of below it.
 #
 #     awk -f tools/layers_table.awk results/baseline/perf.csv
 #
@@ -37,7 +37,9 @@ END {
         }
         printf "\n"
     }
-    printf "\n- D = %s, batch %s, default options: tokens a second, median. A tree's tokens are its leaves.\n", width, batch
+    printf "\n- D = %s, batch %s, default options: tokens a second, median. A tree's tokens are its leaves.\n", width,
+        batch
     for (s = 1; s <= n_sources; s++) printf "- Of commit %s.\n", sources[s]
-    if (loud) printf "- ! the machine was not quiet: other processes had more than 3 %% of the cores, or steps varied.\n"
+    if (loud)
+        print "- ! the machine was not quiet: other processes had more than 3 % of the cores, or steps varied."
 }

@@ -40,5 +40,6 @@ END {
     }
     printf "\n- Median over passes of the time that the one thread ran.\n"
     for (k = 1; k <= n_sources; k++) printf "- Of commit %s.\n", sources[k]
-    if (loud) printf "- ! the machine was not quiet: other processes had more than 3 %% of the cores, or passes varied.\n"
+    if (loud)
+        print "- ! the machine was not quiet: other processes had more than 3 % of the cores, or passes varied."
 }

@@ -23,7 +23,7 @@ text("pass") == "both" {
     if (!(from in told)) { told[from] = 1; sources[++n_sources] = from }
 }
 END {
-    printf "\n- Times: medians. GB/s: each tensor read or written once, in the best time. Over floor: the best time over "
-    print "the larger of the floors of bytes, at the rate of a copy, and of FLOPs, both of the same run."
+    printf "\n- Times: medians. GB/s: each tensor read or written once, in the best time. Over floor: the best time "
+    print "over the larger of the floors of bytes, at the rate of a copy, and of FLOPs, both of the same run."
     for (i = 1; i <= n_sources; i++) print "- Of commit " sources[i] "."
 }

@@ -1,6 +1,6 @@
-# steps_table.awk - the lines that tools/step_profiles.sh wrote as a Markdown table: a row a training step, its median and
-# the floor of its products, then the time of its linear maps, of the op that loses most beside them and of all others,
-# each with its own floor. Lines of steps side by side are tools/speedup_table.awk's.
+# steps_table.awk - the lines that tools/step_profiles.sh wrote as a Markdown table: a row a training step, its median
+# and the floor of its products, then the time of its linear maps, of the op that loses most beside them and of all
+# others, each with its own floor. Lines of steps side by side are tools/speedup_table.awk's.
 #
 #     awk -f tools/steps_table.awk results/baseline/steps.jsonl
 #
@@ -13,7 +13,8 @@ function number(from, key) {
 }
 function pair(time, floor) { return sprintf("%.3g (%.3g)", time, floor) }
 BEGIN {
-    print "| model | D | L | B x T | type | threads | step, ms | floor | ratio | linear | slowest other op | all others |"
+    printf "| model | D | L | B x T | type | threads | step, ms | floor | ratio "
+    print "| linear | slowest other op | all others |"
     print "|:--|--:|--:|--:|:--|--:|--:|--:|--:|--:|:--|--:|"
 }
 /^{"beside":1,/ { next }
