@@ -9,6 +9,9 @@
  *   text         length uniform in min_length..max_length, a share of its characters brackets at random places, the
  *                others letters, uniform; then an end mark
  *
+ * The floor is of whoever knows a bracket and the one before it alone, and calls a text unbalanced in which one that
+ * opens is closed at once by another kind, or which begins with one that closes or ends with one that opens.
+ *
  * Label 1: balanced, by a fair coin. Ids: 0 padding, 1 end, then ( ) [ ] { } < >, then 26 letters. */
 #include <string.h>
 
@@ -26,6 +29,7 @@ struct brackets {
     int error;
     int64_t examples[SPLIT_COUNT];
     uint64_t seed;
+    double floor;
 };
 
 static const struct option options[] = {
@@ -43,21 +47,6 @@ static const struct option options[] = {
     {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
 };
 
-static enum status brackets_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
-    struct brackets *w = inst;
-    (void)host;
-    w->seed = seed;
-    return check_length_range("brackets", w->min_length, w->max_length, e);
-}
-
-static void brackets_shape(const void *inst, struct task_shape *out) {
-    const struct brackets *w = inst;
-    shape_of_labels(out, w->max_length + 1, 2); /* the end mark */
-    out->unequal = out->unequal_test = w->min_length < w->max_length;
-    out->vocab_in = VOCAB;
-    memcpy(out->examples, w->examples, sizeof out->examples);
-}
-
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
 static int32_t bracket_id(int kind, bool closing) {
@@ -73,13 +62,18 @@ static int32_t next_bracket(const struct brackets *w, struct rng *r, uint8_t *op
     return bracket_id(open[(*n)++], false);
 }
 
-/* Writes the text; returns how many brackets it has, an even number of at least four. Each place is a bracket with the
+/* Of a text of that length: an even number of at least four. */
+static int64_t brackets_of(const struct brackets *w, int64_t length) {
+    int64_t pairs = (int64_t)(w->share * (double)length / 2 + 0.5);
+    if (pairs < 2) pairs = 2;
+    return 2 * pairs < length ? 2 * pairs : length / 2 * 2;
+}
+
+/* Writes the text; returns how many brackets it has. Each place is a bracket with the
  * probability that is left for it, so that all choices of places are alike. */
 static int64_t write_balanced(const struct brackets *w, struct rng *r, int64_t length, int32_t *tokens) {
-    int64_t pairs = (int64_t)(w->share * (double)length / 2 + 0.5), n = 0;
-    if (pairs < 2) pairs = 2;
     uint8_t open[MAX_DEPTH];
-    int64_t left = 2 * pairs < length ? 2 * pairs : length / 2 * 2, total = left;
+    int64_t total = brackets_of(w, length), left = total, n = 0;
     for (int64_t t = 0; t < length; t++)
         if (rng_below(r, (uint64_t)(length - t)) < (uint64_t)left)
             tokens[t] = next_bracket(w, r, open, &n, left--);
@@ -130,6 +124,79 @@ static bool swap_two(struct rng *r, int64_t length, int32_t *tokens) {
     tokens[at[0]] = tokens[at[1]];
     tokens[at[1]] = kept;
     return true;
+}
+
+/* --- what two neighbours tell ------------------------------------------------------------------------------------- */
+
+#define FLOOR_TEXTS    400
+#define FLOOR_BRACKETS ((int64_t)1 << 19) /* of long texts fewer are enough */
+
+static bool closes(int32_t id) {
+    return (id - FIRST_BRACKET) % 2;
+}
+
+/* Whether two brackets in a row, or the end of the text (0) and one, are in no balanced text. */
+static bool is_wrong(int32_t first, int32_t second) {
+    if (!first) return closes(second);
+    if (!second) return !closes(first);
+    return !closes(first) && closes(second) && second != first + 1;
+}
+
+/* Of the seven brackets that may stand in the place of the middle one, how many are seen to be wrong. */
+static int wrong_ones(const int32_t at[3]) {
+    int wrong = 0;
+    for (int32_t id = FIRST_BRACKET; id < FIRST_LETTER; id++)
+        wrong += id != at[1] && (is_wrong(at[0], id) || is_wrong(id, at[2]));
+    return wrong;
+}
+
+/* Adds a text, and which share of the ways to spoil it are seen in two neighbours. Of two closing brackets that are
+ * exchanged those are that stand behind one that opens. Returns how many brackets it has. */
+static int64_t count_ways(const struct brackets *w, struct rng *r, double *texts, double *seen) {
+    int64_t total = brackets_of(w, draw_length(r, w->min_length, w->max_length)), left = total, n = 0;
+    int64_t pairs = 0, wrong = 0;
+    uint8_t open[MAX_DEPTH];
+    int32_t at[3] = {0, 0, next_bracket(w, r, open, &n, left--)};
+    for (int64_t i = 0; i < total; i++) {
+        at[0] = at[1], at[1] = at[2];
+        at[2] = left ? next_bracket(w, r, open, &n, left--) : 0;
+        bool pair = at[2] && closes(at[1]) && closes(at[2]) && at[1] != at[2];
+        pairs += w->error == ERROR_SWAP ? pair : 7;
+        wrong += w->error == ERROR_SWAP ? pair && at[0] && !closes(at[0]) : wrong_ones(at);
+    }
+    *texts += pairs > 0;
+    if (pairs) *seen += (double)wrong / (double)pairs;
+    return total;
+}
+
+/* A balanced text is never called unbalanced. */
+static double floor_of(const struct brackets *w) {
+    double texts = 0, seen = 0;
+    for (int64_t i = 0, drawn = 0; i < FLOOR_TEXTS && drawn < FLOOR_BRACKETS; i++) {
+        struct rng r = rng_at(0, STREAM_TABLE, (uint64_t)i);
+        drawn += count_ways(w, &r, &texts, &seen);
+    }
+    return texts > 0 ? 0.5 + 0.5 * seen / texts : 0.5;
+}
+
+/* --- the task ----------------------------------------------------------------------------------------------------- */
+
+static enum status brackets_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
+    struct brackets *w = inst;
+    (void)host;
+    w->seed = seed;
+    TRY(check_length_range("brackets", w->min_length, w->max_length, e));
+    w->floor = floor_of(w);
+    return ST_OK;
+}
+
+static void brackets_shape(const void *inst, struct task_shape *out) {
+    const struct brackets *w = inst;
+    shape_of_labels(out, w->max_length + 1, 2); /* the end mark */
+    out->floor = w->floor;
+    out->unequal = out->unequal_test = w->min_length < w->max_length;
+    out->vocab_in = VOCAB;
+    memcpy(out->examples, w->examples, sizeof out->examples);
 }
 
 static void brackets_fill(const void *inst, enum split split, int64_t index, struct example *x) {

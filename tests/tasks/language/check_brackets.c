@@ -84,12 +84,47 @@ START_TEST(texts_are_drawn_evenly) {
 }
 END_TEST
 
+/* What a bracket and the one before it tell: one that opens is closed by another kind, or an end is no end. */
+static bool looks_balanced(const int32_t *tokens, int64_t length) {
+    int32_t before = 0;
+    for (int64_t t = 0; t < length; t++) {
+        int32_t id = tokens[t];
+        if (id < 2 || id >= 10) continue;
+        if (id % 2 && (!before || (before % 2 == 0 && id != before + 1))) return false;
+        before = id;
+    }
+    return before % 2;
+}
+
+/* Whoever remembers the last bracket alone is right as often as the floor says. */
+START_TEST(the_floor_is_of_two_neighbours) {
+    static const char *const settings[] = {"brackets:min_length=12,max_length=32,share=0.5",
+                                           "brackets:min_length=12,max_length=32,share=0.5,error=swap",
+                                           "brackets:max_length=1200", "brackets:max_length=1200,error=swap",
+                                           "brackets:max_length=1200,error=swap,depth=2"};
+    for (int k = 0; k < 5; k++) {
+        struct task_choice c;
+        int right = 0, n = 2000;
+        open_task(&c, settings[k], 3);
+        struct example x = new_example(&c.shape);
+        for (int64_t i = 0; i < n; i++) {
+            fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+            right += looks_balanced(x.tokens, x.length) == x.targets[0];
+        }
+        double share = (double)right / n;
+        ck_assert_msg(fabs(share - c.shape.floor) < 0.03, "%s: %g, floor %g", settings[k], share, c.shape.floor);
+        free_example(&x);
+    }
+}
+END_TEST
+
 Suite *check_brackets(void) {
     Suite *suite = suite_create("brackets");
     TCase *tests = tcase_create("brackets");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_loop_test(tests, labels_are_right, 0, (int)(sizeof labelled / sizeof *labelled));
     tcase_add_test(tests, texts_are_drawn_evenly);
+    tcase_add_test(tests, the_floor_is_of_two_neighbours);
     suite_add_tcase(suite, tests);
     return suite;
 }
