@@ -11,6 +11,7 @@
 #include "harness/rows/stats.h"
 #include "harness/store/files.h"
 #include "models/model.h"
+#include "tasks/data/datasets.h"
 #include "tasks/task.h"
 
 enum status published_read(struct published *p, const char *out, struct error *e) {
@@ -106,6 +107,11 @@ bool published_has_task(const struct published *p, const char *arxiv, const char
     return false;
 }
 
+bool published_data_fits(const struct run *run) {
+    bool known = run->n_train > 0 && run->n_val > 0 && run->n_test > 0;
+    return !known || dataset_is_whole(run->task, run->n_train + run->n_val + run->n_test);
+}
+
 bool published_is_other(const struct published_number *p) {
     return isfinite(p->value) && (p->settings || !p->as_published);
 }
@@ -132,7 +138,7 @@ struct published_number published_find(const struct published *p, const struct r
             model_matches(csv_cell(&p->table, i, "model"), run) &&
             parse_double(csv_cell(&p->table, i, "value"), &found.value)) {
             found.settings = strcmp(csv_cell(&p->table, i, "settings"), "variants") == 0;
-            found.as_published = profile_as_published(run->task, run->suite, run->profile);
+            found.as_published = profile_as_published(run->task, run->suite, run->profile) && published_data_fits(run);
             found.best = strcmp(csv_cell(&p->table, i, "protocol"), "best-of-grid") == 0;
             return found;
         }

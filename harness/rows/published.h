@@ -21,13 +21,17 @@ void published_free(struct published *p);
 struct published_number {
     double value;      /* NAN: none */
     bool settings;     /* the mean over the task and its one-at-a-time changes (tasks/variants.h), not the task alone */
-    bool as_published; /* the run's nets, data and schedule are the paper's (profile_as_published) */
+    bool as_published; /* the run's nets, data and schedule are the paper's (profile_as_published,
+                          published_data_fits) */
     bool best;         /* the best of the paper's grid, not a mean over seeds or a single run */
 };
 
 /* Whether a mixer, whose label has every option (label_canonical), and its flags (row_key; NULL: none) are what a text
  * "plstm2d:mode=PD@positions=none" asks for. */
 bool published_model_fits(const char *text, const struct label *mixer, const struct label *flags);
+
+/* Whether the run may be on the whole released files that its task reads: a record says on how many examples it was. */
+bool published_data_fits(const struct run *run);
 
 /* Whether there is one, of another setting than the run: to be shown, not compared. */
 bool published_is_other(const struct published_number *p);

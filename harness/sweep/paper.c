@@ -121,8 +121,8 @@ static void note_numbers(struct sheet *s, const struct paper_cells *p) {
         sheet_note(s, FAILED_COUNT_NOTE ".", failed / p->n_lengths, runs / p->n_lengths); /* each is at all lengths */
     bool own = !strcmp(p->resolved.profile, paper_own_profile(p));
     if (other && own)
-        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, or a "
-                                    "task's settings are not all there.");
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, a "
+                                    "task's settings are not all there, or its data are not the whole released files.");
     if (other && !own)
         sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
                    p->resolved.profile);

@@ -61,6 +61,7 @@ static enum status count_run(struct paper_cell *cell, const struct setup *s, con
     cell->done++;
     cell->failed += run_failed(run);
     cell->other_builds += !build_made(run);
+    cell->other = cell->other || !published_data_fits(run);
     cell->any_cut_off = cell->any_cut_off || run_cut_off(run);
     if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
     if (run->steps > cell->most) cell->most = run->steps;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/label.h"
 #include "core/option.h"
 #include "tasks/data/pathfinder_files.h"
 #include "tasks/data/text_files.h"
@@ -125,6 +126,7 @@ static const struct dataset mnist = {
     .name = "mnist",
     .summary = "70 000 handwritten digits of 28 x 28, grey (LeCun et al. 1998)",
     .tasks = "smnist psmnist zmnist",
+    .examples = 70000,
     .height = 28,
     .width = 28,
     .channels = 1,
@@ -146,6 +148,7 @@ static const struct dataset cifar10 = {
     .name = "cifar10",
     .summary = "60 000 photographs of 32 x 32 in ten classes, colour, binary version (Krizhevsky 2009)",
     .tasks = "scifar zcifar lra-image",
+    .examples = 60000,
     .height = 32,
     .width = 32,
     .channels = 3,
@@ -171,7 +174,7 @@ static const struct dataset cifar10 = {
     {                                                                                                                  \
         .name = "pathfinder" #SIDE,                                                                                    \
         .summary = "dashed curves of " #SIDE " x " #SIDE ", hard (Long Range Arena, 2021)", .tasks = TASKS,            \
-        .height = SIDE, .width = SIDE, .channels = 1, .labels = 2,                                                     \
+        .examples = 200000, .height = SIDE, .width = SIDE, .channels = 1, .labels = 2,                                 \
         .files = {{"pathfinder" #SIDE "/curv_contour_length_14", LRA_SITE, 0, NULL, false}},                           \
         .import = import_pathfinder,                                                                                   \
     }
@@ -197,21 +200,21 @@ static enum status import_series(const struct dataset *d, const char *folder, st
     return status;
 }
 
-#define UEA(NAME, FILE, SUMMARY)                                                                                       \
+#define UEA(NAME, FILE, EXAMPLES, SUMMARY)                                                                             \
     {                                                                                                                  \
-        .name = NAME, .summary = SUMMARY " (UEA archive, 2018)", .tasks = "uea:set=" NAME, .kind = TS_KIND,            \
+        .name = NAME, .summary = SUMMARY " (UEA archive, 2018)", .tasks = NAME, .kind = TS_KIND, .examples = EXAMPLES, \
         .files = {{FILE "_TRAIN.ts", "https://www.timeseriesclassification.com/aeon-toolkit/" FILE ".zip", 0, NULL,    \
                    false},                                                                                             \
                   {FILE "_TEST.ts", "https://www.timeseriesclassification.com/aeon-toolkit/" FILE ".zip", 0, NULL,     \
                    true}},                                                                                             \
         .import = import_series,                                                                                       \
     }
-static const struct dataset eigenworms = UEA("eigenworms", "EigenWorms", "movements of worms, 6 channels");
-static const struct dataset ethanol = UEA("ethanolconcentration", "EthanolConcentration", "spectra, 3 channels");
-static const struct dataset heartbeat = UEA("heartbeat", "Heartbeat", "spectrograms of heart sounds, 61 channels");
-static const struct dataset motor = UEA("motorimagery", "MotorImagery", "electrocorticograms, 64 channels");
-static const struct dataset scp1 = UEA("selfregulationscp1", "SelfRegulationSCP1", "slow potentials, 6 channels");
-static const struct dataset scp2 = UEA("selfregulationscp2", "SelfRegulationSCP2", "slow potentials, 7 channels");
+static const struct dataset eigenworms = UEA("eigenworms", "EigenWorms", 259, "movements of worms, 6 channels");
+static const struct dataset ethanol = UEA("ethanolconcentration", "EthanolConcentration", 524, "spectra, 3 channels");
+static const struct dataset heartbeat = UEA("heartbeat", "Heartbeat", 409, "spectrograms of heart sounds, 61 channels");
+static const struct dataset motor = UEA("motorimagery", "MotorImagery", 378, "electrocorticograms, 64 channels");
+static const struct dataset scp1 = UEA("selfregulationscp1", "SelfRegulationSCP1", 561, "slow potentials, 6 channels");
+static const struct dataset scp2 = UEA("selfregulationscp2", "SelfRegulationSCP2", 380, "slow potentials, 7 channels");
 
 /* --- graphs ------------------------------------------------------------------------------------------------------- */
 
@@ -235,19 +238,19 @@ static enum status import_graphs(const struct dataset *d, const char *folder, st
 
 #define TUD_FILE(FILE, END)                                                                                            \
     { FILE END, "https://www.chrsmrrs.com/graphkerneldatasets/" FILE ".zip", 0, NULL, false }
-#define TUD(NAME, FILE, SUMMARY, ...)                                                                                  \
+#define TUD(NAME, FILE, EXAMPLES, SUMMARY, ...)                                                                        \
     {                                                                                                                  \
-        .name = NAME, .summary = SUMMARY " (TUDataset, Morris et al. 2020)", .tasks = "tud:set=" NAME,                 \
+        .name = NAME, .summary = SUMMARY " (TUDataset, Morris et al. 2020)", .tasks = NAME, .examples = EXAMPLES,      \
         .kind = TUD_KIND, .import = import_graphs,                                                                     \
         .files = {TUD_FILE(FILE, "_A.txt"), TUD_FILE(FILE, "_graph_indicator.txt"),                                    \
                   TUD_FILE(FILE, "_graph_labels.txt"), TUD_FILE(FILE, "_node_labels.txt"), __VA_ARGS__},               \
     }
 static const struct dataset mutag =
-    TUD("mutag", "MUTAG", "188 molecules, mutagenic or not", TUD_FILE("MUTAG", "_edge_labels.txt"));
-static const struct dataset nci1 = TUD("nci1", "NCI1", "4 110 molecules, active against lung cancer or not", {0});
+    TUD("mutag", "MUTAG", 188, "188 molecules, mutagenic or not", TUD_FILE("MUTAG", "_edge_labels.txt"));
+static const struct dataset nci1 = TUD("nci1", "NCI1", 4110, "4 110 molecules, active against lung cancer or not", {0});
 static const struct dataset proteins =
-    TUD("proteins", "PROTEINS", "1 113 proteins, enzymes or not", TUD_FILE("PROTEINS", "_node_attributes.txt"));
-static const struct dataset ptc_fm = TUD("ptc-fm", "PTC_FM", "349 molecules, carcinogenic in female mice or not",
+    TUD("proteins", "PROTEINS", 1113, "1 113 proteins, enzymes or not", TUD_FILE("PROTEINS", "_node_attributes.txt"));
+static const struct dataset ptc_fm = TUD("ptc-fm", "PTC_FM", 349, "349 molecules, carcinogenic in female mice or not",
                                          TUD_FILE("PTC_FM", "_edge_labels.txt"));
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
@@ -285,6 +288,7 @@ static const struct dataset imdb = {
     .name = "imdb",
     .summary = "50 000 film reviews, kind or not (Maas et al. 2011)",
     .tasks = "lra-text",
+    .examples = 50000,
     .kind = TEXTS_KIND,
     .labels = 2,
     .files = {{"aclImdb", "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz", 0, NULL, false}},
@@ -295,6 +299,7 @@ static const struct dataset aan = {
     .name = "aan",
     .summary = "182 613 pairs of papers, citing or not (Long Range Arena, 2021)",
     .tasks = "lra-retrieval",
+    .examples = 182613,
     .kind = PAIRS_KIND,
     .labels = 2,
     .files = {{"new_aan_pairs.train.tsv", LRA_SITE, 0, NULL, false},
@@ -321,6 +326,25 @@ enum status dataset_find(const char *name, const struct dataset **d, struct erro
     TRY(name_choose("data set", name, (int)(sizeof list / sizeof *list) - 1, name_of, list, &index, e));
     *d = list[index];
     return ST_OK;
+}
+
+/* Whether the label "smnist:order=snake" is of a task "pathfinder:released=yes". */
+static bool is_of(const struct label *task, const char *text) {
+    struct label wanted;
+    return label_parse(&wanted, "task", text, NULL) == ST_OK && label_includes(task, &wanted);
+}
+
+bool dataset_is_whole(const char *task, int64_t examples) {
+    struct label label;
+    if (label_parse(&label, "task", task, NULL) != ST_OK) return true;
+    for (const struct dataset *const *d = list; *d; d++)
+        for (const char *rest = (*d)->tasks; *rest;) {
+            char word[DATASET_TEXT];
+            if (text_part(&rest, " ", word, sizeof word, NULL) != ST_OK) break;
+            rest += strspn(rest, " ");
+            if (is_of(&label, word)) return examples <= (*d)->examples && examples >= (*d)->examples / 10 * 9;
+        }
+    return true;
 }
 
 enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct error *e) {

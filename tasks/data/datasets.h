@@ -24,6 +24,7 @@ struct import_log;
 struct dataset {
     const char *name, *summary, *tasks;       /* tasks: those that read it */
     int64_t height, width, channels, labels;  /* of images; of entries what their kind needs */
+    int64_t examples;                         /* of the released files, for training and test together */
     struct dataset_file files[DATASET_FILES]; /* ends with name == NULL */
     const char *kind;                         /* of entries (tasks/data/entry_set.h); NULL: images */
     /* Adds all that lies in the folder: images to the one pack, or entries to the other, NULL being the one that is not
@@ -53,6 +54,10 @@ enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct 
  * expected and what was found. */
 enum status dataset_import(const struct dataset *d, const char *folder, bool keep, struct import_log *log,
                            struct error *e);
+
+/* Whether a run of the task of that label, on so many examples in all splits, may be of the whole released files that
+ * it reads: nearly as many, for tasks leave out what lies in them twice. A task that reads none may always be. */
+bool dataset_is_whole(const char *task, int64_t examples);
 
 /* What was imported, in words; all of it is read. ST_DATA: nothing was, or what is wrong with it. */
 enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e);

@@ -224,6 +224,44 @@ START_TEST(the_last_number_counts_without_a_line_feed) {
 }
 END_TEST
 
+/* Of the whole released files: a part of them, or files of one's own, make no number of the paper's. */
+START_TEST(a_number_of_other_data_is_not_compared) {
+    static const struct {
+        const char *task;
+        int64_t n[3];
+        bool fits;
+    } cases[] = {{"mutag", {150, 19, 19}, true},
+                 {"mutag:fold=3", {151, 18, 19}, true},
+                 {"mutag", {20, 3, 3}, false},
+                 {"mutag", {15000, 1900, 1900}, false},
+                 {"eigenworms", {165, 35, 36}, true}, /* 236 of 259 differ */
+                 {"heartbeat", {14, 3, 3}, false},
+                 {"psmnist", {54000, 6000, 10000}, true},
+                 {"smnist:order=snake", {36, 4, 12}, false},
+                 {"pathfinder:released=yes", {160, 20, 20}, false},
+                 {"pathfinder", {160, 20, 20}, true}, /* drawn, as many as one likes */
+                 {"s5", {100, 10, 10}, true},
+                 {"mutag", {-1, -1, -1}, true}}; /* nobody knows */
+    struct published p;
+    struct run run = {.metric = METRIC_ACC, .task = "mutag", .suite = "tud", .profile = "paper", .model = "gin"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct run on = {.n_train = cases[i].n[0], .n_val = cases[i].n[1], .n_test = cases[i].n[2]};
+        strcpy(on.task, cases[i].task);
+        ck_assert_msg(published_data_fits(&on) == cases[i].fits, "%s, case %d", on.task, (int)i);
+    }
+    strcpy(run.layers, "gin;gelu");
+    ck_ok(published_read(&p, fixture_folder, &fixture_problem));
+    for (int whole = 0; whole < 2; whole++) {
+        run.n_train = whole ? 150 : 20;
+        run.n_val = run.n_test = whole ? 19 : 3;
+        struct published_number found = published_find(&p, &run);
+        ck_assert(isfinite(found.value));
+        ck_assert_int_eq(found.as_published, whole);
+    }
+    published_free(&p);
+}
+END_TEST
+
 Suite *check_published(void) {
     const TTest *const tests[] = {
         published_numbers_are_found_by_mixer_and_m,
@@ -235,6 +273,7 @@ Suite *check_published(void) {
         the_difference_is_from_what_the_paper_reports,
         an_output_folders_own_published_csv_comes_first,
         the_last_number_counts_without_a_line_feed,
+        a_number_of_other_data_is_not_compared,
     };
     return fixture_suite("published", tests, (int)(sizeof tests / sizeof tests[0]));
 }
