@@ -25,7 +25,7 @@ const struct option op_sizes_options[] = {
     {"interval", OPT_INT, AT(interval), "4", 1, 1e9, NULL, "tokens of an interval", 0},
     {"examples", OPT_INT, AT(examples), "4096", 1, 1e9, NULL, "examples of the split of take_batch", 0},
     {"variant", OPT_INT, AT(variant), "0", 0, 1000, NULL, "number of the op's variant: optional inputs, attributes", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 int64_t op_sizes_out(const struct op_sizes *s) {

@@ -47,7 +47,7 @@ enum option_flag {
 };
 
 struct option {
-    const char *name; /* with hyphens; the table ends with name == NULL */
+    const char *name; /* with hyphens; the table ends with {0} */
     enum option_type type;
     size_t offset;       /* of the field in the object */
     const char *value;   /* default, as text */

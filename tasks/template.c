@@ -29,7 +29,7 @@ static const struct option options[] = {
      OPT_AXIS | OPT_LENGTH},
     {"vocab", OPT_INT, offsetof(struct template, vocab), "16", 1, 65536, NULL, "token ids", OPT_AXIS},
     EXAMPLES_OPTIONS(struct template, examples, "1000", "100", "100", "sequences"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static enum status template_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {

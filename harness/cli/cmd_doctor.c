@@ -30,7 +30,7 @@ struct doctor_flags {
 static const struct option flags[] = {
     {"out", OPT_TEXT_FIELD, offsetof(struct doctor_flags, out), "results", 0, 0, NULL, "folder of results to look at",
      OPT_FILLED},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* Fine; works without it; does not work. */

@@ -35,7 +35,7 @@ static const struct option flags[] = {
     {"vocab", OPT_INT, AT(vocab), "auto", 1, 1e9, NULL, "token and label ids; auto = the task's, or 120", OPT_AUTO},
     {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "a model's net for this task, with its read-out", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "a model's parameters as one JSON object", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* A titled paragraph: each line of the text indented. */

@@ -67,7 +67,7 @@ static const struct option op_flags[] = {
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(request.seconds), "1s", 0, 3600, NULL, "time for each kernel", 0},
     {"json", OPT_BOOL, AT(request.json), "no", 0, 0, NULL, "one JSON object a line", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 #undef AT
 
@@ -130,7 +130,7 @@ static const struct option step_flags[] = {
     {"kernel", OPT_TEXT_FIELD, AT(config.kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
     {"profile", OPT_BOOL, AT(profile), "no", 0, 0, NULL, "time by op, most above its floor first", 0},
     {"json", OPT_BOOL, AT(config.json), "no", 0, 0, NULL, "one JSON object", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 #undef AT
 
@@ -164,7 +164,7 @@ static const struct option crossover_flags[] = {
     {"to", OPT_INT, AT(to), "1024", 1, 1 << 24, NULL, "longest length", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.1s", 0, 3600, NULL, "time for each kernel and length", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object a line", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 #undef AT
 
@@ -218,7 +218,7 @@ static const struct option data_flags[] = {
      OPT_FILLED},
     {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
      OPT_FILLED},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 #undef AT
 
@@ -243,7 +243,7 @@ static const struct option layers_flags[] = {
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, behind its warm-up", 0},
     {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
      OPT_FILLED},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 #undef AT
 
@@ -271,7 +271,7 @@ static const struct option device_flags[] = {
     {"once", OPT_BOOL, AT(once), "no", 0, 0, NULL, "kernels walk once and nothing is timed: for a profiler", 0},
     {"no-error", OPT_BOOL, AT(no_error), "no", 0, 0, NULL, "no comparison with references, which the host computes", 0},
     {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "tiny sizes: shows that everything runs, not how fast", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 #undef AT
 
@@ -293,7 +293,7 @@ static const struct option launches_flags[] = {
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 20, NULL, "sequences", 0},
     {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens a sequence", 0},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 #undef AT
 

@@ -18,7 +18,7 @@ static const struct option flags[] = {
      "force this kernel, or 'reference'; the mixers it does not apply to are skipped", 0},
     {"quiet", OPT_BOOL, offsetof(struct verify_flags, quiet), "no", 0, 0, NULL,
      "print failures, a line for each mixer and the total only", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const char *kernel_name(const void *list, int i) {

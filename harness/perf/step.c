@@ -33,7 +33,7 @@ static const struct option uniform_options[] = {
     {"length", OPT_INT, offsetof(struct uniform, length), "16", 1, 1e9, NULL, "tokens", 0},
     {"least", OPT_INT, offsetof(struct uniform, least), "16", 1, 1e9, NULL, "fewest of them", 0},
     {"vocab", OPT_INT, offsetof(struct uniform, vocab), "120", 1, 1e9, NULL, "ids", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static enum status uniform_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {

@@ -38,7 +38,7 @@ static const struct option options[] = {
      0},
     {"fold", OPT_INT, offsetof(struct molecules, fold), "0", 0, FOLDS - 1, NULL,
      "of ten the one for test; the next one is for validation", OPT_FOLD},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static enum status molecules_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {

@@ -45,7 +45,7 @@ static const struct option options[] = {
     {"fold", OPT_INT, offsetof(struct tud, fold), "0", 0, FOLDS - 1, NULL,
      "of ten the one for test; the next one is for validation", OPT_FOLD},
     FILE_ENTRIES_OPTIONS(struct tud, from),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

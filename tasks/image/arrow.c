@@ -40,7 +40,7 @@ static const struct option options[] = {
     {"smooth", OPT_BOOL, offsetof(struct arrow, wanted.smooth), "no", 0, 0, NULL,
      "edges one pixel soft, which small images need to show an angle", OPT_AXIS},
     IMAGE_OPTIONS(struct arrow, image),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* --- the task ----------------------------------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ static const struct option options[] = {
      "how far strokes, slant, size and place vary; 0: not", OPT_AXIS},
     {"clutter", OPT_INT, offsetof(struct digits, clutter), "1", 0, 16, NULL, "stray strokes", OPT_AXIS},
     IMAGE_OPTIONS(struct digits, image),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* --- shapes ------------------------------------------------------------------------------------------------------- */

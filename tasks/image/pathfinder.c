@@ -36,7 +36,7 @@ static const struct option options[] = {
     {"continuity", OPT_REAL, offsetof(struct pathfinder, sizes.continuity), "0", 0, 5, NULL,
      "how straight curves are; 0 = the Long Range Arena's 1 or 1.8", OPT_AXIS},
     FILE_IMAGES_OPTIONS(struct pathfinder, from),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

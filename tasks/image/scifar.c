@@ -16,7 +16,7 @@ static const struct option options[] = {
     {"grey", OPT_BOOL, offsetof(struct scifar, grey), "no", 0, 0, NULL, "one channel of brightness instead of colours",
      0},
     FILE_IMAGES_OPTIONS(struct scifar, from),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

@@ -31,7 +31,7 @@ static const struct option options[] = {
     {"contrast", OPT_REAL, offsetof(struct shapes, contrast), "0.5", 0, 0.8, NULL,
      "least distance of the shape's and the ground's mean colours, black to white being 1.73", OPT_AXIS},
     IMAGE_OPTIONS(struct shapes, image),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* --- shapes, within the unit disc --------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ struct smnist {
 
 static const struct option options[] = {
     FILE_IMAGES_OPTIONS(struct smnist, from),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

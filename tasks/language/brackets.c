@@ -44,7 +44,7 @@ static const struct option options[] = {
     {"error", OPT_CHOICE, offsetof(struct brackets, error), "one", 0, 0, "one swap",
      "what makes a text unbalanced: one other bracket, two exchanged", OPT_AXIS},
     EXAMPLES_OPTIONS(struct brackets, examples, "25000", "2500", "25000", "texts"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct documents) <= TASK_INST_BYTES, "the instance must f
         DOCUMENTS_ROW("least", OPT_INT, least, LEAST, 1, 1e9, NULL,                                                    \
                       "how often a character has to be in the training texts", 0),                                     \
         FILE_ENTRIES_OPTIONS(struct documents, from), {                                                                \
-        NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0                                                                    \
+        0                                                                                                              \
     }
 
 /* Opens the data set and makes the vocabulary of the training texts. ST_DATA: as file_entries_open, or what an entry

@@ -56,7 +56,7 @@ static const struct option options[] = {
      "validation expressions; auto = 2000, or all of the file", OPT_AUTO},
     {"n_test", OPT_INT, offsetof(struct listops, wanted[SPLIT_TEST]), "auto", 1, 1e9, NULL,
      "test expressions; auto = 2000, or all of the file", OPT_AUTO},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* --- expressions -------------------------------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ static const struct option options[] = {
      "words in which passages that are not the same differ; auto = all", OPT_AUTO | OPT_AXIS},
     {"words", OPT_INT, offsetof(struct pairs, words), "64", 2, 1 << 20, NULL, "different words", OPT_AXIS},
     EXAMPLES_OPTIONS(struct pairs, examples, "100000", "2000", "5000", "pairs"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static enum status pairs_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {

@@ -75,7 +75,7 @@ static const struct option options[] = {
      OPT_AXIS},
     {"n_val", OPT_INT, offsetof(struct regular, examples[SPLIT_VAL]), "8192", 1, 1e9, NULL, "validation strings", 0},
     {"n_test", OPT_INT, offsetof(struct regular, examples[SPLIT_TEST]), "8192", 1, 1e9, NULL, "test strings", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 /* --- languages ---------------------------------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ static const struct option options[] = {
     {"extra_length", OPT_INT, offsetof(struct word_problem, extra_length), "0", 0, MAX_LENGTH, NULL,
      "each training step learns from a tenth as many strings of this length besides, as SLiCE's A5; 0 = none",
      OPT_LATER},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

@@ -15,7 +15,7 @@ struct compression {
 static const struct option options[] = {
     MAD_OPTIONS(struct compression, "16", "32", "12800", "1280"),
     MAD_NOISE_OPTIONS(struct compression, "probability that a content token becomes noise"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

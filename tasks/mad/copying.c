@@ -14,7 +14,7 @@ struct copying {
 static const struct option options[] = {
     MAD_OPTIONS(struct copying, "16", "256", "12800", "1280"),
     {"copy", OPT_INT, offsetof(struct copying, copy), "16", 1, MAD_MAX_LENGTH, NULL, "tokens to copy", OPT_AXIS},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

@@ -28,7 +28,7 @@ static const struct option options[] = {
      OPT_AXIS},
     MAD_QUERY_OPTION(struct fuzzy),
     MAD_NOISE_OPTIONS(struct fuzzy, "probability that noise of the same size stands in place of a pair"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static enum status fuzzy_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {

@@ -16,7 +16,7 @@ struct memorization {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct memorization, "256", "32", "256", "1280"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static enum status memorization_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {

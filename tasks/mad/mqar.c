@@ -31,7 +31,7 @@ static const struct option options[] = {
      "exponent of the slots' weights plus 1; 1 = all alike", 0},
     {"filler", OPT_CHOICE, offsetof(struct mqar, filler), "random", 0, 0, "random zero",
      "between the questions: any id, or 0", 0},
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

@@ -21,7 +21,7 @@ static const struct option options[] = {
     MAD_OPTIONS(struct recall, "16", "128", "12800", "1280"),
     MAD_QUERY_OPTION(struct recall),
     MAD_NOISE_OPTIONS(struct recall, "probability that two noise tokens stand in place of a pair"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

@@ -41,7 +41,7 @@ static const struct option options[] = {
      OPT_AXIS},
     SERIES_OPTIONS(struct spirals, series),
     EXAMPLES_OPTIONS(struct spirals, examples, "20000", "1000", "2000", "series"),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static enum status spirals_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {

@@ -36,7 +36,7 @@ static const struct option options[] = {
      "map each channel to [-1, 1] by its range in the whole set", 0},
     SERIES_OPTIONS(struct uea, series),
     FILE_ENTRIES_OPTIONS(struct uea, from),
-    {NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0},
+    {0},
 };
 
 static const struct task_alias aliases[] = {

@@ -49,8 +49,6 @@ struct data_flags {
     { "first", OPT_INT, AT(first), "0", 0, 1e18, NULL, "index of the first example", 0 }
 #define SEED_FLAG                                                                                                      \
     { "seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "of the data", 0 }
-#define NO_FLAG                                                                                                        \
-    { NULL, OPT_INT, 0, NULL, 0, 0, NULL, NULL, 0 }
 
 static const struct option show_flags[] = {
     SPLIT_FLAG,
@@ -68,7 +66,7 @@ static const struct option show_flags[] = {
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "with --order: passes over the training examples", 0},
     {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps an epoch",
      OPT_AUTO},
-    NO_FLAG,
+    {0},
 };
 
 static const struct option stats_flags[] = {
@@ -77,7 +75,7 @@ static const struct option stats_flags[] = {
     {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = at most 10000", OPT_AUTO},
     SEED_FLAG,
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object", 0},
-    NO_FLAG,
+    {0},
 };
 
 enum { DUMP_BY_NAME, DUMP_NPZ, DUMP_JSONL };
@@ -90,7 +88,7 @@ static const struct option dump_flags[] = {
      "npz: arrays input, target and length, filled up with 0 and -100; jsonl: the lines of `lrnn data show`; auto: as "
      "the file's name ends",
      0},
-    NO_FLAG,
+    {0},
 };
 
 /* A task and room for one example. */
