@@ -4,6 +4,8 @@
 
 #include "harness/cli/cli.h"
 #include "harness/perf/perf.h"
+#include "harness/perf/samples.h"
+#include "kernels/kernel.h"
 
 static enum status run_op(int argc, char **argv, struct error *e);
 static enum status run_step(int argc, char **argv, struct error *e);
@@ -56,17 +58,12 @@ static enum status read_words(struct cli *cli, int argc, char **argv, struct err
 
 /* --- op ----------------------------------------------------------------------------------------------------------- */
 
-struct op_flags {
-    struct perf_op_request request;
-    int64_t threads;
-};
-
-#define AT(field) offsetof(struct op_flags, field)
+#define AT(field) offsetof(struct perf_op_request, field)
 static const struct option op_flags[] = {
-    {"kernel", OPT_TEXT_FIELD, AT(request.kernel), "", 0, 0, NULL, "only this kernel, or 'reference'", 0},
+    {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "only this kernel, or 'reference'", 0},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
-    {"seconds", OPT_TIME, AT(request.seconds), "1s", 0, 3600, NULL, "time for each kernel", 0},
-    {"json", OPT_BOOL, AT(request.json), "no", 0, 0, NULL, "one JSON object a line", 0},
+    {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each kernel", 0},
+    {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object a line", 0},
     {0},
 };
 #undef AT
@@ -99,18 +96,18 @@ static enum status refuse_sizes(const struct cli *cli, const struct op *op, stru
 }
 
 static enum status run_op(int argc, char **argv, struct error *e) {
-    struct op_flags f;
-    const struct flag_set sets[] = {{op_sizes_options, &f.request.sizes}, {op_flags, &f}};
+    struct perf_op_request q;
+    const struct flag_set sets[] = {{op_sizes_options, &q.sizes}, {op_flags, &q}};
     const struct op *op;
     const char *name;
     struct cli cli = {.command = &subs[OP], .sets = sets, .n_sets = 2, .positional = &name};
-    TRY(options_default(op_sizes_options, &f.request.sizes, e));
-    TRY(options_default(op_flags, &f, e));
+    TRY(options_default(op_sizes_options, &q.sizes, e));
+    TRY(options_default(op_flags, &q, e));
     TRY(read_words(&cli, argc, argv, e));
     TRY(choose_op(name, &op, e));
     TRY(refuse_sizes(&cli, op, e));
-    f.request.threads = cli_threads(f.threads);
-    return perf_op(op, &f.request, e);
+    q.threads = cli_threads(q.threads);
+    return perf_op(op, &q, e);
 }
 
 /* --- step --------------------------------------------------------------------------------------------------------- */
@@ -124,7 +121,7 @@ static const struct option step_flags[] = {
     {"buckets", OPT_INT, AT(config.buckets), "1", 1, 1 << 24, NULL, "as of `lrnn train`", 0},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
     {"steps", OPT_INT, AT(count), "30", 1, PERF_SAMPLES, NULL, "steps measured", 0},
-    {"threads", OPT_INT, AT(config.threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"device", OPT_TEXT_FIELD, AT(config.device), "cpu", 0, 0, NULL, "cpu", 0},
     {"precision", OPT_CHOICE, AT(config.precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
     {"kernel", OPT_TEXT_FIELD, AT(config.kernel), "", 0, 0, NULL, "force this kernel, or 'reference'", 0},
@@ -152,7 +149,7 @@ static enum status run_step(int argc, char **argv, struct error *e) {
                     "perf step: --profile looks on at one graph, and --buckets %" PRId64
                     " walks several; leave one of them out",
                     q.config.buckets);
-    q.threads = cli_threads(q.config.threads);
+    q.threads = cli_threads(q.threads);
     return perf_step(model, &q, e);
 }
 
@@ -239,7 +236,7 @@ static enum status run_data(int argc, char **argv, struct error *e) {
 static const struct option layers_flags[] = {
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
-    {"threads", OPT_INT, AT(wanted_threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
+    {"threads", OPT_INT, AT(threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, behind its warm-up", 0},
     {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
      OPT_FILLED},
@@ -253,7 +250,7 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
     struct cli cli = {.command = &subs[LAYERS], .sets = &set, .n_sets = 1};
     TRY(options_default(layers_flags, &q, e));
     TRY(cli_parse(&cli, argc, argv, e));
-    q.threads = cli_threads(q.wanted_threads);
+    q.threads = cli_threads(q.threads);
     return perf_layers(&q, e);
 }
 
@@ -269,7 +266,7 @@ static const struct option device_flags[] = {
     {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL, "kernels at shapes with these words alone: 'length=16 m=5'",
      0},
     {"once", OPT_BOOL, AT(once), "no", 0, 0, NULL, "kernels walk once and nothing is timed: for a profiler", 0},
-    {"no-error", OPT_BOOL, AT(no_error), "no", 0, 0, NULL, "no comparison with references, which the host computes", 0},
+    {"compare", OPT_BOOL, AT(compare), "yes", 0, 0, NULL, "kernels with their references, which the host computes", 0},
     {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "tiny sizes: shows that everything runs, not how fast", 0},
     {0},
 };

@@ -20,18 +20,23 @@ static enum status check(int argc, char **argv, struct error *e);
 static enum status merge(int argc, char **argv, struct error *e);
 static enum status renew(int argc, char **argv, struct error *e);
 
-static const struct command subs[] = {
-    {.name = "store check", .usage = "store check FOLDER...", .summary = "read and check every record", .run = check},
-    {.name = "store merge",
-     .usage = "store merge FOLDER... --out FOLDER",
-     .summary =
-         "take the records and weights of folders over into one, and what they know of machines, limits and sweeps",
-     .run = merge},
-    {.name = "store renew",
-     .usage = "store renew FOLDER...",
-     .summary = "write records of the schema before this one's anew, in less space; their values stay",
-     .run = renew},
-    {.run = NULL}};
+enum { CHECK, MERGE, RENEW, SUBS };
+static const struct command subs[SUBS + 1] = {
+    [CHECK] = {.name = "store check",
+               .usage = "store check FOLDER...",
+               .summary = "read and check every record",
+               .run = check},
+    [MERGE] =
+        {.name = "store merge",
+         .usage = "store merge FOLDER... --out FOLDER",
+         .summary =
+             "take the records and weights of folders over into one, and what they know of machines, limits and sweeps",
+         .run = merge},
+    [RENEW] = {.name = "store renew",
+               .usage = "store renew FOLDER...",
+               .summary = "write records of the schema before this one's anew, in less space; their values stay",
+               .run = renew},
+};
 
 /* A record without its weights, or without its machine's row, is whole, as in a folder of records alone; whoever copied
  * both wants to know. */
@@ -44,7 +49,7 @@ static void tell(const char *folder, const struct store_count *count) {
 
 static enum status check(int argc, char **argv, struct error *e) {
     const char *folders[MOST_FOLDERS];
-    struct cli cli = {.command = &subs[0], .positional = folders, .max_positional = MOST_FOLDERS};
+    struct cli cli = {.command = &subs[CHECK], .positional = folders, .max_positional = MOST_FOLDERS};
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store check: say which folder");
     enum status status = ST_OK;
@@ -80,7 +85,7 @@ static enum status merge(int argc, char **argv, struct error *e) {
     struct flags flags;
     const struct flag_set sets[] = {{options, &flags}};
     struct cli cli = {
-        .command = &subs[1], .sets = sets, .n_sets = 1, .positional = folders, .max_positional = MOST_FOLDERS};
+        .command = &subs[MERGE], .sets = sets, .n_sets = 1, .positional = folders, .max_positional = MOST_FOLDERS};
     TRY(options_default(options, &flags, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store merge: say which folders to take over");
@@ -105,7 +110,7 @@ static enum status merge(int argc, char **argv, struct error *e) {
 
 static enum status renew(int argc, char **argv, struct error *e) {
     const char *folders[MOST_FOLDERS];
-    struct cli cli = {.command = &subs[2], .positional = folders, .max_positional = MOST_FOLDERS};
+    struct cli cli = {.command = &subs[RENEW], .positional = folders, .max_positional = MOST_FOLDERS};
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store renew: say which folder");
     for (int i = 0; i < cli.n_positional; i++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/gate/trace.h"
-#include "harness/perf/perf.h"
+#include "harness/perf/kernel_run.h"
 #include "harness/perf/sitting.h"
 #include "harness/plan/args.h"
 #include "harness/run/trainer.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/perf/kernel_run.h"
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"
 

@@ -184,11 +184,6 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
     return status;
 }
 
-static void product_walk(void *context) {
-    struct kernel_run *r = context;
-    graph_forward(&r->graph, r->live);
-}
-
 /* A product of 4096 x 4096 matrices, the measure of the percentages in its precision. */
 static enum status measure_product(struct device_run *d, enum precision precision, struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
@@ -200,7 +195,7 @@ static enum status measure_product(struct device_run *d, enum precision precisio
     enum status status = device_read_sizes("batch=1 length=4096 dim=4096 out=4096", d->request->small, &sizes, e);
     if (status == ST_OK) status = kernel_run_open(r, op_find("linear"), kernel_find("linear_cuda"), &sizes, &why, e);
     void *context = r;
-    struct device_work w = {.work = product_walk, .contexts = &context, .n = 1, .captured = true};
+    struct device_work w = {.work = kernel_run_forward, .contexts = &context, .n = 1, .captured = true};
     if (status == ST_OK) status = device_sample(d, &w, &r->time[0], e);
     if (status == ST_OK) {
         d->product_rate[precision] = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);

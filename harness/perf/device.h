@@ -2,7 +2,9 @@
 #ifndef LRNN_HARNESS_PERF_DEVICE_H
 #define LRNN_HARNESS_PERF_DEVICE_H
 
+#include "harness/perf/kernel_run.h"
 #include "harness/perf/perf.h"
+#include "harness/perf/samples.h"
 
 #define PRECISION_NONE (-1)
 

@@ -68,11 +68,6 @@ static const struct {
 
 /* --- errors ------------------------------------------------------------------------------------------------------- */
 
-static void walk_forward(void *context) {
-    struct kernel_run *r = context;
-    graph_forward(&r->graph, r->live);
-}
-
 static void walk_both(void *context) {
     struct kernel_run *r = context;
     graph_forward(&r->graph, r->live);
@@ -162,7 +157,7 @@ static int sets_of(const struct device_run *d, const struct kernel_run *r) {
 
 static enum status measure_pass(struct device_run *d, struct kernel_run **runs, int n, int pass, struct device_row *row,
                                 struct error *e) {
-    struct device_work w = {.work = pass == PASS_FORWARD ? walk_forward : walk_both,
+    struct device_work w = {.work = pass == PASS_FORWARD ? kernel_run_forward : walk_both,
                             .contexts = (void *const *)runs,
                             .n = n,
                             .captured = true};
@@ -214,7 +209,7 @@ static enum status measure_opened(struct device_run *d, struct kernel_run **runs
         walk_both(r);
         return place_wait(&d->place, e);
     }
-    if (!d->request->no_error) {
+    if (d->request->compare) {
         TRY(open_reference(reference, r->call->op, sizes, e));
         TRY(error_of(r, *reference, &error, e));
         judge_error(d, r->call->kernel, r->shape, error);

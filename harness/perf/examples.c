@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "harness/perf/perf.h"
+#include "harness/perf/rates.h"
+#include "harness/perf/samples.h"
 #include "harness/perf/sitting.h"
 #include "harness/store/perf_row.h"
 #include "tasks/task.h"

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "harness/perf/perf.h"
+#include "harness/perf/rates.h"
+#include "harness/perf/samples.h"
 #include "harness/perf/sitting.h"
 #include "harness/store/perf_row.h"
 #include "tasks/data/datasets.h"

@@ -12,6 +12,7 @@
 #include "harness/store/machine_log.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/record.h"
+#include "kernels/kernel.h"
 #include "models/model.h"
 
 static const int64_t lengths[] = {64, 512, 2048};
@@ -80,7 +81,7 @@ static enum status keep(const struct perf_layers_request *q, const char *model, 
     struct machine m;
     if (!*q->out) return ST_OK;
     machine_read(&m);
-    sitting_describe(&row, &m, q->threads);
+    sitting_describe(&row, &m, (int)q->threads);
     snprintf(row.shape, sizeof row.shape, "%.100s B%" PRId64 " T%" PRId64 " D%" PRId64 " params%" PRId64, model,
              q->batch, T, q->dim, params);
     sitting_fill(s, (double)(q->batch * T), &row);
@@ -119,7 +120,7 @@ enum status perf_layers(const struct perf_layers_request *q, struct error *e) {
     printf("%s, " REAL_NAME ", %d thread%s: one layer, forward and backward, D = %" PRId64 ", batch %" PRId64
            ", default options;\ntokens a second, median; ! where the machine was not quiet. A tree's tokens are its "
            "leaves.\n\n",
-           machine.cpu, q->threads, q->threads == 1 ? "" : "s", q->dim, q->batch);
+           machine.cpu, (int)q->threads, q->threads == 1 ? "" : "s", q->dim, q->batch);
     printf("| mixer | parameters |");
     for (int t = 0; t < N_LENGTHS; t++) printf(" T = %" PRId64 " |", lengths[t]);
     printf("\n|---|---:|");

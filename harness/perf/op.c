@@ -8,26 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/perf/kernel_run.h"
 #include "harness/perf/perf.h"
+#include "harness/perf/rates.h"
 #include "harness/store/clock.h"
 
 #define MIN_SAMPLES 5
 #define MIN_COPY    ((size_t)4 << 20) /* bytes; smaller buffers stay in the caches next to the core */
 #define MAX_COPY    ((size_t)256 << 20)
 
-/* The best rates seen so far; shared by the kernels of the op. */
+/* Shared by the kernels of the op. */
 struct rates {
     struct copy_bench copy; /* made for the first kernel: all move the same bytes */
-    double bytes, flops;    /* a second */
+    struct floor_rates best;
 };
 
 static const char *const pass_names[3] = {"forward", "backward", "both"};
 
 static void sample(struct kernel_run *r, struct rates *rates) {
     kernel_run_sample(r);
-    double bytes = 2 * (double)rates->copy.bytes / copy_run(&rates->copy), flops = fma_run();
-    if (bytes > rates->bytes) rates->bytes = bytes;
-    if (flops > rates->flops) rates->flops = flops;
+    floor_rates_sample(&rates->best, &rates->copy);
 }
 
 /* Warms up once, then samples for about `seconds`. */
@@ -45,7 +45,7 @@ static enum status measure(struct kernel_run *r, struct rates *rates, double sec
 
 /* Seconds that the cost needs at least; *bytes_bound says which floor is the larger. */
 static double floor_of(const struct rates *rates, struct cost cost, bool *bytes_bound) {
-    double by_bytes = cost.bytes / rates->bytes, by_flops = cost.flops / rates->flops;
+    double by_bytes = cost.bytes / rates->best.bytes, by_flops = cost.flops / rates->best.flops;
     *bytes_bound = by_bytes >= by_flops;
     return *bytes_bound ? by_bytes : by_flops;
 }
@@ -53,7 +53,7 @@ static double floor_of(const struct rates *rates, struct cost cost, bool *bytes_
 /* --- printing ----------------------------------------------------------------------------------------------------- */
 
 static void print_head(const struct kernel_run *r, const struct op *op, const struct perf_op_request *q) {
-    printf("%s %s, %d thread%s, " REAL_NAME "\n", op->name, r->shape, q->threads, q->threads == 1 ? "" : "s");
+    printf("%s %s, %" PRId64 " thread%s, " REAL_NAME "\n", op->name, r->shape, q->threads, q->threads == 1 ? "" : "s");
     printf("%-26s %-8s %9s %9s %8s %8s %8s %9s %-5s %6s %8s\n", "kernel", "pass", "best ms", "median", "mad", "GFLOP/s",
            "GB/s", "floor ms", "by", "ratio", "fraction");
 }
@@ -89,7 +89,7 @@ static void print_run(const struct kernel_run *r, const struct rates *rates, con
     double best = samples_best(&r->time[last]), floor = floor_of(rates, r->cost[last], &bytes_bound);
     printf("  %s: time %.4f ms, floor %.4f ms, ratio %.2f\n", k->name, best * 1e3, floor * 1e3, best / floor);
     printf("  floor: %.1f MB at %.2f GB/s (copy, read and written both counted), %.1f MFLOP at %.1f GFLOP/s\n",
-           r->cost[last].bytes / 1e6, rates->bytes / 1e9, r->cost[last].flops / 1e6, rates->flops / 1e9);
+           r->cost[last].bytes / 1e6, rates->best.bytes / 1e9, r->cost[last].flops / 1e6, rates->best.flops / 1e9);
 }
 
 static enum status run_kernel(const struct kernel *k, const struct perf_op_request *q, struct rates *rates, bool head,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/perf/perf.h"
+#include "harness/perf/samples.h"
 #include "kernels/dense/dense.h"
 
 struct op_time {

@@ -5,12 +5,7 @@
 #include <stdbool.h>
 
 #include "core/graph.h"
-
-/* What the machine can do, measured between the steps: products of matrices, multiply-adds on registers, and bytes of
- * copies that the caches do not hold. */
-struct floor_rates {
-    double products, flops, bytes; /* a second */
-};
+#include "harness/perf/rates.h"
 
 /* A call's best time over the steps, forward and backward. */
 struct call_time {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "harness/perf/perf.h"
+#include "harness/perf/rates.h"
 #include "harness/store/clock.h"
 #include "harness/store/machine_log.h"
 #include "harness/store/perf_log.h"

@@ -3,6 +3,7 @@
 #ifndef LRNN_HARNESS_PERF_SITTING_H
 #define LRNN_HARNESS_PERF_SITTING_H
 
+#include "harness/perf/samples.h"
 #include "harness/store/machine.h"
 #include "harness/store/perf_row.h"
 
@@ -10,8 +11,6 @@
 #define SITTING_AGREE   0.01 /* three windows in a row differ by no more: warm */
 #define SITTING_FOREIGN 0.03 /* share of all cores' time that others may use */
 #define SITTING_SPREAD  1.3  /* 95th percentile over median */
-
-struct samples; /* harness/perf/perf.h */
 
 struct sitting {
     int samples, warm_up;    /* windows until three agreed; -1: they did not before the time was over */

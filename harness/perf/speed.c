@@ -211,7 +211,7 @@ static enum status measure_cell(const struct speeds *s, int i, double seconds, b
     return measure_and_keep(s->plan->setups[i], s->threads, seconds, e);
 }
 
-enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e) {
+enum status speed_measure_plan(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e) {
     struct speeds s;
     enum status status = ST_OK;
     bool tell = !quiet && terminal_has_codes(stderr);

@@ -14,9 +14,9 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
 /* Training throughput of each cell of the plan with batches made ahead, measured alone by speed_measure; one row each
  * into OUT/perf.csv. A cell that has a row that is alike (perf_log.h) keeps it, noisy or not, unless --force asks for
  * another. Cells that differ in their learning rate alone are measured once: their rows have the sitting of one. */
-enum status bench_measure_speed(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
+enum status speed_measure_plan(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
 
-/* How many cells bench_measure_speed would measure, and how long that takes at about so many FLOPs a second: on a quiet
+/* How many cells speed_measure_plan would measure, and how long that takes at about so many FLOPs a second: on a quiet
  * machine, and beside other work. */
 int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least, double *most);
 

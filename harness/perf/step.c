@@ -12,6 +12,8 @@
 #include "core/philox.h"
 #include "harness/perf/perf.h"
 #include "harness/perf/op_times.h"
+#include "harness/perf/rates.h"
+#include "harness/perf/samples.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"
 #include "kernels/lib/gemm.h"
@@ -110,16 +112,6 @@ static enum status prepare(struct step_run *r, const char *model, const struct p
     return trainer_create(&r->trainer, s, e);
 }
 
-static void raise_to(double *best, double rate) {
-    if (rate > *best) *best = rate;
-}
-
-/* What calls are held against, beside the product. */
-static void sample_rates(struct step_run *r) {
-    raise_to(&r->rates.bytes, 2 * (double)r->copy.bytes / copy_run(&r->copy));
-    raise_to(&r->rates.flops, fma_run());
-}
-
 static enum status measure(struct step_run *r, const struct perf_step_request *q, struct error *e) {
     struct noise noise;
     for (int i = 0; i < WARM_UP; i++) trainer_step(&r->trainer);
@@ -134,8 +126,8 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
     for (int64_t i = 0; i < q->count; i++) {
         if (i % ROUND == 0) {
             samples_add(&r->product, gemm_run(&r->gemm));
-            if (q->profile) sample_rates(r);
-            trainer_step(&r->trainer); /* brings the caches back */
+            if (q->profile) floor_rates_sample(&r->rates, &r->copy); /* what calls are held against */
+            trainer_step(&r->trainer);                               /* brings the caches back */
         }
         double start = perf_time_s();
         trainer_step(&r->trainer);
@@ -179,7 +171,7 @@ static struct step_result evaluate(const struct step_run *r) {
 static void print_text(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
     char net[512];
     options_format(backbone_options, &q->config, " ", 0, net, sizeof net);
-    printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %d thread%s, %s, %d steps\n",
+    printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %" PRId64 " thread%s, %s, %d steps\n",
            r->setup.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
            precision_name((enum precision)q->config.precision), r->step.n);
     if (q->least || q->config.buckets > 1)
@@ -209,8 +201,8 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
     perf_print_origin();
     printf(",\"products\":\"%s\",", gemm_library());
     printf("\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
-           ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64
-           ",\"threads\":%d,\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
+           ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64 ",\"threads\":%" PRId64
+           ",\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
            r->setup.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,
            q->least ? q->least : q->length, q->config.buckets, q->vocab, q->threads,
            precision_name((enum precision)q->config.precision), r->step.n, s->params, s->matmul);

@@ -109,7 +109,7 @@ static void tell_speeds(const struct sweep *w) {
 static enum status measure_speeds(const struct sweep *w, struct error *e) {
     bool quiet = w->resolved.config.quiet;
     if (!quiet) tell_speeds(w);
-    return bench_measure_speed(&w->plan, speed_threads(w), speed_seconds(w), quiet, e);
+    return speed_measure_plan(&w->plan, speed_threads(w), speed_seconds(w), quiet, e);
 }
 
 /* What would keep the table from being printed afterwards is said before anything runs. */

@@ -46,7 +46,7 @@ static int parts_measured(void) {
 
 /* The 40th launch, behind some rows of the first kernel, finds no memory; the second kernel has another place. */
 START_TEST(a_kernel_that_fails_leaves_the_others_their_rows) {
-    const char *line = "perf device --small --seconds 0 --only scan_diag --shape length=1024 --no-error";
+    const char *line = "perf device --small --seconds 0 --only scan_diag --shape length=1024 --compare=no";
     setenv("LRNN_CUDA_HOST_FULL", "40", 1);
     expect_status(run(line), 6, line);
     expect_text(out, "scan_diag_chunk_cuda,no,", line);
@@ -70,7 +70,7 @@ END_TEST
 START_TEST(rows_of_a_device_are_kept_in_a_file) {
     char line[SCRATCH_BYTES + 128], path[SCRATCH_BYTES + 128];
     size_t size;
-    snprintf(line, sizeof line, "perf device --small --seconds 0 --only cross_entropy --no-error --out %s/rows",
+    snprintf(line, sizeof line, "perf device --small --seconds 0 --only cross_entropy --compare=no --out %s/rows",
              program_folder);
     snprintf(path, sizeof path, "%s/rows/device-%.12s.csv", program_folder, build_info()->commit);
     expect_status(run(line), 0, line);

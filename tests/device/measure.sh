@@ -203,7 +203,7 @@ part_0() {
     step walked-equals-captured 5 cmp "$work/train-walked.csv" "$work/train-captured.csv"
     train train-plain LRNN_CUDA_OVERLAP=0 LRNN_CUDA_BRANCHES=0
     step plain-equals-captured 5 cmp "$work/train-plain.csv" "$work/train-captured.csv"
-    step perf-scan_diag 40 "$LRNN" perf device --only scan_diag --shape length=128 --no-error --seconds 0 \
+    step perf-scan_diag 40 "$LRNN" perf device --only scan_diag --shape length=128 --compare=no --seconds 0 \
         ${small:+--small}
     count_launches
     step ncu 20 ncu --version
@@ -272,7 +272,7 @@ measure_rest() {
     ops=$("$LRNN" perf device --only '?' 2>&1 | sed 's/.*measures //;s/, /\n/g' | sort -u)
     for op in $ops; do
         grep -q ",$op,$op" "$work/perf-device" && continue
-        step "perf-$op" 20 "$LRNN" perf device --only "$op" --no-error ${small:+--small --seconds 0}
+        step "perf-$op" 20 "$LRNN" perf device --only "$op" --compare=no ${small:+--small --seconds 0}
         grep ",$op,$op" "$work/perf-$op" >>"$work/perf-device"
     done
 }
@@ -290,7 +290,7 @@ profile() {
 part_2() {
     local measured
     # shellcheck disable=SC2086
-    step perf-device 280 "$LRNN" perf device --no-error ${small:+--small --seconds 0} # errors are part 1's
+    step perf-device 280 "$LRNN" perf device --compare=no ${small:+--small --seconds 0} # errors are part 1's
     measured=$verdict
     [ -n "$small" ] || step micro 100 "$MICRO"
     [ -n "$small" ] || keep micro micro.csv
@@ -326,7 +326,7 @@ bench() {
 # Whole steps of the recurrences in PyTorch; a shape is written when it is done.
 measure_peers() {
     if [ -n "$small" ]; then
-        step perf-only 60 "$LRNN" perf device --only scan_block --no-error --small --seconds 0
+        step perf-only 60 "$LRNN" perf device --only scan_block --compare=no --small --seconds 0
     elif python3 -c 'import torch' 2>/dev/null; then
         step peers 300 python3 tests/peers/recurrences.py --device cuda --seconds 0.3 --compile-seconds 40 \
             --unroll 16 --lrnn "$LRNN" --out "$out/peers.csv"

@@ -176,7 +176,8 @@ def ours_on_cpu(args, name, B, T, N, m):
 
 def ours_on_device(args, name, B, T, N, m):
     shape = f"batch={B} length={T} blocks={N}" + (f" m={m}" if name == "scan_block" else "")
-    line = [args.lrnn, "perf", "device", "--only", name, "--shape", shape, "--no-error", "--seconds", str(args.seconds)]
+    line = [args.lrnn, "perf", "device", "--only", name, "--shape", shape, "--compare=no"]
+    line += ["--seconds", str(args.seconds)]
     rows = csv.DictReader(io.StringIO(printed_by(line)))
     row = first_row(line, (r for r in rows if (r["op"], r["pass"], r["cache"], r["taken"]) ==
                            (name, "both", "warm", "yes")))

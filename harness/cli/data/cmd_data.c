@@ -23,12 +23,21 @@ static enum status show(int argc, char **argv, struct error *e);
 static enum status stats(int argc, char **argv, struct error *e);
 static enum status dump(int argc, char **argv, struct error *e);
 
-static const struct command subs[] = {
-    {"data show", "data show TASK [flags]",
-     "examples, one JSON object a line or as a picture, or the order that training takes them in", show, false, NULL},
-    {"data stats", "data stats TASK [flags]", "labels, lengths, and what trivial answers score", stats, false, NULL},
-    {"data dump", "data dump TASK FILE [flags]", "a split's examples as a file, for other programs", dump, false, NULL},
-    DATA_SET_COMMANDS{0},
+static const struct command subs[DATA_COMMANDS + 1] = {
+    [DATA_SHOW] = {.name = "data show",
+                   .usage = "data show TASK [flags]",
+                   .summary =
+                       "examples, one JSON object a line or as a picture, or the order that training takes them in",
+                   .run = show},
+    [DATA_STATS] = {.name = "data stats",
+                    .usage = "data stats TASK [flags]",
+                    .summary = "labels, lengths, and what trivial answers score",
+                    .run = stats},
+    [DATA_DUMP] = {.name = "data dump",
+                   .usage = "data dump TASK FILE [flags]",
+                   .summary = "a split's examples as a file, for other programs",
+                   .run = dump},
+    DATA_SET_COMMANDS,
 };
 
 struct data_flags {
@@ -402,7 +411,7 @@ static enum status show_stats(struct view *v, struct error *e) {
 
 static enum status stats(int argc, char **argv, struct error *e) {
     struct view v = {0};
-    enum status status = view_open(&v, &subs[1], stats_flags, argc, argv, e);
+    enum status status = view_open(&v, &subs[DATA_STATS], stats_flags, argc, argv, e);
     if (status == ST_OK) status = show_stats(&v, e);
     arena_free(&v.host);
     return status;
@@ -410,7 +419,7 @@ static enum status stats(int argc, char **argv, struct error *e) {
 
 static enum status show(int argc, char **argv, struct error *e) {
     struct view v = {0};
-    enum status status = view_open(&v, &subs[0], show_flags, argc, argv, e);
+    enum status status = view_open(&v, &subs[DATA_SHOW], show_flags, argc, argv, e);
     if (status == ST_OK && *v.flags.order)
         status = show_order(&v, e);
     else if (status == ST_OK && v.flags.stats)
@@ -503,7 +512,7 @@ static enum status choose_format(struct view *v, struct error *e) {
 
 static enum status dump(int argc, char **argv, struct error *e) {
     struct view v = {0};
-    enum status status = view_open(&v, &subs[2], dump_flags, argc, argv, e);
+    enum status status = view_open(&v, &subs[DATA_DUMP], dump_flags, argc, argv, e);
     if (status == ST_OK) status = choose_format(&v, e);
     if (status == ST_OK) status = (v.flags.format == DUMP_NPZ ? dump_arrays : dump_lines)(&v, e);
     if (status == ST_OK)

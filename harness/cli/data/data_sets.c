@@ -8,11 +8,10 @@
 #include "harness/run/signals.h"
 #include "tasks/data/datasets.h"
 
-static const struct command commands[] = {DATA_SET_COMMANDS};
-enum { LIST, URLS, IMPORT, VERIFY, PATH };
+static const struct command commands[DATA_COMMANDS] = {DATA_SET_COMMANDS};
 
 /* Reads up to `most` words; the first one, if there is any, names a data set. */
-static enum status read_words(int which, int argc, char **argv, const char *words[2], int most, int *n,
+static enum status read_words(enum data_command which, int argc, char **argv, const char *words[2], int most, int *n,
                               const struct dataset **d, struct error *e) {
     struct cli cli = {.command = &commands[which], .positional = words, .max_positional = most};
     TRY(cli_parse(&cli, argc, argv, e));
@@ -22,7 +21,7 @@ static enum status read_words(int which, int argc, char **argv, const char *word
 }
 
 enum status data_sets_list(int argc, char **argv, struct error *e) {
-    struct cli cli = {.command = &commands[LIST]};
+    struct cli cli = {.command = &commands[DATA_LIST]};
     TRY(cli_parse(&cli, argc, argv, e));
     for (const struct dataset *const *at = dataset_list(); *at; at++) {
         char path[CACHE_PATH], text[DATASET_TEXT];
@@ -56,7 +55,7 @@ enum status data_sets_urls(int argc, char **argv, struct error *e) {
     const struct dataset *d;
     const char *words[2];
     int n;
-    TRY(read_words(URLS, argc, argv, words, 1, &n, &d, e));
+    TRY(read_words(DATA_URLS, argc, argv, words, 1, &n, &d, e));
     if (d)
         print_urls(d);
     else
@@ -79,7 +78,7 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
     char path[CACHE_PATH], text[DATASET_TEXT];
     struct import_log log = {.read = say_read, .stop = signal_received};
     int n;
-    TRY(read_words(IMPORT, argc, argv, words, 2, &n, &d, e));
+    TRY(read_words(DATA_IMPORT, argc, argv, words, 2, &n, &d, e));
     if (n < 2)
         return fail(e, ST_USAGE,
                     "data import: say which data and the folder of its files; `lrnn data urls` names both");
@@ -109,7 +108,7 @@ enum status data_sets_verify(int argc, char **argv, struct error *e) {
     const struct dataset *d;
     const char *words[2];
     int n;
-    TRY(read_words(VERIFY, argc, argv, words, 1, &n, &d, e));
+    TRY(read_words(DATA_VERIFY, argc, argv, words, 1, &n, &d, e));
     if (d) return verify(d, true, e);
     enum status first = ST_OK;
     for (const struct dataset *const *at = dataset_list(); *at; at++) {
@@ -127,7 +126,7 @@ enum status data_sets_path(int argc, char **argv, struct error *e) {
     const char *words[2];
     char path[CACHE_PATH];
     int n;
-    TRY(read_words(PATH, argc, argv, words, 1, &n, &d, e));
+    TRY(read_words(DATA_PATH, argc, argv, words, 1, &n, &d, e));
     if (!d) return fail(e, ST_USAGE, "data path: say which data; `lrnn data list` names it");
     TRY(dataset_path(d, path, e));
     printf("%s\n", path);

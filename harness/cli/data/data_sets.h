@@ -12,18 +12,40 @@ enum status data_sets_import(int argc, char **argv, struct error *e);
 enum status data_sets_verify(int argc, char **argv, struct error *e);
 enum status data_sets_path(int argc, char **argv, struct error *e);
 
-/* Their rows, for lists of commands. */
+/* The rows of `lrnn data`: of a task's examples, and of released data. */
+enum data_command {
+    DATA_SHOW,
+    DATA_STATS,
+    DATA_DUMP,
+    DATA_LIST,
+    DATA_URLS,
+    DATA_IMPORT,
+    DATA_VERIFY,
+    DATA_PATH,
+    DATA_COMMANDS
+};
+
+/* Those of released data, for lists of commands. */
 #define DATA_SET_COMMANDS                                                                                              \
-    {"data list",    "data list", "released data that tasks read, and what of it is imported",                         \
-     data_sets_list, false,       NULL},                                                                               \
-        {"data urls", "data urls [NAME]", "address, size and SHA-256 of each file", data_sets_urls, false, NULL},      \
-        {"data import",                                                                                                \
-         "data import NAME FOLDER",                                                                                    \
-         "check the files in a folder and store them in the cache folder",                                             \
-         data_sets_import,                                                                                             \
-         false,                                                                                                        \
-         NULL},                                                                                                        \
-        {"data verify", "data verify [NAME]", "whether what was imported is whole", data_sets_verify, false, NULL},    \
-        {"data path", "data path NAME", "the file that an import writes and tasks read", data_sets_path, false, NULL},
+    [DATA_LIST] = {.name = "data list",                                                                                \
+                   .usage = "data list",                                                                               \
+                   .summary = "released data that tasks read, and what of it is imported",                             \
+                   .run = data_sets_list},                                                                             \
+    [DATA_URLS] = {.name = "data urls",                                                                                \
+                   .usage = "data urls [NAME]",                                                                        \
+                   .summary = "address, size and SHA-256 of each file",                                                \
+                   .run = data_sets_urls},                                                                             \
+    [DATA_IMPORT] = {.name = "data import",                                                                            \
+                     .usage = "data import NAME FOLDER",                                                               \
+                     .summary = "check the files in a folder and store them in the cache folder",                      \
+                     .run = data_sets_import},                                                                         \
+    [DATA_VERIFY] = {.name = "data verify",                                                                            \
+                     .usage = "data verify [NAME]",                                                                    \
+                     .summary = "whether what was imported is whole",                                                  \
+                     .run = data_sets_verify},                                                                         \
+    [DATA_PATH] = {.name = "data path",                                                                                \
+                   .usage = "data path NAME",                                                                          \
+                   .summary = "the file that an import writes and tasks read",                                         \
+                   .run = data_sets_path}
 
 #endif

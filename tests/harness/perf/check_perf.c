@@ -353,7 +353,7 @@ static void expect_measured(struct setup *s, int rows, int to_do) {
     double least, most;
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), to_do);
     ck_assert((least > 0) == (to_do > 0) && most >= least);
-    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(s->config.out), rows);
 }
 
@@ -426,11 +426,11 @@ START_TEST(a_speed_is_that_of_every_rate) {
     double least, most;
     for (int i = 0; i < 4; i++) rates[i]->flops = 1e6;
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 2);
-    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 3);
     plan = (struct plan){.setups = &rates[1], .n = 3};
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 0);
-    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 4);
     for (int i = 0; i < 4; i++) ck_assert(perf_latest(program_folder, rates[i]->cell_id, &rows[i]));
     ck_assert_str_eq(rows[0].sitting, rows[1].sitting);
@@ -439,7 +439,7 @@ START_TEST(a_speed_is_that_of_every_rate) {
     ck_assert_str_ne(rows[0].shape, rows[2].shape);
     for (int i = 0; i < 3; i++) rates[1 + i]->config.force = true; /* anew, once for both rates */
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 2);
-    ck_assert_int_eq(bench_measure_speed(&plan, 1, 0, true, &e), ST_OK);
+    ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 7);
     ck_assert(perf_latest(program_folder, rates[1]->cell_id, &rows[1]));
     ck_assert(perf_latest(program_folder, rates[3]->cell_id, &rows[3]));

@@ -1,53 +1,18 @@
-/* rate.c - samples, and what the machine can do; see perf.h. */
-#include "harness/perf/perf.h"
-#include "harness/store/clock.h"
-#include "harness/store/machine.h"
-#include "harness/store/version.h"
+/* rates.c - see rates.h. */
+#include "harness/perf/rates.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "harness/rows/stats.h"
+#include "harness/perf/samples.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/round.h"
-
-double perf_time_s(void) {
-    return omp_get_max_threads() == 1 ? time_run_s() : time_now_s();
-}
-
-void perf_print_origin(void) {
-    struct machine machine;
-    machine_read(&machine);
-    printf("\"commit\":\"%.12s%s\",\"machine\":\"%s\"", build_info()->commit, build_info()->dirty ? "+" : "",
-           machine.id);
-}
-
-/* --- samples ------------------------------------------------------------------------------------------------------ */
-
-void samples_add(struct samples *s, double seconds) {
-    if (s->n < PERF_SAMPLES) s->seconds[s->n++] = seconds;
-}
-
-double samples_best(const struct samples *s) {
-    double best = s->n ? s->seconds[0] : NAN;
-    for (int i = 1; i < s->n; i++)
-        if (s->seconds[i] < best) best = s->seconds[i];
-    return best;
-}
-
-double samples_median(const struct samples *s) {
-    return stats_median(s->seconds, s->n);
-}
-
-double samples_mad(const struct samples *s) {
-    double median = samples_median(s), deviation[PERF_SAMPLES];
-    for (int i = 0; i < s->n; i++) deviation[i] = fabs(s->seconds[i] - median);
-    return stats_median(deviation, s->n);
-}
 
 /* --- copying ------------------------------------------------------------------------------------------------------ */
 
@@ -66,7 +31,8 @@ void copy_free(struct copy_bench *c) {
     arena_free(&c->arena);
 }
 
-double copy_run(struct copy_bench *c) {
+/* Seconds of one copy. */
+static double copy_run(struct copy_bench *c) {
     double start = perf_time_s();
     int parts = omp_get_max_threads();
 #pragma omp parallel for schedule(static)
@@ -120,7 +86,8 @@ static __attribute__((noinline)) real fma_chains(real half, real one) {
     return sum;
 }
 
-double fma_run(void) {
+/* FLOP/s. */
+static double fma_run(void) {
     static volatile real sink;
     int threads = omp_get_max_threads();
     double start = perf_time_s(), sum = 0;
@@ -130,6 +97,15 @@ double fma_run(void) {
     sink = (real)sum;
     (void)sink;
     return 2.0 * ROUNDS * CHAINS * LANES * threads / seconds;
+}
+
+static void raise_to(double *best, double rate) {
+    if (rate > *best) *best = rate;
+}
+
+void floor_rates_sample(struct floor_rates *r, struct copy_bench *copy) {
+    raise_to(&r->bytes, 2 * (double)copy->bytes / copy_run(copy));
+    raise_to(&r->flops, fma_run());
 }
 
 /* --- matrix products ---------------------------------------------------------------------------------------------- */

@@ -1,10 +1,11 @@
-/* kernel.c - one kernel at one shape, filled and ready to be timed; see perf.h. */
+/* kernel_run.c - see kernel_run.h. */
+#include "harness/perf/kernel_run.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/graph_walk.h"
 #include "core/philox.h"
-#include "harness/perf/perf.h"
 
 /* Values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
 static void fill_input(const struct tensor *t, int i, void *values) {
@@ -96,6 +97,11 @@ void kernel_run_sample(struct kernel_run *r) {
     double end = perf_time_s();
     samples_add(&r->time[PASS_BACKWARD], end - middle);
     samples_add(&r->time[PASS_BOTH], end - start);
+}
+
+void kernel_run_forward(void *run) {
+    struct kernel_run *r = run;
+    graph_forward(&r->graph, r->live);
 }
 
 void kernel_run_close(struct kernel_run *r) {
