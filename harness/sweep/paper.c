@@ -65,26 +65,18 @@ static const char *mark_of_row(const struct paper_cells *p, int row) {
     return mark_of(&all);
 }
 
-/* Whether a cell has the difference; and what the plan says before number k, too. */
-static bool is_told(const struct paper_cells *p, const char *text, int k) {
-    const char *model;
-    bool any = false;
-    for (int i = 0; i < p->n_rows * p->n_columns; i++)
-        any = any || (p->cells[i].differs && strstr(p->cells[i].differs, text));
-    for (int i = 0; i < k; i++)
-        any = any && strcmp(plan_file_differs(&p->request.file, p->resolved.profile, i, &model), text) != 0;
-    return any;
-}
-
-/* In what the plan's setting is not the paper's, where it has rows of it: a text of several models once. */
+/* In what the plan's setting is not the paper's, where a cell is of it: a text of several models once. */
 static void note_differences(struct sheet *s, const struct paper_cells *p) {
-    const char *model, *text, *other;
-    for (int k = 0; (text = plan_file_differs(&p->request.file, p->resolved.profile, k, &model)) != NULL; k++) {
+    uint64_t any = 0;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) any |= p->cells[i].differs;
+    for (int k = 0; k < PAPER_MOST_DIFFERENCES; k++) {
+        const char *text = paper_difference(p, any, k), *model, *other;
         char models[LABEL_TEXT] = "";
-        if (!is_told(p, text, k)) continue;
+        if (!text) continue;
         for (int i = k; (other = plan_file_differs(&p->request.file, p->resolved.profile, i, &model)) != NULL; i++) {
             size_t used = strlen(models);
-            if (*model && !strcmp(other, text)) snprintf(models + used, sizeof models - used, ", %s", model);
+            if (any >> i & 1 && *model && !strcmp(other, text))
+                snprintf(models + used, sizeof models - used, ", %s", model);
         }
         sheet_note(s, SETTINGS_MARK " Not the paper's setting%s: %s.", models, text);
     }
@@ -255,6 +247,18 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
 
 /* --- for programs ------------------------------------------------------------------------------------------------- */
 
+/* "A; B" */
+static void add_differences(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
+    const char *before = "";
+    sheet_text(s, "%s", before);
+    for (int k = 0; k < PAPER_MOST_DIFFERENCES; k++) {
+        const char *text = paper_difference(p, c->differs, k);
+        if (!text) continue;
+        sheet_append(s, "%s%s", before, text);
+        before = "; ";
+    }
+}
+
 static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     static const char *const names[] = {"plan",
                                         "profile",
@@ -306,7 +310,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         sheet_int(s, c->any_cut_off);
         sheet_int(s, paper_cell_is_other(c));
         sheet_text(s, "%s", c->run_ids ? c->run_ids : "");
-        sheet_text(s, "%s", c->differs ? c->differs : "");
+        add_differences(s, p, c);
         sheet_real(s, "%g", c->published.spread);
         sheet_text(s, "%s", isfinite(c->published.spread) ? c->published.kind : "");
     }

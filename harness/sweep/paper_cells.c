@@ -247,6 +247,7 @@ static enum status fill(struct paper_cells *p, const struct published *published
 static enum status read_table(struct paper_cells *p, struct error *e) {
     TRY(paper_read_lengths(p, e));
     TRY(paper_check_keys(p, e));
+    TRY(paper_check_differences(p, e));
     return paper_protocol(&p->request, p->resolved.profile, &p->protocol, e);
 }
 
@@ -314,10 +315,7 @@ void paper_cells_free(struct paper_cells *p) {
     plan_free(&p->plan);
     free(p->rows);
     free(p->columns);
-    for (int i = 0; p->cells && i < p->n_rows * p->n_columns; i++) {
-        free(p->cells[i].run_ids);
-        free(p->cells[i].differs);
-    }
+    for (int i = 0; p->cells && i < p->n_rows * p->n_columns; i++) free(p->cells[i].run_ids);
     free(p->cells);
     free(p->overall);
     *p = (struct paper_cells){.n_rows = 0};

@@ -21,7 +21,8 @@ enum paper_verdict {
     PAPER_BELOW
 };
 
-#define PAPER_MOST_LENGTHS 8
+#define PAPER_MOST_LENGTHS     8
+#define PAPER_MOST_DIFFERENCES 64 /* of a plan under a profile */
 
 struct paper_cell {
     int row, column;
@@ -39,7 +40,7 @@ struct paper_cell {
     bool cut_off;     /* a run that gives the number was */
     bool any_cut_off; /* a run of the cell was */
     bool other;       /* its runs are of another setting than the plan's own profile has */
-    char *differs;    /* in what the plan's setting is not the paper's, "A; B"; owned; NULL: in nothing */
+    uint64_t differs; /* a bit for each number of plan_file_differs by which its setting is not the paper's */
     enum paper_verdict verdict;
 };
 

@@ -185,18 +185,35 @@ enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *sp
     return status;
 }
 
-/* Says of each cell what the plan says of its row. */
+/* --- differences that the plan says ------------------------------------------------------------------------------- */
+
+static const char *difference(const struct paper_cells *p, int k, const char **model) {
+    return plan_file_differs(&p->request.file, p->resolved.profile, k, model);
+}
+
+enum status paper_check_differences(const struct paper_cells *p, struct error *e) {
+    const char *model;
+    if (!difference(p, PAPER_MOST_DIFFERENCES, &model)) return ST_OK;
+    return fail(e, ST_USAGE, "%s: it says more than %d differences from the paper's setting; join some of them",
+                p->request.file.name, PAPER_MOST_DIFFERENCES);
+}
+
 enum status paper_mark_differences(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
-    const char *model, *text;
-    for (int k = 0; (text = plan_file_differs(&p->request.file, p->resolved.profile, k, &model)) != NULL; k++)
+    const char *model;
+    for (int k = 0; difference(p, k, &model) != NULL; k++)
         for (int i = 0; i < paper_count_spots(p); i++) {
-            struct paper_cell *cell = paper_cell_at(p, spots[i].row, spots[i].column);
             struct label mixer, flags;
-            if (cell->differs && strstr(cell->differs, text)) continue;
             TRY(paper_mixer(paper_setup(p, &spots[i]), &mixer, e));
             TRY(row_key(paper_setup(p, &spots[i])->identity, &flags, e));
             if (*model && !published_model_fits(model, &mixer, &flags)) continue;
-            TRY(paper_add_item(&cell->differs, "; ", text, e));
+            paper_cell_at(p, spots[i].row, spots[i].column)->differs |= UINT64_C(1) << k;
         }
     return ST_OK;
+}
+
+const char *paper_difference(const struct paper_cells *p, uint64_t differs, int k) {
+    const char *model, *text = differs >> k & 1 ? difference(p, k, &model) : NULL;
+    for (int i = 0; i < k && text; i++)
+        if (differs >> i & 1 && !strcmp(difference(p, i, &model), text)) return NULL;
+    return text;
 }

@@ -20,7 +20,14 @@ bool paper_cell_is_other(const struct paper_cell *c);
  * part of a task's settings. Errors as request_plan. */
 enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *spots, struct error *e);
 
-/* Says of each cell what the plan says of its row. */
+/* ST_USAGE: the plan says more differences than a cell can have. */
+enum status paper_check_differences(const struct paper_cells *p, struct error *e);
+
+/* Gives each cell the numbers of what the plan says of its row. */
 enum status paper_mark_differences(struct paper_cells *p, const struct paper_spot *spots, struct error *e);
+
+/* Of the numbers that a set has, the text of number k where no smaller one has it already; NULL: there is none to be
+ * told. */
+const char *paper_difference(const struct paper_cells *p, uint64_t differs, int k);
 
 #endif

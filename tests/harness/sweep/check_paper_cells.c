@@ -58,18 +58,17 @@ static const char *setting(const struct plan_file *file, const char *key, const 
 }
 
 /* Takes from `left` every difference that the plan says and a cell has. */
-static void take_differences(const struct paper_cells *p, bool left[64]) {
-    const char *model, *text;
-    for (int k = 0; (text = plan_file_differs(&p->request.file, p->resolved.profile, k, &model)) != NULL; k++)
+static void take_differences(const struct paper_cells *p, bool left[PAPER_MOST_DIFFERENCES]) {
+    for (int k = 0; k < PAPER_MOST_DIFFERENCES; k++)
         for (int i = 0; i < p->n_rows * p->n_columns; i++)
-            if (p->cells[i].differs && strstr(p->cells[i].differs, text)) left[k] = false;
+            if (p->cells[i].differs >> k & 1) left[k] = false;
 }
 
 /* Numbers that the plan finds for its tasks; every task for which its table has any must find one. */
 static int count_numbers(const char *plan, const struct plan_file *file, const struct published *published) {
     struct paper_cells *p = calloc(1, sizeof *p);
     const char *model, *profile = plan_file_get(file, "", "profile");
-    bool left[64], any = false; /* of the plan's differences, those that no row has */
+    bool left[PAPER_MOST_DIFFERENCES], any = false; /* of the plan's differences, those that no row has */
     int n = 0;
     ck_assert_ptr_nonnull(p);
     memset(left, true, sizeof left);

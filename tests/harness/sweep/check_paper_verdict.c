@@ -180,6 +180,48 @@ START_TEST(what_a_plan_says_to_be_another_setting_has_no_verdict) {
 }
 END_TEST
 
+/* Not of a row whose text begins with it, nor of models that the table does not have. */
+START_TEST(a_difference_is_told_of_the_rows_that_have_it) {
+    static const struct {
+        const char *lines, *note, *cell;
+    } cases[] = {
+        {"differs.lru=narrower than theirs\ndiffers.lstm=narrower\n", ", lru: narrower than theirs.\n",
+         ",narrower than theirs,"},
+        {"differs.lru=narrower\ndiffers.lstm=narrower\n", ", lru: narrower.\n", ",narrower,"},
+        {"differs.lstm=narrower\ndiffers.lru=narrower\ndiffers.lru:state=4=narrower\n",
+         ", lru, lru:state=4: narrower.\n", ",narrower,"},
+        {"differs.lru=narrower\ndiffers=narrower than theirs\n", " setting: narrower than theirs.\n",
+         ",narrower; narrower than theirs,"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s", own_plan, cases[i].lines);
+        begin_plan(text);
+        expect(REPORT " --where models=lru:state=4", 0);
+        ck_assert_msg(is_once(cases[i].note), "%s", out);
+        ck_assert_ptr_null(strstr(out, "lstm"));
+        expect(REPORT " --where models=lru:state=4 --format csv", 0);
+        expect_text(out, cases[i].cell, cases[i].lines);
+    }
+}
+END_TEST
+
+/* A cell has a bit for each. */
+START_TEST(more_differences_than_a_cell_has_room_for_are_refused) {
+    char text[4096];
+    for (int more = 0; more < 2; more++) {
+        size_t used = (size_t)snprintf(text, sizeof text, "%s", own_plan);
+        for (int k = 1; k <= PAPER_MOST_DIFFERENCES + more; k++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "differs.lru:state=%d=%d\n", k, k);
+        begin_plan(text);
+        expect(REPORT, more ? ST_USAGE : 0);
+        if (!more) ck_assert_msg(is_once("~ Not the paper's setting, lru:state=4: 4.\n"), "%s", out);
+        expect("sweep %s/own.plan --dry-run --out %s/n", more ? ST_USAGE : 0);
+        if (more) expect_text(err, "own: it says more than 64 differences from the paper's setting", "sweep");
+    }
+}
+END_TEST
+
 /* Whether the cells of own.plan, of which nothing is run, are marked as those of another setting, all alike. */
 static bool are_others(const char *flags) {
     char arguments[512];
@@ -268,6 +310,8 @@ Suite *check_paper_verdict(void) {
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
     tcase_add_test(c, another_profile_or_flag_is_another_setting);
     tcase_add_test(c, what_a_plan_says_to_be_another_setting_has_no_verdict);
+    tcase_add_test(c, a_difference_is_told_of_the_rows_that_have_it);
+    tcase_add_test(c, more_differences_than_a_cell_has_room_for_are_refused);
     tcase_add_test(c, every_way_to_change_a_setting_is_seen);
     tcase_add_test(c, how_a_run_is_computed_is_no_setting_of_a_papers);
     tcase_add_test(c, a_cell_without_all_its_settings_is_of_another_one);
