@@ -216,18 +216,18 @@ static enum status plot_paper(const struct report_flags *f, const char *kind, co
 static enum status plot_folder(const struct report_flags *f, const char *kind, const char *to, struct error *e) {
     struct record_set set;
     struct report_filter filter = filter_of(f);
-    TRY(kind && !strcmp(kind, "throughput") ? report_load(&set, f->out, e) : load(&set, f->out, e));
+    TRY(plot_is_of_speeds(kind) ? report_load(&set, f->out, e) : load(&set, f->out, e));
     enum status status = report_plot_view(&set, &filter, kind, &f->view, f->out, to, e);
     records_free(&set);
     return status;
 }
 
-/* Without a plan every row of perf.csv is of throughput; a kind that there is not is told of when it is drawn. */
+/* Without a plan every row of perf.csv is drawn; a kind that there is not is told of when it is drawn. */
 static enum status check_plot_flags(const struct report_flags *f, const char *kind, struct error *e) {
     const char *axes = kind ? plot_axis_flags(kind) : NULL;
     char what[64], takes[128];
     if (!axes) return ST_OK;
-    bool all_rows = !strcmp(kind, "throughput") && !*f->paper;
+    bool all_rows = plot_is_of_speeds(kind) && !*f->paper;
     snprintf(what, sizeof what, "plot %s", kind);
     snprintf(takes, sizeof takes, " out to format %spaper %s", all_rows ? "" : "task profile where ", axes);
     return cli_refuse_others(f->cli, what, takes, e);

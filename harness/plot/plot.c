@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/option.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot_curve.h"
 #include "harness/plot/plot_heat.h"
@@ -16,8 +17,6 @@
 #include "harness/plot/plot_speed.h"
 #include "harness/rows/test_lengths.h"
 #include "tasks/task.h"
-
-const char *const plot_kinds = "accuracy table length cost heat throughput";
 
 static const char *const axis_names[] = {"auto", "steps", "tokens", "time", "epochs", "params", "state", "flops"};
 
@@ -191,33 +190,80 @@ static int height_of_map(const struct report_table *t) {
     return 220 + 28 * heat_rows(t);
 }
 
-/* usual: drawn where no kind is named. */
 static const struct plot_kind {
     const char *name;
+    const char *of_loss; /* what it is called where it shows the loss; NULL: it never does */
     void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
     bool (*applies)(const struct report_table *t, const struct plot_view *v); /* whether there is anything to draw */
     int (*height)(const struct report_table *t);                              /* pixels */
     const char *otherwise;                                                    /* why there is none */
     const char *axes; /* flags of its axes, a blank behind each */
     int x;            /* enum plot_axis that auto stands for */
-    bool usual;
+    bool usual;       /* drawn where no kind is named */
+    bool by_length;   /* of runs alone that are tested at several lengths */
+    bool of_speeds;   /* of perf.csv, which plot_speed.h draws: nothing above but the name holds for it */
 } kinds[] = {
-    {"accuracy", print_curves, has_curve, height_of_names, "no run here has a number of its validation",
-     "x y log-x log-y ", PLOT_STEPS, true},
-    {"table", print_bars, always, height_of_bars, "", "", PLOT_AUTO, true},
-    {"length", print_lengths, has_lengths, height_of_names, "no run here was tested at several lengths", "", PLOT_AUTO,
-     true},
-    {"cost", print_cost, has_costs, height_of_names, "no model here has a cost of that kind", "x ", PLOT_PARAMS, false},
-    {"heat", print_heat, has_several_runs, height_of_map, "no model here has several rates or seeds", "", PLOT_AUTO,
-     false},
+    {.name = "accuracy",
+     .of_loss = "loss",
+     .print = print_curves,
+     .applies = has_curve,
+     .height = height_of_names,
+     .otherwise = "no run here has a number of its validation",
+     .axes = "x y log-x log-y ",
+     .x = PLOT_STEPS,
+     .usual = true},
+    {.name = "table",
+     .print = print_bars,
+     .applies = always,
+     .height = height_of_bars,
+     .otherwise = "",
+     .axes = "",
+     .usual = true},
+    {.name = "length",
+     .print = print_lengths,
+     .applies = has_lengths,
+     .height = height_of_names,
+     .otherwise = "no run here was tested at several lengths",
+     .axes = "",
+     .usual = true,
+     .by_length = true},
+    {.name = "cost",
+     .print = print_cost,
+     .applies = has_costs,
+     .height = height_of_names,
+     .otherwise = "no model here has a cost of that kind",
+     .axes = "x ",
+     .x = PLOT_PARAMS},
+    {.name = "heat",
+     .print = print_heat,
+     .applies = has_several_runs,
+     .height = height_of_map,
+     .otherwise = "no model here has several rates or seeds",
+     .axes = ""},
+    {.name = "throughput", .axes = "", .of_speeds = true},
 };
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-const char *plot_axis_flags(const char *kind) {
+/* NULL: there is none of that name. */
+static const struct plot_kind *kind_of(const char *name) {
     for (size_t k = 0; k < N_KINDS; k++)
-        if (!strcmp(kinds[k].name, kind)) return kinds[k].axes;
-    return strcmp(kind, "throughput") ? NULL : "";
+        if (!strcmp(kinds[k].name, name)) return &kinds[k];
+    return NULL;
+}
+
+static const char *kind_name(const void *list, int i) {
+    return ((const struct plot_kind *)list)[i].name;
+}
+
+const char *plot_axis_flags(const char *kind) {
+    const struct plot_kind *known = kind_of(kind);
+    return known ? known->axes : NULL;
+}
+
+bool plot_is_of_speeds(const char *kind) {
+    const struct plot_kind *known = kind ? kind_of(kind) : NULL;
+    return known && known->of_speeds;
 }
 
 /* --- drawing ------------------------------------------------------------------------------------------------------ */
@@ -225,8 +271,8 @@ const char *plot_axis_flags(const char *kind) {
 /* "accuracy", or what it shows instead; and over what, if that is not the usual. */
 static void name_kind(const struct plot_kind *kind, const struct plot_view *v, char *name, size_t size) {
     bool other = kind->x != PLOT_AUTO && v->x != kind->x;
-    snprintf(name, size, "%s%s%s", kind->print == print_curves && v->y == PLOT_LOSS ? "loss" : kind->name,
-             other ? "-" : "", other ? axis_names[v->x] : "");
+    snprintf(name, size, "%s%s%s", kind->of_loss && v->y == PLOT_LOSS ? kind->of_loss : kind->name, other ? "-" : "",
+             other ? axis_names[v->x] : "");
 }
 
 /* A figure that is to be drawn. */
@@ -253,10 +299,11 @@ static enum status draw_job(const struct job *job, const char *to, struct error 
 }
 
 static enum status check_view(const struct plot_kind *kind, const struct plot_view *v, struct error *e) {
-    if ((!kind || kind->print == print_curves) && is_cost(v->x))
+    bool over_training = !kind || (kind->x != PLOT_AUTO && !is_cost(kind->x));
+    if (over_training && is_cost(v->x))
         return fail(e, ST_USAGE, "plot accuracy: over %s there is no curve; `lrnn plot cost --x %s` has a mark a model",
                     axis_names[v->x], axis_names[v->x]);
-    if (kind && kind->print == print_cost && v->x != PLOT_AUTO && !is_cost(v->x))
+    if (kind && is_cost(kind->x) && v->x != PLOT_AUTO && !is_cost(v->x))
         return fail(e, ST_USAGE, "plot cost: %s is no cost of a model; --x is params, state or flops",
                     axis_names[v->x]);
     return ST_OK;
@@ -304,12 +351,11 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
                              const struct plot_view *view, const char *out, const char *to, struct error *e) {
     struct report_tables tables;
     const struct plot_kind *only = NULL;
-    bool throughput = kind && !strcmp(kind, "throughput");
-    for (size_t k = 0; kind && k < N_KINDS; k++)
-        if (strcmp(kind, kinds[k].name) == 0) only = &kinds[k];
-    if (kind && !only && !throughput) return fail(e, ST_USAGE, "unknown plot '%s'; there are: %s", kind, plot_kinds);
+    int index;
+    if (kind) TRY(name_choose("plot", kind, (int)N_KINDS, kind_name, kinds, &index, e));
+    if (kind) only = &kinds[index];
     TRY(check_view(only, view, e));
-    if (throughput) return plot_throughput(&(struct speed_choice){0}, view->formats, out, to, e);
+    if (only && only->of_speeds) return plot_throughput(&(struct speed_choice){0}, view->formats, out, to, e);
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = plot_tables(&tables, only, view, to, e);
     report_tables_free(&tables);
@@ -320,7 +366,7 @@ enum status report_plot_check(const struct report_tables *tables, bool lengths, 
     char stem[PLOT_STEM_BYTES];
     for (int i = 0; i < tables->n; i++)
         for (size_t k = 0; k < N_KINDS; k++) {
-            if (!kinds[k].usual || (kinds[k].applies == has_lengths && !lengths)) continue;
+            if (!kinds[k].usual || (kinds[k].by_length && !lengths)) continue;
             plot_stem(tables, i, kinds[k].name, stem);
             TRY(gnuplot_check(&(struct figure){.stem = stem}, to, e));
         }

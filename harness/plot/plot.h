@@ -24,6 +24,7 @@ enum status report_plot_check(const struct report_tables *tables, bool lengths, 
 /* Flags of the axes that a kind of plot takes: "x y "; NULL: there is no such kind. */
 const char *plot_axis_flags(const char *kind);
 
-extern const char *const plot_kinds; /* "accuracy table length ..." */
+/* Whether a kind is drawn of perf.csv, which may be there without records. NULL: no kind. */
+bool plot_is_of_speeds(const char *kind);
 
 #endif

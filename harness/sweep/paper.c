@@ -462,7 +462,7 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
     named.plan = r->name;
     named.profile = resolved.profile;
     enum report_protocol protocol = PROTOCOL_VAL_MEAN;
-    bool speeds = kind && !strcmp(kind, "throughput");
+    bool speeds = plot_is_of_speeds(kind);
     if (status == ST_OK) status = paper_protocol(r, resolved.profile, &protocol, e);
     if (status == ST_OK && speeds) {
         struct error why;
