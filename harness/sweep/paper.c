@@ -10,59 +10,47 @@
 #include "harness/rows/load.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/shell.h"
+#include "harness/sweep/paper_data.h"
 #include "harness/sweep/paper_verdict.h"
-
-static const char *text_of(const struct paper_cells *p, const char *key) {
-    const char *value = plan_file_get(&p->request.file, p->resolved.profile, key);
-    return value ? value : "";
-}
-
-static const struct paper_cell *cell_at(const struct paper_cells *p, int row, int column) {
-    return &p->cells[row * p->n_columns + column];
-}
 
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
 
-static const char *mark_of(const struct paper_cell *c) {
-    static const char *const marks[] = {"",
-                                        CUT_OFF_MARK,
-                                        FAILED_MARK,
-                                        CUT_OFF_MARK FAILED_MARK,
-                                        SETTINGS_MARK,
-                                        CUT_OFF_MARK SETTINGS_MARK,
-                                        FAILED_MARK SETTINGS_MARK,
-                                        CUT_OFF_MARK FAILED_MARK SETTINGS_MARK};
-    return marks[c->cut_off + 2 * (c->failed + c->earlier > 0) + 4 * paper_cell_is_other(c)];
+static void append_marks(struct sheet *s, const struct paper_cell *c) {
+    if (c->cut_off) sheet_append(s, CUT_OFF_MARK);
+    if (c->failed + c->earlier > 0) sheet_append(s, FAILED_MARK);
+    if (paper_cell_is_other(c)) sheet_append(s, SETTINGS_MARK);
 }
 
 /* "12.3k!": tokens a second. */
 static void add_speed(struct sheet *s, const struct paper_cell *c) {
     sheet_count(s, c->ours);
     if (c->disturbed) sheet_append(s, DISTURBED_MARK);
-    if (c->done) sheet_append(s, "%s", mark_of(c));
+    if (c->done) append_marks(s, c);
 }
 
 /* "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
-static void add_pair(struct sheet *s, const struct paper_cells *p, double ours, const char *mark,
-                     const struct published_value *theirs) {
-    sheet_real(s, "%.3f", ours);
-    if (isfinite(ours)) sheet_append(s, "%s", mark);
+static void add_pair(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
+    sheet_real(s, "%.3f", c->ours);
+    if (isfinite(c->ours)) append_marks(s, c);
     if (!p->has_published) return;
-    if (isfinite(theirs->value))
-        sheet_append(s, " / %.3f", theirs->value);
+    if (isfinite(c->published.value))
+        sheet_append(s, " / %.3f", c->published.value);
     else
         sheet_append(s, " / -");
-    if (isfinite(theirs->spread)) sheet_append(s, " +- %g", theirs->spread);
+    if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
 }
 
-static const char *mark_of_row(const struct paper_cells *p, int row) {
-    struct paper_cell all = {.row = row};
+/* The row's mean over its columns, with what its cells have of marks. */
+static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
+    struct paper_cell all = {
+        .row = row, .ours = p->overall[row].ours, .published = {p->overall[row].published, NAN, "", 0}};
     for (int c = 0; c < p->n_columns; c++) {
-        all.cut_off = all.cut_off || cell_at(p, row, c)->cut_off;
-        all.failed += cell_at(p, row, c)->failed + cell_at(p, row, c)->earlier;
-        all.other = all.other || paper_cell_is_other(cell_at(p, row, c));
+        const struct paper_cell *cell = paper_cell_at(p, row, c);
+        all.cut_off = all.cut_off || cell->cut_off;
+        all.failed += cell->failed + cell->earlier;
+        all.other = all.other || paper_cell_is_other(cell);
     }
-    return mark_of(&all);
+    add_pair(s, p, &all);
 }
 
 /* In what the plan's setting is not the paper's, where a cell is of it: a text of several models once. */
@@ -122,10 +110,10 @@ static void note_numbers(struct sheet *s, const struct paper_cells *p) {
 
 static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const char *flags) {
     struct sheet *s = sheets_add(sheets);
-    const char *columns = text_of(p, "columns"), *dot = strrchr(columns, '.');
+    const char *columns = paper_setting(p, "columns", ""), *dot = strrchr(columns, '.');
     sheet_name(s, "%s", p->request.file.name);
-    sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", text_of(p, "title"), p->resolved.profile, *flags ? ", " : "",
-                  flags, p->n_done, p->n_planned, p->speed ? "measured" : "runs");
+    sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", paper_setting(p, "title", ""), p->resolved.profile,
+                  *flags ? ", " : "", flags, p->n_done, p->n_planned, p->speed ? "measured" : "runs");
     sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
     sheet_names_rows(s);
     for (int c = 0; c < p->n_columns; c++) sheet_column(s, SHEET_RIGHT, "%s", p->columns[c]);
@@ -134,15 +122,12 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
         sheet_row(s);
         sheet_text(s, "%s", p->rows[r]);
         for (int c = 0; c < p->n_columns; c++) {
-            const struct paper_cell *cell = cell_at(p, r, c);
             if (p->speed)
-                add_speed(s, cell);
+                add_speed(s, paper_cell_at(p, r, c));
             else
-                add_pair(s, p, cell->ours, mark_of(cell), &cell->published);
+                add_pair(s, p, paper_cell_at(p, r, c));
         }
-        if (!p->overall) continue;
-        const struct published_value mean = {p->overall[2 * r + 1], NAN, "", 0};
-        add_pair(s, p, p->overall[2 * r], mark_of_row(p, r), &mean);
+        if (p->overall) add_overall(s, p, r);
     }
     for (int c = 1; c <= p->n_columns + (p->overall != NULL); c++) sheet_strong_best(s, c);
     if (p->speed)
@@ -150,7 +135,7 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
     else
         note_numbers(s, p);
     note_differences(s, p);
-    if (*text_of(p, "note")) sheet_note(s, "%s.", text_of(p, "note"));
+    if (*paper_setting(p, "note", "")) sheet_note(s, "%s.", paper_setting(p, "note", ""));
 }
 
 /* --- cell by cell ------------------------------------------------------------------------------------------------- */
@@ -199,7 +184,7 @@ static void note_spreads(struct sheet *s, const struct paper_cells *p) {
 
 static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
-    sheet_caption(s, "Cell by cell of %s; profile %s", text_of(p, "title"), p->resolved.profile);
+    sheet_caption(s, "Cell by cell of %s; profile %s", paper_setting(p, "title", ""), p->resolved.profile);
     sheet_name(s, "%s-cells", p->request.file.name);
     sheet_column(s, SHEET_LEFT, "row");
     sheet_column(s, SHEET_LEFT, "column");
@@ -217,7 +202,7 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
         sheet_real(s, "%.3f", c->published.value);
         if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
         sheet_real(s, "%.3f", c->ours);
-        if (isfinite(c->ours)) sheet_append(s, "%s", mark_of(c));
+        if (isfinite(c->ours)) append_marks(s, c);
         if (c->interval.kind == INTERVAL_NONE)
             sheet_text(s, "-");
         else
@@ -245,77 +230,6 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");
 }
 
-/* --- for programs ------------------------------------------------------------------------------------------------- */
-
-/* "A; B" */
-static void add_differences(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
-    const char *before = "";
-    sheet_text(s, "%s", before);
-    for (int k = 0; k < PAPER_MOST_DIFFERENCES; k++) {
-        const char *text = paper_difference(p, c->differs, k);
-        if (!text) continue;
-        sheet_append(s, "%s%s", before, text);
-        before = "; ";
-    }
-}
-
-static void add_data(struct sheets *sheets, const struct paper_cells *p) {
-    static const char *const names[] = {"plan",
-                                        "profile",
-                                        "protocol",
-                                        "row",
-                                        "column",
-                                        "published",
-                                        "ours",
-                                        "ci_lo",
-                                        "ci_hi",
-                                        "ci_kind",
-                                        "n",
-                                        "n_planned",
-                                        "n_failed",
-                                        "steps_least",
-                                        "steps_most",
-                                        "steps_planned",
-                                        "verdict",
-                                        "cut_off",
-                                        "other_setting",
-                                        "run_ids",
-                                        "differs",
-                                        "published_spread",
-                                        "published_spread_kind"};
-    struct sheet *s = sheets_add(sheets);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
-    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
-        const struct paper_cell *c = &p->cells[i];
-        bool interval = c->interval.kind != INTERVAL_NONE;
-        if (c->planned == 0) continue;
-        sheet_row(s);
-        sheet_text(s, "%s", p->request.file.name);
-        sheet_text(s, "%s", p->resolved.profile);
-        sheet_text(s, "%s", protocol_of(p->protocol)->name);
-        sheet_text(s, "%s", p->rows[c->row]);
-        sheet_text(s, "%s", p->columns[c->column]);
-        sheet_real(s, "%g", c->published.value);
-        sheet_real(s, "%g", c->ours);
-        sheet_real(s, "%g", interval ? c->interval.low : NAN);
-        sheet_real(s, "%g", interval ? c->interval.high : NAN);
-        sheet_text(s, "%s", interval_kind_name(c->interval.kind));
-        sheet_int(s, c->done);
-        sheet_int(s, c->planned);
-        sheet_int(s, c->failed + c->earlier);
-        sheet_int(s, c->least);
-        sheet_int(s, c->most);
-        sheet_int(s, c->of);
-        sheet_text(s, "%s", c->verdict == PAPER_NONE ? "" : paper_verdict_names[c->verdict]);
-        sheet_int(s, c->any_cut_off);
-        sheet_int(s, paper_cell_is_other(c));
-        sheet_text(s, "%s", c->run_ids ? c->run_ids : "");
-        add_differences(s, p, c);
-        sheet_real(s, "%g", c->published.spread);
-        sheet_text(s, "%s", isfinite(c->published.spread) ? c->published.kind : "");
-    }
-}
-
 /* flags: which the caption names; tell_builds: so do cells whose runs are not of this program. */
 static enum status print_request(const struct request *request, const char *flags, bool tell_builds, const char *out,
                                  const struct sheet_view *view, const struct sheet_format *format, FILE *f,
@@ -328,7 +242,7 @@ static enum status print_request(const struct request *request, const char *flag
     enum status status = paper_cells_make(p, out, e);
     if (status == ST_OK) {
         if (format->for_programs) {
-            add_data(&sheets, p);
+            paper_add_data(&sheets, p);
         } else {
             add_matrix(&sheets, p, flags);
             if (!p->speed) add_cells(&sheets, p);

@@ -192,16 +192,15 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
     const char *task = paper_setting(p, "overall", NULL), *row;
     struct published_value theirs;
     if (!task || *p->request.tasks) return ST_OK; /* a part of the tasks has another mean */
-    p->overall = calloc(2 * (size_t)p->n_rows + 1, sizeof *p->overall);
+    p->overall = calloc((size_t)p->n_rows + 1, sizeof *p->overall);
     if (!p->overall) return fail(e, ST_MEMORY, "no memory for a table");
     for (int r = 0; r < p->n_rows; r++) {
         int i = 0;
         double sum = 0;
         for (int c = 0; c < p->n_columns; c++) sum += paper_cell_at(p, r, c)->ours;
         while (spots[i].row != r) i++;
-        p->overall[2 * r] = sum / p->n_columns;
         TRY(paper_find_number(p, published, paper_setup(p, &spots[i]), task, 0, &theirs, &row, e));
-        p->overall[2 * r + 1] = theirs.value;
+        p->overall[r] = (struct paper_mean){sum / p->n_columns, theirs.value};
     }
     return ST_OK;
 }

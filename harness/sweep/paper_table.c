@@ -80,11 +80,11 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
     return ST_OK;
 }
 
-/* The value that a run has for a key of `rows` or `columns`: "" where its model or task lacks the option. */
+/* The value that a run has for a key of `rows` or `columns` (paper_check_keys): "" where its model or task lacks the
+ * option. */
 static enum status value_of(const struct paper_cells *p, const struct setup *s, int word, const char *key, char *text,
                             size_t size, struct error *e) {
     struct label l;
-    const struct option *o = row_key_flag(key);
     text[0] = 0;
     if (!strcmp(key, "task")) {
         paper_word(p, word, text, size);
@@ -94,10 +94,8 @@ static enum status value_of(const struct paper_cells *p, const struct setup *s, 
     } else if (!strncmp(key, "model.", 6)) {
         TRY(paper_mixer(s, &l, e));
         if (label_get(&l, key + 6)) snprintf(text, size, "%s", label_get(&l, key + 6));
-    } else if (o) {
-        option_format_value(o, &s->config, text, size);
     } else {
-        return fail(e, ST_USAGE, "%s: '%.60s' is no key of rows and columns", p->request.file.name, key);
+        option_format_value(row_key_flag(key), &s->config, text, size);
     }
     return ST_OK;
 }
@@ -231,7 +229,7 @@ enum status paper_place(struct paper_cells *p, const struct published *published
     return has_whole_models(p) ? tell_apart(p, published, spots, e) : ST_OK;
 }
 
-struct paper_cell *paper_cell_at(struct paper_cells *p, int row, int column) {
+struct paper_cell *paper_cell_at(const struct paper_cells *p, int row, int column) {
     return &p->cells[row * p->n_columns + column];
 }
 

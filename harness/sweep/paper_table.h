@@ -44,6 +44,11 @@ struct paper_cell {
     enum paper_verdict verdict;
 };
 
+/* Of a row, the means over all columns. */
+struct paper_mean {
+    double ours, published;
+};
+
 struct paper_cells {
     struct request request;
     struct resolved resolved;
@@ -53,7 +58,7 @@ struct paper_cells {
     int64_t lengths[PAPER_MOST_LENGTHS]; /* of the plan; 0 alone: the columns are of all test sequences together */
     int n_lengths;                       /* at least 1 */
     struct paper_cell *cells;            /* n_rows * n_columns, row-major; one with nothing planned has planned == 0 */
-    double *overall; /* [2 * n_rows]: of each row our mean over all columns, and the paper's; NULL: no such */
+    struct paper_mean *overall;          /* [n_rows]; NULL: no such */
     enum report_protocol protocol;
     int n_planned, n_done;
     bool has_published;
@@ -68,7 +73,7 @@ struct paper_spot {
 };
 int paper_count_spots(const struct paper_cells *p);
 const struct setup *paper_setup(const struct paper_cells *p, const struct paper_spot *spot);
-struct paper_cell *paper_cell_at(struct paper_cells *p, int row, int column);
+struct paper_cell *paper_cell_at(const struct paper_cells *p, int row, int column);
 
 /* What the plan says of a key under the profile in force, else `fallback`. */
 const char *paper_setting(const struct paper_cells *p, const char *key, const char *fallback);

@@ -115,8 +115,7 @@ enum status planned_read(const char *out, struct planned **list, int *n, struct 
     if (!d && errno != ENOENT) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
     enum status status = ST_OK;
     for (struct dirent *entry; d && status == ST_OK && (entry = readdir(d));) {
-        size_t length = strlen(entry->d_name), end = strlen(ENDING);
-        if (entry->d_name[0] == '.' || length <= end || strcmp(entry->d_name + length - end, ENDING) != 0) continue;
+        if (entry->d_name[0] == '.' || !text_ends(entry->d_name, ENDING)) continue;
         struct planned *longer = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
         if (!longer) {
             status = fail(e, ST_MEMORY, "no memory for the lists in %s", folder);
@@ -124,7 +123,7 @@ enum status planned_read(const char *out, struct planned **list, int *n, struct 
         }
         *list = longer;
         longer[*n] = (struct planned){.n = 0};
-        snprintf(longer[*n].name, sizeof longer[*n].name, "%.*s", (int)(length - end < 127 ? length - end : 127),
+        snprintf(longer[*n].name, sizeof longer[*n].name, "%.*s", (int)(strlen(entry->d_name) - strlen(ENDING)),
                  entry->d_name);
         status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
         if (status == ST_OK) status = read_one(&longer[*n], path, e);
