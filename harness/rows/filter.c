@@ -22,17 +22,9 @@ static enum status write_as_in_keys(struct label *where, int i, struct error *wh
     return ST_OK;
 }
 
-/* The best of all rates and seeds is of none that were kept apart. */
-static enum status check_confirmation(const struct report_filter *asked, struct error *e) {
-    if (!asked->confirm || asked->protocol != PROTOCOL_BEST_OF_GRID) return ST_OK;
-    return fail(e, ST_USAGE,
-                "--confirm-seeds with --protocol best-of-grid: the largest value of all rates and seeds is of no seeds "
-                "that are kept apart; leave one of the two out");
-}
-
 enum status filter_read(struct filter *f, const struct report_filter *asked, struct error *e) {
     *f = (struct filter){.asked = asked ? asked : &everything};
-    TRY(check_confirmation(f->asked, e));
+    TRY(protocol_check_confirm(f->asked->protocol, f->asked->confirm, e));
     TRY(label_parse_pairs(&f->where, "--where", f->asked->where, " ", e));
     if (f->where.n > FILTER_PAIRS)
         return fail(e, ST_USAGE, "--where has %d pairs, expected at most %d", f->where.n, FILTER_PAIRS);

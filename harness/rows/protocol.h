@@ -2,6 +2,8 @@
 #ifndef LRNN_HARNESS_ROWS_PROTOCOL_H
 #define LRNN_HARNESS_ROWS_PROTOCOL_H
 
+#include <stdint.h>
+
 #include "core/status.h"
 #include "harness/rows/stats.h"
 
@@ -28,6 +30,9 @@ struct protocol {
 enum status protocol_find(const char *name, enum report_protocol *p, struct error *e);
 
 const struct protocol *protocol_of(enum report_protocol p);
+
+/* ST_USAGE: `confirm` seeds that are reported on and choose nothing, beside a protocol that takes the best of all. */
+enum status protocol_check_confirm(enum report_protocol p, int64_t confirm, struct error *e);
 
 /* The number that stands for the test values of the chosen rate and the best of the grid, and its interval. */
 double protocol_estimate(enum report_protocol p, const double *value, int n, double best, struct interval *interval);

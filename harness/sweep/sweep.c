@@ -534,10 +534,7 @@ static enum status check_sweep(const struct sweep *w, struct error *e) {
         return fail(e, ST_USAGE,
                     "--confirm-seeds trains further seeds once all rates are compared; %s, so leave it out",
                     w->resolved.speed ? "this plan trains nothing" : "a shard compares none");
-    if (o->confirm && o->protocol == PROTOCOL_BEST_OF_GRID)
-        return fail(e, ST_USAGE,
-                    "--confirm-seeds with --protocol best-of-grid: the largest value of all rates and seeds is of no "
-                    "seeds that are kept apart; leave one of the two out");
+    TRY(protocol_check_confirm((enum report_protocol)o->protocol, o->confirm, e));
     if (o->shards <= 1) return ST_OK;
     if (w->resolved.speed)
         return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards", r->name);
