@@ -311,6 +311,16 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Adds that of a file, without its ending. */
+static enum status add_name(char ***names, int *n, const char *file, struct error *e) {
+    char **longer = realloc(*names, (size_t)(*n + 1) * sizeof *longer);
+    if (longer) *names = longer;
+    char *name = longer ? strndup(file, strlen(file) - strlen(ENDING)) : NULL;
+    if (!name) return fail(e, ST_MEMORY, "no memory for the names of the plans");
+    (*names)[(*n)++] = name;
+    return ST_OK;
+}
+
 enum status plan_file_names(char ***names, int *n, struct error *e) {
     char folder[PATH_BYTES];
     *names = NULL;
@@ -318,16 +328,15 @@ enum status plan_file_names(char ***names, int *n, struct error *e) {
     TRY(shipped_file_find("papers", folder, sizeof folder, e));
     DIR *d = opendir(folder);
     if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(d));) {
-        if (!text_ends(entry->d_name, ENDING)) continue;
-        char **longer = realloc(*names, (size_t)(*n + 1) * sizeof *longer);
-        char *name = longer ? strdup(entry->d_name) : NULL;
-        if (longer) *names = longer;
-        if (!name) break;
-        name[strlen(name) - strlen(ENDING)] = 0;
-        (*names)[(*n)++] = name;
-    }
+    enum status status = ST_OK;
+    for (struct dirent *entry; status == ST_OK && (entry = readdir(d));)
+        if (text_ends(entry->d_name, ENDING)) status = add_name(names, n, entry->d_name, e);
     closedir(d);
-    if (*n) qsort(*names, (size_t)*n, sizeof **names, by_name);
-    return ST_OK;
+    if (status == ST_OK && *n) qsort(*names, (size_t)*n, sizeof **names, by_name);
+    if (status == ST_OK) return ST_OK;
+    for (int i = 0; i < *n; i++) free((*names)[i]);
+    free(*names);
+    *names = NULL;
+    *n = 0;
+    return status;
 }

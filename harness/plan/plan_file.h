@@ -53,7 +53,7 @@ const char *plan_file_differs(const struct plan_file *p, const char *profile, in
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings, struct error *e);
 
 /* Names of the plans that ship with the program, sorted, each to be freed as the list is. ST_DATA: their folder is not
- * there. */
+ * there; ST_MEMORY. */
 enum status plan_file_names(char ***names, int *n, struct error *e);
 
 #endif

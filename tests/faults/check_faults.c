@@ -266,6 +266,47 @@ START_TEST(calls_that_succeed_and_say_otherwise_lose_nothing) {
 }
 END_TEST
 
+/* Runs the program with one refusal of memory, the nth. */
+static int run_short_of_memory(long nth, const char *arguments) {
+    char words[2048];
+    snprintf(words, sizeof words, "LRNN_FAIL=malloc:%ld LD_PRELOAD=$(realpath %s) %s %s", nth,
+             named_program("LRNN_FAULTS", "build/faults.so"), named_program("LRNN", "./lrnn"), arguments);
+    return run_program(program_folder, "env", words);
+}
+
+/* How many there are to refuse. */
+static long count_memory(const char *arguments) {
+    char words[2048], path[512], name[32];
+    long calls = 0, n;
+    snprintf(path, sizeof path, "%s/counts", program_folder);
+    snprintf(words, sizeof words, "LRNN_FAIL_COUNT=%s LD_PRELOAD=$(realpath %s) %s %s", path,
+             named_program("LRNN_FAULTS", "build/faults.so"), named_program("LRNN", "./lrnn"), arguments);
+    expect_status(run_program(program_folder, "env", words), 0, arguments);
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    while (fscanf(f, "%31s %ld", name, &n) == 2)
+        if (!strcmp(name, "malloc")) calls = n;
+    fclose(f);
+    return calls;
+}
+
+/* For want of memory at the last of them it would end early and look whole. */
+START_TEST(a_list_of_plans_is_whole_or_refused) {
+    program_begin();
+    long calls = count_memory("list papers");
+    char *all = strdup(out);
+    int refused = 0;
+    for (long i = 1; i <= calls; i++) {
+        int status = run_short_of_memory(i, "list papers");
+        refused += status != 0;
+        ck_assert_msg(status != 0 || strcmp(out, all) == 0, "refusal %ld of %ld: %s", i, calls, out);
+    }
+    ck_assert_int_gt(refused, 0);
+    free(all);
+    program_end();
+}
+END_TEST
+
 /* German, made here, with its comma; faults.so ends the program if it is not in force. */
 START_TEST(numbers_have_a_point_in_every_locale) {
     char variables[512], store[512], command[512];
@@ -304,6 +345,7 @@ Suite *check_faults(void) {
                                   a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run,
                                   a_folder_without_links_is_said_before_training,
                                   calls_that_succeed_and_say_otherwise_lose_nothing,
+                                  a_list_of_plans_is_whole_or_refused,
                                   numbers_have_a_point_in_every_locale};
     Suite *suite = suite_create("faults");
     TCase *c = tcase_create("faults");
