@@ -61,9 +61,21 @@ static bool model_matches(const char *text, const struct run *run) {
     return published_model_fits(text, &mixer, NULL);
 }
 
+/* No paper prints an accuracy with fewer; a file that leaves zeros out has "1" for 1.00. */
+#define LEAST_DECIMALS 2
+
+/* Half a unit of the last digit of a number: 0.0005 of "0.870". */
+static double rounding_of(const char *number) {
+    const char *point = strchr(number, '.');
+    size_t decimals = point ? strspn(point + 1, "0123456789") : 0;
+    return 0.5 * pow(10, -(double)(decimals > LEAST_DECIMALS ? decimals : LEAST_DECIMALS));
+}
+
 static struct published_value value_at(const struct published *p, int i) {
-    struct published_value v = {NAN, NAN, csv_cell(&p->table, i, "spread_kind"), 0};
+    struct published_value v = PUBLISHED_NONE;
     int64_t n = 0;
+    v.kind = csv_cell(&p->table, i, "spread_kind");
+    v.rounding = rounding_of(csv_cell(&p->table, i, "value"));
     if (!parse_double(csv_cell(&p->table, i, "value"), &v.value)) v.value = NAN;
     if (!parse_double(csv_cell(&p->table, i, "spread"), &v.spread)) v.spread = NAN;
     if (parse_int64(csv_cell(&p->table, i, "n"), &n) && n > 0 && n < INT_MAX) v.n = (int)n;
@@ -79,7 +91,7 @@ double published_half_width(const struct published_value *v) {
 struct published_value published_of_table(const struct published *p, const char *arxiv, const char *table,
                                           const char *task, const char *metric, const struct label *mixer,
                                           const struct label *flags, const char **row) {
-    struct published_value found = {NAN, NAN, "", 0};
+    struct published_value found = PUBLISHED_NONE;
     int named = -1, valued = -1; /* for how much the row asks that gave the name, and the one that gave the value */
     *row = "";
     for (int i = 0; i < p->table.rows; i++) {

@@ -2,6 +2,7 @@
 #ifndef LRNN_HARNESS_ROWS_PUBLISHED_H
 #define LRNN_HARNESS_ROWS_PUBLISHED_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "harness/store/csv.h"
@@ -50,7 +51,9 @@ struct published_value {
     double spread;    /* NAN: none is printed */
     const char *kind; /* of the spread: "sd", "ci90"; "" or "none" */
     int n;            /* values that it is the mean of; 0: nobody says */
+    double rounding;  /* half a unit of the last digit of the value */
 };
+#define PUBLISHED_NONE ((struct published_value){.value = NAN, .spread = NAN, .kind = ""})
 
 /* Half the width of the paper's interval: a spread that is one, of a standard deviation of n values the t-interval of
  * 95 % of their mean. 0: the table has the number alone, or nobody says what the spread is. */

@@ -42,8 +42,8 @@ static void add_pair(struct sheet *s, const struct paper_cells *p, const struct 
 
 /* The row's mean over its columns, with what its cells have of marks. */
 static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
-    struct paper_cell all = {
-        .row = row, .ours = p->overall[row].ours, .published = {p->overall[row].published, NAN, "", 0}};
+    struct paper_cell all = {.row = row, .ours = p->overall[row].ours, .published = PUBLISHED_NONE};
+    all.published.value = p->overall[row].published;
     for (int c = 0; c < p->n_columns; c++) {
         const struct paper_cell *cell = paper_cell_at(p, row, c);
         all.cut_off = all.cut_off || cell->cut_off;
@@ -221,7 +221,9 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     }
     sheet_note(
         s,
-        "within: the paper's number lies in our interval or, where there is none, within %.2f of ours. "
+        "within: the paper's number, half a unit of its last digit to either side, reaches our interval or, where "
+        "there "
+        "is none, %.2f to either side of ours. "
         "unfinished: runs are missing that could change this, of those planned or of as many as the paper has of "
         "each setting. cut off: runs were stopped before the end of their schedule, and a higher number could "
         "change this.",

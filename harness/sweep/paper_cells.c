@@ -21,7 +21,7 @@ static enum status make_cells(struct paper_cells *p, struct error *e) {
     for (int r = 0; r < p->n_rows; r++)
         for (int c = 0; c < p->n_columns; c++)
             *paper_cell_at(p, r, c) = (struct paper_cell){
-                .row = r, .column = c, .ours = NAN, .published = {NAN, NAN, "", 0}, .least = -1, .most = -1};
+                .row = r, .column = c, .ours = NAN, .published = PUBLISHED_NONE, .least = -1, .most = -1};
     return ST_OK;
 }
 

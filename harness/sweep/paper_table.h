@@ -16,7 +16,7 @@ enum paper_verdict {
     PAPER_NOT_RUN,    /* no run is on record */
     PAPER_CUT_OFF,    /* runs ended before the end of their schedule, and a higher number could change it */
     PAPER_UNFINISHED, /* runs are missing that could change it, of ours or of as many as the paper has of a setting */
-    PAPER_WITHIN,     /* the paper's interval or number and ours, or PAPER_MARGIN to either side of ours, overlap */
+    PAPER_WITHIN,     /* the paper's interval, or its number as it is rounded, and ours or PAPER_MARGIN about it meet */
     PAPER_ABOVE,
     PAPER_BELOW
 };

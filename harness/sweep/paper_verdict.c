@@ -31,7 +31,7 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
         high = c->interval.high;
         highest_low = 1;
     }
-    double half = published_half_width(&c->published) + 1e-9; /* which is for rounding */
+    double half = published_half_width(&c->published) + c->published.rounding + 1e-9; /* which is for that of doubles */
     bool below = high < c->published.value - half;
     bool above = low > c->published.value + half;
     /* Whether a larger number, of which none is above 1, would have another verdict. */

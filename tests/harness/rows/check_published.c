@@ -262,6 +262,37 @@ START_TEST(a_number_of_other_data_is_not_compared) {
 }
 END_TEST
 
+/* With the zeros: half a unit of the last digit is no difference from ours. */
+START_TEST(values_have_the_digits_that_their_papers_round_to) {
+    static const struct {
+        const char *arxiv, *table, *task, *mixer;
+        double value, rounding;
+    } cases[] = {
+        {"2602.12021", "Table 2", "s3", "bdlru:m=2", 1, 0.005},
+        {"2602.12021", "Table 2", "s3-250", "lstm", 0.32, 0.005},
+        {"2602.12021", "Table 2", "overall", "lstm", 0.738, 0.0005},
+        {"2602.12021", "Table 1", "hlru-copy", "bdlru:m=5", 0.985, 0.0005},
+        {"2509.20503", "LRA table", "listops", "s4-legs", 0.596, 0.00005},
+    };
+    struct published p;
+    ck_ok(published_read(&p, fixture_folder, &fixture_problem));
+    for (int i = 0; i < p.table.rows; i++) {
+        const char *value = csv_cell(&p.table, i, "value"), *point = strchr(value, '.');
+        ck_assert_msg(point && strlen(point) > 2, "row %d: %s has fewer than two decimals", i + 1, value);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct label mixer;
+        const char *row, *metric = strcmp(cases[i].table, "Table 1") != 0 ? "acc" : "macro_acc";
+        ck_ok(label_parse(&mixer, "mixer", cases[i].mixer, &fixture_problem));
+        struct published_value v =
+            published_of_table(&p, cases[i].arxiv, cases[i].table, cases[i].task, metric, &mixer, NULL, &row);
+        ck_assert_double_eq(v.value, cases[i].value);
+        ck_assert_double_eq_tol(v.rounding, cases[i].rounding, 1e-12);
+    }
+    published_free(&p);
+}
+END_TEST
+
 Suite *check_published(void) {
     const TTest *const tests[] = {
         published_numbers_are_found_by_mixer_and_m,
@@ -274,6 +305,7 @@ Suite *check_published(void) {
         an_output_folders_own_published_csv_comes_first,
         the_last_number_counts_without_a_line_feed,
         a_number_of_other_data_is_not_compared,
+        values_have_the_digits_that_their_papers_round_to,
     };
     return fixture_suite("published", tests, (int)(sizeof tests / sizeof tests[0]));
 }

@@ -24,7 +24,7 @@ static void check_verdicts(enum report_protocol protocol, struct interval interv
                                         .settings = j->settings,
                                         .ours = j->ours,
                                         .interval = interval,
-                                        .published = {j->published, NAN, "", j->n},
+                                        .published = {.value = j->published, .spread = NAN, .kind = "", .n = j->n},
                                         .any_cut_off = j->any_cut_off};
         enum paper_verdict verdict = paper_judge(&cell, protocol);
         ck_assert_msg(verdict == j->verdict, "case %d: %s, expected %s", i + 1, paper_verdict_names[verdict],
@@ -81,6 +81,34 @@ START_TEST(a_mean_is_judged_when_all_its_runs_are_done) {
         {0.50, 0.85, 5, 5, 1, 5, true, PAPER_CUT_OFF},
     };
     check_verdicts(PROTOCOL_VAL_MEAN, (struct interval){0.3, 0.9, 0.95, INTERVAL_T}, cases, COUNT(cases));
+}
+END_TEST
+
+/* A paper that prints 1.00 may have had .995. */
+START_TEST(what_the_papers_rounding_hides_is_no_difference) {
+    static const struct {
+        double low, high, published, rounding;
+        enum paper_verdict verdict;
+    } cases[] = {
+        {0.99809, 0.9993, 1, 0.005, PAPER_WITHIN}, {0.99809, 0.9993, 1, 0.0005, PAPER_BELOW},
+        {0.98, 0.994, 1, 0.005, PAPER_BELOW},      {0.3551, 0.38, 0.35, 0.005, PAPER_ABOVE},
+        {0.3549, 0.38, 0.35, 0.005, PAPER_WITHIN},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct paper_cell cell = {.done = 5,
+                                  .planned = 5,
+                                  .settings = 1,
+                                  .ours = (cases[i].low + cases[i].high) / 2,
+                                  .interval = {cases[i].low, cases[i].high, 0.95, INTERVAL_T},
+                                  .published = PUBLISHED_NONE};
+        cell.published.value = cases[i].published;
+        cell.published.rounding = cases[i].rounding;
+        enum paper_verdict verdict = paper_judge(&cell, PROTOCOL_VAL_MEAN);
+        ck_assert_msg(verdict == cases[i].verdict, "case %zu: %s", i + 1, paper_verdict_names[verdict]);
+        cell.interval = none; /* where our margin is wider than that */
+        cell.ours = cases[i].published - PAPER_MARGIN - 0.9 * cases[i].rounding;
+        ck_assert_int_eq(paper_judge(&cell, PROTOCOL_VAL_MEAN), PAPER_WITHIN);
+    }
 }
 END_TEST
 
@@ -305,6 +333,7 @@ Suite *check_paper_verdict(void) {
     tcase_add_test(c, a_mean_over_settings_has_as_many_runs_of_each_as_the_papers);
     tcase_add_test(c, what_longer_runs_could_change_is_cut_off);
     tcase_add_test(c, a_mean_is_judged_when_all_its_runs_are_done);
+    tcase_add_test(c, what_the_papers_rounding_hides_is_no_difference);
     tcase_add_test(c, runs_of_another_precision_are_judged);
     tcase_add_test(c, a_published_spread_is_printed_and_counts);
     tcase_add_test(c, runs_that_were_cut_off_are_not_below);
