@@ -170,9 +170,11 @@ enum status export_mllog(const struct run_record *r, const char *path, struct er
         const struct curve_point *p = &r->curve[i];
         double metric = run_point_metric(run, p), now = began + (isfinite(p->wall_s) ? p->wall_s : 0);
         if (p->split != SPLIT_VAL || !isfinite(metric)) continue;
-        double epoch = (double)p->step * (double)run->batch / (double)(run->n_train > 0 ? run->n_train : 1);
-        log_line(f, now, "POINT_IN_TIME", "eval_accuracy", json_real(metric),
-                 json_pack("{s:f, s:I}", "epoch_num", epoch, "step_num", (json_int_t)p->step));
+        double epoch = (double)p->step * run_step_epochs(run);
+        json_t *at = json_object();
+        if (isfinite(epoch)) json_object_set_new(at, "epoch_num", json_real(epoch));
+        json_object_set_new(at, "step_num", json_integer(p->step));
+        log_line(f, now, "POINT_IN_TIME", "eval_accuracy", json_real(metric), at);
     }
     log_line(f, began + (isfinite(run->wall_s) ? run->wall_s : 0), "INTERVAL_END", "run_stop", NULL,
              json_pack("{s:s, s:s}", "status", run_failed(run) ? "aborted" : "success", "reason", run->stop_reason));

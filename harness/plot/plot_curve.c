@@ -72,7 +72,7 @@ static double step_width(const struct run *run, int x) {
     case PLOT_TIME:
         return run->wall_s / steps;
     case PLOT_EPOCHS:
-        return (double)run->batch / (double)run->n_train;
+        return run_step_epochs(run);
     default:
         return 1;
     }

@@ -92,6 +92,11 @@ double run_test_metric(const struct run *run) {
     return run->metric == METRIC_MACRO_ACC ? run->test_macro_acc : run->test_acc;
 }
 
+double run_step_epochs(const struct run *run) {
+    if (run->batch < 1 || run->n_train < 1) return NAN;
+    return 1 / (double)((run->n_train - 1) / run->batch + 1);
+}
+
 /* --- gathering ---------------------------------------------------------------------------------------------------- */
 
 static int model_rank(const char *name) {

@@ -84,6 +84,10 @@ bool run_not_finite(const struct run *run);
 double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 
+/* How much of an epoch a step of it is: an epoch ends with a batch that may not be full. NAN: its record does not
+ * say. */
+double run_step_epochs(const struct run *run);
+
 /* What rates, and several rows of one setting, are chosen by: means over seeds. A failed run's loss is infinite. */
 struct validation {
     double metric, loss;

@@ -113,6 +113,18 @@ START_TEST(a_failed_run_is_chance_at_every_length) {
 }
 END_TEST
 
+/* As the trainer counts them: 1000 examples are eight batches of 128, the last of them not full. */
+START_TEST(an_epoch_ends_with_a_batch_that_may_not_be_full) {
+    const struct plot_view epochs = {.x = PLOT_EPOCHS};
+    stand_in_for_gnuplot();
+    add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->n_train = 1000;
+    ck_ok(report_plot_view(&fixture_set, NULL, "accuracy", &epochs, fixture_folder, fixture_folder, &fixture_problem));
+    char *data = kept("data.kept");
+    ck_assert_ptr_eq(strstr(data, "12.5\t0.1\n25\t0.2\n37.5\t0.3\n"), data);
+    free(data);
+}
+END_TEST
+
 /* Of two seeds one ended after step 200: what the row does behind it is not known. */
 START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
     stand_in_for_gnuplot();
@@ -543,6 +555,7 @@ Suite *check_plot(void) {
         lengths_are_plotted_where_there_are_several,
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
         a_failed_run_is_chance_at_every_length,
+        an_epoch_ends_with_a_batch_that_may_not_be_full,
         a_curve_ends_where_the_first_of_its_runs_was_cut_off,
         a_model_stays_in_the_plot_of_loss_when_runs_of_it_fail,
         every_kind_axis_and_format_is_drawn,

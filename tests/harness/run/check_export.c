@@ -46,6 +46,28 @@ static void expect(int status, const char *arguments, const char *in_out, const 
     }
 }
 
+/* Of 100 sequences by 32 an epoch is four steps, and the eighth the end of the second. */
+START_TEST(a_log_counts_epochs_as_the_trainer_does) {
+    char path[SCRATCH_BYTES + 32];
+    size_t size;
+    scratch_make(folder);
+    expect(0,
+           "train s3:n_train=100,n_val=8,n_test=8,length=4 lru:state=4 --dim 8 --batch 32 --epochs 2 --threads 1 "
+           "--json --quiet --out @/r",
+           "{", NULL);
+    json_t *run = parse_line(out);
+    snprintf(id, sizeof id, "%s", json_string_value(json_object_get(run, "run_id")));
+    json_decref(run);
+    expect(0, "export % @/log --as mllog --out @/r", "exported run ", NULL);
+    snprintf(path, sizeof path, "%s/log", folder);
+    char *log = slurp(path, &size);
+    ck_assert_msg(strstr(log, "{\"epoch_num\":2.0,\"step_num\":8}") != NULL, "%s", log);
+    free(log);
+    free_output();
+    scratch_remove(folder);
+}
+END_TEST
+
 /* A finished run in FOLDER/r, and its weights in FOLDER/w.safetensors. */
 static void set_up_run(void) {
     glob_t found;
@@ -462,6 +484,9 @@ END_TEST
 Suite *check_export(void) {
     Suite *suite = suite_create("export");
     TCase *commands = tcase_create("commands");
+    TCase *logs = tcase_create("logs");
+    tcase_add_test(logs, a_log_counts_epochs_as_the_trainer_does);
+    suite_add_tcase(suite, logs);
     tcase_add_checked_fixture(commands, set_up_run, tear_down_run);
     tcase_add_test(commands, an_import_says_that_it_equals_the_run);
     tcase_add_test(commands, weights_of_each_kind_can_be_imported);
