@@ -96,7 +96,7 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
 
 /* --- accuracy by length ------------------------------------------------------------------------------------------- */
 
-/* Of many lengths neighbours share a point. */
+/* Of many lengths neighbours share a point, in the middle of those that there are. */
 #define LENGTH_BIN 8
 
 static bool has_lengths(const struct report_table *t, const struct plot_view *v) {
@@ -116,8 +116,12 @@ static int print_point(FILE *data, const struct report_row *row, int64_t first, 
 static int print_points(FILE *data, const struct report_row *row, const struct test_lengths *l) {
     int lines = 0;
     for (int i = 0; i < l->n; i++) lines += print_point(data, row, l->each[i], l->each[i], (double)l->each[i]);
-    for (int64_t bin = l->shortest / LENGTH_BIN; !l->n && bin <= l->longest / LENGTH_BIN; bin++)
-        lines += print_point(data, row, bin * LENGTH_BIN, (bin + 1) * LENGTH_BIN - 1, ((double)bin + 0.5) * LENGTH_BIN);
+    for (int64_t bin = l->shortest / LENGTH_BIN; !l->n && bin <= l->longest / LENGTH_BIN; bin++) {
+        int64_t first = bin * LENGTH_BIN, last = first + LENGTH_BIN - 1;
+        if (first < l->shortest) first = l->shortest;
+        if (last > l->longest) last = l->longest;
+        lines += print_point(data, row, first, last, (double)(first + last) / 2);
+    }
     return lines;
 }
 

@@ -75,6 +75,12 @@ START_TEST(lengths_are_plotted_where_there_are_several) {
     ck_shares_points(false);
     fixture_records[fixture_set.n - 1].n_evals = 10;
     ck_shares_points(true);
+    stand_in_for_gnuplot(); /* the first bin begins at 9, the last ends at 81 */
+    ck_ok(plot(NULL, "length"));
+    char *data = kept("data.kept");
+    ck_assert_ptr_eq(strstr(data, "12\t0.1\n19.5\t0.2\n"), data);
+    ck_holds(data, "\n75.5\t0.8\n80.5\t0.9\n");
+    free(data);
 }
 END_TEST
 
