@@ -217,10 +217,12 @@ static enum status write_run(struct site *site, const struct report_table *t, co
 
 /* --- a table ------------------------------------------------------------------------------------------------------ */
 
-static struct report_filter only(const struct site *site, const struct report_table *t) {
+/* Of that table alone or, where it is of the first of several folds, with the others. */
+static struct report_filter only(const struct site *site, const struct report_table *t, bool with_folds) {
     struct report_filter filter = site->filter ? *site->filter : (struct report_filter){.task = NULL};
     filter.task = t->task;
     filter.profile = t->profile;
+    filter.exact = !with_folds;
     return filter;
 }
 
@@ -245,7 +247,7 @@ static void draw(struct site *site, const struct report_table *t, const char *st
     static const char *const kinds[] = {NULL, "cost", "heat"};
     char folder[PATH_BYTES];
     struct error why;
-    struct report_filter filter = only(site, t);
+    struct report_filter filter = only(site, t, false);
     const struct plot_view view = {.x = PLOT_AUTO, .formats = FIGURE_SVG, .none_is_fine = true};
     if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
     site_remove_pictures(folder); /* those of an earlier call would stand beside numbers that are others now */
@@ -280,8 +282,24 @@ static void print_pictures(FILE *f, struct site *site, const char *stem) {
     free(entries);
 }
 
+static void print_note(FILE *f, const char *text) {
+    fputs("<li>", f);
+    html_text(f, text);
+    fputs("</li>\n", f);
+}
+
+/* What the marks of numbers mean, where there are any. */
+static void print_marks(FILE *f, bool cut_off, bool failed) {
+    if (!cut_off && !failed) return;
+    fputs("<ul>\n", f);
+    if (cut_off) print_note(f, CUT_OFF_NOTE);
+    if (failed) print_note(f, FAILED_NOTE);
+    fputs("</ul>\n", f);
+}
+
 /* A row a run, with the way to its page. */
 static void print_runs(FILE *f, const struct report_table *t) {
+    bool cut_off = false, failed = false;
     fputs("<h2>Runs</h2>\n<div class=\"box\"><table>\n<thead><tr><th>run</th><th>model</th><th class=\"r\">rate</th>"
           "<th class=\"r\">seed</th><th class=\"r\">steps</th><th>end</th><th class=\"r\">test</th></tr></thead>\n",
           f);
@@ -294,27 +312,31 @@ static void print_runs(FILE *f, const struct report_table *t) {
             html_text(f, t->rows[k].label);
             fprintf(f,
                     "</td><td class=\"r\">%g</td><td class=\"r\">%" PRIu64 "</td><td class=\"r\">%" PRId64 "/%" PRId64
-                    "</td><td>%s</td><td class=\"r\">%.4f%s</td></tr>\n",
-                    run->lr, run->seed, run->steps, run->max_steps,
-                    run_failed(run) ? run_status_names[run->status] : run->stop_reason, run_test_metric(run),
+                    "</td><td>",
+                    run->lr, run->seed, run->steps, run->max_steps);
+            html_text(f, run_failed(run) ? run_status_names[run->status] : run->stop_reason);
+            fprintf(f, "</td><td class=\"r\">%.4f%s</td></tr>\n", run_test_metric(run),
                     run_failed(run)    ? FAILED_MARK
                     : run_cut_off(run) ? CUT_OFF_MARK
                                        : "");
+            failed = failed || run_failed(run);
+            cut_off = cut_off || (!run_failed(run) && run_cut_off(run));
         }
     fputs("</table></div>\n", f);
+    print_marks(f, cut_off, failed);
 }
 
 static enum status write_table(struct site *site, const struct report_table *t, struct error *e) {
     struct page page;
     char stem[STEM_BYTES];
-    struct report_filter filter = only(site, t);
+    struct report_filter with_folds = only(site, t, true), alone = only(site, t, false);
     table_stem(t, stem);
     draw(site, t, stem);
     TRY(page_begin(&page, t->task, e));
     fputs("<p><a href=\"index.html\">all</a></p>\n", page.f);
     print_heading(page.f, t->task, t->profile);
-    enum status status = print_report(page.f, site, &report_tables, &filter, e);
-    if (status == ST_OK) status = print_report(page.f, site, &report_lengths, &filter, e);
+    enum status status = print_report(page.f, site, &report_tables, &with_folds, e);
+    if (status == ST_OK) status = print_report(page.f, site, &report_lengths, &alone, e);
     print_pictures(page.f, site, stem);
     print_runs(page.f, t);
     status = page_end(&page, site, stem, status, e);
@@ -347,12 +369,6 @@ static void print_task(FILE *f, const struct report_table *t, const struct repor
             estimate_failed(best, protocol) ? FAILED_MARK : "");
 }
 
-static void print_note(FILE *f, const char *text) {
-    fputs("<li>", f);
-    html_text(f, text);
-    fputs("</li>\n", f);
-}
-
 static enum status write_index(struct site *site, struct error *e) {
     struct page page;
     bool cut_off = false, failed = false;
@@ -370,10 +386,7 @@ static enum status write_index(struct site *site, struct error *e) {
         failed = failed || estimate_failed(best, site->tables.protocol);
     }
     fputs("</table></div>\n", f);
-    if (cut_off || failed) fputs("<ul>\n", f);
-    if (cut_off) print_note(f, CUT_OFF_NOTE);
-    if (failed) print_note(f, FAILED_NOTE);
-    if (cut_off || failed) fputs("</ul>\n", f);
+    print_marks(f, cut_off, failed);
     enum status status = print_report(f, site, &report_across, site->filter, e);
     return page_end(&page, site, "index", status, e);
 }

@@ -33,8 +33,9 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
 }
 
 /* Whether a name that was asked for is a task's, or that of all its folds. */
-static bool names_task(const char *name, const char *task) {
+static bool names_task(const struct filter *f, const char *name, const char *task) {
     char whole[RECORD_TEXT];
+    if (f->asked->exact) return strcmp(name, task) == 0;
     task_label_without(task, OPT_FOLD, whole, sizeof whole);
     return strcmp(name, task) == 0 || strcmp(name, whole) == 0;
 }
@@ -45,7 +46,7 @@ int filter_task_rank(const struct filter *f, const char *task) {
     const char *at = f->asked->task;
     for (int i = 0; *(at += strspn(at, " ")); i++) {
         if (text_part(&at, " ", name, sizeof name, NULL) != ST_OK) return -1;
-        if (names_task(name, task)) return i;
+        if (names_task(f, name, task)) return i;
     }
     return -1;
 }
@@ -83,9 +84,9 @@ bool filter_matches(struct filter *f, const struct run *run, const struct label 
     return all;
 }
 
-static bool is_on_record(const struct record_set *set, const char *name) {
+static bool is_on_record(const struct filter *f, const struct record_set *set, const char *name) {
     for (int i = 0; i < set->n; i++)
-        if (names_task(name, set->list[i].run.task)) return true;
+        if (names_task(f, name, set->list[i].run.task)) return true;
     return false;
 }
 
@@ -105,7 +106,7 @@ enum status filter_check_tasks(const struct filter *f, const struct record_set *
     char name[RECORD_TEXT];
     for (const char *at = f->asked->task ? f->asked->task : ""; *(at += strspn(at, " "));) {
         TRY(text_part(&at, " ", name, sizeof name, e));
-        if (is_on_record(set, name)) continue;
+        if (is_on_record(f, set, name)) continue;
         const char *kin = kin_of(set, name);
         return fail(e, ST_DATA, "there is no finished run of task %.300s in %s; %s%s%s", name, out,
                     kin ? "it has --task '" : "lrnn bench makes some", kin ? kin : "", kin ? "'" : "");

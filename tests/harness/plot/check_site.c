@@ -92,6 +92,27 @@ START_TEST(a_run_shows_the_machine_that_did_it) {
 }
 END_TEST
 
+/* The page of the only table. */
+static char *page_of_table(void) {
+    char name[256] = "site/";
+    ck_ok(write_site("site"));
+    char *index = page("site/index.html"), *link = strstr(index, "<a href=\"s5-");
+    ck_assert_ptr_nonnull(link);
+    sscanf(link, "<a href=\"%200[^\"]", name + 5);
+    free(index);
+    return page(name);
+}
+
+START_TEST(why_a_run_ended_is_text_in_pages) {
+    setenv("PATH", "/nowhere", 1);
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->stop_reason, "<script>alert(1)</script>");
+    char *table = page_of_table();
+    ck_assert_ptr_null(strstr(table, "<script>"));
+    ck_holds(table, "<td>&lt;script&gt;alert(1)&lt;/script&gt;</td>");
+    free(table);
+}
+END_TEST
+
 START_TEST(names_are_text_in_pages) {
     setenv("PATH", "/nowhere", 1);
     struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
@@ -195,17 +216,6 @@ START_TEST(why_a_picture_is_missing_is_told) {
 }
 END_TEST
 
-/* The page of the only table. */
-static char *page_of_table(void) {
-    char name[256] = "site/";
-    ck_ok(write_site("site"));
-    char *index = page("site/index.html"), *link = strstr(index, "<a href=\"s5-");
-    ck_assert_ptr_nonnull(link);
-    sscanf(link, "<a href=\"%200[^\"]", name + 5);
-    free(index);
-    return page(name);
-}
-
 START_TEST(what_failed_is_marked) {
     setenv("PATH", "/nowhere", 1);
     add_grid();
@@ -217,10 +227,17 @@ START_TEST(what_failed_is_marked) {
     spoil(&fixture_records[3].run, RUN_NAN, "loss");
     char *table = page_of_table();
     ck_holds(table, "<td>nan</td><td class=\"r\">0.0083" FAILED_MARK "</td>");
+    const char *runs = strstr(table, "<h2>Runs</h2>");
+    ck_holds(runs, "</table></div>\n<ul>\n<li>" FAILED_NOTE "</li>\n</ul>");
     free(table);
     index = page("site/index.html");
     ck_holds(index, FAILED_MARK "</td></tr>\n</table></div>\n<ul>\n<li>" FAILED_NOTE "</li>\n</ul>");
     free(index);
+    cut_off(&fixture_records[1].run, 200);
+    table = page_of_table();
+    runs = strstr(table, "<h2>Runs</h2>");
+    ck_holds(runs, "</table></div>\n<ul>\n<li>" CUT_OFF_NOTE "</li>\n<li>" FAILED_NOTE "</li>\n</ul>");
+    free(table);
 }
 END_TEST
 
@@ -269,8 +286,8 @@ START_TEST(pictures_are_those_of_the_numbers_beside_them) {
 }
 END_TEST
 
-/* The page of a set in folds has the pictures of each. */
-START_TEST(a_page_has_all_its_pictures) {
+/* Each once: those of a fold stand on its own page, not on that of the first as well, which has the table of all. */
+START_TEST(a_page_has_the_pictures_of_its_fold) {
     enum { FOLDS = 12, KINDS = 3 };
     stand_in_for_gnuplot();
     for (int i = 0; i < FOLDS; i++) {
@@ -279,7 +296,7 @@ START_TEST(a_page_has_all_its_pictures) {
         strcpy(run->suite, "graphs");
     }
     ck_ok(write_site("site"));
-    ck_assert_int_eq(pictures, (FOLDS + FOLDS - 1) * KINDS);
+    ck_assert_int_eq(pictures, FOLDS * KINDS);
 }
 END_TEST
 
@@ -328,10 +345,11 @@ Suite *check_site(void) {
         pages_lead_from_all_tasks_to_a_run,
         a_run_shows_the_machine_that_did_it,
         pictures_are_those_of_the_numbers_beside_them,
-        a_page_has_all_its_pictures,
+        a_page_has_the_pictures_of_its_fold,
         the_best_number_is_called_accuracy,
         an_attempt_has_a_page_of_its_own,
         names_are_text_in_pages,
+        why_a_run_ended_is_text_in_pages,
         a_folder_of_something_else_is_left_alone,
         a_folder_with_anything_else_in_it_is_left_alone,
         pages_of_an_earlier_call_go,
