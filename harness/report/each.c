@@ -38,7 +38,7 @@ static void add_seed(struct sheet *s, uint64_t seed) {
 
 static void add_run(struct sheet *s, const struct report_row *row, const struct run_record *r) {
     const struct run *run = &r->run;
-    const char *mark = run_cut_off(run) ? CUT_OFF_MARK : "";
+    const char *mark = run_failed(run) ? FAILED_MARK : run_cut_off(run) ? CUT_OFF_MARK : "";
     sheet_row(s);
     sheet_text(s, "%s", row->label);
     sheet_text(s, "%.8s", run->run_id);
@@ -52,12 +52,12 @@ static void add_run(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%.4f", run_test_metric(run));
     sheet_append(s, "%s", mark);
     sheet_real(s, "%.4f", run->test_seq_acc);
-    sheet_append(s, "%s", mark);
+    if (isfinite(run->test_seq_acc)) sheet_append(s, "%s", mark);
 }
 
 static void fill(struct sheet *s, const struct report_table *t) {
     static const char *const numbers[] = {"lr", "seed", "steps"};
-    bool cut = false;
+    bool cut = false, failed = false;
     struct repeats repeats = {0};
     sheet_caption(s, "%s, profile %s: %d run%s, chance %.4f", t->task, t->profile, t->n_runs, t->n_runs == 1 ? "" : "s",
                   run_chance(t->rows[0].run));
@@ -74,6 +74,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
         for (int i = 0; i < t->rows[k].n_all; i++) {
             add_run(s, &t->rows[k], t->rows[k].all[i]);
             cut = cut || run_cut_off(&t->rows[k].all[i]->run);
+            failed = failed || run_failed(&t->rows[k].all[i]->run);
         }
     }
     sheet_note_on(
@@ -84,6 +85,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
     sheet_note_on(s, "validation accuracy at each evaluation",
                   "Of more than %d evaluations every second, third, ... is shown, and the last.", SHOWN_MOST);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (failed) sheet_note_on(s, "test", "%s.", FAILED_NOTE);
     repeats_note(s, &repeats);
 }
 

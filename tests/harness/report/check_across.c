@@ -319,6 +319,21 @@ START_TEST(each_run_has_its_row_and_its_curve) {
 }
 END_TEST
 
+/* Beside one that was cut off. */
+START_TEST(chance_is_told_from_a_result_of_each_run) {
+    cut_off(add_run("lstm;swiglu", 1e-3, 3, 0.9, 0.75), 200);
+    char *text = render_report(&report_each, &format_term);
+    ck_assert_ptr_null(strstr(text, FAILED_MARK));
+    free(text);
+    spoil(add_run("lstm;swiglu", 1e-3, 4, 0.9, 0.75), RUN_NAN, "loss");
+    text = render_report(&report_each, &format_term);
+    ck_holds(text, "0.7500*  0.3750*\n");
+    ck_holds(text, "0.0083#        -\n");
+    ck_holds(text, "\n" CUT_OFF_NOTE ".\n" FAILED_NOTE ".\n");
+    free(text);
+}
+END_TEST
+
 /* Of a run that another program made. */
 START_TEST(the_largest_seeds_are_whole_numbers) {
     add_run("lstm;swiglu", 1e-3, 1, 0.9, 0.75)->seed = UINT64_MAX;
@@ -428,6 +443,7 @@ Suite *check_across(void) {
         of_folds_the_protocol_makes_the_numbers,
         beside_a_published_mean_over_settings_stands_no_best,
         each_run_has_its_row_and_its_curve,
+        chance_is_told_from_a_result_of_each_run,
         the_largest_seeds_are_whole_numbers,
         a_long_curve_is_thinned,
         one_number_over_all_tasks_is_an_interquartile_mean,
