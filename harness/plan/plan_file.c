@@ -19,14 +19,21 @@
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
+/* What a line is about; a flag of a run is a SETTING as well. */
+enum about {
+    PEOPLE,  /* each plan's own: no base gives it */
+    PAPER,   /* whose numbers stand beside the runs', and which profile is the paper's */
+    SETTING, /* decides which runs there are, or how their table is made */
+};
+
 static const struct {
     const char *name;
-    bool setting; /* decides which runs there are, or how their table is made */
+    enum about about;
 } keys[] = {
-    {"title", false},   {"paper", false},  {"source", false}, {"link", false},    {"base", false},
-    {"profile", false}, {"tasks", true},   {"models", true},  {"lr", true},       {"seeds", true},
-    {"variants", true}, {"rows", true},    {"columns", true}, {"protocol", true}, {"overall", true},
-    {"measure", true},  {"lengths", true}, {"note", false},   {DIFFERS, false},
+    {"title", PEOPLE},     {"paper", PAPER},     {"source", PAPER},    {"link", PEOPLE},      {"base", PEOPLE},
+    {"profile", PAPER},    {"tasks", SETTING},   {"models", SETTING},  {"lr", SETTING},       {"seeds", SETTING},
+    {"variants", SETTING}, {"rows", SETTING},    {"columns", SETTING}, {"protocol", SETTING}, {"overall", SETTING},
+    {"measure", SETTING},  {"lengths", SETTING}, {"note", PEOPLE},     {DIFFERS, PAPER},
 };
 #define N_KEYS ((int)(sizeof keys / sizeof *keys))
 
@@ -228,8 +235,7 @@ static enum status inherit(struct plan_file *p, const struct plan_file *base, co
     for (int i = 0; i < base->lines.n; i++) {
         const char *key = label_key(&base->lines, i), *plain = without_profile(key);
         int known = find_key(plain);
-        bool kept = !strcmp(plain, "profile") || !strcmp(plain, DIFFERS);
-        bool people = known >= 0 && !keys[known].setting && !kept;
+        bool people = known >= 0 && keys[known].about == PEOPLE;
         if (people || label_get(&own, key) || says_length(&own, key)) continue;
         if (label_add(&p->lines, key, label_value(&base->lines, i), NULL) != ST_OK)
             return fail(e, ST_USAGE, "%.300s and its base are longer than %d characters together", path,
@@ -300,7 +306,7 @@ enum status plan_file_settings(const struct plan_file *p, const char *profile, s
     for (int i = 0; i < p->lines.n; i++) {
         const char *key = label_key(&p->lines, i), *plain = without_profile(key);
         int known = find_key(plain);
-        if ((known >= 0 && !keys[known].setting) || model_of_key(plain)) continue;
+        if ((known >= 0 && keys[known].about != SETTING) || model_of_key(plain)) continue;
         const char *value = plan_file_get(p, profile, plain);
         if (value && !label_get(settings, plain)) TRY(label_add(settings, plain, value, e));
     }

@@ -2,10 +2,13 @@
  *
  * Lines are key=value; one that begins with a blank goes on with the value before it; '#' begins a comment line, in
  * which a plan names its sources. The keys are
- *   title paper source link            what it is: for people
+ *   title link                         what it is: for people
+ *   paper source                       whose numbers stand beside ours: the paper's arXiv id, and its table as
+ *                                      results/published.csv calls it
  *   base                               another plan, by name or by a path from this one's folder, whose lines hold
  *                                      where this one has none of that key, nor says in epochs what the base says in
- *                                      steps, or in steps what it says in epochs
+ *                                      steps, or in steps what it says in epochs; title, link and note are each plan's
+ *                                      own
  *   profile                            the one that holds unless the command line names another
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
  *   rows columns lengths overall       of the paper's table: harness/sweep/paper_table.h

@@ -112,8 +112,9 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
     struct sheet *s = sheets_add(sheets);
     const char *columns = paper_setting(p, "columns", ""), *dot = strrchr(columns, '.');
     sheet_name(s, "%s", p->request.file.name);
-    sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", paper_setting(p, "title", ""), p->resolved.profile,
-                  *flags ? ", " : "", flags, p->n_done, p->n_planned, p->speed ? "measured" : "runs");
+    sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", paper_setting(p, "title", p->request.file.name),
+                  p->resolved.profile, *flags ? ", " : "", flags, p->n_done, p->n_planned,
+                  p->speed ? "measured" : "runs");
     sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
     sheet_names_rows(s);
     for (int c = 0; c < p->n_columns; c++) sheet_column(s, SHEET_RIGHT, "%s", p->columns[c]);
@@ -184,7 +185,8 @@ static void note_spreads(struct sheet *s, const struct paper_cells *p) {
 
 static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
-    sheet_caption(s, "Cell by cell of %s; profile %s", paper_setting(p, "title", ""), p->resolved.profile);
+    sheet_caption(s, "Cell by cell of %s; profile %s", paper_setting(p, "title", p->request.file.name),
+                  p->resolved.profile);
     sheet_name(s, "%s-cells", p->request.file.name);
     sheet_column(s, SHEET_LEFT, "row");
     sheet_column(s, SHEET_LEFT, "column");

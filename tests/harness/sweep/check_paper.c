@@ -66,6 +66,25 @@ START_TEST(a_note_stands_below_the_table_and_leaves_its_verdicts) {
 }
 END_TEST
 
+/* Which paper's numbers stand beside ours is the base's to say, what the plan is called its own. */
+START_TEST(a_plan_has_its_base_s_published_numbers) {
+    char text[1024];
+    snprintf(text, sizeof text, "%snote=Theirs alone\n", own_plan);
+    begin_plan("base=base.plan\nprotocol=val-mean\n");
+    write_text("base.plan", text);
+    expect(REPORT, 0);
+    expect_text(out, "own; profile smoke, 0 of 16 runs", "report");
+    expect_text(out, "Cell by cell of own; profile smoke", "report");
+    expect_text(out, "\nLRU! ", "the row as the paper calls it");
+    expect_text(out, "- / 0.999", "report");
+    ck_assert_ptr_null(strstr(out, "Theirs alone"));
+    begin_plan("base=base.plan\nsource=Table 8\n");
+    expect(REPORT, 0);
+    ck_assert_ptr_null(strstr(out, "LRU!"));
+    expect_text(out, "- / 0.500", "report");
+}
+END_TEST
+
 START_TEST(a_sweep_marks_cells_with_runs_of_another_build) {
     struct record_set set;
     struct error e;
@@ -477,6 +496,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, a_cell_goes_from_not_run_to_its_verdict);
     tcase_add_test(c, without_its_data_a_plan_says_where_the_records_are);
     tcase_add_test(c, a_note_stands_below_the_table_and_leaves_its_verdicts);
+    tcase_add_test(c, a_plan_has_its_base_s_published_numbers);
     tcase_add_test(c, a_sweep_marks_cells_with_runs_of_another_build);
     tcase_add_test(c, an_attempt_that_was_set_aside_is_told);
     tcase_add_test(c, a_plans_options_hold_for_the_models_that_have_them);
