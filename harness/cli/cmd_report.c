@@ -84,6 +84,7 @@ static struct report_filter filter_of(const struct report_flags *f) {
                                   .profile = *f->profile ? f->profile : NULL,
                                   .where = *f->where ? f->where : NULL,
                                   .protocol = (enum report_protocol)f->protocol,
+                                  .protocol_given = cli_given(f->cli, "protocol"),
                                   .confirm = f->confirm};
 }
 

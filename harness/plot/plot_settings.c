@@ -97,6 +97,11 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
     size_t used = strlen(text);
     snprintf(text + used, sizeof text - used, ", %" PRId64 " training sequences of length %" PRId64, run->n_train,
              run->len_train);
+    if (v->confirm && marked != MARK_EVERY) {
+        used = strlen(text);
+        snprintf(text + used, sizeof text - used, "; the %" PRId64 " largest seeds, the others chose the rate",
+                 v->confirm);
+    }
     if (any.cut_off) add(text, sizeof text, "; " CUT_OFF_MARK " cut off");
     if (any.failed) add(text, sizeof text, "; " FAILED_MARK " failed");
     gnuplot_setting(f, "subheading", text);

@@ -14,7 +14,8 @@ struct plot_view {
     int y; /* enum plot_value, of curves */
     bool log_x, log_y;
     unsigned formats;              /* enum figure_format; 0: SVG and PNG */
-    enum report_protocol protocol; /* of the tables; nobody else has to set it */
+    enum report_protocol protocol; /* of the tables, and so many seeds that confirm; nobody else has to set them */
+    int64_t confirm;
     /* A plan that all runs are of, and its profile, which titles name: what the plan says may be another profile than
      * the one of that name, and its runs "custom" then. NULL: each table's own profile. */
     const char *plan, *profile;

@@ -387,6 +387,7 @@ static enum status write_index(struct site *site, struct error *e) {
     }
     fputs("</table></div>\n", f);
     print_marks(f, cut_off, failed);
+    if (site->tables.confirm) fprintf(f, "<p>" CONFIRMED_NOTE ".</p>\n", (long long)site->tables.confirm);
     enum status status = print_report(f, site, &report_across, site->filter, e);
     return page_end(&page, site, "index", status, e);
 }

@@ -27,6 +27,7 @@ struct group {
     struct entry *entries; /* of all tables, one after the other */
     int n_tables, n;
     enum report_protocol protocol;
+    int64_t confirm;
     bool of_suite;
     bool cut, settings;   /* marks that stand in the sheets so far */
     int n_runs, n_failed; /* that the numbers are made of, and those of them that count as chance */
@@ -228,6 +229,7 @@ static void fill(struct sheet *s, struct group *g) {
 
 static void add_legend(struct sheet *s, const struct group *g) {
     sheet_note(s, "%s / the paper's number.", protocol_of(g->protocol)->phrase);
+    if (g->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)g->confirm);
     sheet_note_on_strong(s, "Bold: the best of a task.");
     if (g->protocol == PROTOCOL_IQM)
         sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
@@ -316,6 +318,7 @@ enum status across_make(struct sheets *sheets, const struct report_tables *table
     int rows = 0;
     for (int i = 0; i < tables->n; i++) rows += tables->list[i].n_rows;
     struct group g = {.protocol = tables->protocol,
+                      .confirm = tables->confirm,
                       .of_suite = of_suite,
                       .tables = calloc((size_t)tables->n + 1, sizeof *g.tables),
                       .entries = calloc((size_t)rows + 1, sizeof *g.entries)};

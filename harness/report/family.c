@@ -110,7 +110,9 @@ enum status family_build(const struct family_report *report, struct sheets *shee
                          struct error *e) {
     struct families families;
     enum status status = make(&families, tables, report, e);
-    for (int i = 0; i < families.n; i++) report->fill(sheets_add(sheets), &families.list[i], tables);
+    for (int i = 0; i < families.n && report->check && status == ST_OK; i++)
+        status = report->check(&families.list[i], tables, e);
+    for (int i = 0; i < families.n && status == ST_OK; i++) report->fill(sheets_add(sheets), &families.list[i], tables);
     families_free(&families);
     return status;
 }

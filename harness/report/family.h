@@ -28,6 +28,8 @@ struct family_report {
     void (*name_family)(const char *task, char *family, size_t size); /* what the tasks have in common */
     int64_t (*rank)(const struct run *run); /* tasks come in this order; of equal ones by name */
     const char *axis;                       /* the flag over which a model's rows of one task are taken together */
+    /* Whether what was asked for can be shown of a family; NULL: always. */
+    enum status (*check)(const struct family *s, const struct report_tables *tables, struct error *e);
     /* Fills a sheet for people. */
     void (*fill)(struct sheet *sheet, const struct family *s, const struct report_tables *tables);
     /* The data (report.h): headings behind those of family_begin_row, NULL-terminated, and the rows of a family. */
@@ -36,7 +38,7 @@ struct family_report {
     const char *nothing; /* the error's sentence where no family has two tasks */
 };
 
-/* `build` and `build_data` of such a report. ST_DATA: `nothing`; ST_MEMORY. */
+/* `build` and `build_data` of such a report. ST_DATA: `nothing`; ST_MEMORY; of `build` errors as `check`. */
 enum status family_build(const struct family_report *report, struct sheets *sheets, const struct report_tables *tables,
                          struct error *e);
 enum status family_build_data(const struct family_report *report, struct sheets *sheets,

@@ -61,7 +61,6 @@ static void add_cell(struct sheet *sheet, const struct value *v) {
 }
 
 static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
-    (void)tables;
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: fewest layers above 90 %% at each length, chance %.4f", s->entries->family,
                   family_run(s)->profile, run_chance(family_run(s)));
@@ -79,6 +78,7 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
             failed += v.failed;
         }
     }
+    if (tables->confirm) sheet_note(sheet, CONFIRMED_NOTE ".", (long long)tables->confirm);
     if (cut_off) sheet_note(sheet, "%s.", CUT_OFF_NOTE);
     if (failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", failed, runs);
 }

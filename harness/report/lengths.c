@@ -80,7 +80,7 @@ static void add_column(struct sheet *s, int64_t first, int64_t last) {
         sheet_column(s, SHEET_RIGHT, "%" PRId64 "-%" PRId64, first, last);
 }
 
-static void fill(struct sheet *s, const struct report_table *t, const struct bins *b) {
+static void fill(struct sheet *s, const struct report_table *t, const struct bins *b, int64_t confirm) {
     bool cut = false;
     int runs = 0, failed = 0;
     struct repeats repeats = {0};
@@ -106,6 +106,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
         sheet_int(s, most_steps(row));
     }
     sheet_note(s, "training loss: cross entropy, mean since the last but one evaluation; ln of the classes is chance.");
+    if (confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)confirm);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     if (failed) sheet_note(s, FAILED_COUNT_NOTE ".", failed, runs);
     repeats_note(s, &repeats);
@@ -148,7 +149,10 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
         if (!data || !found) s = sheets_add(sheets);
         if (data && !found) add_data_columns(s);
         found++;
-        (data ? fill_data : fill)(s, &tables->list[i], &bins);
+        if (data)
+            fill_data(s, &tables->list[i], &bins);
+        else
+            fill(s, &tables->list[i], &bins, tables->confirm);
     }
     return found ? ST_OK : fail(e, ST_DATA, "no task has test sequences of several lengths; `lrnn bench parity` does");
 }

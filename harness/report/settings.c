@@ -114,6 +114,16 @@ static bool takes_best(const struct family *s, const struct report_tables *table
     return true;
 }
 
+/* A flag that changes nothing in a table is not ignored. */
+static enum status check(const struct family *s, const struct report_tables *tables, struct error *e) {
+    if (tables->protocol == PROTOCOL_BEST_OF_GRID || !takes_best(s, tables)) return ST_OK;
+    if (!tables->confirm && !tables->protocol_given) return ST_OK;
+    return fail(e, ST_USAGE,
+                "report --what settings: each number of %.200s is the best of the grid, all rates and seeds, so that "
+                "--%s changes none; leave it out",
+                s->entries->family, tables->confirm ? "confirm-seeds" : "protocol");
+}
+
 /* Whether task t of the family is the base with the change "vocab=32". */
 static bool is_change(const struct family *s, int t, const char *change) {
     char text[2 * RECORD_TEXT];
@@ -179,14 +189,15 @@ static void add_row(struct sheet *sheet, const struct family *s, int model, cons
     marks->other = marks->other || (isfinite(theirs.value) && !alike);
 }
 
-static void note_numbers(struct sheet *sheet, const struct view *view, enum report_protocol protocol) {
+static void note_numbers(struct sheet *sheet, const struct view *view, const struct report_tables *tables) {
     if (view->best)
         sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
     else
         sheet_note(
             sheet,
             "%s, of several decays at the one that validation prefers; (n): of n runs, every rate, seed and decay.",
-            protocol_of(protocol)->phrase);
+            protocol_of(tables->protocol)->phrase);
+    if (!view->best && tables->confirm) sheet_note(sheet, CONFIRMED_NOTE ".", (long long)tables->confirm);
     if (view->folds) sheet_note_on(sheet, "sd", "sd: of the folds.");
 }
 
@@ -222,7 +233,7 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
     sheet_column(sheet, SHEET_RIGHT, "diff");
     struct marks marks = {0};
     for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, &view, &marks);
-    note_numbers(sheet, &view, tables->protocol);
+    note_numbers(sheet, &view, tables);
     if (marks.cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
     if (marks.failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", marks.failed, marks.runs);
     if (marks.other) note_other(sheet, s);
@@ -261,6 +272,7 @@ static const struct family_report changes = {
     .name_family = name_family,
     .rank = length_of_name,
     .axis = "decay",
+    .check = check,
     .fill = fill,
     .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", "estimate", "n_failed", NULL},
     .fill_data = fill_data,

@@ -209,9 +209,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         disturbed = disturbed || row->disturbed;
     }
     sheet_note_on(s, ACCURACY, protocol->sentence, run_metric_name(t->rows[0].run));
-    if (tables->confirm)
-        sheet_note(s, "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds).",
-                   (long long)tables->confirm);
+    if (tables->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)tables->confirm);
     if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row has no diff.", CUT_OFF_NOTE);
     repeats_note(s, &repeats);
     if (few)

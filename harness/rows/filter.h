@@ -17,6 +17,7 @@ struct report_filter {
     const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */
     int n_runs;
     enum report_protocol protocol;
+    bool protocol_given; /* the reader has named it */
     /* So many seeds, the largest of a row, are reported on, and the others choose the rate; 0: all do both. */
     int64_t confirm;
     bool tell_builds; /* a table says which rows have runs of another build than this program */

@@ -465,6 +465,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     if (n_rows == 0) return filter_found_nothing(filter, out, e);
     struct error why;
     tables->protocol = filter->asked->protocol;
+    tables->protocol_given = filter->asked->protocol_given;
     tables->confirm = filter->asked->confirm;
     tables->tell_builds = filter->asked->tell_builds;
     tables->has_published = published_read(&tables->published, out, &why) == ST_OK;

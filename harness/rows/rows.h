@@ -60,9 +60,10 @@ struct report_table {
 };
 
 struct report_tables {
-    enum report_protocol protocol;
-    int64_t confirm;  /* of report_filter */
-    bool tell_builds; /* of it, too */
+    enum report_protocol protocol; /* of report_filter, as are the next three */
+    bool protocol_given;
+    int64_t confirm;
+    bool tell_builds;
     struct report_table *list;
     int n;
     struct published published;
@@ -120,6 +121,8 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
 #define DISTURBED_MARK "!" /* behind a speed */
 #define DISTURBED_NOTE                                                                                                 \
     "! not known to be measured alone: other processes had more than 3 % of the cores, steps varied, or nobody looked"
+#define CONFIRMED_NOTE                                                                                                 \
+    "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds)" /* of report_tables: confirm */
 #define FAILED_MARK       "#" /* behind each number that such a run has a part in */
 #define FAILED_NOTE       "# a run that failed counts as chance"
 #define FAILED_COUNT_NOTE FAILED_MARK ": %d of %d runs failed and count as chance" /* of those of the numbers */

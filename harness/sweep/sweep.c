@@ -199,6 +199,12 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
     struct error why; /* a part of the plan may have nothing to show together */
     putchar('\n');
     enum status status = report_print(report, set, filter, &format_term, w->out, stdout, &why);
+    if (status == ST_USAGE && report == &report_settings) { /* its numbers are of no seeds that confirm */
+        struct report_filter by_best = *filter;
+        by_best.protocol = PROTOCOL_BEST_OF_GRID;
+        by_best.confirm = 0;
+        status = report_print(report, set, &by_best, &format_term, w->out, stdout, &why);
+    }
     return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
 }
 

@@ -424,6 +424,19 @@ START_TEST(bars_say_what_they_and_their_lines_are) {
 }
 END_TEST
 
+START_TEST(the_line_below_the_title_says_which_seeds_are_shown) {
+    stand_in_for_gnuplot();
+    for (int i = 0; i < 3; i++) add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5);
+    static const char *const kinds[] = {"accuracy", "table", "heat"}; /* the last has every run */
+    for (int i = 0; i < 3; i++) {
+        ck_ok(plot(&(struct report_filter){.confirm = 2}, kinds[i]));
+        char *script = kept("script.kept");
+        ck_assert_int_eq(strstr(script, "; the 2 largest seeds, the others chose the rate'\n") != NULL, i < 2);
+        free(script);
+    }
+}
+END_TEST
+
 START_TEST(the_line_below_the_title_has_the_sizes_that_all_rows_share) {
     stand_in_for_gnuplot();
     struct run *run = add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
@@ -574,6 +587,7 @@ Suite *check_plot(void) {
         tables_of_one_task_have_plots_of_their_own,
         tables_of_long_names_have_plots_of_their_own,
         bars_say_what_they_and_their_lines_are,
+        the_line_below_the_title_says_which_seeds_are_shown,
         the_line_below_the_title_has_the_sizes_that_all_rows_share,
         a_table_with_nothing_to_draw_keeps_no_other_from_its_plot,
         large_seeds_have_columns_of_their_own,

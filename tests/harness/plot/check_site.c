@@ -312,6 +312,19 @@ START_TEST(the_best_number_is_called_accuracy) {
 }
 END_TEST
 
+START_TEST(the_first_page_says_which_seeds_its_numbers_are_of) {
+    char dir[PATH_BYTES];
+    setenv("PATH", "/nowhere", 1);
+    add_grid();
+    snprintf(dir, sizeof dir, "%s/site", fixture_folder);
+    ck_ok(site_write(&fixture_set, &(struct report_filter){.confirm = 1}, fixture_folder, dir, &pages, &pictures, &why,
+                     &fixture_problem));
+    char *index = page("site/index.html");
+    ck_holds(index, "<p>Each row is of its 1 largest seeds; the others chose the rate (--confirm-seeds).</p>");
+    free(index);
+}
+END_TEST
+
 /* A failed attempt has a page of its own beside that of the run which took its place. */
 START_TEST(an_attempt_has_a_page_of_its_own) {
     char name[RUN_ID_HEX + 64], link[RUN_ID_HEX + 64];
@@ -347,6 +360,7 @@ Suite *check_site(void) {
         pictures_are_those_of_the_numbers_beside_them,
         a_page_has_the_pictures_of_its_fold,
         the_best_number_is_called_accuracy,
+        the_first_page_says_which_seeds_its_numbers_are_of,
         an_attempt_has_a_page_of_its_own,
         names_are_text_in_pages,
         why_a_run_ended_is_text_in_pages,

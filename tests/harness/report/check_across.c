@@ -196,6 +196,53 @@ START_TEST(of_folds_the_protocol_makes_the_numbers) {
 }
 END_TEST
 
+/* As text; the caller frees it. NULL: the error is in fixture_problem. */
+static char *render_by(const struct report *report, const struct report_filter *filter) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    enum status status = report_print(report, &fixture_set, filter, &format_term, fixture_folder, f, &fixture_problem);
+    fclose(f);
+    if (status == ST_OK) return text;
+    free(text);
+    return NULL;
+}
+
+/* Seed 0 chooses, seed 1 is reported on. The best of all rates and seeds is of no protocol but its own. */
+START_TEST(seeds_that_confirm_are_told_in_every_table_or_refused) {
+    static const struct report *const reports[] = {&report_across, &report_suites, &report_layers, &report_lengths};
+    static struct eval_point evals[2] = {{.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1},
+                                         {.split = SPLIT_TEST, .length = 16, .n = 30, .acc = 0.5}};
+    static const struct report_filter confirmed = {.confirm = 1}, named = {.protocol_given = true},
+                                      best = {.protocol = PROTOCOL_BEST_OF_GRID, .protocol_given = true};
+    for (int i = 0; i < 4; i++) {
+        struct run *run = add_run("gin;gelu", 1e-3, (uint64_t)(i % 2), 0.5, 0.5);
+        strcpy(run->task, i < 2 ? "s5" : "s5:length=8");
+        run->len_train = i < 2 ? 16 : 8;
+        strcpy(evals[i % 2].difficulty, "length");
+        fixture_records[i].evals = evals;
+        fixture_records[i].n_evals = 2;
+    }
+    for (size_t i = 0; i < sizeof reports / sizeof *reports; i++) {
+        char *text = render_by(reports[i], &confirmed);
+        ck_assert_msg(text != NULL, "%s: %s", reports[i]->name, fixture_problem.text);
+        ck_holds(text, "Each row is of its 1 largest seeds; the others chose the rate (--confirm-seeds).\n");
+        free(text);
+    }
+    ck_assert_ptr_null(render_by(&report_settings, &confirmed));
+    ck_assert_int_eq(fixture_problem.status, ST_USAGE);
+    ck_holds(fixture_problem.text, "s5 is the best of the grid, all rates and seeds, so that --confirm-seeds changes");
+    ck_assert_ptr_null(render_by(&report_settings, &named));
+    ck_holds(fixture_problem.text, "so that --protocol changes none; leave it out");
+    free(render_by(&report_settings, &best));
+    for (int i = 0; i < 4; i++) strcpy(fixture_records[i].run.task, i < 2 ? "molecules" : "molecules:fold=1");
+    char *text = render_by(&report_settings, &confirmed);
+    ck_assert_msg(text != NULL, "%s", fixture_problem.text);
+    ck_holds(text, "Each row is of its 1 largest seeds");
+    free(text);
+}
+END_TEST
+
 /* Their paper's number is no best, so ours is none; no model of MAD's changes is without one that is. */
 START_TEST(beside_a_published_mean_over_settings_stands_no_best) {
     static const char published[] = "arxiv,table,row,task,model,metric,value,spread,spread_kind,n,protocol,settings\n"
@@ -441,6 +488,7 @@ Suite *check_across(void) {
         a_protocol_counts_the_runs_that_have_the_length,
         of_up_to_eight_lengths_each_has_a_column,
         of_folds_the_protocol_makes_the_numbers,
+        seeds_that_confirm_are_told_in_every_table_or_refused,
         beside_a_published_mean_over_settings_stands_no_best,
         each_run_has_its_row_and_its_curve,
         chance_is_told_from_a_result_of_each_run,

@@ -192,6 +192,13 @@ START_TEST(the_mean_over_settings_is_that_of_the_best_of_each) {
     csv_free(&t);
     expect_status(run_out("report --what settings"), 0, "report");
     expect_text(out, "vocab=32", "report --what settings");
+    expect_status(run_out("report --what settings --protocol val-mean"), ST_USAGE, "report");
+    expect_text(err, "so that --protocol changes none; leave it out", "report --what settings");
+    bench = "bench hlru-recall --variants --profile smoke --models lru:state=4 --steps 3 --lr 0.01 --seeds 2 "
+            "--confirm-seeds 1 --jobs 1 --no-plots --no-speed";
+    expect_status(run_out(bench), 0, bench); /* the tables are of those seeds, the mean over settings of all */
+    expect_text(out, "Each row is of its 1 largest seeds", bench);
+    expect_text(out, "best of the grid in each setting, and the mean", bench);
 }
 END_TEST
 
