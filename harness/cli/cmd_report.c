@@ -1,5 +1,6 @@
 /* cmd_report.c - lrnn report and lrnn plot: tables and figures from the run records of a folder. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/paragraph.h"
@@ -59,7 +60,9 @@ static const struct option report_options[] = {
      "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run",
      OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
-     "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well",
+     "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well; there a "
+     "row "
+     "with too few seeds for --confirm-seeds is of all of them, which its column confirm_seeds says",
      OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {
@@ -168,13 +171,23 @@ static enum status check_targets(const char *to, struct error *e) {
     return summary_check(to, e);
 }
 
-/* All records, each row's number made as in the report. */
-static enum status write_tables(const struct record_set *set, const struct report_filter *filter, const char *out,
-                                const char *to, struct error *e) {
-    const struct report_filter all = {.protocol = filter->protocol, .confirm = filter->confirm};
-    TRY(make_folder(to, e));
-    TRY(summary_write(set, &all, out, to, e));
-    return records_export_csv(set, to, e);
+/* The report; then, of all records and each row's number made as in the report, the tables, made before it is printed:
+ * what is wrong with them is said first. Few reports ask for as many seeds as all rows have. */
+static enum status print_and_write(const struct report_flags *f, const struct report *report,
+                                   const struct record_set *set, struct error *e) {
+    const struct report_filter filter = filter_of(f), all = {.protocol = filter.protocol,
+                                                             .confirm = filter.confirm,
+                                                             .confirm_if_enough = true};
+    const struct sheet_view view = {f->columns, f->sort};
+    char *summary = NULL;
+    size_t size = 0;
+    if (*f->to) TRY(summary_format(set, &all, f->out, &summary, &size, e));
+    enum status status = report_print_view(report, set, &filter, &view, sheet_formats()[f->format], f->out, stdout, e);
+    if (status == ST_OK && *f->to) status = make_folder(f->to, e);
+    if (status == ST_OK && *f->to) status = summary_write(summary, size, f->to, e);
+    if (status == ST_OK && *f->to) status = records_export_csv(set, f->to, e);
+    free(summary);
+    return status;
 }
 
 static enum status run_report(int argc, char **argv, struct error *e) {
@@ -199,11 +212,7 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     TRY(refuse_useless(&flags, report, e));
     TRY(check_targets(flags.to, e));
     TRY(load(&set, flags.out, e));
-    struct report_filter filter = filter_of(&flags);
-    struct sheet_view view = {flags.columns, flags.sort};
-    enum status status =
-        report_print_view(report, &set, &filter, &view, sheet_formats()[flags.format], flags.out, stdout, e);
-    if (status == ST_OK && *flags.to) status = write_tables(&set, &filter, flags.out, flags.to, e);
+    enum status status = print_and_write(&flags, report, &set, e);
     records_free(&set);
     return status;
 }

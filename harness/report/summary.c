@@ -119,7 +119,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%g", row->estimate);
     sheet_text(s, "%s", isfinite(row->published.value) ? published_is_other(&row->published) ? "other" : "same" : "");
     sheet_int(s, isfinite(row->tok_per_s) ? !row->disturbed : -1);
-    sheet_int(s, tables->confirm);
+    sheet_int(s, row->confirm);
 }
 
 enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
@@ -143,23 +143,28 @@ enum status summary_check(const char *to, struct error *e) {
     return summary_path(to, path, e);
 }
 
-enum status summary_write(const struct record_set *set, const struct report_filter *filter, const char *out,
-                          const char *to, struct error *e) {
+enum status summary_format(const struct record_set *set, const struct report_filter *filter, const char *out,
+                           char **text, size_t *size, struct error *e) {
     struct report_tables tables;
     struct sheets sheets = {0};
-    char path[PATH_BYTES], *text = NULL;
-    size_t size = 0;
-    TRY(summary_path(to, path, e));
+    *text = NULL;
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = summary_build(&sheets, &tables, e);
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = open_memstream(text, size);
     if (f && status == ST_OK) status = sheets_write(&sheets, &format_csv, f, e);
     bool whole = f && !ferror(f);
     whole = f && fclose(f) == 0 && whole;
-    if (status == ST_OK)
-        status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory to write %s", path);
-    free(text);
+    if (status == ST_OK && !whole) status = fail(e, ST_MEMORY, "no memory for summary.csv");
     sheets_free(&sheets);
     report_tables_free(&tables);
+    if (status == ST_OK) return ST_OK;
+    free(*text);
+    *text = NULL;
     return status;
+}
+
+enum status summary_write(const char *text, size_t size, const char *to, struct error *e) {
+    char path[PATH_BYTES];
+    TRY(summary_path(to, path, e));
+    return write_file_atomic(path, text, size, e);
 }

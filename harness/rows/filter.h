@@ -20,7 +20,8 @@ struct report_filter {
     bool protocol_given; /* the reader has named it */
     /* So many seeds, the largest of a row, are reported on, and the others choose the rate; 0: all do both. */
     int64_t confirm;
-    bool tell_builds; /* a table says which rows have runs of another build than this program */
+    bool confirm_if_enough; /* rows that have too few seeds for that are of all of them, and no error */
+    bool tell_builds;       /* a table says which rows have runs of another build than this program */
 };
 
 #define FILTER_PAIRS 32

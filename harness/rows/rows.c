@@ -207,6 +207,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     struct validation best = VALIDATION_NONE;
     int seeds_before = 0;
     row->n_rates = 0;
+    row->uneven = false;
     for (int first = 0, last, middle; first < row->n_all; first = last) {
         double lr = row->all[first]->run.lr;
         int seeds = 0;
@@ -228,16 +229,28 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     }
 }
 
-static enum status choose(struct report_row *row, const struct report_filter *asked, struct error *e) {
+/* By other seeds than the largest, which are reported on. */
+static enum status choose_apart(struct report_row *row, int64_t confirm, struct error *e) {
     uint64_t fresh;
-    if (asked->confirm) TRY(first_to_confirm(row, asked->confirm, &fresh, e));
-    choose_rate(row, asked->confirm ? &fresh : NULL);
+    TRY(first_to_confirm(row, confirm, &fresh, e));
+    choose_rate(row, &fresh);
+    row->confirm = confirm;
     if (row->n) return ST_OK;
     return fail(
         e, ST_DATA,
         "--confirm-seeds %lld: %s on %s has no run of these seeds at rate %g, which the others choose; `lrnn bench "
         "--confirm-seeds` does them",
-        (long long)asked->confirm, row->mixer, row->run->task, row->lr);
+        (long long)confirm, row->mixer, row->run->task, row->lr);
+}
+
+static enum status choose(struct report_row *row, const struct report_filter *asked, struct error *e) {
+    struct error why;
+    enum status status = asked->confirm ? choose_apart(row, asked->confirm, &why) : ST_OK;
+    if (asked->confirm && status == ST_OK) return ST_OK;
+    if (asked->confirm && !asked->confirm_if_enough) return fail(e, status, "%s", why.text);
+    row->confirm = 0;
+    choose_rate(row, NULL);
+    return ST_OK;
 }
 
 /* Of the chosen cell, else of another: the rate does not change the speed. */

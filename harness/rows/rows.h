@@ -32,6 +32,7 @@ struct report_row {
     int n_all, n_failed_all;
     int n_rates;
     bool uneven;                      /* they have different numbers of seeds */
+    int64_t confirm;                  /* so many seeds are reported on and chose nothing; 0: all do both */
     const struct run_record **chosen; /* the runs at the chosen rate: a part of `all` */
     int n, n_failed;
     double *value; /* [n] their test metric */

@@ -320,8 +320,13 @@ static enum status export_machine(const struct sweep *w, struct error *e) {
 }
 
 static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
+    char *summary;
+    size_t size;
     TRY(records_export_csv(set, w->out, e));
-    TRY(summary_write(set, NULL, w->out, w->out, e));
+    TRY(summary_format(set, NULL, w->out, &summary, &size, e));
+    enum status status = summary_write(summary, size, w->out, e);
+    free(summary);
+    TRY(status);
     return export_machine(w, e);
 }
 

@@ -119,6 +119,30 @@ START_TEST(reports_and_plots_leave_the_folder_alone) {
 }
 END_TEST
 
+/* The rows of the other tasks there have one seed or two. */
+START_TEST(tables_of_all_records_need_not_have_the_reports_seeds) {
+    char command[512], path[SCRATCH_BYTES + 64];
+    struct csv_table t;
+    struct error e;
+    int confirmed = 0, whole = 0;
+    snprintf(command, sizeof command,
+             "report results/baseline --task s3-250 --profile paper --confirm-seeds 2 --to %s/csv", program_folder);
+    expect_status(run(command), 0, command);
+    expect_text(out, "Each row is of its 2 largest seeds", command);
+    snprintf(path, sizeof path, "%s/csv/summary.csv", program_folder);
+    ck_assert_msg(csv_read(&t, path, &e) == ST_OK, "%s", e.text);
+    for (int i = 0; i < t.rows; i++) {
+        bool is = !strcmp(csv_cell(&t, i, "confirm_seeds"), "2");
+        ck_assert_str_eq(csv_cell(&t, i, "confirm_seeds"), is ? "2" : "0");
+        if (is) ck_assert_int_le(atoi(csv_cell(&t, i, "n")), 2);
+        confirmed += is;
+        whole += !is;
+    }
+    ck_assert(confirmed >= 14 && whole > 0);
+    csv_free(&t);
+}
+END_TEST
+
 /* One that somebody else wrote keeps all four from being written. */
 START_TEST(no_table_is_written_beside_a_foreign_one) {
     char command[512], folder[SCRATCH_BYTES + 32], path[SCRATCH_BYTES + 64];
@@ -248,6 +272,7 @@ Suite *check_reading(void) {
     tcase_set_timeout(c, 120);
     tcase_add_test(c, every_report_finds_something_and_leaves_the_folder_alone);
     tcase_add_test(c, reports_and_plots_leave_the_folder_alone);
+    tcase_add_test(c, tables_of_all_records_need_not_have_the_reports_seeds);
     tcase_add_test(c, no_table_is_written_beside_a_foreign_one);
     tcase_add_test(c, a_flag_that_a_plot_does_not_take_is_refused);
     tcase_add_test(c, commands_that_look_at_runs_leave_the_folder_alone);

@@ -366,6 +366,14 @@ START_TEST(fresh_seeds_confirm_what_others_chose) {
     all.confirm = 1;
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_DATA);
     ck_holds(fixture_problem.text, "has no run of these seeds at rate 0.003");
+    for (all.confirm = 1; all.confirm <= 5; all.confirm += 4) {
+        all.confirm_if_enough = true; /* all rows together need not have as many */
+        ck_ok(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem));
+        ck_assert_int_eq(tables.list[0].rows[0].confirm, 0);
+        ck_assert_int_eq(tables.list[0].rows[0].n, 4);
+        ck_assert(tables.list[0].rows[0].uneven);
+        report_tables_free(&tables);
+    }
 }
 END_TEST
 
@@ -522,13 +530,14 @@ START_TEST(summary_csv_has_the_rows_numbers) {
         "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
         "label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,confirm_seeds\n";
     struct csv_table t;
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], *text;
+    size_t size;
     add_grid();
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 1, 1)->task, "=cmd()");
-    ck_ok(summary_write(&fixture_set, NULL, fixture_folder, fixture_folder, &fixture_problem));
+    ck_ok(summary_format(&fixture_set, NULL, fixture_folder, &text, &size, &fixture_problem));
+    ck_ok(summary_write(text, size, fixture_folder, &fixture_problem));
+    free(text);
     snprintf(path, sizeof path, "%s/summary.csv", fixture_folder);
-    char *text;
-    size_t size;
     ck_ok(file_read(path, 1 << 20, &text, &size, &fixture_problem));
     ck_assert_int_eq(strncmp(text, golden, strlen(golden)), 0);
     free(text);
