@@ -70,6 +70,18 @@ static void note_differences(struct sheet *s, const struct paper_cells *p) {
     }
 }
 
+/* Why cells are of another setting, but for what the plan says of them itself. */
+static void note_others(struct sheet *s, const struct paper_cells *p) {
+    bool other = false, own = !strcmp(p->resolved.profile, paper_own_profile(p));
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) other = other || (p->cells[i].other && p->cells[i].done);
+    if (other && own)
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, a "
+                                    "task's settings are not all there, or its data are not the whole released files.");
+    if (other && !own)
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
+                   p->resolved.profile);
+}
+
 static void note_speed(struct sheet *s, const struct paper_cells *p) {
     bool disturbed = false;
     for (int i = 0; i < p->n_rows * p->n_columns; i++) disturbed = disturbed || p->cells[i].disturbed;
@@ -88,24 +100,16 @@ static void note_numbers(struct sheet *s, const struct paper_cells *p) {
     if (p->lengths[0])
         sheet_note(s,
                    "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
-    bool cut = false, other = false;
+    bool cut = false;
     int runs = 0, failed = 0;
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
         runs += p->cells[i].done + p->cells[i].earlier;
         failed += p->cells[i].failed + p->cells[i].earlier;
         cut = cut || p->cells[i].cut_off;
-        other = other || (p->cells[i].other && p->cells[i].done);
     }
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     if (failed)
         sheet_note(s, FAILED_COUNT_NOTE ".", failed / p->n_lengths, runs / p->n_lengths); /* each is at all lengths */
-    bool own = !strcmp(p->resolved.profile, paper_own_profile(p));
-    if (other && own)
-        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, a "
-                                    "task's settings are not all there, or its data are not the whole released files.");
-    if (other && !own)
-        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
-                   p->resolved.profile);
 }
 
 static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const char *flags) {
@@ -135,6 +139,7 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
         note_speed(s, p);
     else
         note_numbers(s, p);
+    note_others(s, p);
     note_differences(s, p);
     if (*paper_setting(p, "note", "")) sheet_note(s, "%s.", paper_setting(p, "note", ""));
 }

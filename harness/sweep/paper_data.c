@@ -128,6 +128,11 @@ static void put_published_spread_kind(struct sheet *s, const struct paper_cells 
     sheet_text(s, "%s", isfinite(c->published.spread) ? c->published.kind : "");
 }
 
+/* Of speed alone. */
+static void put_quiet(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
+    sheet_int(s, p->speed && c->done ? !c->disturbed : -1);
+}
+
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -157,6 +162,7 @@ static const struct {
     {"differs", put_differs},
     {"published_spread", put_published_spread},
     {"published_spread_kind", put_published_spread_kind},
+    {"quiet", put_quiet},
 };
 
 #define N_COLUMNS (sizeof columns / sizeof *columns)

@@ -263,6 +263,11 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect_text(err, "again: lrnn report --out ", "sweep");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",1,1,0,", "report");
+    expect_text(out, ",published_spread_kind,quiet\n", "report");
+    ck_assert_msg(strstr(out, ",,,1\n") || strstr(out, ",,,0\n"), "%s", out); /* as quiet as the machine was */
+    ck_assert_ptr_null(strstr(out, ",,,\n"));
+    expect("sweep %s/own.plan --quiet --dim 12 --out %s/r", 0);
+    expect_text(out, "~ of another setting than the paper's: options or flags are not the plan's", "sweep");
     begin_plan("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
                "task.length=4,6\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
     expect("plot throughput --paper %s/own.plan --out %s/r", ST_USAGE); /* of two lengths one is measured */
