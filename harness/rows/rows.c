@@ -1,6 +1,7 @@
 /* rows.c - gathers run records into rows and computes the rows' numbers; see rows.h. */
 #include "harness/rows/rows.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,24 @@ static int by_rate_and_seed(const void *left, const void *right) {
     return order ? order : compare((double)a->attempt, (double)b->attempt);
 }
 
+/* As texts, but numbers in them by value: "dim=64" before "dim=128". */
+static int compare_labels(const char *a, const char *b) {
+    while (*a && *b) {
+        if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
+            if (*a != *b) break;
+            a++;
+            b++;
+            continue;
+        }
+        char *behind_a, *behind_b;
+        int order = compare(strtod(a, &behind_a), strtod(b, &behind_b));
+        if (order) return order;
+        a = behind_a;
+        b = behind_b;
+    }
+    return strcmp(a, b);
+}
+
 /* Task in the order asked for, profile, rank of the mixer in the list of models, parameters, label. */
 static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
@@ -128,7 +147,7 @@ static int by_model(const void *left, const void *right) {
     if (!order) order = strcmp(a->run->profile, b->run->profile);
     if (!order) order = model_rank(a->run->model) - model_rank(b->run->model);
     if (!order) order = compare((double)a->run->params, (double)b->run->params);
-    return order ? order : strcmp(a->label, b->label);
+    return order ? order : compare_labels(a->label, b->label);
 }
 
 /* Lowest rank of the row's runs in the filter's list. */
@@ -490,7 +509,12 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
     if (filter->asked->runs) sort_as_asked(rows, n_rows, filter);
     tables->n = cut(tables->list, rows, n_rows);
-    for (int i = 0; i < tables->n; i++) TRY(name_rows(&tables->list[i], &tables->arena, e));
+    for (int i = 0; i < tables->n; i++) {
+        struct report_table *t = &tables->list[i];
+        TRY(name_rows(t, &tables->arena, e));
+        if (!filter->asked->runs)
+            qsort(t->rows, (size_t)t->n_rows, sizeof *t->rows, by_model); /* they have flags now */
+    }
     return ST_OK;
 }
 

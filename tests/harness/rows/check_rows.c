@@ -275,6 +275,23 @@ static void ck_tables(const char *task, const char *where, int n_tables, const c
     report_tables_free(&tables);
 }
 
+/* By the value of the flag in which they differ, whatever order their runs are read in. */
+START_TEST(rows_that_differ_in_a_flag_come_in_its_order) {
+    static const char *const stops[] = {"6000", "800", "12000", "3000"}, *const sorted[] = {"800", "3000", "6000",
+                                                                                            "12000"};
+    struct report_tables tables;
+    for (int i = 0; i < 4; i++) identify(add_run("lstm;swiglu", 1e-3, 0, 0.1, 0.1), "dropout", stops[i]);
+    ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    ck_assert_int_eq(tables.list[0].n_rows, 4);
+    for (int i = 0; i < 4; i++) {
+        char label[64];
+        snprintf(label, sizeof label, "dropout=%s", sorted[i]);
+        ck_holds(tables.list[0].rows[i].label, label);
+    }
+    report_tables_free(&tables);
+}
+END_TEST
+
 static void ck_finds_nothing(const char *where, enum status status, const char *sentence) {
     struct report_tables tables;
     struct report_filter filter = {.where = where};
@@ -453,6 +470,7 @@ Suite *check_rows(void) {
         a_record_whose_identity_cannot_be_read_is_named,
         labels_say_what_differs_and_no_more,
         the_filter_chooses_task_profile_and_runs_in_the_callers_order,
+        rows_that_differ_in_a_flag_come_in_its_order,
         the_filter_chooses_several_tasks_and_runs_by_their_options,
         runs_of_other_numerics_than_the_programs_are_labelled,
         runs_of_a_library_that_is_gone_are_counted_below_each_table,
