@@ -78,8 +78,10 @@ bool filter_matches(struct filter *f, const struct run *run, const struct label 
     for (int i = 0; i < f->where.n; i++) {
         char number[64];
         const char *value = value_of(run, key, label_key(&f->where, i), number);
+        bool same = value && strcmp(value, label_value(&f->where, i)) == 0;
         f->met[i] = f->met[i] || value;
-        all = all && value && strcmp(value, label_value(&f->where, i)) == 0;
+        f->found[i] = f->found[i] || same;
+        all = all && same;
     }
     return all;
 }
@@ -114,8 +116,20 @@ enum status filter_check_tasks(const struct filter *f, const struct record_set *
     return ST_OK;
 }
 
+/* The flag that a reader means by a pair that no run has; NULL: there is none. A run has no profile for an option, and
+ * of its task the name alone, without an alias. */
+static const char *flag_meant(const char *key) {
+    return !strcmp(key, "task") ? "--task" : !strcmp(key, "profile") ? "--profile" : NULL;
+}
+
 enum status filter_found_nothing(const struct filter *f, const char *out, struct error *e) {
     const struct report_filter *a = f->asked;
+    for (int i = 0; i < f->where.n; i++) {
+        const char *key = label_key(&f->where, i), *flag = flag_meant(key);
+        if (flag && !f->found[i])
+            return fail(e, ST_USAGE, "--where %s=%s: no run in %s has that; tables are chosen by %s %s", key,
+                        label_value(&f->where, i), out, flag, label_value(&f->where, i));
+    }
     for (int i = 0; i < f->where.n; i++)
         if (!f->met[i])
             return fail(

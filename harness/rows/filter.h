@@ -30,8 +30,9 @@ struct report_filter {
 struct filter {
     const struct report_filter *asked;
     struct label where;
-    bool met[FILTER_PAIRS]; /* of each pair: some run has an option of that name */
-    struct error untaken;   /* which value no option of its name takes; status ST_OK: none */
+    bool met[FILTER_PAIRS];   /* of each pair: some run has an option of that name */
+    bool found[FILTER_PAIRS]; /* some run has it with that value */
+    struct error untaken;     /* which value no option of its name takes; status ST_OK: none */
 };
 
 /* ST_USAGE: `where` is no list of pairs, or has more than FILTER_PAIRS; seeds to confirm by beside a protocol that
