@@ -117,7 +117,10 @@ static const struct option step_flags[] = {
     {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
     {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
     {"min-length", OPT_INT, AT(least), "auto", 1, 1e9, NULL,
-     "fewest tokens of a sequence, lengths being spread evenly from there on; auto = all have --length", OPT_AUTO},
+     "fewest tokens of a sequence, lengths being spread evenly from there on; auto = all have --length; tokens/s are "
+     "of "
+     "these tokens, where runs and bench count padding as well",
+     OPT_AUTO},
     {"buckets", OPT_INT, AT(config.buckets), "1", 1, 1 << 24, NULL, "as of `lrnn train`", 0},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
     {"steps", OPT_INT, AT(count), "30", 1, PERF_SAMPLES, NULL, "steps measured", 0},

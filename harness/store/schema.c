@@ -205,7 +205,7 @@ static const struct field perf_fields[] = {
     PERF("samples", samples, FIELD_INT, "1", "measurements; on a device of as many steps each as are queued at once"),
     PERF("time_ns_mad", time_ns_mad, FIELD_REAL, "ns", "median absolute deviation"),
     PERF("time_ns_p95", time_ns_p95, FIELD_REAL, "ns", "95th percentile"),
-    PERF("tok_per_s", tok_per_s, FIELD_REAL, "tokens/s", "tokens of a step over time_ns"),
+    PERF("tok_per_s", tok_per_s, FIELD_REAL, "tokens/s", "positions of a step, padding among them, over time_ns"),
     PERF("threads", threads, FIELD_INT, "1", "threads"),
     PERF("cell_id", cell_id, FIELD_TEXT, "hex32", "joins runs.csv"),
     PERF("foreign", foreign, FIELD_REAL, "0..1", "share of all cores' time that other processes used meanwhile"),
