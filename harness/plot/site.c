@@ -376,7 +376,7 @@ static enum status write_index(struct site *site, struct error *e) {
     FILE *f = page.f;
     fprintf(f,
             "<h1>Structured linear recurrences</h1>\n<p>%d records, by lrnn-bench.</p>\n<h2>Tasks</h2>\n"
-            "<div class=\"box\"><table>\n<thead><tr><th>task</th><th>profile</th><th class=\"r\">models</th>"
+            "<div class=\"box\"><table>\n<thead><tr><th>task</th><th>profile</th><th class=\"r\">rows</th>"
             "<th class=\"r\">runs</th><th>best</th><th class=\"r\">acc</th></tr></thead>\n",
             site->set->n);
     for (int i = 0; i < site->tables.n; i++) {

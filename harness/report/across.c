@@ -30,6 +30,7 @@ struct group {
     int64_t confirm;
     bool of_suite;
     bool cut, settings;   /* marks that stand in the sheets so far */
+    bool published, best; /* some row there has a paper's number; one that is the best of the paper's runs */
     int n_runs, n_failed; /* that the numbers are made of, and those of them that count as chance */
     struct repeats repeats;
 };
@@ -208,6 +209,8 @@ static void fill(struct sheet *s, struct group *g) {
         g->n_failed += entry->row->n_estimate_failed;
         repeats_count(&g->repeats, entry->row);
         g->settings = g->settings || published_is_other(&entry->row->published);
+        g->published = g->published || isfinite(entry->row->published.value);
+        g->best = g->best || (isfinite(entry->row->published.value) && entry->row->published.best);
         for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
         if (earlier) continue;
         sheet_row(s);
@@ -228,7 +231,11 @@ static void fill(struct sheet *s, struct group *g) {
 }
 
 static void add_legend(struct sheet *s, const struct group *g) {
-    sheet_note(s, "%s / the paper's number.", protocol_of(g->protocol)->phrase);
+    sheet_note(s, "%s%s.", protocol_of(g->protocol)->phrase, g->published ? " / the paper's number" : "");
+    if (g->best && g->protocol != PROTOCOL_BEST_OF_GRID)
+        sheet_note(s,
+                   "Some of the papers' numbers are the best of their runs, ours are not (report --what tables has our "
+                   "best).");
     if (g->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)g->confirm);
     sheet_note_on_strong(s, "Bold: the best of a task.");
     if (g->protocol == PROTOCOL_IQM)
@@ -305,7 +312,7 @@ static enum status add_groups(struct sheets *sheets, const struct report_tables 
             fill(s, g);
         if (data || g->of_suite) continue;
         add_legend(s, g);
-        g->cut = g->settings = false;
+        g->cut = g->settings = g->published = g->best = false;
         g->n_runs = g->n_failed = 0;
         g->repeats = (struct repeats){0};
     }

@@ -244,8 +244,8 @@ static void note_profile(struct sheet *s, const struct report_table *t) {
 
 static void add_caption(struct sheet *s, const struct report_table *t) {
     const struct run *run = t->rows[0].run;
-    sheet_caption(s, "%s, profile %s: %d model%s, %d run%s, %lld training sequences of length %lld, chance %.4f",
-                  t->task, t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
+    sheet_caption(s, "%s, profile %s: %d row%s, %d run%s, %lld training sequences of length %lld, chance %.4f", t->task,
+                  t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
                   (long long)run->n_train, (long long)run->len_train, run_chance(run));
 }
 

@@ -108,7 +108,7 @@ START_TEST(reports_and_plots_leave_the_folder_alone) {
     char command[512];
     snprintf(command, sizeof command, "report --to %s/csv", program_folder);
     expect_status(reads_only(command), 0, command);
-    expect_text(out, "length=4,n_train=50,n_val=10, profile custom: 1 model, 2 runs",
+    expect_text(out, "length=4,n_train=50,n_val=10, profile custom: 1 row, 2 runs",
                 command); /* its flags are not smoke's */
     snprintf(command, sizeof command, "%s/csv", program_folder);
     ck_assert_int_eq(scratch_count(command, ".csv"), 4);

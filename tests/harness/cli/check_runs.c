@@ -347,7 +347,7 @@ START_TEST(runs_of_a_folder_are_compared_by_an_option) {
     expect_text(out, "lr=2e-2 against lr=1e-2: 8 pairs of runs", "compare");
     expect_text(out, "\n| task | model | pairs | lr=1e-2 | solved |", "compare");
     expect("report %s/p --where 'lr=2e-2 seed=2'", 0);
-    expect_text(out, ": 4 models, 4 runs, ", "report");
+    expect_text(out, ": 4 rows, 4 runs, ", "report");
     expect("report %s/p --out %s/p", ST_USAGE);
     expect_text(err, "/p and --out both say which folder; leave one of them out", "report");
     expect("compare %s/p --by precision=fp32,tf32", ST_DATA);

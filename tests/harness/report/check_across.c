@@ -16,6 +16,18 @@ static struct run *add_of(const char *task, const char *layers, const char *dim,
     return run;
 }
 
+/* As text; the caller frees it. NULL: the error is in fixture_problem. */
+static char *render_by(const struct report *report, const struct report_filter *filter) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    enum status status = report_print(report, &fixture_set, filter, &format_term, fixture_folder, f, &fixture_problem);
+    fclose(f);
+    if (status == ST_OK) return text;
+    free(text);
+    return NULL;
+}
+
 /* S3 and S5 have published numbers of bdlru m = 5 and the LSTM, none of lru. */
 START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     add_of("s5", "bdlru:m=5;swiglu", "64", "3", 0.25);
@@ -55,6 +67,18 @@ START_TEST(remarks_are_on_what_is_there) {
     add_of("s5", "lstm;swiglu", "64", "3", 0.5);
     text = render_report(&report_across, &format_term);
     ck_holds(text, "2 tasks, profile paper: 1 model\n");
+    ck_holds(text, "\nMean over the seeds at the rate that validation chose / the paper's number.\n");
+    ck_holds(text, "\nSome of the papers' numbers are the best of their runs, ours are not ");
+    free(text);
+    text = render_by(&report_across, &(struct report_filter){.protocol = PROTOCOL_BEST_OF_GRID});
+    ck_assert_ptr_null(strstr(text, "are the best of their runs"));
+    free(text);
+    fixture_set.n = 0;
+    add_of("s3", "conv;swiglu", "64", "3", 0.75);
+    add_of("s5", "conv;swiglu", "64", "3", 0.5);
+    text = render_report(&report_across, &format_term);
+    ck_holds(text, "\nMean over the seeds at the rate that validation chose.\n");
+    ck_assert_ptr_null(strstr(text, "the paper"));
     free(text);
     text = render(&format_term, &(struct report_filter){.protocol = PROTOCOL_MEAN_CI90});
     ck_holds(text, "Fewer than 2 seeds: the seeds' values instead of an interval.");
@@ -195,18 +219,6 @@ START_TEST(of_folds_the_protocol_makes_the_numbers) {
     free(text);
 }
 END_TEST
-
-/* As text; the caller frees it. NULL: the error is in fixture_problem. */
-static char *render_by(const struct report *report, const struct report_filter *filter) {
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    enum status status = report_print(report, &fixture_set, filter, &format_term, fixture_folder, f, &fixture_problem);
-    fclose(f);
-    if (status == ST_OK) return text;
-    free(text);
-    return NULL;
-}
 
 /* Seed 0 chooses, seed 1 is reported on. The best of all rates and seeds is of no protocol but its own. */
 START_TEST(seeds_that_confirm_are_told_in_every_table_or_refused) {
@@ -466,7 +478,7 @@ END_TEST
 START_TEST(details_are_folded_under_their_captions) {
     strcpy(add_of("s5", "lstm;swiglu", "64", "3", 0.5)->profile, "a<b&c");
     char *text = render_report(&report_tables, &format_details);
-    ck_assert_int_eq(strncmp(text, "<details>\n<summary>s5, profile a&lt;b&amp;c: 1 model, ", 53), 0);
+    ck_assert_int_eq(strncmp(text, "<details>\n<summary>s5, profile a&lt;b&amp;c: 1 row, ", 51), 0);
     ck_holds(text, "</summary>\n\n| model | params |");
     ck_holds(text, "\n</details>\n");
     ck_assert_ptr_null(strstr(text, "###"));

@@ -443,7 +443,7 @@ START_TEST(the_terminal_table_is_aligned_and_fits) {
             add_run(layers, 1e-3, seed, 0.2 + 0.01 * m, 0.25 + 0.001 * (double)seed);
     }
     char *text = render(&format_term, NULL), *line = strstr(text, "model "), *end;
-    ck_holds(text, "s5, profile paper: 6 models, 31 runs, 100000 training sequences of length 16");
+    ck_holds(text, "s5, profile paper: 6 rows, 31 runs, 100000 training sequences of length 16");
     ck_holds(text, "123k"); /* parameters */
     ck_holds(text, "0.6000  0.500 0.600 0.700  0/3 [0.00, 0.71]   0.3000");
     ck_holds(text, "1.0000 (6)      1.000  +0.000");

@@ -212,7 +212,7 @@ START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
     for (int i = 0; i < 2; i++) {
         expect_status(run_out(bench), 0, bench);
         ck_assert_int_eq(scratch_count(runs, ".json"), 2 * 2 + 3);
-        expect_text(out, "profile custom: 1 model, 7 runs", bench);
+        expect_text(out, "profile custom: 1 row, 7 runs", bench);
         expect_text(out, "  0/3 [", bench);
         expect_text(out, "Each row is of its 3 largest seeds", bench);
         expect_text(err, "/r/summary.csv (val-mean of all seeds there) and runs.csv; again: lrnn report --out ", bench);

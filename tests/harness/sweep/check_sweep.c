@@ -44,7 +44,7 @@ START_TEST(two_sweeps_on_one_folder_share_the_work) {
         free(log);
         snprintf(path, sizeof path, "%s/%s", program_folder, i ? "b" : "a");
         log = slurp(path, &size);
-        expect_text(log, "2 models, 8 runs", path);
+        expect_text(log, "2 rows, 8 runs", path);
         free(log);
     }
     ck_assert_int_eq(done, RUNS);
@@ -77,7 +77,7 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     ck_assert_int_eq(count(out, ", on record\n"), 0);
     expect("sweep " SMALL " --out %s/r", 0);
     expect_text(err, "5 of 8 runs are on record already", "sweep");
-    expect_text(out, "2 models, 8 runs", "sweep");
+    expect_text(out, "2 rows, 8 runs", "sweep");
     expect("status --out %s/r", 0);
     expect_text(out, "8 of 8 runs done, 0 left", "status");
     expect("sweep " SMALL " --dry-run --out %s/r", 0);
@@ -172,17 +172,17 @@ END_TEST
 /* A rate or a flag beside the profile's own takes runs out of it, and asks for one table all the same. */
 START_TEST(what_is_asked_for_together_stands_in_one_table) {
     expect("bench s3 --profile smoke --models lru:state=4 --lr 0.002,0.004 --no-speed --no-plots --out %s/r", 0);
-    expect_text(out, "profile custom: 1 model, 2 runs", "bench");
+    expect_text(out, "profile custom: 1 row, 2 runs", "bench");
     ck_assert_ptr_null(strstr(out, "profile smoke"));
     expect("report %s/r", 0); /* the one rate is the profile's own, and is chosen among both */
-    expect_text(out, "profile custom: 1 model, 2 runs", "report");
+    expect_text(out, "profile custom: 1 row, 2 runs", "report");
     ck_assert_ptr_null(strstr(out, "profile smoke"));
     expect("bench s3 --profile smoke --models lru:state=4 --layers 1,2 --no-speed --no-plots --out %s/r", 0);
-    expect_text(out, "profile custom: 2 models, 2 runs", "bench");
+    expect_text(out, "profile custom: 2 rows, 2 runs", "bench");
     expect_text(out, "\nlru:state=4 layers=1 ", "bench");
     expect_text(out, "\nlru:state=4 layers=2 ", "bench");
     expect("bench s3 --profile smoke --models lru:state=4 --no-speed --no-plots --out %s/r", 0);
-    expect_text(out, "profile smoke: 1 model, 1 run", "bench");
+    expect_text(out, "profile smoke: 1 row, 1 run", "bench");
 }
 END_TEST
 
