@@ -36,8 +36,16 @@ static const struct option options[] = {
      OPT_LATER},
     {0}};
 
+#define TRACK_INIT 0.02 /* the default */
+
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    return check_heads("plstm", ((const struct plstm *)inst)->heads, d, e);
+    const struct plstm *o = inst;
+    if (o->track == 1 && o->track_init != TRACK_INIT)
+        return fail(e, ST_USAGE,
+                    "plstm: track-init=%g tells the states of a head apart, and with track=1 it has one; leave it out, "
+                    "or take more states",
+                    o->track_init);
+    return check_heads("plstm", o->heads, d, e);
 }
 
 /* What tells the J states of a head apart at the start. */

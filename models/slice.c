@@ -30,6 +30,8 @@
 
 enum structure { DIAGONAL, BLOCK, DENSE, DPLR, HADAMARD, SPARSE, DIAGONAL_DENSE };
 
+static const char *const structure_names[] = {"diagonal", "block",  "dense",         "dplr",
+                                              "hadamard", "sparse", "diagonal-dense"};
 struct slice {
     int structure;
     int64_t block, rank;
@@ -102,7 +104,6 @@ static int depth_of(const struct slice *o, int64_t D) {
 }
 
 static enum status check_structure(const struct slice *o, const struct dims *d, struct error *e) {
-    static const char *const names[] = {"diagonal", "block", "dense", "dplr", "hadamard", "sparse", "diagonal-dense"};
     if (o->structure == BLOCK && d->D % o->block)
         return fail(e, ST_USAGE, "slice: block=%" PRId64 " does not divide D=%" PRId64, o->block, d->D);
     if (o->structure == DIAGONAL_DENSE && o->block >= d->D)
@@ -116,7 +117,7 @@ static enum status check_structure(const struct slice *o, const struct dims *d, 
         return fail(e, ST_USAGE,
                     "slice: %s would make dense matrices of structure=%s; try %s, or structure=block, dense, diagonal "
                     "or diagonal-dense",
-                    o->depth > 1 ? "the brackets of depth=2" : "flow=exp", names[o->structure],
+                    o->depth > 1 ? "the brackets of depth=2" : "flow=exp", structure_names[o->structure],
                     o->depth == 1           ? "flow=euler"
                     : o->flow == FLOW_EULER ? "depth=1"
                                             : "depth=1 with flow=euler");
@@ -159,8 +160,27 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
                     " has those of log-signatures; take interval=1 or table=no",
                     o->interval);
     TRY(check_structure(inst, d, e));
+#define RANK 1 /* the defaults of rank and keep */
+#define KEEP 0.1
+
+/* What is of one structure would be asked for in vain of another. */
+static enum status check_acts(const struct slice *o, struct error *e) {
+    if (o->rank != RANK && o->structure != DPLR)
+        return fail(e, ST_USAGE,
+                    "slice: rank=%" PRId64 " is that of structure=dplr, and this one is structure=%s; leave it out, or "
+                    "take structure=dplr",
+                    o->rank, structure_names[o->structure]);
+    if (o->keep != KEEP && o->structure != SPARSE)
+        return fail(e, ST_USAGE,
+                    "slice: keep=%g is the chance of an entry of structure=sparse, and this one is structure=%s; leave "
+                    "it out, or take structure=sparse",
+                    o->keep, structure_names[o->structure]);
+    return ST_OK;
+}
+
     if (o->depth > 1 && !takes_signature(o))
         return fail(e, ST_USAGE,
+    TRY(check_acts(o, e));
                     "slice: depth=2 takes the areas of intervals, and with interval=1 an interval is one step, which "
                     "has none; take a longer interval or depth=1");
     return check_memory(inst, d, e);

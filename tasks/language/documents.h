@@ -17,6 +17,7 @@ struct document {
 struct document_kind {
     const char *task, *dataset, *what; /* what: "pair of texts" */
     int count;                         /* documents of an entry: 1 or 2 */
+    int64_t least;                     /* the default of that option */
 
     /* Finds the documents of an entry. Returns how many bytes they want it to have: more than it has, and it is no such
      * entry, and text stays as it was. */

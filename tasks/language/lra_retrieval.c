@@ -20,8 +20,12 @@ static int64_t lra_retrieval_find(const struct entry *r, struct document text[2]
     return wanted;
 }
 
-static const struct document_kind kind = {
-    .task = "lra-retrieval", .dataset = "aan", .what = "pair of texts", .count = 2, .find = lra_retrieval_find};
+static const struct document_kind kind = {.task = "lra-retrieval",
+                                          .dataset = "aan",
+                                          .what = "pair of texts",
+                                          .count = 2,
+                                          .least = 1,
+                                          .find = lra_retrieval_find};
 
 static enum status lra_retrieval_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     (void)seed;

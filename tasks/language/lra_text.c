@@ -11,8 +11,12 @@ static int64_t lra_text_find(const struct entry *r, struct document text[2]) {
     return r->length;
 }
 
-static const struct document_kind kind = {
-    .task = "lra-text", .dataset = "imdb", .what = "text as long as it says", .count = 1, .find = lra_text_find};
+static const struct document_kind kind = {.task = "lra-text",
+                                          .dataset = "imdb",
+                                          .what = "text as long as it says",
+                                          .count = 1,
+                                          .least = 15,
+                                          .find = lra_text_find};
 
 static enum status lra_text_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     (void)seed;

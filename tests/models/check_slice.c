@@ -395,6 +395,9 @@ Suite *check_slice(void) {
     tcase_add_test(c, generators_from_a_table_are_those_of_each_step);
     tcase_add_test(c, a_table_that_could_not_act_is_refused);
     tcase_add_test(c, a_table_has_the_gradient_of_its_loss);
+    expect_layer_refused("slice:rank=4", 12, "rank=4", "structure=block");
+    expect_layer_refused("slice:structure=dense,keep=0.7", 12, "keep=0.7", "structure=dense");
+    expect_layer_refused("plstm:heads=2,track-init=0.5", 12, "track-init=0.5", "track=1");
     tcase_add_loop_test(c, every_structure_has_its_loss_term, 0, N_STRUCTURES);
     tcase_add_test(c, structures_meet_in_their_limits);
     tcase_add_loop_test(c, outputs_are_homogeneous_in_the_initial_state, 0, N_STRUCTURES);

@@ -75,6 +75,15 @@ START_TEST(reviews_are_characters_by_frequency) {
 }
 END_TEST
 
+/* It would be asked for in vain, and be another run. */
+START_TEST(a_bound_on_rare_characters_is_refused_of_bytes) {
+    struct task_choice c;
+    check_task_refused("lra-text:level=byte,least=7", "least=7|level=byte");
+    check_task_refused("lra-retrieval:level=byte,least=7", "least=7|level=byte");
+    open_task(&c, "lra-text:level=byte", 1);
+}
+END_TEST
+
 START_TEST(bytes_are_themselves_plus_one) {
     static const uint8_t text[] = {'a', 0xc3, 0xaf, 0xff};
     struct characters v;
@@ -222,6 +231,7 @@ Suite *check_texts(void) {
     tcase_add_checked_fixture(files, reserve_task_host, free_task_host);
     tcase_add_checked_fixture(files, import_data, drop_data);
     tcase_add_loop_test(files, reviews_are_characters_by_frequency, 0, (int)(sizeof reviewed / sizeof *reviewed));
+    tcase_add_test(files, a_bound_on_rare_characters_is_refused_of_bytes);
     tcase_add_test(files, bytes_are_themselves_plus_one);
     tcase_add_test(files, bytes_that_are_no_utf8_are_unknown);
     suite_add_tcase(suite, files);
