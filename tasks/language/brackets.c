@@ -5,7 +5,7 @@
  *                that bound: P(open | o open, r to come) = (o + 2) (r - o) / (2 r (o + 1))), kinds uniform
  *   unbalanced   the same with one bracket replaced by another one of the eight (error=one: counting the brackets of
  *                each kind tells), or with two neighbouring closing brackets of different kinds exchanged (error=swap:
- *                their order alone tells)
+ *                their order alone tells, since balanced texts without two such brackets are left out, too)
  *   text         length uniform in min_length..max_length, a share of its characters brackets at random places, the
  *                others letters, uniform; then an end mark
  *
@@ -112,18 +112,19 @@ static bool find_swap(const int32_t *tokens, int64_t length, int64_t *which, int
     return false;
 }
 
-/* Whether there are such two, which are then exchanged. */
-static bool swap_two(struct rng *r, int64_t length, int32_t *tokens) {
-    int64_t at[2] = {0, 0}, all = MAX_LENGTH;
+/* Pairs of such places. */
+static int64_t count_swaps(const int32_t *tokens, int64_t length) {
+    int64_t at[2], all = MAX_LENGTH;
     find_swap(tokens, length, &all, at);
-    int64_t pairs = MAX_LENGTH - all;
-    if (pairs == 0) return false;
-    int64_t which = (int64_t)rng_below(r, (uint64_t)pairs);
+    return MAX_LENGTH - all;
+}
+
+static void swap_two(struct rng *r, int64_t pairs, int64_t length, int32_t *tokens) {
+    int64_t at[2] = {0, 0}, which = (int64_t)rng_below(r, (uint64_t)pairs);
     find_swap(tokens, length, &which, at);
     int32_t kept = tokens[at[0]];
     tokens[at[0]] = tokens[at[1]];
     tokens[at[1]] = kept;
-    return true;
 }
 
 /* --- what two neighbours tell ------------------------------------------------------------------------------------- */
@@ -196,6 +197,7 @@ static void brackets_shape(const void *inst, struct task_shape *out) {
     out->floor = w->floor;
     out->unequal = out->unequal_test = w->min_length < w->max_length;
     out->vocab_in = VOCAB;
+    if (w->error == ERROR_SWAP) out->version = 2; /* 1: a text without two brackets to exchange was balanced */
     memcpy(out->examples, w->examples, sizeof out->examples);
 }
 
@@ -204,10 +206,11 @@ static void brackets_fill(const void *inst, enum split split, int64_t index, str
     struct rng r = example_rng(w->seed, split, index);
     int64_t length = draw_length(&r, w->min_length, w->max_length);
     int32_t label = (int32_t)rng_below(&r, 2);
-    int64_t brackets = write_balanced(w, &r, length, x->tokens);
-    if (!label && w->error == ERROR_ONE) replace_one(&r, brackets, length, x->tokens);
-    while (!label && w->error == ERROR_SWAP && !swap_two(&r, length, x->tokens))
+    int64_t brackets = write_balanced(w, &r, length, x->tokens), pairs = 0;
+    while (w->error == ERROR_SWAP && (pairs = count_swaps(x->tokens, length)) == 0)
         write_balanced(w, &r, length, x->tokens);
+    if (!label && w->error == ERROR_ONE) replace_one(&r, brackets, length, x->tokens);
+    if (!label && w->error == ERROR_SWAP) swap_two(&r, pairs, length, x->tokens);
     x->targets[0] = label;
     x->tokens[length] = END;
     x->length = (int32_t)length + 1;

@@ -36,6 +36,17 @@ static bool counts_agree(const int32_t *tokens, int64_t length) {
     return !count[0] && !count[1] && !count[2] && !count[3];
 }
 
+/* Whether two closing brackets of different kinds stand side by side, letters aside. */
+static bool has_swap(const int32_t *tokens, int64_t length) {
+    int32_t before = 0;
+    for (int64_t t = 0; t < length; t++) {
+        if (tokens[t] < 2 || tokens[t] >= 10) continue;
+        if (before % 2 && tokens[t] % 2 && before != tokens[t]) return true;
+        before = tokens[t];
+    }
+    return false;
+}
+
 static const char *const labelled[] = {"brackets", "brackets:error=swap",
                                        "brackets:min_length=8,max_length=20,share=1,depth=3",
                                        "brackets:min_length=9,max_length=30,share=0.05,error=swap"};
@@ -58,6 +69,22 @@ START_TEST(labels_are_right) {
     double z = chi_square_z(labels, 2, n);
     ck_assert_msg(z < 3, "%lld of label 0, %lld of label 1", (long long)labels[0], (long long)labels[1]);
     free_example(&x);
+}
+END_TEST
+
+/* Not even in the shortest texts does it tell the label whether there is something to exchange. */
+START_TEST(texts_of_either_label_have_two_brackets_to_exchange) {
+    struct task_choice c;
+    open_task(&c, "brackets:min_length=8,max_length=12,share=1,depth=2,error=swap", 3);
+    struct example x = new_example(&c.shape);
+    ck_assert_int_eq(task_version(&c), 2);
+    for (int64_t i = 0; i < 1000; i++) {
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        if (!has_swap(x.tokens, x.length)) ck_abort_msg("text %d of label %d has none", (int)i, (int)x.targets[0]);
+    }
+    free_example(&x);
+    open_task(&c, "brackets", 3);
+    ck_assert_int_eq(task_version(&c), 1);
 }
 END_TEST
 
@@ -123,6 +150,7 @@ Suite *check_brackets(void) {
     TCase *tests = tcase_create("brackets");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_loop_test(tests, labels_are_right, 0, (int)(sizeof labelled / sizeof *labelled));
+    tcase_add_test(tests, texts_of_either_label_have_two_brackets_to_exchange);
     tcase_add_test(tests, texts_are_drawn_evenly);
     tcase_add_test(tests, the_floor_is_of_two_neighbours);
     suite_add_tcase(suite, tests);
