@@ -99,6 +99,16 @@ struct run_length config_length(const struct config *c, int64_t n_train) {
     return l;
 }
 
+enum status config_check_length(const struct config *c, int64_t n_train, struct error *e) {
+    int64_t steps = ceil_div(n_train, c->batch);
+    double most = option_find(config_options, "steps")->max;
+    if (c->steps || (double)c->epochs * (double)steps <= most) return ST_OK;
+    return fail(e, ST_USAGE,
+                "--epochs %" PRId64 " of %" PRId64 " steps each are more than the %.0f steps that a run may have; take "
+                "fewer epochs, or --steps",
+                c->epochs, steps, most);
+}
+
 enum status config_default(struct config *c, struct error *e) {
     memset(c, 0, sizeof *c);
     TRY(options_default(backbone_options, c, e));

@@ -37,6 +37,9 @@ struct run_length {
 };
 struct run_length config_length(const struct config *c, int64_t n_train);
 
+/* ST_USAGE: the epochs are more steps than --steps may have. */
+enum status config_check_length(const struct config *c, int64_t n_train, struct error *e);
+
 extern const struct option config_options[]; /* all flags of a run but the backbone's */
 
 /* Defaults of every flag. */

@@ -321,3 +321,4 @@ struct schedule setup_schedule(const struct setup *s) {
     }
     return schedule;
 }
+    TRY(config_check_length(c, s->task.shape.examples[SPLIT_TRAIN], e));

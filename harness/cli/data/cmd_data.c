@@ -280,9 +280,13 @@ static enum status show_order(const struct view *v, struct error *e) {
     s->config.batch = f->batch;
     s->config.epochs = f->epochs;
     s->config.steps = f->steps;
+    enum status status = config_check_length(&s->config, s->task.shape.examples[SPLIT_TRAIN], e);
+    if (status != ST_OK) {
+        free(s);
+        return status;
+    }
     setup_length(s);
     int64_t last = (s->steps - 1) / s->steps_per_epoch;
-    enum status status = ST_OK;
     if (!parse_int64(f->order, &epoch) || epoch < 0)
         status = fail(e, ST_USAGE, "data show: --order %.100s is not an epoch, a whole number from 0", f->order);
     else if (epoch > last)

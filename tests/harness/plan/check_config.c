@@ -343,3 +343,21 @@ Suite *check_config(void) {
     suite_add_tcase(suite, tests);
     return suite;
 }
+START_TEST(more_steps_than_a_run_may_have_are_refused) {
+    struct config c = defaults();
+    struct error e = {0};
+    c.batch = 1;
+    c.epochs = 1000000000;
+    ck_assert_ptr_null(setup_make(&c, "parity:n_train=1000000000000", "lstm", &e)); /* 1e21 are past 64 bits */
+    ck_assert_int_eq(e.status, ST_USAGE);
+    ck_assert_msg(strstr(e.text, "--epochs 1000000000 of 1000000000000 steps each are more than the 1000000000000") !=
+                      NULL,
+                  "%s", e.text);
+    c.steps = 10;
+    struct setup *s = setup_make(&c, "parity:n_train=1000000000000", "lstm", &e);
+    ck_assert_msg(s != NULL, "%s", e.text);
+    drop(s);
+}
+END_TEST
+
+    tcase_add_test(tests, more_steps_than_a_run_may_have_are_refused);
