@@ -287,12 +287,16 @@ struct backbone backbone_resolved(const struct backbone *b, const struct model *
     };
     struct backbone resolved = *b;
     if (b->kind == BACKBONE_SLICE_PAPER) resolved.kind = of_wrapper[m->wrapper];
-    if (resolved.kind == BACKBONE_SLICE_XLSTM) resolved.mlp = MLP_NONE;
-    if (resolved.kind == BACKBONE_SLICE_TRANSFORMER) resolved.mlp = MLP_GELU;
+    if (!backbone_takes_parts(&resolved))
+        resolved.mlp = resolved.kind == BACKBONE_SLICE_TRANSFORMER ? MLP_GELU : MLP_NONE;
     return resolved;
 }
 
 struct param_rule backbone_param_rule(const struct backbone *b, enum param_group group) {
+bool backbone_takes_parts(const struct backbone *resolved) {
+    return traits[resolved->kind].norm == norm_as_asked;
+}
+
     const struct backbone_traits *t = backbone_traits(b);
     bool of_ssm = t->has_ssm_rate && (group == PARAM_STATE || group == PARAM_NORM);
     return (struct param_rule){t->decays >> group & 1, of_ssm ? b->ssm_lr_factor : 1};

@@ -32,12 +32,15 @@ struct backbone {
 
 extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional, ... */
 
-/* The net that is meant for a mixer: slice-paper is another name for one by mixer, and some nets have an MLP of their
- * own or none, whatever --mlp says. */
+/* The net that is meant for a mixer: slice-paper is another name for one by mixer, and where a net is not built as
+ * --mlp says, it has none of those MLPs or, like slice-transformer, always the same. */
 struct backbone backbone_resolved(const struct backbone *b, const struct model *m);
 
 /* How the optimiser treats a group of a net's parameters; the table of backbone.c says why. */
 struct param_rule {
+/* Whether the layers of a resolved net are built as --mlp and --norm say; the others have parts of their own. */
+bool backbone_takes_parts(const struct backbone *resolved);
+
     bool decays; /* by --decay */
     double rate; /* as a part of --lr */
 };

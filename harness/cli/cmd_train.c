@@ -190,10 +190,10 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (status == ST_OK && (!*r->args.task || !*r->args.model))
         status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");
     struct setup *s = status == ST_OK ? setup_make(&r->args.config, r->args.task, r->args.model, e) : NULL;
-    if (status == ST_OK && !s) status = e->status;
-    if (s && r->print_config)
+    if (status == ST_OK) status = s ? setup_check_asked(&s, 1, NULL, e) : e->status;
+    if (status == ST_OK && r->print_config)
         fputs(s->config_text, stdout);
-    else if (s)
+    else if (status == ST_OK)
         status = run_setup(s, r, e);
     if (s) setup_free(s);
     free(s);

@@ -412,6 +412,7 @@ enum status request_plan(struct request *r, struct plan *plan, struct resolved *
     }
     if (status == ST_OK && plan->n == 0) status = fail(e, ST_USAGE, "no task is named");
     if (status == ST_OK) status = check_taken(m, plan, e);
+    if (status == ST_OK) status = setup_check_asked(plan->setups, plan->n, &m->asked, e);
     free(m);
     return status;
 }

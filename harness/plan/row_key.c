@@ -77,6 +77,21 @@ static const struct option *model_table(const char *name) {
     return model ? model->options : NULL;
 }
 
+/* Flags that choose parts of a layer are left out where the net has parts of its own: they tell no rows apart. */
+static enum status leave_out_parts(struct label *key, struct error *e) {
+    struct backbone net;
+    const char *kind = label_get(key, "backbone"), *name = label_get(key, "model");
+    const struct model *model = name ? model_find(name) : NULL;
+    TRY(options_default(backbone_options, &net, e));
+    if (!model || !kind || options_set(backbone_options, &net, "a record", "backbone", kind, NULL) != ST_OK)
+        return ST_OK;
+    net = backbone_resolved(&net, model);
+    if (backbone_takes_parts(&net)) return ST_OK;
+    label_remove(key, "mlp");
+    label_remove(key, "norm");
+    return ST_OK;
+}
+
 enum status row_key(const char *text, struct label *key, struct error *e) {
     struct label read;
     TRY(label_parse_pairs(&read, "the identity of a run", text, "\n", e));
@@ -84,6 +99,7 @@ enum status row_key(const char *text, struct label *key, struct error *e) {
     TRY(put_choice(key, &read, "task", task_table(label_get(&read, "task")), e));
     TRY(put_choice(key, &read, "model", model_table(label_get(&read, "model")), e));
     TRY(put_table(key, &read, "", backbone_options, LEFT_OUT, e));
+    TRY(leave_out_parts(key, e));
     TRY(put_table(key, &read, "", config_options, LEFT_OUT, e));
     for (int i = 0; i < read.n; i++) {
         const char *name = label_key(&read, i);
@@ -94,7 +110,8 @@ enum status row_key(const char *text, struct label *key, struct error *e) {
 
 const char *row_key_value(const struct label *key, const char *name) {
     const char *value = label_get(key, name);
-    return value ? value : "";
+    const struct option *of_net = option_find(backbone_options, name);
+    return value ? value : of_net ? of_net->value : "";
 }
 
 enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e) {

@@ -10,12 +10,14 @@
 
 /* Reads the lines "key=value" of an identity (struct setup) or of a stored configuration into pairs: "task",
  * "task.KEY"..., "model", "model.KEY"..., the flags of a run in the order of their tables, then what stands behind them
- * ("numerics"). Values are canonical and an option that the text lacks, because it came later, has its default; what
- * this program does not know stays as it is. Equal keys are of one row, however they were written. ST_USAGE: a line
- * that is no pair, or too much text. */
+ * ("numerics"). Values are canonical and an option that the text lacks, because it came later, has its default; mlp and
+ * norm are left out where the net has neither of those that they choose (backbone_takes_parts); what this program does
+ * not know stays as it is. Equal keys are of one row, however they were written. ST_USAGE: a line that is no pair, or
+ * too much text. */
 enum status row_key(const char *text, struct label *key, struct error *e);
 
-/* The value of a pair of a key; "": it has none of that name. */
+/* The value of a pair of a key; of what its net has no use for the default, so that it tells that row from no other;
+ * "": it has none of that name. */
 const char *row_key_value(const struct label *key, const char *name);
 
 /* What a row is called: the hash of the key of one of its runs' identities. Errors as row_key. */

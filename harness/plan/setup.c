@@ -87,6 +87,55 @@ static enum status identify(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
+/* --- flags that not every net or task has a use for --------------------------------------------------------------- */
+
+static const struct {
+    const char *flag, *chooses;
+} partial[] = {{"mlp", "the MLP"}, {"norm", "the norms"}, {"pool", "what one label a sequence is read from"}};
+enum { PARTIAL = sizeof partial / sizeof *partial, OF_POOL = PARTIAL - 1 };
+
+static bool acts(const struct setup *s, int i) {
+    const struct backbone net = backbone_resolved(&s->config.net, s->model.model);
+    return i == OF_POOL ? s->task.shape.per_sequence : backbone_takes_parts(&net);
+}
+
+/* A flag without anything to act on goes to its default: what it was would be part of names and of identities. */
+static enum status leave_out_idle(struct setup *s, struct error *e) {
+    for (int i = 0; i < PARTIAL; i++) {
+        const struct option *o = option_find(backbone_options, partial[i].flag);
+        char value[OPTION_TEXT + 1];
+        option_format_value(o, &s->config.net, value, sizeof value);
+        if (acts(s, i) || !strcmp(value, o->value)) continue;
+        s->in_vain |= 1U << i;
+        TRY(config_set(&s->config, partial[i].flag, o->value, e));
+    }
+    return ST_OK;
+}
+
+enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e) {
+    for (int i = 0; i < PARTIAL; i++) {
+        const struct setup *idle = NULL;
+        bool any = false;
+        char backbone[OPTION_TEXT + 1];
+        for (int k = 0; k < n; k++) {
+            any = any || acts(setups[k], i);
+            if (setups[k]->in_vain >> i & 1) idle = setups[k];
+        }
+        if (!idle || any || (asked && !label_get(asked, partial[i].flag))) continue;
+        if (i == OF_POOL)
+            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one a position; leave it out", partial[i].flag,
+                        partial[i].chooses, idle->task.name);
+        option_format_value(option_find(backbone_options, "backbone"), &idle->config, backbone, sizeof backbone);
+        return fail(e, ST_USAGE,
+                    "--%s chooses %s of --backbone mad-lm and vision, and the net of %s has its own or none; leave it "
+                    "out",
+                    partial[i].flag, partial[i].chooses, backbone);
+    }
+    return ST_OK;
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
 /* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP.
  * What follows from the sizes is left out, what was asked for is not. */
 static enum status name_model(struct setup *s, struct error *e) {
@@ -96,7 +145,8 @@ static enum status name_model(struct setup *s, struct error *e) {
     TRY(label_of(&label, model->name, model->options, s->asked.inst, 0, e));
     TRY(label_shorten(&label, model->options, OPT_BLOCKS | OPT_ORDER, e));
     TRY(label_format(&label, mixer, sizeof mixer, e));
-    option_format_value(option_find(backbone_options, "mlp"), &s->config, mlp, sizeof mlp);
+    const struct backbone net = backbone_resolved(&s->config.net, model);
+    option_format_value(option_find(backbone_options, "mlp"), &net, mlp, sizeof mlp);
     int n = snprintf(s->model_label, sizeof s->model_label, "%s;%s", mixer, mlp);
     if (n > 0 && (size_t)n < sizeof s->model_label) return ST_OK;
     return fail(e, ST_USAGE, "model %s: its options are longer than %zu characters together; shorten them", model->name,
@@ -272,7 +322,9 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(arena_reserve(&s->host, TASK_TABLE_BYTES, e));
     TRY(task_open(&s->task, (uint64_t)c->seed, &s->host, e));
     TRY(check_fit(s, e));
+    TRY(leave_out_idle(s, e));
     TRY(fit_lengths(s, e));
+    TRY(config_check_length(c, s->task.shape.examples[SPLIT_TRAIN], e));
     setup_length(s);
     c->steps = s->schedule_steps;
     if (s->steps == s->schedule_steps) c->stop_after = 0;
@@ -321,4 +373,3 @@ struct schedule setup_schedule(const struct setup *s) {
     }
     return schedule;
 }
-    TRY(config_check_length(c, s->task.shape.examples[SPLIT_TRAIN], e));

@@ -21,6 +21,7 @@ struct setup {
     struct model_choice asked;           /* as parsed: what is stored; this and what follows is set by resolving */
     struct model_choice eval_model;      /* fitted to a batch of validation or test */
     struct model_choice extra_model;     /* fitted to the strings of another length, if the task has them */
+    unsigned in_vain;                    /* see setup_check_asked */
     struct arena host;                   /* the task's tables */
     double flops;                        /* of the whole run, where somebody has counted (bench); else 0 */
     int64_t params;                      /* that it trains; likewise */
@@ -37,6 +38,11 @@ struct setup {
  * not the one of from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 void setup_free(struct setup *s);
+
+/* ST_USAGE: --mlp, --norm or --pool was asked for, by a pair of `asked` (NULL: by whoever), and has nothing to act on
+ * in any of the runs. In those of several where it has none it was set to its default, or one net would be several
+ * runs. */
+enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e);
 
 /* Another run: the same but that training ends after that step (--stop-after), whatever time it was given. */
 enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);

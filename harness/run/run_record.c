@@ -111,8 +111,10 @@ static void fill_setup(const struct setup *s, struct run *row) {
     option_format_value(option_find(config_options, "precision"), c, row->dtype, sizeof row->dtype);
     snprintf(row->profile, sizeof row->profile, "%.31s", c->profile);
     option_format_value(option_find(backbone_options, "backbone"), c, row->backbone, sizeof row->backbone);
-    option_format_value(option_find(backbone_options, "mlp"), c, row->mlp, sizeof row->mlp);
-    option_format_value(option_find(backbone_options, "norm"), c, row->norm, sizeof row->norm);
+    const struct backbone net = backbone_resolved(&c->net, s->model.model);
+    option_format_value(option_find(backbone_options, "mlp"), &net, row->mlp, sizeof row->mlp);
+    option_format_value(option_find(backbone_options, "norm"), &net, row->norm, sizeof row->norm);
+    if (!backbone_takes_parts(&net)) snprintf(row->norm, sizeof row->norm, "none");
     row->metric = shape->metric;
     row->chance = shape->chance;
 }

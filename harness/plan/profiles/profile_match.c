@@ -30,7 +30,7 @@ static bool set_flags(struct config *c, const char *flags, const char *separator
 }
 
 /* Whether every option that counts has the value it would have in a run of `c`, on an axis of the profile's one
- * of its values. */
+ * of its values. What the key has not, its net has no use for. */
 static bool agrees(struct config *c, const struct profile_question *q, const struct label *axes) {
     const struct option *const tables[] = {backbone_options, config_options};
     struct run_length length = config_length(c, q->n_train);
@@ -41,9 +41,9 @@ static bool agrees(struct config *c, const struct profile_question *q, const str
         for (const struct option *o = tables[t]; o->name; o++) {
             char value[OPTION_TEXT + 1];
             const char *got = label_get(q->key, o->name), *axis = label_get(axes, o->name);
-            if (o->flags & LEFT_OUT) continue;
+            if (o->flags & LEFT_OUT || !got) continue;
             option_format_value(o, c, value, sizeof value);
-            if (!got || !(axis ? values_hold(axis, got) : strcmp(got, value) == 0)) return false;
+            if (!(axis ? values_hold(axis, got) : strcmp(got, value) == 0)) return false;
         }
     return true;
 }

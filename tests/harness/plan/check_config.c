@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "harness/plan/args.h"
+#include "harness/plan/row_key.h"
 #include "tests/lib/support.h"
 
 static struct config defaults(void) {
@@ -132,6 +133,81 @@ START_TEST(what_auto_stands_for_is_no_other_run) {
     drop(other);
     drop(said);
     drop(plain);
+}
+END_TEST
+
+/* A run of s3 in a net with one more flag of it. */
+static struct setup *in_net(const char *model, const char *backbone, const char *flag, const char *value) {
+    struct config c = defaults();
+    struct error e = {0};
+    ck_assert_int_eq(config_set(&c, "backbone", backbone, &e), ST_OK);
+    ck_assert_int_eq(config_set(&c, flag, value, &e), ST_OK);
+    struct setup *s = setup_make(&c, "s3:n_train=100,n_val=10,n_test=10", model, &e);
+    ck_assert_msg(s != NULL, "%s: %s", model, e.text);
+    return s;
+}
+
+static void expect_asked(struct setup *const *setups, int n, const char *given, const char *refusal) {
+    struct error e = {0};
+    struct label asked;
+    ck_assert_int_eq(label_parse_pairs(&asked, "the test", given, " ", &e), ST_OK);
+    enum status status = setup_check_asked(setups, n, given ? &asked : NULL, &e);
+    ck_assert_int_eq(status, refusal ? ST_USAGE : ST_OK);
+    if (refusal) ck_assert_msg(strstr(e.text, refusal) != NULL, "%s", e.text);
+}
+
+/* Nor is one net several runs by a flag that has nothing to act on in it. Where it was asked for and has nowhere
+ * anything to act on it is refused; in a sweep over nets of which some have, it is not. */
+START_TEST(a_flag_without_anything_to_act_on_makes_no_other_run) {
+    static const char *const nets[] = {"slice-paper", "s5", "stacked", "slice-glu", "slice-xlstm"};
+    static const char *const flags[][3] = {
+        {"mlp", "gelu", "--mlp chooses the MLP of --backbone mad-lm and vision, and"},
+        {"mlp", "none", "has its own or none; leave it out"},
+        {"norm", "layernorm", "--norm chooses the norms of"},
+        {"pool", "last", "and s3:n_train=100,n_val=10,n_test=10 has one a position"}};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++) {
+            struct setup *plain = in_net("lstm", nets[i], "mlp", "swiglu");
+            struct setup *both[2] = {in_net("lstm", nets[i], flags[k][0], flags[k][1]),
+                                     in_net("lstm", "mad-lm", flags[k][0], flags[k][1])};
+            char given[64];
+            snprintf(given, sizeof given, "dim=16 %s=%s", flags[k][0], flags[k][1]);
+            ck_assert_str_eq(both[0]->run_id, plain->run_id);
+            ck_assert_str_eq(both[0]->config_text, plain->config_text);
+            ck_assert_str_eq(both[0]->model_label, "lstm;none");
+            ck_assert_ptr_nonnull(strstr(plain->identity, "\nmlp=swiglu\n")); /* as runs on record have it */
+            expect_asked(both, 1, NULL, flags[k][2]);
+            expect_asked(both, 1, given, flags[k][2]);
+            expect_asked(both, 1, "dim=16", NULL); /* a profile or a plan has set it */
+            expect_asked(both, 2, given, k == 3 ? flags[k][2] : NULL);
+            expect_asked(&plain, 1, NULL, NULL);
+            drop(plain);
+            drop(both[0]);
+            drop(both[1]);
+        }
+    struct setup *transformer = in_net("attention", "slice-paper", "mlp", "none");
+    ck_assert_str_eq(transformer->model_label, "attention;gelu");
+    drop(transformer);
+}
+END_TEST
+
+START_TEST(what_a_net_does_not_have_tells_no_rows_apart) {
+    static const struct {
+        const char *model, *backbone;
+        bool kept;
+    } cases[] = {{"lstm", "mad-lm", true},       {"lstm", "vision", true},   {"lstm", "s5", false},
+                 {"lstm", "slice", false},       {"lstm", "stacked", false}, {"lstm", "slice-paper", false},
+                 {"mlstm", "slice-paper", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup *s = in_net(cases[i].model, cases[i].backbone, "mlp", "swiglu");
+        struct label key;
+        struct error e = {0};
+        ck_assert_int_eq(row_key(s->identity, &key, &e), ST_OK);
+        ck_assert_int_eq(label_get(&key, "mlp") != NULL, cases[i].kept);
+        ck_assert_int_eq(label_get(&key, "norm") != NULL, cases[i].kept);
+        ck_assert_ptr_nonnull(label_get(&key, "pool"));
+        drop(s);
+    }
 }
 END_TEST
 
@@ -324,25 +400,6 @@ START_TEST(a_cosine_never_rises) {
 }
 END_TEST
 
-Suite *check_config(void);
-Suite *check_config(void) {
-    Suite *suite = suite_create("config");
-    TCase *tests = tcase_create("config");
-    tcase_add_test(tests, task_and_model_are_collected_line_by_line);
-    tcase_add_test(tests, what_is_wrong_in_a_config_file_is_named_by_its_line);
-    tcase_add_test(tests, a_label_says_what_differs_and_how_large_the_mixer_is);
-    tcase_add_test(tests, a_cell_is_a_run_without_its_seed);
-    tcase_add_test(tests, what_auto_stands_for_is_no_other_run);
-    tcase_add_test(tests, every_length_of_a_run_is_fitted_once);
-    tcase_add_test(tests, a_net_that_its_task_is_not_for_is_refused);
-    tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
-    tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
-    tcase_add_test(tests, a_cosine_never_rises);
-    tcase_add_test(tests, a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs);
-    tcase_add_test(tests, a_profile_name_that_does_not_fit_into_a_record_is_refused);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
 START_TEST(more_steps_than_a_run_may_have_are_refused) {
     struct config c = defaults();
     struct error e = {0};
@@ -360,4 +417,25 @@ START_TEST(more_steps_than_a_run_may_have_are_refused) {
 }
 END_TEST
 
+Suite *check_config(void);
+Suite *check_config(void) {
+    Suite *suite = suite_create("config");
+    TCase *tests = tcase_create("config");
+    tcase_add_test(tests, task_and_model_are_collected_line_by_line);
+    tcase_add_test(tests, what_is_wrong_in_a_config_file_is_named_by_its_line);
+    tcase_add_test(tests, a_label_says_what_differs_and_how_large_the_mixer_is);
+    tcase_add_test(tests, a_cell_is_a_run_without_its_seed);
+    tcase_add_test(tests, what_auto_stands_for_is_no_other_run);
+    tcase_add_test(tests, a_flag_without_anything_to_act_on_makes_no_other_run);
+    tcase_add_test(tests, what_a_net_does_not_have_tells_no_rows_apart);
+    tcase_add_test(tests, every_length_of_a_run_is_fitted_once);
+    tcase_add_test(tests, a_net_that_its_task_is_not_for_is_refused);
+    tcase_add_test(tests, an_identity_that_does_not_fit_is_refused);
+    tcase_add_test(tests, a_label_that_does_not_fit_into_a_record_is_refused);
+    tcase_add_test(tests, a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs);
+    tcase_add_test(tests, a_cosine_never_rises);
+    tcase_add_test(tests, a_profile_name_that_does_not_fit_into_a_record_is_refused);
     tcase_add_test(tests, more_steps_than_a_run_may_have_are_refused);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
