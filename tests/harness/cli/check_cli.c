@@ -77,7 +77,7 @@ static const struct {
     {"info bdlru --task s3 --length 8", 2, "--task has a length and a vocabulary of its own"},
     {"info bdlru --task s33", 2, "unknown task 's33'"},
     {"info hlru-decoder", 0, "hlru-decoder: BD-LRU and H-LRU, Table 2: S3 (250) by the MLP"},
-    {"help hlru-decoder", 0, "  mlp       none,gelu,swiglu\n"},
+    {"help hlru-decoder", 0, "  mlp                    none,gelu,swiglu\n"},
     {"info hlru-decoder --json", 2, "--task and --json are for models, and 'hlru-decoder' is none"},
     {"info 2602.12021", 0, "2602.12021: Improved state mixing in higher-order and block diagonal linear recurrent"},
     {"help 2602.12021", 0, "\n  hlru-table2           BD-LRU and H-LRU, Table 2: word problems of S3, S4 and S5\n"},
