@@ -58,6 +58,8 @@ const struct option backbone_options[] = {
      "add sinusoids of a node's number of neighbours to its embedding (graphs)", OPT_LATER},
     {"positions", OPT_CHOICE, offsetof(struct backbone, positions), "none", 0, 0, "none learnt",
      "add a vector to each position of an image, resized for larger images", OPT_LATER},
+    {"encoder", OPT_CHOICE, offsetof(struct backbone, encoder), "affine", 0, 0, "affine linear",
+     "of values: W u + b, or W u, which leaves an increment of 0 as it is (series)", OPT_LATER},
     {0}};
 
 static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, enum param_group group,
@@ -112,8 +114,7 @@ struct tensor *affine(struct graph *g, const struct backbone *b, const char *nam
     int64_t in = x->dims[x->rank - 1];
     struct init bias = backbone_traits(b)->zero_biases ? (struct init){.kind = INIT_ZERO} : init_linear(in, 1);
     graph_scope_push(g, name);
-    struct tensor *w =
-        graph_param(g, &(struct param_spec){.name = "weight", .rank = 2, .dims = {out, in}, .init = init});
+    struct tensor *w = weight_from(g, "weight", out, in, init, AS_CONTRACT);
     struct tensor *y = linear(g, x, w, vector(g, "bias", out, bias, AS_CONTRACT));
     graph_scope_pop(g);
     return y;
@@ -292,11 +293,11 @@ struct backbone backbone_resolved(const struct backbone *b, const struct model *
     return resolved;
 }
 
-struct param_rule backbone_param_rule(const struct backbone *b, enum param_group group) {
 bool backbone_takes_parts(const struct backbone *resolved) {
     return traits[resolved->kind].norm == norm_as_asked;
 }
 
+struct param_rule backbone_param_rule(const struct backbone *b, enum param_group group) {
     const struct backbone_traits *t = backbone_traits(b);
     bool of_ssm = t->has_ssm_rate && (group == PARAM_STATE || group == PARAM_NORM);
     return (struct param_rule){t->decays >> group & 1, of_ssm ? b->ssm_lr_factor : 1};

@@ -18,12 +18,14 @@ enum backbone_kind {
     BACKBONE_SLICE_TRANSFORMER
 };
 enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
+enum encoder { ENCODER_AFFINE, ENCODER_LINEAR };
 enum pooled_rows { FROM_LAST, FROM_MEAN, FROM_ROOT, FROM_CORNERS }; /* what one label a sequence is read from */
 
 struct backbone {
     int64_t dim, layers;       /* D; number of layers, each a mixer and an MLP */
     int mlp, norm, kind, pool; /* the enums above */
     int positions;             /* the enum above: of an image's grid */
+    int encoder;               /* the enum above: of values */
     double dropout;            /* on each residual branch; training only */
     bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
     bool degree_code;          /* the code of a node's number of neighbours is added to its embedding */
@@ -36,11 +38,11 @@ extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbo
  * --mlp says, it has none of those MLPs or, like slice-transformer, always the same. */
 struct backbone backbone_resolved(const struct backbone *b, const struct model *m);
 
-/* How the optimiser treats a group of a net's parameters; the table of backbone.c says why. */
-struct param_rule {
 /* Whether the layers of a resolved net are built as --mlp and --norm say; the others have parts of their own. */
 bool backbone_takes_parts(const struct backbone *resolved);
 
+/* How the optimiser treats a group of a net's parameters; the table of backbone.c says why. */
+struct param_rule {
     bool decays; /* by --decay */
     double rate; /* as a part of --lr */
 };

@@ -1,7 +1,8 @@
 /* net.c - the net around a mixer, from its inputs to the loss; its layers are backbone.c's.
  *
  * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
- * bias 0 (S5's and S4's encoder of images and series).
+ * bias like the net's others (S5's and S4's encoder of images and series). --encoder linear has W u: of a path's
+ * increments b would be a drift, the same at every step, which a linear CDE multiplies up over thousands of them.
  *
  * --positions learnt adds a vector to every position of an image's grid, resized where an image is larger than those of
  * training; in another order than row by row to every position of the sequence.
@@ -143,7 +144,12 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
 /* Tokens by a table of vectors, values by a linear map. */
 static struct tensor *encoded(struct graph *g, const struct backbone *b, const struct net_shape *s,
                               struct tensor *input) {
-    if (!s->vocab_in) return affine(g, b, "encoder", input, b->dim, map_init(b, s->channels));
+    if (!s->vocab_in && b->encoder == ENCODER_AFFINE)
+        return affine(g, b, "encoder", input, b->dim, map_init(b, s->channels));
+    if (!s->vocab_in) {
+        struct init init = map_init(b, s->channels);
+        return linear(g, input, weight_from(g, "encoder.weight", b->dim, s->channels, init, AS_CONTRACT), NULL);
+    }
     double sd = backbone_traits(b)->embedding_sd;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
                                                                .rank = 2,
@@ -176,6 +182,10 @@ static enum status check_examples(const struct backbone *b, const struct net_sha
         return fail(e, ST_USAGE,
                     "--degree-code counts the neighbours of a node, and the task's examples are no graphs; "
                     "leave it out, or take molecules");
+    if (b->encoder != ENCODER_AFFINE && shape->vocab_in)
+        return fail(e, ST_USAGE,
+                    "--encoder linear is that of values, and the task's examples are of tokens, which have an "
+                    "embedding; leave it out, or take a task of series or images");
     if (b->positions == POSITIONS_LEARNT && shape->height == 0 && !shape->reordered)
         return fail(e, ST_USAGE,
                     "--positions learnt has a vector for each position of an image, and the task's examples are none; "

@@ -1,6 +1,7 @@
 /* slice.c - SLiCE: a homogeneous recurrence whose generator is linear in the input, with a choice of structures.
  *
  *   w_t = dt (1, x_t)     y_0 = W_i x_0 + b_i     y_t = y_{t-1} + A(w_t) y_{t-1}
+ *   time-letter=no: w_t = dt x_t, a path whose time, if it has one, is among its channels, as that of a series
  *   diagonal  A = diag(w A)          block, dense  A = blocks of w A        sparse   A = w (A * mask)
  *   dplr      A = diag(w A) + (w U)(w V)^T         hadamard  A = H diag(w tanh(A))
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
@@ -10,7 +11,7 @@
  * it is. That is of commit 76dd0dd, which has no diagonal-dense. Commit 00f605522dab, not in the same history, has:
  * its dense part starts at N(0, init_std^2), sqrt(b) above ours, which starts as blocks do. Its dplr sums w_c U_c
  * V_c^T over the letters c, linear in w. Which of them the paper's runs had is not known. The matrices A are
- * [D+1][columns], row 0 the time channel; inside they are stored transposed, as the weight of a linear map of w.
+ * [D+1][columns], row 0 the letter of time; inside they are stored transposed, as the weight of a linear map of w.
  *
  * Log-ODE form (Walker et al. 2024, log-neural-cdes): positions 1..T-1 are cut into intervals of `interval` steps, the
  * last one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
@@ -29,16 +30,16 @@
 #include "models/parts.h"
 
 enum structure { DIAGONAL, BLOCK, DENSE, DPLR, HADAMARD, SPARSE, DIAGONAL_DENSE };
-
 static const char *const structure_names[] = {"diagonal", "block",  "dense",         "dplr",
                                               "hadamard", "sparse", "diagonal-dense"};
+
 struct slice {
     int structure;
     int64_t block, rank;
     double keep, dt, init_std, penalty, clip;
     int64_t interval, depth;
     int flow;
-    bool table;
+    bool table, time_letter;
 };
 
 enum flow { FLOW_EULER, FLOW_EXP };
@@ -67,11 +68,18 @@ static const struct option options[] = {
      "generators of the vocabulary's tokens computed once a step, then looked up by the first layer; for few tokens, "
      "in nets whose first layer reads the embedding itself (slice, slice-glu, stacked); dropout then draws other masks",
      OPT_LATER},
+    {"time-letter", OPT_BOOL, offsetof(struct slice, time_letter), "yes", 0, 0, NULL,
+     "a letter of time beside those of the input, which moves the state by dt a step whatever the input is", OPT_LATER},
     {0}};
 
 /* Whether the log-signature is more than w itself. */
 static bool takes_signature(const struct slice *o) {
     return o->interval > 1;
+}
+
+/* Letters of w where the input has n. */
+static int64_t letters(const struct slice *o, int64_t n) {
+    return n + o->time_letter;
 }
 
 /* Columns of A, U and V together; of dplr's log-ODE form those of the matrices they make. */
@@ -129,7 +137,7 @@ static enum status check_structure(const struct slice *o, const struct dims *d, 
 static enum status check_memory(const struct slice *o, const struct dims *d, struct error *e) {
     double columns = generator_columns(o, d->D),
            rows = (double)d->B * (double)(1 + log_signature_intervals(d->T, o->interval));
-    double S = (double)log_signature_size(d->D + 1, depth_of(o, d->D));
+    double S = (double)log_signature_size(letters(o, d->D), depth_of(o, d->D));
     double moves = columns * rows * (o->flow == FLOW_EXP ? 2 : 1) * sizeof(real);
     double signatures = takes_signature(o) ? S * rows * sizeof(real) : 0;
     double of_pairs = o->structure == DIAGONAL_DENSE ? (double)o->block * (double)o->block : columns;
@@ -152,14 +160,6 @@ static enum status check_memory(const struct slice *o, const struct dims *d, str
         depth_of(o, d->D) == 2 ? "depth=1 or a smaller D" : "a longer interval or a sparser structure");
 }
 
-static enum status check(void *inst, const struct dims *d, struct error *e) {
-    const struct slice *o = inst;
-    if (o->table && takes_signature(o))
-        return fail(e, ST_USAGE,
-                    "slice: table=yes looks up the generators of tokens, and interval=%" PRId64
-                    " has those of log-signatures; take interval=1 or table=no",
-                    o->interval);
-    TRY(check_structure(inst, d, e));
 #define RANK 1 /* the defaults of rank and keep */
 #define KEEP 0.1
 
@@ -178,9 +178,17 @@ static enum status check_acts(const struct slice *o, struct error *e) {
     return ST_OK;
 }
 
+static enum status check(void *inst, const struct dims *d, struct error *e) {
+    const struct slice *o = inst;
+    TRY(check_acts(o, e));
+    if (o->table && takes_signature(o))
+        return fail(e, ST_USAGE,
+                    "slice: table=yes looks up the generators of tokens, and interval=%" PRId64
+                    " has those of log-signatures; take interval=1 or table=no",
+                    o->interval);
+    TRY(check_structure(inst, d, e));
     if (o->depth > 1 && !takes_signature(o))
         return fail(e, ST_USAGE,
-    TRY(check_acts(o, e));
                     "slice: depth=2 takes the areas of intervals, and with interval=1 an interval is one step, which "
                     "has none; take a longer interval or depth=1");
     return check_memory(inst, d, e);
@@ -235,15 +243,21 @@ static const struct call *made_by(const struct graph *g, const struct tensor *t,
     return c && c->op == op ? c : NULL;
 }
 
+/* dt (1, x), or dt x. */
+static struct tensor *path_of(const struct slice *o, struct graph *g, struct tensor *x) {
+    return o->time_letter ? prepend_one(g, x, o->dt) : scale_by(g, x, o->dt);
+}
+
 /* A(w) of each step, a row. Where w is of the vectors of tokens, which stand in a table of V, so may its generators:
  * (1, E) dt A has V rows instead of one a step. Steps that w is 0 at have generators of 0 then, too. */
 static struct tensor *generated(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *A) {
     const struct call *used = o->table ? made_by(g, w, &op_take_rows) : NULL;
-    const struct call *path = o->table ? made_by(g, used ? used->in[0] : w, &op_prepend_one) : NULL;
+    const struct op *drive = o->time_letter ? &op_prepend_one : &op_scale_by;
+    const struct call *path = o->table ? made_by(g, used ? used->in[0] : w, drive) : NULL;
     const struct call *tokens = path ? made_by(g, path->in[0], &op_embedding) : NULL;
     if (!tokens) return linear(g, w, A, NULL);
-    struct tensor *ids = tokens->in[0], *letters = prepend_one(g, tokens->in[1], o->dt);
-    struct tensor *all = embedding(g, ids, linear(g, letters, A, NULL));
+    struct tensor *ids = tokens->in[0], *steps = path_of(o, g, tokens->in[1]);
+    struct tensor *all = embedding(g, ids, linear(g, steps, A, NULL));
     return used ? rows_in_use(g, all, g->lengths, NULL) : all;
 }
 
@@ -258,7 +272,7 @@ static struct tensor *flow(const struct slice *o, struct graph *g, struct tensor
 
 static struct tensor *blocks(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t N,
                              int64_t m) {
-    struct tensor *A = generators(o, g, "A", N * m + 1, N, m);
+    struct tensor *A = generators(o, g, "A", letters(o, N * m), N, m);
     penalise(o, g, norm_of, A, NULL);
     return flow(o, g, A, w, y0, N, m);
 }
@@ -271,16 +285,16 @@ static double draw_mask(struct rng *r, int64_t element, double keep, double b) {
 static struct tensor *masked_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
                                    int64_t D) {
     struct init drawn = {.kind = INIT_CUSTOM, .a = o->keep, .draw = draw_mask};
-    struct tensor *A = generators(o, g, "A", D + 1, 1, D);
-    struct tensor *mask = map_of_path(g, "mask", transposed(D + 1, 1, D, D, 2, 3, 1), drawn, PARAM_CONST);
+    struct tensor *A = generators(o, g, "A", letters(o, D), 1, D);
+    struct tensor *mask = map_of_path(g, "mask", transposed(letters(o, D), 1, D, D, 2, 3, 1), drawn, PARAM_CONST);
     penalise(o, g, norm_of_masked, A, mask);
     return flow(o, g, mul(g, A, mask), w, y0, 1, D);
 }
 
 /* Token nets multiply (w U)(w V)^T, the log-ODE form sums U_c V_c^T over the letters. */
 static struct tensor *low_rank(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t D) {
-    struct layout layout = transposed(D + 1, D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
-    struct tensor *A = generators(o, g, "A", D + 1, D, 1);
+    struct layout layout = transposed(letters(o, D), D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
+    struct tensor *A = generators(o, g, "A", letters(o, D), D, 1);
     penalise(o, g, norm_of, A, NULL);
     if (takes_signature(o)) {
         struct tensor *U = map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT);
@@ -296,7 +310,7 @@ static struct tensor *low_rank(const struct slice *o, struct graph *g, struct te
 /* Token nets take tanh(A), the log-ODE form A itself. */
 static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
                                      int64_t D) {
-    struct tensor *A = map_of_path(g, "A", transposed(D + 1, D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);
+    struct tensor *A = map_of_path(g, "A", transposed(letters(o, D), D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);
     penalise(o, g, norm_of, A, NULL);
     struct tensor *d = generated(o, g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH));
     return scan_hadamard(g, d, y0, o->clip);
@@ -304,12 +318,12 @@ static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, str
 
 static struct tensor *diagonal_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
                                      int64_t D) {
-    int64_t b = o->block, n = D - b;
-    struct tensor *letters = depth_of(o, D) == 2 ? columns(g, w, 0, D + 1) : w;
-    struct tensor *diagonal = generators(o, g, "A.diagonal", D + 1, n, 1);
-    struct tensor *dense = generators(o, g, "A.dense", D + 1, 1, b);
+    int64_t b = o->block, n = D - b, C = letters(o, D);
+    struct tensor *alone = depth_of(o, D) == 2 ? columns(g, w, 0, C) : w;
+    struct tensor *diagonal = generators(o, g, "A.diagonal", C, n, 1);
+    struct tensor *dense = generators(o, g, "A.dense", C, 1, b);
     penalise(o, g, norm_of, diagonal, dense);
-    struct tensor *first = flow(o, g, diagonal, letters, columns(g, y0, 0, n), n, 1);
+    struct tensor *first = flow(o, g, diagonal, alone, columns(g, y0, 0, n), n, 1);
     return join_columns(g, first, flow(o, g, dense, w, columns(g, y0, n, b), 1, b));
 }
 
@@ -354,7 +368,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     struct tensor *b_init = vector(g, "init.bias", D, normal(o, 1), AS_CONTRACT);
     struct tensor *x0 = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, T * D}), 0, D);
     struct tensor *y0 = linear(g, x0, w_init, b_init);
-    struct tensor *w = prepend_one(g, x, o->dt);
+    struct tensor *w = path_of(o, g, x);
     if (o->clip == 0 && g->lengths)
         w = rows_in_use(g, w, g->lengths, NULL); /* else states behind an end may overflow */
     if (!takes_signature(o)) return states(o, g, w, y0, D);
@@ -365,13 +379,13 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 /* And, in longer intervals than a step, the log-signature so far. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct slice *o = inst;
-    return d->D + (takes_signature(o) ? log_signature_size(d->D + 1, depth_of(o, d->D)) : 0);
+    return d->D + (takes_signature(o) ? log_signature_size(letters(o, d->D), depth_of(o, d->D)) : 0);
 }
 
 const struct model model_slice = {
     .name = "slice",
     .summary = "structured linear CDE: y_t = (I + A(w_t)) y_{t-1}, seven structures of A (Walker et al. 2025)",
-    .equation = "w_t = dt (1, x_t);  y_0 = W_i x_0 + b_i;  y_t = y_{t-1} + A(w_t) y_{t-1}\n"
+    .equation = "w_t = dt (1, x_t), of time-letter=no dt x_t;  y_0 = W_i x_0 + b_i;  y_t = y_{t-1} + A(w_t) y_{t-1}\n"
                 "interval, depth: A of the log-signature of each interval, sum_i l_i A_i + sum_{i<j} a_ij (A_j A_i - "
                 "A_i A_j);\n"
                 "flow=exp: y_k = exp(A) y_{k-1}",

@@ -305,6 +305,7 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
                          .bidirectional = s->bidirectional,
                          .degree_code = s->degree_code,
                          .positions = s->positions,
+                         .encoder = s->encoder,
                          .ssm_lr_factor = 1};
     struct net_shape shape = {.B = s->B,
                               .T = s->T,

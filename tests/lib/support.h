@@ -119,6 +119,7 @@ struct trial_shape {
     enum readout readout;
     int64_t channels;        /* of an input of values; 0: tokens out of V */
     struct links_size links; /* of examples that are graphs, which arrive without edges; 0: they are none */
+    int encoder;             /* of values, by enum encoder */
     bool degree_code;
     int64_t height, width; /* of the image that an example is; 0: it is none */
     int positions;         /* of the backbone */

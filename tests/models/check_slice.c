@@ -77,7 +77,8 @@ START_TEST(generators_from_a_table_are_those_of_each_step) {
                                          "slice:structure=sparse,keep=0.3",
                                          "slice:structure=diagonal-dense,block=5",
                                          "slice:structure=block,block=4,clip=0",
-                                         "slice:structure=dplr,rank=2,clip=0"};
+                                         "slice:structure=dplr,rank=2,clip=0",
+                                         "slice:structure=block,block=4,time-letter=no"};
     static const int32_t lengths[] = {5, 1, 3};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct trial plain, table;
@@ -254,6 +255,28 @@ START_TEST(a_zero_generator_keeps_the_initial_state) {
 }
 END_TEST
 
+/* Nor does anything move it where the path stands still and has no letter of time. */
+START_TEST(without_a_letter_of_time_a_constant_path_keeps_the_initial_state) {
+    static const char *const more[] = {"", ",interval=3"};
+    enum { T = 13, D = 16 };
+    for (int i = 0; i < 2; i++)
+        for (int letter = 0; letter < 2; letter++) {
+            struct layer l;
+            char text[128];
+            snprintf(text, sizeof text, "%s%s,time-letter=%s", structures[_i], more[i], letter ? "yes" : "no");
+            layer_open(&l, text, T, D);
+            for (int64_t k = 0; k < 2 * T * D; k++)
+                if (k / D % T > 0) tensor_real(l.x)[k] = 0;
+            layer_run(&l);
+            bool same = true;
+            for (int64_t k = 0; k < 2 * T * D; k++)
+                same = same && tensor_real(l.y)[k] == tensor_real(l.y)[k / (T * D) * T * D + k % D];
+            ck_assert_msg(same == !letter, "%s", text);
+            layer_close(&l);
+        }
+}
+END_TEST
+
 /* |y_t| <= (1 + |A_t|) |y_{t-1}|, and the step is no identity. The norm of A_t from its own entries (Frobenius). */
 START_TEST(a_flow_grows_no_faster_than_its_generator_allows) {
     enum { T = 9, N = 3, M = 4, D = N * M };
@@ -374,6 +397,9 @@ START_TEST(options_that_could_not_act_are_refused) {
     expect_layer_refused("bdlru:m=2,blocks=4,selective=no,gate-init=5", 12, "bdlru: gate-init=5", "selective=no");
     expect_layer_refused("hlru:m=2,channels=4,selective=no,gate-init=0.5", 12, "hlru: gate-init=0.5", "selective=no");
     expect_layer_refused("slice:depth=2", 12, "depth=2", "interval=1");
+    expect_layer_refused("slice:rank=4", 12, "rank=4", "structure=block");
+    expect_layer_refused("slice:structure=dense,keep=0.7", 12, "keep=0.7", "structure=dense");
+    expect_layer_refused("plstm:heads=2,track-init=0.5", 12, "track-init=0.5", "track=1");
     expect_layer_refused("plstm2d:heads=2,chirality=R", 12, "chirality=R", "mode=P");
     expect_layer_refused("plstm-graph:heads=2,mode=D,pnorm=in,edges=0-1+0-2", 12, "pnorm=in", "mode=D");
     expect_layer_refused("myosotis:heads=2,arity=1,form=skew,rho=0.5", 12, "rho=0.5", "form=skew");
@@ -395,13 +421,11 @@ Suite *check_slice(void) {
     tcase_add_test(c, generators_from_a_table_are_those_of_each_step);
     tcase_add_test(c, a_table_that_could_not_act_is_refused);
     tcase_add_test(c, a_table_has_the_gradient_of_its_loss);
-    expect_layer_refused("slice:rank=4", 12, "rank=4", "structure=block");
-    expect_layer_refused("slice:structure=dense,keep=0.7", 12, "keep=0.7", "structure=dense");
-    expect_layer_refused("plstm:heads=2,track-init=0.5", 12, "track-init=0.5", "track=1");
     tcase_add_loop_test(c, every_structure_has_its_loss_term, 0, N_STRUCTURES);
     tcase_add_test(c, structures_meet_in_their_limits);
     tcase_add_loop_test(c, outputs_are_homogeneous_in_the_initial_state, 0, N_STRUCTURES);
     tcase_add_loop_test(c, a_zero_generator_keeps_the_initial_state, 0, N_STRUCTURES);
+    tcase_add_loop_test(c, without_a_letter_of_time_a_constant_path_keeps_the_initial_state, 0, N_STRUCTURES);
     tcase_add_test(c, a_flow_grows_no_faster_than_its_generator_allows);
     tcase_add_loop_test(c, a_bound_keeps_growing_states_finite, 0, N_STRUCTURES);
     tcase_add_test(c, the_hadamard_transform_is_its_own_inverse);

@@ -96,6 +96,39 @@ START_TEST(values_are_encoded_by_a_linear_map) {
 }
 END_TEST
 
+/* Without the encoder's bias what is 0 enters the net as 0, and nothing else of the net changes. */
+START_TEST(a_linear_encoder_has_no_bias) {
+    struct trial affine, linear;
+    struct trial_shape s = small;
+    s.model = "lstm:hidden=4";
+    s.kind = BACKBONE_STACKED;
+    s.readout = READOUT_SEQUENCE;
+    s.channels = 3;
+    trial_open(&affine, &s, 5);
+    s.encoder = ENCODER_LINEAR;
+    trial_open(&linear, &s, 5);
+    const struct param *bias = params_find(&affine.params, "encoder.bias");
+    ck_assert(bias && !params_find(&linear.params, "encoder.bias"));
+    ck_assert_int_eq(params_trained(&affine.params), params_trained(&linear.params) + bias->count);
+    const real *b = affine.params.value + bias->offset;
+    double size = 0;
+    for (int64_t i = 0; i < bias->count; i++) size += fabs((double)b[i]);
+    expect_at_most(0.1, size, "the bias"); /* it starts away from 0 in SLiCE's nets */
+    memset(affine.params.value + bias->offset, 0, sizeof(real) * (size_t)bias->count);
+    for (int i = 0; i < linear.params.n; i++) {
+        const struct param *p = &linear.params.list[i], *like = params_find(&affine.params, p->name);
+        ck_assert_ptr_nonnull(like);
+        memcpy(linear.params.value + p->offset, affine.params.value + like->offset, sizeof(real) * (size_t)p->count);
+    }
+    memcpy(linear.net.input->data, affine.net.input->data, tensor_bytes(affine.net.input));
+    graph_forward(&affine.graph, &affine.state);
+    graph_forward(&linear.graph, &linear.state);
+    expect_same_bits(linear.net.logits->data, affine.net.logits->data, tensor_count(linear.net.logits), "logits");
+    trial_close(&affine);
+    trial_close(&linear);
+}
+END_TEST
+
 /* Nothing behind the length of a sequence reaches its label. */
 START_TEST(padding_does_not_matter) {
     struct trial t;
@@ -471,6 +504,7 @@ Suite *check_backbone(void) {
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
     tcase_add_test(tests, stacked_layers_have_dropout_between_them);
+    tcase_add_test(tests, a_linear_encoder_has_no_bias);
     tcase_add_loop_test(tests, values_are_encoded_by_a_linear_map, 0, 2 * KINDS);
     tcase_add_loop_test(tests, padding_does_not_matter, 0, 2 * 2 * 2 * KINDS);
     tcase_add_test(tests, a_mixer_fitted_to_other_sizes_is_refused);

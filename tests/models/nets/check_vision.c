@@ -345,6 +345,7 @@ static const struct {
 } misfits[] = {
     {"brackets", "plstm2d", "positions", "learnt", {"--positions learnt", "are none", "leave it out"}},
     {"brackets", "plstm2d", "pool", "corners", {"--pool corners", "are none", "last or mean"}},
+    {"brackets", "lstm", "encoder", "linear", {"--encoder linear", "of tokens", "leave it out"}},
     {"digits:order=morton", "plstm2d", "pool", "corners", {"--pool corners", "row by row", "order"}},
     {"brackets", "lstm", "degree-code", "yes", {"--degree-code", "are no graphs", "take molecules"}},
     {"arrow:patch=7", "plstm2d", NULL, NULL, {"patch=7", "192 x 192", "divides"}},
