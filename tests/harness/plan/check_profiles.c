@@ -100,6 +100,18 @@ START_TEST(the_papers_graphs_warm_up_epoch_by_epoch) {
 }
 END_TEST
 
+/* Six layers of SLiCE on 2000 tokens are past fp32 at the first step. */
+START_TEST(listops_of_the_papers_length_is_without_slice) {
+    const struct profile *p;
+    struct error e = {0};
+    ck_assert_int_eq(profile_find("listops", "lra", "paper", &p, &e), ST_OK);
+    ck_assert_ptr_null(strstr(p->models, "slice"));
+    ck_assert_ptr_nonnull(strstr(p->note, "without slice"));
+    ck_assert_int_eq(profile_find("listops", "lra", "quick", &p, &e), ST_OK);
+    ck_assert_ptr_nonnull(strstr(p->models, "slice"));
+}
+END_TEST
+
 START_TEST(another_flag_makes_it_custom) {
     static const struct {
         const char *flag, *value, *models, *profile;
@@ -238,6 +250,7 @@ Suite *check_profiles(void) {
     tcase_add_loop_test(c, what_a_profile_makes_is_of_it, 0, (int)(sizeof tasks / sizeof *tasks));
     tcase_add_test(c, released_images_have_the_nets_of_their_papers);
     tcase_add_test(c, the_papers_graphs_warm_up_epoch_by_epoch);
+    tcase_add_test(c, listops_of_the_papers_length_is_without_slice);
     tcase_add_test(c, another_flag_makes_it_custom);
     tcase_add_test(c, a_profile_is_as_published_unless_it_says_otherwise);
     tcase_add_test(c, an_axis_has_the_profiles_values);
