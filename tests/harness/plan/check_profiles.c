@@ -100,6 +100,22 @@ START_TEST(the_papers_graphs_warm_up_epoch_by_epoch) {
 }
 END_TEST
 
+/* The configuration of zoology's Figure 2 has no MLP and ends at .99 of the validation or after 64 epochs. */
+START_TEST(the_papers_mqar_is_that_of_its_figure) {
+    struct plan plan;
+    make(&plan, "mqar", "paper", NULL, NULL, "mamba2");
+    for (int i = 0; i < plan.n; i++) {
+        const struct setup *s = plan.setups[i];
+        ck_assert_str_eq(s->model_label, "mamba2;none");
+        ck_assert_double_eq(s->config.stop_at, 0.99);
+        ck_assert_int_eq(s->steps, 64 * s->steps_per_epoch);
+    }
+    expect_all(&plan, "paper", "mqar");
+    plan_free(&plan);
+    ck_assert(!profile_as_published("mqar", "mqar", "paper"));
+}
+END_TEST
+
 /* Six layers of SLiCE on 2000 tokens are past fp32 at the first step. */
 START_TEST(listops_of_the_papers_length_is_without_slice) {
     const struct profile *p;
@@ -250,6 +266,7 @@ Suite *check_profiles(void) {
     tcase_add_loop_test(c, what_a_profile_makes_is_of_it, 0, (int)(sizeof tasks / sizeof *tasks));
     tcase_add_test(c, released_images_have_the_nets_of_their_papers);
     tcase_add_test(c, the_papers_graphs_warm_up_epoch_by_epoch);
+    tcase_add_test(c, the_papers_mqar_is_that_of_its_figure);
     tcase_add_test(c, listops_of_the_papers_length_is_without_slice);
     tcase_add_test(c, another_flag_makes_it_custom);
     tcase_add_test(c, a_profile_is_as_published_unless_it_says_otherwise);
