@@ -310,7 +310,7 @@ tsan:
 # Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device. Of the
 # sizes that a walk has every EVERY-th, of tests/device/measure.sh the first part; EVERY=1 takes all, and many times as
 # long.
-EVERY ?= 23
+EVERY ?= 31
 test-cuda-host:
 	+@LRNN_CUDA_EVERY=$(EVERY) $(sanitized) cuda-suites
 

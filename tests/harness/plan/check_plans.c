@@ -566,31 +566,6 @@ START_TEST(every_shipped_plan_makes_runs) {
 }
 END_TEST
 
-/* The short profile of one plan is that of the plan it is said to be but for the MLP. */
-START_TEST(notes_and_short_profiles_of_shipped_plans_agree) {
-    static const char *const own[][2] = {
-        {"hlru-table1", "hlru-paper"}, {"hlru-table2", "paper"}, {"hlru-decoder", "paper"}};
-    struct plan_file p, table;
-    struct label settings, of_table;
-    struct error e = {0};
-    for (int i = 0; i < 3; i++) { /* of width 128, MAD's epochs and three rates: of no other profile */
-        ck_assert_msg(plan_file_read(&p, own[i][0], &e) == ST_OK, "%s", e.text);
-        ck_assert_ptr_nonnull(plan_file_get(&p, own[i][1], "note"));
-        ck_assert_ptr_null(plan_file_get(&p, "smoke", "note"));
-        const char *quick = plan_file_get(&p, "quick", "note");
-        ck_assert(!quick || (!strstr(quick, "128") && !strstr(quick, "three runs")));
-    }
-    ck_assert_msg(plan_file_read(&table, "hlru-table2", &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(plan_file_settings(&p, "quick", &settings, &e), ST_OK);
-    ck_assert_int_eq(plan_file_settings(&table, "quick", &of_table, &e), ST_OK);
-    static const char *const keys[] = {"stop-after", "eval-every", "lr", "decay", "model.gate-init"};
-    for (int i = 0; i < 5; i++) {
-        const char *value = label_get(&settings, keys[i]);
-        ck_assert_msg(value && !strcmp(value, label_get(&of_table, keys[i])), "%s", keys[i]);
-    }
-}
-END_TEST
-
 Suite *check_plans(void) {
     Suite *suite = suite_create("plans");
     TCase *c = tcase_create("plans");
@@ -616,7 +591,6 @@ Suite *check_plans(void) {
     tcase_add_test(c, a_plan_without_tasks_is_told_what_it_lacks);
     tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
     tcase_add_test(c, every_shipped_plan_makes_runs);
-    tcase_add_test(c, notes_and_short_profiles_of_shipped_plans_agree);
     suite_add_tcase(suite, c);
     return suite;
 }
