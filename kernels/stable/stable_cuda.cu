@@ -167,7 +167,7 @@ struct gate_room room_of(const struct call *c, enum pass pass, struct scratch *s
 /* max(|den|, exp(-m)); NaN comes through, which fmax would leave out. */
 __device__ double readout_size(double den, double least) {
     double size = fabs(den);
-    return size >= least || isnan(size) ? size : least;
+    return size >= least || size != size ? size : least;
 }
 
 struct readout {
