@@ -68,7 +68,7 @@ START_TEST(a_process_that_cannot_be_started_is_told_with_its_reason) {
     fflush(NULL);
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
-    if (child == 0) _exit(look_without_processes());
+    if (child == 0) _exit((int)look_without_processes());
     ck_assert_int_eq(waitpid(child, &state, 0), child);
     ck_assert(WIFEXITED(state));
     if (WEXITSTATUS(state) == NO_LIMIT)

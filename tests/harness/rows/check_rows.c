@@ -250,7 +250,8 @@ START_TEST(the_filter_chooses_task_profile_and_runs_in_the_callers_order) {
     runs[0] = fixture_records[2].run.run_id;
     runs[1] = fixture_records[0].run.run_id;
     runs[2] = "not there";
-    ck_ok(report_tables_make(&tables, &fixture_set, &(struct report_filter){"s5", "paper", .runs = runs, .n_runs = 3},
+    ck_ok(report_tables_make(&tables, &fixture_set,
+                             &(struct report_filter){.task = "s5", .profile = "paper", .runs = runs, .n_runs = 3},
                              fixture_folder, &fixture_problem));
     ck_assert_int_eq(tables.n, 1);
     ck_assert_int_eq(tables.list[0].n_rows, 2);
