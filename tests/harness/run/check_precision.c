@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/perf/speed.h"
 #include "harness/run/checkpoint.h"
@@ -11,6 +12,7 @@
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/cpuinfo.h"
 #include "tests/lib/program.h"
+#include "tests/lib/scratch.h"
 #include "tests/lib/support.h"
 
 static void begin(void) {
@@ -37,24 +39,28 @@ START_TEST(another_precision_is_another_run) {
 }
 END_TEST
 
-/* As if somebody had renamed the file. */
-START_TEST(a_checkpoint_of_another_precision_is_refused) {
+/* As if somebody had renamed the file: it is moved aside, and the run starts over. */
+START_TEST(a_checkpoint_of_another_precision_is_not_gone_on_from) {
     struct setup *full = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
     struct setup *bf16 = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "precision", "bf16");
     struct run_progress p = {.n_curve = 0, .solved_step = -1};
-    struct trainer t;
+    struct trainer t, other;
     struct error e = {0};
+    bool found = true;
     char from[SCRATCH_BYTES + 64], to[SCRATCH_BYTES + 64];
     ck_assert_msg(trainer_create(&t, full, &e) == ST_OK, "%s", e.text);
+    ck_assert_msg(trainer_create(&other, bf16, &e) == ST_OK, "%s", e.text);
     trainer_step(&t);
     ck_assert_msg(checkpoint_write(&t, &p, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(checkpoint_admit(bf16, &e), ST_OK); /* there is none of its own */
     snprintf(from, sizeof from, "%s/checkpoints/%s.ckpt", program_folder, full->run_id);
     snprintf(to, sizeof to, "%s/checkpoints/%s.ckpt", program_folder, bf16->run_id);
     ck_assert_int_eq(rename(from, to), 0);
-    ck_assert_int_eq(checkpoint_admit(bf16, &e), ST_USAGE);
-    ck_assert_ptr_nonnull(strstr(e.text, "was written with --precision fp32 and this run has bf16"));
+    ck_assert_msg(checkpoint_read(&other, &p, &found, &e) == ST_OK, "%s", e.text);
+    ck_assert(!found);
+    ck_assert_int_eq(access(to, F_OK), -1);
+    ck_assert_int_eq(scratch_count(program_folder, ".corrupt"), 1);
     trainer_free(&t);
+    trainer_free(&other);
     small_run_free(full);
     small_run_free(bf16);
 }
@@ -256,7 +262,7 @@ Suite *check_precision(void) {
     tcase_add_checked_fixture(c, begin, program_end);
 #if !REAL_IS_DOUBLE
     tcase_add_test(c, another_precision_is_another_run);
-    tcase_add_test(c, a_checkpoint_of_another_precision_is_refused);
+    tcase_add_test(c, a_checkpoint_of_another_precision_is_not_gone_on_from);
     tcase_add_test(c, a_limit_holds_where_the_processor_has_it);
     tcase_add_loop_test(c, a_limit_is_spelt_in_two_ways, 0, (int)(sizeof spelt / sizeof *spelt));
     tcase_add_loop_test(c, a_run_means_the_same_on_every_instruction_set, 0,
