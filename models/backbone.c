@@ -259,8 +259,8 @@ static struct residual s5_layer(struct graph *g, const struct backbone *b, const
  * Biases start at 0 in MAD's nets, in S5's and in pLSTM's, as the authors' do, and like weights in SLiCE's (the
  * framework's default). slice-paper is resolved before a net is built, and of its five the rules are the same. */
 static const struct backbone_traits traits[] = {
-    [BACKBONE_MAD_LM] = {pre_norm_layer, .norm = norm_as_asked, .gelu = gelu_mlp, .ends_in_norm = true,
-                         .zero_biases = true, .embedding_sd = 0.02, .decays = IN_ALL},
+    [BACKBONE_MAD_LM] = {pre_norm_layer, .as_asked = true, .norm = norm_as_asked, .gelu = gelu_mlp,
+                         .ends_in_norm = true, .zero_biases = true, .embedding_sd = 0.02, .decays = IN_ALL},
     [BACKBONE_SLICE] = {post_norm_layer, .branch = tanh_branch, .embedding_sd = 1, .decays = IN_ALL & ~IN(EMBEDDING)},
     [BACKBONE_SLICE_GLU] = {post_norm_layer, .branch = glu_branch, .embedding_sd = 1,
                             .decays = IN_ALL & ~IN(EMBEDDING)},
@@ -268,8 +268,9 @@ static const struct backbone_traits traits[] = {
     [BACKBONE_S5] = {s5_layer, .zero_biases = true, .embedding_sd = 1, .has_ssm_rate = true,
                      .decays = IN_ALL & ~(IN(STATE) | IN(NORM))},
     [BACKBONE_SLICE_PAPER] = {.embedding_sd = 1, .decays = IN_ALL & ~IN(EMBEDDING)},
-    [BACKBONE_VISION] = {pre_norm_layer, .norm = norm_as_asked, .gelu = vision_mlp, .ends_in_norm = true,
-                         .zero_biases = true, .small_maps = true, .embedding_sd = 1, .decays = IN(WEIGHT)},
+    [BACKBONE_VISION] = {pre_norm_layer, .as_asked = true, .norm = norm_as_asked, .gelu = vision_mlp,
+                         .ends_in_norm = true, .zero_biases = true, .small_maps = true, .embedding_sd = 1,
+                         .decays = IN(WEIGHT)},
     [BACKBONE_SLICE_XLSTM] = {pre_norm_layer, .norm = norm_around_one, .ends_in_norm = true, .embedding_sd = 1,
                               .decays = IN_ALL & ~IN(EMBEDDING)},
     [BACKBONE_SLICE_TRANSFORMER] = {pre_norm_layer, .norm = layer_norm, .gelu = transformer_mlp, .ends_in_norm = true,
@@ -294,7 +295,7 @@ struct backbone backbone_resolved(const struct backbone *b, const struct model *
 }
 
 bool backbone_takes_parts(const struct backbone *resolved) {
-    return traits[resolved->kind].norm == norm_as_asked;
+    return traits[resolved->kind].as_asked;
 }
 
 struct param_rule backbone_param_rule(const struct backbone *b, enum param_group group) {

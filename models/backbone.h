@@ -62,6 +62,7 @@ struct backbone_traits {
     struct tensor *(*norm)(struct graph *g, const struct backbone *b, const char *name, struct residual *r);
     struct tensor *(*branch)(struct graph *g, const struct backbone *b, struct tensor *z, int64_t D);
     struct tensor *(*gelu)(struct graph *g, const struct backbone *b, struct tensor *x);
+    bool as_asked;       /* its norms and MLPs are those of --norm and --mlp */
     bool ends_in_norm;   /* that norm once more before the head */
     bool zero_biases;    /* at first; else like weights */
     bool small_maps;     /* from outside and to the logits: N(0, 0.4 / inputs), else the framework's default */

@@ -130,7 +130,7 @@ static void swap_two(struct rng *r, int64_t pairs, int64_t length, int32_t *toke
 /* --- what two neighbours tell ------------------------------------------------------------------------------------- */
 
 #define FLOOR_TEXTS    400
-#define FLOOR_BRACKETS ((int64_t)1 << 19) /* of long texts fewer are enough */
+#define FLOOR_BRACKETS ((int64_t)1 << 16) /* of long texts fewer are enough */
 
 static bool closes(int32_t id) {
     return (id - FIRST_BRACKET) % 2;
