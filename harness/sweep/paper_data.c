@@ -97,7 +97,6 @@ static void put_cut_off(struct sheet *s, const struct paper_cells *p, const stru
 
 static void put_other_setting(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
     (void)p;
-    (void)c;
     sheet_int(s, paper_cell_is_other(c));
 }
 
