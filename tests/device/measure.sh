@@ -20,6 +20,7 @@
 # Programs are ./lrnn, build/check and build/device-micro; PREBUILT=FOLDER takes those of a folder that
 # tests/device/pack.sh made, on a machine without compilers; LRNN=, CHECK= and MICRO= name others. SMALL=1 does all
 # steps at sizes that show that they run: also without a device, with the program built by CUDA=host (docs/cuda.md).
+# LIMIT=SECONDS is the part's time where a device is lent for less.
 set -uo pipefail
 
 usage() {
@@ -41,6 +42,7 @@ mkdir -p "$2" || exit 1
 out=$(cd "$2" && pwd)
 small=${SMALL:-}
 [ -z "$small" ] || limit=900 # a host, and one that others use
+limit=${LIMIT:-$limit}
 begun=$SECONDS
 steps=$out/steps-$part.csv
 log=$out/log-$part.txt
