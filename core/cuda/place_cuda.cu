@@ -3,13 +3,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
+
+#include <pthread.h>
 
 #include "core/cuda/cuda.cuh"
 
 #define OLDEST_DEVICE     75 /* compute capability x 10 that the program is compiled for */
 #define FILL_THREADS      256
+#define COPY_AHEAD        4   /* vectors that a thread has on their way */
 #define CLOCK_NANOSECONDS 2e5 /* the device's clock of nanoseconds may tick once in a microsecond alone */
 
 #ifdef LRNN_CUDA_HOST
@@ -22,11 +24,22 @@ static __device__ uint64_t device_nanoseconds(void) {
 }
 #endif
 
-/* Runs that one process trains at once capture their steps in threads of their own. What waits for the whole device
- * ends the captures of other threads: cublasDestroy does (cudaDeviceSynchronize), cublasCreate and cudaFree may. So a
- * capture has this from its beginning to its end, and such calls have it as well. */
-static std::mutex whole_device;
-typedef std::lock_guard<std::mutex> holding;
+/* Runs that one process trains at once share the device; who gets memory or handles of it, or gives them back, has it
+ * alone, and comes before those who would share it next. Such calls may wait until nothing is queued by anybody: on an
+ * H200, beside three or four runs that queue their steps, they came back when one of those had ended. And they end the
+ * captures of other threads: cublasDestroy does (cudaDeviceSynchronize), cublasCreate and cudaFree may. */
+static pthread_rwlock_t device_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+struct alone {
+    alone() {
+        pthread_rwlock_wrlock(&device_lock);
+    }
+    ~alone() {
+        pthread_rwlock_unlock(&device_lock);
+    }
+    alone(const alone &) = delete;
+    alone &operator=(const alone &) = delete;
+};
 
 static void keep_failure(struct cuda_context *cuda, const char *call, const char *file, int line, const char *message) {
     if (cuda->failed) return;
@@ -67,12 +80,12 @@ static int devices(const char **why) {
 }
 
 static bool open_queues(struct cuda_context *cuda) {
-    holding device(whole_device);
+    alone device;
     return cuda_queue_open(cuda, &cuda->now) && cuda_queue_open(cuda, &cuda->beside);
 }
 
 static void close_context(struct cuda_context *cuda) {
-    holding device(whole_device);
+    alone device;
     cuda_queue_close(&cuda->now);
     cuda_queue_close(&cuda->beside);
     delete cuda;
@@ -100,6 +113,20 @@ static __global__ void fill_kernel(real *to, int64_t n, real value) {
     await_previous();
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) to[i] = value;
+}
+
+/* So many vectors of 16 bytes, and by the first block the bytes behind them. */
+static __global__ void copy_kernel(char *to, const char *from, size_t vectors, size_t bytes) {
+    await_previous();
+    const float4 *source = (const float4 *)from;
+    float4 *target = (float4 *)to, ahead[COPY_AHEAD];
+    size_t first = (size_t)blockIdx.x * COPY_AHEAD * blockDim.x + threadIdx.x;
+    for (int i = 0; i < COPY_AHEAD; i++)
+        if (first + i * blockDim.x < vectors) ahead[i] = source[first + i * blockDim.x];
+    for (int i = 0; i < COPY_AHEAD; i++)
+        if (first + i * blockDim.x < vectors) target[first + i * blockDim.x] = ahead[i];
+    if (blockIdx.x == 0)
+        for (size_t i = vectors * sizeof(float4) + threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
 }
 
 static enum status open_place(struct place *p, struct error *e) {
@@ -138,7 +165,7 @@ static enum status open_place(struct place *p, struct error *e) {
         int device = properties.major * 10 + properties.minor;
         cuda->capability = attributes.ptxVersion < device ? attributes.ptxVersion : device;
         cuda->overlaps = cuda->capability >= CUDA_OVERLAP_CAPABILITY && !cuda->careful && !is_off("LRNN_CUDA_OVERLAP");
-        cuda->branches = !cuda->careful && !is_off("LRNN_CUDA_BRANCHES");
+        cuda->branches = !cuda->overlaps && !cuda->careful && !is_off("LRNN_CUDA_BRANCHES");
         cuda->cores = properties.multiProcessorCount;
         cuda->shared = (size_t)shared;
         return ST_OK;
@@ -175,12 +202,12 @@ static enum status describe(const struct place *p, struct place_info *info, stru
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static void release(char *base, size_t) {
-    holding device(whole_device);
+    alone device;
     cudaFree(base);
 }
 
 static cudaError_t reserve_bytes(void **base, size_t bytes) {
-    holding device(whole_device);
+    alone device;
     return cudaMalloc(base, bytes);
 }
 
@@ -223,20 +250,26 @@ static void send(const struct place *p, void *to, const void *from, size_t bytes
     p->cuda->now.alone = true;
 }
 
+/* A copy by cudaMemcpyAsync in a graph has 2.8 TB/s on an H200, where scan_diag has 3.5 (results/device): a kernel of
+ * ours, with COPY_AHEAD loads of each thread on their way. */
 static void copy(const struct place *p, void *to, const void *from, size_t bytes) {
-    CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, p->cuda->now.stream));
-    p->cuda->now.alone = true;
+    struct exec x = {};
+    x.place = p;
+    size_t vectors = ((size_t)to | (size_t)from) % sizeof(float4) ? 0 : bytes / sizeof(float4);
+    size_t blocks = (vectors + COPY_AHEAD * FILL_THREADS - 1) / (COPY_AHEAD * FILL_THREADS);
+    LAUNCH(&x, copy_kernel, dim3((unsigned)(blocks ? blocks : 1)), dim3(FILL_THREADS), 0, (char *)to,
+           (const char *)from, vectors, bytes);
 }
 
 static void *host_alloc(const struct place *p, size_t bytes) {
     void *memory = nullptr;
-    holding device(whole_device);
+    alone device;
     if (!CUDA_TRY(p->cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocDefault))) return nullptr;
     return memset(memory, 0, bytes);
 }
 
 static void host_free(const struct place *, void *memory) {
-    holding device(whole_device);
+    alone device;
     cudaFreeHost(memory);
 }
 
@@ -335,9 +368,9 @@ static bool capture_begin(const struct place *p) {
     struct cuda_context *cuda = p->cuda;
     if (cuda->walks || cuda->failed) return false;
     cuda->now.alone = true;
-    whole_device.lock();
+    pthread_rwlock_rdlock(&device_lock);
     if (CUDA_TRY(cuda, cudaStreamBeginCapture(cuda->now.stream, cudaStreamCaptureModeThreadLocal))) return true;
-    whole_device.unlock();
+    pthread_rwlock_unlock(&device_lock);
     give_up_captures(cuda);
     return false;
 }
@@ -350,7 +383,7 @@ static struct place_capture *capture_end(const struct place *p) {
                 CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches)) &&
                 CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);
-    whole_device.unlock();
+    pthread_rwlock_unlock(&device_lock);
     p->cuda->now.alone = p->cuda->beside.alone = true; /* what was captured is not what the streams have behind them */
     if (good) return c;
     delete c;
@@ -363,7 +396,9 @@ static const char *capture_failure(const struct place *p) {
 }
 
 static void replay(const struct place *p, struct place_capture *c) {
+    pthread_rwlock_rdlock(&device_lock);
     CUDA_TRY(p->cuda, cudaGraphLaunch(c->exec, p->cuda->now.stream));
+    pthread_rwlock_unlock(&device_lock);
     p->cuda->now.alone = true;
 }
 
@@ -372,6 +407,7 @@ static int64_t capture_launches(const struct place_capture *c) {
 }
 
 static void capture_free(struct place_capture *c) {
+    alone device;
     cudaGraphExecDestroy(c->exec);
     delete c;
 }

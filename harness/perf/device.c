@@ -169,7 +169,7 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
     if (status == ST_OK) {
         d->copy_rate = 2 * (double)c.bytes / samples_median(t);
         struct device_row row = {.name = "copy",
-                                 .kernel = "memcpy",
+                                 .kernel = "copy_kernel",
                                  .shape = d->request->small ? "4 kB" : "512 MB",
                                  .pass = "forward",
                                  .taken = "",

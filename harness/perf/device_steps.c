@@ -22,16 +22,18 @@ static void step_replayed(void *context) {
     trainer_step(context);
 }
 
-/* How a step is done, and what is turned off for it (docs/cuda.md). */
+/* How a step is done, and what is turned off for it (docs/cuda.md): what does not overlap has branches. */
 struct step_way {
-    const char *name, *off;
+    const char *name;
     void (*work)(void *context);
+    const char *off[2];
 };
 
-static const struct step_way step_ways[] = {{"walked", NULL, step_walked},
-                                            {"replayed", NULL, step_replayed},
-                                            {"replayed without overlap", "LRNN_CUDA_OVERLAP", step_replayed},
-                                            {"replayed on one stream", "LRNN_CUDA_BRANCHES", step_replayed}};
+static const struct step_way step_ways[] = {
+    {"walked", step_walked, {NULL}},
+    {"replayed", step_replayed, {NULL}},
+    {"replayed in branches", step_replayed, {"LRNN_CUDA_OVERLAP"}},
+    {"replayed in a row", step_replayed, {"LRNN_CUDA_OVERLAP", "LRNN_CUDA_BRANCHES"}}};
 
 /* A row of the trainer's step; times include the way of the batches. */
 static enum status time_step(const struct device_run *d, enum precision precision, const struct setup *s,
@@ -69,9 +71,9 @@ static enum status measure_way(const struct device_run *d, enum precision precis
                                const struct step_way *way, struct error *e) {
     struct trainer *t = calloc(1, sizeof *t);
     if (!t) return fail(e, ST_MEMORY, "no memory for a trainer");
-    if (way->off) setenv(way->off, "0", 1);
+    for (int i = 0; i < 2 && way->off[i]; i++) setenv(way->off[i], "0", 1);
     enum status status = trainer_create(t, s, e);
-    if (way->off) unsetenv(way->off);
+    for (int i = 0; i < 2 && way->off[i]; i++) unsetenv(way->off[i]);
     if (status == ST_OK) status = time_step(d, precision, s, t, way, e);
     trainer_free(t);
     free(t);

@@ -241,7 +241,7 @@ static void capture_step(struct trainer *t) {
     }
     if (*place_capture_failure(&t->place))
         fprintf(stderr, "%s: the step cannot be captured%s, which is slower: %s\n", t->setup->config.device,
-                t->capture ? " with launches that overlap and branch, it is without" : ", every step is walked",
+                t->capture ? " with launches that overlap or branch, it is without" : ", every step is walked",
                 place_capture_failure(&t->place));
 }
 

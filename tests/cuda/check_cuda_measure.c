@@ -74,7 +74,7 @@ START_TEST(rows_of_a_device_are_kept_in_a_file) {
              program_folder);
     snprintf(path, sizeof path, "%s/rows/device-%.12s.csv", program_folder, build_info()->commit);
     expect_status(run(line), 0, line);
-    expect_text(out, ",copy,memcpy,,\"4 kB\",", line);
+    expect_text(out, ",copy,copy_kernel,,\"4 kB\",", line);
     char *text = slurp(path, &size);
     ck_assert_str_eq(text, out);
     expect_status(run(line), 2, line);

@@ -205,6 +205,46 @@ START_TEST(a_run_that_begins_beside_waits_for_a_capture) {
 }
 END_TEST
 
+static void *reserve_and_give_back(void *place) {
+    for (int i = 0; i < 5; i++) {
+        struct arena memory = {0};
+        struct error problem;
+        ck_assert_int_eq(place_reserve(place, &memory, 100, &problem), ST_OK);
+        arena_free(&memory); /* takes a tenth of a second */
+    }
+    return NULL;
+}
+
+/* On a device they would never come to rest beside replays without a pause. The host's ends the process at a replay
+ * while it rests. */
+START_TEST(replays_hold_back_while_memory_is_given_back) {
+    struct place p, other;
+    struct error problem;
+    struct arena memory = {0};
+    pthread_t beside;
+    ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
+    ck_assert_int_eq(place_open(&other, "cuda", &problem), ST_OK);
+    ck_assert_int_eq(place_reserve(&p, &memory, 100, &problem), ST_OK);
+    ck_assert(place_capture_begin(&p));
+    place_set(&p, memory.base, 1, 100);
+    struct place_capture *capture = place_capture_end(&p);
+    ck_assert_ptr_nonnull(capture);
+    setenv("LRNN_CUDA_HOST_SLOW", "1", 1);
+    ck_assert_int_eq(pthread_create(&beside, NULL, reserve_and_give_back, &other), 0);
+    for (int i = 0; i < 100; i++) {
+        place_replay(&p, capture);
+        ck_assert_int_eq(place_wait(&p, &problem), ST_OK);
+        usleep(5000);
+    }
+    pthread_join(beside, NULL);
+    unsetenv("LRNN_CUDA_HOST_SLOW");
+    place_capture_free(&p, capture);
+    arena_free(&memory);
+    place_close(&other);
+    place_close(&p);
+}
+END_TEST
+
 #endif
 
 int cuda_population_cases(void) {
@@ -243,6 +283,7 @@ Suite *check_cuda_population(void) {
     tcase_add_test(tests, a_run_that_diverges_has_the_record_of_its_step);
 #ifdef LRNN_CUDA_HOST
     tcase_add_test(tests, a_run_that_begins_beside_waits_for_a_capture);
+    tcase_add_test(tests, replays_hold_back_while_memory_is_given_back);
     tcase_add_loop_test(tests, several_devices_share_the_runs, 0, 2);
     tcase_add_test(tests, devices_of_two_kinds_are_refused);
     tcase_add_test(tests, members_wait_for_memory);

@@ -53,6 +53,28 @@ START_TEST(what_no_memory_holds_is_sent) {
 }
 END_TEST
 
+/* Whole vectors, bytes behind them, and memory that begins within one. */
+START_TEST(copies_are_whole) {
+    static const size_t sizes[][2] = {{1, 0}, {16, 0}, {4096 * 16 + 5, 0}, {40000, 4}};
+    static char from[70000], to[70000];
+    struct place p;
+    struct arena memory = {0};
+    struct error e;
+    size_t bytes = sizes[_i][0], offset = sizes[_i][1];
+    ck_assert_msg(place_open(&p, "cuda", &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(place_reserve(&p, &memory, 2 * sizeof from, &e), ST_OK);
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (char)(i % 251 + 1);
+    memset(to, 0, sizeof to);
+    place_put(&p, memory.base, from, sizeof from);
+    place_put(&p, memory.base + sizeof from, to, sizeof to);
+    place_copy(&p, memory.base + sizeof from + offset, memory.base + offset, bytes);
+    place_get(&p, to, memory.base + sizeof from, sizeof to);
+    for (size_t i = 0; i < sizeof to; i++) ck_assert_int_eq(to[i], i >= offset && i < offset + bytes ? from[i] : 0);
+    arena_free(&memory);
+    place_close(&p);
+}
+END_TEST
+
 Suite *check_cuda_values(void);
 Suite *check_cuda_values(void) {
     Suite *suite = suite_create("cuda_values");
@@ -60,6 +82,7 @@ Suite *check_cuda_values(void) {
     tcase_add_checked_fixture(tests, begin, program_end);
     tcase_add_test(tests, what_no_memory_holds_is_sent);
     tcase_add_loop_test(tests, batches_of_values_begin_anywhere, 0, 3);
+    tcase_add_loop_test(tests, copies_are_whole, 0, 4);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -17,12 +17,14 @@ const char *cublasGetStatusString(cublasStatus_t status) {
 }
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle) {
+    cuda_host_rest rest;
     cuda_host_wait_for_device();
     *handle = new cuda_host_blas();
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+    cuda_host_rest rest;
     cuda_host_wait_for_device();
     delete handle;
     return CUBLAS_STATUS_SUCCESS;

@@ -290,6 +290,12 @@ template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFun
 /* What the making and the end of a cuBLAS handle may do: captures under way, of any thread, are no longer valid. */
 void cuda_host_wait_for_device(void);
 
+/* A call for which a device has to come to rest, while it lasts: a replay that begins meanwhile ends the process. */
+struct cuda_host_rest {
+    cuda_host_rest();
+    ~cuda_host_rest();
+};
+
 /* Runs now, or on replay when the stream is being captured. Device memory is there for the work, or, if it opens that
  * itself, from cuda_host_open_memory on. */
 cudaError_t cuda_host_enqueue(cudaStream_t stream, std::function<void()> work, bool opens = false);

@@ -69,6 +69,16 @@ typedef std::lock_guard<std::recursive_mutex> holding;
 static thread_local int captures; /* under way, of streams of this thread */
 static std::set<cuda_host_graph *> &under_way = *new std::set<cuda_host_graph *>; /* of all threads */
 
+static std::atomic<int> at_rest(0); /* calls under way for which a device has to come to rest */
+
+cuda_host_rest::cuda_host_rest() {
+    at_rest++;
+}
+
+cuda_host_rest::~cuda_host_rest() {
+    at_rest--;
+}
+
 void cuda_host_wait_for_device(void) {
     holding lock(device);
     for (cuda_host_graph *graph : under_way) graph->ended = true;
@@ -241,6 +251,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+    if (at_rest) cuda_host_die("a replay begins while another thread waits for the device to come to rest");
     std::shared_ptr<cuda_host_graph> graph = std::make_shared<cuda_host_graph>(*exec);
     queue(stream, {[=] {
                        lanes all = fresh_lanes(*graph);
@@ -466,6 +477,7 @@ static cudaError_t reserve_memory(void **memory, size_t bytes) {
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    cuda_host_rest rest;
     cudaError_t result = reserve_memory(memory, bytes);
     if (result != cudaSuccess) wait_tenths(3);
     return result;
@@ -474,6 +486,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
 /* Nothing that is queued may still use it: a device waits, and so do all streams here, which the caller has. */
 cudaError_t cudaFree(void *memory) {
     if (!memory) return cudaSuccess;
+    cuda_host_rest rest;
     wait_tenths(1);
     holding lock(device);
     refuse_while_captured("given back");
@@ -490,6 +503,7 @@ cudaError_t cudaFree(void *memory) {
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
+    cuda_host_rest rest;
     holding lock(device);
     refuse_while_captured("pinned");
     *memory = malloc(bytes ? bytes : 1);
@@ -499,6 +513,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void *memory) {
+    cuda_host_rest rest;
     holding lock(device);
     pinned.erase((char *)memory);
     free(memory);

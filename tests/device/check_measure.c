@@ -96,10 +96,10 @@ END_TEST
 START_TEST(a_suite_that_is_killed_has_a_row_and_is_run_apart) {
     unsetenv("SMALL");
     expect_failed_part(1);
-    expect_in_file("suites.csv", ",cuda,no,137,1,1\n");
-    expect_in_file("suites.csv", ",cuda,yes,ok,2,0\n");
-    expect_in_file("suites.csv", ",cuda_values,yes,ok,2,0\n");
-    expect_in_file("suites.csv", ",cuda_ways,yes,ok,2,0\n");
+    expect_in_file("suites.csv", ",cuda,1/8,no,137,1,1\n");
+    expect_in_file("suites.csv", ",cuda,8/8,yes,ok,2,0\n");
+    expect_in_file("suites.csv", ",cuda_values,1/1,yes,ok,2,0\n");
+    expect_in_file("suites.csv", ",cuda_ways,1/1,yes,ok,2,0\n");
     expect_in_file("log-1.txt", "not ok 2 - b");
 }
 END_TEST
@@ -107,7 +107,7 @@ END_TEST
 START_TEST(a_program_of_ours_that_is_not_there_fails) {
     setenv("CHECK", "/nowhere/check", 1);
     expect_failed_part(1);
-    expect_in_file("suites.csv", ",cuda_host,yes,12");
+    expect_in_file("suites.csv", ",cuda_host,1/1,yes,12");
 }
 END_TEST
 

@@ -140,7 +140,9 @@ step() {
     elif [ "$seconds" -le 0 ]; then
         verdict='no time left'
     else
-        timeout -k 5 "$seconds" "$@" >"$work/$name" 2>"$work/$name.err" </dev/null || verdict=$?
+        setsid timeout -k 5 "$seconds" "$@" >"$work/$name" 2>"$work/$name.err" </dev/null &
+        wait "$!" || verdict=$?
+        pkill -KILL -s "$!" 2>/dev/null # a test that a killed suite has left would compute beside what is measured next
     fi
     printf '=== %s: %s\n' "$name" "$*" | cat - "$work/$name" "$work/$name.err" >"$work/$name.log"
     cat "$work/$name.log" >>"$log"
@@ -218,22 +220,32 @@ part_0() {
 # All sizes of the walks would take many times as long as there is.
 export LRNN_CUDA_EVERY="${LRNN_CUDA_EVERY:-8}"
 
-# suite NAME SECONDS APART [STEP]: with `yes` each test has a process of its own. A row says how many tests had passed
-# and failed when it ended, in whatever way, and the log which.
+# suite NAME SECONDS APART [STEP [SHARE OF]]: with `yes` each test has a process of its own; of the sizes that a walk
+# has every OF-th, from the SHARE-th on. A row says how many tests had passed and failed when it ended, in whatever way,
+# and the log which.
 suite() {
-    local name=$1 seconds=$2 apart=$3 step=${4:-suite-$1}
+    local name=$1 seconds=$2 apart=$3 step=${4:-suite-$1} share=${5:-1} of=${6:-1}
     local tap=$work/$step.tap
     : >"$tap"
-    CK_FORK=$apart CK_TAP_LOG_FILE_NAME=$tap step "$step" "$seconds" "$CHECK" "$name"
+    CK_FORK=$apart CK_TAP_LOG_FILE_NAME=$tap LRNN_CUDA_FIRST=$((LRNN_CUDA_EVERY * (share - 1))) \
+        LRNN_CUDA_EVERY=$((LRNN_CUDA_EVERY * of)) step "$step" "$seconds" "$CHECK" "$name"
     grep '^not ok' "$tap" >>"$log"
-    echo "$origin,$name,$apart,$verdict,$(grep -c '^ok' "$tap"),$(grep -c '^not ok' "$tap")" >>"$out/suites.csv"
+    echo "$origin,$name,$share/$of,$apart,$verdict,$(grep -c '^ok' "$tap"),$(grep -c '^not ok' "$tap")" \
+        >>"$out/suites.csv"
     [ "$verdict" = ok ]
 }
 
 # Of hundreds of tests with a context each, which take longer to open than the tests: one context for all. If that goes
 # wrong, a process a test, so that what one does to the device falls upon it alone.
 suite_together() {
-    suite "$1" 200 no || suite "$1" 400 yes "suite-$1-apart"
+    suite "$1" 200 no "suite-$1-$2-of-$3" "$2" "$3" || suite "$1" 400 yes "suite-$1-$2-of-$3-apart" "$2" "$3"
+}
+
+# A share a process, because most of the time is that of the references on the host.
+suite_in_shares() {
+    local share
+    for share in $(seq "$2"); do suite_together "$1" "$share" "$2" & done
+    wait
 }
 
 sanitize() {
@@ -242,12 +254,12 @@ sanitize() {
 }
 
 part_1() {
-    echo 'commit,device,driver,suite,apart,status,passed,failed' >"$out/suites.csv"
+    echo 'commit,device,driver,suite,share,apart,status,passed,failed' >"$out/suites.csv"
     if [ -n "$small" ]; then
         suite cuda_host 150 yes
     else
-        suite_together cuda &
-        suite_together cuda_order &
+        suite_in_shares cuda 8 &
+        suite_in_shares cuda_order 4 &
         wait # contexts take the device in turns, and these two wait for it the most often
         for name in cuda_run cuda_ways cuda_values cuda_population; do suite "$name" 400 yes & done
     fi

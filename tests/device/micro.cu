@@ -1,6 +1,6 @@
 /* micro.cu - what a device can do, apart from the program: one CSV file on stdout.
  *
- *   copy      a copy of 1 GB within the device, bytes read and written both counted
+ *   copy      a copy of 1 GB within the device, by cudaMemcpyAsync and by a kernel; bytes read and written both counted
  *   chain     1000 empty kernels, each behind the one before, replayed: what a node of a graph costs; and where each
  *             lets the next one begin early and waits for the one before (core/cuda/cuda.cuh, await_previous)
  *   branches  the same kernels as 1, 8 and 32 branches side by side that meet again
@@ -161,6 +161,13 @@ static __global__ void fill_halves(__nv_bfloat16 *to, size_t n) {
 
 /* --- copies and launches ------------------------------------------------------------------------------------------ */
 
+static __global__ void copy_kernel(float4 *to, const float4 *from) {
+    float4 ahead[4];
+    size_t first = (size_t)blockIdx.x * 4 * blockDim.x + threadIdx.x;
+    for (int i = 0; i < 4; i++) ahead[i] = from[first + i * blockDim.x];
+    for (int i = 0; i < 4; i++) to[first + i * blockDim.x] = ahead[i];
+}
+
 static void measure_copy(void) {
     size_t bytes = (size_t)1 << 30;
     char *memory;
@@ -169,6 +176,11 @@ static void measure_copy(void) {
     double seconds =
         median_of(4, [=] { TRY(cudaMemcpyAsync(memory + bytes, memory, bytes, cudaMemcpyDeviceToDevice, stream)); });
     print_row("copy", "1 GB", seconds, 2 * (double)bytes);
+    seconds = median_of(4, [=] {
+        copy_kernel<<<(unsigned)(bytes / sizeof(float4) / 1024), 256, 0, stream>>>((float4 *)(memory + bytes),
+                                                                                   (const float4 *)memory);
+    });
+    print_row("copy", "1 GB by a kernel", seconds, 2 * (double)bytes);
     TRY(cudaFree(memory));
 }
 

@@ -274,9 +274,9 @@ void expect_clean(const struct run *r) {
 /* --- twin against twin ------------------------------------------------------------------------------------------- */
 
 bool walk_leaves_out(const struct place *place, int index, int shown) {
-    const char *text = place ? getenv("LRNN_CUDA_EVERY") : NULL;
-    int every = text ? atoi(text) : 1;
-    return every > 1 && shown > 0 && index % every != 0;
+    const char *text = place ? getenv("LRNN_CUDA_EVERY") : NULL, *from = getenv("LRNN_CUDA_FIRST");
+    int every = text ? atoi(text) : 1, first = from ? atoi(from) : 0;
+    return every > 1 && shown > 0 && index % every != first;
 }
 
 void each_example(const struct kernel *k, unsigned walks, enum fill fill, const struct place *place,
