@@ -76,7 +76,7 @@ void place_get(const struct place *p, void *to_host, const void *from, size_t by
  * place_mark behind this call was waited for. */
 void place_send(const struct place *p, void *to, const void *from_host, size_t bytes);
 
-/* Bytes within the place. Queued. */
+/* Bytes within the place. Queued. On a device slow unless both addresses are multiples of 16. */
 void place_copy(const struct place *p, void *to, const void *from, size_t bytes);
 
 /* Pinned host memory, zeroed; place_host_free gives it back. NULL if there is none. */

@@ -40,7 +40,8 @@ struct cuda_context {
     bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */
     bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture that failed */
     /* Unless careful, turned off, or a capture with them failed: launches begin while those before them end
-     * (await_previous), LRNN_CUDA_OVERLAP=0; cuda_side_by_side has two streams, LRNN_CUDA_BRANCHES=0. */
+     * (await_previous), LRNN_CUDA_OVERLAP=0; and where they do not, cuda_side_by_side has two streams,
+     * LRNN_CUDA_BRANCHES=0: a step with both is slower than with either (docs/cuda.md). */
     bool overlaps, branches;
     bool parted;               /* between cuda_part and cuda_meet, unless it failed */
     bool failed, full;         /* full: for want of memory */

@@ -24,21 +24,23 @@ static __device__ uint64_t device_nanoseconds(void) {
 }
 #endif
 
-/* Runs that one process trains at once share the device; who gets memory or handles of it, or gives them back, has it
- * alone, and comes before those who would share it next. Such calls may wait until nothing is queued by anybody: on an
- * H200, beside three or four runs that queue their steps, they came back when one of those had ended. And they end the
- * captures of other threads: cublasDestroy does (cudaDeviceSynchronize), cublasCreate and cudaFree may. */
+/* Runs that one process trains at once share the device: a capture, from its beginning to its end, and a replay have
+ * this lock beside each other. Calls that get memory or handles of the device, or give them back, have it alone, and
+ * come before those who would share it next. Such a call may wait until nothing is queued by anybody: on an H200, beside
+ * three or four runs that queue their steps, one came back when a run had ended. And it may end the captures of other
+ * threads, as cublasDestroy does (cudaDeviceSynchronize). Launches that are no replay, of steps that are walked and of
+ * evaluations, do not wait for the lock. */
 static pthread_rwlock_t device_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-struct alone {
-    alone() {
+struct device_alone {
+    device_alone() {
         pthread_rwlock_wrlock(&device_lock);
     }
-    ~alone() {
+    ~device_alone() {
         pthread_rwlock_unlock(&device_lock);
     }
-    alone(const alone &) = delete;
-    alone &operator=(const alone &) = delete;
+    device_alone(const device_alone &) = delete;
+    device_alone &operator=(const device_alone &) = delete;
 };
 
 static void keep_failure(struct cuda_context *cuda, const char *call, const char *file, int line, const char *message) {
@@ -80,12 +82,12 @@ static int devices(const char **why) {
 }
 
 static bool open_queues(struct cuda_context *cuda) {
-    alone device;
+    device_alone lock;
     return cuda_queue_open(cuda, &cuda->now) && cuda_queue_open(cuda, &cuda->beside);
 }
 
 static void close_context(struct cuda_context *cuda) {
-    alone device;
+    device_alone lock;
     cuda_queue_close(&cuda->now);
     cuda_queue_close(&cuda->beside);
     delete cuda;
@@ -115,7 +117,7 @@ static __global__ void fill_kernel(real *to, int64_t n, real value) {
     if (i < n) to[i] = value;
 }
 
-/* So many vectors of 16 bytes, and by the first block the bytes behind them. */
+/* Copies so many vectors of 16 bytes; the first block copies the rest of the bytes. */
 static __global__ void copy_kernel(char *to, const char *from, size_t vectors, size_t bytes) {
     await_previous();
     const float4 *source = (const float4 *)from;
@@ -202,12 +204,12 @@ static enum status describe(const struct place *p, struct place_info *info, stru
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static void release(char *base, size_t) {
-    alone device;
+    device_alone lock;
     cudaFree(base);
 }
 
 static cudaError_t reserve_bytes(void **base, size_t bytes) {
-    alone device;
+    device_alone lock;
     return cudaMalloc(base, bytes);
 }
 
@@ -263,13 +265,13 @@ static void copy(const struct place *p, void *to, const void *from, size_t bytes
 
 static void *host_alloc(const struct place *p, size_t bytes) {
     void *memory = nullptr;
-    alone device;
+    device_alone lock;
     if (!CUDA_TRY(p->cuda, cudaHostAlloc(&memory, bytes, cudaHostAllocDefault))) return nullptr;
     return memset(memory, 0, bytes);
 }
 
 static void host_free(const struct place *, void *memory) {
-    alone device;
+    device_alone lock;
     cudaFreeHost(memory);
 }
 
@@ -353,7 +355,7 @@ struct place_capture {
 };
 
 /* What fails between the beginning of a capture and its instance has done nothing yet: the place goes on without
- * overlapping launches and branches, of which an older driver's graphs know nothing, and if it has gone without them
+ * overlapping launches or branches, of which an older driver's graphs know nothing, and if it has gone without either
  * already, without captures. A device that has really failed fails again in the next walk. */
 static void give_up_captures(struct cuda_context *cuda) {
     cudaGetLastError();
@@ -375,15 +377,21 @@ static bool capture_begin(const struct place *p) {
     return false;
 }
 
+/* Which takes memory of the device. */
+static bool instantiate(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
+    device_alone lock;
+    return CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0));
+}
+
 static struct place_capture *capture_end(const struct place *p) {
     cudaGraph_t graph = nullptr;
     struct place_capture *c = new (std::nothrow) place_capture();
     bool queued = !p->cuda->failed;
     bool good = CUDA_TRY(p->cuda, cudaStreamEndCapture(p->cuda->now.stream, &graph)) && queued && c &&
-                CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches)) &&
-                CUDA_TRY(p->cuda, cudaGraphInstantiate(&c->exec, graph, 0));
-    if (graph) cudaGraphDestroy(graph);
+                CUDA_TRY(p->cuda, cudaGraphGetNodes(graph, nullptr, &c->launches));
     pthread_rwlock_unlock(&device_lock);
+    good = good && instantiate(p->cuda, c, graph);
+    if (graph) cudaGraphDestroy(graph);
     p->cuda->now.alone = p->cuda->beside.alone = true; /* what was captured is not what the streams have behind them */
     if (good) return c;
     delete c;
@@ -407,7 +415,7 @@ static int64_t capture_launches(const struct place_capture *c) {
 }
 
 static void capture_free(struct place_capture *c) {
-    alone device;
+    device_alone lock;
     cudaGraphExecDestroy(c->exec);
     delete c;
 }

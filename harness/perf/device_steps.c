@@ -1,5 +1,6 @@
-/* device_steps.c - rows of `lrnn perf device` for a training step: walked, replayed, and replayed without what it owes
- * to overlapping launches and to branches (docs/cuda.md). */
+/* device_steps.c - rows of `lrnn perf device` for a training step: walked, replayed, replayed in branches instead of
+ * overlapping launches, and replayed with neither (docs/cuda.md). A device below capability 9.0 has no overlap, and the
+ * second and the third are the same there. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 
 #define LSTM_TILE     4   /* sequences of a cluster */
 #define LSTM_PARTS    8   /* that a sum over H values is cut into; a thread has one of four sums */
-#define LSTM_WIDTH    128 /* up to which it is taken unasked */
+#define LSTM_UNASKED  128 /* width up to which it is taken unasked */
 #define LSTM_CHANNELS 8   /* of a block, fewer of which are not worth a larger cluster */
 #define LSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* of a block, at most: doubles take twice the registers */
 
@@ -246,10 +246,11 @@ static bool scan_lstm_cluster_cuda_applicable(const struct call *c, const char *
     return fits && lstm_products_fit(c, why);
 }
 
-/* At a width of 256 and 128 sequences an H200 takes .72 ms for 16 steps of both passes by cuBLAS and 1.17 ms here, for
- * 128 steps 6.3 and 8.6 (results/device/perf-device.csv); narrower ones have not been measured. */
+/* A guess between one width that was measured and none: at 256 and 128 sequences an H200 takes .72 ms for both passes
+ * of 16 steps by cuBLAS and 1.17 ms here, of 128 steps 6.3 and 8.6 (results/device/perf-device.csv), though forward
+ * alone 128 steps take 3.1 and 2.7. What is to be measured are widths of 128 and 192. */
 static bool scan_lstm_cluster_cuda_preferred(const struct call *c) {
-    return tensor_cols(c->in[1]) <= LSTM_WIDTH;
+    return tensor_cols(c->in[1]) <= LSTM_UNASKED;
 }
 
 static void scan_lstm_cluster_cuda_forward(const struct call *c, const struct exec *x) {

@@ -1,5 +1,6 @@
 /* scan_lstm_cuda.cu - scan_lstm on CUDA: a product of cuBLAS and an element-wise kernel a time step, all sequences at
- * once; the gradient of the weights as one product over all tokens. Equations: scan_lstm.c. */
+ * once; the gradient of the weights as one product over all tokens. Taken unasked where scan_lstm_cluster_cuda is not
+ * preferred. Equations: scan_lstm.c. */
 #include "kernels/gated/lstm.cuh"
 
 namespace {

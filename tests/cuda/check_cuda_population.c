@@ -1,6 +1,7 @@
 /* check_cuda_population.c - runs that one process trains at once on a device, or on the host (cuda_host.h): the records
  * of the same runs alone, and what becomes of those that have no memory, diverge, or fail. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -205,42 +206,46 @@ START_TEST(a_run_that_begins_beside_waits_for_a_capture) {
 }
 END_TEST
 
-static void *reserve_and_give_back(void *place) {
-    for (int i = 0; i < 5; i++) {
-        struct arena memory = {0};
-        struct error problem;
-        ck_assert_int_eq(place_reserve(place, &memory, 100, &problem), ST_OK);
-        arena_free(&memory); /* takes a tenth of a second */
-    }
-    return NULL;
-}
+static atomic_bool given_back;
 
-/* On a device they would never come to rest beside replays without a pause. The host's ends the process at a replay
- * while it rests. */
-START_TEST(replays_hold_back_while_memory_is_given_back) {
-    struct place p, other;
+static void *replay_until_given_back(void *unused) {
+    struct place p;
     struct error problem;
     struct arena memory = {0};
-    pthread_t beside;
+    (void)unused;
     ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
-    ck_assert_int_eq(place_open(&other, "cuda", &problem), ST_OK);
     ck_assert_int_eq(place_reserve(&p, &memory, 100, &problem), ST_OK);
     ck_assert(place_capture_begin(&p));
     place_set(&p, memory.base, 1, 100);
     struct place_capture *capture = place_capture_end(&p);
     ck_assert_ptr_nonnull(capture);
-    setenv("LRNN_CUDA_HOST_SLOW", "1", 1);
-    ck_assert_int_eq(pthread_create(&beside, NULL, reserve_and_give_back, &other), 0);
-    for (int i = 0; i < 100; i++) {
+    while (!given_back) {
         place_replay(&p, capture);
         ck_assert_int_eq(place_wait(&p, &problem), ST_OK);
-        usleep(5000);
     }
-    pthread_join(beside, NULL);
-    unsetenv("LRNN_CUDA_HOST_SLOW");
     place_capture_free(&p, capture);
     arena_free(&memory);
-    place_close(&other);
+    place_close(&p);
+    return NULL;
+}
+
+/* On a device, replays without a pause would keep who reserves memory from it. The host's ends the process at a replay
+ * that begins while memory is got or given back, which takes a tenth of a second here. */
+START_TEST(replays_hold_back_while_memory_is_given_back) {
+    struct place p;
+    struct error problem;
+    pthread_t beside[3];
+    setenv("LRNN_CUDA_HOST_SLOW", "1", 1);
+    ck_assert_int_eq(place_open(&p, "cuda", &problem), ST_OK);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(pthread_create(&beside[i], NULL, replay_until_given_back, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        struct arena memory = {0};
+        ck_assert_int_eq(place_reserve(&p, &memory, 100, &problem), ST_OK);
+        arena_free(&memory);
+        usleep(20000);
+    }
+    given_back = true;
+    for (int i = 0; i < 3; i++) pthread_join(beside[i], NULL);
     place_close(&p);
 }
 END_TEST

@@ -233,6 +233,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void *, size_t *count) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+    cuda_host_rest rest;
     long refused = setting("LRNN_CUDA_HOST_NO_GRAPH", 0);
     bool simple = graph->captured.size() == 1 && !graph->overlaps;
     if (refused == 1 || (refused == 2 && !simple)) return cudaErrorMemoryAllocation;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"
@@ -24,8 +25,9 @@ static const char lrnn[] =
     "'perf launches'*) printf '| mixer | bytes, MB |\\n|---|--:|\\n| lru | 3 |\\n\\nfp32, D\\n' ;;\n"
     "esac\n";
 
-/* Tests that fail beside each other and pass apart. */
+/* Tests that fail beside each other and pass apart, and of which one would go on for two seconds more. */
 static const char check[] = "#!/bin/sh\n"
+                            "(sleep 2; echo >\"$0.left\") &\n"
                             "printf 'ok 1 - a\\nnot ok 2 - b\\n' >\"$CK_TAP_LOG_FILE_NAME\"\n"
                             "[ \"$CK_FORK\" = no ] && kill -9 $$\n"
                             "printf 'ok 1 - a\\nok 2 - b\\n' >\"$CK_TAP_LOG_FILE_NAME\"\n";
@@ -101,6 +103,10 @@ START_TEST(a_suite_that_is_killed_has_a_row_and_is_run_apart) {
     expect_in_file("suites.csv", ",cuda_values,1/1,yes,ok,2,0\n");
     expect_in_file("suites.csv", ",cuda_ways,1/1,yes,ok,2,0\n");
     expect_in_file("log-1.txt", "not ok 2 - b");
+    char left[SCRATCH_BYTES + 32];
+    snprintf(left, sizeof left, "%s/check.left", program_folder);
+    usleep(2500000);
+    ck_assert_msg(access(left, F_OK) != 0, "a test goes on behind its suite");
 }
 END_TEST
 
@@ -136,6 +142,9 @@ END_TEST
 START_TEST(the_parts_of_a_measurement_are_said) {
     ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "4 nowhere"), 2);
     expect_text(err, "there is no part '4'", "measure.sh 4");
+    setenv("LIMIT", "soon", 1);
+    ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "0 nowhere"), 2);
+    expect_text(err, "LIMIT is seconds, got 'soon'", "measure.sh 0");
 }
 END_TEST
 

@@ -43,11 +43,24 @@ out=$(cd "$2" && pwd)
 small=${SMALL:-}
 [ -z "$small" ] || limit=900 # a host, and one that others use
 limit=${LIMIT:-$limit}
+[[ $limit =~ ^[1-9][0-9]*$ ]] || usage "LIMIT is seconds, got '$limit'"
 begun=$SECONDS
 steps=$out/steps-$part.csv
 log=$out/log-$part.txt
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+command -v pkill >/dev/null || usage "pkill is not there (procps): what steps leave behind would not be ended"
+# What a step has left would compute beside what is measured next, and behind the script.
+end_session() {
+    pkill -KILL -s "$(cat "$1")" 2>/dev/null
+    rm -f "$1"
+}
+end_all() {
+    local session
+    for session in "$work"/*.session; do [ ! -e "$session" ] || end_session "$session"; done
+    rm -rf "$work"
+}
+trap end_all EXIT
+trap 'exit 130' INT TERM HUP
 cd "$root" || exit 1
 # Profilers come with the toolkit, or beside it, and neither need be in the path.
 for folder in "${CUDA_HOME:-/usr/local/cuda}/bin" /opt/nvidia/nsight-compute/*; do PATH=$PATH:$folder; done
@@ -141,8 +154,9 @@ step() {
         verdict='no time left'
     else
         setsid timeout -k 5 "$seconds" "$@" >"$work/$name" 2>"$work/$name.err" </dev/null &
+        echo "$!" >"$work/$name.session"
         wait "$!" || verdict=$?
-        pkill -KILL -s "$!" 2>/dev/null # a test that a killed suite has left would compute beside what is measured next
+        end_session "$work/$name.session"
     fi
     printf '=== %s: %s\n' "$name" "$*" | cat - "$work/$name" "$work/$name.err" >"$work/$name.log"
     cat "$work/$name.log" >>"$log"
@@ -207,6 +221,8 @@ part_0() {
     step walked-equals-captured 5 cmp "$work/train-walked.csv" "$work/train-captured.csv"
     train train-plain LRNN_CUDA_OVERLAP=0 LRNN_CUDA_BRANCHES=0
     step plain-equals-captured 5 cmp "$work/train-plain.csv" "$work/train-captured.csv"
+    train train-branches LRNN_CUDA_OVERLAP=0
+    step branches-equal-captured 5 cmp "$work/train-branches.csv" "$work/train-captured.csv"
     step perf-scan_diag 40 "$LRNN" perf device --only scan_diag --shape length=128 --compare=no --seconds 0 \
         ${small:+--small}
     count_launches

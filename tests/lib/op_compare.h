@@ -36,9 +36,9 @@ bool run_in_range(const struct run *r);
 /* A walk leaves its inputs alone (those that it does not say it mutates), and writes nothing behind its outputs. */
 void expect_clean(const struct run *r);
 
-/* Where LRNN_CUDA_EVERY=n is set, n > 1, the walks of CUDA kernels take every n-th size from LRNN_CUDA_FIRST (0) on, and
- * all before the first that shows something: on the host, where threads run one after the other, all sizes take long
- * (EVERY in the Makefile). */
+/* Where LRNN_CUDA_EVERY=n is set, n > 1, the walks of CUDA kernels take every n-th size from LRNN_CUDA_FIRST (0) on,
+ * and all before the first that shows something: on the host, where threads run one after the other, all sizes take
+ * long (EVERY in the Makefile). */
 bool walk_leaves_out(const struct place *place, int index, int shown);
 
 /* Calls visit for all sizes of the walks (op_walk.h) where the kernel applies: of the edges with every set of outputs,
