@@ -26,10 +26,10 @@ static __device__ uint64_t device_nanoseconds(void) {
 
 /* Runs that one process trains at once share the device: a capture, from its beginning to its end, and a replay have
  * this lock beside each other. Calls that get memory or handles of the device, or give them back, have it alone, and
- * come before those who would share it next. Such a call may wait until nothing is queued by anybody: on an H200, beside
- * three or four runs that queue their steps, one came back when a run had ended. And it may end the captures of other
- * threads, as cublasDestroy does (cudaDeviceSynchronize). Launches that are no replay, of steps that are walked and of
- * evaluations, do not wait for the lock. */
+ * come before those who would share it next. Such a call may wait until nothing is queued by anybody: on an H200,
+ * beside three or four runs that queue their steps, one came back when a run had ended. And it may end the captures of
+ * other threads, as cublasDestroy does (cudaDeviceSynchronize). Launches that are no replay, of steps that are walked
+ * and of evaluations, do not wait for the lock. */
 static pthread_rwlock_t device_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 struct device_alone {
