@@ -27,7 +27,7 @@ browse() {
     fi
 }
 
-"$lrnn" report results/baseline --task 's3 s5 parity' --html "$keep/pages"
+"$lrnn" report results/baseline --task 's3 s5 parity:n_val=1024,n_test=4096' --html "$keep/pages"
 cp tests/html/check.html "$keep/pages/.check.html"
 cd "$keep/pages"
 mapfile -t runs < <(find . -name 'run-*.html' -printf '%f\n' | sort | head -n 3)
