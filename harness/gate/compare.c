@@ -137,8 +137,10 @@ enum status compare_builds(const struct compare_request *q, struct compare_row *
     enum status status = ST_OK;
     for (int i = 0; i < n && status == ST_OK; i++) status = measure(q, &rows[i], q->pairs, e);
     compare_judge(rows, n, q->load);
-    for (int i = 0; i < n && status == ST_OK; i++)
-        if (rows[i].measured && rows[i].verdict == VERDICT_INCONCLUSIVE) status = measure(q, &rows[i], 2 * q->pairs, e);
+    for (int i = 0; i < n && status == ST_OK; i++) {
+        bool doubted = rows[i].verdict == VERDICT_INCONCLUSIVE || rows[i].verdict == VERDICT_REGRESSED;
+        if (rows[i].measured && doubted) status = measure(q, &rows[i], 2 * q->pairs, e);
+    }
     compare_judge(rows, n, q->load);
     return status;
 }

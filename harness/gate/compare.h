@@ -17,7 +17,7 @@ struct compare_request {
     const char *a, *b; /* programs: the baseline and the one under test */
     double delay;      /* injected into b (bench.h) */
     double seconds;    /* of a sitting */
-    int pairs;         /* at first; twice as many where those are inconclusive */
+    int pairs;         /* at first; twice as many, anew, where those are inconclusive or a regression */
     double load;       /* share of the cores' time that others may use; a row with more is inconclusive */
     uint64_t seed;     /* of the order of pairs */
     bool force;        /* also where compiler or flags differ */

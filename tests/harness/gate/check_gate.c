@@ -323,6 +323,7 @@ START_TEST(a_delay_that_is_there_is_found) {
     ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(row.verdict == VERDICT_REGRESSED && row.pairs.median > 0.3, "%s: %g", verdict_names[row.verdict],
                   row.pairs.median);
+    ck_assert_int_eq(row.pairs.n, 24); /* a regression has been measured twice */
     ck_assert_double_gt(row.b, row.a);
 }
 END_TEST
