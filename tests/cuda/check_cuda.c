@@ -369,18 +369,18 @@ static const char *const capabilities[] = {"75", "90"};
 static const struct {
     const char *kernel, *sizes;
 } matrix_states[] = {
-    {"scan_outer_chunk_cuda", "batch=1 length=300 heads=3 dk=64 dv=64 variant=0"},
+    {"scan_outer_chunk_cuda", "batch=1 length=512 heads=4 dk=64 dv=64 variant=0"},
     {"scan_outer_chunk_cuda", "batch=1 length=130 heads=8 dk=64 dv=64 variant=1"},
-    {"scan_outer_chunk_cuda", "batch=1 length=300 heads=3 dk=16 dv=24 variant=3"},
+    {"scan_outer_chunk_cuda", "batch=1 length=600 heads=4 dk=16 dv=24 variant=3"},
     {"scan_outer_chunk_cuda", "batch=2 length=200 heads=2 dk=33 dv=70 variant=2"},
     {"scan_outer_chunk_cuda", "batch=1 length=81 heads=1 dk=128 dv=128 variant=0"},
-    {"scan_delta_chunk_cuda", "batch=1 length=300 heads=3 dk=64 dv=64 substeps=1 variant=0"},
-    {"scan_delta_chunk_cuda", "batch=1 length=130 heads=3 dk=64 dv=64 substeps=2 variant=1"},
-    {"scan_delta_chunk_cuda", "batch=2 length=72 heads=2 dk=33 dv=70 substeps=3 variant=0"},
+    {"scan_delta_chunk_cuda", "batch=1 length=512 heads=4 dk=64 dv=64 substeps=1 variant=0"},
+    {"scan_delta_chunk_cuda", "batch=1 length=130 heads=8 dk=64 dv=64 substeps=2 variant=1"},
+    {"scan_delta_chunk_cuda", "batch=2 length=200 heads=2 dk=33 dv=70 substeps=3 variant=0"},
     {"scan_delta_chunk_cuda", "batch=1 length=81 heads=1 dk=128 dv=128 substeps=1 variant=0"},
     {"scan_plstm_chunk_cuda", "batch=1 length=200 heads=2 dk=17 dv=19 m=1"},
     {"scan_plstm_chunk_cuda", "batch=2 length=150 heads=3 dk=33 dv=70 m=2"},
-    {"scan_plstm_chunk_cuda", "batch=1 length=300 heads=2 dk=16 dv=24 m=3"},
+    {"scan_plstm_chunk_cuda", "batch=1 length=512 heads=2 dk=16 dv=24 m=3"},
     {"scan_plstm_chunk_cuda", "batch=1 length=130 heads=2 dk=64 dv=64 m=4"},
 };
 #define N_MATRIX_STATES (int)(sizeof matrix_states / sizeof *matrix_states)

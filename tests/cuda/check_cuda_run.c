@@ -18,7 +18,7 @@
 /* On the host a step takes a thousand times as long as on a device. */
 #ifdef LRNN_CUDA_HOST
 #define ON_HOST     true
-#define TRACE_STEPS 6
+#define TRACE_STEPS 10
 #else
 #define ON_HOST     false
 #define TRACE_STEPS 50

@@ -48,10 +48,16 @@ begun=$SECONDS
 steps=$out/steps-$part.csv
 log=$out/log-$part.txt
 work=$(mktemp -d)
-command -v pkill >/dev/null || usage "pkill is not there (procps): what steps leave behind would not be ended"
-# What a step has left would compute beside what is measured next, and behind the script.
+# end_session FILE: ends what a step has left, which would compute beside what is measured next, and behind the script.
+# By hand, because a Debian without more has no pkill.
 end_session() {
-    pkill -KILL -s "$(cat "$1")" 2>/dev/null
+    local session process line its
+    session=$(cat "$1")
+    for process in /proc/[0-9]*; do
+        { read -r line <"$process/stat"; } 2>/dev/null || continue
+        read -r _ _ _ its _ <<<"${line##*) }" # behind the name: state, parent, group, session
+        [ "$its" != "$session" ] || kill -KILL "${process#/proc/}" 2>/dev/null
+    done
     rm -f "$1"
 }
 end_all() {
