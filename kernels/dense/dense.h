@@ -77,17 +77,33 @@ struct repeat_rows_attr {
     int64_t B, T;
 };
 
+LRNN_INLINE const struct repeat_rows_attr *repeat_rows_attr(const struct call *c) {
+    return (const struct repeat_rows_attr *)c->attr;
+}
+
 struct scale_by_attr {
     double factor;
 };
+
+LRNN_INLINE const struct scale_by_attr *scale_by_attr(const struct call *c) {
+    return (const struct scale_by_attr *)c->attr;
+}
 
 struct activate_attr {
     enum activation f;
 };
 
+LRNN_INLINE const struct activate_attr *activate_attr(const struct call *c) {
+    return (const struct activate_attr *)c->attr;
+}
+
 struct dropout_attr {
     double p; /* chance that an element is dropped, 0 < p < 1 */
 };
+
+LRNN_INLINE const struct dropout_attr *dropout_attr(const struct call *c) {
+    return (const struct dropout_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@ struct tensor *dropout(struct graph *g, struct tensor *x, double p) {
 }
 
 static void dropout_infer(struct graph *g, struct call *c) {
-    const struct dropout_attr *a = c->attr;
+    const struct dropout_attr *a = dropout_attr(c);
     if (!infer_present(g, c, 1)) return;
     if (!(a->p > 0 && a->p < 1))
         graph_fail(g, ST_USAGE, "dropout: p is %g, expected 0 <= p < 1", a->p);
@@ -49,7 +49,7 @@ const struct op op_dropout = {
 
 /* to[i] (+)= from[i] keep[i] / (1 - p) */
 static void drop(const struct call *c, const struct exec *exec, const real *from, real *to, bool accumulate) {
-    const struct dropout_attr *attr = c->attr;
+    const struct dropout_attr *attr = dropout_attr(c);
     uint32_t threshold = dropout_threshold(attr->p);
     real factor = (real)(1 / (1 - attr->p));
     int64_t n = tensor_count(c->out[0]);

@@ -18,7 +18,7 @@ static void draw(const struct call *c, const struct step_state *state, int64_t f
 
 static void drop_span(const struct call *c, const struct step_state *state, struct range span, const real *from,
                       real *to, bool accumulate) {
-    const struct dropout_attr *attr = c->attr;
+    const struct dropout_attr *attr = dropout_attr(c);
     uint32_t threshold = dropout_threshold(attr->p), words[4 * BLOCKS];
     real factor = (real)(1 / (1 - attr->p));
     for (int64_t i = span.begin; i < span.end; i += 4 * BLOCKS) {

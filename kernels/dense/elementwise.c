@@ -43,7 +43,7 @@ static void binary_infer(struct graph *g, struct call *c) {
 }
 
 static void activate_infer(struct graph *g, struct call *c) {
-    const struct activate_attr *a = c->attr;
+    const struct activate_attr *a = activate_attr(c);
     if (!infer_present(g, c, 1)) return;
     if ((int)a->f < 0 || a->f >= ACT_COUNT)
         graph_fail(g, ST_FAIL, "activate: there is no activation number %d", (int)a->f);
@@ -236,7 +236,7 @@ static double activation(enum activation f, double x, double *slope) {
 
 static void activate_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct activate_attr *attr = c->attr;
+    const struct activate_attr *attr = activate_attr(c);
     const real *x = tensor_real(c->in[0]);
     real *y = tensor_real(c->out[0]);
     double slope;
@@ -245,7 +245,7 @@ static void activate_ref_forward(const struct call *c, const struct exec *exec) 
 
 static void activate_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct activate_attr *attr = c->attr;
+    const struct activate_attr *attr = activate_attr(c);
     const real *x = tensor_real(c->in[0]), *dy = call_dout(c, 0);
     for (int64_t i = 0; i < tensor_count(c->out[0]) && c->din[0]; i++) {
         double slope;

@@ -304,7 +304,7 @@ static void slope_span(enum activation f, struct range span, const real *x, cons
 
 static void activate_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct activate_attr *attr = c->attr;
+    const struct activate_attr *attr = activate_attr(c);
     int64_t n = tensor_count(c->out[0]);
     const real *x = tensor_real(c->in[0]);
     real *y = tensor_real(c->out[0]);
@@ -314,7 +314,7 @@ static void activate_cpu_forward(const struct call *c, const struct exec *exec) 
 
 static void activate_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct activate_attr *attr = c->attr;
+    const struct activate_attr *attr = activate_attr(c);
     int64_t n = tensor_count(c->out[0]);
     const real *x = tensor_real(c->in[0]), *dy = call_dout(c, 0);
     if (!c->din[0]) return;

@@ -87,13 +87,13 @@ struct scaled {
 } // namespace
 
 static void scale_by_cuda_forward(const struct call *c, const struct exec *x) {
-    const struct scale_by_attr *attr = (const struct scale_by_attr *)c->attr;
+    const struct scale_by_attr *attr = scale_by_attr(c);
     each(c, x, tensor_count(c->out[0]),
          scaled{tensor_real(c->in[0]), tensor_real(c->out[0]), (real)attr->factor, false});
 }
 
 static void scale_by_cuda_backward(const struct call *c, const struct exec *x) {
-    const struct scale_by_attr *attr = (const struct scale_by_attr *)c->attr;
+    const struct scale_by_attr *attr = scale_by_attr(c);
     if (!c->din[0]) return;
     each(c, x, tensor_count(c->out[0]), scaled{call_dout(c, 0), c->din[0], (real)attr->factor, call_accumulates(c, 0)});
 }
@@ -202,7 +202,7 @@ static void choose_activation(const struct call *c, const struct exec *x, enum p
                               std::integer_sequence<int, F...>) {
     static void (*const passes[])(const struct call *, const struct exec *,
                                   enum pass) = {activation_pass<(enum activation)F>...};
-    passes[((const struct activate_attr *)c->attr)->f](c, x, pass);
+    passes[activate_attr(c)->f](c, x, pass);
 }
 
 static void activate_cuda_forward(const struct call *c, const struct exec *x) {
@@ -242,7 +242,7 @@ struct dropped {
 } // namespace
 
 static void drop(const struct call *c, const struct exec *x, const real *from, real *to, bool accumulate) {
-    double p = ((const struct dropout_attr *)c->attr)->p;
+    double p = dropout_attr(c)->p;
     each(c, x, tensor_count(c->out[0]),
          dropped{from, to, (real)(1 / (1 - p)), accumulate, c->stream, dropout_threshold(p), x->state});
 }

@@ -29,7 +29,7 @@ static void vector_infer(struct graph *g, struct call *c) {
 }
 
 static void repeat_rows_infer(struct graph *g, struct call *c) {
-    const struct repeat_rows_attr *a = c->attr;
+    const struct repeat_rows_attr *a = repeat_rows_attr(c);
     if (!infer_present(g, c, 1)) return;
     if (c->in[0]->rank != 1)
         graph_fail(g, ST_USAGE, "repeat_rows: p has rank %d, expected 1", c->in[0]->rank);

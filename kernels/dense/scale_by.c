@@ -13,7 +13,7 @@ struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
 }
 
 static void scale_by_infer(struct graph *g, struct call *c) {
-    const struct scale_by_attr *a = c->attr;
+    const struct scale_by_attr *a = scale_by_attr(c);
     if (!infer_present(g, c, 1)) return;
     if (!isfinite(a->factor))
         graph_fail(g, ST_USAGE, "scale_by: the factor is %g, expected a finite number", a->factor);
@@ -47,7 +47,7 @@ const struct op op_scale_by = {
 
 static void scale_by_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scale_by_attr *a = c->attr;
+    const struct scale_by_attr *a = scale_by_attr(c);
     const real *in = tensor_real(c->in[0]);
     real *y = tensor_real(c->out[0]), factor = (real)a->factor;
     for (int64_t i = 0; i < tensor_count(c->out[0]); i++) y[i] = factor * in[i];
@@ -55,7 +55,7 @@ static void scale_by_forward(const struct call *c, const struct exec *x) {
 
 static void scale_by_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scale_by_attr *a = c->attr;
+    const struct scale_by_attr *a = scale_by_attr(c);
     const real *dy = call_dout(c, 0);
     real factor = (real)a->factor;
     for (int64_t i = 0; c->din[0] && i < tensor_count(c->out[0]); i++)
@@ -83,13 +83,13 @@ static void scale_spans(int64_t n, real factor, const real *x, real *y, bool acc
 
 static void scale_by_cpu_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    real factor = (real)((const struct scale_by_attr *)c->attr)->factor;
+    real factor = (real)scale_by_attr(c)->factor;
     scale_spans(tensor_count(c->out[0]), factor, tensor_real(c->in[0]), tensor_real(c->out[0]), false);
 }
 
 static void scale_by_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    real factor = (real)((const struct scale_by_attr *)c->attr)->factor;
+    real factor = (real)scale_by_attr(c)->factor;
     if (c->din[0]) scale_spans(tensor_count(c->out[0]), factor, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 

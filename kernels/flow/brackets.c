@@ -14,7 +14,7 @@ struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m)
 }
 
 static void brackets_infer(struct graph *g, struct call *c) {
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     const struct tensor *a = c->in[0];
     if (!infer_present(g, c, 1)) return;
     if (at->N < 1 || at->m < 1)
@@ -29,7 +29,7 @@ static void brackets_infer(struct graph *g, struct call *c) {
 
 /* Two products of blocks a pair forward, four backward. */
 static struct cost brackets_cost(const struct call *c, enum pass pass) {
-    double m = (double)((const struct brackets_attr *)c->attr)->m;
+    double m = (double)brackets_attr(c)->m;
     double a = (double)tensor_count(c->in[0]), all = (double)tensor_count(c->out[0]);
     if (pass == PASS_FORWARD) return (struct cost){4 * m * (all - a), sizeof(real) * (a + all)};
     return (struct cost){8 * m * (all - a), sizeof(real) * (2 * a + all)};
@@ -43,7 +43,7 @@ static bool brackets_build(struct graph *g, const struct op_sizes *s) {
 }
 
 static struct heads brackets_heads(const struct call *c) {
-    int64_t N = ((const struct brackets_attr *)c->attr)->N;
+    int64_t N = brackets_attr(c)->N;
     return (struct heads){N, {tensor_cols(c->in[0])}, {tensor_cols(c->out[0])}};
 }
 
@@ -68,7 +68,7 @@ static int64_t row_of(const struct brackets_attr *at, int64_t i, int64_t j, int6
 
 /* (A_v A_u)[i][j] of block k. */
 static double product_at(const struct call *c, int64_t v, int64_t u, int64_t i, int64_t j, int64_t k) {
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     const real *a = tensor_real(c->in[0]);
     int64_t C = c->in[0]->dims[1];
     double sum = 0;
@@ -78,7 +78,7 @@ static double product_at(const struct call *c, int64_t v, int64_t u, int64_t i, 
 
 static void brackets_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     int64_t C = c->in[0]->dims[1], S = c->out[0]->dims[1];
     for (int64_t r = 0; r < c->in[0]->dims[0]; r++) {
         int64_t k = r % at->N, j = r / at->N % at->m, i = r / at->N / at->m;
@@ -92,7 +92,7 @@ static void brackets_ref_forward(const struct call *c, const struct exec *exec) 
 
 /* (A_v^T Q - Q A_v^T)[i][j] of block k, Q the gradient of A_[u,v]. */
 static double gradient_at(const struct call *c, int64_t u, int64_t v, int64_t i, int64_t j, int64_t k) {
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     const real *a = tensor_real(c->in[0]), *Q = call_dout(c, 0);
     int64_t C = c->in[0]->dims[1], S = c->out[0]->dims[1];
     double sum = 0;
@@ -106,7 +106,7 @@ static double gradient_at(const struct call *c, int64_t u, int64_t v, int64_t i,
 
 static void brackets_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     int64_t C = c->in[0]->dims[1], S = c->out[0]->dims[1];
     for (int64_t r = 0; r < c->in[0]->dims[0] && c->din[0]; r++) {
         int64_t k = r % at->N, j = r / at->N % at->m, i = r / at->N / at->m;

@@ -20,7 +20,7 @@ static void add_outer(int64_t C, const real *left, const real *right, real *out)
 
 static void brackets_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     int64_t N = at->N, m = at->m, C = c->in[0]->dims[1], S = c->out[0]->dims[1], rows = c->in[0]->dims[0];
     const real *a = tensor_real(c->in[0]);
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
@@ -36,7 +36,7 @@ static void brackets_cpu_forward(const struct call *c, const struct exec *exec) 
 
 /* Column j of block k of all dA: the gradient of the letters, and A_v^T Q. */
 static void column_gradient(const struct call *c, int64_t j, int64_t k) {
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     int64_t N = at->N, m = at->m, C = c->in[0]->dims[1], S = c->out[0]->dims[1];
     const real *a = tensor_real(c->in[0]), *Q = call_dout(c, 0);
     for (int64_t i = 0; i < m; i++) {
@@ -51,7 +51,7 @@ static void column_gradient(const struct call *c, int64_t j, int64_t k) {
 
 /* Row i of block k of all dA: - Q A_v^T. */
 static void row_gradient(const struct call *c, int64_t i, int64_t k) {
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     int64_t N = at->N, m = at->m, C = c->in[0]->dims[1], S = c->out[0]->dims[1];
     for (int64_t j = 0; j < m; j++)
         for (int64_t l = 0; l < m; l++)
@@ -60,7 +60,7 @@ static void row_gradient(const struct call *c, int64_t i, int64_t k) {
 }
 
 static void each_line(const struct call *c, void (*gradient)(const struct call *c, int64_t line, int64_t k)) {
-    const struct brackets_attr *at = c->attr;
+    const struct brackets_attr *at = brackets_attr(c);
     int64_t lines = at->m * at->N;
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
     for (int64_t n = 0; n < lines; n++) gradient(c, n / at->N, n % at->N);

@@ -50,12 +50,11 @@ static bool infer_matrices(struct graph *g, const struct call *c, int64_t J) {
 }
 
 static void expm_skew_infer(struct graph *g, struct call *c) {
-    if (infer_matrices(g, c, ((const struct expm_attr *)c->attr)->J))
-        graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
+    if (infer_matrices(g, c, expm_attr(c)->J)) graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
 static void expm_flow_infer(struct graph *g, struct call *c) {
-    const struct expm_attr *a = c->attr;
+    const struct expm_attr *a = expm_attr(c);
     if (!infer_present(g, c, 1)) return;
     if (a->N < 1 || a->J < 1)
         graph_fail(g, ST_USAGE, "expm_flow: blocks=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N, a->J);
@@ -67,7 +66,7 @@ static void expm_flow_infer(struct graph *g, struct call *c) {
 }
 
 static void sandwich_infer(struct graph *g, struct call *c) {
-    int64_t J = ((const struct expm_attr *)c->attr)->J;
+    int64_t J = expm_attr(c)->J;
     if (!infer_matrices(g, c, J) || !infer_same_shape(g, c, 0, 2)) return;
     if (tensor_count(c->in[1]) * J != tensor_count(c->in[0]))
         graph_fail(g, ST_USAGE,
@@ -80,7 +79,7 @@ static void sandwich_infer(struct graph *g, struct call *c) {
 /* A product of J x J matrices is 2 J^3. Squarings depend on the values: three (norms up to 4) are taken as usual, none
  * in the small steps of a flow (up to 1/2). A function of a number counts what it does in `activate`. */
 static struct cost expm_cost(const struct call *c, enum pass pass) {
-    const struct expm_attr *a = c->attr;
+    const struct expm_attr *a = expm_attr(c);
     double n = (double)tensor_count(c->out[0]), bytes = (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real);
     double products = EXPM_ORDER - 1 + (a->flow ? 0 : 3);
     if (expm_of_number(a)) return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, bytes};
@@ -88,7 +87,7 @@ static struct cost expm_cost(const struct call *c, enum pass pass) {
 }
 
 static struct cost sandwich_cost(const struct call *c, enum pass pass) {
-    double J = (double)((const struct expm_attr *)c->attr)->J, n = (double)tensor_count(c->out[0]);
+    double J = (double)expm_attr(c)->J, n = (double)tensor_count(c->out[0]);
     double e = (double)tensor_count(c->in[1]);
     if (pass == PASS_FORWARD) return (struct cost){(2 * J + 1) * n, (3 * n + e) * sizeof(real)};
     return (struct cost){(4 * J + 4) * n, (5 * n + 2 * e) * sizeof(real)};
@@ -121,7 +120,7 @@ static bool sandwich_build(struct graph *g, const struct op_sizes *s) {
 }
 
 static struct heads matrices_heads(const struct call *c) {
-    int64_t J = ((const struct expm_attr *)c->attr)->J, n = tensor_cols(c->in[0]) / (J * J);
+    int64_t J = expm_attr(c)->J, n = tensor_cols(c->in[0]) / (J * J);
     return (struct heads){n, {J * J, J, J * J}, {J * J}};
 }
 
@@ -138,7 +137,7 @@ const struct op op_expm_skew = {
 };
 
 static struct heads expm_flow_heads(const struct call *c) {
-    return (struct heads){((const struct expm_attr *)c->attr)->N, {1}, {1}};
+    return (struct heads){expm_attr(c)->N, {1}, {1}};
 }
 
 const struct op op_expm_flow = {
@@ -273,14 +272,14 @@ void expm_one_gradient(const struct expm_work *w, const struct expm_attr *a, int
 static size_t expm_ref_workspace(const struct call *c, enum pass pass) {
     (void)pass;
     struct scratch s = scratch_measure(c);
-    int64_t J = ((const struct expm_attr *)c->attr)->J;
+    int64_t J = expm_attr(c)->J;
     expm_work_of(&s, J * J, product);
     return s.used;
 }
 
 static void expm_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct expm_attr *a = c->attr;
+    const struct expm_attr *a = expm_attr(c);
     struct scratch s = scratch_of(c, PASS_FORWARD);
     struct expm_work w = expm_work_of(&s, a->J * a->J, product);
     for (int64_t q = 0; q < tensor_count(c->in[0]) / (a->J * a->J); q++)
@@ -289,7 +288,7 @@ static void expm_ref_forward(const struct call *c, const struct exec *x) {
 
 static void expm_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct expm_attr *a = c->attr;
+    const struct expm_attr *a = expm_attr(c);
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     struct expm_work w = expm_work_of(&s, a->J * a->J, product);
     for (int64_t q = 0; q < tensor_count(c->in[0]) / (a->J * a->J) && c->din[0]; q++)
@@ -298,7 +297,7 @@ static void expm_ref_backward(const struct call *c, const struct exec *x) {
 
 static void sandwich_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    int64_t J = ((const struct expm_attr *)c->attr)->J, n = J * J, count = tensor_count(c->in[0]) / n;
+    int64_t J = expm_attr(c)->J, n = J * J, count = tensor_count(c->in[0]) / n;
     for (int64_t m = 0; m < count; m++)
         for (int64_t i = 0; i < n; i++) {
             const real *u = tensor_real(c->in[0]) + m * n, *e = tensor_real(c->in[1]) + m * J;
@@ -311,7 +310,7 @@ static void sandwich_ref_forward(const struct call *c, const struct exec *x) {
 
 static void sandwich_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    int64_t J = ((const struct expm_attr *)c->attr)->J, n = J * J, count = tensor_count(c->in[0]) / n;
+    int64_t J = expm_attr(c)->J, n = J * J, count = tensor_count(c->in[0]) / n;
     for (int64_t m = 0; m < count; m++) {
         const real *u = tensor_real(c->in[0]) + m * n, *e = tensor_real(c->in[1]) + m * J;
         const real *w = tensor_real(c->in[2]) + m * n, *dT = call_dout(c, 0) + m * n;

@@ -19,11 +19,11 @@
 static const double zeros[LANES];
 
 static int64_t size_of(const struct call *c) {
-    return ((const struct expm_attr *)c->attr)->J;
+    return expm_attr(c)->J;
 }
 
 static int64_t lanes_of(const struct call *c) {
-    const struct expm_attr *a = c->attr;
+    const struct expm_attr *a = expm_attr(c);
     return a->J <= EXPM_MAX && !expm_of_number(a) ? LANES : 1;
 }
 
@@ -239,7 +239,7 @@ static struct range block_at(const struct call *c, int64_t block) {
 }
 
 static void part_forward(const struct call *c, struct scratch own, struct range blocks) {
-    const struct expm_attr *a = c->attr;
+    const struct expm_attr *a = expm_attr(c);
     int64_t J = a->J, n = J * J;
     const real *from = tensor_real(c->in[0]);
     real *to = tensor_real(c->out[0]);
@@ -264,7 +264,7 @@ static void expm_cpu_forward(const struct call *c, const struct exec *x) {
 }
 
 static void part_backward(const struct call *c, struct scratch own, struct range blocks) {
-    const struct expm_attr *a = c->attr;
+    const struct expm_attr *a = expm_attr(c);
     int64_t J = a->J, n = J * J;
     const real *from = tensor_real(c->in[0]), *dU = call_dout(c, 0);
     struct work w = {.m = work_of(c, &own)};

@@ -171,20 +171,19 @@ struct sandwich_gradient {
 };
 
 struct slices slices_of(const struct call *c) {
-    struct slices k = {((const struct expm_attr *)c->attr)->J, tensor_real(c->in[0]), tensor_real(c->in[1]),
-                       tensor_real(c->in[2])};
+    struct slices k = {expm_attr(c)->J, tensor_real(c->in[0]), tensor_real(c->in[1]), tensor_real(c->in[2])};
     return k;
 }
 
 /* --- launches ----------------------------------------------------------------------------------------------------- */
 
 int64_t matrices_of(const struct call *c) {
-    int64_t J = ((const struct expm_attr *)c->attr)->J;
+    int64_t J = expm_attr(c)->J;
     return tensor_count(c->in[0]) / (J * J);
 }
 
 int64_t room_of_block(const struct call *c, enum pass pass) {
-    int64_t J = ((const struct expm_attr *)c->attr)->J;
+    int64_t J = expm_attr(c)->J;
     return expm_matrix_count(pass) * J * J;
 }
 
@@ -197,7 +196,7 @@ int64_t expm_blocks(const struct call *c, enum pass pass) {
 }
 
 dim3 expm_threads(const struct call *c) {
-    int64_t J = ((const struct expm_attr *)c->attr)->J, whole = (J * J + WARP - 1) / WARP * WARP;
+    int64_t J = expm_attr(c)->J, whole = (J * J + WARP - 1) / WARP * WARP;
     return dim3((unsigned)(whole < CUDA_THREADS ? whole : CUDA_THREADS));
 }
 
@@ -247,13 +246,13 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 2)
 }
 
 static size_t expm_cuda_workspace(const struct call *c, enum pass pass) {
-    bool number = expm_of_number((const struct expm_attr *)c->attr);
+    bool number = expm_of_numberexpm_attr(c);
     int64_t doubles = number ? 0 : expm_blocks(c, pass) * room_of_block(c, pass);
     return scratch_single(c, (size_t)doubles * sizeof(double));
 }
 
 static void expm_cuda_forward(const struct call *c, const struct exec *x) {
-    const struct expm_attr *a = (const struct expm_attr *)c->attr;
+    const struct expm_attr *a = expm_attr(c);
     if (expm_of_number(a))
         each_value(c, x, tensor_count(c->in[0]), number{tensor_real(c->in[0]), tensor_real(c->out[0])});
     else
@@ -263,7 +262,7 @@ static void expm_cuda_forward(const struct call *c, const struct exec *x) {
 }
 
 static void expm_cuda_backward(const struct call *c, const struct exec *x) {
-    const struct expm_attr *a = (const struct expm_attr *)c->attr;
+    const struct expm_attr *a = expm_attr(c);
     if (!c->din[0]) return;
     if (expm_of_number(a))
         each_value(c, x, tensor_count(c->in[0]),

@@ -61,14 +61,26 @@ struct flow_attr {
     double clip;
 };
 
+LRNN_INLINE const struct flow_attr *flow_attr(const struct call *c) {
+    return (const struct flow_attr *)c->attr;
+}
+
 struct log_signature_attr {
     int64_t interval;
     int depth;
 };
 
+LRNN_INLINE const struct log_signature_attr *log_signature_attr(const struct call *c) {
+    return (const struct log_signature_attr *)c->attr;
+}
+
 struct brackets_attr {
     int64_t N, m;
 };
+
+LRNN_INLINE const struct brackets_attr *brackets_attr(const struct call *c) {
+    return (const struct brackets_attr *)c->attr;
+}
 
 /* Matrices of n = J*J elements. N neighbours are interleaved: element e of matrix number q stands expm_at + e*N.
  * `flow`: the result is exp(A) - I, else exp(A - A^T). */
@@ -76,6 +88,10 @@ struct expm_attr {
     int64_t J, N;
     bool flow;
 };
+
+LRNN_INLINE const struct expm_attr *expm_attr(const struct call *c) {
+    return (const struct expm_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -24,7 +24,7 @@ static double magnitude(const struct call *c, int input, int64_t at) {
 
 /* Of scan_flow: to[j] += sum_i |A_ij| g_i of each block; the largest term of dA. */
 static double flow_step(const struct step *s, double *to, int input) {
-    const struct flow_attr *at = s->c->attr;
+    const struct flow_attr *at = flow_attr(s->c);
     int64_t N = at->N, m = at->m;
     double most = 0;
     for (int64_t k = 0; k < N; k++)
@@ -73,7 +73,7 @@ static double hadamard_step(const struct step *s, double *to, int input) {
 
 /* Step t > 0 at `token`: carry, the magnitudes of the gradient of y_t, becomes that of y_{t-1} but for its own. */
 static double walk_back(const struct call *c, int64_t token, int64_t D, double *carry, double *g, int input) {
-    double clip = ((const struct flow_attr *)c->attr)->clip;
+    double clip = flow_attr(c)->clip;
     const real *y = tensor_real(c->out[0]) + token * D;
     for (int64_t i = 0; i < D; i++) g[i] = carry[i] * (clip_slope(y[i], y[i - D], clip) + fabs((double)y[i]) / clip);
     const struct step s = {c, token, D, g, y - D};
@@ -83,7 +83,7 @@ static double walk_back(const struct call *c, int64_t token, int64_t D, double *
 }
 
 double flow_terms(const struct call *c, enum pass pass, int j) {
-    if (pass == PASS_FORWARD || ((const struct flow_attr *)c->attr)->clip == 0) return 0;
+    if (pass == PASS_FORWARD || flow_attr(c)->clip == 0) return 0;
     const struct tensor *y = c->out[0];
     int64_t B = y->dims[0], T = y->dims[1], D = y->dims[2];
     int y0 = c->op == &op_scan_dplr ? 3 : 1;

@@ -26,7 +26,7 @@ struct tensor *log_signature(struct graph *g, struct tensor *w, int64_t interval
 }
 
 static void log_signature_infer(struct graph *g, struct call *c) {
-    const struct log_signature_attr *a = c->attr;
+    const struct log_signature_attr *a = log_signature_attr(c);
     const struct tensor *w = c->in[0];
     if (!infer_present(g, c, 1)) return;
     if (w->rank != 3)
@@ -43,7 +43,7 @@ static void log_signature_infer(struct graph *g, struct call *c) {
 
 /* Four operations a pair and step, in either pass; the first step of an interval has no area. */
 static struct cost log_signature_cost(const struct call *c, enum pass pass) {
-    const struct log_signature_attr *a = c->attr;
+    const struct log_signature_attr *a = log_signature_attr(c);
     double C = (double)c->in[0]->dims[2], B = (double)c->in[0]->dims[0], w = (double)tensor_count(c->in[0]);
     double s = (double)tensor_count(c->out[0]), steps = (double)c->in[0]->dims[1] - 1;
     double pairs = a->depth == 1 ? 0 : C * (C - 1) / 2, firsts = (double)c->out[0]->dims[1] - 1;
@@ -91,7 +91,7 @@ static double area(const real *d, int64_t C, int64_t n, int64_t i, int64_t j) {
 
 static void log_signature_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct log_signature_attr *a = c->attr;
+    const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1], S = c->out[0]->dims[2];
     for (int64_t r = 0; r < c->in[0]->dims[0] * rows; r++) {
         real *s = tensor_real(c->out[0]) + r * S, *pair = s + C;
@@ -113,7 +113,7 @@ static size_t log_signature_ref_workspace(const struct call *c, enum pass pass) 
 
 /* The gradient ds of interval k of sequence b goes to its steps. */
 static void ref_interval_gradient(const struct call *c, int64_t b, int64_t k, double *l, double *p) {
-    const struct log_signature_attr *a = c->attr;
+    const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2];
     const real *ds = call_dout(c, 0) + (b * c->out[0]->dims[1] + k) * c->out[0]->dims[2];
     struct range steps = interval_at(T, a->interval, k);

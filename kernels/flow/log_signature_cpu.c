@@ -22,7 +22,7 @@ static void add_step(int64_t C, bool areas, const real *d, real *restrict p, rea
 
 /* Row r of the output, of all sequences. */
 static void row_forward(const struct call *c, int64_t r) {
-    const struct log_signature_attr *a = c->attr;
+    const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1], S = c->out[0]->dims[2];
     real *s = tensor_real(c->out[0]) + r * S;
     memset(s, 0, (size_t)S * sizeof *s);
@@ -66,7 +66,7 @@ static void add_rows(int64_t C, const real *x, bool accumulate, real *to) {
 
 /* The steps of row r, with z = l/2 - p - d/2. */
 static void row_backward(const struct call *c, int64_t r, struct rows row) {
-    const struct log_signature_attr *a = c->attr;
+    const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1];
     const real *ds = call_dout(c, 0) + r * c->out[0]->dims[2], *w = tensor_real(c->in[0]) + r / rows * T * C;
     struct range steps = r % rows ? interval_at(T, a->interval, r % rows) : (struct range){0, 1};

@@ -89,7 +89,7 @@ struct step_gradient {
 };
 
 struct intervals intervals_of(const struct call *c) {
-    const struct log_signature_attr *a = (const struct log_signature_attr *)c->attr;
+    const struct log_signature_attr *a = log_signature_attr(c);
     struct intervals k = {c->in[0]->dims[1],  c->in[0]->dims[2], c->out[0]->dims[1],
                           c->out[0]->dims[2], a->interval,       a->depth == 2};
     return k;
@@ -163,7 +163,7 @@ struct bracket_gradient {
 };
 
 struct blocks blocks_of(const struct call *c) {
-    const struct brackets_attr *a = (const struct brackets_attr *)c->attr;
+    const struct brackets_attr *a = brackets_attr(c);
     struct blocks z = {a->N, a->m, c->in[0]->dims[1], c->out[0]->dims[1]};
     return z;
 }

@@ -69,7 +69,7 @@ static double dot_product(int64_t n, const real *a, const double *b) {
 }
 
 static double clip_of(const struct call *c) {
-    return ((const struct flow_attr *)c->attr)->clip;
+    return flow_attr(c)->clip;
 }
 
 /* Scratch: two vectors of D, backward three. */

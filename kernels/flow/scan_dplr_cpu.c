@@ -41,7 +41,7 @@ static void put_scaled(int64_t n, real factor, const real *x, real *d, bool add)
 }
 
 static double clip_of(const struct call *c) {
-    return ((const struct flow_attr *)c->attr)->clip;
+    return flow_attr(c)->clip;
 }
 
 static void sequence_forward(const struct call *c, int64_t b) {

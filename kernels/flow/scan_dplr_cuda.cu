@@ -140,7 +140,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 static struct dplr dplr_of(const struct call *c) {
     int64_t D = c->in[0]->dims[2];
     struct dplr k = {c->in[0]->dims[1],     D,
-                     c->in[1]->dims[2] / D, ((const struct flow_attr *)c->attr)->clip,
+                     c->in[1]->dims[2] / D, flow_attr(c)->clip,
                      tensor_real(c->in[0]), tensor_real(c->in[1]),
                      tensor_real(c->in[2]), tensor_real(c->in[3])};
     return k;

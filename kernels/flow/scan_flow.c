@@ -44,7 +44,7 @@ void flow_output(struct graph *g, struct call *c, const int64_t *columns, int n,
 }
 
 static void scan_flow_infer(struct graph *g, struct call *c) {
-    const struct flow_attr *a = c->attr;
+    const struct flow_attr *a = flow_attr(c);
     if (!infer_present(g, c, 2)) return;
     if (a->N < 1 || a->m < 1)
         graph_fail(g, ST_USAGE, "scan_flow: blocks=%" PRId64 " and m=%" PRId64 " must both be at least 1", a->N, a->m);
@@ -70,7 +70,7 @@ static bool scan_flow_build(struct graph *g, const struct op_sizes *s) {
 }
 
 static struct heads scan_flow_heads(const struct call *c) {
-    const struct flow_attr *a = c->attr;
+    const struct flow_attr *a = flow_attr(c);
     return (struct heads){a->N, {1, a->m}, {a->m}};
 }
 
@@ -92,7 +92,7 @@ const struct op op_scan_flow = {
 
 static void scan_flow_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct flow_attr *at = c->attr;
+    const struct flow_attr *at = flow_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], N = at->N, m = at->m, D = N * m;
     for (int64_t b = 0; b < B; b++)
         for (int64_t t = 0; t < T; t++)
@@ -111,13 +111,13 @@ static void scan_flow_ref_forward(const struct call *c, const struct exec *exec)
 /* Scratch: G_t and the sum that goes to G_{t-1}, of one block. */
 static size_t scan_flow_ref_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    for (int i = 0; i < 2 && pass == PASS_BACKWARD; i++) scratch_doubles(&s, ((const struct flow_attr *)c->attr)->m);
+    for (int i = 0; i < 2 && pass == PASS_BACKWARD; i++) scratch_doubles(&s, flow_attr(c)->m);
     return s.used;
 }
 
 /* One block at one step t > 0: writes da_t, leaves (I + A_t)^T G in next. */
 static void ref_backward_step(const struct call *c, int64_t token, int64_t k, const double *G, double *next) {
-    const struct flow_attr *at = c->attr;
+    const struct flow_attr *at = flow_attr(c);
     int64_t N = at->N, m = at->m, D = N * m;
     const real *a = tensor_real(c->in[0]) + token * m * D + k;
     const real *before = tensor_real(c->out[0]) + (token - 1) * D + k * m;
@@ -134,7 +134,7 @@ static void ref_backward_step(const struct call *c, int64_t token, int64_t k, co
 
 static void scan_flow_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct flow_attr *at = c->attr;
+    const struct flow_attr *at = flow_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], N = at->N, m = at->m, D = N * m;
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     double *G = scratch_doubles(&s, m), *next = scratch_doubles(&s, m);

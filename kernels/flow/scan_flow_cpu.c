@@ -26,7 +26,7 @@ struct cut {
 };
 
 static struct cut cut_of(const struct call *c) {
-    int64_t B = c->in[0]->dims[0], N = ((const struct flow_attr *)c->attr)->N;
+    int64_t B = c->in[0]->dims[0], N = flow_attr(c)->N;
     if (N < LANES) return (struct cut){N, 1, LANES / N * N, true};
     int64_t parts = B < 16 ? (16 + B - 1) / B : 1;
     int64_t W = ((N + parts - 1) / parts + LANES - 1) / LANES * LANES;
@@ -49,7 +49,7 @@ static int64_t part_count(const struct call *c) {
 }
 
 static void take_buffers(const struct call *c, struct scratch *s, struct strip *strip) {
-    int64_t n = ((const struct flow_attr *)c->attr)->m * cut_of(c).W;
+    int64_t n = flow_attr(c)->m * cut_of(c).W;
     strip->state = scratch_reals(s, n);
     strip->next = scratch_reals(s, n);
     strip->G = scratch_reals(s, n);
@@ -65,7 +65,7 @@ static size_t scan_flow_cpu_workspace(const struct call *c, enum pass pass) {
 }
 
 static struct strip strip_of(const struct call *c, enum pass pass, int64_t part) {
-    const struct flow_attr *at = c->attr;
+    const struct flow_attr *at = flow_attr(c);
     struct cut cut = cut_of(c);
     int64_t T = c->in[0]->dims[1], m = at->m, D = at->N * m, b = part / cut.strips, k = part % cut.strips * cut.W;
     struct scratch all = scratch_of(c, pass), own = scratch_part(&all, part, part_count(c));

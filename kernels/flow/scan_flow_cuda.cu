@@ -21,7 +21,7 @@ struct flow_shape {
 };
 
 struct flow_shape flow_shape_of(const struct call *c) {
-    const struct flow_attr *a = (const struct flow_attr *)c->attr;
+    const struct flow_attr *a = flow_attr(c);
     struct flow_shape s = {c->in[0]->dims[0], c->in[0]->dims[1], a->N, (int)a->m, 1, a->clip};
     while (2 * s.side * s.m <= FLOW_ROWS && s.side < s.N) s.side *= 2;
     return s;

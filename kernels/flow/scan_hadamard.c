@@ -69,7 +69,7 @@ static double hadamard_row(int64_t D, int64_t i, const double *x) {
 }
 
 static double clip_of(const struct call *c) {
-    return ((const struct flow_attr *)c->attr)->clip;
+    return flow_attr(c)->clip;
 }
 
 static size_t scan_hadamard_ref_workspace(const struct call *c, enum pass pass) {

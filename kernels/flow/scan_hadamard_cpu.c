@@ -32,7 +32,7 @@ static size_t scan_hadamard_cpu_workspace(const struct call *c, enum pass pass) 
 }
 
 static double clip_of(const struct call *c) {
-    return ((const struct flow_attr *)c->attr)->clip;
+    return flow_attr(c)->clip;
 }
 
 static void sequence_forward(const struct call *c, int64_t b) {

@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 static struct hadamard hadamard_of(const struct call *c) {
     int64_t D = c->in[0]->dims[2];
     struct hadamard k = {c->in[0]->dims[1],           D,
-                         (real)(1 / sqrt((double)D)), ((const struct flow_attr *)c->attr)->clip,
+                         (real)(1 / sqrt((double)D)), flow_attr(c)->clip,
                          tensor_real(c->in[0]),       tensor_real(c->in[1])};
     return k;
 }

@@ -48,6 +48,10 @@ struct scan_attr {
     enum companion_layout layout; /* scan_companion alone */
 };
 
+LRNN_INLINE const struct scan_attr *scan_attr(const struct call *c) {
+    return (const struct scan_attr *)c->attr;
+}
+
 #ifdef __cplusplus
 }
 #endif

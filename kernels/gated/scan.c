@@ -7,7 +7,7 @@
 
 bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_t gates, const char *of_gates,
                 int64_t values, const char *of_values) {
-    const struct scan_attr *a = c->attr;
+    const struct scan_attr *a = scan_attr(c);
     const struct tensor *z = c->in[0], *v = c->in[1];
     const char *name = c->op->name;
     if (!infer_present(g, c, 2)) return false;
@@ -32,5 +32,5 @@ bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_
 }
 
 struct heads scan_heads(const struct call *c) {
-    return (struct heads){((const struct scan_attr *)c->attr)->N, {1, 1}, {1}};
+    return (struct heads){scan_attr(c)->N, {1, 1}, {1}};
 }

@@ -43,7 +43,7 @@ struct scan_part {
 
 LRNN_INLINE struct scan_part scan_part_of(const struct call *c, struct scan_strips strips, int64_t index,
                                           int64_t gate_rows, int64_t value_rows) {
-    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    const struct scan_attr *a = scan_attr(c);
     int64_t T = c->in[1]->dims[1], b = index / strips.count, k = index % strips.count * strips.width;
     int64_t gates = b * T * gate_rows * (a->m + 1) * a->N + k, states = b * T * a->m * a->N + k;
     int64_t values = b * T * value_rows * a->N + k;
@@ -142,7 +142,7 @@ typedef void part_walk(const struct scan_part *s);
 
 /* The walk of such a table that the call takes. */
 LRNN_INLINE part_walk *part_walk_of(const struct call *c, part_walk *const table[GATE_COUNT][SCAN_UNROLLED + 1]) {
-    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    const struct scan_attr *a = scan_attr(c);
     return table[a->gate][a->m <= SCAN_UNROLLED ? a->m : 0];
 }
 
@@ -156,7 +156,7 @@ struct heads scan_heads(const struct call *c);
 
 LRNN_INLINE bool scan_applicable(const struct call *c, const char **why) {
     *why = "m is larger than 64";
-    return ((const struct scan_attr *)c->attr)->m <= SCAN_ORDER_MAX;
+    return scan_attr(c)->m <= SCAN_ORDER_MAX;
 }
 
 #endif

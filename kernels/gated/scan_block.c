@@ -19,7 +19,7 @@ struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, i
 }
 
 static void scan_block_infer(struct graph *g, struct call *c) {
-    const struct scan_attr *a = c->attr;
+    const struct scan_attr *a = scan_attr(c);
     if (infer_scan(g, c, "blocks", a->m * (a->m + 1) * a->N, "m*(m+1)*blocks", a->m * a->N, "m*blocks"))
         graph_output(g, c, DT_REAL, 3, c->in[1]->dims);
 }
@@ -59,7 +59,7 @@ const struct op op_scan_block = {
 
 static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scan_attr *at = c->attr;
+    const struct scan_attr *at = scan_attr(c);
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     struct scan_row r = scan_row_of(c, &scratch);
@@ -82,7 +82,7 @@ static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
  * `terms` nothing is written: it becomes the largest sum of the magnitudes of a dz's terms so far. */
 static void ref_backward_step(const struct call *c, struct scan_row *r, int64_t token, int64_t t, int64_t k,
                               double *terms) {
-    const struct scan_attr *at = c->attr;
+    const struct scan_attr *at = scan_attr(c);
     int64_t N = at->N, m = at->m;
     const real *z = tensor_real(c->in[0]) + token * m * (m + 1) * N + k;
     const real *v = tensor_real(c->in[1]) + token * m * N + k;
@@ -110,7 +110,7 @@ static void ref_backward_step(const struct call *c, struct scan_row *r, int64_t 
 }
 
 static void ref_backward(const struct call *c, double *terms) {
-    const struct scan_attr *at = c->attr;
+    const struct scan_attr *at = scan_attr(c);
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *dh = call_dout(c, 0);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);

@@ -139,7 +139,7 @@ SCAN_TABLE(forward, walk_forward, 0)
 SCAN_TABLE(backward, walk_backward, 0)
 
 static void run(const struct call *c, part_walk *walk) {
-    const struct scan_attr *a = c->attr;
+    const struct scan_attr *a = scan_attr(c);
     struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < strips.parts; i++) {

@@ -251,12 +251,12 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
 
 template <bool CHUNKED> scan_shape shape_of(const struct call *c) {
     const int64_t *dims = c->in[1]->dims;
-    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    const struct scan_attr *a = scan_attr(c);
     return CHUNKED ? scan_chunked(dims[0], dims[1], a->N, a->m) : scan_whole(dims[0], dims[1], a->N);
 }
 
 template <int m> block_walk<m> walk_of(const struct call *c, const scan_shape &shape) {
-    return {shape, ((const struct scan_attr *)c->attr)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
+    return {shape, scan_attr(c)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
 }
 
 /* The first states of chunks, or carries into them; x: v or dh. */
@@ -268,7 +268,7 @@ const real *chunk_states(const struct call *c, const struct exec *e, const scan_
 }
 
 template <bool CHUNKED> void block_cuda_forward(const struct call *c, const struct exec *e) {
-    scan_with((const struct scan_attr *)c->attr, [=]<int m>() {
+    scan_with(scan_attr(c), [=]<int m>() {
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, false>(c, e, shape, tensor_real(c->in[1]));
@@ -277,7 +277,7 @@ template <bool CHUNKED> void block_cuda_forward(const struct call *c, const stru
 }
 
 template <bool CHUNKED> void block_cuda_backward(const struct call *c, const struct exec *e) {
-    scan_with((const struct scan_attr *)c->attr, [=]<int m>() {
+    scan_with(scan_attr(c), [=]<int m>() {
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, true>(c, e, shape, call_dout(c, 0));
@@ -288,12 +288,12 @@ template <bool CHUNKED> void block_cuda_backward(const struct call *c, const str
 }
 
 size_t chunk_workspace(const struct call *c, enum pass) {
-    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    int64_t m = scan_attr(c)->m;
     return (size_t)scan_chunk_values(shape_of<true>(c), m, false) * sizeof(real);
 }
 
 bool chunks_preferred(const struct call *c) {
-    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    int64_t m = scan_attr(c)->m;
     return scan_gated_chunks_pay(c, m * (m + 2));
 }
 

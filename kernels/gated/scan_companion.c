@@ -21,7 +21,7 @@ struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *
 }
 
 static void scan_companion_infer(struct graph *g, struct call *c) {
-    const struct scan_attr *a = c->attr;
+    const struct scan_attr *a = scan_attr(c);
     if (infer_scan(g, c, "channels", (a->m + 1) * a->N, "(m+1)*channels", a->N, "channels"))
         graph_output(g, c, DT_REAL, 3, (int64_t[]){c->in[1]->dims[0], c->in[1]->dims[1], a->m * a->N});
 }
@@ -62,7 +62,7 @@ const struct op op_scan_companion = {
 
 static void scan_companion_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scan_attr *at = c->attr;
+    const struct scan_attr *at = scan_attr(c);
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     struct scan_row r = scan_row_of(c, &scratch);
@@ -90,7 +90,7 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
  * largest sum of the magnitudes of a dz's terms so far. */
 static void ref_backward_step(const struct call *c, struct scan_row *r, int64_t token, int64_t t, int64_t k,
                               double *terms) {
-    const struct scan_attr *at = c->attr;
+    const struct scan_attr *at = scan_attr(c);
     int64_t N = at->N, m = at->m;
     bool companion = at->layout == LAYOUT_COMPANION;
     const real *before = tensor_real(c->out[0]) + (token - 1) * m * N + k; /* read only where t > 0 */
@@ -119,7 +119,7 @@ static void ref_backward_step(const struct call *c, struct scan_row *r, int64_t 
 }
 
 static void ref_backward(const struct call *c, double *terms) {
-    const struct scan_attr *at = c->attr;
+    const struct scan_attr *at = scan_attr(c);
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *ds = call_dout(c, 0);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);

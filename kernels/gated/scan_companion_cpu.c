@@ -170,7 +170,7 @@ SCAN_TABLE(backward_companion, walk_backward, LAYOUT_COMPANION)
 SCAN_TABLE(backward_observer, walk_backward, LAYOUT_OBSERVER)
 
 static void run(const struct call *c, part_walk *walk) {
-    const struct scan_attr *a = c->attr;
+    const struct scan_attr *a = scan_attr(c);
     struct scan_strips strips = scan_strips_shared(c->in[1]->dims[0], a->N);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < strips.parts; i++) {
@@ -180,7 +180,7 @@ static void run(const struct call *c, part_walk *walk) {
 }
 
 static part_walk *walk_of(const struct call *c, bool forward) {
-    bool companion = ((const struct scan_attr *)c->attr)->layout == LAYOUT_COMPANION;
+    bool companion = scan_attr(c)->layout == LAYOUT_COMPANION;
     if (forward) return part_walk_of(c, companion ? forward_companion : forward_observer);
     return part_walk_of(c, companion ? backward_companion : backward_observer);
 }

@@ -225,7 +225,7 @@ template <bool CHUNKED> scan_shape shape_of(const struct call *c) {
 }
 
 companion_walk walk_of(const struct call *c, const scan_shape &shape) {
-    return {shape, ((const struct scan_attr *)c->attr)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
+    return {shape, scan_attr(c)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
 }
 
 /* The first states of chunks, or carries into them; x: v or ds. */
@@ -237,7 +237,7 @@ const real *chunk_states(const struct call *c, const struct exec *e, const scan_
 }
 
 template <companion_layout LAYOUT, bool CHUNKED> void run_forward(const struct call *c, const struct exec *e) {
-    scan_with((const struct scan_attr *)c->attr, [=]<int m>() {
+    scan_with(scan_attr(c), [=]<int m>() {
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, LAYOUT, false>(c, e, shape, tensor_real(c->in[1]));
@@ -246,7 +246,7 @@ template <companion_layout LAYOUT, bool CHUNKED> void run_forward(const struct c
 }
 
 template <companion_layout LAYOUT, bool CHUNKED> void run_backward(const struct call *c, const struct exec *e) {
-    scan_with((const struct scan_attr *)c->attr, [=]<int m>() {
+    scan_with(scan_attr(c), [=]<int m>() {
         scan_shape shape = shape_of<CHUNKED>(c);
         const real *carry = nullptr;
         if constexpr (CHUNKED) carry = chunk_states<m, LAYOUT, true>(c, e, shape, call_dout(c, 0));
@@ -258,7 +258,7 @@ template <companion_layout LAYOUT, bool CHUNKED> void run_backward(const struct 
 }
 
 bool is_companion(const struct call *c) {
-    return ((const struct scan_attr *)c->attr)->layout == LAYOUT_COMPANION;
+    return scan_attr(c)->layout == LAYOUT_COMPANION;
 }
 
 template <bool CHUNKED> void companion_cuda_forward(const struct call *c, const struct exec *e) {
@@ -270,12 +270,12 @@ template <bool CHUNKED> void companion_cuda_backward(const struct call *c, const
 }
 
 size_t chunk_workspace(const struct call *c, enum pass) {
-    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    int64_t m = scan_attr(c)->m;
     return (size_t)scan_chunk_values(shape_of<true>(c), m, false) * sizeof(real);
 }
 
 bool chunks_preferred(const struct call *c) {
-    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    int64_t m = scan_attr(c)->m;
     return scan_gated_chunks_pay(c, m + 2);
 }
 

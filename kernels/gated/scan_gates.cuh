@@ -44,13 +44,13 @@ template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_no
  * though no state does. values: what a channel reads at a time step. */
 static inline bool scan_gated_chunks_pay(const struct call *c, int64_t values) {
     const int64_t *dims = c->in[1]->dims;
-    const struct scan_attr *a = (const struct scan_attr *)c->attr;
+    const struct scan_attr *a = scan_attr(c);
     return gate_divides(a->gate) && scan_chunks_pay(dims[0], dims[1], a->N, values);
 }
 
 static inline bool scan_gates_fit(const struct call *c, const char **why) {
     *why = "m is larger than 8, the most on a device; --device cpu takes more";
-    return ((const struct scan_attr *)c->attr)->m <= SCAN_UNROLLED;
+    return scan_attr(c)->m <= SCAN_UNROLLED;
 }
 
 /* Calls run.operator()<m>() with that of the call. */

@@ -13,7 +13,7 @@ struct scan_row {
 };
 
 LRNN_INLINE struct scan_row scan_row_of(const struct call *c, struct scratch *s) {
-    int64_t m = ((const struct scan_attr *)c->attr)->m;
+    int64_t m = scan_attr(c)->m;
     struct scan_row r = {.a = scratch_reals(s, m + 1)};
     r.w = scratch_reals(s, m + 1);
     r.G = scratch_doubles(s, m);

@@ -15,7 +15,7 @@ struct tensor *degree_code(struct graph *g, struct tensor *x, const struct links
 }
 
 static void degree_code_infer(struct graph *g, struct call *c) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     if (!infer_present(g, c, 2)) return;
     const struct tensor *x = c->in[0];
     if (x->rank != 3)

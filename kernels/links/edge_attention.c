@@ -16,7 +16,7 @@ struct tensor *edge_attention(struct graph *g, struct tensor *v, struct tensor *
 }
 
 static void edge_attention_infer(struct graph *g, struct call *c) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     if (!infer_present(g, c, 4)) return;
     const struct tensor *v = c->in[0], *s = c->in[2];
     bool fits = v->rank == 3 && s->rank == 3 && s->dims[0] == v->dims[0] && s->dims[1] == v->dims[1];
@@ -31,7 +31,7 @@ static void edge_attention_infer(struct graph *g, struct call *c) {
 
 /* Of a node and each of its neighbours, both ways: score, weight, row. */
 static struct cost edge_attention_cost(const struct call *c, enum pass pass) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     double n = (double)tensor_count(c->in[0]), B = (double)c->in[0]->dims[0], D = (double)c->in[0]->dims[2];
     double reads = B * ((double)c->in[0]->dims[1] + 2 * (double)a->size.edges);
     double flops = reads * (2 * D + 8 * (double)c->in[2]->dims[2]);
@@ -76,7 +76,7 @@ struct ref {
 };
 
 static struct ref ref_of(const struct call *c, enum pass pass, struct scratch *s) {
-    int64_t T = c->in[0]->dims[1], most = T + 2 * ((const struct links_attr *)c->attr)->size.edges;
+    int64_t T = c->in[0]->dims[1], most = T + 2 * links_attr(c)->size.edges;
     struct ref r = {.near = neighbourhoods_of(c, s)};
     r.p = scratch_doubles(s, most);
     if (pass == PASS_FORWARD) return r;

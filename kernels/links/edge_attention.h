@@ -20,7 +20,7 @@ LRNN_INLINE struct neighbourhoods neighbourhoods_of(const struct call *c, struct
     int64_t T = c->in[0]->dims[1];
     struct neighbourhoods k;
     k.start = scratch_i32(s, T + 1);
-    k.node = scratch_i32(s, T + 2 * ((const struct links_attr *)c->attr)->size.edges);
+    k.node = scratch_i32(s, T + 2 * links_attr(c)->size.edges);
     return k;
 }
 

@@ -18,7 +18,7 @@ static struct head head_of(const struct call *c, struct scratch *s) {
     struct head g = {.T = c->in[0]->dims[1], .D = c->in[0]->dims[2], .H = c->in[2]->dims[2]};
     g.dv = g.D / g.H;
     g.near = neighbourhoods_of(c, s);
-    g.p = scratch_reals(s, g.T + 2 * ((const struct links_attr *)c->attr)->size.edges);
+    g.p = scratch_reals(s, g.T + 2 * links_attr(c)->size.edges);
     return g;
 }
 

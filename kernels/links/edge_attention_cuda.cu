@@ -171,7 +171,7 @@ struct row_gradient {
 
 struct attention attention_of(const struct call *c, enum pass pass, struct scratch *s) {
     const struct tensor *v = c->in[0], *scores = c->in[2];
-    int64_t T = v->dims[1], slots = T + 2 * ((const struct links_attr *)c->attr)->size.edges;
+    int64_t T = v->dims[1], slots = T + 2 * links_attr(c)->size.edges;
     struct attention a = {linked_of(c, T), tensor_real(v), tensor_real(scores), tensor_real(c->in[3])};
     a.dy = pass == PASS_BACKWARD ? call_dout(c, 0) : nullptr;
     a.H = scores->dims[2];

@@ -14,7 +14,7 @@ struct tensor *edge_messages(struct graph *g, struct tensor *a, struct tensor *c
 }
 
 static void edge_messages_infer(struct graph *g, struct call *c) {
-    const struct links_attr *attr = c->attr;
+    const struct links_attr *attr = links_attr(c);
     if (!infer_present(g, c, 3)) return;
     const struct tensor *a = c->in[0];
     if (a->rank != 3)
@@ -24,7 +24,7 @@ static void edge_messages_infer(struct graph *g, struct call *c) {
 }
 
 static struct cost edge_messages_cost(const struct call *c, enum pass pass) {
-    const struct links_attr *attr = c->attr;
+    const struct links_attr *attr = links_attr(c);
     double n = (double)tensor_count(c->in[0]), rows = (double)(c->in[0]->dims[0] * c->in[0]->dims[2]);
     return (struct cost){(pass == PASS_FORWARD ? 6 : 8) * rows * (double)attr->size.edges, 3 * n * sizeof(real)};
 }

@@ -17,7 +17,7 @@ struct links fixed_links(struct graph *g, struct tensor *x, struct tensor *lengt
 }
 
 static void fixed_links_infer(struct graph *g, struct call *c) {
-    const struct fixed_links_attr *a = c->attr;
+    const struct fixed_links_attr *a = fixed_links_attr(c);
     if (!infer_present(g, c, 1)) return;
     const struct tensor *x = c->in[0], *lengths = c->in[1];
     if (x->rank != 3 || a->size.edges < 1 || a->size.pairs < 1 || (lengths && tensor_count(lengths) != x->dims[0])) {
@@ -34,7 +34,7 @@ static void fixed_links_infer(struct graph *g, struct call *c) {
 }
 
 static int64_t fixed_links_table(const struct call *c, int32_t *to) {
-    const struct fixed_links_attr *a = c->attr;
+    const struct fixed_links_attr *a = fixed_links_attr(c);
     int64_t n = links_words(a->size);
     if (to) memcpy(to, a->words, (size_t)n * sizeof *to);
     return n;
@@ -68,7 +68,7 @@ const struct op op_fixed_links = {
 
 static void fixed_links_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct fixed_links_attr *a = c->attr;
+    const struct fixed_links_attr *a = fixed_links_attr(c);
     int64_t n = links_words(a->size);
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) {
         int32_t *y = tensor_i32(c->out[0]) + b * n;

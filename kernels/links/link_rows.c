@@ -17,7 +17,7 @@ struct tensor *link_rows(struct graph *g, struct tensor *x, const struct links *
 }
 
 static void link_rows_infer(struct graph *g, struct call *c) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     if (!infer_present(g, c, 2)) return;
     const struct tensor *x = c->in[0];
     if (x->rank != 3)
@@ -41,7 +41,7 @@ static void add_halves(double *sum, int32_t (*ends)[2], int64_t k, double value)
 
 /* Of dx: a node's share of every row that names it. */
 static double link_rows_terms(const struct call *c, enum pass pass, int j) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], columns = link_columns(a->rule);
     int64_t rows = link_row_count(a->size, a->rule);
     double most = 0, *sum = c->scratch[PASS_BACKWARD];
@@ -86,7 +86,7 @@ const struct op op_link_rows = {
 
 static void link_rows_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2], columns = link_columns(a->rule);
     int64_t rows = link_row_count(a->size, a->rule);
     int32_t ends[LINK_COLUMNS_MAX][2];
@@ -107,7 +107,7 @@ static size_t link_rows_ref_workspace(const struct call *c, enum pass pass) {
 
 static void link_rows_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], columns = link_columns(a->rule);
     int64_t rows = link_row_count(a->size, a->rule);
     double *dx = c->scratch[PASS_BACKWARD];

@@ -8,7 +8,7 @@
 #include "kernels/links/links_call.h"
 
 static void gather_sequence(const struct call *c, int64_t b) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2], columns = link_columns(a->rule);
     int64_t rows = link_row_count(a->size, a->rule);
     struct links_view l = links_at(c, b, T);
@@ -34,7 +34,7 @@ static void add_half(int64_t D, const real *dy, real *dx) {
 }
 
 static void scatter_sequence(const struct call *c, int64_t b) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2], columns = link_columns(a->rule);
     int64_t rows = link_row_count(a->size, a->rule);
     struct links_view l = links_at(c, b, T);

@@ -14,7 +14,7 @@ struct tensor *link_shares(struct graph *g, struct tensor *t, const struct links
 }
 
 static void link_shares_infer(struct graph *g, struct call *c) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     if (!infer_present(g, c, 2)) return;
     const struct tensor *t = c->in[0];
     if (t->rank != 3 || t->dims[1] != a->size.pairs)
@@ -62,7 +62,7 @@ const struct op op_link_shares = {
 static int32_t shared_edge(const struct call *c, const struct links_view *l, int64_t p) {
     int32_t from, to;
     if (!links_pair(l, p, &from, &to)) return -1;
-    return ((const struct links_attr *)c->attr)->rule == LINK_SAME_FROM ? from : to;
+    return links_attr(c)->rule == LINK_SAME_FROM ? from : to;
 }
 
 /* S of all edges, of the column that begins at t. */
@@ -77,7 +77,7 @@ static void sums_of(const struct call *c, const struct links_view *l, const real
 
 static size_t link_shares_ref_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    int64_t E = ((const struct links_attr *)c->attr)->size.edges;
+    int64_t E = links_attr(c)->size.edges;
     scratch_doubles(&s, E);
     if (pass == PASS_BACKWARD) scratch_doubles(&s, E);
     return s.used;
@@ -101,7 +101,7 @@ static void link_shares_ref_forward(const struct call *c, const struct exec *exe
 
 static void link_shares_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t B = c->in[0]->dims[0], P = c->in[0]->dims[1], H = c->in[0]->dims[2];
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     double *S = scratch_doubles(&s, a->size.edges), *dot = scratch_doubles(&s, a->size.edges);

@@ -15,7 +15,7 @@ struct shares {
 };
 
 static struct shares shares_of(const struct call *c, enum pass pass, int64_t b, struct scratch *s) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     struct shares k = {.l = links_at(c, b, INT32_MAX), .H = c->in[0]->dims[2], .rule = a->rule};
     k.S = scratch_reals(s, a->size.edges * k.H);
     if (pass == PASS_BACKWARD) k.dot = scratch_reals(s, a->size.edges * k.H);
@@ -24,7 +24,7 @@ static struct shares shares_of(const struct call *c, enum pass pass, int64_t b, 
 
 static size_t link_shares_cpu_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t n = a->size.edges * c->in[0]->dims[2];
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) {
         scratch_reals(&s, n);

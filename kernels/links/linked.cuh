@@ -21,7 +21,7 @@ struct linked {
 };
 
 inline struct linked linked_of(const struct call *c, int64_t T) {
-    struct linked k = {tensor_i32(c->in[1]), *(const struct links_attr *)c->attr, T};
+    struct linked k = {tensor_i32(c->in[1]), *links_attr(c), T};
     return k;
 }
 

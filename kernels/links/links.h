@@ -59,10 +59,18 @@ struct links_attr {
     int rule;
 };
 
+LRNN_INLINE const struct links_attr *links_attr(const struct call *c) {
+    return (const struct links_attr *)c->attr;
+}
+
 struct fixed_links_attr {
     struct links_size size;
     const int32_t *words;
 };
+
+LRNN_INLINE const struct fixed_links_attr *fixed_links_attr(const struct call *c) {
+    return (const struct fixed_links_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -112,21 +112,21 @@ struct share_gradient {
 } // namespace
 
 static void fixed_links_cuda_forward(const struct call *c, const struct exec *x) {
-    const struct fixed_links_attr *a = (const struct fixed_links_attr *)c->attr;
+    const struct fixed_links_attr *a = fixed_links_attr(c);
     each_value(c, x, tensor_count(c->out[0]),
                fixed_words{c->table, c->in[1] ? tensor_i32(c->in[1]) : nullptr, tensor_i32(c->out[0]), a->size.edges,
                            links_words(a->size), c->in[0]->dims[1]});
 }
 
 static void link_rows_cuda_forward(const struct call *c, const struct exec *x) {
-    const struct links_attr *a = (const struct links_attr *)c->attr;
+    const struct links_attr *a = links_attr(c);
     each_value(c, x, tensor_count(c->out[0]),
                rows{linked_of(c, c->in[0]->dims[1]), tensor_real(c->in[0]), tensor_real(c->out[0]), c->in[0]->dims[2],
                     link_columns(a->rule), link_row_count(a->size, a->rule)});
 }
 
 static void link_rows_cuda_backward(const struct call *c, const struct exec *x) {
-    const struct links_attr *a = (const struct links_attr *)c->attr;
+    const struct links_attr *a = links_attr(c);
     if (c->din[0])
         each_value(c, x, tensor_count(c->in[0]),
                    rows_gradient{linked_of(c, c->in[0]->dims[1]), call_dout(c, 0), c->din[0], c->in[0]->dims[2],

@@ -14,7 +14,7 @@ struct tensor *neighbours(struct graph *g, struct tensor *x, const struct links 
 }
 
 static void neighbours_infer(struct graph *g, struct call *c) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     if (!infer_present(g, c, 2)) return;
     const struct tensor *x = c->in[0];
     if (x->rank != 3)
@@ -26,7 +26,7 @@ static void neighbours_infer(struct graph *g, struct call *c) {
 /* Each edge adds a row to each of its ends. */
 static struct cost neighbours_cost(const struct call *c, enum pass pass) {
     (void)pass;
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     double n = (double)tensor_count(c->in[0]), rows = (double)(c->in[0]->dims[0] * c->in[0]->dims[2]);
     return (struct cost){4 * rows * (double)a->size.edges, 2 * n * sizeof(real)};
 }
@@ -68,7 +68,7 @@ static void ref_factors(const struct links_view *l, double *factor) {
 
 /* Of the column that begins at x, in steps of D: r.sum. `sign` of each term is kept, or its magnitude taken. */
 static void ref_column(const struct call *c, const struct links_view *l, const real *x, bool magnitudes, struct ref r) {
-    bool gcn = ((const struct links_attr *)c->attr)->rule == NEIGHBOURS_GCN;
+    bool gcn = links_attr(c)->rule == NEIGHBOURS_GCN;
     int64_t D = c->in[0]->dims[2];
     int32_t a, b;
     for (int64_t n = 0; n < l->T; n++) {

@@ -28,7 +28,7 @@ static void add_row(int64_t D, real factor, const real *x, real *y) {
 }
 
 static void map_sequence(const struct call *c, int64_t b, const real *x, real *y, bool accumulate, struct scratch own) {
-    const struct links_attr *a = c->attr;
+    const struct links_attr *a = links_attr(c);
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     struct links_view l = links_at(c, b, T);
     bool gcn = a->rule == NEIGHBOURS_GCN;

@@ -59,7 +59,7 @@ struct sums {
 };
 
 void map_all(const struct call *c, const struct exec *x, enum pass pass, const real *from, real *to, bool accumulate) {
-    const struct links_attr *a = (const struct links_attr *)c->attr;
+    const struct links_attr *a = links_attr(c);
     const int32_t *degree = a->rule == NEIGHBOURS_GCN ? degrees_of(c, x, pass) : nullptr;
     each_value(c, x, tensor_count(c->in[0]),
                sums{linked_of(c, c->in[0]->dims[1]), degree, from, to, c->in[0]->dims[2], accumulate});
@@ -141,7 +141,7 @@ struct messages messages_of(const struct call *c) {
 
 static size_t neighbours_cuda_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    return ((const struct links_attr *)c->attr)->rule == NEIGHBOURS_GCN ? degrees_bytes(c) : 0;
+    return links_attr(c)->rule == NEIGHBOURS_GCN ? degrees_bytes(c) : 0;
 }
 
 static void neighbours_cuda_forward(const struct call *c, const struct exec *x) {

@@ -33,6 +33,10 @@ struct delta_attr {
     int64_t heads, steps;
     double scale, rate;
 };
+
+LRNN_INLINE const struct delta_attr *delta_attr(const struct call *c) {
+    return (const struct delta_attr *)c->attr;
+}
 struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *beta,
                           struct tensor *decay, const struct delta_attr *attr);
 
@@ -42,6 +46,10 @@ struct outer_attr {
     int64_t heads, groups;
     double scale;
 };
+
+LRNN_INLINE const struct outer_attr *outer_attr(const struct call *c) {
+    return (const struct outer_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@ inline const real *outer_values(const struct call *c, int i) {
 }
 
 inline struct outer_inputs outer_inputs_of(const struct call *c) {
-    const struct outer_attr *a = (const struct outer_attr *)c->attr;
+    const struct outer_attr *a = outer_attr(c);
     struct state_shape s = outer_shape(c);
     struct outer_inputs in = {outer_values(c, OUTER_Q),
                               outer_values(c, OUTER_K),

@@ -22,7 +22,7 @@ struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, s
 }
 
 static void scan_outer_infer(struct graph *g, struct call *c) {
-    const struct outer_attr *a = c->attr;
+    const struct outer_attr *a = outer_attr(c);
     if (!infer_present(g, c, OUTER_SOURCE)) return;
     int64_t H = a->heads, G = a->groups, q = token_width(c->in[OUTER_Q]), v = token_width(c->in[OUTER_V]);
     if (H < 1 || G < 1 || H % G != 0)
@@ -140,7 +140,7 @@ static size_t scan_outer_ref_workspace(const struct call *c, enum pass pass) {
 
 static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct outer_attr *at = c->attr;
+    const struct outer_attr *at = outer_attr(c);
     struct state_shape s = outer_shape(c);
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     double *C = ref_states_of(c, PASS_FORWARD, &scratch).C;
@@ -176,7 +176,7 @@ static void ref_backward_token(const struct call *c, const struct state_shape *s
     const real *v = value_row(c, OUTER_V, token, h, dv), *d_o = call_dout(c, 0) + (token * s->heads + h) * dv;
     real *dvalue = gradient_row(c, OUTER_V, token, h, dv);
     struct double_gates a = double_gates_at(c, token, h), d = {0};
-    double scale = ((const struct outer_attr *)c->attr)->scale;
+    double scale = outer_attr(c)->scale;
     double qk = dot_product(dk, q, k), vw = scale * dot_product(dv, v, d_o);
     d.D = qk * vw;
     for (int64_t i = 0; i < dk; i++) {

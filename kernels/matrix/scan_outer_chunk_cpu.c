@@ -37,7 +37,7 @@ static struct outer_sizes sizes_of(const struct call *c) {
                                 .J = 1,
                                 .dk = s.dk,
                                 .dv = s.dv,
-                                .scale = (real)((const struct outer_attr *)c->attr)->scale,
+                                .scale = (real)outer_attr(c)->scale,
                                 .keeps = true};
 }
 

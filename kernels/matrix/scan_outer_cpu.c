@@ -69,7 +69,7 @@ static void forward_head(const struct call *c, const struct state_shape *s, int6
                          const struct work *work) {
     int64_t width = padded(s->dv), group = h / (s->heads / s->groups);
     real *C = work->C, *v = work->v, *read = work->read;
-    real scale = (real)((const struct outer_attr *)c->attr)->scale;
+    real scale = (real)outer_attr(c)->scale;
     memset(C, 0, (size_t)(s->dk * width) * sizeof *C);
     for (int64_t t = 0; t < s->T; t++) {
         int64_t token = b * s->T + t;
@@ -141,7 +141,7 @@ static void backward_head(const struct call *c, const struct state_shape *s, int
     int64_t dk = s->dk, width = padded(s->dv), n = dk * width, share = s->heads / s->groups, next = work->P.stride;
     real *E = work->E, *P = work->P.at, *v = work->v, *w = work->w;
     struct reads r = work->r;
-    real scale = (real)((const struct outer_attr *)c->attr)->scale;
+    real scale = (real)outer_attr(c)->scale;
     memset(E, 0, (size_t)n * sizeof *E);
     for (int64_t chunk = s->chunks - 1; chunk >= 0; chunk--) {
         int64_t first = chunk * STATE_CHUNK, end = first + STATE_CHUNK < s->T ? first + STATE_CHUNK : s->T;

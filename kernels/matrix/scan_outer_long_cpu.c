@@ -62,7 +62,7 @@ static int64_t groups_side_by_side(const struct work *w) {
 }
 
 static struct work work_of(const struct call *c, enum pass pass, struct scratch *scratch) {
-    struct work w = {.c = c, .s = outer_shape(c), .scale = (real)((const struct outer_attr *)c->attr)->scale};
+    struct work w = {.c = c, .s = outer_shape(c), .scale = (real)outer_attr(c)->scale};
     w.share = w.s.heads / w.s.groups;
     w.KW = whole(w.s.dk), w.VW = whole(w.s.dv);
     w.g = scratch_bytes(scratch, sizeof *w.g);

@@ -33,12 +33,12 @@ LRNN_INLINE struct state_shape state_shape_of(const struct call *c, int64_t head
 }
 
 LRNN_INLINE struct state_shape outer_shape(const struct call *c) {
-    const struct outer_attr *a = (const struct outer_attr *)c->attr;
+    const struct outer_attr *a = outer_attr(c);
     return state_shape_of(c, a->heads, a->groups, 1);
 }
 
 LRNN_INLINE struct state_shape delta_shape(const struct call *c) {
-    const struct delta_attr *a = (const struct delta_attr *)c->attr;
+    const struct delta_attr *a = delta_attr(c);
     return state_shape_of(c, a->heads, a->heads, a->steps);
 }
 

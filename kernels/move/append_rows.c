@@ -19,7 +19,7 @@ struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, 
 }
 
 static void append_rows_infer(struct graph *g, struct call *c) {
-    const struct append_rows_attr *a = c->attr;
+    const struct append_rows_attr *a = append_rows_attr(c);
     const struct tensor *x = c->in[0], *p = c->in[1];
     if (!infer_present(g, c, 2)) return;
     if (x->rank != 3 || p->rank != 2 || p->dims[1] != x->dims[2] || a->n < 1) {
@@ -40,7 +40,7 @@ static void append_rows_infer(struct graph *g, struct call *c) {
 
 /* which[n] and its inverse. */
 static int64_t append_rows_table(const struct call *c, int32_t *to) {
-    const struct append_rows_attr *a = c->attr;
+    const struct append_rows_attr *a = append_rows_attr(c);
     if (to) memcpy(to, a->which, (size_t)a->n * sizeof *to);
     if (to) inverse_fill(a->n, a->which, c->in[1]->dims[0], to + a->n);
     return a->n + inverse_count(a->n, c->in[1]->dims[0]);
@@ -76,7 +76,7 @@ const struct op op_append_rows = {
 };
 
 static void append_to_sequence(const struct call *c, int64_t b) {
-    const struct append_rows_attr *a = c->attr;
+    const struct append_rows_attr *a = append_rows_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2];
     real *y = tensor_real(c->out[0]) + b * (T + a->n) * C;
     memcpy(y, tensor_real(c->in[0]) + b * T * C, (size_t)(T * C) * sizeof *y);
@@ -100,7 +100,7 @@ static size_t append_rows_ref_workspace(const struct call *c, enum pass pass) {
 
 static void append_rows_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct append_rows_attr *a = c->attr;
+    const struct append_rows_attr *a = append_rows_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], C = c->in[0]->dims[2], P = tensor_count(c->in[1]);
     const real *dy = call_dout(c, 0);
     double *dp = c->scratch[PASS_BACKWARD];
@@ -148,7 +148,7 @@ static size_t append_rows_cpu_workspace(const struct call *c, enum pass pass) {
 
 /* dx of the sequences of one group, and their share of dp. */
 static void group_gradient(const struct call *c, struct range sequences, real *dp) {
-    const struct append_rows_attr *a = c->attr;
+    const struct append_rows_attr *a = append_rows_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2];
     bool accumulate = call_accumulates(c, 0);
     memset(dp, 0, (size_t)tensor_count(c->in[1]) * sizeof *dp);

@@ -62,7 +62,7 @@ static void output_with_columns(struct graph *g, struct call *c, int64_t cols) {
 }
 
 static void split_infer(struct graph *g, struct call *c) {
-    const struct split_attr *a = c->attr;
+    const struct split_attr *a = split_attr(c);
     if (!infer_present(g, c, 1)) return;
     int64_t C = tensor_cols(c->in[0]), end = a->from;
     bool empty = false;
@@ -94,7 +94,7 @@ static void prepend_one_infer(struct graph *g, struct call *c) {
 }
 
 static void repeat_each_infer(struct graph *g, struct call *c) {
-    const struct repeat_each_attr *a = c->attr;
+    const struct repeat_each_attr *a = repeat_each_attr(c);
     if (!infer_present(g, c, 1)) return;
     if (c->in[0]->rank != 1)
         graph_fail(g, ST_USAGE, "repeat_each: p has rank %d, expected 1", c->in[0]->rank);
@@ -202,7 +202,7 @@ const struct op op_prepend_one = {
 
 static void split_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct split_attr *a = c->attr;
+    const struct split_attr *a = split_attr(c);
     int64_t rows = tensor_rows(c->in[0]), C = tensor_cols(c->in[0]), first = a->from;
     for (int p = 0; p < a->parts; first += a->widths[p], p++)
         for (int64_t r = 0; r < rows; r++)
@@ -212,7 +212,7 @@ static void split_ref_forward(const struct call *c, const struct exec *exec) {
 
 /* Gradient of column `col` of row r: 0 where it was not taken and where nothing flows into its part. */
 static real split_gradient(const struct call *c, int64_t r, int64_t col) {
-    const struct split_attr *a = c->attr;
+    const struct split_attr *a = split_attr(c);
     int64_t first = a->from;
     for (int p = 0; p < a->parts; first += a->widths[p], p++)
         if (call_dout(c, p) && col >= first && col < first + a->widths[p])
@@ -250,7 +250,7 @@ static void join_columns_ref_backward(const struct call *c, const struct exec *e
 
 static void prepend_one_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    real factor = (real)prepend_one_attr(c)->factor;
     int64_t C = tensor_cols(c->in[0]);
     for (int64_t i = 0; i < tensor_count(c->out[0]); i++) {
         int64_t r = i / (C + 1), col = i % (C + 1);
@@ -260,7 +260,7 @@ static void prepend_one_ref_forward(const struct call *c, const struct exec *exe
 
 static void prepend_one_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    real factor = (real)prepend_one_attr(c)->factor;
     int64_t C = tensor_cols(c->in[0]);
     for (int64_t i = 0; c->din[0] && i < tensor_count(c->in[0]); i++)
         put(&c->din[0][i], call_accumulates(c, 0), factor * call_dout(c, 0)[i / C * (C + 1) + i % C + 1]);
@@ -268,13 +268,13 @@ static void prepend_one_ref_backward(const struct call *c, const struct exec *ex
 
 static void repeat_each_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct repeat_each_attr *a = c->attr;
+    const struct repeat_each_attr *a = repeat_each_attr(c);
     for (int64_t i = 0; i < tensor_count(c->out[0]); i++) tensor_real(c->out[0])[i] = tensor_real(c->in[0])[i / a->n];
 }
 
 static void repeat_each_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct repeat_each_attr *a = c->attr;
+    const struct repeat_each_attr *a = repeat_each_attr(c);
     for (int64_t p = 0; c->din[0] && p < tensor_count(c->in[0]); p++) {
         double sum = 0;
         for (int64_t i = 0; i < a->n; i++) sum += call_dout(c, 0)[p * a->n + i];

@@ -8,7 +8,7 @@
 
 static void split_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct split_attr *a = c->attr;
+    const struct split_attr *a = split_attr(c);
     int64_t rows = tensor_rows(c->in[0]), columns = tensor_cols(c->in[0]), chunks = row_chunks(rows);
 #pragma omp parallel for schedule(static) if (rows * columns > PARALLEL_MIN)
     for (int64_t k = 0; k < chunks; k++) {
@@ -35,7 +35,7 @@ static void gradient_part(int64_t n, const real *dy, real *dx, bool accumulate) 
 
 static void split_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct split_attr *a = c->attr;
+    const struct split_attr *a = split_attr(c);
     int64_t rows = tensor_rows(c->in[0]), columns = tensor_cols(c->in[0]), chunks = row_chunks(rows);
     if (!c->din[0]) return;
 #pragma omp parallel for schedule(static) if (rows * columns > PARALLEL_MIN)
@@ -118,7 +118,7 @@ static void join_columns_cpu_backward(const struct call *c, const struct exec *e
 
 static void prepend_one_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    real factor = (real)prepend_one_attr(c)->factor;
     int64_t rows = tensor_rows(c->in[0]), C = tensor_cols(c->in[0]);
     move_columns((struct move){.rows = rows,
                                .n = C,
@@ -133,7 +133,7 @@ static void prepend_one_cpu_forward(const struct call *c, const struct exec *exe
 
 static void prepend_one_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    real factor = (real)prepend_one_attr(c)->factor;
     int64_t C = tensor_cols(c->in[0]);
     if (!c->din[0]) return;
     move_columns((struct move){.rows = tensor_rows(c->in[0]),
@@ -150,7 +150,7 @@ static void prepend_one_cpu_backward(const struct call *c, const struct exec *ex
 
 static void repeat_each_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    int64_t n = ((const struct repeat_each_attr *)c->attr)->n, C = tensor_count(c->in[0]);
+    int64_t n = repeat_each_attr(c)->n, C = tensor_count(c->in[0]);
 #pragma omp parallel for schedule(static) if (C * n > PARALLEL_MIN)
     for (int64_t p = 0; p < C; p++) {
         real value = tensor_real(c->in[0])[p], *y = tensor_real(c->out[0]) + p * n;
@@ -161,7 +161,7 @@ static void repeat_each_cpu_forward(const struct call *c, const struct exec *exe
 
 static void repeat_each_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    int64_t n = ((const struct repeat_each_attr *)c->attr)->n, C = tensor_count(c->in[0]);
+    int64_t n = repeat_each_attr(c)->n, C = tensor_count(c->in[0]);
     if (!c->din[0]) return;
 #pragma omp parallel for schedule(static) if (C * n > PARALLEL_MIN)
     for (int64_t p = 0; p < C; p++) {

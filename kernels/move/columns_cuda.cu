@@ -143,7 +143,7 @@ static void give(const struct exec *x, int64_t rows, const struct parts *p, real
 /* --- split -------------------------------------------------------------------------------------------------------- */
 
 static struct parts split_parts(const struct call *c) {
-    const struct split_attr *a = (const struct split_attr *)c->attr;
+    const struct split_attr *a = split_attr(c);
     struct parts p = {};
     p.n = a->parts;
     p.C = tensor_cols(c->in[0]);
@@ -193,25 +193,25 @@ static void join_columns_cuda_backward(const struct call *c, const struct exec *
 /* --- prepend_one, repeat_each ------------------------------------------------------------------------------------- */
 
 static void prepend_one_cuda_forward(const struct call *c, const struct exec *x) {
-    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    real factor = (real)prepend_one_attr(c)->factor;
     each_value(c, x, tensor_count(c->out[0]),
                prepend{tensor_real(c->in[0]), tensor_real(c->out[0]), factor, tensor_cols(c->in[0])});
 }
 
 static void prepend_one_cuda_backward(const struct call *c, const struct exec *x) {
-    real factor = (real)((const struct prepend_one_attr *)c->attr)->factor;
+    real factor = (real)prepend_one_attr(c)->factor;
     if (c->din[0])
         each_value(c, x, tensor_count(c->in[0]),
                    prepend_gradient{call_dout(c, 0), c->din[0], factor, tensor_cols(c->in[0]), call_accumulates(c, 0)});
 }
 
 static void repeat_each_cuda_forward(const struct call *c, const struct exec *x) {
-    int64_t n = ((const struct repeat_each_attr *)c->attr)->n;
+    int64_t n = repeat_each_attr(c)->n;
     each_value(c, x, tensor_count(c->out[0]), repetition{tensor_real(c->in[0]), tensor_real(c->out[0]), n});
 }
 
 static void repeat_each_cuda_backward(const struct call *c, const struct exec *x) {
-    int64_t n = ((const struct repeat_each_attr *)c->attr)->n;
+    int64_t n = repeat_each_attr(c)->n;
     if (c->din[0])
         each_value(c, x, tensor_count(c->in[0]),
                    repetition_gradient{call_dout(c, 0), c->din[0], n, call_accumulates(c, 0)});

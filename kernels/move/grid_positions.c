@@ -18,7 +18,7 @@ struct tensor *grid_positions(struct graph *g, struct tensor *x, struct tensor *
 }
 
 static void grid_positions_infer(struct graph *g, struct call *c) {
-    const struct grid_positions_attr *a = c->attr;
+    const struct grid_positions_attr *a = grid_positions_attr(c);
     const struct tensor *x = c->in[0], *p = c->in[1], *n = c->in[2];
     if (!infer_present(g, c, 2)) return;
     if (x->rank != 3 || p->rank != 2 || p->dims[1] != tensor_cols(x) || a->trained.height < 1 || a->trained.width < 1 ||
@@ -70,7 +70,7 @@ const struct op op_grid_positions = {
 
 static void grid_positions_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct grid *of_table = &((const struct grid_positions_attr *)c->attr)->trained;
+    const struct grid *of_table = &grid_positions_attr(c)->trained;
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     for (int64_t i = 0; i < tensor_count(c->out[0]); i++) {
         struct token_grid g = token_grid_of(c, i / D / T);
@@ -89,7 +89,7 @@ static void grid_positions_ref_forward(const struct call *c, const struct exec *
 
 /* What entry j of the table gets in column d. */
 static double entry_gradient(const struct call *c, int64_t j, int64_t d) {
-    const struct grid *of_table = &((const struct grid_positions_attr *)c->attr)->trained;
+    const struct grid *of_table = &grid_positions_attr(c)->trained;
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     double sum = 0;
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) {

@@ -63,7 +63,7 @@ LRNN_INLINE struct token_grid token_grid_in(const struct grid *own, int64_t n) {
 }
 
 LRNN_INLINE struct token_grid token_grid_of(const struct call *c, int64_t b) {
-    const struct grid_positions_attr *a = (const struct grid_positions_attr *)c->attr;
+    const struct grid_positions_attr *a = grid_positions_attr(c);
     return token_grid_in(&a->own, c->in[2] ? tensor_i32(c->in[2])[b] : c->in[0]->dims[1]);
 }
 

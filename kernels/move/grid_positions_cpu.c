@@ -7,7 +7,7 @@
 #include "kernels/lib/parallel.h"
 
 static const struct grid *table_grid(const struct call *c) {
-    return &((const struct grid_positions_attr *)c->attr)->trained;
+    return &grid_positions_attr(c)->trained;
 }
 
 static void add_row(int64_t D, real weight, const real *x, real *y) {

@@ -87,8 +87,8 @@ struct entry_gradient {
 };
 
 struct positions positions_of(const struct call *c) {
-    struct positions k = {*(const struct grid_positions_attr *)c->attr, c->in[2] ? tensor_i32(c->in[2]) : nullptr,
-                          c->in[0]->dims[1], c->in[0]->dims[2]};
+    struct positions k = {*grid_positions_attr(c), c->in[2] ? tensor_i32(c->in[2]) : nullptr, c->in[0]->dims[1],
+                          c->in[0]->dims[2]};
     return k;
 }
 

@@ -104,30 +104,58 @@ struct split_attr {
     int64_t widths[OP_MAX_OUT];
 };
 
+LRNN_INLINE const struct split_attr *split_attr(const struct call *c) {
+    return (const struct split_attr *)c->attr;
+}
+
 struct prepend_one_attr {
     double factor;
 };
 
+LRNN_INLINE const struct prepend_one_attr *prepend_one_attr(const struct call *c) {
+    return (const struct prepend_one_attr *)c->attr;
+}
+
 struct repeat_each_attr {
     int64_t n;
 };
+
+LRNN_INLINE const struct repeat_each_attr *repeat_each_attr(const struct call *c) {
+    return (const struct repeat_each_attr *)c->attr;
+}
 
 struct append_rows_attr {
     const int32_t *which;
     int64_t n;
 };
 
+LRNN_INLINE const struct append_rows_attr *append_rows_attr(const struct call *c) {
+    return (const struct append_rows_attr *)c->attr;
+}
+
 struct pool_attr {
     enum pooling how;
 };
+
+LRNN_INLINE const struct pool_attr *pool_attr(const struct call *c) {
+    return (const struct pool_attr *)c->attr;
+}
 
 struct decode_attr {
     int64_t T;
 };
 
+LRNN_INLINE const struct decode_attr *decode_attr(const struct call *c) {
+    return (const struct decode_attr *)c->attr;
+}
+
 struct grid_positions_attr {
     struct grid trained, own;
 };
+
+LRNN_INLINE const struct grid_positions_attr *grid_positions_attr(const struct call *c) {
+    return (const struct grid_positions_attr *)c->attr;
+}
 
 enum row_rule { ROWS_IN_USE, ROWS_OF_INTERVALS, ROWS_TO_GRID, ROWS_FROM_GRID, ROWS_OF_CORNERS };
 
@@ -139,6 +167,10 @@ struct take_rows_attr {
     struct grid grid; /* ROWS_TO_GRID, ROWS_FROM_GRID, ROWS_OF_CORNERS */
     const int32_t *first;
 };
+
+LRNN_INLINE const struct take_rows_attr *take_rows_attr(const struct call *c) {
+    return (const struct take_rows_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -55,8 +55,8 @@ struct take_gradient {
 
 struct taking taking_of(const struct call *c) {
     const struct tensor *x = c->in[0];
-    struct taking k = {*(const struct take_rows_attr *)c->attr, c->in[1] ? tensor_i32(c->in[1]) : nullptr, x->dims[1],
-                       c->out[0]->dims[1], x->dims[2]};
+    struct taking k = {*take_rows_attr(c), c->in[1] ? tensor_i32(c->in[1]) : nullptr, x->dims[1], c->out[0]->dims[1],
+                       x->dims[2]};
     k.attr.first = c->table;
     return k;
 }
@@ -157,14 +157,14 @@ static void take_rows_cuda_backward(const struct call *c, const struct exec *x) 
 }
 
 static void append_rows_cuda_forward(const struct call *c, const struct exec *x) {
-    const struct append_rows_attr *a = (const struct append_rows_attr *)c->attr;
+    const struct append_rows_attr *a = append_rows_attr(c);
     each_value(c, x, tensor_count(c->out[0]),
                append{tensor_real(c->in[0]), tensor_real(c->in[1]), c->table, tensor_real(c->out[0]), c->in[0]->dims[1],
                       a->n, c->in[0]->dims[2]});
 }
 
 static void append_rows_cuda_backward(const struct call *c, const struct exec *x) {
-    const struct append_rows_attr *a = (const struct append_rows_attr *)c->attr;
+    const struct append_rows_attr *a = append_rows_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     if (c->din[0])
         each_value(c, x, B * T * D, append_dx{call_dout(c, 0), c->din[0], T, a->n, D, call_accumulates(c, 0)});

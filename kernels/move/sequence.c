@@ -54,7 +54,7 @@ static void reverse_infer(struct graph *g, struct call *c) {
 }
 
 static void decode_infer(struct graph *g, struct call *c) {
-    int64_t T = ((const struct decode_attr *)c->attr)->T;
+    int64_t T = decode_attr(c)->T;
     if (!infer_present(g, c, 1)) return;
     if (c->in[0]->rank != 2 || T < 1)
         graph_fail(g, ST_USAGE,
@@ -68,7 +68,7 @@ static void decode_infer(struct graph *g, struct call *c) {
 /* The larger side is read or written once, the other too. */
 static struct cost sequence_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), y = (double)tensor_count(c->out[0]);
-    bool last = c->op == &op_pool && ((const struct pool_attr *)c->attr)->how == POOL_LAST;
+    bool last = c->op == &op_pool && pool_attr(c)->how == POOL_LAST;
     bool sums = c->op == &op_decode_positions || (c->op == &op_pool && !last);
     double bytes = last && pass == PASS_FORWARD ? 2 * y : x + y;
     return (struct cost){sums ? fmax(x, y) : 0, sizeof(real) * bytes};
@@ -132,7 +132,7 @@ static int64_t length_of(const struct call *c, int64_t b) {
 
 /* Weight of row t of a sequence of n in its pooled row. */
 static real pool_weight(const struct call *c, int64_t t, int64_t n) {
-    if (((const struct pool_attr *)c->attr)->how == POOL_LAST) return t == n - 1;
+    if (pool_attr(c)->how == POOL_LAST) return t == n - 1;
     return t < n ? 1 / (real)n : 0;
 }
 

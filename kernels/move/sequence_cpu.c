@@ -16,7 +16,7 @@ static int64_t length_of(const struct call *c, int64_t b) {
 }
 
 static bool pools_last(const struct call *c) {
-    return ((const struct pool_attr *)c->attr)->how == POOL_LAST;
+    return pool_attr(c)->how == POOL_LAST;
 }
 
 static void add_row(int64_t width, const real *x, real *y) {

@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 }
 
 static bool pools_last(const struct call *c) {
-    return ((const struct pool_attr *)c->attr)->how == POOL_LAST;
+    return pool_attr(c)->how == POOL_LAST;
 }
 
 static void pool_cuda_forward(const struct call *c, const struct exec *x) {

@@ -69,13 +69,13 @@ static int64_t rows_wanted(const struct take_rows_attr *a) {
 }
 
 static int64_t take_rows_table(const struct call *c, int32_t *to) {
-    const struct take_rows_attr *a = c->attr;
+    const struct take_rows_attr *a = take_rows_attr(c);
     if (a->first && to) memcpy(to, a->first, (size_t)a->rows * sizeof *to);
     return a->first ? a->rows : 0;
 }
 
 static void take_rows_infer(struct graph *g, struct call *c) {
-    const struct take_rows_attr *a = c->attr;
+    const struct take_rows_attr *a = take_rows_attr(c);
     const struct tensor *x = c->in[0], *n = c->in[1];
     if (!infer_present(g, c, 1)) return;
     if (x->rank != 3 || a->rows < 1 || a->tokens < 1 || (a->rule == ROWS_OF_INTERVALS && a->interval < 1))
@@ -96,7 +96,7 @@ static void take_rows_infer(struct graph *g, struct call *c) {
 
 static struct cost take_rows_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), y = (double)tensor_count(c->out[0]);
-    enum row_rule rule = ((const struct take_rows_attr *)c->attr)->rule;
+    enum row_rule rule = take_rows_attr(c)->rule;
     bool sums = pass == PASS_BACKWARD && (rule == ROWS_OF_INTERVALS || rule == ROWS_OF_CORNERS);
     return (struct cost){sums ? y : 0, sizeof(real) * (x + y)};
 }

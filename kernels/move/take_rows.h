@@ -34,7 +34,7 @@ LRNN_INLINE struct row_source row_source_in(const struct take_rows_attr *a, int6
 }
 
 LRNN_INLINE struct row_source row_source_of(const struct call *c, int64_t b) {
-    const struct take_rows_attr *a = (const struct take_rows_attr *)c->attr;
+    const struct take_rows_attr *a = take_rows_attr(c);
     return row_source_in(a, c->in[1] ? tensor_i32(c->in[1])[b] : a->tokens);
 }
 

@@ -22,7 +22,7 @@ struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_
 }
 
 static void batch_norm_infer(struct graph *g, struct call *c) {
-    const struct batch_norm_attr *a = c->attr;
+    const struct batch_norm_attr *a = batch_norm_attr(c);
     const struct tensor *x = c->in[X], *n = c->in[LENGTHS];
     static const char *const names[] = {"x", "the weight", "the bias", "the mean", "the variance"};
     if (!infer_present(g, c, LENGTHS)) return;
@@ -41,7 +41,7 @@ static void batch_norm_infer(struct graph *g, struct call *c) {
 }
 
 static int64_t batch_norm_table(const struct call *c, int32_t *to) {
-    const struct batch_norm_attr *a = c->attr;
+    const struct batch_norm_attr *a = batch_norm_attr(c);
     int64_t T = c->in[X]->dims[1];
     if (a->first && to) memcpy(to, a->first, (size_t)T * sizeof *to);
     return a->first ? T : 0;
@@ -101,7 +101,7 @@ static double normal_terms(struct column_terms k, real x) {
 }
 
 static struct column_terms column_terms(const struct call *c, int64_t d, double mean, double variance) {
-    double eps = ((const struct batch_norm_attr *)c->attr)->eps;
+    double eps = batch_norm_attr(c)->eps;
     int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]);
     struct column_terms k = {.mean = mean, .q = 1 / sqrt(variance + eps)};
     for (int64_t r = 0; r < rows; r++) {
@@ -146,7 +146,7 @@ const struct op op_batch_norm = {
 };
 
 static void update_running(const struct call *c, const double *mean, const double *variance) {
-    double m = ((const struct batch_norm_attr *)c->attr)->momentum;
+    double m = batch_norm_attr(c)->momentum;
     real *run_mean = tensor_real(c->in[MEAN]), *run_variance = tensor_real(c->in[VARIANCE]);
     for (int64_t d = 0; d < tensor_count(c->in[MEAN]); d++) {
         run_mean[d] = (real)(m * run_mean[d] + (1 - m) * mean[d]);
@@ -176,7 +176,7 @@ static size_t batch_norm_ref_workspace(const struct call *c, enum pass pass) {
 }
 
 static void batch_norm_ref_forward(const struct call *c, const struct exec *exec) {
-    const struct batch_norm_attr *a = c->attr;
+    const struct batch_norm_attr *a = batch_norm_attr(c);
     int64_t n = tensor_count(c->in[X]), D = tensor_cols(c->in[X]);
     struct scratch s = scratch_of(c, PASS_FORWARD);
     struct columns k = columns_of(c, PASS_FORWARD, &s);
@@ -198,7 +198,7 @@ static void batch_norm_ref_forward(const struct call *c, const struct exec *exec
 
 static void batch_norm_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    double eps = ((const struct batch_norm_attr *)c->attr)->eps;
+    double eps = batch_norm_attr(c)->eps;
     int64_t n = tensor_count(c->in[X]), D = tensor_cols(c->in[X]);
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     struct columns k = columns_of(c, PASS_BACKWARD, &s);

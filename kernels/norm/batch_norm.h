@@ -21,7 +21,7 @@ enum {
 
 /* Whether row r of all sequences' rows is in use. */
 LRNN_INLINE bool batch_norm_in_use(const struct call *c, int64_t r) {
-    const struct batch_norm_attr *a = (const struct batch_norm_attr *)c->attr;
+    const struct batch_norm_attr *a = batch_norm_attr(c);
     const struct tensor *lengths = c->in[BATCH_NORM_LENGTHS];
     int64_t T = c->in[BATCH_NORM_X]->dims[1], t = r % T;
     return !lengths || (a->first ? a->first[t] : t) < tensor_i32(lengths)[r / T];

@@ -123,12 +123,12 @@ static double batch_statistics(const struct call *c, struct work w, const real *
 
 /* q in place of the variance. */
 static void invert_deviation(const struct call *c, struct work w) {
-    double eps = ((const struct batch_norm_attr *)c->attr)->eps;
+    double eps = batch_norm_attr(c)->eps;
     for (int64_t d = 0; d < w.D; d++) w.all[ALL_Q][d] = (real)(1 / sqrt(w.all[ALL_Q][d] + eps));
 }
 
 static void update_running(const struct call *c, struct work w) {
-    double m = ((const struct batch_norm_attr *)c->attr)->momentum;
+    double m = batch_norm_attr(c)->momentum;
     real *mean = tensor_real(c->in[MEAN]), *variance = tensor_real(c->in[VARIANCE]);
     for (int64_t d = 0; d < w.D; d++) {
         mean[d] = (real)(m * mean[d] + (1 - m) * w.all[ALL_MEAN][d]);

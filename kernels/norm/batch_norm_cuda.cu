@@ -63,9 +63,8 @@ struct columns columns_of(const struct call *c, enum pass pass, struct scratch *
 
 struct batch batch_of(const struct call *c) {
     const struct tensor *x = c->in[BATCH_NORM_X], *lengths = c->in[BATCH_NORM_LENGTHS];
-    return {tensor_rows(x), x->dims[1],
-            x->dims[2],     lengths ? tensor_i32(lengths) : nullptr,
-            c->table,       ((const struct batch_norm_attr *)c->attr)->eps};
+    return {tensor_rows(x),         x->dims[1], x->dims[2], lengths ? tensor_i32(lengths) : nullptr, c->table,
+            batch_norm_attr(c)->eps};
 }
 
 /* Values are read whether or not they are in use, so that those of the next rows need not wait for the lengths. */
@@ -224,8 +223,7 @@ static size_t batch_norm_cuda_workspace(const struct call *c, enum pass pass) {
 
 static void launch_statistics(const struct call *c, const struct exec *x, struct columns k, bool running) {
     struct running run = {running ? tensor_real(c->in[BATCH_NORM_MEAN]) : nullptr,
-                          running ? tensor_real(c->in[BATCH_NORM_VARIANCE]) : nullptr,
-                          ((const struct batch_norm_attr *)c->attr)->momentum};
+                          running ? tensor_real(c->in[BATCH_NORM_VARIANCE]) : nullptr, batch_norm_attr(c)->momentum};
     struct column_cut cut = cut_of(c->in[BATCH_NORM_X]);
     LAUNCH(x, statistics_kernel, dim3((unsigned)(cut.chunks * cut.tiles)), dim3(CUDA_THREADS),
            CUDA_THREADS * sizeof(tally), cut, batch_of(c), k, tensor_real(c->in[BATCH_NORM_X]),

@@ -14,7 +14,7 @@ struct tensor *l2norm(struct graph *g, struct tensor *x, double eps) {
 }
 
 static void l2norm_infer(struct graph *g, struct call *c) {
-    const struct norm_attr *a = c->attr;
+    const struct norm_attr *a = norm_attr(c);
     if (!infer_present(g, c, 1)) return;
     if (!(a->eps >= 0))
         graph_fail(g, ST_USAGE, "l2norm: eps is %g, expected a number that is not negative", a->eps);
@@ -47,7 +47,7 @@ const struct op op_l2norm = {
 };
 
 static double scale_of(const struct call *c, const real *x) {
-    double squares = ((const struct norm_attr *)c->attr)->eps;
+    double squares = norm_attr(c)->eps;
     for (int64_t i = 0; i < tensor_cols(c->in[0]); i++) squares += (double)x[i] * x[i];
     return 1 / sqrt(squares);
 }

@@ -22,7 +22,7 @@ static void row_dx(int64_t D, const real *x, const real *dy, real q, real *dx, b
 
 static void l2norm_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct norm_attr *a = c->attr;
+    const struct norm_attr *a = norm_attr(c);
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
 #pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)
     for (int64_t k = 0; k < chunks; k++) {
@@ -38,7 +38,7 @@ static void l2norm_cpu_forward(const struct call *c, const struct exec *exec) {
 
 static void l2norm_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct norm_attr *a = c->attr;
+    const struct norm_attr *a = norm_attr(c);
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
     if (!c->din[0]) return;
 #pragma omp parallel for schedule(static) if (rows * D > PARALLEL_MIN)

@@ -33,7 +33,7 @@ struct tensor *add_norm(struct graph *g, struct tensor *x, struct tensor *branch
 }
 
 static void norm_infer(struct graph *g, struct call *c) {
-    const struct norm_attr *a = c->attr;
+    const struct norm_attr *a = norm_attr(c);
     int required = c->in[3] ? 2 : c->n_in; /* add_norm's bias is optional */
     if (!infer_present(g, c, required) || !infer_vector(g, c, c->in[0], c->in[1], "the weight")) return;
     if (c->in[2] && !infer_vector(g, c, c->in[0], c->in[2], "the bias")) return;
@@ -55,7 +55,7 @@ static struct cost norm_cost(const struct call *c, enum pass pass) {
 
 /* Mean (0 for rmsnorm) and q of one row. */
 static void statistics(const struct call *c, const real *x, double *mean, double *q) {
-    const struct norm_attr *attr = c->attr;
+    const struct norm_attr *attr = norm_attr(c);
     int64_t D = tensor_cols(c->in[0]);
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < D; i++) sum += x[i];

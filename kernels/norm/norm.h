@@ -53,6 +53,10 @@ struct norm_attr {
     double eps;
 };
 
+LRNN_INLINE const struct norm_attr *norm_attr(const struct call *c) {
+    return (const struct norm_attr *)c->attr;
+}
+
 /* Inputs of rmsnorm, layernorm and add_norm: x, w, b or none, branch or none; outputs: y and, where there is a branch,
  * the sum. The rows that are normed: */
 LRNN_INLINE const real *normed_rows(const struct call *c) {
@@ -68,6 +72,10 @@ struct batch_norm_attr {
     double eps, momentum;
     const int32_t *first;
 };
+
+LRNN_INLINE const struct batch_norm_attr *batch_norm_attr(const struct call *c) {
+    return (const struct batch_norm_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -42,7 +42,7 @@ static const real *forward_row(const struct call *c, int64_t r) {
 
 static void norm_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct norm_attr *attr = c->attr;
+    const struct norm_attr *attr = norm_attr(c);
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]), chunks = row_chunks(rows);
     const real *w = tensor_real(c->in[1]), *b = c->in[2] ? tensor_real(c->in[2]) : NULL;
     real *y = tensor_real(c->out[0]);
@@ -129,7 +129,7 @@ static size_t norm_cpu_workspace(const struct call *c, enum pass pass) {
 
 /* One chunk of rows: what goes to x and the branch, and the chunk's sums of dy n into dw. */
 static void backward_chunk(const struct call *c, struct range part, real *dw, real *d) {
-    const struct norm_attr *attr = c->attr;
+    const struct norm_attr *attr = norm_attr(c);
     int64_t D = tensor_cols(c->in[0]);
     memset(dw, 0, (size_t)D * sizeof *dw);
     for (int64_t r = part.begin; r < part.end; r++) {

@@ -128,7 +128,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 template <bool LAYER, int W> static void launch_forward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]);
     LAUNCH(x, (norm_forward_kernel<LAYER, W>), cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows,
-           tensor_cols(c->in[0]), (real)((const struct norm_attr *)c->attr)->eps, tensor_real(c->in[0]),
+           tensor_cols(c->in[0]), (real)norm_attr(c)->eps, tensor_real(c->in[0]),
            c->in[3] ? tensor_real(c->in[3]) : nullptr, tensor_real(c->in[1]), LAYER ? tensor_real(c->in[2]) : nullptr,
            c->in[3] ? tensor_real(c->out[1]) : nullptr, tensor_real(c->out[0]));
 }
@@ -153,8 +153,8 @@ static void launch_dx(const struct call *c, const struct exec *x, struct statist
     int64_t rows = tensor_rows(c->in[0]);
     struct summands to = {sum_dout(c), c->din[0], c->din[3], call_accumulates(c, 0), call_accumulates(c, 3)};
     LAUNCH(x, (norm_dx_kernel<LAYER, W>), cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows,
-           tensor_cols(c->in[0]), (real)((const struct norm_attr *)c->attr)->eps, normed_rows(c), tensor_real(c->in[1]),
-           call_dout(c, 0), to, kept);
+           tensor_cols(c->in[0]), (real)norm_attr(c)->eps, normed_rows(c), tensor_real(c->in[1]), call_dout(c, 0), to,
+           kept);
 }
 
 static void norm_cuda_backward(const struct call *c, const struct exec *x) {

@@ -23,7 +23,7 @@ struct tensor *layernorm_heads(struct graph *g, struct tensor *x, struct tensor 
 }
 
 static void norm_heads_infer(struct graph *g, struct call *c) {
-    const struct norm_attr *a = c->attr;
+    const struct norm_attr *a = norm_attr(c);
     if (!infer_present(g, c, 2)) return;
     if (c->in[1]->rank != 2)
         graph_fail(g, ST_USAGE, "%s: the weight has rank %d, expected 2 (heads,width)", c->op->name, c->in[1]->rank);
@@ -53,7 +53,7 @@ static struct ref_statistics ref_statistics_of(const struct call *c, const real 
     for (int64_t i = 0; i < width; i++) sum += x[i];
     double mean = layer ? sum / (double)width : 0;
     for (int64_t i = 0; i < width; i++) squares += (x[i] - mean) * (x[i] - mean);
-    double q = 1 / sqrt(squares / (double)width + ((const struct norm_attr *)c->attr)->eps);
+    double q = 1 / sqrt(squares / (double)width + norm_attr(c)->eps);
     return (struct ref_statistics){mean, q, layer};
 }
 

@@ -29,7 +29,7 @@ static struct head_statistics head_statistics(int64_t width, const real *x, bool
 
 static void norm_heads_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    real eps = (real)((const struct norm_attr *)c->attr)->eps;
+    real eps = (real)norm_attr(c)->eps;
     bool layer = c->op == &op_layernorm_heads;
     int64_t rows = tensor_rows(c->in[0]), H = c->in[1]->dims[0], width = c->in[1]->dims[1], chunks = row_chunks(rows);
 #pragma omp parallel for schedule(static) if (rows * H * width > PARALLEL_MIN)
@@ -70,7 +70,7 @@ static size_t norm_heads_cpu_workspace(const struct call *c, enum pass pass) {
 
 /* One chunk of rows: dx, and the chunk's sums of dy n into dw. */
 static void backward_chunk(const struct call *c, struct range part, real *dw) {
-    real eps = (real)((const struct norm_attr *)c->attr)->eps;
+    real eps = (real)norm_attr(c)->eps;
     bool layer = c->op == &op_layernorm_heads;
     int64_t H = c->in[1]->dims[0], width = c->in[1]->dims[1];
     memset(dw, 0, (size_t)(H * width) * sizeof *dw);

@@ -42,7 +42,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 }
 
 static real eps_of(const struct call *c) {
-    return (real)((const struct norm_attr *)c->attr)->eps;
+    return (real)norm_attr(c)->eps;
 }
 
 static void l2norm_cuda_forward(const struct call *c, const struct exec *x) {

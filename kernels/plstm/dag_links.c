@@ -2,7 +2,7 @@
 #include "kernels/plstm/dag_links.h"
 
 struct dag dag_of(const struct call *c, struct scratch *s) {
-    struct links_size room = ((const struct dag_scan_attr *)c->attr)->size;
+    struct links_size room = dag_scan_attr(c)->size;
     struct dag d = {.tail = scratch_i32(s, room.edges)};
     d.head = scratch_i32(s, room.edges);
     d.edge_row = scratch_i32(s, room.edges);
@@ -15,7 +15,7 @@ struct dag dag_of(const struct call *c, struct scratch *s) {
 }
 
 void dag_read(const struct call *c, int64_t b, struct dag *d) {
-    const struct dag_scan_attr *a = (const struct dag_scan_attr *)c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     const int32_t *words = tensor_i32(c->in[DAG_SCAN_LINKS]) + b * links_words(a->size);
     struct links_view l = {words, a->size, c->in[0]->dims[1], a->reversed};
     dag_read_links(&l, a->tree, d);

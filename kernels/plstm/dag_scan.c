@@ -24,7 +24,7 @@ struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, str
 }
 
 static void dag_scan_infer(struct graph *g, struct call *c) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     if (!infer_dag_state(g, c, a->H) || !infer_links(g, c, DAG_SCAN_LINKS, a->size, c->in[0])) return;
     if (infer_gate(g, c, 3, c->in[0]->dims[1], a->H, "the direct gate") &&
         infer_gate(g, c, 4, a->size.edges, a->H, "the source gate") &&
@@ -35,7 +35,7 @@ static void dag_scan_infer(struct graph *g, struct call *c) {
 
 /* An edge, 5 dk dv forward (source 3, mark 2) and 13 backward; a pair 2 and 6, the states once more included. */
 static struct cost dag_scan_cost(const struct call *c, enum pass pass) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     double state = (double)(z.dk * z.dv) * (double)(z.B * z.H), E = (double)a->size.edges, L = (double)a->size.pairs;
     double bytes = 0;
@@ -59,7 +59,7 @@ static bool dag_scan_build(struct graph *g, const struct op_sizes *s) {
 }
 
 static struct heads dag_scan_heads(const struct call *c) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes s = dag_sizes_of(c, a->H);
     return (struct heads){a->H, {s.dk, s.dk, s.dv, 1, 1, 1, 1, 0}, {s.dv}};
 }
@@ -81,7 +81,7 @@ const struct op op_dag_scan = {
 /* --- reference: one head of one graph after the other ------------------------------------------------------------- */
 
 static size_t state_bytes(const struct call *c) {
-    struct dag_sizes z = dag_sizes_of(c, ((const struct dag_scan_attr *)c->attr)->H);
+    struct dag_sizes z = dag_sizes_of(c, dag_scan_attr(c)->H);
     return (size_t)(z.dk * z.dv) * sizeof(real);
 }
 
@@ -98,7 +98,7 @@ struct ref {
 };
 
 static struct ref ref_of(const struct call *c, enum pass pass, struct scratch *s) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct ref r = {.d = dag_of(c, s)};
     r.C = scratch_bytes(s, (size_t)a->size.edges * state_bytes(c));
@@ -121,7 +121,7 @@ static double gate_of(const struct call *c, int input, int64_t b, int64_t row, i
 }
 
 static void ref_states(const struct call *c, const struct dag *d, int64_t b, int64_t h, real *C) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t n = z.dk * z.dv;
     for (int64_t e = 0, p = 0, first = 0; e < d->edges; e++, first = p) {
@@ -143,7 +143,7 @@ static double ref_dot(int64_t n, const real *a, const real *b) {
 
 static void dag_scan_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     struct ref r = ref_of(c, PASS_FORWARD, &scratch);
@@ -172,7 +172,7 @@ static void dag_scan_ref_forward(const struct call *c, const struct exec *x) {
 /* Edge e: E_e holds what its followers sent; adds its mark, then gives everything that depends on it. */
 static void ref_edge_backward(const struct call *c, const struct dag *d, int64_t b, int64_t h, int64_t e, const real *C,
                               real *E, struct sums s) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t tail = d->tail[e], head = d->head[e], row = d->edge_row[e], n = z.dk * z.dv;
     const real *q = head_in(c, 0, b * z.T + head, h, z.dk), *dy = call_dout(c, 0) + ((b * z.T + head) * z.H + h) * z.dv;
@@ -194,7 +194,7 @@ static void ref_edge_backward(const struct call *c, const struct dag *d, int64_t
 
 /* The direct terms, and the sums to where they belong. */
 static void ref_node_gradients(const struct call *c, int64_t b, int64_t h, int64_t node, struct sums s) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t row = b * z.T + node;
     const real *q = head_in(c, 0, row, h, z.dk), *k = head_in(c, 1, row, h, z.dk), *v = head_in(c, 2, row, h, z.dv);
@@ -211,7 +211,7 @@ static void ref_node_gradients(const struct call *c, int64_t b, int64_t h, int64
 
 static void dag_scan_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t n = z.dk * z.dv;
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);

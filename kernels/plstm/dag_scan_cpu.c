@@ -12,7 +12,7 @@ struct sizes {
 };
 
 static struct sizes sizes_of(const struct call *c) {
-    const struct dag_scan_attr *a = c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     return (struct sizes){z.T, z.H, z.dk, z.dv, whole_lanes(z.dk), whole_lanes(z.dv), (real)a->scale};
 }
@@ -36,7 +36,7 @@ struct head {
 
 /* The arrays of one head. */
 static struct head head_of(const struct call *c, enum pass pass, struct scratch *s) {
-    struct links_size room = ((const struct dag_scan_attr *)c->attr)->size;
+    struct links_size room = dag_scan_attr(c)->size;
     struct sizes z = sizes_of(c);
     struct head g = {.z = z, .d = dag_of(c, s)};
     g.q = scratch_reals(s, z.N * z.pk);
@@ -228,7 +228,7 @@ static void clear(int64_t n, real *x) {
 
 static void backward_head(const struct call *c, int64_t b, int64_t h, struct scratch own) {
     struct head g = load_head(c, PASS_BACKWARD, b, h, &own);
-    struct links_size room = ((const struct dag_scan_attr *)c->attr)->size;
+    struct links_size room = dag_scan_attr(c)->size;
     const struct dag *d = &g.d;
     struct sizes z = g.z;
     clear(d->edges * LANES, g.dS);

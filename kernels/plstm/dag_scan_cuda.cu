@@ -49,7 +49,7 @@ struct dag_room {
 };
 
 struct dag_strips strips_of(const struct call *c) {
-    const struct dag_scan_attr *a = (const struct dag_scan_attr *)c->attr;
+    const struct dag_scan_attr *a = dag_scan_attr(c);
     struct row_sizes z = row_sizes_of(c, a->H);
     struct dag_strips g = {column_strips_of(z, 2 * z.dk + 2), *a, tensor_i32(c->in[DAG_SCAN_LINKS])};
     g.q = tensor_real(c->in[Q]);

@@ -51,10 +51,18 @@ struct scan_plstm_attr {
     double scale;
 };
 
+LRNN_INLINE const struct scan_plstm_attr *scan_plstm_attr(const struct call *c) {
+    return (const struct scan_plstm_attr *)c->attr;
+}
+
 struct grid_scan_attr {
     int64_t X, Y, H;
     double scale;
 };
+
+LRNN_INLINE const struct grid_scan_attr *grid_scan_attr(const struct call *c) {
+    return (const struct grid_scan_attr *)c->attr;
+}
 
 struct dag_scan_attr {
     struct links_size size;
@@ -63,9 +71,17 @@ struct dag_scan_attr {
     double scale;
 };
 
+LRNN_INLINE const struct dag_scan_attr *dag_scan_attr(const struct call *c) {
+    return (const struct dag_scan_attr *)c->attr;
+}
+
 struct grid_gates_attr {
     enum grid_form form;
 };
+
+LRNN_INLINE const struct grid_gates_attr *grid_gates_attr(const struct call *c) {
+    return (const struct grid_gates_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -24,7 +24,7 @@ struct tensor *scan_plstm(struct graph *g, struct tensor *q, struct tensor *k, s
 }
 
 static void scan_plstm_infer(struct graph *g, struct call *c) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     if (!infer_dag_state(g, c, a->H)) return;
     int64_t T = c->in[0]->dims[1], H = a->H, J = a->J;
     if (J < 1 || J > SCAN_PLSTM_TRACK_MAX) {
@@ -39,7 +39,7 @@ static void scan_plstm_infer(struct graph *g, struct call *c) {
 /* Forward, a token and head: 2J dk dv to read out, J(2J + 1) dk dv to update. Backward: the states once more, and for
  * each of J dk dv elements 2J to carry E, 2J for dT, 2 each for k E v, C w, E^T k and the source of E. */
 static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     double J = (double)a->J, state = (double)(z.dk * z.dv) * J, heads = (double)(z.B * z.T * z.H);
     double bytes = 0;
@@ -62,7 +62,7 @@ static bool scan_plstm_build(struct graph *g, const struct op_sizes *s) {
 }
 
 static struct heads scan_plstm_heads(const struct call *c) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes s = dag_sizes_of(c, a->H);
     return (struct heads){a->H, {s.dk, s.dk, s.dv, a->J, a->J * a->J, a->J, 1}, {s.dv}};
 }
@@ -89,7 +89,7 @@ struct token {
 };
 
 static struct token token_at(const struct call *c, int64_t row, int64_t h) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t J = a->J;
     return (struct token){head_in(c, 0, row, h, z.dk), head_in(c, 1, row, h, z.dk),  head_in(c, 2, row, h, z.dv),
@@ -115,7 +115,7 @@ static double ref_dot(int64_t n, const real *a, const real *b) {
 }
 
 static size_t state_reals(const struct call *c) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     return (size_t)(a->J * z.dk * z.dv);
 }
@@ -152,7 +152,7 @@ static void ref_readout(struct token t, struct dag_sizes z, int64_t J, double sc
 
 static void scan_plstm_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     size_t n = state_reals(c);
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
@@ -174,7 +174,7 @@ static void scan_plstm_ref_forward(const struct call *c, const struct exec *x) {
 
 /* Gradients of the gates of one head at one token; C is the state before it. */
 static void ref_gate_gradients(const struct call *c, int64_t row, int64_t h, const real *C, const real *E) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct token t = token_at(c, row, h);
     const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
@@ -195,7 +195,7 @@ static void ref_gate_gradients(const struct call *c, int64_t row, int64_t h, con
 }
 
 static void ref_vector_gradients(const struct call *c, int64_t row, int64_t h, const real *C, const real *E) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct token t = token_at(c, row, h);
     const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
@@ -220,7 +220,7 @@ static void ref_vector_gradients(const struct call *c, int64_t row, int64_t h, c
 
 /* before[j] = sum_i T[i][j] E[i] + M[j] q w^T */
 static void ref_carry(const struct call *c, int64_t row, int64_t h, const real *E, real *before) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct token t = token_at(c, row, h);
     const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
@@ -235,7 +235,7 @@ static void ref_carry(const struct call *c, int64_t row, int64_t h, const real *
 
 static void scan_plstm_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t n = (int64_t)state_reals(c);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);

@@ -10,11 +10,11 @@ namespace {
 enum { PLSTM_Q, PLSTM_K, PLSTM_V, PLSTM_SOURCE, PLSTM_TRANSITION, PLSTM_MARK, PLSTM_DIRECT };
 
 inline struct dag_sizes plstm_sizes(const struct call *c) {
-    return dag_sizes_of(c, ((const struct scan_plstm_attr *)c->attr)->H);
+    return dag_sizes_of(c, scan_plstm_attr(c)->H);
 }
 
 inline struct outer_inputs plstm_inputs(const struct call *c) {
-    const struct scan_plstm_attr *a = (const struct scan_plstm_attr *)c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = plstm_sizes(c);
     struct outer_inputs in = {tensor_real(c->in[PLSTM_Q]),
                               tensor_real(c->in[PLSTM_K]),

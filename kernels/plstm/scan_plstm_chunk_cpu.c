@@ -13,7 +13,7 @@ static struct outer_rows rows_of(const struct call *c, enum plstm_input i, int64
 }
 
 static struct outer_head head_at(const struct call *c, int64_t b, int64_t h) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t J = a->J, y = (b * z.T * z.H + h) * z.dv;
     return (struct outer_head){.q = rows_of(c, PLSTM_Q, b, h, z.dk),
@@ -29,7 +29,7 @@ static struct outer_head head_at(const struct call *c, int64_t b, int64_t h) {
 }
 
 static struct outer_sizes sizes_of(const struct call *c) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     return (struct outer_sizes){
         .B = z.B, .T = z.T, .heads = z.H, .share = 1, .J = a->J, .dk = z.dk, .dv = z.dv, .scale = (real)a->scale};

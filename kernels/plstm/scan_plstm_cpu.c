@@ -67,7 +67,7 @@ static struct work work_of(const struct sizes *z, enum pass pass, struct scratch
 }
 
 static struct sizes sizes_of(const struct call *c) {
-    const struct scan_plstm_attr *a = c->attr;
+    const struct scan_plstm_attr *a = scan_plstm_attr(c);
     struct dag_sizes d = dag_sizes_of(c, a->H);
     struct sizes z = {d.T, d.H, a->J, d.dk, d.dv, padded(d.dk), padded(d.dv), 1, (real)a->scale};
     while (z.stride * z.stride < z.T) z.stride++;

@@ -32,9 +32,17 @@ struct stable_gates_attr {
     double start; /* m before the first token */
 };
 
+LRNN_INLINE const struct stable_gates_attr *stable_gates_attr(const struct call *c) {
+    return (const struct stable_gates_attr *)c->attr;
+}
+
 struct stable_readout_attr {
     double eps;
 };
+
+LRNN_INLINE const struct stable_readout_attr *stable_readout_attr(const struct call *c) {
+    return (const struct stable_readout_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

@@ -214,7 +214,7 @@ static size_t stable_gates_cuda_workspace(const struct call *c, enum pass pass) 
 
 static void stable_gates_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = c->in[0]->dims[2];
-    double start = ((const struct stable_gates_attr *)c->attr)->start;
+    double start = stable_gates_attr(c)->start;
     const real *i = tensor_real(c->in[STABLE_I]);
     struct scratch s = scratch_of(c, PASS_FORWARD);
     struct gate_room room = room_of(c, PASS_FORWARD, &s);
@@ -243,15 +243,15 @@ static void stable_readout_cuda_forward(const struct call *c, const struct exec 
     int64_t rows = tensor_count(c->in[1]), n = tensor_count(c->out[0]);
     each_value(c, x, n,
                readout{tensor_real(c->in[0]), tensor_real(c->in[1]), tensor_real(c->out[0]), n / rows,
-                       ((const struct stable_readout_attr *)c->attr)->eps});
+                       stable_readout_attr(c)->eps});
 }
 
 static void stable_readout_cuda_backward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_count(c->in[1]);
     each_value(c, x, rows,
                readout_gradient{tensor_real(c->in[0]), tensor_real(c->in[1]), call_dout(c, 0), c->din[0], c->din[1],
-                                tensor_count(c->out[0]) / rows, ((const struct stable_readout_attr *)c->attr)->eps,
-                                call_accumulates(c, 0), call_accumulates(c, 1)});
+                                tensor_count(c->out[0]) / rows, stable_readout_attr(c)->eps, call_accumulates(c, 0),
+                                call_accumulates(c, 1)});
 }
 
 /* Tolerance: in double as the references; exponentials of the device's library differ in their last digits. */

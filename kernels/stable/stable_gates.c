@@ -74,7 +74,7 @@ static void stable_gates_ref_forward(const struct call *c, const struct exec *x)
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = c->in[0]->dims[2];
     for (int64_t b = 0; b < B; b++)
         for (int64_t h = 0; h < H; h++) {
-            double m = ((const struct stable_gates_attr *)c->attr)->start;
+            double m = stable_gates_attr(c)->start;
             for (int64_t t = 0; t < T; t++) {
                 int64_t e = (b * T + t) * H + h;
                 double a = log_sigmoid(tensor_real(c->in[STABLE_F])[e]) + m, i = tensor_real(c->in[STABLE_I])[e];

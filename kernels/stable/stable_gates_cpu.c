@@ -20,7 +20,7 @@ static void running_maximum(int64_t T, int64_t H, real start, const real *i, rea
 static void stable_gates_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = c->in[0]->dims[2], n = T * H;
-    real start = (real)((const struct stable_gates_attr *)c->attr)->start;
+    real start = (real)stable_gates_attr(c)->start;
 #pragma omp parallel for schedule(static) if (B * n > PARALLEL_MIN)
     for (int64_t b = 0; b < B; b++) {
         const real *i = tensor_real(c->in[STABLE_I]) + b * n, *f = tensor_real(c->in[STABLE_F]) + b * n;

@@ -19,7 +19,7 @@ struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *
 static void stable_readout_infer(struct graph *g, struct call *c) {
     if (!infer_present(g, c, 2)) return;
     const struct tensor *o = c->in[0], *m = c->in[1];
-    double eps = ((const struct stable_readout_attr *)c->attr)->eps;
+    double eps = stable_readout_attr(c)->eps;
     if (m->rank != 3 || o->rank < 3 || o->dims[0] != m->dims[0] || o->dims[1] != m->dims[1])
         graph_fail(g, ST_USAGE, "stable_readout: o and m have ranks %d and %d, expected (B,T,...) and (B,T,heads)",
                    o->rank, m->rank);
@@ -70,7 +70,7 @@ const struct op op_stable_readout = {
 /* NaN comes through, which fmax would leave out. */
 static double ref_divisor(const struct call *c, double den, double m) {
     double size = fabs(den), least = exp(-m);
-    return (size >= least || isnan(size) ? size : least) + ((const struct stable_readout_attr *)c->attr)->eps;
+    return (size >= least || isnan(size) ? size : least) + stable_readout_attr(c)->eps;
 }
 
 static void stable_readout_ref_forward(const struct call *c, const struct exec *x) {
@@ -86,7 +86,7 @@ static void stable_readout_ref_forward(const struct call *c, const struct exec *
 static void stable_readout_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t rows = tensor_count(c->in[1]), dv = tensor_count(c->out[0]) / rows;
-    double eps = ((const struct stable_readout_attr *)c->attr)->eps;
+    double eps = stable_readout_attr(c)->eps;
     for (int64_t r = 0; r < rows; r++) {
         const real *o = tensor_real(c->in[0]) + r * (1 + dv), *dh = call_dout(c, 0) + r * dv;
         real *d_o = c->din[0] ? c->din[0] + r * (1 + dv) : NULL;

@@ -25,7 +25,7 @@ static real inverse_divisor(real den, real m, real eps, bool *floor) {
 static void stable_readout_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     struct readout_shape s = shape_of(c);
-    real eps = (real)((const struct stable_readout_attr *)c->attr)->eps;
+    real eps = (real)stable_readout_attr(c)->eps;
 #pragma omp parallel for schedule(static) if (s.rows * s.dv > PARALLEL_MIN)
     for (int64_t k = 0; k < s.chunks; k++) {
         struct range part = part_at(s.rows, s.chunks, k);
@@ -57,7 +57,7 @@ static void backward_row(const struct call *c, int64_t r, int64_t dv, real eps) 
 static void stable_readout_cpu_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     struct readout_shape s = shape_of(c);
-    real eps = (real)((const struct stable_readout_attr *)c->attr)->eps;
+    real eps = (real)stable_readout_attr(c)->eps;
 #pragma omp parallel for schedule(static) if (s.rows * s.dv > PARALLEL_MIN)
     for (int64_t k = 0; k < s.chunks; k++) {
         struct range part = part_at(s.rows, s.chunks, k);

@@ -14,7 +14,7 @@ struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk
 }
 
 static void rope_infer(struct graph *g, struct call *c) {
-    const struct rope_attr *a = c->attr;
+    const struct rope_attr *a = rope_attr(c);
     if (!infer_present(g, c, 1)) return;
     if (c->in[0]->rank != 3)
         graph_fail(g, ST_USAGE, "rope: x has rank %d, expected 3 (B,T,C)", c->in[0]->rank);
@@ -54,7 +54,7 @@ const struct op op_rope = {
 
 /* direction 1 turns forward, -1 back. */
 static void rope_ref(const struct call *c, const real *x, real *y, bool accumulate, double direction) {
-    const struct rope_attr *a = c->attr;
+    const struct rope_attr *a = rope_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], half = a->dk / 2;
     for (int64_t token = 0; token < tensor_rows(c->in[0]); token++, x += C, y += C) {
         for (int64_t col = 0; col < a->heads * a->dk; col++) {

@@ -10,11 +10,11 @@
 /* Scratch: for each position dk/2 cosines, then dk/2 sines. */
 static size_t rope_cpu_workspace(const struct call *c, enum pass pass) {
     (void)pass;
-    return scratch_single(c, (size_t)(c->in[0]->dims[1] * ((const struct rope_attr *)c->attr)->dk) * sizeof(real));
+    return scratch_single(c, (size_t)(c->in[0]->dims[1] * rope_attr(c)->dk) * sizeof(real));
 }
 
 static void fill_table(const struct call *c, real *table, double direction) {
-    const struct rope_attr *a = c->attr;
+    const struct rope_attr *a = rope_attr(c);
     int64_t T = c->in[0]->dims[1], half = a->dk / 2;
 #pragma omp parallel for schedule(static) if (T * half > PARALLEL_MIN / 32)
     for (int64_t i = 0; i < half; i++)
@@ -39,7 +39,7 @@ static void turn_row(const struct rope_attr *a, const real *table, const real *x
 }
 
 static void rope_cpu(const struct call *c, const real *x, real *y, bool add, double direction, real *table) {
-    const struct rope_attr *a = c->attr;
+    const struct rope_attr *a = rope_attr(c);
     int64_t rows = tensor_rows(c->in[0]), T = c->in[0]->dims[1], C = c->in[0]->dims[2], turned = a->heads * a->dk;
     int64_t chunks = row_chunks(rows);
     fill_table(c, table, direction);

@@ -23,7 +23,7 @@ struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct
 }
 
 static void softmax_attention_infer(struct graph *g, struct call *c) {
-    int64_t heads = ((const struct attention_attr *)c->attr)->heads;
+    int64_t heads = attention_attr(c)->heads;
     if (!infer_present(g, c, 1)) return;
     const struct tensor *x = c->in[0], *n = c->in[1];
     if (x->rank != 3)
@@ -43,7 +43,7 @@ static void softmax_attention_infer(struct graph *g, struct call *c) {
 
 /* Pairs s <= t, T (T+1) / 2 a head, or all of them; two products of dk forward and five backward, exp counted 10. */
 static struct cost softmax_attention_cost(const struct call *c, enum pass pass) {
-    const struct attention_attr *a = c->attr;
+    const struct attention_attr *a = attention_attr(c);
     double T = (double)c->in[0]->dims[1], y = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
     double pairs = y / D * (a->causal ? (T + 1) / 2 : T), heads = (double)a->heads;
     if (pass == PASS_FORWARD) return (struct cost){pairs * (4 * D + 13 * heads), sizeof(real) * 4 * y};
@@ -62,7 +62,7 @@ static bool softmax_attention_build(struct graph *g, const struct op_sizes *s) {
 }
 
 static struct heads softmax_attention_heads(const struct call *c) {
-    int64_t heads = ((const struct attention_attr *)c->attr)->heads, dk = tensor_cols(c->out[0]) / heads;
+    int64_t heads = attention_attr(c)->heads, dk = tensor_cols(c->out[0]) / heads;
     return (struct heads){heads, {dk}, {dk}};
 }
 
@@ -89,7 +89,7 @@ struct head {
 };
 
 static struct head ref_head(const struct call *c, enum pass pass, struct scratch *s) {
-    int64_t T = c->in[0]->dims[1], D = c->out[0]->dims[2], dk = D / ((const struct attention_attr *)c->attr)->heads;
+    int64_t T = c->in[0]->dims[1], D = c->out[0]->dims[2], dk = D / attention_attr(c)->heads;
     struct head h = {.dk = dk, .stride = 3 * D, .p = scratch_doubles(s, T)};
     if (pass == PASS_BACKWARD) h.dk_sum = scratch_doubles(s, T * dk);
     if (pass == PASS_BACKWARD) h.dv_sum = scratch_doubles(s, T * dk);
@@ -128,7 +128,7 @@ static void probabilities(const struct head *a, int64_t t, int64_t keys) {
 static void softmax_attention_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->out[0]->dims[2];
-    int64_t heads = ((const struct attention_attr *)c->attr)->heads;
+    int64_t heads = attention_attr(c)->heads;
     for (int64_t pair = 0; pair < B * heads; pair++) {
         struct head a = head_at(c, PASS_FORWARD, pair / heads, pair % heads);
         for (int64_t t = 0; t < T; t++) {
@@ -170,7 +170,7 @@ static void ref_backward_query(const struct head *a, int64_t t, int64_t keys, co
 static void softmax_attention_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->out[0]->dims[2];
-    int64_t heads = ((const struct attention_attr *)c->attr)->heads;
+    int64_t heads = attention_attr(c)->heads;
     for (int64_t pair = 0; c->din[0] && pair < B * heads; pair++) {
         struct head a = head_at(c, PASS_BACKWARD, pair / heads, pair % heads);
         int64_t at = pair / heads * T * D;

@@ -28,11 +28,11 @@ struct head {
 };
 
 static int64_t head_width(const struct call *c) {
-    return c->out[0]->dims[2] / ((const struct attention_attr *)c->attr)->heads;
+    return c->out[0]->dims[2] / attention_attr(c)->heads;
 }
 
 static int64_t slot_count(const struct call *c) {
-    int64_t pairs = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads;
+    int64_t pairs = c->in[0]->dims[0] * attention_attr(c)->heads;
     return pairs < SLOTS ? pairs : SLOTS;
 }
 
@@ -51,11 +51,11 @@ static size_t softmax_attention_cpu_workspace(const struct call *c, enum pass pa
 }
 
 static struct head head_of(const struct call *c, enum pass pass, int64_t pair, int64_t slot) {
-    int64_t heads = ((const struct attention_attr *)c->attr)->heads, T = c->in[0]->dims[1], D = c->out[0]->dims[2];
+    int64_t heads = attention_attr(c)->heads, T = c->in[0]->dims[1], D = c->out[0]->dims[2];
     int64_t dk = head_width(c), at = pair / heads * T * D, column = pair % heads * dk;
     struct scratch all = scratch_of(c, pass), own = scratch_part(&all, slot, slot_count(c));
     struct head h = {.T = T, .D = D, .dk = dk, .root = (real)(1 / sqrt((double)dk))};
-    h.causal = ((const struct attention_attr *)c->attr)->causal;
+    h.causal = attention_attr(c)->causal;
     h.n = attention_keys(c, pair / heads, T - 1);
     take_arrays(c, pass, &own, &h);
     h.q = tensor_real(c->in[0]) + 3 * at + column;
@@ -147,7 +147,7 @@ static void head_backward(const struct head *h) {
 }
 
 static void run(const struct call *c, enum pass pass, void (*walk)(const struct head *h)) {
-    int64_t pairs = c->in[0]->dims[0] * ((const struct attention_attr *)c->attr)->heads, slots = slot_count(c);
+    int64_t pairs = c->in[0]->dims[0] * attention_attr(c)->heads, slots = slot_count(c);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) * c->in[0]->dims[1] > PARALLEL_MIN)
     for (int64_t slot = 0; slot < slots; slot++) {
         struct range part = part_at(pairs, slots, slot);

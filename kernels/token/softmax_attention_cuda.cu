@@ -30,7 +30,7 @@ struct attention {
 
 struct attention attention_of(const struct call *c) {
     int64_t D = c->out[0]->dims[2];
-    const struct attention_attr *attr = (const struct attention_attr *)c->attr;
+    const struct attention_attr *attr = attention_attr(c);
     int heads = (int)attr->heads, dk = (int)(D / heads);
     return {tensor_real(c->in[0]),
             c->in[0]->dims[0],

@@ -35,14 +35,22 @@ struct rope_attr {
     double base;
 };
 
+LRNN_INLINE const struct rope_attr *rope_attr(const struct call *c) {
+    return (const struct rope_attr *)c->attr;
+}
+
 struct attention_attr {
     int64_t heads;
     bool causal;
 };
 
+LRNN_INLINE const struct attention_attr *attention_attr(const struct call *c) {
+    return (const struct attention_attr *)c->attr;
+}
+
 /* Keys that query t of sequence b sees: the first so many. */
 LRNN_INLINE int64_t attention_keys(const struct call *c, int64_t b, int64_t t) {
-    if (((const struct attention_attr *)c->attr)->causal) return t + 1;
+    if (attention_attr(c)->causal) return t + 1;
     return c->in[1] ? tensor_i32(c->in[1])[b] : c->in[0]->dims[1];
 }
 

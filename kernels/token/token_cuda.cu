@@ -112,7 +112,7 @@ static void conv_depthwise_cuda_backward(const struct call *c, const struct exec
 }
 
 static int64_t angles_of(const struct call *c) {
-    return c->in[0]->dims[1] * (((const struct rope_attr *)c->attr)->dk / 2);
+    return c->in[0]->dims[1] * (rope_attr(c)->dk / 2);
 }
 
 static size_t rope_cuda_workspace(const struct call *c, enum pass pass) {
@@ -121,7 +121,7 @@ static size_t rope_cuda_workspace(const struct call *c, enum pass pass) {
 }
 
 static void rope_cuda(const struct call *c, const struct exec *x, enum pass pass, const real *from, real *to) {
-    const struct rope_attr *a = (const struct rope_attr *)c->attr;
+    const struct rope_attr *a = rope_attr(c);
     struct sine_cosine *all = (struct sine_cosine *)c->scratch[pass];
     bool back = pass == PASS_BACKWARD;
     each_value(c, x, angles_of(c), angles{*a, all});

@@ -30,7 +30,7 @@ static void step_begin_infer(struct graph *g, struct call *c) {
 }
 
 static void adamw_infer(struct graph *g, struct call *c) {
-    const struct adamw_attr *a = c->attr;
+    const struct adamw_attr *a = adamw_attr(c);
     if (!infer_present(g, c, 4)) return;
     for (int i = 1; i < 4; i++)
         if (!infer_same_shape(g, c, 0, i)) return;
@@ -55,7 +55,7 @@ static struct cost step_begin_cost(const struct call *c, enum pass pass) {
 
 /* Bytes: four streams read, three written. */
 static struct cost adamw_cost(const struct call *c, enum pass pass) {
-    const struct adamw_attr *a = c->attr;
+    const struct adamw_attr *a = adamw_attr(c);
     double n = 0;
     for (int s = 0; s < a->n_segments && pass == PASS_FORWARD; s++) n += (double)a->segments[s].count;
     return (struct cost){15 * n, sizeof(real) * 7 * n};
@@ -118,11 +118,11 @@ static void step_begin_ref_forward(const struct call *c, const struct exec *exec
     const real *grad = tensor_real(c->in[1]);
     long double sum = 0; /* the yardstick: wider than what it is to judge, in either build */
     for (int64_t i = 0; i < tensor_count(c->in[1]); i++) sum += (long double)grad[i] * grad[i];
-    begin_step(exec->state, c->attr, tensor_real(c->in[0])[0], (double)sum);
+    begin_step(exec->state, step_attr(c), tensor_real(c->in[0])[0], (double)sum);
 }
 
 static void adamw_ref_forward(const struct call *c, const struct exec *exec) {
-    const struct adamw_attr *a = c->attr;
+    const struct adamw_attr *a = adamw_attr(c);
     struct step_state *state = exec->state;
     struct adamw_scalars k = adamw_scalars(a, state);
     real *w = tensor_real(c->in[0]), *m1 = tensor_real(c->in[2]), *m2 = tensor_real(c->in[3]);

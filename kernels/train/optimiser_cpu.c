@@ -28,13 +28,13 @@ static void step_begin_cpu_forward(const struct call *c, const struct exec *exec
         sums[k] = sum;
     }
     for (int64_t k = 0; k < chunks; k++) total += sums[k];
-    begin_step(exec->state, c->attr, tensor_real(c->in[0])[0], total);
+    begin_step(exec->state, step_attr(c), tensor_real(c->in[0])[0], total);
 }
 
 /* Elements [begin, end) of one segment. */
 static void update(const struct call *c, int64_t begin, int64_t end, struct adamw_scalars k, double lr,
                    const struct adamw_segment *segment) {
-    const struct adamw_attr *a = c->attr;
+    const struct adamw_attr *a = adamw_attr(c);
     real *restrict w = tensor_real(c->in[0]);
     const real *restrict grad = tensor_real(c->in[1]);
     real *restrict m1 = tensor_real(c->in[2]), *restrict m2 = tensor_real(c->in[3]);
@@ -52,7 +52,7 @@ static void update(const struct call *c, int64_t begin, int64_t end, struct adam
 }
 
 static void adamw_cpu_forward(const struct call *c, const struct exec *exec) {
-    const struct adamw_attr *a = c->attr;
+    const struct adamw_attr *a = adamw_attr(c);
     struct step_state *state = exec->state;
     struct adamw_scalars k = adamw_scalars(a, state);
     double lr = state->lr;

@@ -39,8 +39,8 @@ static size_t step_begin_cuda_workspace(const struct call *c, enum pass pass) {
 static void step_begin_cuda_forward(const struct call *c, const struct exec *x) {
     double *partial = (double *)c->scratch[PASS_FORWARD];
     LAUNCH(x, begin_kernel, dim3((unsigned)norm_blocks(c)), dim3(CUDA_THREADS), 0, tensor_count(c->in[1]),
-           tensor_real(c->in[1]), partial, x->place->cuda->now.counters, tensor_real(c->in[0]),
-           *(const struct step_attr *)c->attr, x->state);
+           tensor_real(c->in[1]), partial, x->place->cuda->now.counters, tensor_real(c->in[0]), *step_attr(c),
+           x->state);
 }
 
 /* --- adamw -------------------------------------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static struct segment_list segments_from(const struct adamw_attr *a, int first) 
 
 /* Without any segment a launch counts the step. */
 static void adamw_cuda_forward(const struct call *c, const struct exec *x) {
-    const struct adamw_attr *a = (const struct adamw_attr *)c->attr;
+    const struct adamw_attr *a = adamw_attr(c);
     struct update_block u = {tensor_real(c->in[0]), tensor_real(c->in[2]), tensor_real(c->in[3]),
                              tensor_real(c->in[1])};
     struct adamw_attr numbers = *a;

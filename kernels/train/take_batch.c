@@ -18,7 +18,7 @@ void take_batch(struct graph *g, const struct batch_tensors *split, const struct
 }
 
 static void take_batch_infer(struct graph *g, struct call *c) {
-    const struct take_batch_attr *a = c->attr;
+    const struct take_batch_attr *a = take_batch_attr(c);
     const struct tensor *const *x = (const struct tensor *const *)c->in, *const *y = x + TAKE_ARRAYS;
     if (!x[TAKE_INPUT] || !x[TAKE_TARGETS] || !y[TAKE_INPUT] || !y[TAKE_TARGETS]) {
         if (g->error.status == ST_OK) graph_fail(g, ST_FAIL, "take_batch: input or targets are missing");
@@ -98,7 +98,7 @@ const struct op op_take_batch = {
 static void take_batch_ref_forward(const struct call *c, const struct exec *exec) {
     int64_t n = c->in[0]->dims[0], B = c->in[TAKE_ARRAYS]->dims[0];
     for (int64_t b = 0; b < B; b++) {
-        int64_t example = take_batch_example(c->attr, exec->state->step, B, b, n);
+        int64_t example = take_batch_example(take_batch_attr(c), exec->state->step, B, b, n);
         for (int i = 0; i < TAKE_ARRAYS; i++) {
             if (!c->in[i]) continue;
             int64_t columns = take_batch_words(c->in[i]);

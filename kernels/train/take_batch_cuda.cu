@@ -37,8 +37,7 @@ static void take_batch_cuda_forward(const struct call *c, const struct exec *x) 
         a.batch[i] = tensor_i32(c->in[TAKE_ARRAYS + i]);
         a.columns[i] = take_batch_words(c->in[i]);
     }
-    LAUNCH(x, take_batch_kernel, dim3((unsigned)B), dim3(CUDA_THREADS), 0, a, *(const struct take_batch_attr *)c->attr,
-           n, x->state);
+    LAUNCH(x, take_batch_kernel, dim3((unsigned)B), dim3(CUDA_THREADS), 0, a, *take_batch_attr(c), n, x->state);
 }
 
 const struct kernel kernel_take_batch_cuda = {

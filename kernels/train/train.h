@@ -33,6 +33,10 @@ struct take_batch_attr {
     uint64_t seed;
     int64_t period;
 };
+
+LRNN_INLINE const struct take_batch_attr *take_batch_attr(const struct call *c) {
+    return (const struct take_batch_attr *)c->attr;
+}
 void take_batch(struct graph *g, const struct batch_tensors *split, const struct batch_tensors *batch,
                 const struct take_batch_attr *attr);
 
@@ -46,6 +50,10 @@ struct step_attr {
     struct schedule schedule;
     double clip; /* adamw's */
 };
+
+LRNN_INLINE const struct step_attr *step_attr(const struct call *c) {
+    return (const struct step_attr *)c->attr;
+}
 void step_begin(struct graph *g, struct tensor *loss, struct tensor *grad, const struct step_attr *attr);
 
 /* AdamW, decoupled decay (Loshchilov & Hutter 2019), then state->step += 1; nothing but that count happens when frozen:
@@ -62,6 +70,10 @@ struct adamw_attr {
     int n_segments;
     const struct adamw_segment *segments; /* ascending, disjoint; lives as long as the graph */
 };
+
+LRNN_INLINE const struct adamw_attr *adamw_attr(const struct call *c) {
+    return (const struct adamw_attr *)c->attr;
+}
 void adamw(struct graph *g, struct tensor *value, struct tensor *grad, struct tensor *moment1, struct tensor *moment2,
            const struct adamw_attr *attr);
 

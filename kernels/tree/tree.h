@@ -62,11 +62,20 @@ struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor 
 
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
+/* tree_add keeps the tree alone. */
+LRNN_INLINE const struct tree *tree_add_attr(const struct call *c) {
+    return (const struct tree *)c->attr;
+}
+
 struct tree_solve_attr {
     struct tree tree;
     enum tree_form form;
     double beta;
 };
+
+LRNN_INLINE const struct tree_solve_attr *tree_solve_attr(const struct call *c) {
+    return (const struct tree_solve_attr *)c->attr;
+}
 
 #ifdef __cplusplus
 }

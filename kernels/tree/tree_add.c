@@ -17,7 +17,7 @@ struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor 
 }
 
 static void tree_add_infer(struct graph *g, struct call *c) {
-    const struct tree *t = c->attr;
+    const struct tree *t = tree_add_attr(c);
     const struct tensor *w = c->in[0], *p = c->in[1];
     if (!infer_present(g, c, 2)) return;
     int64_t nodes = tree_nodes(t);
@@ -67,7 +67,7 @@ static struct heads tree_add_heads(const struct call *c) {
 
 /* A row of the table sums over sequences and nodes. */
 static double tree_add_terms(const struct call *c, enum pass pass, int j) {
-    const struct tree *t = c->attr;
+    const struct tree *t = tree_add_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2], n = tensor_count(c->in[1]);
     enum tree_sharing sharing = tree_sharing(t, c->in[1]);
     double *sum = c->scratch[pass], largest = 0;
@@ -101,7 +101,7 @@ const struct op op_tree_add = {
 
 static void tree_add_ref_forward(const struct call *c, const struct exec *e) {
     (void)e;
-    const struct tree *t = c->attr;
+    const struct tree *t = tree_add_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2];
     enum tree_sharing sharing = tree_sharing(t, c->in[1]);
     for (int64_t b = 0; b < B; b++) {
@@ -122,7 +122,7 @@ static size_t tree_add_ref_workspace(const struct call *c, enum pass pass) {
 
 static void tree_add_ref_backward(const struct call *c, const struct exec *e) {
     (void)e;
-    const struct tree *t = c->attr;
+    const struct tree *t = tree_add_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2], n = tensor_count(c->in[1]);
     enum tree_sharing sharing = tree_sharing(t, c->in[1]);
     double *sum = c->scratch[PASS_BACKWARD];
@@ -143,7 +143,7 @@ static void tree_add_ref_backward(const struct call *c, const struct exec *e) {
 
 static void tree_add_cpu_forward(const struct call *c, const struct exec *e) {
     (void)e;
-    const struct tree *t = c->attr;
+    const struct tree *t = tree_add_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], P = c->in[0]->dims[2];
     enum tree_sharing sharing = tree_sharing(t, c->in[1]);
 #pragma omp parallel for schedule(static) if (B * T * P > PARALLEL_MIN)
@@ -175,7 +175,7 @@ static size_t tree_add_cpu_workspace(const struct call *c, enum pass pass) {
 
 /* sum[row] = sum of dy over the nodes of that row, of the sequences of one group. */
 static void group_gradient(const struct call *c, struct range sequences, real *sum) {
-    const struct tree *t = c->attr;
+    const struct tree *t = tree_add_attr(c);
     int64_t T = c->in[0]->dims[1], P = c->in[0]->dims[2];
     enum tree_sharing sharing = tree_sharing(t, c->in[1]);
     memset(sum, 0, (size_t)tensor_count(c->in[1]) * sizeof *sum);

@@ -48,7 +48,7 @@ struct put_gradient {
 };
 
 struct table_rows table_rows_of(const struct call *c) {
-    const struct tree *t = (const struct tree *)c->attr;
+    const struct tree *t = tree_add_attr(c);
     struct table_rows k = {*t, tree_sharing(t, c->in[1]), c->in[0]->dims[1], c->in[0]->dims[2]};
     if (t->arity == 1 && k.sharing == SHARED_BY_LEVEL) k.sharing = OWN_OF_NODE; /* a chain has a node a level */
     return k;

@@ -100,7 +100,7 @@ static bool tree_fits(struct graph *g, const struct tree_solve_attr *a, const st
 }
 
 static void tree_solve_infer(struct graph *g, struct call *c) {
-    const struct tree_solve_attr *a = c->attr;
+    const struct tree_solve_attr *a = tree_solve_attr(c);
     const struct tensor *u = c->in[TREE_U_RE], *u_im = c->in[TREE_U_IM], *leaves = c->in[TREE_LEAVES];
     if (!u || !u_im) {
         graph_fail(g, ST_FAIL, "tree_solve: input %d is missing", u ? TREE_U_IM : TREE_U_RE);
@@ -132,7 +132,7 @@ static void tree_solve_infer(struct graph *g, struct call *c) {
 /* 20 FLOPs a node, backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the
  * rows belong to the sample. Bytes: forward u and x; backward g, x, du; couplings once each way. */
 static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
-    const struct tree_solve_attr *a = c->attr;
+    const struct tree_solve_attr *a = tree_solve_attr(c);
     double values = (double)tensor_count(c->out[0]), rows = 0;
     for (int i = 0; i < TREE_U_RE; i++)
         if (c->in[i]) rows += (double)tensor_count(c->in[i]);
@@ -233,7 +233,7 @@ static double complex reciprocal(double complex z) {
 
 /* Couplings and reciprocal pivots of all real nodes of head p of sequence b, whose tree is t. */
 static void factor(const struct call *c, const struct tree *t, struct nodes n, int64_t b, int64_t p) {
-    const struct tree_solve_attr *a = c->attr;
+    const struct tree_solve_attr *a = tree_solve_attr(c);
     int64_t T = c->out[0]->dims[1], P = c->out[0]->dims[2], leaves = t->leaves;
     struct tree_level below = {0}, v = tree_bottom(t, leaves);
     for (int64_t l = 0; l < t->levels; l++, below = v, v = tree_above(t, leaves, v))
@@ -329,7 +329,7 @@ static void put_complex(const struct call *c, int plane, int64_t i, double compl
 
 /* Adds the couplings' gradients of one sequence to the rows of db and dc. */
 static void couple_gradient(const struct call *c, const struct tree *t, struct nodes n) {
-    const struct tree_solve_attr *a = c->attr;
+    const struct tree_solve_attr *a = tree_solve_attr(c);
     enum tree_sharing sharing = tree_sharing(&a->tree, c->in[TREE_UP_RE]);
     struct tree_level above, v = tree_bottom(t, t->leaves);
     for (int64_t l = 0; l + 1 < t->levels; l++, v = above) {
@@ -351,7 +351,7 @@ static double complex unbound(double beta, double complex theta, double complex 
 
 /* Writes the gradients of head p of `rows` rows of the tables from row `first` on. */
 static void put_tables(const struct call *c, struct nodes n, int64_t first, int64_t rows, int64_t p) {
-    const struct tree_solve_attr *a = c->attr;
+    const struct tree_solve_attr *a = tree_solve_attr(c);
     int64_t P = c->out[0]->dims[2];
     for (int64_t r = 0; r < rows; r++) {
         int64_t e = (first + r) * P + p;

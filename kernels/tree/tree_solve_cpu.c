@@ -51,12 +51,8 @@ struct const_planes {
 
 enum { M_RE, M_IM, H_RE, H_IM, I_RE, I_IM, FACTOR_PLANES };
 
-static const struct tree_solve_attr *attr_of(const struct call *c) {
-    return c->attr;
-}
-
 static enum tree_sharing sharing_of(const struct call *c) {
-    return tree_sharing(&attr_of(c)->tree, c->in[TREE_UP_RE]);
+    return tree_sharing(&tree_solve_attr(c)->tree, c->in[TREE_UP_RE]);
 }
 
 static bool by_level(enum tree_sharing sharing) {
@@ -76,7 +72,7 @@ static struct cut cut_of(const struct call *c) {
     cut.width = share < least ? least : share < most ? share : most;
     cut.width = (cut.width + TREE_VECTOR - 1) / TREE_VECTOR * TREE_VECTOR;
     cut.strips = (P + cut.width - 1) / cut.width;
-    cut.factors = by_level(sharing) ? 2 * attr_of(c)->tree.levels : T;
+    cut.factors = by_level(sharing) ? 2 * tree_solve_attr(c)->tree.levels : T;
     cut.tables = !c->in[TREE_UP_RE] ? 0 : sharing == OWN_OF_SAMPLE ? 1 : c->in[TREE_UP_RE]->dims[0];
     return cut;
 }
@@ -102,10 +98,10 @@ static size_t tree_solve_cpu_workspace(const struct call *c, enum pass pass) {
 
 static struct part tree_part(const struct call *c, struct cut cut, enum pass pass, int64_t index) {
     struct part t = {.c = c,
-                     .tree = attr_of(c)->tree,
+                     .tree = tree_solve_attr(c)->tree,
                      .sharing = sharing_of(c),
                      .adjoint = pass == PASS_BACKWARD,
-                     .free = attr_of(c)->form == TREE_FREE,
+                     .free = tree_solve_attr(c)->form == TREE_FREE,
                      .T = c->out[0]->dims[1],
                      .P = c->out[0]->dims[2]};
     t.k = index % cut.strips * cut.width;
@@ -172,7 +168,7 @@ static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t
     if (t->free) {
         bound_row(t, tensor_real(c->in[TREE_DOWN_RE]) + at, tensor_real(c->in[TREE_DOWN_IM]) + at, m_re, m_im);
     } else {
-        real sign = attr_of(c)->form == TREE_SKEW ? -1 : 1;
+        real sign = tree_solve_attr(c)->form == TREE_SKEW ? -1 : 1;
 #pragma omp simd
         for (int64_t k = 0; k < t->width; k++) {
             m_re[k] = sign * h_re[k];
@@ -402,7 +398,7 @@ static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t w
     const real *re = tensor_real(c->in[plane]) + at, *im = tensor_real(c->in[plane + 1]) + at;
     real *d_re = c->din[plane] ? c->din[plane] + at : NULL, *d_im = c->din[plane + 1] ? c->din[plane + 1] + at : NULL;
     bool add_re = call_accumulates(c, plane), add_im = call_accumulates(c, plane + 1);
-    real beta = (real)attr_of(c)->beta;
+    real beta = (real)tree_solve_attr(c)->beta;
     bool bounded = beta > 0;
     real out_re[TREE_WIDTH], out_im[TREE_WIDTH];
 #pragma omp simd
@@ -420,7 +416,7 @@ static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t w
 
 static void unbound_row(const struct call *c, int64_t at, int64_t width, int64_t pitch, const real *d) {
     unbound_plane(c, TREE_UP_RE, at, width, d, d + pitch);
-    if (attr_of(c)->form == TREE_FREE) unbound_plane(c, TREE_DOWN_RE, at, width, d + 2 * pitch, d + 3 * pitch);
+    if (tree_solve_attr(c)->form == TREE_FREE) unbound_plane(c, TREE_DOWN_RE, at, width, d + 2 * pitch, d + 3 * pitch);
 }
 
 /* n rows of a table from `rows` on. */

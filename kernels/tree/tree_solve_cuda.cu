@@ -220,7 +220,7 @@ struct planes planes_of(const struct tensor *re, const struct tensor *im) {
 }
 
 struct tree_systems systems_of(const struct call *c) {
-    const struct tree_solve_attr *a = (const struct tree_solve_attr *)c->attr;
+    const struct tree_solve_attr *a = tree_solve_attr(c);
     const struct tensor *y = c->out[0];
     struct tree_systems s = {a->tree,    a->form, tree_sharing(&a->tree, c->in[TREE_UP_RE]), y->dims[0], y->dims[1],
                              y->dims[2], a->beta};

@@ -105,7 +105,7 @@ LRNN_INLINE struct tree tree_with_leaves(struct tree t, int64_t leaves) {
 
 /* The tree of sequence b, with its real leaves. */
 LRNN_INLINE struct tree tree_of_sequence(const struct call *c, int64_t b) {
-    struct tree t = ((const struct tree_solve_attr *)c->attr)->tree;
+    struct tree t = tree_solve_attr(c)->tree;
     return tree_with_leaves(t, c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES])[b] : t.leaves);
 }
 

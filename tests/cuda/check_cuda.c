@@ -387,7 +387,7 @@ static const struct {
 
 /* The gate that keeps states, and how many states it couples. */
 static struct tensor *keeping_gate(const struct call *c, int64_t *states) {
-    *states = c->op == &op_scan_plstm ? ((const struct scan_plstm_attr *)c->attr)->J : 1;
+    *states = c->op == &op_scan_plstm ? scan_plstm_attr(c)->J : 1;
     if (c->op == &op_scan_plstm) return c->in[4];
     return c->in[c->op == &op_scan_outer ? (int)OUTER_DECAY : (int)DELTA_DECAY];
 }

@@ -21,7 +21,7 @@ __host__ __device__ inline int64_t delta_partial(int64_t dk, int64_t steps) {
 }
 
 inline struct delta_inputs delta_inputs_of(const struct call *c) {
-    const struct delta_attr *a = (const struct delta_attr *)c->attr;
+    const struct delta_attr *a = delta_attr(c);
     struct delta_inputs in = {tensor_real(c->in[DELTA_Q]),
                               tensor_real(c->in[DELTA_K]),
                               tensor_real(c->in[DELTA_V]),

@@ -23,7 +23,7 @@ struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, s
 }
 
 static void scan_delta_infer(struct graph *g, struct call *c) {
-    const struct delta_attr *a = c->attr;
+    const struct delta_attr *a = delta_attr(c);
     if (!infer_present(g, c, DELTA_DECAY)) return;
     int64_t H = a->heads, n = a->steps, q = token_width(c->in[DELTA_Q]), v = token_width(c->in[DELTA_V]);
     if (H < 1 || n < 1)
@@ -89,7 +89,7 @@ const struct op op_scan_delta = {
 /* --- reference: one head after the other, states in double, all of them kept in backward -------------------------- */
 
 static double rate_of(const struct call *c) {
-    return ((const struct delta_attr *)c->attr)->rate;
+    return delta_attr(c)->rate;
 }
 
 static double decay_at(const struct call *c, int64_t token, int64_t h) {
@@ -133,7 +133,7 @@ static size_t scan_delta_ref_workspace(const struct call *c, enum pass pass) {
 
 static void scan_delta_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct delta_attr *a = c->attr;
+    const struct delta_attr *a = delta_attr(c);
     struct state_shape s = delta_shape(c);
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     struct ref_states r = ref_states_of(c, PASS_FORWARD, &scratch);
@@ -184,7 +184,7 @@ static void ref_backward_step(const struct call *c, const struct state_shape *s,
 /* One token in reverse; S[j], e[j] state before and error of its step j, S[steps] the state after it. */
 static void ref_backward_token(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
                                const double *S, const double *e, double *G, double *u) {
-    const struct delta_attr *a = c->attr;
+    const struct delta_attr *a = delta_attr(c);
     int64_t dk = s->dk, dv = s->dv, n = dk * dv;
     const real *q = value_row(c, DELTA_Q, token, h, dk), *d_o = call_dout(c, 0) + (token * s->heads + h) * dv;
     real *dq = gradient_row(c, DELTA_Q, token, h, dk), *ddecay = gradient_row(c, DELTA_DECAY, token, h, 1);

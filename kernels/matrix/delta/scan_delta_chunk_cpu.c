@@ -473,7 +473,7 @@ static void backward_heads(const struct head *d, int64_t n, struct matrices *m) 
 /* --- both --------------------------------------------------------------------------------------------------------- */
 
 static struct head head_at(const struct call *c, const struct state_shape *s, int64_t i) {
-    const struct delta_attr *a = c->attr;
+    const struct delta_attr *a = delta_attr(c);
     int64_t tokens = STATE_CHUNK;
     while (tokens > 1 && tokens * s->steps > STATE_CHUNK) tokens /= 2;
     return (struct head){
@@ -481,7 +481,7 @@ static struct head head_at(const struct call *c, const struct state_shape *s, in
 }
 
 static bool scan_delta_chunk_applicable(const struct call *c, const char **why) {
-    const struct delta_attr *a = c->attr;
+    const struct delta_attr *a = delta_attr(c);
     *why = "a token has more than 16 steps";
     return a->steps <= STATE_CHUNK;
 }

@@ -201,7 +201,7 @@ static size_t scan_delta_cpu_workspace(const struct call *c, enum pass pass) {
 }
 
 static void run(const struct call *c, enum pass pass) {
-    const struct delta_attr *a = c->attr;
+    const struct delta_attr *a = delta_attr(c);
     struct state_shape s = delta_shape(c);
     int64_t pairs = s.B * s.heads, parts = state_parts(pairs), width = padded(s.dv);
     struct scratch all = scratch_of(c, pass);

@@ -132,7 +132,7 @@ static void ref_raw_gradient(enum grid_form form, const double *z, const double 
 
 static void grid_gates_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct grid_gates_attr *a = c->attr;
+    const struct grid_gates_attr *a = grid_gates_attr(c);
     int64_t rows = tensor_rows(c->in[0]), width = tensor_cols(c->in[0]);
     for (int64_t i = 0; i < rows * width; i++) {
         double z[7] = {0}, gate[GRID_PLANES];
@@ -145,7 +145,7 @@ static void grid_gates_ref_forward(const struct call *c, const struct exec *x) {
 
 static void grid_gates_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    const struct grid_gates_attr *a = c->attr;
+    const struct grid_gates_attr *a = grid_gates_attr(c);
     int64_t rows = tensor_rows(c->in[0]), width = tensor_cols(c->in[0]);
     for (int64_t i = 0; i < rows * width; i++) {
         double z[7] = {0}, d[GRID_PLANES], dz[7];

@@ -120,7 +120,7 @@ static void node_d_gradient(enum grid_form form, int64_t width, struct raw r, co
 
 static void grid_gates_cpu_forward(const struct call *c, const struct exec *x) {
     (void)x;
-    enum grid_form form = ((const struct grid_gates_attr *)c->attr)->form;
+    enum grid_form form = grid_gates_attr(c)->form;
     int64_t rows = tensor_rows(c->in[0]), width = tensor_cols(c->in[0]), chunks = row_chunks(rows);
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)
     for (int64_t i = 0; i < chunks; i++) {
@@ -159,7 +159,7 @@ static void put_rows(int n, int64_t width, struct raw r, struct scratch_rows dz)
 
 static void grid_gates_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
-    enum grid_form form = ((const struct grid_gates_attr *)c->attr)->form;
+    enum grid_form form = grid_gates_attr(c)->form;
     int64_t rows = tensor_rows(c->in[0]), width = tensor_cols(c->in[0]), chunks = row_chunks(rows);
     struct scratch all = scratch_of(c, PASS_BACKWARD);
 #pragma omp parallel for schedule(static) if (tensor_count(c->out[0]) > PARALLEL_MIN)

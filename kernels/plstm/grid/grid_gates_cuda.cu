@@ -94,7 +94,7 @@ struct gate_gradients {
 };
 
 struct raw_gates raw_gates_of(const struct call *c) {
-    struct raw_gates k = {((const struct grid_gates_attr *)c->attr)->form, tensor_cols(c->in[0])};
+    struct raw_gates k = {grid_gates_attr(c)->form, tensor_cols(c->in[0])};
     for (int j = 0; j < c->n_in; j++) k.z[j] = tensor_real(c->in[j]);
     return k;
 }

@@ -25,7 +25,7 @@ struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, st
 }
 
 static void grid_scan_infer(struct graph *g, struct call *c) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     if (!infer_dag_state(g, c, a->H)) return;
     int64_t N = c->in[0]->dims[1];
     if (a->X < 1 || a->Y < 1 || a->X * a->Y != N)
@@ -39,7 +39,7 @@ static void grid_scan_infer(struct graph *g, struct call *c) {
 /* 14 dk dv forward a node, head and direction with four free transitions; backward the states once more (10), 8
  * for the gradients of T, 4 each for F v and F^T k with the sources, 4 for (.) w, 10 to carry Er and Ed. */
 static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     double work = (double)(z.B * z.T * z.H) * (double)(z.dk * z.dv) * 4, bytes = 0;
     for (int i = 0; i < 5; i++) bytes += (double)tensor_bytes(c->in[i]);
@@ -61,7 +61,7 @@ static bool grid_scan_build(struct graph *g, const struct op_sizes *s) {
 }
 
 static struct heads grid_scan_heads(const struct call *c) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes s = dag_sizes_of(c, a->H);
     return (struct heads){a->H, {s.dk, s.dk, s.dv, 1, 1}, {s.dv}};
 }
@@ -90,7 +90,7 @@ struct ref {
 };
 
 static struct ref ref_of(const struct call *c, struct scratch *s) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct ref r = {.n = z.dk * z.dv};
     r.y = scratch_doubles(s, z.T * z.dv);
@@ -121,7 +121,7 @@ struct node {
 };
 
 static struct node node_at(const struct call *c, const struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     int64_t x = at / a->Y, y = at % a->Y;
     struct node n = {.row = b * z.T + grid_node(a, direction, x, y), .at = at};
@@ -138,7 +138,7 @@ static struct node node_at(const struct call *c, const struct ref *r, int64_t b,
 }
 
 static void ref_states(const struct call *c, struct ref *r, int64_t b, int64_t h, int direction) {
-    struct dag_sizes z = dag_sizes_of(c, ((const struct grid_scan_attr *)c->attr)->H);
+    struct dag_sizes z = dag_sizes_of(c, grid_scan_attr(c)->H);
     for (int64_t at = 0; at < z.T; at++) {
         struct node n = node_at(c, r, b, h, direction, at);
         for (int64_t i = 0; i < r->n; i++) {
@@ -157,7 +157,7 @@ static double ref_dot(int64_t n, const real *a, const real *b) {
 
 static void grid_scan_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
     struct ref r = ref_of(c, &scratch);
@@ -186,7 +186,7 @@ static void grid_scan_ref_forward(const struct call *c, const struct exec *exec)
 
 /* Gradients of one node: its gates, its share of dq, dk, dv, and what flows to the left and to the top. */
 static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct node n = node_at(c, r, b, h, direction, at);
     const real *er = r->Er + at * r->n, *ed = r->Ed + at * r->n, *dy = call_dout(c, 0) + (n.row * z.H + h) * z.dv;
@@ -217,7 +217,7 @@ static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, in
 /* Er of the last row and Ed of the last column of the frame: nothing lies behind them. Others are written by their
  * successor. */
 static void ref_clear(const struct call *c, struct ref *r) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     size_t bytes = (size_t)r->n * sizeof(real);
     for (int64_t y = 0; y < a->Y; y++) memset(r->Er + ((a->X - 1) * a->Y + y) * r->n, 0, bytes);
     for (int64_t x = 0; x < a->X; x++) memset(r->Ed + (x * a->Y + a->Y - 1) * r->n, 0, bytes);
@@ -225,7 +225,7 @@ static void ref_clear(const struct call *c, struct ref *r) {
 
 /* The direct terms, and the sums over the directions to where they belong. */
 static void ref_token_gradients(const struct call *c, struct ref *r, int64_t row, int64_t place, int64_t h) {
-    const struct grid_scan_attr *a = c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     const real *q = head_in(c, 0, row, h, z.dk), *k = head_in(c, 1, row, h, z.dk), *v = head_in(c, 2, row, h, z.dv);
     const real *dy = call_dout(c, 0) + (row * z.H + h) * z.dv;
@@ -241,7 +241,7 @@ static void ref_token_gradients(const struct call *c, struct ref *r, int64_t row
 
 static void grid_scan_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    struct dag_sizes z = dag_sizes_of(c, ((const struct grid_scan_attr *)c->attr)->H);
+    struct dag_sizes z = dag_sizes_of(c, grid_scan_attr(c)->H);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
     struct ref r = ref_of(c, &scratch);
     memset(r.zero, 0, (size_t)r.n * sizeof(real));

@@ -37,7 +37,7 @@ struct grid_block {
 };
 
 struct grid_block block_of(const struct call *c) {
-    const struct grid_scan_attr *a = (const struct grid_scan_attr *)c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct grid_block g = {row_sizes_of(c, a->H), *a};
     g.pk = (int)(g.z.dk + TILE_DEPTH - 1) / TILE_DEPTH * TILE_DEPTH;
     g.pv = (int)(g.z.dv + TILE_DEPTH - 1) / TILE_DEPTH * TILE_DEPTH;

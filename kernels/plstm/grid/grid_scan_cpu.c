@@ -38,7 +38,7 @@ struct crossing {
 
 static struct crossing crossing_of(const struct call *c, enum pass pass, struct scratch *s) {
     struct grid_sizes z = grid_sizes_of(c);
-    struct crossing w = {.z = z, .cut = cut_of(z), .attr = c->attr, .head = grid_head_of(z, pass, s)};
+    struct crossing w = {.z = z, .cut = cut_of(z), .attr = grid_scan_attr(c), .head = grid_head_of(z, pass, s)};
     w.gates = scratch_reals(s, z.N * GRID_PLANES);
     w.l = scratch_reals(s, (pass == PASS_FORWARD ? 1 : w.cut.stride) * z.Y * TILE);
     w.u = scratch_reals(s, (pass == PASS_FORWARD ? 1 : w.cut.stride * z.Y) * TILE);

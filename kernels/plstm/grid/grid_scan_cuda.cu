@@ -60,7 +60,7 @@ int warps_of(const struct call *c, const struct grid_strips &g, int64_t most) {
 /* Forward all rows are one stretch. Backward there are fewest states in all, as in grid_scan_cpu, if a stretch has rows
  * for all warps then. */
 struct grid_strips strips_of(const struct call *c, enum pass pass) {
-    const struct grid_scan_attr *a = (const struct grid_scan_attr *)c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct row_sizes z = row_sizes_of(c, a->H);
     bool forward = pass == PASS_FORWARD;
     struct grid_strips g = {column_strips_of(z, 2 * z.dk + (forward ? 0 : 2 * TABLE_ROWS)), *a};

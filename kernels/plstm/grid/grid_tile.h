@@ -20,7 +20,7 @@ struct grid_sizes {
 };
 
 LRNN_INLINE struct grid_sizes grid_sizes_of(const struct call *c) {
-    const struct grid_scan_attr *a = (const struct grid_scan_attr *)c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
     struct grid_sizes s = {a->X, a->Y, z.T, z.H, z.dk, z.dv, whole_lanes(z.dk), whole_lanes(z.dv), (real)a->scale};
     return s;
@@ -103,7 +103,7 @@ LRNN_INLINE void grid_put_gradients(const struct call *c, struct grid_sizes z, s
 /* Gates of a direction, plane after plane at each node of its frame: to [N][GRID_PLANES]. */
 LRNN_INLINE void grid_gates_load(const struct call *c, struct grid_sizes z, int64_t b, int64_t h, int direction,
                                  real *to) {
-    const struct grid_scan_attr *a = (const struct grid_scan_attr *)c->attr;
+    const struct grid_scan_attr *a = grid_scan_attr(c);
     for (int64_t at = 0; at < z.N; at++) {
         int64_t row = b * z.N + grid_node(a, direction, at / z.Y, at % z.Y);
         const real *gates = tensor_real(c->in[3]) + grid_gate_at(z.H, row, direction, h);
