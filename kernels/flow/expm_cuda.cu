@@ -246,7 +246,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 2)
 }
 
 static size_t expm_cuda_workspace(const struct call *c, enum pass pass) {
-    bool number = expm_of_numberexpm_attr(c);
+    bool number = expm_of_number(expm_attr(c));
     int64_t doubles = number ? 0 : expm_blocks(c, pass) * room_of_block(c, pass);
     return scratch_single(c, (size_t)doubles * sizeof(double));
 }

@@ -143,7 +143,7 @@ static void invert_pivot(const struct part *t, real *f) {
 
 /* Bounded b -> M, bounded c -> H: planes of theta to planes of the factor. */
 static void bound_row(const struct part *t, const real *re, const real *im, real *to_re, real *to_im) {
-    real beta = (real)attr_of(t->c)->beta;
+    real beta = (real)tree_solve_attr(t->c)->beta;
     bool bounded = beta > 0;
 #pragma omp simd
     for (int64_t k = 0; k < t->width; k++) {
@@ -436,7 +436,7 @@ static void couple_node(const struct part *t, int64_t b, struct tree_level v, in
     if (t->free)
         couple_gradient(false, 0, t->width, p);
     else
-        couple_gradient(true, attr_of(t->c)->form == TREE_SKEW ? -1 : 1, t->width, p);
+        couple_gradient(true, tree_solve_attr(t->c)->form == TREE_SKEW ? -1 : 1, t->width, p);
     if (sample) unbound_row(t->c, table_at(t, b, v, i), t->width, t->pitch, d);
 }
 
