@@ -36,7 +36,7 @@ add models/template.c models/newmixer.c models/list.def 'MODEL(newmixer)'
 add tasks/template.c tasks/language/newtask.c tasks/list.def 'TASK(newtask)'
 add kernels/template.c kernels/gated/newop.c kernels/gated/list.def 'OP(newop) KERNEL(newop_ref)'
 add harness/cli/template.c harness/cli/cmd_newcommand.c harness/cli/commands.def 'COMMAND(newcommand)'
-add harness/report/template.c harness/report/newreport.c harness/report/reports.def 'REPORT(newreport)'
+add harness/table/template.c harness/table/newreport.c harness/table/reports.def 'REPORT(newreport)'
 
 make --no-print-directory CUDA=0 programs
 tools/layers.sh

@@ -31,7 +31,7 @@ rooms() {
     core) echo file cuda ;;
     kernels) echo lib dense norm move token gated flow matrix stable links plstm tree train ;;
     tasks) echo data language mad image series graph ;;
-    harness) echo store plan run runner rows report plot perf sweep gate cli ;;
+    harness) echo store study run rows plot table perf pool site gate cli ;;
     esac
 }
 

@@ -1,7 +1,7 @@
 /* cli.h - the command line: subcommands in one table, flags read from option tables.
  *
  * Grammar: lrnn COMMAND POSITIONAL... --flag value | --flag=value; a yes/no flag needs no value ("--json"); -c FILE
- * reads key=value lines (harness/plan/config.h). Data goes to stdout, talk to stderr. */
+ * reads key=value lines (harness/study/config.h). Data goes to stdout, talk to stderr. */
 #ifndef LRNN_HARNESS_CLI_CLI_H
 #define LRNN_HARNESS_CLI_CLI_H
 

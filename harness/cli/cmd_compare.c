@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/report/compare.h"
+#include "harness/table/compare.h"
 
 struct flags {
     char by[OPTION_TEXT]; /* "key=value,value"; "": folders are compared */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/cli/export_log.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
@@ -39,16 +39,16 @@ static const struct option flags[] = {
  * covers the versions of its task and of the numerics, can say that they are the run's. */
 static enum status draw_initial(const struct run_record *record, const struct setup *s, const char *target,
                                 struct weights_count *count, struct error *e) {
-    if (strcmp(s->run_id, record->run.run_id) != 0)
+    if (strcmp(s->id.run_id, record->run.run_id) != 0)
         return fail(e, ST_DATA,
                     "export: the configuration of run %s is that of run %s in this program: its task or the numerics "
                     "have another version, so the initial weights may be others",
-                    record->run.run_id, s->run_id);
-    if (*s->config.from_xxh3)
+                    record->run.run_id, s->id.run_id);
+    if (*s->spec.config.from_xxh3)
         return fail(e, ST_DATA,
                     "export: run %s started from a file, of XXH3-128 %.40s: that file holds its initial "
                     "weights",
-                    s->run_id, s->config.from_xxh3);
+                    s->id.run_id, s->spec.config.from_xxh3);
     struct trainer *t = calloc(1, sizeof *t);
     if (!t) return fail(e, ST_MEMORY, "no memory for a net");
     enum status status = trainer_create_initial(t, s, e);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/record_json.h"
@@ -54,11 +54,11 @@ static enum status check_metadata(const struct safetensors *file, const char *pa
 static void compare_ids(const struct safetensors *file, const struct setup *s) {
     const char *id = safetensors_metadata(file, "run_id");
     char text[SHOWN];
-    if (id && strcmp(id, s->run_id) != 0)
+    if (id && strcmp(id, s->id.run_id) != 0)
         fprintf(stderr,
                 "lrnn: the file names run %s, its configuration is that of run %s in this program: the text was "
                 "changed, or the task or the numerics have another version; accuracies may differ\n",
-                shown(id, text), s->run_id);
+                shown(id, text), s->id.run_id);
 }
 
 /* --- evaluation --------------------------------------------------------------------------------------------------- */
@@ -105,21 +105,21 @@ static const char *comparison(const struct safetensors *file, const struct evalu
 }
 
 static bool is_macro(const struct setup *s) {
-    return s->task.shape.metric == METRIC_MACRO_ACC;
+    return s->spec.task.shape.metric == METRIC_MACRO_ACC;
 }
 
 /* "s3", where the configuration says word-problem. */
 static const char *task_of(const struct setup *s, const struct safetensors *file) {
     const char *called = safetensors_metadata(file, "task");
-    return called ? called : s->task.name;
+    return called ? called : s->spec.task.name;
 }
 
 static enum status print_json(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                               const char *verdict, struct error *e) {
-    json_t *line =
-        json_pack("{s:s, s:o, s:s, s:o, s:i, s:I, s:s}", "run_id", s->run_id, "task", json_from_text(task_of(s, file)),
-                  "model", s->model.model->name, "layers", json_from_text(s->model_label), "tensors", v->tensors,
-                  "params", (json_int_t)v->values, "metric", metric_names[s->task.shape.metric]);
+    json_t *line = json_pack("{s:s, s:o, s:s, s:o, s:i, s:I, s:s}", "run_id", s->id.run_id, "task",
+                             json_from_text(task_of(s, file)), "model", s->shapes.model.model->name, "layers",
+                             json_from_text(s->id.model_label), "tensors", v->tensors, "params", (json_int_t)v->values,
+                             "metric", metric_names[s->spec.task.shape.metric]);
     const struct {
         const char *name;
         double value;
@@ -153,7 +153,7 @@ static void print_split(const char *name, const struct scores *scores, bool macr
 /* "macro accuracy 0.25" of the file: what the task is measured by, as the run's record has it. */
 static void print_recorded(const struct setup *s, const struct safetensors *file, const char *split) {
     char key[32], text[SHOWN];
-    snprintf(key, sizeof key, "%s_%s", split, metric_names[s->task.shape.metric]);
+    snprintf(key, sizeof key, "%s_%s", split, metric_names[s->spec.task.shape.metric]);
     const char *value = safetensors_metadata(file, key);
     printf("%s %saccuracy %s", split, is_macro(s) ? "macro " : "", value ? shown(value, text) : "unknown");
 }
@@ -161,10 +161,10 @@ static void print_recorded(const struct setup *s, const struct safetensors *file
 static void print_text(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                        const char *verdict) {
     char task[SHOWN];
-    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", shown(task_of(s, file), task), s->model_label,
-           s->run_id, v->tensors, v->values);
-    print_split("val", &v->val, is_macro(s), s->task.shape.examples[SPLIT_VAL]);
-    print_split("test", &v->test, is_macro(s), s->task.shape.examples[SPLIT_TEST]);
+    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", shown(task_of(s, file), task), s->id.model_label,
+           s->id.run_id, v->tensors, v->values);
+    print_split("val", &v->val, is_macro(s), s->spec.task.shape.examples[SPLIT_VAL]);
+    print_split("test", &v->test, is_macro(s), s->spec.task.shape.examples[SPLIT_TEST]);
     if (!strcmp(verdict, "equal")) printf("accuracies and losses equal the run's record to the last bit\n");
     if (strcmp(verdict, "different") != 0) return;
     printf("they differ from the run's record: ");

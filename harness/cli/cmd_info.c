@@ -6,10 +6,10 @@
 
 #include "core/graph_plan.h"
 #include "harness/cli/cli.h"
-#include "harness/plan/args.h"
-#include "harness/plan/graphs.h"
-#include "harness/plan/plan_file.h"
-#include "harness/plan/setup.h"
+#include "harness/study/args.h"
+#include "harness/study/graphs.h"
+#include "harness/study/plan_file.h"
+#include "harness/study/setup.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "kernels/kernel.h"
@@ -99,7 +99,7 @@ static enum status build_step(struct measure *m, const char *text, const struct 
     m->setup = setup_make(&f->config, f->task, text, e);
     if (!m->setup) return e->status;
     m->shape = setup_net_shape(m->setup, SPLIT_TRAIN);
-    m->choice = m->setup->model;
+    m->choice = m->setup->shapes.model;
     return graphs_build_training(&m->graph, m->setup, &cpu, &m->params, &m->net, &m->extra, e);
 }
 

@@ -6,7 +6,7 @@
 
 #include "core/paragraph.h"
 #include "harness/cli/cli.h"
-#include "harness/plan/plan_file.h"
+#include "harness/study/plan_file.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "kernels/twins.h"

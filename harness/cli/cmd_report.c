@@ -7,14 +7,14 @@
 #include "harness/cli/cli.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
-#include "harness/plot/site.h"
-#include "harness/report/report.h"
-#include "harness/report/summary.h"
+#include "harness/site/site.h"
+#include "harness/table/report.h"
+#include "harness/table/summary.h"
 #include "harness/rows/load.h"
 #include "harness/store/files.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
-#include "harness/sweep/paper.h"
+#include "harness/table/paper.h"
 
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];

@@ -4,7 +4,7 @@
 #include "harness/store/machine_log.h"
 #include "harness/store/merge.h"
 #include "harness/store/renew.h"
-#include "harness/sweep/planned.h"
+#include "harness/pool/planned.h"
 
 #define MOST_FOLDERS 256
 

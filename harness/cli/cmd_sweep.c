@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/plan/profiles/profile.h"
+#include "harness/study/profiles/profile.h"
 #include "harness/rows/protocol.h"
-#include "harness/runner/population.h"
-#include "harness/runner/runner.h"
+#include "harness/pool/population.h"
+#include "harness/pool/runner.h"
 #include "harness/store/shell.h"
-#include "harness/sweep/slurm.h"
-#include "harness/sweep/sweep.h"
+#include "harness/pool/slurm.h"
+#include "harness/pool/sweep.h"
 
 #define AT(field) offsetof(struct sweep_options, field)
 static const struct option sweep_flags[] = {

@@ -7,11 +7,11 @@
 
 #include "harness/cli/cli.h"
 #include "harness/perf/limit.h"
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/rows/rows.h"
 #include "harness/run/run.h"
 #include "harness/run/signals.h"
-#include "harness/runner/progress_line.h"
+#include "harness/pool/progress_line.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
 #include "tasks/task.h"
@@ -58,12 +58,12 @@ static void show_line(const struct setup *s, const struct progress *p, double le
                               .share = (double)p->step / (double)p->steps,
                               .best = NAN,
                               .left_s = left,
-                              .model = s->model_label,
-                              .lr = s->config.lr,
+                              .model = s->id.model_label,
+                              .lr = s->spec.config.lr,
                               .loss = p->loss,
                               .acc = p->acc,
                               .tok_per_s = p->tok_per_s,
-                              .seed = s->config.seed,
+                              .seed = s->spec.config.seed,
                               .step = p->step,
                               .steps = p->steps};
     progress_line(&v, progress_width(), text, sizeof text);
@@ -74,8 +74,8 @@ static void show_line(const struct setup *s, const struct progress *p, double le
 static void show_plain(const struct setup *s, const struct progress *p, double left) {
     char acc[16] = "-", time[32];
     if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.4f", p->acc);
-    fprintf(stderr, "%s %s: step %" PRId64 "/%" PRId64 " loss %.4f acc %s %.1fk tok/s", s->task.name, s->model_label,
-            p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3);
+    fprintf(stderr, "%s %s: step %" PRId64 "/%" PRId64 " loss %.4f acc %s %.1fk tok/s", s->spec.task.name,
+            s->id.model_label, p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3);
     if (isfinite(left)) {
         time_format(left, time, sizeof time);
         fprintf(stderr, ", at most %s left", time);
@@ -135,11 +135,11 @@ static void print_text(const struct run *r, bool on_record, const char *path) {
 static enum status print_result(const struct setup *s, bool on_record, bool strict, struct error *e) {
     char path[RECORD_TEXT * 2];
     struct open_record *open;
-    record_path(s->config.out, s->run_id, path, sizeof path);
+    record_path(s->spec.config.out, s->id.run_id, path, sizeof path);
     TRY(record_open(path, &open, e));
     const struct run *r = &open->record.run;
     enum status status = ST_OK;
-    if (s->config.json)
+    if (s->spec.config.json)
         status = print_line(r, path, e);
     else
         print_text(r, on_record, path);
@@ -152,16 +152,16 @@ static enum status print_result(const struct setup *s, bool on_record, bool stri
 
 static enum status run_setup(struct setup *s, const struct train_words *words, struct error *e) {
     struct display display = {.setup = s, .terminal = progress_width() > 0};
-    struct train_hooks hooks = {.progress = s->config.quiet ? NULL : show,
+    struct train_hooks hooks = {.progress = s->spec.config.quiet ? NULL : show,
                                 .context = &display,
                                 .log_steps = *words->log_steps ? words->log_steps : NULL};
     signals_install();
     struct plan alone = {.setups = &s, .n = 1};
-    int threads = s->config.threads ? (int)s->config.threads : omp_get_num_procs();
-    TRY(limits_apply(&alone, 0, 1, threads, s->config.quiet, e));
+    int threads = s->spec.config.threads ? (int)s->spec.config.threads : omp_get_num_procs();
+    TRY(limits_apply(&alone, 0, 1, threads, s->spec.config.quiet, e));
     struct run row = {.run_id = ""};
     enum status status = train_run(s, &hooks, &row, e);
-    if (display.terminal && !s->config.quiet) fputs("\r\033[K", stderr);
+    if (display.terminal && !s->spec.config.quiet) fputs("\r\033[K", stderr);
     return status == ST_OK ? print_result(s, !*row.run_id, words->strict, e) : status;
 }
 
@@ -192,7 +192,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     struct setup *s = status == ST_OK ? setup_make(&r->args.config, r->args.task, r->args.model, e) : NULL;
     if (status == ST_OK) status = s ? setup_check_asked(&s, 1, NULL, e) : e->status;
     if (status == ST_OK && r->print_config)
-        fputs(s->config_text, stdout);
+        fputs(s->id.config_text, stdout);
     else if (status == ST_OK)
         status = run_setup(s, r, e);
     if (s) setup_free(s);

@@ -4,7 +4,7 @@
  *     COMMAND(NAME) to harness/cli/commands.def. `lrnn --help` lists it and `lrnn NAME --help` prints its flags.
  *  2. .usage is one line, .summary says what it does; write this banner.
  *  3. Flags are a struct and its option table: name, type, default, bounds, help. The flags of a run are such tables
- *     too (harness/plan/config.h); several tables can be read together.
+ *     too (harness/study/config.h); several tables can be read together.
  *  4. Data goes to stdout, talk to stderr; what is wrong is one sentence in *e, with ST_USAGE, ST_DATA or ST_FAIL,
  *     which becomes the exit code. Nothing is half-written.
  *  5. What it does belongs into the rooms before this one, where tests reach it; here words become calls. */

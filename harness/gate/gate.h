@@ -4,7 +4,7 @@
 
 #include "harness/gate/baseline.h"
 #include "harness/gate/compare.h"
-#include "harness/report/sheet.h"
+#include "harness/table/sheet.h"
 
 /* One thing that was compared, or could not be. */
 struct gate_row {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/trainer.h"
 
 /* Half a second a run on one core, and every one of 20 seeds solves its task. */
@@ -50,7 +50,7 @@ enum status seeds_numerics(const char *name, char text[NUMERICS_TEXT], struct er
 static enum status train(struct trainer *t, const struct setup *s, double *metric, struct error *e) {
     struct scores scores;
     TRY(trainer_create(t, s, e));
-    while (t->state.step < s->steps && !t->state.frozen) trainer_step(t);
+    while (t->state.step < s->shapes.steps && !t->state.frozen) trainer_step(t);
     TRY(trainer_sync(t, e));
     trainer_evaluate(t, SPLIT_TEST, &scores);
     *metric = t->state.frozen ? 0 : trainer_metric(t, &scores);
@@ -66,7 +66,7 @@ enum status seeds_run(int cell, int first, int n, double *metric, int *solved, s
         struct setup *s = status == ST_OK ? setup_make(&c, cells[cell].task, cells[cell].model, e) : NULL;
         if (!s) status = e->status;
         if (s) status = train(t, s, &metric[i], e);
-        if (s && status == ST_OK) *solved += metric[i] >= s->task.shape.solved;
+        if (s && status == ST_OK) *solved += metric[i] >= s->spec.task.shape.solved;
         trainer_free(t);
         *t = (struct trainer){0};
         if (s) setup_free(s);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/trainer.h"
 #include "models/small.h"
 
@@ -145,7 +145,7 @@ static void describe(const struct trace *t, const struct setup *s, struct trace_
     trace_name(t, row->name);
     snprintf(row->real, sizeof row->real, "%s", REAL_NAME);
     snprintf(row->arithmetic, sizeof row->arithmetic, "%s", trace_arithmetic());
-    snprintf(row->numerics, sizeof row->numerics, "%s", s->numerics);
+    snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
 }
 
 static enum status configure(struct config *c, const struct trace *t, const char *kernel, struct error *e) {

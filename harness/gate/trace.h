@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "harness/plan/setup.h"
+#include "harness/study/setup.h"
 
 #define TRACE_STEPS  50
 #define TRACE_POINTS 3   /* losses that are kept: of the first step, the tenth and the last */
@@ -25,7 +25,7 @@ struct trace {
 struct trace_row {
     char name[TRACE_TEXT];        /* "task model flags" */
     char real[8], arithmetic[8];  /* "fp32" or "fp64"; "fma" or "plain" */
-    char numerics[NUMERICS_TEXT]; /* the version of the run's numbers (harness/plan/numerics.h) */
+    char numerics[NUMERICS_TEXT]; /* the version of the run's numbers (harness/study/numerics.h) */
     double loss[TRACE_POINTS];
     char weights[RUN_ID_HEX]; /* XXH3-128 of all trained values, in contract order */
 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "harness/perf/device.h"
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/trainer.h"
 
 #define STEP_MODEL "bdlru:m=5,blocks=64"
@@ -43,8 +43,8 @@ static enum status time_step(const struct device_run *d, enum precision precisio
     char shape[256];
     void *context = t;
     struct device_work w = {.work = way->work, .contexts = &context, .n = 1};
-    snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->model_label, s->config.batch,
-             params_trained(&t->params));
+    snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->id.model_label,
+             s->spec.config.batch, params_trained(&t->params));
     struct device_row row = {.name = "step",
                              .kernel = way->name,
                              .shape = shape,

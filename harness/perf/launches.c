@@ -6,7 +6,7 @@
 
 #include "core/graph_walk.h"
 #include "harness/perf/perf.h"
-#include "harness/plan/plan.h"
+#include "harness/study/plan.h"
 #include "harness/run/trainer.h"
 #include "models/model.h"
 

@@ -8,12 +8,12 @@
 
 #include "core/paragraph.h"
 #include "harness/perf/speed.h"
-#include "harness/plan/row_key.h"
+#include "harness/study/row_key.h"
 #include "harness/run/signals.h"
 #include "harness/store/limit_log.h"
 
 double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs) {
-    double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->config.budget;
+    double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->spec.config.budget;
     if (share <= 0) return own;
     return own > 0 && own < share ? own : share;
 }
@@ -26,8 +26,8 @@ static enum status measure(const struct setup *s, double seconds, int threads, s
     double steps = seconds / (1e-9 * speed.time_ns_med);
     if (steps < 1)
         return fail(e, ST_USAGE, "%s: a step takes %.3g s, so %.3g s are over before the first; give it more time",
-                    s->model_label, 1e-9 * speed.time_ns_med, seconds);
-    row->steps = steps < (double)s->steps ? (int64_t)steps : s->steps;
+                    s->id.model_label, 1e-9 * speed.time_ns_med, seconds);
+    row->steps = steps < (double)s->shapes.steps ? (int64_t)steps : s->shapes.steps;
     row->time_ns = speed.time_ns_med;
     snprintf(row->commit, sizeof row->commit, "%s", speed.commit);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", speed.machine_id);
@@ -43,7 +43,7 @@ struct decided {
 
 /* The row of the run among the first n; n is a new one. */
 static enum status find_row(struct decided *rows, int n, const struct setup *s, int *at, struct error *e) {
-    TRY(row_key_id(s->identity, rows[n].row, e));
+    TRY(row_key_id(s->id.text, rows[n].row, e));
     for (*at = 0; strcmp(rows[*at].row, rows[n].row) != 0; ++*at) continue;
     return ST_OK;
 }
@@ -53,15 +53,15 @@ static enum status decide(struct decided *rows, int *n, const struct setup *s, d
                           struct limit_row *limit, struct error *e) {
     int at;
     TRY(find_row(rows, *n, s, &at, e));
-    if (!limit_find(s->config.out, s->run_id, seconds, limit)) {
+    if (!limit_find(s->spec.config.out, s->id.run_id, seconds, limit)) {
         if (at < *n)
             *limit = rows[at].limit;
         else
             TRY(measure(s, seconds, threads, limit, e));
-        snprintf(limit->run_id, sizeof limit->run_id, "%s", s->run_id);
-        TRY(limit_append(s->config.out, limit, e));
-        if (!limit_find(s->config.out, s->run_id, seconds, limit))
-            return fail(e, ST_FAIL, "%s/limits.csv has not the row that was written", s->config.out);
+        snprintf(limit->run_id, sizeof limit->run_id, "%s", s->id.run_id);
+        TRY(limit_append(s->spec.config.out, limit, e));
+        if (!limit_find(s->spec.config.out, s->id.run_id, seconds, limit))
+            return fail(e, ST_FAIL, "%s/limits.csv has not the row that was written", s->spec.config.out);
     }
     if (at == *n) rows[(*n)++].limit = *limit;
     return ST_OK;
@@ -78,9 +78,9 @@ static enum status apply(struct plan *plan, struct decided *rows, double limit_s
         if (signal_received())
             return fail(e, (enum status)(128 + signal_received()),
                         "stopped before all runs were timed; the same command goes on");
-        if (tell) fprintf(stderr, "\r\033[Ktiming a few steps of %s", s->model_label);
+        if (tell) fprintf(stderr, "\r\033[Ktiming a few steps of %s", s->id.model_label);
         TRY(decide(rows, &n, s, seconds, threads, &limit, e));
-        s->flops *= (double)limit.steps / (double)s->steps;
+        s->estimate.flops *= (double)limit.steps / (double)s->shapes.steps;
         TRY(setup_stop_after(s, limit.steps, e));
     }
     return ST_OK;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "harness/plan/plan.h"
+#include "harness/study/plan.h"
 
 /* Seconds of training that a run of the plan has by its --budget and its equal share of `limit_s`, as limits_apply
  * gives them; 0: no limit. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "core/op_sizes.h"
-#include "harness/plan/setup.h"
+#include "harness/study/setup.h"
 
 /* Prints what a line of JSON says of where it is from: "commit":"0123456789ab","machine":"..."; + behind the commit of
  * edited files. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/paragraph.h"
-#include "harness/plan/row_key.h"
+#include "harness/study/row_key.h"
 #include "harness/run/signals.h"
 #include "harness/run/trainer.h"
 #include "harness/perf/sitting.h"
@@ -29,14 +29,14 @@ static void describe_row(const struct setup *s, int threads, struct perf_row *ro
     struct machine m;
     machine_read(&m);
     sitting_describe(row, &m, threads);
-    snprintf(row->dtype, sizeof row->dtype, "%s", precision_name((enum precision)s->config.precision));
+    snprintf(row->dtype, sizeof row->dtype, "%s", precision_name((enum precision)s->spec.config.precision));
     snprintf(row->bench, sizeof row->bench, "train-step");
     snprintf(row->shape, sizeof row->shape, "%.120s B%" PRId64 " T%" PRId64 " D%" PRId64 " L%" PRId64 " V%" PRId64,
-             s->model_label, s->config.batch, s->task.shape.T, s->config.net.dim, s->config.net.layers,
-             s->task.shape.vocab_out);
+             s->id.model_label, s->spec.config.batch, s->spec.task.shape.T, s->spec.config.net.dim,
+             s->spec.config.net.layers, s->spec.task.shape.vocab_out);
     snprintf(row->pass, sizeof row->pass, "step");
-    snprintf(row->device, sizeof row->device, "%.*s", (int)strcspn(s->config.device, ":"), s->config.device);
-    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->cell_id);
+    snprintf(row->device, sizeof row->device, "%.*s", (int)strcspn(s->spec.config.device, ":"), s->spec.config.device);
+    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->id.cell_id);
 }
 
 struct stepping {
@@ -77,10 +77,10 @@ static enum status measure_step_time(const struct setup *setup, int threads, dou
     if (status == ST_OK) {
         *row = (struct perf_row){0};
         describe_row(setup, threads, row);
-        sitting_fill(
-            &sitting,
-            (double)(s->together * setup->config.batch * task_documents(&setup->task.shape) * setup->task.shape.T),
-            row);
+        sitting_fill(&sitting,
+                     (double)(s->together * setup->spec.config.batch * task_documents(&setup->spec.task.shape) *
+                              setup->spec.task.shape.T),
+                     row);
         row->time_ns_med /= (double)s->together;
         row->time_ns_mad /= (double)s->together;
         row->time_ns_p95 /= (double)s->together;
@@ -130,9 +130,9 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
     if (n != (ssize_t)sizeof a && signal_received())
         return fail(e, (enum status)(128 + signal_received()), "stopped while the speed of %s was measured",
-                    s->model_label);
-    if (n != (ssize_t)sizeof a) return fail(e, ST_FAIL, "the process that measures %s has died", s->model_label);
-    if (a.error.status != ST_OK) return fail(e, a.error.status, "speed of %s: %.900s", s->model_label, a.error.text);
+                    s->id.model_label);
+    if (n != (ssize_t)sizeof a) return fail(e, ST_FAIL, "the process that measures %s has died", s->id.model_label);
+    if (a.error.status != ST_OK) return fail(e, a.error.status, "speed of %s: %.900s", s->id.model_label, a.error.text);
     *row = a.row;
     return ST_OK;
 }
@@ -153,22 +153,22 @@ static void speeds_begin(struct speeds *s, const struct plan *plan, int threads)
     machine_read(&m);
     sitting_describe(&s->mine, &m, threads);
     s->rows = calloc((size_t)plan->n + 1, sizeof *s->rows);
-    for (int i = 0; s->rows && i < plan->n; i++) (void)row_key_id(plan->setups[i]->identity, s->rows[i], &ignored);
+    for (int i = 0; s->rows && i < plan->n; i++) (void)row_key_id(plan->setups[i]->id.text, s->rows[i], &ignored);
 }
 
 /* Whether the folder has the cell's speed. One that was noisy counts: where others always work, another try would be no
  * better. */
 static bool has_row(const struct speeds *s, int i, struct perf_row *row) {
     const struct setup *setup = s->plan->setups[i];
-    return perf_latest_alike(setup->config.out, setup->cell_id, &s->mine, row);
+    return perf_latest_alike(setup->spec.config.out, setup->id.cell_id, &s->mine, row);
 }
 
 /* Of the runs of a cell the first one stands for all. */
 static bool is_wanted(const struct speeds *s, int i) {
     struct perf_row row;
     for (int k = 0; k < i; k++)
-        if (!strcmp(s->plan->setups[k]->cell_id, s->plan->setups[i]->cell_id)) return false;
-    return s->plan->setups[i]->config.force || !has_row(s, i, &row);
+        if (!strcmp(s->plan->setups[k]->id.cell_id, s->plan->setups[i]->id.cell_id)) return false;
+    return s->plan->setups[i]->spec.config.force || !has_row(s, i, &row);
 }
 
 /* A cell of the same row whose speed is known, or will be when its turn has come, before this one's; -1: none. */
@@ -176,7 +176,7 @@ static int alike(const struct speeds *s, int i) {
     struct perf_row row;
     for (int k = 0; k < s->plan->n && s->rows && *s->rows[i]; k++) {
         if (k == i || strcmp(s->rows[k], s->rows[i]) != 0) continue;
-        if (k < i || (!s->plan->setups[i]->config.force && has_row(s, k, &row))) return k;
+        if (k < i || (!s->plan->setups[i]->spec.config.force && has_row(s, k, &row))) return k;
     }
     return -1;
 }
@@ -187,8 +187,8 @@ static enum status measure_and_keep(const struct setup *s, int threads, double s
     struct setup usual = *s;
     struct perf_row row;
     struct error why;
-    usual.config.ahead = true;
-    if (speed_measure(&usual, threads, seconds, &row, &why) == ST_OK) return perf_append(s->config.out, &row, e);
+    usual.spec.config.ahead = true;
+    if (speed_measure(&usual, threads, seconds, &row, &why) == ST_OK) return perf_append(s->spec.config.out, &row, e);
     if (!signal_received()) fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;
 }
@@ -199,15 +199,15 @@ static enum status copy_row(const struct speeds *s, int from, int to, bool *foun
     const struct setup *setup = s->plan->setups[to];
     *found = from >= 0 && has_row(s, from, &row);
     if (!*found) return ST_OK;
-    snprintf(row.cell_id, sizeof row.cell_id, "%s", setup->cell_id);
-    return perf_append(setup->config.out, &row, e);
+    snprintf(row.cell_id, sizeof row.cell_id, "%s", setup->id.cell_id);
+    return perf_append(setup->spec.config.out, &row, e);
 }
 
 static enum status measure_cell(const struct speeds *s, int i, double seconds, bool tell, struct error *e) {
     bool found;
     TRY(copy_row(s, alike(s, i), i, &found, e));
     if (found) return ST_OK;
-    if (tell) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->plan->setups[i]->model_label);
+    if (tell) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->plan->setups[i]->id.model_label);
     return measure_and_keep(s->plan->setups[i], s->threads, seconds, e);
 }
 
@@ -233,7 +233,7 @@ int speed_expect(const struct plan *plan, int threads, double seconds, double fl
         const struct setup *s = plan->setups[i];
         double low, high;
         if (!is_wanted(&speeds, i) || alike(&speeds, i) >= 0) continue;
-        sitting_expect(s->flops / (double)s->steps / flops_per_s, seconds, &low, &high);
+        sitting_expect(s->estimate.flops / (double)s->shapes.steps / flops_per_s, seconds, &low, &high);
         *least += low;
         *most += high;
         n++;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "harness/plan/plan.h"
+#include "harness/study/plan.h"
 #include "harness/store/perf_row.h"
 
 /* Training throughput of one run with `threads` threads, in a process of its own: a sitting (sitting.h) of so many

@@ -104,10 +104,10 @@ static int64_t matmul_parameters(const struct params *p) {
 
 static enum status prepare(struct step_run *r, const char *model, const struct perf_step_request *q, struct error *e) {
     struct setup *s = &r->setup;
-    s->config = q->config;
-    s->task = (struct task_choice){.task = &uniform_task, .name = "uniform"};
-    *(struct uniform *)s->task.inst = (struct uniform){q->length, q->least ? q->least : q->length, q->vocab};
-    TRY(model_parse(&s->model, model, e));
+    s->spec.config = q->config;
+    s->spec.task = (struct task_choice){.task = &uniform_task, .name = "uniform"};
+    *(struct uniform *)s->spec.task.inst = (struct uniform){q->length, q->least ? q->least : q->length, q->vocab};
+    TRY(model_parse(&s->spec.model, model, e));
     TRY(setup_resolve(s, e));
     return trainer_create(&r->trainer, s, e);
 }
@@ -151,8 +151,8 @@ static struct step_result evaluate(const struct step_run *r) {
     const struct trainer *t = &r->trainer;
     const double product = 2.0 * GEMM_SIZE * GEMM_SIZE * GEMM_SIZE;
     struct step_result s = {.params = params_trained(&t->params), .matmul = matmul_parameters(&t->params)};
-    const struct uniform *u = (const struct uniform *)r->setup.task.inst;
-    s.tokens = (double)r->setup.config.batch * (double)(u->least + u->length) / 2;
+    const struct uniform *u = (const struct uniform *)r->setup.spec.task.inst;
+    s.tokens = (double)r->setup.spec.config.batch * (double)(u->least + u->length) / 2;
     s.best = samples_best(&r->step);
     s.median = samples_median(&r->step);
     s.mad = samples_mad(&r->step);
@@ -172,7 +172,7 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     char net[512];
     options_format(backbone_options, &q->config, " ", 0, net, sizeof net);
     printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %" PRId64 " thread%s, %s, %d steps\n",
-           r->setup.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
+           r->setup.id.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
            precision_name((enum precision)q->config.precision), r->step.n);
     if (q->least || q->config.buckets > 1)
         printf("  examples    lengths %" PRId64 " to %" PRId64 ", %" PRId64 " bucket%s\n",
@@ -203,7 +203,7 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
     printf("\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
            ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64 ",\"threads\":%" PRId64
            ",\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
-           r->setup.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,
+           r->setup.id.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,
            q->least ? q->least : q->length, q->config.buckets, q->vocab, q->threads,
            precision_name((enum precision)q->config.precision), r->step.n, s->params, s->matmul);
     printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"

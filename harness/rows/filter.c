@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "harness/plan/row_key.h"
+#include "harness/study/row_key.h"
 #include "tasks/task.h"
 
 static const struct report_filter everything = {0};

@@ -13,7 +13,8 @@ struct report_filter {
     const char *task;    /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
     bool exact;          /* without a fold: that of no fold alone */
     const char *profile; /* that of the rows (rows.h) */
-    const char *where; /* "dim=64 model.heads=1 lr=0.001": values of its row key (harness/plan/row_key.h), rate, seed */
+    const char
+        *where; /* "dim=64 model.heads=1 lr=0.001": values of its row key (harness/study/row_key.h), rate, seed */
     const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */
     int n_runs;
     enum report_protocol protocol;

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "harness/plan/numerics.h"
-#include "harness/plan/row_key.h"
+#include "harness/study/numerics.h"
+#include "harness/study/row_key.h"
 
 /* --- the mixer ---------------------------------------------------------------------------------------------------- */
 

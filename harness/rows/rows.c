@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/profiles/profile_match.h"
-#include "harness/plan/row_key.h"
+#include "harness/study/profiles/profile_match.h"
+#include "harness/study/row_key.h"
 #include "harness/run/test_split.h"
 #include "harness/rows/row_label.h"
 #include "harness/store/perf_log.h"

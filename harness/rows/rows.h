@@ -1,7 +1,7 @@
 /* rows.h - run records gathered into the rows of tables, and the numbers of each row.
  *
  * A table is a task and a profile; a row is what is equal in everything that identifies a run but learning rate and
- * seed (harness/plan/row_key.h), and no two runs of it have one seed at one rate; of a run that was done again its
+ * seed (harness/study/row_key.h), and no two runs of it have one seed at one rate; of a run that was done again its
  * failed attempts stand beside it. A row is of a profile that makes all of its runs, else custom, so that its rate is
  * chosen over all rates that there are. That is done by validation: the best mean of the task's primary metric there
  * over the seeds (equal ones: the smaller validation loss); what is reported of it says the protocol. A run that did

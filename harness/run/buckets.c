@@ -10,9 +10,9 @@
 
 enum status buckets_create(struct buckets *b, const struct setup *s, enum split split, struct params *params,
                            struct graph *largest, const struct net *net, struct error *e) {
-    size_t rows = (size_t)s->config.batch;
+    size_t rows = (size_t)s->spec.config.batch;
     *b = (struct buckets){0};
-    if (s->config.buckets == 1) return ST_OK;
+    if (s->spec.config.buckets == 1) return ST_OK;
     b->fit = malloc(2 * rows * sizeof *b->fit);
     if (!b->fit) return fail(e, ST_MEMORY, "no memory for the order of a batch of %zu", rows);
     b->order = b->fit + rows;

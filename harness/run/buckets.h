@@ -1,4 +1,4 @@
-/* buckets.h - the walk of a batch in buckets (harness/plan/buckets.h).
+/* buckets.h - the walk of a batch in buckets (harness/study/buckets.h).
  *
  * The examples of a batch are sorted by the size they need and cut into parts of as many; each part is walked in the
  * smallest planned graph that has room for its largest example. The parts' losses have the weights of their share of
@@ -10,7 +10,7 @@
 #ifndef LRNN_HARNESS_RUN_BUCKETS_H
 #define LRNN_HARNESS_RUN_BUCKETS_H
 
-#include "harness/plan/graphs.h"
+#include "harness/study/graphs.h"
 #include "harness/run/feeder.h"
 
 struct buckets {

@@ -35,7 +35,7 @@ struct header {
 };
 
 static void checkpoint_path(const struct setup *s, char *path, size_t size) {
-    snprintf(path, size, "%s/checkpoints/%s.ckpt", s->config.out, s->run_id);
+    snprintf(path, size, "%s/checkpoints/%s.ckpt", s->spec.config.out, s->id.run_id);
 }
 
 /* False: there is no such file, or it does not begin as a checkpoint. */
@@ -55,7 +55,7 @@ static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
  * processor, which the library's environment may say as well. */
 static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     const struct build_info *b = build_info();
-    bool cpu = !strcmp(s->config.device, "cpu");
+    bool cpu = !strcmp(s->spec.config.device, "cpu");
     char text[2 * RECORD_TEXT];
     snprintf(text, sizeof text, "%s %s %s %s", b->sources, b->compiler, b->flags, cpu ? gemm_library() : "");
     record_hash(text, hex);
@@ -67,7 +67,7 @@ static enum status admit(const struct setup *s, const struct header *h, const ch
     char build[RUN_ID_HEX];
     build_hash(s, build);
     *other = strncmp(h->build, build, sizeof build) != 0;
-    if (!*other || s->config.force_resume) return ST_OK;
+    if (!*other || s->spec.config.force_resume) return ST_OK;
     return fail(e, ST_USAGE,
                 "checkpoint %s was written by another build of the program, or its matrices were multiplied by other "
                 "kernels than here: a run that goes on from it has the bits of neither; --force-resume does so and "
@@ -85,7 +85,7 @@ static void arrays_of(const struct trainer *t, real *arrays[4]) {
 
 enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e) {
     char folder[RECORD_TEXT], path[RECORD_TEXT * 2];
-    snprintf(folder, sizeof folder, "%s/checkpoints", t->setup->config.out);
+    snprintf(folder, sizeof folder, "%s/checkpoints", t->setup->spec.config.out);
     TRY(make_folder(folder, e));
     checkpoint_path(t->setup, path, sizeof path);
     size_t size = file_bytes(t, p->n_curve), array = (size_t)t->params.floats * sizeof(real);
@@ -108,11 +108,11 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
                        .solved_step = p->solved_step,
                        .stale = p->stale,
                        .gained = p->gained,
-                       .precision = t->setup->config.precision};
+                       .precision = t->setup->spec.config.precision};
     memcpy(h.magic, MAGIC, sizeof h.magic);
-    snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->run_id);
+    snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->id.run_id);
     build_hash(t->setup, h.build);
-    snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->numerics);
+    snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->id.numerics);
     memcpy(h.started, p->started, sizeof h.started);
     memcpy(at, &h, sizeof h);
     at += sizeof h;
@@ -140,7 +140,7 @@ static const char *defect(const struct trainer *t, const struct run_progress *p,
     memcpy(h, bytes, sizeof *h);
     if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0) return "it does not begin with " MAGIC;
     if (h->real_bytes != sizeof(real) || h->curve_point_bytes != sizeof(struct curve_point) ||
-        h->floats != t->params.floats || strncmp(h->run_id, t->setup->run_id, sizeof h->run_id) != 0)
+        h->floats != t->params.floats || strncmp(h->run_id, t->setup->id.run_id, sizeof h->run_id) != 0)
         return "it belongs to another run or build";
     if (h->n_curve < 0 || h->n_curve > p->curve_capacity || size != file_bytes(t, h->n_curve))
         return "its length is wrong";

@@ -20,13 +20,13 @@ static struct example clean_row(const struct batch *b, int64_t row) {
 }
 
 int64_t train_example(const struct setup *s, int64_t epoch, int64_t position) {
-    uint64_t n = (uint64_t)s->task.shape.examples[SPLIT_TRAIN];
-    return (int64_t)permute_index(s->task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)position, n);
+    uint64_t n = (uint64_t)s->spec.task.shape.examples[SPLIT_TRAIN];
+    return (int64_t)permute_index(s->spec.task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)position, n);
 }
 
 int64_t extra_example(const struct setup *s, int64_t position) {
-    uint64_t n = (uint64_t)s->task.shape.extra_examples, at = (uint64_t)position;
-    return (int64_t)permute_index(~s->task.seed, STREAM_SHUFFLE, at / n, at % n, n);
+    uint64_t n = (uint64_t)s->spec.task.shape.extra_examples, at = (uint64_t)position;
+    return (int64_t)permute_index(~s->spec.task.seed, STREAM_SHUFFLE, at / n, at % n, n);
 }
 
 /* Positions in use, of each document. */
@@ -39,19 +39,19 @@ static void set_lengths(struct batch *b, int64_t row, const struct example *x) {
 static void fill_row(const struct setup *s, enum split split, int64_t index, int64_t epoch, struct batch *b,
                      int64_t row) {
     struct example x = clean_row(b, row);
-    int64_t n = s->task.shape.examples[split];
+    int64_t n = s->spec.task.shape.examples[split];
     if (index >= n)
         memset(batch_row(b, row), 0, batch_row_bytes(b));
     else {
         if (split == SPLIT_TRAIN) index = train_example(s, epoch, index);
-        s->task.task->fill(s->task.inst, split, index, &x);
+        s->spec.task.task->fill(s->spec.task.inst, split, index, &x);
     }
     set_lengths(b, row, &x);
 }
 
 int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
                    struct batch *b) {
-    int64_t left = s->task.shape.examples[split] - first;
+    int64_t left = s->spec.task.shape.examples[split] - first;
     if (parallel && b->B * b->T > 16384) {
 #pragma omp parallel for schedule(static)
         for (int64_t row = 0; row < b->B; row++) fill_row(s, split, first + row, epoch, b, row);
@@ -61,14 +61,14 @@ int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64
 }
 
 void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, struct batch *b) {
-    const struct task *task = s->task.task;
+    const struct task *task = s->spec.task.task;
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         struct example x = clean_row(b, row);
         if (extra)
-            task->fill_extra(s->task.inst, first + row, &x);
+            task->fill_extra(s->spec.task.inst, first + row, &x);
         else
-            task->fill(s->task.inst, SPLIT_TRAIN, first + row, &x);
+            task->fill(s->spec.task.inst, SPLIT_TRAIN, first + row, &x);
         set_lengths(b, row, &x);
     }
 }
@@ -76,15 +76,15 @@ void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, 
 static void fill_extra(const struct setup *s, int64_t step, struct batch *b) {
     for (int64_t row = 0; row < b->B; row++) {
         struct example x = clean_row(b, row);
-        s->task.task->fill_extra(s->task.inst, extra_example(s, step * b->B + row), &x);
+        s->spec.task.task->fill_extra(s->spec.task.inst, extra_example(s, step * b->B + row), &x);
         set_lengths(b, row, &x);
     }
 }
 
 /* The batch of a step: epoch by epoch, each in its own order, the last partial batch kept. */
 static void fill_step(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
-    int64_t epoch = step / s->steps_per_epoch, within = step % s->steps_per_epoch;
-    batch_fill(s, SPLIT_TRAIN, within * s->config.batch, epoch, parallel, &b->main);
+    int64_t epoch = step / s->shapes.steps_per_epoch, within = step % s->shapes.steps_per_epoch;
+    batch_fill(s, SPLIT_TRAIN, within * s->spec.config.batch, epoch, parallel, &b->main);
     if (b->extra.B) fill_extra(s, step, &b->extra);
 }
 
@@ -131,7 +131,7 @@ const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
         ask(f, step);
         wait_until_idle(f);
     }
-    if (step + 1 < f->setup->steps) ask(f, step + 1);
+    if (step + 1 < f->setup->shapes.steps) ask(f, step + 1);
     pthread_mutex_unlock(&f->lock);
     return &f->slot[step % 2];
 }
@@ -170,9 +170,9 @@ static enum status start_thread(struct feeder *f, struct error *e) {
 }
 
 struct step_batches step_sizes(const struct setup *s) {
-    const struct task_shape *shape = &s->task.shape;
+    const struct task_shape *shape = &s->spec.task.shape;
     return (struct step_batches){
-        .main = {.B = s->config.batch,
+        .main = {.B = s->spec.config.batch,
                  .T = shape->T,
                  .channels = shape->channels,
                  .labels = task_targets(shape, SPLIT_TRAIN),
@@ -196,7 +196,7 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
         f->slot[i] = step_sizes(setup);
         at = batch_lay(&f->slot[i].extra, batch_lay(&f->slot[i].main, at));
     }
-    return setup->config.ahead ? start_thread(f, e) : ST_OK;
+    return setup->spec.config.ahead ? start_thread(f, e) : ST_OK;
 }
 
 void feeder_stop(struct feeder *f) {

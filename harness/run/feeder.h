@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "harness/plan/setup.h"
+#include "harness/study/setup.h"
 
 /* Borrowed rows: tokens (B,documents,T) or values (B,documents,T,channels), targets (B, labels of a sequence), lengths
  * (B,documents). */

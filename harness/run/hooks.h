@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_RUN_HOOKS_H
 #define LRNN_HARNESS_RUN_HOOKS_H
 
-#include "harness/plan/setup.h"
+#include "harness/study/setup.h"
 
 struct progress {
     int64_t step, steps;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/run.h"
 #include "harness/store/find_run.h"
 #include "harness/store/record_files.h"
@@ -37,16 +37,16 @@ static enum status write_command(const struct setup *s, const char *task, FILE *
     struct label model;
     char text[LABEL_TEXT];
     TRY(config_default(&plain, e));
-    TRY(label_of(&model, s->asked.model->name, s->asked.model->options, s->asked.inst, 0, e));
-    TRY(label_shorten(&model, s->asked.model->options, OPT_BLOCKS | OPT_ORDER, e));
+    TRY(label_of(&model, s->spec.model.model->name, s->spec.model.model->options, s->spec.model.inst, 0, e));
+    TRY(label_shorten(&model, s->spec.model.model->options, OPT_BLOCKS | OPT_ORDER, e));
     TRY(label_format(&model, text, sizeof text, e));
     fputs("lrnn train ", f);
     shell_quote(f, task);
     fputc(' ', f);
     shell_quote(f, text);
-    put_flags(f, backbone_options, &s->config, &plain);
-    put_flags(f, config_options, &s->config, &plain);
-    if (*s->config.from_xxh3) fprintf(f, " --from FILE # of XXH3-128 %s", s->config.from_xxh3);
+    put_flags(f, backbone_options, &s->spec.config, &plain);
+    put_flags(f, config_options, &s->spec.config, &plain);
+    if (*s->spec.config.from_xxh3) fprintf(f, " --from FILE # of XXH3-128 %s", s->spec.config.from_xxh3);
     return ST_OK;
 }
 
@@ -222,23 +222,23 @@ static enum status train_again(struct setup *s, const struct run_record *r, cons
                     "--out %.400s` has the command that trains it",
                     r->run.run_id, run_status_names[r->run.status], r->run.run_id,
                     shell_word(out, folder, sizeof folder));
-    if (strcmp(s->run_id, r->run.run_id) != 0)
+    if (strcmp(s->id.run_id, r->run.run_id) != 0)
         return fail(
             e, ST_DATA,
             "rerun: the configuration of run %.8s is that of run %.8s in this program: its task, the numerics or "
             "the precision is another",
-            r->run.run_id, s->run_id);
-    if (*s->config.from_xxh3)
+            r->run.run_id, s->id.run_id);
+    if (*s->spec.config.from_xxh3)
         return fail(e, ST_USAGE, "rerun: run %.8s started from a file; `lrnn show` has the command, with --from",
-                    s->run_id);
+                    s->id.run_id);
     TRY(path_format(folder, sizeof folder, e, "%s/rerun", out));
-    TRY(refuse_kept(folder, s->run_id, e));
-    TRY(text_copy(folder, s->config.out, sizeof s->config.out, e));
-    s->config.keep_weights = *r->run.ckpt_xxh3 ? s->config.keep_weights : KEEP_NONE;
-    s->config.quiet = true;
+    TRY(refuse_kept(folder, s->id.run_id, e));
+    TRY(text_copy(folder, s->spec.config.out, sizeof s->spec.config.out, e));
+    s->spec.config.keep_weights = *r->run.ckpt_xxh3 ? s->spec.config.keep_weights : KEEP_NONE;
+    s->spec.config.quiet = true;
     TRY(train_run(s, NULL, NULL, e));
     TRY(read_second(folder, r, result, e));
-    if (!keep) remove_traces(folder, s->run_id);
+    if (!keep) remove_traces(folder, s->id.run_id);
     return ST_OK;
 }
 

@@ -12,30 +12,30 @@ static bool may_not_fail_again(int64_t status) {
 }
 
 struct reuse reuse_find(const struct setup *s, bool retry) {
-    struct reuse found = {.known = record_check(s->config.out, s->run_id) == RECORD_DONE};
+    struct reuse found = {.known = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE};
     if (!found.known) return found;
     char path[RECORD_TEXT * 2];
     struct open_record *open;
-    record_path(s->config.out, s->run_id, path, sizeof path);
+    record_path(s->spec.config.out, s->id.run_id, path, sizeof path);
     bool read = record_open(path, &open, NULL) == ST_OK;
     found.failed = read && may_not_fail_again(open->record.run.status);
     found.other = !read || !build_made(&open->record.run);
-    found.again = s->config.force || (retry && found.failed);
+    found.again = s->spec.config.force || (retry && found.failed);
     record_close(open);
     return found;
 }
 
 enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e) {
     if (!found->again) return ST_OK;
-    if (s->config.force) checkpoint_remove(s);
-    return record_set_aside(s->config.out, s->run_id, s->config.force ? "replaced" : "retried", e);
+    if (s->spec.config.force) checkpoint_remove(s);
+    return record_set_aside(s->spec.config.out, s->id.run_id, s->spec.config.force ? "replaced" : "retried", e);
 }
 
 bool reuse_is_there(const struct setup *s, bool retry) {
     char path[RECORD_TEXT * 2];
     struct open_record *open;
-    record_path(s->config.out, s->run_id, path, sizeof path);
-    bool there = !s->config.force && access(path, F_OK) == 0;
+    record_path(s->spec.config.out, s->id.run_id, path, sizeof path);
+    bool there = !s->spec.config.force && access(path, F_OK) == 0;
     if (!there || !retry || record_open(path, &open, NULL) != ST_OK) return there;
     bool failed = may_not_fail_again(open->record.run.status);
     record_close(open);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "harness/plan/setup.h"
+#include "harness/study/setup.h"
 
 struct reuse {
     bool known;  /* there is a record */

@@ -55,8 +55,9 @@ static bool validate(struct running *r, double *metric_found) {
     add_point(r, SPLIT_TRAIN, &train, "eval");
     add_point(r, SPLIT_VAL, &s, "eval");
     double metric = trainer_metric(t, &s);
-    if (r->progress.solved_step < 0 && metric >= t->setup->task.shape.solved) r->progress.solved_step = t->state.step;
-    bool gain = metric > r->progress.gained + t->setup->config.min_gain;
+    if (r->progress.solved_step < 0 && metric >= t->setup->spec.task.shape.solved)
+        r->progress.solved_step = t->state.step;
+    bool gain = metric > r->progress.gained + t->setup->spec.config.min_gain;
     r->progress.stale = gain ? 0 : r->progress.stale + 1;
     if (gain) r->progress.gained = metric;
     if (t->best_step < 0 || metric > trainer_metric(t, &t->best_val)) {
@@ -70,7 +71,8 @@ static bool validate(struct running *r, double *metric_found) {
 
 /* Whether this step is one that is validated, and whether it has been. */
 static bool is_due(const struct trainer *t) {
-    return t->state.step > 0 && (t->state.step % t->setup->eval_every == 0 || t->state.step == t->setup->steps);
+    return t->state.step > 0 &&
+           (t->state.step % t->setup->shapes.eval_every == 0 || t->state.step == t->setup->shapes.steps);
 }
 
 static bool is_validated(const struct running *r) {
@@ -88,9 +90,9 @@ static void report_progress(struct running *r, bool now) {
     int64_t tokens_here = r->n_steps_here * running_step_tokens(s);
     const struct run_progress *p = &r->progress;
     const struct curve_point *latest = p->n_curve ? &p->curve[p->n_curve - 1] : NULL;
-    bool macro = s->task.shape.metric == METRIC_MACRO_ACC;
+    bool macro = s->spec.task.shape.metric == METRIC_MACRO_ACC;
     struct progress progress = {.step = t->state.step,
-                                .steps = s->steps,
+                                .steps = s->shapes.steps,
                                 .loss = t->state.loss,
                                 .acc = !latest ? NAN
                                        : macro ? latest->macro_acc
@@ -128,7 +130,7 @@ static bool diverged(struct running *r) {
 
 /* After a step: why training ends here, or NULL. */
 static const char *reason_to_stop(struct running *r, bool validated, double metric) {
-    const struct config *c = &r->trainer.setup->config;
+    const struct config *c = &r->trainer.setup->spec.config;
     if (validated && metric >= c->stop_at) return "target";
     if (validated && c->patience && r->progress.stale >= c->patience) return "patience";
     return NULL;
@@ -161,9 +163,9 @@ static enum status next_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
     int64_t before = t->state.step, until = before + steps_at_once(r);
-    int64_t validation = (before / s->eval_every + 1) * s->eval_every;
+    int64_t validation = (before / s->shapes.eval_every + 1) * s->shapes.eval_every;
     if (until > validation) until = validation;
-    if (until > s->steps) until = s->steps;
+    if (until > s->shapes.steps) until = s->shapes.steps;
     double start = time_now_s();
     while (t->state.step < until) trainer_step(t);
     TRY(trainer_sync(t, e));
@@ -177,7 +179,7 @@ static enum status interrupted(struct running *r, const char *when, struct error
     TRY(save(r, e));
     return fail(e, (enum status)(128 + signal_received()),
                 "stopped %sat step %" PRId64 " of %" PRId64 "; the same command goes on from there", when,
-                r->trainer.state.step, r->trainer.setup->steps);
+                r->trainer.state.step, r->trainer.setup->shapes.steps);
 }
 
 /* Steps until done, stopped or interrupted. A run that was interrupted during a validation begins with it. */
@@ -185,7 +187,7 @@ static enum status train_loop(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct setup *s = t->setup;
     r->stop_reason = reason_before(r);
-    while (!r->stop_reason && (t->state.step < s->steps || !is_validated(r))) {
+    while (!r->stop_reason && (t->state.step < s->shapes.steps || !is_validated(r))) {
         if (!is_due(t) || is_validated(r)) TRY(next_steps(r, e));
         if (diverged(r)) break;
         bool due = is_due(t);
@@ -193,11 +195,11 @@ static enum status train_loop(struct running *r, struct error *e) {
         if (due && !validate(r, &metric)) return interrupted(r, "while validating ", e);
         report_progress(r, false);
         r->stop_reason = reason_to_stop(r, due, metric);
-        if (signal_received() && !r->stop_reason && t->state.step < s->steps) return interrupted(r, "", e);
-        if (s->config.checkpoint_every > 0 && time_now_s() - r->last_checkpoint >= s->config.checkpoint_every)
+        if (signal_received() && !r->stop_reason && t->state.step < s->shapes.steps) return interrupted(r, "", e);
+        if (s->spec.config.checkpoint_every > 0 && time_now_s() - r->last_checkpoint >= s->spec.config.checkpoint_every)
             TRY(save(r, e));
     }
-    if (!r->stop_reason) r->stop_reason = s->steps < s->schedule_steps ? "budget" : "steps";
+    if (!r->stop_reason) r->stop_reason = s->shapes.steps < s->shapes.schedule_steps ? "budget" : "steps";
     return ST_OK;
 }
 
@@ -233,7 +235,7 @@ static enum status put_on_record(struct running *r, struct run *row, struct erro
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
 static void tell_device(const struct trainer *t) {
-    const char *device = t->setup->config.device;
+    const char *device = t->setup->spec.config.device;
     struct place_info info;
     char text[PLACE_NOTE];
     fprintf(stderr, "%s: the run takes %zu MB of device memory\n", device, t->device_bytes >> 20);
@@ -244,7 +246,7 @@ static void tell_device(const struct trainer *t) {
 /* A run that is done again begins at its first step, and its record stays until nothing more can be in the way. */
 static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
-    p->curve_capacity = 2 * (setup->steps / setup->eval_every) + 64;
+    p->curve_capacity = 2 * (setup->shapes.steps / setup->shapes.eval_every) + 64;
     p->curve = calloc((size_t)p->curve_capacity, sizeof *p->curve);
     p->solved_step = -1;
     p->gained = -1;
@@ -253,7 +255,7 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     time_now_text(p->started, sizeof p->started);
     bool shared = r->hooks && r->hooks->create;
     TRY(shared ? r->hooks->create(r->hooks->context, &r->trainer, setup, e) : trainer_create(&r->trainer, setup, e));
-    if (r->trainer.device_bytes && !setup->config.quiet) tell_device(&r->trainer);
+    if (r->trainer.device_bytes && !setup->spec.config.quiet) tell_device(&r->trainer);
     bool resumed = false;
     if (!reuse->again) TRY(checkpoint_read(&r->trainer, p, &resumed, e));
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, r->trainer.state.step, e));
@@ -276,7 +278,7 @@ static enum status run_all(struct running *r, struct run *row, struct error *e) 
 
 enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e) {
     char folder[RECORD_TEXT];
-    snprintf(folder, sizeof folder, "%s/runs/%.2s", setup->config.out, setup->run_id);
+    snprintf(folder, sizeof folder, "%s/runs/%.2s", setup->spec.config.out, setup->id.run_id);
     TRY(running_written(hooks, make_folder(folder, e))); /* an unwritable output is said before training, not after */
     struct reuse reuse = reuse_find(setup, false);
     if (!reuse_wanted(&reuse)) {
@@ -286,13 +288,13 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
         return fail(e, ST_USAGE,
                     "run %s is on record in %s, so no step is left for --log-steps; --out names another "
                     "folder",
-                    setup->run_id, setup->config.out);
+                    setup->id.run_id, setup->spec.config.out);
     }
     TRY(running_written(hooks, folder_links_check(folder, e)));
     if (!reuse.again) TRY(checkpoint_admit(setup, e));
-    snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->config.out);
-    if (setup->config.keep_weights != KEEP_NONE) TRY(running_written(hooks, make_folder(folder, e)));
-    if (setup->config.threads) omp_set_num_threads((int)setup->config.threads);
+    snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, setup->spec.config.out);
+    if (setup->spec.config.keep_weights != KEEP_NONE) TRY(running_written(hooks, make_folder(folder, e)));
+    if (setup->spec.config.threads) omp_set_num_threads((int)setup->spec.config.threads);
     struct running *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for a run");
     r->hooks = hooks;

@@ -21,7 +21,7 @@ double running_wall_s(const struct running *r) {
 }
 
 int64_t running_step_tokens(const struct setup *s) {
-    return s->config.batch * task_documents(&s->task.shape) * s->task.shape.T;
+    return s->spec.config.batch * task_documents(&s->spec.task.shape) * s->spec.task.shape.T;
 }
 
 enum status running_written(const struct train_hooks *hooks, enum status status) {
@@ -66,8 +66,8 @@ static void fill_speed(struct running *r, struct run *row) {
 
 /* The model's integer option of that flag, or -1. */
 static int64_t model_size(const struct setup *s, enum option_flag flag) {
-    for (const struct option *o = s->model.model->options; o->name; o++)
-        if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->model.inst + o->offset);
+    for (const struct option *o = s->shapes.model.model->options; o->name; o++)
+        if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->shapes.model.inst + o->offset);
     return -1;
 }
 
@@ -77,15 +77,15 @@ static void fill_test_split(const struct test_split *test, struct run *row) {
 }
 
 static void fill_setup(const struct setup *s, struct run *row) {
-    const struct config *c = &s->config;
-    const struct task_shape *shape = &s->task.shape;
-    snprintf(row->run_id, sizeof row->run_id, "%s", s->run_id);
-    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->cell_id);
-    snprintf(row->suite, sizeof row->suite, "%s", s->task.task->suite);
-    snprintf(row->task, sizeof row->task, "%s", s->task.name);
-    snprintf(row->model, sizeof row->model, "%s", s->model.model->name);
-    snprintf(row->layers, sizeof row->layers, "%s", s->model_label);
-    row->task_version = task_version(&s->task);
+    const struct config *c = &s->spec.config;
+    const struct task_shape *shape = &s->spec.task.shape;
+    snprintf(row->run_id, sizeof row->run_id, "%s", s->id.run_id);
+    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->id.cell_id);
+    snprintf(row->suite, sizeof row->suite, "%s", s->spec.task.task->suite);
+    snprintf(row->task, sizeof row->task, "%s", s->spec.task.name);
+    snprintf(row->model, sizeof row->model, "%s", s->shapes.model.model->name);
+    snprintf(row->layers, sizeof row->layers, "%s", s->id.model_label);
+    row->task_version = task_version(&s->spec.task);
     row->seed = row->data_seed = (uint64_t)c->seed;
     row->n_train = shape->examples[SPLIT_TRAIN];
     row->n_val = shape->examples[SPLIT_VAL];
@@ -97,7 +97,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->n_layers = c->net.layers;
     row->block = model_size(s, OPT_BLOCKS);
     row->order = model_size(s, OPT_ORDER);
-    row->state_floats = net_state_floats(&c->net, &s->model);
+    row->state_floats = net_state_floats(&c->net, &s->shapes.model);
     snprintf(row->optimizer, sizeof row->optimizer, "adamw");
     row->lr = c->lr;
     option_format_value(option_find(config_options, "schedule"), c, row->schedule, sizeof row->schedule);
@@ -107,11 +107,11 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->beta2 = c->beta2;
     row->grad_clip = c->clip;
     row->batch = c->batch;
-    row->max_steps = s->schedule_steps;
+    row->max_steps = s->shapes.schedule_steps;
     option_format_value(option_find(config_options, "precision"), c, row->dtype, sizeof row->dtype);
     snprintf(row->profile, sizeof row->profile, "%.31s", c->profile);
     option_format_value(option_find(backbone_options, "backbone"), c, row->backbone, sizeof row->backbone);
-    const struct backbone net = backbone_resolved(&c->net, s->model.model);
+    const struct backbone net = backbone_resolved(&c->net, s->shapes.model.model);
     option_format_value(option_find(backbone_options, "mlp"), &net, row->mlp, sizeof row->mlp);
     option_format_value(option_find(backbone_options, "norm"), &net, row->norm, sizeof row->norm);
     if (!backbone_takes_parts(&net)) snprintf(row->norm, sizeof row->norm, "none");
@@ -156,7 +156,7 @@ static void fill_results(const struct running *r, struct run *row) {
     row->test_last_acc = r->test.last_acc;
     row->test_nonfinite = r->test.nonfinite;
     row->metric_value = trainer_metric(t, &r->test);
-    row->solved = row->metric_value >= t->setup->task.shape.solved;
+    row->solved = row->metric_value >= t->setup->spec.task.shape.solved;
 }
 
 /* place NULL: the run never got one. */
@@ -164,9 +164,9 @@ static void fill_device(const struct setup *s, const struct place *place, const 
     struct place_info info;
     enum device device;
     int index;
-    bool cuda = place_parse(s->config.device, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
+    bool cuda = place_parse(s->spec.config.device, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
     snprintf(row->backend, sizeof row->backend, cuda ? "cuda" : "cpu");
-    snprintf(row->device, sizeof row->device, "%s", cuda ? s->config.device : cpu);
+    snprintf(row->device, sizeof row->device, "%s", cuda ? s->spec.config.device : cpu);
     if (!cuda || !place || place_describe(place, &info, NULL) != ST_OK) return;
     snprintf(row->device, sizeof row->device, "%s", info.name);
     snprintf(row->driver, sizeof row->driver, "%s", info.driver);
@@ -182,14 +182,14 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     row->threads = omp_get_max_threads();
     row->deterministic = strcmp(row->backend, "cpu") == 0; /* of a device nobody has promised it */
     snprintf(row->version, sizeof row->version, "%s", b->version);
-    snprintf(row->numerics, sizeof row->numerics, "%s", s->numerics);
+    snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
     snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
     snprintf(row->source_id, sizeof row->source_id, "%s", b->sources);
     row->git_dirty = b->dirty;
     snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
     snprintf(row->compiler, sizeof row->compiler, "%s", b->compiler);
     time_now_text(row->finished, sizeof row->finished);
-    row->attempt = record_attempt(s->config.out, s->run_id);
+    row->attempt = record_attempt(s->spec.config.out, s->id.run_id);
 }
 
 static struct eval_point evaluation(const struct running *r, const struct scores *s, int64_t length) {
@@ -210,7 +210,7 @@ static struct eval_point *list_evaluations(const struct running *r, int64_t *n) 
     const struct metrics *m = &r->trainer.metrics; /* the test split was evaluated last */
     struct eval_point *list = calloc((size_t)m->longest + 2, sizeof *list);
     if (!list) return NULL;
-    list[0] = evaluation(r, &r->test, task_length(&r->trainer.setup->task.shape, SPLIT_TEST));
+    list[0] = evaluation(r, &r->test, task_length(&r->trainer.setup->spec.task.shape, SPLIT_TEST));
     *n = 1;
     for (int64_t length = 0; length <= m->longest; length++) {
         struct scores s = metrics_of_length(m, length);
@@ -234,7 +234,7 @@ static enum status fill_kernels(const struct running *r, struct run *row, struct
 
 /* The record makes the run; the weights get their names when it is known that it is this process's. */
 static enum status write_files(const struct running *r, struct run_record *record, struct error *e) {
-    const struct config *c = &r->trainer.setup->config;
+    const struct config *c = &r->trainer.setup->spec.config;
     const real *last = c->keep_weights == KEEP_ALL ? r->trainer.best : NULL;
     struct weights_kept kept = {.best = ""};
     bool won = false;
@@ -257,8 +257,8 @@ enum status run_record_write(struct running *r, struct run *row, struct error *e
     memcpy(record->run.started, r->progress.started, sizeof record->run.started);
     record->run.resumed = r->progress.resumed;
     record->run.mixed_builds = r->progress.mixed_builds;
-    snprintf(record->config, sizeof record->config, "%s", s->config_text);
-    snprintf(record->identity, sizeof record->identity, "%s", s->identity);
+    snprintf(record->config, sizeof record->config, "%s", s->id.config_text);
+    snprintf(record->identity, sizeof record->identity, "%s", s->id.text);
     record->curve = r->progress.curve;
     record->n_curve = r->progress.n_curve;
     if (r->status == RUN_OK && !(record->evals = list_evaluations(r, &record->n_evals))) {
@@ -289,12 +289,12 @@ enum status record_failure(const struct setup *s, enum run_status status, const 
     snprintf(record->run.status_detail, sizeof record->run.status_detail, "%s", detail);
     snprintf(record->run.stop_reason, sizeof record->run.stop_reason, "%s", run_status_names[status]);
     snprintf(record->run.started, sizeof record->run.started, "%s", started);
-    snprintf(record->config, sizeof record->config, "%s", s->config_text);
-    snprintf(record->identity, sizeof record->identity, "%s", s->identity);
+    snprintf(record->config, sizeof record->config, "%s", s->id.config_text);
+    snprintf(record->identity, sizeof record->identity, "%s", s->id.text);
     struct test_split test;
-    enum status put = test_split_read(&s->task, true, &test, e);
+    enum status put = test_split_read(&s->spec.task, true, &test, e);
     if (put == ST_OK) fill_test_split(&test, &record->run);
-    if (put == ST_OK) put = record_write(s->config.out, record, NULL, e);
+    if (put == ST_OK) put = record_write(s->spec.config.out, record, NULL, e);
     free(record);
     return put;
 }

@@ -110,8 +110,8 @@ enum status test_split_read(const struct task_choice *task, bool obeys, struct t
 enum status test_split_stored(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
     const struct setup *s = store->setup;
     struct reading r;
-    if (store->window) return test_split_read(&s->task, obeys, t, e); /* its rows hold earlier ones' rests */
-    enum status status = begin(&r, s->task.shape.chance, e);
+    if (store->window) return test_split_read(&s->spec.task, obeys, t, e); /* its rows hold earlier ones' rests */
+    enum status status = begin(&r, s->spec.task.shape.chance, e);
     for (int64_t row = 0; row < store->examples && status == ST_OK; row++) {
         struct one o;
         one_view(&o, &store->rows, row);

@@ -17,8 +17,8 @@
 /* What lives beside the graphs: tables of the metrics, predictions of a batch and, for training, the best
  * parameters. */
 static enum status create_tables(struct trainer *t, bool training, struct error *e) {
-    const struct task_shape *shape = &t->setup->task.shape;
-    int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->config.batch;
+    const struct task_shape *shape = &t->setup->spec.task.shape;
+    int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->spec.config.batch;
     size_t best_bytes = training ? (size_t)t->params.floats * sizeof(real) : 0;
     size_t ids = (size_t)(B * longest) * sizeof(int32_t) + ARENA_ALIGN;
     size_t bytes = best_bytes + metrics_bytes(shape->vocab_out, longest) + ids + 4096;
@@ -33,7 +33,7 @@ static enum status create_tables(struct trainer *t, bool training, struct error 
 
 static enum status open_place(struct trainer *t, const char *device, struct error *e) {
     *t = (struct trainer){.setup = t->setup, .best_step = -1};
-    t->state.seed = (uint64_t)t->setup->config.seed;
+    t->state.seed = (uint64_t)t->setup->spec.config.seed;
     t->live = &t->state;
     TRY(place_open(&t->place, device, e));
     if (t->place.device == DEVICE_CPU) return ST_OK;
@@ -71,7 +71,7 @@ static enum status estimate_memory(struct trainer *t, struct error *e) {
 
 /* The splits that are evaluated on. A device has them whole, and the host as well, from where they are sent. */
 static enum status create_stores(struct trainer *t, struct error *e) {
-    const int64_t *n = t->setup->task.shape.examples;
+    const int64_t *n = t->setup->spec.task.shape.examples;
     size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
     size_t room = machine ? machine / SPLIT_STORE_PART : SIZE_MAX;
     if (machine && bytes > machine && t->place.device != DEVICE_CPU)
@@ -98,7 +98,7 @@ static enum status plan_evaluation(struct trainer *t, struct error *e) {
 
 /* Before the first step: drawn from the seed, or those of a file. */
 static enum status first_weights(struct trainer *t, struct error *e) {
-    const struct config *c = &t->setup->config;
+    const struct config *c = &t->setup->spec.config;
     if (*c->from_xxh3) return weights_start(&t->params, c->from, c->from_xxh3, e);
     params_init(&t->params, (uint64_t)c->seed);
     return ST_OK;
@@ -133,7 +133,7 @@ static enum status build_evaluation(struct trainer *t, struct error *e) {
 
 enum status trainer_create(struct trainer *t, const struct setup *setup, struct error *e) {
     t->setup = setup;
-    TRY(open_place(t, setup->config.device, e));
+    TRY(open_place(t, setup->spec.config.device, e));
     TRY(params_create(&t->params, e));
     t->params.place = &t->place;
     TRY(graphs_build_training(&t->train, setup, &t->place, &t->params, &t->train_net, &t->extra_net, e));
@@ -240,7 +240,7 @@ static void capture_step(struct trainer *t) {
         t->capture = place_capture_end(&t->place);
     }
     if (*place_capture_failure(&t->place))
-        fprintf(stderr, "%s: the step cannot be captured%s, which is slower: %s\n", t->setup->config.device,
+        fprintf(stderr, "%s: the step cannot be captured%s, which is slower: %s\n", t->setup->spec.config.device,
                 t->capture ? " with launches that overlap or branch, it is without" : ", every step is walked",
                 place_capture_failure(&t->place));
 }
@@ -305,9 +305,9 @@ static int64_t walk_batch(struct trainer *t, struct split_store *store, int64_t 
 
 bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
-    const struct task_shape *shape = &t->setup->task.shape;
+    const struct task_shape *shape = &t->setup->spec.task.shape;
     struct split_store *store = split == SPLIT_TEST ? &t->test : &t->val;
-    int64_t B = t->setup->config.batch, n = shape->examples[split];
+    int64_t B = t->setup->spec.config.batch, n = shape->examples[split];
     metrics_reset(&t->metrics);
     bool whole = true;
     for (int64_t first = 0; first < n && whole; first += B) {
@@ -323,7 +323,7 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
 }
 
 double trainer_metric(const struct trainer *t, const struct scores *scores) {
-    return t->setup->task.shape.metric == METRIC_MACRO_ACC ? scores->macro_acc : scores->acc;
+    return t->setup->spec.task.shape.metric == METRIC_MACRO_ACC ? scores->macro_acc : scores->acc;
 }
 
 /* --- the search for the first bad tensor -------------------------------------------------------------------------- */

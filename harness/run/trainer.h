@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_RUN_TRAINER_H
 #define LRNN_HARNESS_RUN_TRAINER_H
 
-#include "harness/plan/graphs.h"
+#include "harness/study/graphs.h"
 #include "harness/run/buckets.h"
 #include "harness/run/feeder.h"
 #include "harness/run/metrics.h"

@@ -9,7 +9,7 @@
 #include "core/place.h"
 #include "harness/store/record_files.h"
 #include "tests/cuda/cuda_cases.h"
-#include "tests/harness/runner/same_runs.h"
+#include "tests/harness/pool/same_runs.h"
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 

@@ -41,8 +41,8 @@ static void begin(void) {
 
 static struct setup *device_run(const char *model, const char *mlp, const char *flag, const char *value) {
     struct setup *s = small_run(program_folder, mlp, model, flag, value);
-    snprintf(s->config.device, sizeof s->config.device, "cuda");
-    s->config.quiet = true;
+    snprintf(s->spec.config.device, sizeof s->spec.config.device, "cuda");
+    s->spec.config.quiet = true;
     return s;
 }
 
@@ -191,7 +191,7 @@ START_TEST(evaluation_examples_lie_on_the_device) {
     struct setup *s = small_run_of(tasks[_i], program_folder, "gelu", "bdlru:m=2,blocks=4", "device", "cuda");
     struct trainer t;
     open_trainer(&t, s);
-    for (int64_t first = 0; first < 300; first += s->config.batch) {
+    for (int64_t first = 0; first < 300; first += s->spec.config.batch) {
         struct batch want;
         split_store_select(&t.val, first, &t.eval_net, &want);
         expect_batch(&t.eval, &t.eval_net, &want, first);
@@ -231,7 +231,7 @@ START_TEST(a_forced_kernel_reaches_the_resident_data) {
     ck_assert_int_eq(graphs.n, 4);
     ck_assert_str_eq(graphs.list[3]->calls[0].kernel->name, "take_batch_cuda");
     ck_assert_msg(graphs_size(whole, &size, &e) == ST_OK && size.flops > 0, "%s", e.text);
-    sent->steps = 2;
+    sent->shapes.steps = 2;
     ck_assert_int_eq(trainer_create(&b, sent, &e), ST_USAGE);
     expect_text(e.text, "--kernel take_batch_cuda computes op take_batch, which a run of ",
                 "a run whose batches are sent");

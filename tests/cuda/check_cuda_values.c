@@ -23,9 +23,9 @@ static double validation_loss(const char *device, enum precision precision) {
     struct trainer t;
     struct scores scores;
     struct error e = {ST_OK, ""};
-    snprintf(s->config.device, sizeof s->config.device, "%s", device);
-    s->config.precision = (int)precision;
-    s->config.quiet = true;
+    snprintf(s->spec.config.device, sizeof s->spec.config.device, "%s", device);
+    s->spec.config.precision = (int)precision;
+    s->spec.config.quiet = true;
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
     trainer_evaluate(&t, SPLIT_VAL, &scores);
     ck_assert_int_eq(scores.sequences, 100);
@@ -47,7 +47,7 @@ END_TEST
 START_TEST(what_no_memory_holds_is_sent) {
     struct setup *s = small_run_of("a5-slice:length=20,extra_length=11,n_train=300,n_val=20", program_folder, "none",
                                    "lru:state=4", "device", "cuda");
-    ck_assert_int_gt(s->task.shape.extra_examples, INT32_MAX);
+    ck_assert_int_gt(s->spec.task.shape.extra_examples, INT32_MAX);
     ck_assert_uint_eq(resident_bytes(s), 0);
     small_run_free(s);
 }

@@ -3,7 +3,7 @@
  * because a valid one depends on the build: three bytes each, the place and what is added there; place 65535 cuts. */
 #include <xxhash.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/checkpoint.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -45,7 +45,7 @@ static void ground_make(void) {
     ground.progress = (struct run_progress){.curve = calloc(CURVE, sizeof(struct curve_point)), .n_curve = 2};
     ground.progress.curve_capacity = CURVE;
     must(ground.progress.curve && checkpoint_write(&ground.trainer, &ground.progress, &e) == ST_OK);
-    snprintf(ground.path, sizeof ground.path, "%s/checkpoints/%s.ckpt", ground.folder, ground.setup->run_id);
+    snprintf(ground.path, sizeof ground.path, "%s/checkpoints/%s.ckpt", ground.folder, ground.setup->id.run_id);
     FILE *f = fopen(ground.path, "rb");
     must(f && fseek(f, 0, SEEK_END) == 0 && (ground.size = (size_t)ftell(f)) > sizeof(XXH128_hash_t));
     ground.whole = malloc(ground.size);

@@ -1,6 +1,6 @@
 /* plan_file.c - fuzz target: whatever the bytes, the reader refuses them with one sentence or gives keys that it
  * finds again, each with a value. */
-#include "harness/plan/plan_file.h"
+#include "harness/study/plan_file.h"
 #include "tests/fuzz/fuzz.h"
 
 FUZZ(plan_file) {

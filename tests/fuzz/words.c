@@ -2,10 +2,10 @@
  * it is refused with one sentence or understood. The first byte chooses what it is. */
 #include "core/values.h"
 #include "harness/cli/cli.h"
-#include "harness/plan/config.h"
-#include "harness/plan/request.h"
+#include "harness/study/config.h"
+#include "harness/study/request.h"
 #include "harness/rows/filter.h"
-#include "harness/sweep/sweep.h"
+#include "harness/pool/sweep.h"
 #include "models/model.h"
 #include "tasks/task.h"
 #include "tests/fuzz/fuzz.h"

@@ -60,7 +60,7 @@ static void write_rows(const char *path, FILE *to) {
         ck_assert_msg(
             !changed || strcmp(row.numerics, before.numerics) != 0,
             "%s has other bits than %s under the same numerics version %s; raise the version of what changed in "
-            "harness/plan/numerics.c first",
+            "harness/study/numerics.c first",
             row.name, path, row.numerics);
     }
 }

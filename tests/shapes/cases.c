@@ -6,8 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "harness/plan/graphs.h"
-#include "harness/plan/request.h"
+#include "harness/study/graphs.h"
+#include "harness/study/request.h"
 #include "kernels/gated/gated.h"
 #include "tests/lib/support.h"
 
@@ -89,17 +89,17 @@ static void build(struct built *r, const struct setup *of, int64_t batch) {
     struct error e;
     struct net net, extra;
     r->setup = allocate(sizeof *r->setup);
-    r->setup->config = of->config;
-    r->setup->config.batch = batch;
-    r->setup->model = of->asked;
-    enum status status = task_parse(&r->setup->task, of->task.asked, &e);
+    r->setup->spec.config = of->spec.config;
+    r->setup->spec.config.batch = batch;
+    r->setup->spec.model = of->spec.model;
+    enum status status = task_parse(&r->setup->spec.task, of->spec.task.asked, &e);
     if (status == ST_OK) status = setup_resolve(r->setup, &e);
     if (status == ST_OK) status = params_create(&r->params, &e);
     if (status == ST_OK) status = graphs_build_training(&r->graphs[0], r->setup, NULL, &r->params, &net, &extra, &e);
     if (status == ST_OK) status = graphs_build_evaluation(&r->graphs[1], r->setup, NULL, &r->params, &net, &e);
     for (int i = 0; i < 2 && status == ST_OK; i++)
-        if (r->graphs[i].error.status != ST_OK) stop(of->model_label, r->graphs[i].error.text);
-    if (status != ST_OK) stop(of->model_label, e.text);
+        if (r->graphs[i].error.status != ST_OK) stop(of->id.model_label, r->graphs[i].error.text);
+    if (status != ST_OK) stop(of->id.model_label, e.text);
 }
 
 static void forget(struct built *r) {
@@ -122,8 +122,9 @@ static void add_case(struct shape_cases *cases, struct built *r, const struct ca
     cases->list = realloc(cases->list, (size_t)(cases->n + 1) * sizeof *cases->list);
     if (!cases->list) stop("the list of shapes", "no memory");
     struct shape_case *new = &cases->list[cases->n++];
-    *new = (struct shape_case){.call = c, .batch = r->setup->config.batch, .full_batch = full, .work = call_work(c)};
-    snprintf(new->net, sizeof new->net, "%s %s %s", profile, r->setup->task.name, r->setup->model_label);
+    *new =
+        (struct shape_case){.call = c, .batch = r->setup->spec.config.batch, .full_batch = full, .work = call_work(c)};
+    snprintf(new->net, sizeof new->net, "%s %s %s", profile, r->setup->spec.task.name, r->setup->id.model_label);
     r->kept = true;
 }
 
@@ -143,18 +144,18 @@ static bool is_cut(const struct call *c, const struct call *whole, int64_t full,
 
 static void collect_net(struct shape_cases *cases, const struct setup *s, const char *profile) {
     struct built full = {0}, smaller[N_BATCHES] = {{0}};
-    build(&full, s, s->config.batch);
+    build(&full, s, s->spec.config.batch);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < full.graphs[i].n_calls; k++) {
             const struct call *whole = &full.graphs[i].calls[k], *c = whole;
             struct built *from = &full;
             for (int b = 0; b < N_BATCHES; b++) {
-                if (batches[b] >= s->config.batch || !is_cut(c, whole, s->config.batch, batches[b])) continue;
+                if (batches[b] >= s->spec.config.batch || !is_cut(c, whole, s->spec.config.batch, batches[b])) continue;
                 from = &smaller[b];
                 if (!from->setup) build(from, s, batches[b]);
                 c = &from->graphs[i].calls[k];
             }
-            add_case(cases, from, c, profile, s->config.batch);
+            add_case(cases, from, c, profile, s->spec.config.batch);
         }
     forget(&full);
     for (int b = 0; b < N_BATCHES; b++) forget(&smaller[b]);

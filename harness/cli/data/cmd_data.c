@@ -7,7 +7,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/cli/data/data_sets.h"
-#include "harness/plan/setup.h"
+#include "harness/study/setup.h"
 #include "harness/plot/picture.h"
 #include "harness/run/feeder.h"
 #include "harness/store/files.h"
@@ -257,8 +257,8 @@ static void print_example(FILE *f, const struct view *v, int64_t index) {
 
 /* One line a step of the epoch, as many as the run does of it. Steps are counted from 1, as in curves.csv. */
 static void print_order(const struct setup *s, int64_t epoch) {
-    int64_t examples = s->task.shape.examples[SPLIT_TRAIN], B = s->config.batch, extra = setup_extra_batch(s);
-    for (int64_t first = 0, step = epoch * s->steps_per_epoch; first < examples && step < s->steps;
+    int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch, extra = setup_extra_batch(s);
+    for (int64_t first = 0, step = epoch * s->shapes.steps_per_epoch; first < examples && step < s->shapes.steps;
          first += B, step++) {
         int64_t rows = examples - first < B ? examples - first : B;
         printf("{\"epoch\":%" PRId64 ",\"step\":%" PRId64, epoch, step + 1);
@@ -276,17 +276,17 @@ static enum status show_order(const struct view *v, struct error *e) {
     int64_t epoch;
     struct setup *s = calloc(1, sizeof *s);
     if (!s) return fail(e, ST_MEMORY, "no memory for a run");
-    s->task = v->task;
-    s->config.batch = f->batch;
-    s->config.epochs = f->epochs;
-    s->config.steps = f->steps;
-    enum status status = config_check_length(&s->config, s->task.shape.examples[SPLIT_TRAIN], e);
+    s->spec.task = v->task;
+    s->spec.config.batch = f->batch;
+    s->spec.config.epochs = f->epochs;
+    s->spec.config.steps = f->steps;
+    enum status status = config_check_length(&s->spec.config, s->spec.task.shape.examples[SPLIT_TRAIN], e);
     if (status != ST_OK) {
         free(s);
         return status;
     }
     setup_length(s);
-    int64_t last = (s->steps - 1) / s->steps_per_epoch;
+    int64_t last = (s->shapes.steps - 1) / s->shapes.steps_per_epoch;
     if (!parse_int64(f->order, &epoch) || epoch < 0)
         status = fail(e, ST_USAGE, "data show: --order %.100s is not an epoch, a whole number from 0", f->order);
     else if (epoch > last)
@@ -294,7 +294,7 @@ static enum status show_order(const struct view *v, struct error *e) {
                       "data show: --order %" PRId64 " is past the last epoch, %" PRId64 ": a run of %" PRId64
                       " steps with %" PRId64 " steps an epoch has epochs 0 to %" PRId64
                       "; --epochs and --steps make it longer",
-                      epoch, last, s->steps, s->steps_per_epoch, last);
+                      epoch, last, s->shapes.steps, s->shapes.steps_per_epoch, last);
     else
         print_order(s, epoch);
     free(s);

@@ -12,8 +12,8 @@
 static struct step_batches whole_split(const struct setup *s) {
     struct step_batches whole = step_sizes(s);
     bool extra = whole.extra.B > 0;
-    whole.main.B = s->task.shape.examples[SPLIT_TRAIN];
-    if (extra) whole.extra.B = s->task.shape.extra_examples;
+    whole.main.B = s->spec.task.shape.examples[SPLIT_TRAIN];
+    if (extra) whole.extra.B = s->spec.task.shape.extra_examples;
     return whole;
 }
 

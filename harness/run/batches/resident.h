@@ -5,7 +5,7 @@
 #ifndef LRNN_HARNESS_RUN_BATCHES_RESIDENT_H
 #define LRNN_HARNESS_RUN_BATCHES_RESIDENT_H
 
-#include "harness/plan/graphs.h"
+#include "harness/study/graphs.h"
 #include "harness/run/feeder.h"
 
 struct resident {

@@ -9,8 +9,8 @@
 
 /* Room for so many batches. */
 static struct batch batches_of(const struct setup *s, enum split split, int64_t batches) {
-    const struct task_shape *shape = &s->task.shape;
-    return (struct batch){.B = batches * s->config.batch,
+    const struct task_shape *shape = &s->spec.task.shape;
+    return (struct batch){.B = batches * s->spec.config.batch,
                           .T = task_length(shape, split),
                           .channels = shape->channels,
                           .labels = task_targets(shape, split),
@@ -19,7 +19,7 @@ static struct batch batches_of(const struct setup *s, enum split split, int64_t 
 }
 
 static struct batch whole_batches(const struct setup *s, enum split split) {
-    int64_t n = s->task.shape.examples[split], B = s->config.batch;
+    int64_t n = s->spec.task.shape.examples[split], B = s->spec.config.batch;
     return batches_of(s, split, (n + B - 1) / B);
 }
 
@@ -63,7 +63,7 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
     *store = (struct split_store){.setup = s,
                                   .split = split,
                                   .window = window,
-                                  .examples = s->task.shape.examples[split],
+                                  .examples = s->spec.task.shape.examples[split],
                                   .rows = window ? batches_of(s, split, 1) : whole_batches(s, split)};
     bytes = batch_bytes(&store->rows);
     store->memory = calloc(1, bytes); /* what an example leaves is the same each time: test_split.c hashes all of it */
@@ -84,7 +84,7 @@ static void point(const struct split_store *store, struct tensor *input, void *r
 }
 
 int64_t split_store_rows(struct split_store *store, int64_t first, struct batch *b) {
-    int64_t left = store->examples - first, B = store->setup->config.batch;
+    int64_t left = store->examples - first, B = store->setup->spec.config.batch;
     *b = rows_of(&store->rows, store->window ? 0 : first, B);
     if (store->window) return batch_fill(store->setup, store->split, first, 0, true, b);
     return left < B ? left : B;

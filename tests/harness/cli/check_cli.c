@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 
 #include "harness/cli/cli.h"
-#include "harness/plan/setup.h"
-#include "harness/report/report.h"
+#include "harness/study/setup.h"
+#include "harness/table/report.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tests/lib/program.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "harness/report/report.h"
+#include "harness/table/report.h"
 #include "harness/store/files.h"
 #include "harness/store/record_json.h"
 #include "harness/store/schema.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/config.h"
-#include "harness/plan/profiles/profile.h"
+#include "harness/study/config.h"
+#include "harness/study/profiles/profile.h"
 #include "harness/store/record_files.h"
 #include "tests/lib/not_run.h"
 #include "tests/lib/program.h"

@@ -22,7 +22,7 @@ static enum status apply(struct setup *s, double limit_s, struct error *e) {
 static void write_decision(const struct setup *s, double seconds, int64_t steps) {
     struct limit_row row = {.seconds = seconds, .steps = steps, .time_ns = 1, .threads = 1};
     struct error e = {0};
-    snprintf(row.run_id, sizeof row.run_id, "%s", s->run_id);
+    snprintf(row.run_id, sizeof row.run_id, "%s", s->id.run_id);
     ck_assert_msg(limit_append(own_folder, &row, &e) == ST_OK, "%s", e.text);
 }
 
@@ -34,14 +34,14 @@ START_TEST(what_was_decided_first_stays) {
     write_decision(limited, 3600, 9);
     write_decision(limited, 60, 11); /* of another time */
     write_decision(whole, 3600, 13); /* of another run */
-    ck_assert(limit_find(own_folder, limited->run_id, 3600, &row) && row.steps == 7);
-    ck_assert(!limit_find(own_folder, limited->run_id, 61, &row));
+    ck_assert(limit_find(own_folder, limited->id.run_id, 3600, &row) && row.steps == 7);
+    ck_assert(!limit_find(own_folder, limited->id.run_id, 61, &row));
     ck_assert_msg(apply(limited, 0, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(limited->steps, 7);
-    ck_assert_int_eq(limited->schedule_steps, 30);
-    ck_assert_str_eq(limited->run_id, same->run_id);
-    ck_assert_str_eq(limited->identity, same->identity);
-    ck_assert_str_ne(limited->run_id, whole->run_id);
+    ck_assert_int_eq(limited->shapes.steps, 7);
+    ck_assert_int_eq(limited->shapes.schedule_steps, 30);
+    ck_assert_str_eq(limited->id.run_id, same->id.run_id);
+    ck_assert_str_eq(limited->id.text, same->id.text);
+    ck_assert_str_ne(limited->id.run_id, whole->id.run_id);
     small_run_free(limited);
     small_run_free(same);
     small_run_free(whole);
@@ -53,11 +53,11 @@ START_TEST(time_enough_is_no_limit) {
     struct limit_row row;
     struct error e = {0};
     char asked[RUN_ID_HEX];
-    memcpy(asked, limited->run_id, sizeof asked);
+    memcpy(asked, limited->id.run_id, sizeof asked);
     ck_assert_msg(apply(limited, 0, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(limited->steps, 30);
-    ck_assert_str_eq(limited->run_id, whole->run_id);
-    ck_assert_str_eq(cut->run_id, whole->run_id);
+    ck_assert_int_eq(limited->shapes.steps, 30);
+    ck_assert_str_eq(limited->id.run_id, whole->id.run_id);
+    ck_assert_str_eq(cut->id.run_id, whole->id.run_id);
     ck_assert(limit_find(own_folder, asked, 3600, &row));
     ck_assert_int_eq(row.steps, 30);
     ck_assert_double_gt(row.time_ns, 0);
@@ -73,8 +73,8 @@ START_TEST(the_smaller_of_limit_and_budget_counts) {
     write_decision(a, 5, 6);
     write_decision(b, 2, 4);
     ck_assert_msg(apply(a, 5, &e) == ST_OK && apply(b, 5, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(a->steps, 6);
-    ck_assert_int_eq(b->steps, 4);
+    ck_assert_int_eq(a->shapes.steps, 6);
+    ck_assert_int_eq(b->shapes.steps, 4);
     small_run_free(a);
     small_run_free(b);
 }
@@ -98,7 +98,7 @@ START_TEST(a_limit_is_shared_by_runs_and_processes) {
         struct plan plan = {.setups = all, .n = shares[i].runs};
         ck_assert_msg(limits_apply(&plan, 6, shares[i].jobs, 1, true, &e) == ST_OK, "%s", e.text);
         for (int j = 0; j < shares[i].runs; j++) {
-            ck_assert_int_eq(all[j]->steps, 7 + j);
+            ck_assert_int_eq(all[j]->shapes.steps, 7 + j);
             small_run_free(all[j]);
         }
     }
@@ -111,11 +111,11 @@ START_TEST(steps_are_the_time_by_that_of_a_step) {
     struct limit_row row;
     struct error e = {0};
     char asked[RUN_ID_HEX];
-    memcpy(asked, s->run_id, sizeof asked);
+    memcpy(asked, s->id.run_id, sizeof asked);
     ck_assert_msg(apply(s, 7, &e) == ST_OK, "%s", e.text);
     ck_assert(limit_find(own_folder, asked, 7, &row));
     ck_assert_int_eq(row.steps, (int64_t)(7 / (1e-9 * row.time_ns)));
-    ck_assert_int_eq(s->steps, row.steps);
+    ck_assert_int_eq(s->shapes.steps, row.steps);
     small_run_free(s);
 }
 END_TEST
@@ -127,16 +127,16 @@ START_TEST(seeds_and_rates_of_a_row_go_equally_far) {
     struct limit_row row;
     struct error e = {0};
     char id[RUN_ID_HEX];
-    memcpy(id, all[2]->run_id, sizeof id);
+    memcpy(id, all[2]->id.run_id, sizeof id);
     write_decision(all[0], 5, 6);
     write_decision(all[3], 5, 9);
     ck_assert_msg(limits_apply(&plan, 5, 3, 1, true, &e) == ST_OK, "%s", e.text);
-    for (int i = 0; i < 3; i++) ck_assert_int_eq(all[i]->steps, 6);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(all[i]->shapes.steps, 6);
     ck_assert(limit_find(own_folder, id, 5, &row));
     ck_assert_int_eq(row.steps, 6);
     ck_assert_double_eq(row.time_ns, 1);
     ck_assert_msg(apply(all[3], 5, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(all[3]->steps, 9);
+    ck_assert_int_eq(all[3]->shapes.steps, 9);
     for (int i = 0; i < 4; i++) small_run_free(all[i]);
 }
 END_TEST
@@ -157,7 +157,7 @@ START_TEST(a_time_without_a_step_is_refused) {
     struct error e = {0};
     ck_assert_int_eq(apply(s, 0, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, "are over before the first") != NULL, "%s", e.text);
-    ck_assert(!limit_find(own_folder, s->run_id, 1e-6, &row));
+    ck_assert(!limit_find(own_folder, s->id.run_id, 1e-6, &row));
     small_run_free(s);
 }
 END_TEST

@@ -354,7 +354,7 @@ static void expect_measured(struct setup *s, int rows, int to_do) {
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), to_do);
     ck_assert((least > 0) == (to_do > 0) && most >= least);
     ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
-    ck_assert_int_eq(rows_of_speed(s->config.out), rows);
+    ck_assert_int_eq(rows_of_speed(s->spec.config.out), rows);
 }
 
 /* Of this build, whether or not its files were committed, and noisy: a rough measurement is never quiet. */
@@ -363,13 +363,13 @@ START_TEST(a_speed_is_measured_once_for_a_build) {
     struct perf_row row;
     struct error e;
     char path[SCRATCH_BYTES + 16];
-    s->flops = 1e6;
+    s->estimate.flops = 1e6;
     expect_measured(s, 1, 1);
     expect_measured(s, 1, 0);
-    s->config.force = true;
+    s->spec.config.force = true;
     expect_measured(s, 2, 1);
-    s->config.force = false;
-    ck_assert(perf_latest(program_folder, s->cell_id, &row));
+    s->spec.config.force = false;
+    ck_assert(perf_latest(program_folder, s->id.cell_id, &row));
     ck_assert_int_ne(row.quiet, 1);
     ck_assert_uint_eq(strlen(row.source_id), 16);
     ck_assert_str_eq(row.device, "cpu");
@@ -401,13 +401,13 @@ static void fill_late(const void *inst, enum split split, int64_t index, struct 
 START_TEST(a_speed_is_with_batches_made_ahead) {
     struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", "ahead", "no");
     struct perf_row row;
-    late = *s->task.task;
+    late = *s->spec.task.task;
     fill_at_once = late.fill;
     late.fill = fill_late;
-    s->task.task = &late;
-    s->flops = 1e6;
+    s->spec.task.task = &late;
+    s->estimate.flops = 1e6;
     expect_measured(s, 1, 1);
-    ck_assert(perf_latest(program_folder, s->cell_id, &row));
+    ck_assert(perf_latest(program_folder, s->id.cell_id, &row));
     ck_assert_double_lt(row.time_ns_med, 1e8); /* 128 examples of a millisecond */
     ck_assert_uint_eq(strlen(row.env_epoch), 16);
     small_run_free(s);
@@ -424,7 +424,7 @@ START_TEST(a_speed_is_that_of_every_rate) {
     struct perf_row rows[4];
     struct error e;
     double least, most;
-    for (int i = 0; i < 4; i++) rates[i]->flops = 1e6;
+    for (int i = 0; i < 4; i++) rates[i]->estimate.flops = 1e6;
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 2);
     ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 3);
@@ -432,17 +432,17 @@ START_TEST(a_speed_is_that_of_every_rate) {
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 0);
     ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 4);
-    for (int i = 0; i < 4; i++) ck_assert(perf_latest(program_folder, rates[i]->cell_id, &rows[i]));
+    for (int i = 0; i < 4; i++) ck_assert(perf_latest(program_folder, rates[i]->id.cell_id, &rows[i]));
     ck_assert_str_eq(rows[0].sitting, rows[1].sitting);
     ck_assert_str_eq(rows[0].sitting, rows[3].sitting);
     ck_assert_double_eq(rows[0].tok_per_s, rows[3].tok_per_s);
     ck_assert_str_ne(rows[0].shape, rows[2].shape);
-    for (int i = 0; i < 3; i++) rates[1 + i]->config.force = true; /* anew, once for both rates */
+    for (int i = 0; i < 3; i++) rates[1 + i]->spec.config.force = true; /* anew, once for both rates */
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 2);
     ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 7);
-    ck_assert(perf_latest(program_folder, rates[1]->cell_id, &rows[1]));
-    ck_assert(perf_latest(program_folder, rates[3]->cell_id, &rows[3]));
+    ck_assert(perf_latest(program_folder, rates[1]->id.cell_id, &rows[1]));
+    ck_assert(perf_latest(program_folder, rates[3]->id.cell_id, &rows[3]));
     ck_assert_double_eq(rows[1].tok_per_s, rows[3].tok_per_s);
     ck_assert_double_ne(rows[1].tok_per_s, rows[0].tok_per_s);
     for (int i = 0; i < 4; i++) small_run_free(rates[i]);

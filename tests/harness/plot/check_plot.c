@@ -9,7 +9,7 @@
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
 #include "harness/store/files.h"
-#include "tests/harness/report/fixture.h"
+#include "tests/harness/table/fixture.h"
 
 static void ck_is_image(const char *name) {
     char path[PATH_BYTES], *bytes;

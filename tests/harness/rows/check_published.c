@@ -6,7 +6,7 @@
 #include "core/option.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "tests/harness/report/fixture.h"
+#include "tests/harness/table/fixture.h"
 
 static double published_of(const struct published *p, const char *task, enum metric metric, const char *layers) {
     struct run run = {0};

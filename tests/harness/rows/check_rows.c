@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/row_key.h"
+#include "harness/study/row_key.h"
 #include "harness/store/perf_log.h"
-#include "tests/harness/report/fixture.h"
+#include "tests/harness/table/fixture.h"
 
 /* Another value than the default of an option of a run's flags. */
 static const char *other_value(const struct option *o) {

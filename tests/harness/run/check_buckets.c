@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/graph_walk.h"
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/trainer.h"
 #include "models/small.h"
@@ -52,7 +52,7 @@ static struct setup *setup_of(const char *task, const char *model, const char *m
 
 static void open_trainer(struct trainer *t, const struct setup *s) {
     struct error e;
-    ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s %s: %s", s->task.name, s->model_label, e.text);
+    ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s %s: %s", s->spec.task.name, s->id.model_label, e.text);
 }
 
 /* --- the same as a whole batch ------------------------------------------------------------------------------------ */
@@ -92,7 +92,7 @@ static void expect_same_steps(const char *task, const char *model, const char *m
     open_trainer(&cut, b);
     ck_assert(whole.buckets.n == 0 && cut.buckets.n > 1 && cut.buckets.parts == 4);
     ck_assert(whole.parts.n == 0 && cut.parts.n > 1 && cut.parts.parts == 4);
-    int64_t steps[] = {0, 1, a->steps_per_epoch - 1};
+    int64_t steps[] = {0, 1, a->shapes.steps_per_epoch - 1};
     for (int i = 0; i < 3; i++) {
         memcpy(cut.params.value, whole.params.value, (size_t)whole.params.floats * sizeof(real));
         whole.state.step = cut.state.step = steps[i];
@@ -237,7 +237,7 @@ END_TEST
 
 START_TEST(sizes_ascend_to_the_whole_and_no_part_is_longer_than_it_needs) {
     struct setup *s = setup_of(_i == 0 ? WORDS : GRAPHS, _i == 0 ? MIXER : "gcn", "buckets=5 batch=50");
-    const struct task_shape *shape = &s->task.shape;
+    const struct task_shape *shape = &s->spec.task.shape;
     struct bucket_size sizes[BUCKET_SIZES];
     struct bucket part;
     struct trainer t;
@@ -269,10 +269,10 @@ END_TEST
 START_TEST(buckets_are_part_of_a_run_but_not_of_one_without) {
     struct setup *none = setup_of(WORDS, MIXER, ""), *one = setup_of(WORDS, MIXER, "buckets=1"),
                  *four = setup_of(WORDS, MIXER, "buckets=4");
-    ck_assert_str_eq(none->run_id, one->run_id);
-    ck_assert_ptr_null(strstr(none->identity, "buckets"));
-    ck_assert_str_ne(none->run_id, four->run_id);
-    ck_assert_ptr_nonnull(strstr(four->identity, "\nbuckets=4\n"));
+    ck_assert_str_eq(none->id.run_id, one->id.run_id);
+    ck_assert_ptr_null(strstr(none->id.text, "buckets"));
+    ck_assert_str_ne(none->id.run_id, four->id.run_id);
+    ck_assert_ptr_nonnull(strstr(four->id.text, "\nbuckets=4\n"));
     small_run_free(none);
     small_run_free(one);
     small_run_free(four);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/trainer.h"
 #include "harness/store/record_files.h"
 #include "tasks/task.h"
@@ -69,7 +69,8 @@ static struct trained train(const struct setup *s, int n_threads) {
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
     for (int i = 0; i < STEPS; i++) {
         trainer_step(&t);
-        ck_assert_msg(isfinite(t.state.loss) && !t.state.frozen, "%s: step %d: loss %g", s->task.name, i, t.state.loss);
+        ck_assert_msg(isfinite(t.state.loss) && !t.state.frozen, "%s: step %d: loss %g", s->spec.task.name, i,
+                      t.state.loss);
         r.curve[i][0] = t.state.loss;
         r.curve[i][1] = t.state.grad_norm;
     }
@@ -90,7 +91,7 @@ START_TEST(threads_do_not_change_a_task) {
     char what[256];
     for (int i = 1; i < N_THREADS; i++) {
         struct trained many = train(s, threads[i]);
-        snprintf(what, sizeof what, "%.150s, %d steps with %d threads: weights and moments", s->task.name, STEPS,
+        snprintf(what, sizeof what, "%.150s, %d steps with %d threads: weights and moments", s->spec.task.name, STEPS,
                  threads[i]);
         expect_same_bits(many.arrays, one.arrays, one.n, what);
         ck_assert_msg(!memcmp(many.curve, one.curve, sizeof one.curve), "%s: losses, gradient norms", what);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/graph_walk.h"
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/trainer.h"
 #include "tests/lib/program.h"
@@ -101,13 +101,13 @@ static void expect_examples(const struct setup *s, const json_t *indices, bool e
 /* `lrnn data show --order` against the batches of a run with the same flags, its last epoch cut off by --steps. */
 START_TEST(the_order_shown_is_the_order_trained_in) {
     struct setup *s = setup_of(tasks[_i], "no");
-    int64_t last = s->steps_per_epoch * 8 + (s->steps_per_epoch + 1) / 2, seen = 0;
+    int64_t last = s->shapes.steps_per_epoch * 8 + (s->shapes.steps_per_epoch + 1) / 2, seen = 0;
     struct feeder f;
     struct error e;
     ck_assert_msg(feeder_start(&f, s, &e) == ST_OK, "%s", e.text);
     for (int64_t epoch = 0; epoch <= 8; epoch += 4) {
         char arguments[512], *state = NULL;
-        int64_t step = epoch * s->steps_per_epoch;
+        int64_t step = epoch * s->shapes.steps_per_epoch;
         snprintf(arguments, sizeof arguments, "data show %s --batch 50 --steps %lld --order %lld", tasks[_i],
                  (long long)last, (long long)epoch);
         ck_assert_msg(run_program(own_folder, named_program("LRNN", "./lrnn"), arguments) == 0, "%s", err);
@@ -122,7 +122,7 @@ START_TEST(the_order_shown_is_the_order_trained_in) {
             json_decref(object);
         }
     }
-    ck_assert_int_eq(seen, 2 * s->steps_per_epoch + (s->steps_per_epoch + 1) / 2);
+    ck_assert_int_eq(seen, 2 * s->shapes.steps_per_epoch + (s->shapes.steps_per_epoch + 1) / 2);
     free_output();
     feeder_stop(&f);
     release(s);
@@ -142,7 +142,7 @@ START_TEST(a_thread_changes_no_bit_of_training_or_resuming) {
     struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .solved_step = -1};
     struct error e;
     bool found;
-    ck_assert_str_eq(with->run_id, without->run_id);
+    ck_assert_str_eq(with->id.run_id, without->id.run_id);
     open_trainer(&plain, without);
     open_trainer(&first, with);
     open_trainer(&second, with);
@@ -178,7 +178,7 @@ START_TEST(a_stored_split_is_the_batches_one_by_one) {
     open_trainer(&t, s);
     for (enum split split = SPLIT_VAL; split <= SPLIT_TEST; split++) {
         struct split_store *store = split == SPLIT_VAL ? &t.val : &t.test;
-        int64_t B = s->config.batch, n = s->task.shape.examples[split], seen = 0;
+        int64_t B = s->spec.config.batch, n = s->spec.task.shape.examples[split], seen = 0;
         if (window) {
             split_store_free(store);
             ck_assert_int_eq(split_store_create(store, s, split, split_store_bytes(s, split) - 1, &t.place, &e), ST_OK);
@@ -211,7 +211,7 @@ START_TEST(a_split_that_no_memory_holds_is_made_batch_by_batch) {
     struct setup *s = setup_of("word-problem:group=z1000,length=400,n_train=300,n_val=900000000,n_test=50", "no");
     struct trainer t;
     open_trainer(&t, s);
-    ck_assert(t.val.window && t.val.rows.B == s->config.batch && !t.test.window);
+    ck_assert(t.val.window && t.val.rows.B == s->spec.config.batch && !t.test.window);
     trainer_free(&t);
     release(s);
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/args.h"
-#include "harness/plan/graphs.h"
+#include "harness/study/args.h"
+#include "harness/study/graphs.h"
 #include "harness/run/trainer.h"
 #include "harness/store/record_files.h"
 #include "kernels/kernel.h"
@@ -132,7 +132,7 @@ START_TEST(a_plan_counts_the_flops_of_the_graphs_that_run) {
     open_forced(&t, s);
     ck_assert_msg(graphs_size(s, &size, &e) == ST_OK, "%s", e.text);
     double step = graph_cost(&t.train, PASS_FORWARD).flops + graph_cost(&t.train, PASS_BACKWARD).flops;
-    ck_assert_double_eq(size.flops, step * (double)s->steps);
+    ck_assert_double_eq(size.flops, step * (double)s->shapes.steps);
     ck_assert_uint_eq(size.memory, t.train.planned_bytes);
     ck_assert_int_eq(t.extra_net.input != NULL, _i == 1);
     trainer_free(&t);

@@ -132,16 +132,17 @@ static void fill_and_spoil(const void *inst, enum split split, int64_t index, st
 START_TEST(a_nan_in_the_data_ends_the_run_with_a_row) {
     struct setup *s = small_run_of("spirals:min_length=8,max_length=12,n_train=300,n_val=50,n_test=60", own_folder,
                                    "swiglu", "lstm", "buckets", _i == 0 ? "1" : "7");
-    struct task planted = *s->task.task;
+    struct task planted = *s->spec.task.task;
     struct run row;
     struct error e;
     char where[64];
     int64_t position = 0;
     true_fill = planted.fill;
     planted.fill = fill_and_spoil;
-    s->task.task = &planted;
+    s->spec.task.task = &planted;
     while (train_example(s, 0, position) != SPOILT_EXAMPLE) position++;
-    snprintf(where, sizeof where, "step %d: ", (int)(position / s->config.batch) + 1); /* counted as in curves.csv */
+    snprintf(where, sizeof where,
+             "step %d: ", (int)(position / s->spec.config.batch) + 1); /* counted as in curves.csv */
     ck_assert_msg(train_run(s, NULL, &row, &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(row.status, RUN_NAN);
     ck_assert_str_eq(row.stop_reason, "nan");

@@ -28,11 +28,11 @@ START_TEST(another_precision_is_another_run) {
     struct setup *full = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
     struct setup *tf32 = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "precision", "tf32");
     struct setup *bf16 = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "precision", "bf16");
-    ck_assert_str_ne(full->run_id, tf32->run_id);
-    ck_assert_str_ne(full->run_id, bf16->run_id);
-    ck_assert_str_ne(tf32->cell_id, bf16->cell_id);
-    ck_assert_ptr_nonnull(strstr(full->identity, "precision=fp32\n"));
-    ck_assert_ptr_nonnull(strstr(bf16->identity, "precision=bf16\n"));
+    ck_assert_str_ne(full->id.run_id, tf32->id.run_id);
+    ck_assert_str_ne(full->id.run_id, bf16->id.run_id);
+    ck_assert_str_ne(tf32->id.cell_id, bf16->id.cell_id);
+    ck_assert_ptr_nonnull(strstr(full->id.text, "precision=fp32\n"));
+    ck_assert_ptr_nonnull(strstr(bf16->id.text, "precision=bf16\n"));
     small_run_free(full);
     small_run_free(tf32);
     small_run_free(bf16);
@@ -52,8 +52,8 @@ START_TEST(a_checkpoint_of_another_precision_is_not_gone_on_from) {
     ck_assert_msg(trainer_create(&other, bf16, &e) == ST_OK, "%s", e.text);
     trainer_step(&t);
     ck_assert_msg(checkpoint_write(&t, &p, &e) == ST_OK, "%s", e.text);
-    snprintf(from, sizeof from, "%s/checkpoints/%s.ckpt", program_folder, full->run_id);
-    snprintf(to, sizeof to, "%s/checkpoints/%s.ckpt", program_folder, bf16->run_id);
+    snprintf(from, sizeof from, "%s/checkpoints/%s.ckpt", program_folder, full->id.run_id);
+    snprintf(to, sizeof to, "%s/checkpoints/%s.ckpt", program_folder, bf16->id.run_id);
     ck_assert_int_eq(rename(from, to), 0);
     ck_assert_msg(checkpoint_read(&other, &p, &found, &e) == ST_OK, "%s", e.text);
     ck_assert(!found);
@@ -240,7 +240,7 @@ START_TEST(a_speed_says_it) {
         ck_assert_msg(perf_append(program_folder, &row, &e) == ST_OK, "%s", e.text);
     }
     for (int i = 0; i < 3; i++) {
-        ck_assert(perf_latest(program_folder, setups[i]->cell_id, &row));
+        ck_assert(perf_latest(program_folder, setups[i]->id.cell_id, &row));
         ck_assert_str_eq(row.dtype, names[i]);
         small_run_free(setups[i]);
     }

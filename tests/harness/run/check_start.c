@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/run.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
@@ -65,7 +65,7 @@ static struct setup *net_run(int i, const char *from) {
     struct config c;
     struct error e;
     struct setup *plain = small_run(own_folder, "gelu", nets[i].model, nets[i].flag, nets[i].value);
-    c = plain->config;
+    c = plain->spec.config;
     c.steps = 0;
     small_run_free(plain);
     ck_assert_int_eq(config_set(&c, "steps", "12", &e), ST_OK);
@@ -80,7 +80,7 @@ static void run_it(struct setup *s, struct run_record *record, struct arena *are
     struct error e;
     char path[512];
     ck_assert_msg(train_run(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
-    record_path(own_folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->id.run_id, path, sizeof path);
     ck_assert_int_eq(arena_reserve(arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(path, record, arena, &e) == ST_OK, "%s", e.text);
 }
@@ -107,7 +107,7 @@ START_TEST(a_run_from_its_own_first_weights_has_the_same_bits) {
     ck_assert_int_eq(count.tensors, first.params.n);
 
     struct setup *again = net_run(_i, in_folder("initial"));
-    ck_assert_str_ne(again->run_id, s->run_id);
+    ck_assert_str_ne(again->id.run_id, s->id.run_id);
     ck_assert_msg(trainer_create(&a, s, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(trainer_create(&b, again, &e) == ST_OK, "%s", e.text);
     expect_same_bits(first.params.value, a.params.value, a.params.floats, "first weights");
@@ -137,8 +137,8 @@ START_TEST(best_and_last_weights_are_those_of_their_steps) {
     struct trainer t, kept;
     struct error e;
     struct setup *s = net_run(_i, "");
-    s->config.lr = 0.3; /* rough enough that the last is not the best */
-    s->eval_every = 1;
+    s->spec.config.lr = 0.3; /* rough enough that the last is not the best */
+    s->shapes.eval_every = 1;
     run_it(s, &record, &arena);
     open_initial(&kept, s);
     ck_assert_msg(trainer_create(&t, s, &e) == ST_OK, "%s", e.text);
@@ -181,7 +181,7 @@ START_TEST(altered_last_weights_are_refused) {
     size_t size;
     struct setup *s = net_run(0, "");
     run_it(s, &record, &arena);
-    snprintf(path, sizeof path, "%s/weights/%s.last.safetensors", own_folder, s->run_id);
+    snprintf(path, sizeof path, "%s/weights/%s.last.safetensors", own_folder, s->id.run_id);
     char *bytes = slurp(path, &size);
     bytes[size - 1] ^= 1;
     spill(path, bytes, size);
@@ -201,18 +201,18 @@ START_TEST(a_run_is_what_its_first_weights_hold) {
     write_initial(s, REAL_IS_DOUBLE, in_folder("a"));
     write_initial(s, REAL_IS_DOUBLE, in_folder("b"));
     struct setup *a = net_run(0, in_folder("a")), *b = net_run(0, in_folder("b"));
-    ck_assert_str_eq(a->run_id, b->run_id);
-    ck_assert_ptr_null(strstr(a->config_text, own_folder));
+    ck_assert_str_eq(a->id.run_id, b->id.run_id);
+    ck_assert_ptr_null(strstr(a->id.config_text, own_folder));
     char line[64];
-    snprintf(line, sizeof line, "\nfrom-xxh3=%.32s\n", a->config.from_xxh3);
-    ck_assert_msg(strlen(a->config.from_xxh3) == 32 && strstr(a->config_text, line), "%s", a->config_text);
-    ck_assert_ptr_null(strstr(s->identity, "from-xxh3"));
+    snprintf(line, sizeof line, "\nfrom-xxh3=%.32s\n", a->spec.config.from_xxh3);
+    ck_assert_msg(strlen(a->spec.config.from_xxh3) == 32 && strstr(a->id.config_text, line), "%s", a->id.config_text);
+    ck_assert_ptr_null(strstr(s->id.text, "from-xxh3"));
     open_initial(&t, s);
     t.params.value[0] += (real)1;
     write_params(&t.params, REAL_IS_DOUBLE, in_folder("b"));
     trainer_free(&t);
     struct setup *other = net_run(0, in_folder("b"));
-    ck_assert_str_ne(a->run_id, other->run_id);
+    ck_assert_str_ne(a->id.run_id, other->id.run_id);
 
     struct error e; /* the file that b was resolved with is no longer there */
     ck_assert_int_eq(trainer_create(&t, b, &e), ST_DATA);
@@ -232,18 +232,18 @@ START_TEST(a_stored_configuration_asks_for_the_file_that_it_names) {
     struct error e;
     write_initial(s, REAL_IS_DOUBLE, in_folder("a"));
     struct setup *from = net_run(0, in_folder("a"));
-    struct setup *stored = setup_stored(from->config_text, "a record", 1, &e);
+    struct setup *stored = setup_stored(from->id.config_text, "a record", 1, &e);
     ck_assert_msg(stored != NULL, "%s", e.text);
-    ck_assert_str_eq(stored->run_id, from->run_id);
+    ck_assert_str_eq(stored->id.run_id, from->id.run_id);
     ck_assert_int_eq(trainer_create(&t, stored, &e), ST_USAGE);
-    ck_assert_msg(strstr(e.text, from->config.from_xxh3) && strstr(e.text, "--from"), "%s", e.text);
+    ck_assert_msg(strstr(e.text, from->spec.config.from_xxh3) && strstr(e.text, "--from"), "%s", e.text);
     trainer_free(&t);
     spill(in_folder("b"), "other", 5);
-    struct config c = from->config;
+    struct config c = from->spec.config;
     snprintf(c.from, sizeof c.from, "%s", in_folder("b"));
     ck_assert_ptr_null(setup_make(&c, SMALL_TASK, nets[0].model, &e));
     ck_assert_int_eq(e.status, ST_DATA);
-    ck_assert_msg(strstr(e.text, from->config.from_xxh3) != NULL, "%s", e.text);
+    ck_assert_msg(strstr(e.text, from->spec.config.from_xxh3) != NULL, "%s", e.text);
     small_run_free(stored);
     small_run_free(from);
     small_run_free(s);
@@ -289,7 +289,7 @@ START_TEST(info_names_what_a_file_has_to_hold) {
             ck_assert_int_eq(json_integer_value(json_array_get(shape, (size_t)a)), param->spec.dims[a]);
         ck_assert_str_eq(json_string_value(json_object_get(p, "group")), param_group_names[param->spec.group]);
         const json_t *decays = json_object_get(p, "decay");
-        struct param_rule rule = backbone_param_rule(&s->config.net, param->spec.group);
+        struct param_rule rule = backbone_param_rule(&s->spec.config.net, param->spec.group);
         if (param->spec.group == PARAM_CONST) {
             ck_assert(!decays && !json_object_get(p, "rate"));
         } else {

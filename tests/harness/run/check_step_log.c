@@ -36,7 +36,7 @@ static enum status train(struct setup *s, const char *log, struct run *row, stru
 
 static void remove_record(const struct setup *s) {
     char name[512];
-    snprintf(name, sizeof name, "%s/runs/%.2s/%s.json", folder, s->run_id, s->run_id);
+    snprintf(name, sizeof name, "%s/runs/%.2s/%s.json", folder, s->id.run_id, s->id.run_id);
     ck_assert_int_eq(unlink(name), 0);
 }
 
@@ -171,7 +171,7 @@ START_TEST(a_finished_run_has_no_steps_to_log) {
     struct error e;
     ck_assert_msg(train(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(train(s, path, NULL, &e), ST_USAGE);
-    ck_assert_msg(strstr(e.text, s->run_id) && strstr(e.text, "--out"), "%s", e.text);
+    ck_assert_msg(strstr(e.text, s->id.run_id) && strstr(e.text, "--out"), "%s", e.text);
     ck_assert_int_eq(access(path, F_OK), -1);
     small_run_free(s);
 }
@@ -193,7 +193,7 @@ START_TEST(a_run_that_cannot_begin_again_keeps_its_record) {
     struct setup *s = warm_run();
     struct error e;
     ck_assert_msg(train(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
-    s->config.force = true;
+    s->spec.config.force = true;
     ck_assert_int_eq(train(s, folder, NULL, &e), ST_FAIL);
     ck_assert_int_eq(scratch_count(folder, ".json"), 1);
     ck_assert_int_eq(scratch_count(folder, ".replaced"), 0);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/run.h"
 #include "harness/run/trainer.h"
@@ -50,9 +50,9 @@ START_TEST(resumed_equals_uninterrupted) {
         open_trainer(&first, s);
         open_trainer(&second, s);
         for (int i = 0; i < cuts[c]; i++) trainer_step(&first);
-        ck_assert_int_eq(checkpoint_step(own_folder, s->run_id), c ? cuts[c - 1] : -1);
+        ck_assert_int_eq(checkpoint_step(own_folder, s->id.run_id), c ? cuts[c - 1] : -1);
         ck_assert_msg(checkpoint_write(&first, &p, &e) == ST_OK, "%s", e.text);
-        ck_assert_int_eq(checkpoint_step(own_folder, s->run_id), cuts[c]);
+        ck_assert_int_eq(checkpoint_step(own_folder, s->id.run_id), cuts[c]);
         p.n_curve = 0;
         p.curve[0].step = 0;
         bool found;
@@ -75,7 +75,7 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
     struct trainer t;
     struct error e;
     char path[512];
-    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->run_id);
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->id.run_id);
     ck_assert(freopen("/dev/null", "w", stderr) != NULL); /* each damage is named there */
     open_trainer(&t, s);
     trainer_step(&t);
@@ -114,12 +114,12 @@ START_TEST(a_checkpoint_that_cannot_be_read_is_not_damaged) {
     struct error e;
     char path[512];
     bool found;
-    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->run_id);
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", own_folder, s->id.run_id);
     ck_assert_int_eq(make_folder(path, &e), ST_OK);
     open_trainer(&t, s);
     ck_assert_int_eq(checkpoint_read(&t, &p, &found, &e), ST_FAIL);
     ck_assert_msg(strstr(e.text, path) != NULL, "%s", e.text);
-    ck_assert_int_eq(checkpoint_step(own_folder, s->run_id), -1);
+    ck_assert_int_eq(checkpoint_step(own_folder, s->id.run_id), -1);
     ck_assert_int_eq(access(path, F_OK), 0);
     trainer_free(&t);
     small_run_free(s);
@@ -141,7 +141,7 @@ START_TEST(validation_selects_and_test_reports) {
     struct error e;
     char path[512];
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
-    record_path(own_folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->id.run_id, path, sizeof path);
     ck_assert_msg(record_read(path, record, &arena, &e) == ST_OK, "%s", e.text);
     ck_assert_int_eq(record->n_curve, 12); /* six validations, a training and a validation point each */
     double best = -1;
@@ -174,7 +174,7 @@ START_TEST(a_run_stops_for_the_reason_it_records) {
         {"stop-at", "0", "target"}, {"stop-after", "7", "budget"}, {"patience", "1", "patience"}};
     for (size_t i = 0; i < 3; i++) {
         struct setup *s = small_run(own_folder, "swiglu", "lstm", cases[i][0], cases[i][1]);
-        if (i == 2) s->config.min_gain = 1; /* no gain counts: the second validation ends it, better or not */
+        if (i == 2) s->spec.config.min_gain = 1; /* no gain counts: the second validation ends it, better or not */
         struct run row = run_it(s);
         ck_assert_str_eq(row.stop_reason, cases[i][2]);
         ck_assert_int_lt(row.steps, 30);
@@ -188,7 +188,7 @@ END_TEST
 
 START_TEST(divergence_is_a_row_that_names_step_and_tensor) {
     struct setup *s = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4,gate=none", NULL, NULL);
-    s->config.lr = 1e150; /* beyond what the option takes: doubles stand a million */
+    s->spec.config.lr = 1e150; /* beyond what the option takes: doubles stand a million */
     struct run row = run_it(s);
     ck_assert_msg(row.status == RUN_NAN || row.status == RUN_DIVERGED, "status %" PRId64, row.status);
     ck_assert_msg(strstr(row.status_detail, "step ") && strstr(row.status_detail, " in "), "%s", row.status_detail);
@@ -218,12 +218,12 @@ START_TEST(identity_ignores_what_cannot_change_a_result) {
     struct setup *rate = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4", "lr", "0.02");
     struct setup *seed = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4", "seed", "2");
     struct setup *gate = small_run(own_folder, "swiglu", "bdlru:m=2,blocks=4,gate=relu", NULL, NULL);
-    ck_assert_str_eq(a->run_id, threads->run_id);
-    ck_assert_str_ne(a->run_id, rate->run_id);
-    ck_assert_str_ne(a->run_id, gate->run_id);
-    ck_assert_str_ne(a->run_id, seed->run_id);
-    ck_assert_str_eq(a->cell_id, seed->cell_id);
-    ck_assert_str_ne(a->cell_id, rate->cell_id);
+    ck_assert_str_eq(a->id.run_id, threads->id.run_id);
+    ck_assert_str_ne(a->id.run_id, rate->id.run_id);
+    ck_assert_str_ne(a->id.run_id, gate->id.run_id);
+    ck_assert_str_ne(a->id.run_id, seed->id.run_id);
+    ck_assert_str_eq(a->id.cell_id, seed->id.cell_id);
+    ck_assert_str_ne(a->id.cell_id, rate->id.cell_id);
     small_run_free(a);
     small_run_free(threads);
     small_run_free(rate);
@@ -236,10 +236,10 @@ END_TEST
 START_TEST(a_later_option_is_part_of_the_identity_when_it_is_set) {
     struct setup *plain = small_run(own_folder, "swiglu", "slice:penalty=0", NULL, NULL);
     struct setup *set = small_run(own_folder, "swiglu", "slice:penalty=0.001", NULL, NULL);
-    ck_assert_ptr_null(strstr(plain->identity, "penalty"));
-    ck_assert_ptr_nonnull(strstr(plain->config_text, "model.penalty=0\n"));
-    ck_assert_ptr_nonnull(strstr(set->identity, "model.penalty=0.001\n"));
-    ck_assert_str_ne(plain->run_id, set->run_id);
+    ck_assert_ptr_null(strstr(plain->id.text, "penalty"));
+    ck_assert_ptr_nonnull(strstr(plain->id.config_text, "model.penalty=0\n"));
+    ck_assert_ptr_nonnull(strstr(set->id.text, "model.penalty=0.001\n"));
+    ck_assert_str_ne(plain->id.run_id, set->id.run_id);
     small_run_free(plain);
     small_run_free(set);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "harness/run/run.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
@@ -143,7 +143,7 @@ static void run_it(struct setup *s, struct run_record *record, struct arena *are
     struct error e;
     char path[512];
     ck_assert_msg(train_run(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
-    record_path(own_folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->id.run_id, path, sizeof path);
     ck_assert_int_eq(arena_reserve(arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(path, record, arena, &e) == ST_OK, "%s", e.text);
 }
@@ -166,7 +166,7 @@ START_TEST(imported_weights_score_what_the_run_scored) {
     ck_assert_msg(weights_export(&record, WEIGHTS_BEST, own_folder, path, &count, &e) == ST_OK, "%s", e.text);
     read_file(&file, path);
     ck_assert_int_eq(count.tensors, file.n);
-    ck_assert_str_eq(safetensors_metadata(&file, "run_id"), s->run_id);
+    ck_assert_str_eq(safetensors_metadata(&file, "run_id"), s->id.run_id);
     ck_assert_str_eq(safetensors_metadata(&file, "dtype"), REAL_NAME);
     ck_assert_str_eq(safetensors_metadata(&file, "config"), record.config);
 
@@ -178,7 +178,7 @@ START_TEST(imported_weights_score_what_the_run_scored) {
     ck_assert_msg(config_read_text(text, "config", &config, task, model, &e) == ST_OK, "%s", e.text);
     struct setup *again = setup_make(&config, task, model, &e);
     ck_assert_msg(again != NULL, "%s", e.text);
-    ck_assert_str_eq(again->run_id, s->run_id);
+    ck_assert_str_eq(again->id.run_id, s->id.run_id);
     ck_assert_msg(trainer_create_evaluation(&t, again, &e) == ST_OK, "%s", e.text);
     ck_assert_msg(weights_load(&t.params, &file, path, &e) == ST_OK, "%s", e.text);
     trainer_evaluate(&t, SPLIT_VAL, &val);
@@ -202,11 +202,11 @@ START_TEST(a_run_that_is_told_to_keeps_no_weights) {
     static struct run_record record;
     struct arena arena = {0};
     struct error e;
-    ck_assert_str_eq(s->run_id, keeping->run_id);
+    ck_assert_str_eq(s->id.run_id, keeping->id.run_id);
     run_it(s, &record, &arena);
     ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 0);
     ck_assert_int_eq(weights_export(&record, WEIGHTS_BEST, own_folder, "unused", NULL, &e), ST_DATA);
-    ck_assert_msg(strstr(e.text, s->run_id) && strstr(e.text, "--keep-weights no"), "%s", e.text);
+    ck_assert_msg(strstr(e.text, s->id.run_id) && strstr(e.text, "--keep-weights no"), "%s", e.text);
     arena_free(&arena);
     small_run_free(keeping);
     small_run_free(s);
@@ -218,7 +218,7 @@ START_TEST(a_run_that_diverged_has_no_weights_to_export) {
     static struct run_record record;
     struct arena arena = {0};
     struct error e;
-    s->config.lr = 1e150;
+    s->spec.config.lr = 1e150;
     run_it(s, &record, &arena);
     ck_assert_int_ne(record.run.status, RUN_OK);
     ck_assert_int_eq(scratch_count(own_folder, ".safetensors"), 0);

@@ -2,7 +2,7 @@
 #ifndef LRNN_TESTS_HARNESS_RUN_SMALL_RUN_H
 #define LRNN_TESTS_HARNESS_RUN_SMALL_RUN_H
 
-#include "harness/plan/setup.h"
+#include "harness/study/setup.h"
 
 #define SMALL_TASK "s3:n_train=300,n_val=50,n_test=60,length=8"
 

@@ -29,9 +29,9 @@ static struct run row_of_failure(const char *task, const char *device) {
     struct arena arena = {0};
     struct error e;
     char path[512];
-    snprintf(s->config.device, sizeof s->config.device, "%s", device);
+    snprintf(s->spec.config.device, sizeof s->spec.config.device, "%s", device);
     ck_assert_msg(record_failure(s, RUN_KILLED, "signal 9", "2026-01-01T00:00:00Z", 1, &e) == ST_OK, "%s", e.text);
-    record_path(own_folder, s->run_id, path, sizeof path);
+    record_path(own_folder, s->id.run_id, path, sizeof path);
     ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
     ck_assert_msg(record_read(path, &record, &arena, &e) == ST_OK, "%s", e.text);
     arena_free(&arena);
@@ -79,7 +79,7 @@ START_TEST(a_run_and_its_failure_name_the_same_test_examples) {
         struct test_split read, stored;
         struct error e = {0};
         ck_assert_int_eq(place_open(&place, "cpu", &e), ST_OK);
-        ck_assert_msg(test_split_read(&s->task, false, &read, &e) == ST_OK, "%s", e.text);
+        ck_assert_msg(test_split_read(&s->spec.task, false, &read, &e) == ST_OK, "%s", e.text);
         for (int window = 0; window < 2; window++) {
             size_t room = window ? 0 : SIZE_MAX;
             ck_assert_msg(split_store_create(&store, s, SPLIT_TEST, room, &place, &e) == ST_OK, "%s", e.text);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/philox.h"
-#include "harness/plan/args.h"
+#include "harness/study/args.h"
 #include "tasks/language/listops_tsv.h"
 #include "tests/tasks/language/listops_meaning.h"
 #include "tests/lib/scratch.h"
@@ -445,12 +445,12 @@ static void expect_same_run_at(const char *path) {
     for (int i = 0; i < 2; i++) {
         of[i] = setup_make(&config, text[i], "lstm:hidden=4", &e);
         ck_assert_msg(of[i] != NULL, "%s", e.text);
-        ck_assert_str_eq(of[i]->task.name, "listops:max_length=600");
-        ck_assert_str_eq(of[i]->task.asked, text[i]);
+        ck_assert_str_eq(of[i]->spec.task.name, "listops:max_length=600");
+        ck_assert_str_eq(of[i]->spec.task.asked, text[i]);
     }
-    ck_assert_str_eq(of[0]->identity, of[1]->identity);
-    ck_assert_str_eq(of[0]->run_id, of[1]->run_id);
-    ck_assert_ptr_null(strstr(of[0]->identity, path));
+    ck_assert_str_eq(of[0]->id.text, of[1]->id.text);
+    ck_assert_str_eq(of[0]->id.run_id, of[1]->id.run_id);
+    ck_assert_ptr_null(strstr(of[0]->id.text, path));
     for (int i = 0; i < 2; i++) {
         setup_free(of[i]);
         free(of[i]);

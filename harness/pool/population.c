@@ -1,0 +1,279 @@
+/* population.c - see population.h. */
+#include "harness/pool/population.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <omp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/run/run_record.h"
+#include "harness/run/signals.h"
+
+/* What is given to a member: setup and failure lie at the same address in parent and child. */
+struct order {
+    struct setup *setup;
+    const struct failure *failure; /* the row is written; NULL: the run is done */
+    int threads;
+};
+
+/* --- the process: its members ------------------------------------------------------------------------------------- */
+
+/* What the members of a process share. */
+struct crowd {
+    pthread_mutex_t beginning; /* held by the one that is being made, and counts the memory that is free */
+    pthread_mutex_t lock;      /* of the rest */
+    pthread_cond_t change;
+    int at_work, ended; /* members that hold memory; runs that have given back theirs */
+};
+
+struct member {
+    struct crowd *crowd; /* NULL: it is the only one */
+    int orders, reports; /* its ends of the pipes */
+    const char *device;  /* where its runs are trained */
+    bool at_work;
+    int ended; /* runs of the crowd that had ended before this one began */
+};
+
+_Static_assert(sizeof(struct member_report) <= PIPE_BUF && sizeof(struct order) <= PIPE_BUF, "written whole or not");
+
+/* Waits where the parent has yet to read earlier ones. */
+static void tell(const struct member *m, const struct member_report *report) {
+    ssize_t n;
+    while ((n = write(m->reports, report, sizeof *report)) < 0 && errno == EINTR) continue; /* a signal loses none */
+    if (n < 0 && errno == EPIPE) signals_raise_stop();                                      /* nobody is left */
+}
+
+/* Only where there is room: the run waits for nobody who looks on. */
+static void tell_progress(void *context, const struct progress *p) {
+    const struct member *m = context;
+    struct pollfd reports = {.fd = m->reports, .events = POLLOUT};
+    if (poll(&reports, 1, 0) > 0) tell(m, &(struct member_report){.kind = REPORT_PROGRESS, .progress = *p});
+}
+
+static void note_ended(struct member *m) {
+    pthread_mutex_lock(&m->crowd->lock);
+    m->ended = m->crowd->ended;
+    pthread_mutex_unlock(&m->crowd->lock);
+}
+
+/* How many others held memory at some time since note_ended: those at work, and those that have ended meanwhile. Under
+ * the lock. */
+static int others_beside(const struct member *m) {
+    const struct crowd *c = m->crowd;
+    return c->at_work - m->at_work + c->ended - m->ended;
+}
+
+/* Behind a failure for want of memory: waits until a run that was beside gives back its own. False: there was none. */
+static bool wait_for_room(struct member *m) {
+    struct crowd *c = m->crowd;
+    pthread_mutex_lock(&c->lock);
+    int beside = others_beside(m);
+    if (beside) tell(m, &(struct member_report){.kind = REPORT_WAITS, .beside = beside});
+    while (beside && c->ended == m->ended) pthread_cond_wait(&c->change, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    return beside > 0;
+}
+
+/* One after the other: what a trainer finds free is its own to take. */
+static enum status create_beside_others(void *context, struct trainer *t, const struct setup *s, struct error *e) {
+    struct member *m = context;
+    enum status status = ST_MEMORY;
+    pthread_mutex_lock(&m->crowd->beginning);
+    note_ended(m);
+    while (!signal_received() && (status = trainer_create(t, s, e)) == ST_MEMORY && wait_for_room(m)) {
+        trainer_free(t);
+        note_ended(m);
+    }
+    pthread_mutex_lock(&m->crowd->lock);
+    m->at_work = true; /* what could not be made holds memory as well, until the run has ended */
+    m->crowd->at_work++;
+    pthread_mutex_unlock(&m->crowd->lock);
+    pthread_mutex_unlock(&m->crowd->beginning);
+    if (status == ST_OK || !signal_received()) return status;
+    return fail(e, (enum status)(128 + signal_received()), "stopped before its first step");
+}
+
+/* The run has given back its memory. Returns how many others held some at a time of it. */
+static int leave(struct member *m) {
+    struct crowd *c = m->crowd;
+    if (!c) return 0;
+    pthread_mutex_lock(&c->lock);
+    int beside = others_beside(m);
+    c->at_work -= m->at_work;
+    c->ended += m->at_work;
+    m->at_work = false;
+    pthread_cond_broadcast(&c->change);
+    pthread_mutex_unlock(&c->lock);
+    return beside;
+}
+
+/* A process of one alone does it: others would make their own rows' examples beside it. */
+static void do_row(struct member *m, const struct order *order) {
+    struct member_report end = {.kind = REPORT_END};
+    const struct failure *f = order->failure;
+    end.error.status = record_failure(order->setup, f->status, f->detail, f->started, order->threads, &end.error);
+    tell(m, &end);
+}
+
+static void do_run(struct member *m, const struct order *order) {
+    struct member_report end = {.kind = REPORT_END};
+    struct train_hooks hooks = {.progress = tell_progress,
+                                .create = m->crowd ? create_beside_others : NULL,
+                                .context = m,
+                                .unwritten = &end.unwritten};
+    struct config *c = &order->setup->spec.config;
+    c->threads = order->threads;
+    snprintf(c->device, sizeof c->device, "%s", m->device);
+    omp_set_num_threads(order->threads);
+    if (m->crowd) note_ended(m);
+    end.error.status = train_run(order->setup, &hooks, NULL, &end.error);
+    end.beside = leave(m);
+    tell(m, &end);
+    if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE)); /* its context is destroyed */
+}
+
+/* Takes runs until the parent closes the pipe. */
+static void *member_main(void *context) {
+    struct member *m = context;
+    struct order order = {0};
+    for (;;) {
+        ssize_t n = read(m->orders, &order, sizeof order);
+        if (n == (ssize_t)sizeof order)
+            (order.failure ? do_row : do_run)(m, &order);
+        else if (n >= 0 || errno != EINTR)
+            return NULL;
+    }
+}
+
+/* The first to open a device prepares it for the process, which is no work for several threads; streams that run side
+ * by side want a hardware queue each. */
+static void prepare_device(const char *device) {
+    struct place place;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    setenv("LRNN_CUDA_OVERLAP", "0", 0); /* blocks that wait would hold what other members' blocks could have */
+    if (place_open(&place, device, NULL) == ST_OK) place_close(&place);
+}
+
+/* `before`: the signals that were blocked before the parent blocked all. */
+static _Noreturn void population_main(struct member *members, int n, const char *device, const sigset_t *before) {
+    struct crowd crowd = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    pthread_t threads[POPULATION_MOST];
+    char own[sizeof((struct config *)0)->device];
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoints and stops */
+    signal(SIGPIPE, SIG_IGN);
+    signals_be_patient();
+    signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent answers them by SIGTERM to its children */
+    signal(SIGHUP, SIG_IGN);
+    sigprocmask(SIG_SETMASK, before, NULL);
+    snprintf(own, sizeof own, "%s", device); /* which may lie in the setup of a run */
+    for (int i = 0; i < n; i++) members[i].device = own;
+    if (n == 1) {
+        member_main(&members[0]);
+        _exit(ST_OK);
+    }
+    prepare_device(device);
+    for (int i = 0; i < n; i++) {
+        members[i].crowd = &crowd;
+        if (pthread_create(&threads[i], NULL, member_main, &members[i]) != 0) _exit(ST_FAIL);
+    }
+    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    _exit(ST_OK);
+}
+
+/* --- the parent --------------------------------------------------------------------------------------------------- */
+
+static void close_all(const int *files, int n) {
+    for (int i = 0; i < n; i++) close(files[i]);
+}
+
+static void close_pipes(const struct population *p) {
+    close_all(p->orders, p->n);
+    close_all(p->reports, p->n);
+}
+
+/* A pipe each way: the parent's ends in *p, a member's in *m. */
+static bool open_pipes(struct population *p, struct member *m) {
+    int orders[2], reports[2];
+    if (pipe(orders) != 0) return false;
+    if (pipe(reports) != 0) {
+        int reason = errno;
+        close_all(orders, 2);
+        errno = reason;
+        return false;
+    }
+    p->orders[p->n] = orders[1];
+    p->reports[p->n++] = reports[0];
+    *m = (struct member){.orders = orders[0], .reports = reports[1]};
+    return true;
+}
+
+/* Signals wait until the child has its own answer to them: one of the parent's would take the first of two for the
+ * second, which ends a process unsaved. */
+enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
+                             struct error *e) {
+    struct member members[POPULATION_MOST] = {{0}};
+    *p = (struct population){.pid = -1};
+    bool open = true;
+    while (open && p->n < n) open = open_pipes(p, &members[p->n]);
+    fflush(NULL);
+    sigset_t every, before;
+    sigfillset(&every);
+    sigprocmask(SIG_SETMASK, &every, &before);
+    if (open) p->pid = fork();
+    if (p->pid == 0) {
+        close_pipes(p);
+        for (int i = 0; i < count; i++)
+            if (&all[i] != p && all[i].pid) close_pipes(&all[i]);
+        population_main(members, n, device, &before);
+    }
+    int reason = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    for (int i = 0; i < p->n; i++) {
+        close(members[i].orders);
+        close(members[i].reports);
+    }
+    if (p->pid > 0) return ST_OK;
+    close_pipes(p);
+    *p = (struct population){0};
+    return fail(e, ST_FAIL, "cannot start a process for %s: %s", n > 1 ? "runs" : "a run", strerror(reason));
+}
+
+bool population_give(const struct population *p, int member, struct setup *setup, const struct failure *failure,
+                     int threads) {
+    struct order order;
+    memset(&order, 0, sizeof order); /* padding is written, too */
+    order.setup = setup;
+    order.failure = failure;
+    order.threads = threads;
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    bool given = write(p->orders[member], &order, sizeof order) == (ssize_t)sizeof order;
+    signal(SIGPIPE, before);
+    return given;
+}
+
+bool population_read(const struct population *p, int member, struct member_report *report) {
+    ssize_t n;
+    while ((n = read(p->reports[member], report, sizeof *report)) < 0 && errno == EINTR) continue;
+    return n == (ssize_t)sizeof *report;
+}
+
+void population_stop(struct population *p) {
+    if (p->pid && !p->told_to_stop) kill(p->pid, SIGTERM);
+    p->told_to_stop = true;
+}
+
+int population_end(struct population *p) {
+    int status = 0;
+    if (!p->pid) return 0;
+    close_pipes(p);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
+    *p = (struct population){0};
+    return status;
+}

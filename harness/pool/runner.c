@@ -1,0 +1,593 @@
+/* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
+ *
+ * The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. A job is a run in work: that of
+ * a process which is there for it alone, or of one member of a population. A process that dies takes nothing with it
+ * but its unfinished runs; those of a population are then done alone, so that the guilty one alone becomes a row. A row
+ * is written by a process as well, since the test examples are made for it, and meanwhile the others are heard. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/paragraph.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/reuse.h"
+#include "harness/run/run.h"
+#include "harness/run/run_record.h"
+#include "harness/run/signals.h"
+#include "harness/pool/population.h"
+#include "harness/pool/progress_line.h"
+#include "harness/pool/runner.h"
+#include "harness/store/claim.h"
+#include "harness/store/clock.h"
+#include "harness/store/record_files.h"
+
+#define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
+#define LOOK_EVERY  2.0  /* seconds between two looks at the runs that other sweeps do */
+
+#define MOST_PROCESSES (2 * RUNNER_MOST_JOBS)
+
+struct job {
+    struct setup *setup; /* NULL = idle */
+    int index;           /* of the waiting runs */
+    struct population *by;
+    int member;
+    int threads;
+    bool timed_out, writing; /* writing: the run has failed, and what is at work writes its row */
+    struct failure failure;  /* which says this */
+    double began, beat;      /* beat: when the claim was touched */
+    struct claim claim;
+    char started[32];
+    struct member_report last; /* its progress is the latest, also behind the end */
+    double work_before;        /* of its planned FLOPs those that an earlier sitting has done */
+};
+
+struct runner {
+    const struct runner_options *options;
+    const struct plan *plan;
+    struct job jobs[RUNNER_MOST_JOBS];
+    struct population populations[MOST_PROCESSES]; /* one a device, or one a job; then one a job for its row */
+    int members;                                   /* of a population; 1: each run has a process of its own */
+    int devices;                                   /* with a population each; 1: that of the runs */
+    int n_jobs;
+    struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
+    struct setup **alone;   /* in the same places those that a population has left undone, which wait for the others */
+    int returned;           /* of these */
+    int stopped;            /* runs that were stopped by a signal of their own */
+    int done, total, next;  /* next: to be looked at */
+    int elsewhere;          /* of those that have been looked at: done by others now */
+    double looked;          /* when the last of them was */
+    bool told;              /* that there are such */
+    bool told_of_memory;    /* that members wait for some */
+    bool several_tasks;     /* which its lines then name */
+    bool write_failed, stopping, terminal;
+    const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
+    double last_line;
+    struct time_left left;
+    double best;                  /* validation metric of any run so far; NAN: none */
+    double work_total, work_done; /* planned FLOPs, for the ETA */
+    double work_before;           /* of those that are done: by earlier sittings */
+    struct error first_error;
+};
+
+/* --- display ------------------------------------------------------------------------------------------------------ */
+
+/* Of the planned FLOPs those that are done. */
+static double work_done(const struct runner *r) {
+    double done = r->work_done;
+    for (int i = 0; i < r->n_jobs; i++) {
+        const struct job *j = &r->jobs[i];
+        if (j->setup && j->last.progress.steps)
+            done += j->setup->estimate.flops * (double)j->last.progress.step / (double)j->last.progress.steps;
+    }
+    return done;
+}
+
+/* Of those the ones that checkpoints of earlier sittings began with. */
+static double work_before(const struct runner *r) {
+    double before = r->work_before;
+    for (int i = 0; i < r->n_jobs; i++)
+        if (r->jobs[i].setup) before += r->jobs[i].work_before;
+    return before;
+}
+
+/* The job whose turn it is on a terminal, 2 seconds each; NULL: none is at work. */
+static const struct job *job_in_turn(const struct runner *r, double now) {
+    int turn = (int)(now / 2) % r->n_jobs;
+    for (int i = 0; i < r->n_jobs; i++) {
+        const struct job *j = &r->jobs[(turn + i) % r->n_jobs];
+        if (j->setup) return j;
+    }
+    return NULL;
+}
+
+/* On a terminal one line that is written again and again; else a line now and then. */
+static void show_line(struct runner *r) {
+    double now = time_now_s();
+    char text[512];
+    if (r->options->quiet || (!r->terminal && now - r->last_line < PLAIN_EVERY)) return;
+    time_left_update(&r->left, now, r->work_total, work_done(r), work_before(r));
+    const struct job *j = job_in_turn(r, now);
+    if (!j) return;
+    const struct progress *p = &j->last.progress;
+    struct progress_view v = {.done = r->done,
+                              .total = r->total,
+                              .share = r->work_total > 0 ? work_done(r) / r->work_total : 0,
+                              .best = r->best,
+                              .left_s = r->left.left_s,
+                              .model = j->setup->id.model_label,
+                              .lr = j->setup->spec.config.lr,
+                              .loss = p->steps ? p->loss : NAN,
+                              .acc = p->steps ? p->acc : NAN,
+                              .tok_per_s = p->steps ? p->tok_per_s : NAN,
+                              .seed = j->setup->spec.config.seed,
+                              .step = p->step,
+                              .steps = j->setup->shapes.steps};
+    progress_line(&v, r->terminal ? progress_width() : 200, text, sizeof text);
+    fprintf(stderr, "%s%s%s", r->terminal ? "\r\033[K" : "", text, r->terminal ? "" : "\n");
+    r->last_line = now;
+    fflush(stderr);
+}
+
+static void say(const struct runner *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct runner *r, const char *format, ...) {
+    if (r->options->quiet) return;
+    if (r->terminal) fputs("\r\033[K", stderr);
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+/* --- the parent --------------------------------------------------------------------------------------------------- */
+
+static bool is_running(const struct runner *r, const struct setup *setup) {
+    for (int i = 0; i < r->n_jobs; i++)
+        if (r->jobs[i].setup == setup && !r->jobs[i].writing) return true;
+    return false;
+}
+
+/* The first of the runs that wait, longest first, if its process would be at work alone when all others have ended. */
+static const struct setup *longest_of(const struct runner *r) {
+    return r->total > 0 && r->waiting[0]->estimate.flops * r->n_jobs > r->work_total ? r->waiting[0] : NULL;
+}
+
+/* Threads do not change a result, so a run that is alone may have all cores. */
+static int threads_of(const struct runner *r, const struct setup *setup) {
+    int own = setup->spec.config.threads ? (int)setup->spec.config.threads : 1, all = own * r->n_jobs;
+    int cores = omp_get_num_procs() > own ? omp_get_num_procs() : own;
+    return setup == r->longest ? (all < cores ? all : cores) : own;
+}
+
+/* The population of a job, which is started where there is none, or one that takes no further run. NULL: it cannot be,
+ * or not yet. */
+static struct population *population_of(struct runner *r, const struct job *j, struct setup *setup) {
+    char numbered[16];
+    int number = (int)(j - r->jobs) / r->members;
+    struct population *p = &r->populations[number];
+    if (p->pid && p->told_to_stop) population_end(p); /* may_start: nobody is at work there */
+    if (p->pid) return p;
+    snprintf(numbered, sizeof numbered, "cuda:%d", number);
+    const char *device = r->devices > 1 ? numbered : setup->spec.config.device;
+    enum status status = population_start(p, r->members, device, r->populations, MOST_PROCESSES, &r->first_error);
+    return status == ST_OK ? p : NULL;
+}
+
+static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
+    struct setup *setup = r->waiting[index];
+    int member = (int)(j - r->jobs) % r->members;
+    struct population *p = population_of(r, j, setup);
+    if (p && !population_give(p, member, setup, NULL, threads_of(r, setup))) { /* it has died while it did nothing */
+        population_end(p);
+        p = population_of(r, j, setup);
+        if (p && !population_give(p, member, setup, NULL, threads_of(r, setup))) {
+            fail(&r->first_error, ST_FAIL, "a process for runs ends before it has one");
+            return false;
+        }
+    }
+    if (!p) return false;
+    double now = time_now_s();
+    *j = (struct job){
+        .setup = setup, .index = index, .by = p, .member = member, .began = now, .beat = now, .claim = *claim};
+    j->threads = threads_of(r, setup);
+    time_now_text(j->started, sizeof j->started);
+    r->waiting[index] = NULL;
+    return true;
+}
+
+/* How a run ended that has no record, as a row of the results. died: its process did, with that wait status. */
+static void classify(struct job *j, bool died, int wait_status) {
+    struct failure *f = &j->failure;
+    const size_t size = sizeof f->detail;
+    snprintf(f->started, sizeof f->started, "%s", j->started);
+    if (j->timed_out) {
+        snprintf(f->detail, size, "longer than the time-out");
+        f->status = RUN_TIMEOUT;
+    } else if (died && WIFSIGNALED(wait_status)) {
+        int number = WTERMSIG(wait_status);
+        snprintf(f->detail, size, "the process ended by signal %d", number);
+        f->status = number == SIGKILL || number == SIGTERM ? RUN_KILLED : RUN_ERROR;
+    } else if (died) {
+        snprintf(f->detail, size, "the process ended with exit status %d", WEXITSTATUS(wait_status));
+        f->status = RUN_ERROR;
+    } else {
+        snprintf(f->detail, size, "%.500s", j->last.error.text);
+        f->status = j->last.error.status == ST_MEMORY ? RUN_OOM : RUN_ERROR;
+    }
+}
+
+/* Has a process write the row of the job's run, which has failed. False: none can be started. */
+static bool begin_row(struct runner *r, struct job *j) {
+    struct population *p = &r->populations[RUNNER_MOST_JOBS + (j - r->jobs)];
+    j->by = p;
+    j->member = 0;
+    j->writing = true;
+    j->last = (struct member_report){.progress = j->last.progress};
+    if (population_start(p, 1, j->setup->spec.config.device, r->populations, MOST_PROCESSES, &r->first_error) != ST_OK)
+        return false;
+    if (population_give(p, 0, j->setup, &j->failure, j->threads)) return true;
+    population_end(p);
+    fail(&r->first_error, ST_FAIL, "the process that writes the row of run %.8s has died", j->setup->id.run_id);
+    return false;
+}
+
+/* A line on what its record says. */
+static void tell_end(const struct runner *r, const struct job *j) {
+    const struct setup *s = j->setup;
+    const char *task = r->several_tasks ? s->spec.task.name : "", *gap = r->several_tasks ? " " : "";
+    char path[RECORD_TEXT * 2], end[RECORD_TEXT + 64] = "on record";
+    struct open_record *open;
+    record_path(s->spec.config.out, s->id.run_id, path, sizeof path);
+    if (record_open(path, &open, NULL) == ST_OK) {
+        const struct run *run = &open->record.run;
+        if (run->status == RUN_OK)
+            snprintf(end, sizeof end, "done in %.0f s, validation %.4f, run %.8s", time_now_s() - j->began,
+                     run->val_metric, s->id.run_id);
+        else
+            snprintf(end, sizeof end, "%s: %s", run_status_names[run->status], run->status_detail);
+        record_close(open);
+    }
+    say(r, "[%d/%d] %s%s%s lr %g seed %" PRId64 " %s", r->done, r->total, task, gap, s->id.model_label,
+        s->spec.config.lr, s->spec.config.seed, end);
+}
+
+static void finish_recorded(struct runner *r, struct job *j) {
+    r->work_done += j->setup->estimate.flops;
+    r->work_before += j->work_before;
+    r->done++;
+    claim_done(&j->claim, j->setup->spec.config.out, j->setup->id.run_id);
+    tell_end(r, j);
+}
+
+/* The job is idle again, its run done, stopped or failed; or it goes on with the row of one that failed. */
+static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
+    struct setup *s = j->setup;
+    struct error end = j->last.error;
+    if (died) fail(&end, ST_OK, "the process that writes the row of run %.8s has died", s->id.run_id);
+    int ended = (int)end.status;
+    bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
+    bool unwritten = j->writing || (ended && j->last.unwritten); /* no row: it says nothing of the model */
+    if (done) {
+        finish_recorded(r, j);
+    } else if (r->stopping) {
+        if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->id.model_label, s->spec.config.seed, end.text);
+    } else if (ended >= 128) { /* it alone was told to stop, and saved what it had */
+        say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->id.model_label,
+            s->spec.config.seed);
+        j->by->told_to_stop = true;
+        r->stopped++;
+    } else {
+        if (!unwritten) classify(j, died, wait_status);
+        if (!unwritten && begin_row(r, j)) return;
+        r->write_failed = true;
+        if (r->first_error.status == ST_OK) fail(&r->first_error, ST_FAIL, "%s", end.text);
+    }
+    if (!done) claim_release(&j->claim);
+    j->setup = NULL;
+}
+
+/* A run that a population has left undone waits to be done alone: no population is given it again. */
+static void return_job(struct runner *r, struct job *j) {
+    claim_release(&j->claim);
+    r->alone[j->index] = j->setup;
+    j->setup = NULL;
+    r->returned++;
+}
+
+static void note_report(struct runner *r, struct job *j, struct member_report *report) {
+    if (report->kind == REPORT_WAITS && !r->told_of_memory) {
+        say(r, "%s: the memory has no room for another run beside %d; it waits until one of them ends",
+            j->setup->spec.config.device, report->beside);
+        r->told_of_memory = true;
+    }
+    const struct progress *p = &report->progress;
+    if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1) /* its first, after a step */
+        j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
+    if (report->kind != REPORT_PROGRESS) report->progress = j->last.progress;
+    j->last = *report;
+    double acc = report->progress.acc;
+    if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
+}
+
+/* What is done again alone: a run of a process that died, or has no device any more, and one that ran out of memory
+ * beside others. */
+static bool is_undone(const struct job *j) {
+    if (j->last.kind != REPORT_END) return true;
+    return j->last.error.status == ST_DEVICE || (j->last.error.status == ST_MEMORY && j->last.beside);
+}
+
+/* A population of several has died, or is about to. What its members have told is heard first. */
+static void bury(struct runner *r, struct population *p, const struct error *why) {
+    int before = r->returned;
+    for (int i = 0; i < r->n_jobs; i++) {
+        struct job *j = &r->jobs[i];
+        struct member_report report;
+        if (!j->setup || j->by != p) continue;
+        while (j->last.kind != REPORT_END && population_read(p, j->member, &report)) note_report(r, j, &report);
+        bool done = record_check(j->setup->spec.config.out, j->setup->id.run_id) == RECORD_DONE;
+        if (r->stopping || done || !is_undone(j))
+            finish_job(r, j, false, 0);
+        else
+            return_job(r, j);
+    }
+    int status = population_end(p), n = r->returned - before;
+    if (n == 0) return;
+    if (why)
+        say(r, "%s", why->text);
+    else
+        say(r, "a process of several runs ended by %s %d", WIFSIGNALED(status) ? "signal" : "exit status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    say(r, "%d run%s that it left undone %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
+}
+
+/* The run of a job has ended, as its last report says. */
+static void end_of_run(struct runner *r, struct job *j) {
+    if (j->by->n == 1) {
+        population_end(j->by);
+        finish_job(r, j, false, 0);
+    } else if (r->stopping || !is_undone(j)) {
+        finish_job(r, j, false, 0);
+    } else if (j->last.error.status == ST_DEVICE) {
+        struct error why = j->last.error;
+        bury(r, j->by, &why);
+    } else {
+        say(r, "%s seed %" PRId64 " ran out of memory beside %d others and is done again alone: %s",
+            j->setup->id.model_label, j->setup->spec.config.seed, j->last.beside, j->last.error.text);
+        return_job(r, j);
+    }
+}
+
+/* Reads what a job has to tell. */
+static void hear(struct runner *r, struct job *j) {
+    struct member_report report;
+    if (population_read(j->by, j->member, &report)) {
+        note_report(r, j, &report);
+        if (report.kind == REPORT_END) end_of_run(r, j);
+    } else if (j->by->n > 1) {
+        bury(r, j->by, NULL);
+    } else {
+        finish_job(r, j, true, population_end(j->by));
+    }
+}
+
+static void stop_jobs(struct runner *r) {
+    if (r->stopping) return;
+    r->stopping = true;
+    say(r, "stopping: running runs save their checkpoints");
+    for (int i = 0; i < r->n_jobs; i++)
+        if (r->jobs[i].setup) population_stop(r->jobs[i].by);
+}
+
+static int wait_for_news(struct runner *r) {
+    struct pollfd fds[RUNNER_MOST_JOBS];
+    struct job *of[RUNNER_MOST_JOBS];
+    int n = 0;
+    for (int i = 0; i < r->n_jobs; i++) {
+        struct job *j = &r->jobs[i];
+        if (!j->setup) continue;
+        if (r->options->timeout_s > 0 && !j->timed_out && !j->writing &&
+            time_now_s() - j->began > r->options->timeout_s) {
+            j->timed_out = true;
+            kill(j->by->pid, SIGKILL);
+        }
+        if (time_now_s() - j->beat > CLAIM_BEAT_S) {
+            claim_beat(&j->claim);
+            j->beat = time_now_s();
+        }
+        fds[n] = (struct pollfd){.fd = j->by->reports[j->member], .events = POLLIN};
+        of[n++] = j;
+    }
+    if (n == 0 && r->elsewhere == 0) return 0;
+    int ready = poll(fds, (nfds_t)n, 200);
+    for (int i = 0; ready > 0 && i < n; i++)
+        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* a process that died has ended several */
+    return n;
+}
+
+/* Seed after seed over all models, so that a sweep that is stopped can be compared; of one seed the longest first. */
+static int by_seed_and_length(const void *a, const void *b) {
+    struct setup *const *x = a, *const *y = b;
+    if ((*x)->spec.config.seed != (*y)->spec.config.seed)
+        return (*x)->spec.config.seed < (*y)->spec.config.seed ? -1 : 1;
+    if ((*x)->estimate.flops != (*y)->estimate.flops) return (*x)->estimate.flops < (*y)->estimate.flops ? 1 : -1;
+    return strcmp((*x)->id.run_id, (*y)->id.run_id);
+}
+
+void runner_order(struct setup **setups, int n) {
+    qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
+}
+
+/* Fills r->waiting with the setups that are to be done, in their order. Nothing is set aside before it is known that
+ * all can be: ST_USAGE, one has a checkpoint of another build; said here, before anything runs, it makes no row. */
+static enum status select_waiting(struct runner *r, struct error *e) {
+    int other = 0;
+    bool retry = r->options->retry_failed;
+    for (int i = 0; i < r->plan->n; i++) {
+        struct setup *s = r->plan->setups[i];
+        struct reuse found = reuse_find(s, retry);
+        other += !found.again && found.other;
+        if (!reuse_wanted(&found)) {
+            if (!found.failed) checkpoint_remove(s); /* left when a kill fell between the record and its removal */
+            continue;
+        }
+        if (!found.again || !s->spec.config.force) TRY(checkpoint_admit(s, e));
+        r->waiting[r->total++] = s;
+        r->work_total += s->estimate.flops;
+    }
+    for (int i = 0; i < r->total; i++) {
+        struct reuse found = reuse_find(r->waiting[i], retry);
+        TRY(reuse_release(r->waiting[i], &found, e));
+    }
+    reuse_tell(other, r->plan->n);
+    runner_order(r->waiting, r->total);
+    return ST_OK;
+}
+
+/* A population that was told to stop is waited for. */
+static bool may_start(const struct runner *r) {
+    bool alone = r->longest && is_running(r, r->longest), leaving = false;
+    for (int i = 0; i < r->n_jobs && r->members > 1; i++)
+        leaving = leaving || (r->jobs[i].setup && r->jobs[i].by->told_to_stop);
+    return !alone && !leaving && !r->stopping && !r->write_failed;
+}
+
+/* The run has a record: another sweep made it. */
+static bool is_done_elsewhere(struct runner *r, int i) {
+    struct setup *s = r->waiting[i];
+    if (record_check(s->spec.config.out, s->id.run_id) != RECORD_DONE) return false;
+    r->waiting[i] = NULL;
+    r->work_done += s->estimate.flops;
+    r->done++;
+    return true;
+}
+
+/* Begins the waiting run number i unless another process is at it or has done it. */
+static void try_to_start(struct runner *r, struct job *j, int i) {
+    struct setup *s = r->waiting[i];
+    struct claim claim;
+    enum claim_state state;
+    char what[RECORD_TEXT];
+    if (is_done_elsewhere(r, i)) return;
+    snprintf(what, sizeof what, "%.200s %.200s lr %g seed %" PRId64, s->spec.task.name, s->id.model_label,
+             s->spec.config.lr, s->spec.config.seed);
+    if (claim_take(&claim, s->spec.config.out, s->id.run_id, what, &state, &r->first_error) != ST_OK) {
+        r->write_failed = true;
+    } else if (state == CLAIM_OTHERS) {
+        r->elsewhere++;
+    } else if (is_done_elsewhere(r, i)) { /* between the look and the claim */
+        claim_done(&claim, s->spec.config.out, s->id.run_id);
+    } else {
+        if (start_job(r, j, i, &claim)) return;
+        claim_release(&claim);
+        r->write_failed = true;
+    }
+}
+
+/* Whether runs are left that others do; they are looked at again from time to time: they may be done, or left. */
+static bool look_again(struct runner *r) {
+    if (r->next < r->total || r->elsewhere == 0) return r->next < r->total;
+    if (time_now_s() - r->looked >= LOOK_EVERY) r->next = r->elsewhere = 0;
+    return true;
+}
+
+static void start_jobs(struct runner *r) {
+    for (int i = 0; i < r->n_jobs; i++)
+        while (!r->jobs[i].setup && r->next < r->total && may_start(r)) {
+            int next = r->next++;
+            if (r->waiting[next]) try_to_start(r, &r->jobs[i], next);
+            r->looked = time_now_s();
+        }
+    if (r->elsewhere && r->next == r->total && !r->told) {
+        say(r, "%d run%s being done by another sweep on this folder; lrnn status says by whom", r->elsewhere,
+            r->elsewhere == 1 ? " is" : "s are");
+        r->told = true;
+    }
+}
+
+static void end_populations(struct runner *r) {
+    for (int i = 0; i < MOST_PROCESSES; i++) population_end(&r->populations[i]);
+}
+
+/* Behind all others those that a population has left: one after the other, each in a process of its own. */
+static void turn_to_returned(struct runner *r) {
+    end_populations(r);
+    for (int i = 0; i < r->total; i++)
+        if (r->alone[i]) r->waiting[i] = r->alone[i];
+    r->members = r->devices = r->n_jobs = 1;
+    r->returned = r->next = r->elsewhere = 0;
+}
+
+static void run_waiting(struct runner *r) {
+    int busy = 1;
+    while ((look_again(r) || busy || r->returned) && !((r->stopping || r->write_failed) && !busy)) {
+        if (!busy && r->next == r->total && r->returned) turn_to_returned(r);
+        start_jobs(r);
+        busy = wait_for_news(r);
+        if (signal_received() || r->write_failed) stop_jobs(r);
+        show_line(r);
+    }
+    end_populations(r);
+    if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
+}
+
+const char *runner_goes_on(bool force, bool retry_failed) {
+    if (force) return "without --force does what has no record, with it everything anew";
+    if (retry_failed) return "without --retry-failed does what has no record, with it what has failed since, too";
+    return "goes on";
+}
+
+/* A population has no more members than runs; on a device no run goes first, because none gets more of it alone. */
+static void set_jobs(struct runner *r) {
+    int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
+    r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
+    if (r->devices > RUNNER_MOST_JOBS) r->devices = RUNNER_MOST_JOBS;
+    int fair = (r->total + r->devices - 1) / r->devices, room = RUNNER_MOST_JOBS / r->devices;
+    r->members = most < fair ? most : fair;
+    if (r->members > room) r->members = room;
+    if (r->members < 1) r->members = 1;
+    r->n_jobs = most > 1 ? r->members * r->devices : r->options->jobs;
+    if (r->n_jobs > RUNNER_MOST_JOBS) r->n_jobs = RUNNER_MOST_JOBS;
+    r->longest = r->options->members > 1 ? NULL : longest_of(r);
+}
+
+enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e) {
+    struct runner *r = calloc(1, sizeof *r);
+    struct setup **waiting = calloc(2 * ((size_t)plan->n + 1), sizeof *waiting);
+    if (!r || !waiting) {
+        free(r);
+        free(waiting);
+        return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
+    }
+    *r = (struct runner){.options = options,
+                         .plan = plan,
+                         .waiting = waiting,
+                         .alone = waiting + plan->n + 1,
+                         .left = {.began = time_now_s(), .left_s = NAN},
+                         .best = NAN,
+                         .several_tasks = plan_has_several_tasks(plan),
+                         .terminal = progress_width() > 0};
+    const char *goes_on = options->goes_on ? options->goes_on : runner_goes_on(false, false);
+    enum status status = select_waiting(r, e);
+    if (status == ST_OK && r->total < plan->n)
+        say(r, "%d of %d runs are on record already", plan->n - r->total, plan->n);
+    set_jobs(r);
+    if (status == ST_OK) run_waiting(r);
+    if (status == ST_OK && signal_received())
+        status = fail(e, (enum status)(128 + signal_received()), "stopped with %d of %d runs done; the same command %s",
+                      r->done, r->total, goes_on);
+    else if (status == ST_OK && r->write_failed)
+        status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
+    else if (status == ST_OK && r->stopped)
+        status = fail(e, ST_FAIL, "%d of %d runs were stopped by a signal of their own; the same command %s",
+                      r->stopped, r->total, goes_on);
+    free(waiting);
+    free(r);
+    return status;
+}

@@ -1,0 +1,590 @@
+/* sweep.c - see sweep.h. */
+#include "harness/pool/sweep.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/paragraph.h"
+#include "harness/perf/limit.h"
+#include "harness/perf/speed.h"
+#include "harness/study/profiles/profile_match.h"
+#include "harness/plot/plot.h"
+#include "harness/table/report.h"
+#include "harness/table/summary.h"
+#include "harness/rows/load.h"
+#include "harness/run/reuse.h"
+#include "harness/run/signals.h"
+#include "harness/pool/population.h"
+#include "harness/pool/runner.h"
+#include "harness/store/files.h"
+#include "harness/store/machine_log.h"
+#include "harness/store/own_file.h"
+#include "harness/store/record_csv.h"
+#include "harness/store/record_files.h"
+#include "harness/store/shell.h"
+#include "harness/pool/announce.h"
+#include "harness/table/paper.h"
+#include "harness/pool/planned.h"
+#include "harness/pool/run_list.h"
+#include "harness/pool/slurm.h"
+
+#define SPEED_SECONDS 1.0  /* of a measurement, behind its warm-up */
+#define SMOKE_SECONDS 0.05 /* of those that show no more than that they are made */
+
+struct sweep {
+    struct request *request;
+    const struct sweep_options *options;
+    struct plan plan;
+    struct resolved resolved;
+    const char *out;
+    char out_word[4 * OPTION_TEXT]; /* the same, as a command has it */
+};
+
+/* --- before the runs ---------------------------------------------------------------------------------------------- */
+
+/* How many runs are at work at a time, and in how many processes. Small models leave a device idle, and processes take
+ * turns on it; on the CPU a process a core, or as many cores as a run has threads, has no neighbour to wait for. */
+static enum status share_work(const struct sweep *w, struct runner_options *r, struct error *e) {
+    const struct sweep_options *o = w->options;
+    bool device = strcmp(w->resolved.config.device, "cpu") != 0, own_processes = o->jobs || o->timeout > 0;
+    int threads = w->resolved.config.threads ? (int)w->resolved.config.threads : 1;
+    int together = omp_get_num_procs() > threads ? omp_get_num_procs() / threads : 1;
+    r->jobs = o->jobs ? (int)o->jobs : device ? 1 : together;
+    r->members = o->population ? (int)o->population : device && !own_processes ? POPULATION_AUTO : 1;
+    if (r->members > 1 && o->jobs)
+        return fail(e, ST_USAGE,
+                    "--population %d trains runs in one process and --jobs %d each in its own; leave one of them out",
+                    r->members, r->jobs);
+    if (r->members > 1 && o->timeout > 0)
+        return fail(e, ST_USAGE,
+                    "--timeout kills a run with its process, which %d runs of a population share; --population 1 gives "
+                    "each its own",
+                    r->members);
+    return ST_OK;
+}
+
+/* Populations are on all devices that the sweep may have, another run on one of them. */
+static enum status find_devices(const struct sweep *w, struct runner_options *r, struct error *e) {
+    const char *device = w->resolved.config.device;
+    return r->members > 1 ? place_probe_all(device, &r->devices, e) : place_probe(device, e);
+}
+
+static int most_at_a_time(const struct runner_options *r) {
+    return r->members > 1 ? r->members * (r->devices > 1 ? r->devices : 1) : r->jobs;
+}
+
+/* How many runs share the time of all: what members of a population take from each other, nobody has timed. */
+static int shares_of(const struct runner_options *r) {
+    return r->members > 1 ? 1 : r->jobs;
+}
+
+static void announce(const struct sweep *w, const struct runner_options *r) {
+    const struct request *request = w->request;
+    announce_runs(&(struct announced){.plan = &w->plan,
+                                      .resolved = &w->resolved,
+                                      .name = request->file.lines.n ? request->name : NULL,
+                                      .retry = w->options->retry_failed,
+                                      .most_at_a_time = most_at_a_time(r),
+                                      .limit_s = w->options->limit,
+                                      .shares = shares_of(r)});
+}
+
+/* Each model has the whole machine. */
+static int speed_threads(const struct sweep *w) {
+    return w->resolved.config.threads ? (int)w->resolved.config.threads : omp_get_num_procs();
+}
+
+static double speed_seconds(const struct sweep *w) {
+    return !strcmp(w->resolved.profile, "smoke") ? SMOKE_SECONDS : SPEED_SECONDS;
+}
+
+static void tell_speeds(const struct sweep *w) {
+    announce_speeds(&w->plan, w->request->name, w->resolved.profile, speed_threads(w), speed_seconds(w));
+}
+
+static enum status measure_speeds(const struct sweep *w, struct error *e) {
+    bool quiet = w->resolved.config.quiet;
+    if (!quiet) tell_speeds(w);
+    return speed_measure_plan(&w->plan, speed_threads(w), speed_seconds(w), quiet, e);
+}
+
+/* What would keep the table from being printed afterwards is said before anything runs. */
+static enum status check_folder(const char *out, struct error *e) {
+    struct record_set set;
+    char path[PATH_BYTES];
+    TRY(records_export_check(out, e));
+    for (int i = 0; i < 4; i++) {
+        static const char *const names[] = {"summary", "perf", "limits", "machines"};
+        TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, names[i]));
+        TRY(own_file_check(path, e));
+    }
+    TRY(records_mend(out, e));
+    TRY(report_load(&set, out, e));
+    records_free(&set);
+    return ST_OK;
+}
+
+static bool draws_plots(const struct sweep *w) {
+    return !w->options->no_plots && !plan_has_several_tasks(&w->plan) && w->options->shards <= 1;
+}
+
+/* So is what would keep the figures from being drawn. */
+static enum status check_figures(const struct sweep *w, struct error *e) {
+    struct report_tables tables = {.list = calloc((size_t)w->plan.n, sizeof *tables.list)};
+    bool lengths = false;
+    if (!tables.list) return fail(e, ST_MEMORY, "no memory for %d runs", w->plan.n);
+    for (int i = 0; i < w->plan.n; i++) {
+        const struct setup *s = w->plan.setups[i];
+        int k = 0;
+        while (k < tables.n && strcmp(tables.list[k].profile, s->spec.config.profile) != 0) k++;
+        if (k == tables.n)
+            tables.list[tables.n++] =
+                (struct report_table){.task = s->spec.task.name, .profile = s->spec.config.profile};
+        lengths = lengths || s->spec.task.shape.unequal_test;
+    }
+    enum status status = report_plot_check(&tables, lengths, w->out, e);
+    free(tables.list);
+    return status;
+}
+
+/* --- after the runs ----------------------------------------------------------------------------------------------- */
+
+/* The filter of the plan's runs; its list is the caller's to free. */
+static enum status plan_filter(const struct sweep *w, struct report_filter *filter, const char ***runs,
+                               struct error *e) {
+    *runs = calloc((size_t)w->plan.n, sizeof **runs);
+    if (!*runs) return fail(e, ST_MEMORY, "no memory for the table");
+    for (int i = 0; i < w->plan.n; i++) (*runs)[i] = w->plan.setups[i]->id.run_id;
+    *filter =
+        (struct report_filter){.runs = *runs,
+                               .n_runs = w->plan.n,
+                               .task = plan_has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->spec.task.name,
+                               .protocol = (enum report_protocol)w->options->protocol,
+                               .tell_builds = true};
+    return ST_OK;
+}
+
+/* Whether some setting of the tasks is a change of another, or a length of it. */
+static bool has_settings(const struct sweep *w) {
+    struct label first, other;
+    const char *name = w->plan.setups[0]->spec.task.name;
+    if (label_parse(&first, "task", name, NULL) != ST_OK) return false;
+    for (int i = 1; i < w->plan.n; i++) {
+        const char *next = w->plan.setups[i]->spec.task.name;
+        if (strcmp(next, name) != 0 && label_parse(&other, "task", next, NULL) == ST_OK &&
+            !strcmp(label_name(&first), label_name(&other)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the table is the plan's: not where a time cut its runs short, or further seeds confirm them. */
+static bool prints_plan(const struct sweep *w) {
+    bool timed = w->options->limit > 0 || w->resolved.config.budget > 0;
+    return w->request->file.lines.n && !timed && !w->options->confirm;
+}
+
+/* Several tasks: their tables, then what they were run together for. */
+static enum status print_tables(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
+                                struct error *e) {
+    const struct sheet_format *format = w->resolved.config.json ? &format_json : &format_term;
+    if (prints_plan(w)) return paper_print_request(w->request, w->out, format, stdout, e);
+    TRY(report_print(&report_tables, set, filter, format, w->out, stdout, e));
+    if (!plan_has_several_tasks(&w->plan) || w->resolved.config.json) return ST_OK;
+    const struct report *report = w->resolved.variants ? &report_settings
+                                  : has_settings(w)    ? &report_layers
+                                                       : &report_across;
+    struct error why; /* a part of the plan may have nothing to show together */
+    putchar('\n');
+    enum status status = report_print(report, set, filter, &format_term, w->out, stdout, &why);
+    if (status == ST_USAGE && report == &report_settings) { /* its numbers are of no seeds that confirm */
+        struct report_filter by_best = *filter;
+        by_best.protocol = PROTOCOL_BEST_OF_GRID;
+        by_best.confirm = 0;
+        status = report_print(report, set, &by_best, &format_term, w->out, stdout, &why);
+    }
+    return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
+}
+
+/* Adds further seeds of the cell that a row's validation chose. */
+static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row, struct error *e) {
+    const char *cell = row->chosen[0]->run.cell_id;
+    int i = 0;
+    while (i < w->plan.n && strcmp(w->plan.setups[i]->id.cell_id, cell) != 0) i++;
+    for (int64_t k = 1; k <= w->options->confirm && i < w->plan.n; k++)
+        TRY(plan_add_seed(&w->plan, w->plan.setups[i], w->resolved.last_seed + k, e));
+    return ST_OK;
+}
+
+/* --confirm-seeds: a rate that was chosen by some seeds is reported on by others, which nothing has chosen. */
+static enum status plan_confirmation(struct sweep *w, struct error *e) {
+    struct record_set set;
+    struct report_tables tables;
+    struct report_filter filter;
+    const char **runs = NULL;
+    TRY(plan_filter(w, &filter, &runs, e));
+    enum status status = report_load(&set, w->out, e);
+    if (status == ST_OK) {
+        status = report_tables_make(&tables, &set, &filter, w->out, e);
+        for (int i = 0; status == ST_OK && i < tables.n; i++)
+            for (int k = 0; status == ST_OK && k < tables.list[i].n_rows; k++)
+                status = add_fresh_seeds(w, &tables.list[i].rows[k], e);
+        report_tables_free(&tables);
+        records_free(&set);
+    }
+    free(runs);
+    return status;
+}
+
+/* Runs of the plan that have a record, those of them without a result, and those that met NaN or infinity. */
+struct outcome {
+    int n, failed, not_finite;
+};
+
+static bool is_planned(const struct sweep *w, const struct run_record *r) {
+    for (int i = 0; i < w->plan.n && !r->set_aside; i++)
+        if (!strcmp(w->plan.setups[i]->id.run_id, r->run.run_id)) return true;
+    return false;
+}
+
+static struct outcome outcome_of(const struct sweep *w, const struct record_set *set) {
+    struct outcome o = {0};
+    for (int i = 0; i < set->n; i++) {
+        if (!is_planned(w, &set->list[i])) continue;
+        o.n++;
+        o.failed += run_failed(&set->list[i].run);
+        o.not_finite += run_not_finite(&set->list[i].run);
+    }
+    return o;
+}
+
+/* Whether some of the plan's runs of a task are of its profile and some are not, by a flag or a rate. */
+static bool is_divided(const struct sweep *w, const struct record_set *set, const char *task) {
+    const char *first = NULL;
+    for (int i = 0; i < set->n; i++) {
+        const struct run *run = &set->list[i].run;
+        if (strcmp(run->task, task) != 0 || !is_planned(w, &set->list[i])) continue;
+        if (first && strcmp(first, run->profile) != 0) return true;
+        first = run->profile;
+    }
+    return false;
+}
+
+/* A table is of one profile; what was asked for together stands in one, as custom. */
+static void join_profiles(const struct sweep *w, struct record_set *set) {
+    for (int t = 0; t < w->plan.n; t++) {
+        const char *task = w->plan.setups[t]->spec.task.name;
+        bool known = false;
+        for (int i = 0; i < t && !known; i++) known = !strcmp(w->plan.setups[i]->spec.task.name, task);
+        if (known || !is_divided(w, set, task)) continue;
+        for (int i = 0; i < set->n; i++) {
+            struct run *run = &set->list[i].run;
+            if (!strcmp(run->task, task) && is_planned(w, &set->list[i]))
+                snprintf(run->profile, sizeof run->profile, "%s", PROFILE_CUSTOM);
+        }
+    }
+}
+
+/* Behind all that was to be done: nothing but failures, and --strict. */
+static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
+    if (o->failed == o->n)
+        return fail(e, ST_FAIL, "every one of the %d runs failed; lrnn report --out %s says how", o->n, w->out_word);
+    if (!w->options->strict || o->not_finite == 0) return ST_OK;
+    return fail(e, ST_FAIL, "--strict: NaN or infinity in %d of %d runs; lrnn report --out %s says where it began",
+                o->not_finite, o->n, w->out_word);
+}
+
+/* Where everything lies, and what to ask for next. */
+static void tell_end(const struct sweep *w, bool plots) {
+    const struct sweep_options *o = w->options;
+    if (w->resolved.config.quiet || w->resolved.config.json) return;
+    announce_end(&(struct ended){
+        .request = w->request,
+        .resolved = &w->resolved,
+        .out = w->out,
+        .protocol = o->protocol ? protocol_of((enum report_protocol)o->protocol)->name : NULL,
+        .confirm = o->confirm,
+        .task = o->confirm && !plan_has_several_tasks(&w->plan) ? w->plan.setups[0]->spec.task.name : NULL,
+        .plan_table = prints_plan(w),
+        .plots = plots,
+        .no_plots = o->no_plots});
+}
+
+/* This one, that rows of the other tables name. */
+static enum status export_machine(const struct sweep *w, struct error *e) {
+    struct machine machine;
+    machine_read(&machine);
+    return machines_export(w->out, &machine, e);
+}
+
+static enum status export_all(const struct sweep *w, const struct record_set *set, struct error *e) {
+    char *summary;
+    size_t size;
+    TRY(records_export_csv(set, w->out, e));
+    TRY(summary_format(set, NULL, w->out, &summary, &size, e));
+    enum status status = summary_write(summary, size, w->out, e);
+    free(summary);
+    TRY(status);
+    return export_machine(w, e);
+}
+
+static enum status draw_plots(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
+                              struct error *e) {
+    bool plan = w->request->file.lines.n > 0;
+    const struct plot_view view = {.plan = plan ? w->request->name : NULL, .profile = w->resolved.profile};
+    struct report_filter drawn = *filter;
+    if (plan) TRY(paper_protocol(w->request, w->resolved.profile, &drawn.protocol, e));
+    return report_plot_view(set, &drawn, NULL, &view, w->out, w->out, e);
+}
+
+/* partial: the sweep was stopped; only what is known is shown. */
+static enum status publish(struct sweep *w, bool partial, struct error *e) {
+    struct record_set set;
+    struct report_filter filter;
+    const char **runs = NULL;
+    bool plots = draws_plots(w) && !partial;
+    TRY(plan_filter(w, &filter, &runs, e));
+    filter.confirm = partial ? 0 : w->options->confirm;
+    enum status status = partial ? ST_OK : records_mend(w->out, e);
+    if (status == ST_OK) status = report_load(&set, w->out, e);
+    if (status == ST_OK) {
+        struct outcome o = outcome_of(w, &set);
+        if (!partial) status = export_all(w, &set, e);
+        join_profiles(w, &set);
+        if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
+        if (status == ST_OK && plots) status = draw_plots(w, &set, &filter, e);
+        if (status == ST_OK && !partial) tell_end(w, plots);
+        if (status == ST_OK && !partial) status = judge(w, &o, e);
+        records_free(&set);
+    }
+    free(runs);
+    return status;
+}
+
+/* --- from first to last ------------------------------------------------------------------------------------------- */
+
+/* --confirm-seeds: of the runs that are done, none is done again for --force or --retry-failed. */
+static enum status run_confirmation(struct sweep *w, struct runner_options *options, struct error *e) {
+    int done = w->plan.n;
+    TRY(plan_confirmation(w, e));
+    for (int i = 0; i < done; i++) w->plan.setups[i]->spec.config.force = false;
+    options->retry_failed = false;
+    TRY(planned_write(&w->plan, w->out, w->request->name, NULL, e));
+    return runner_do(&w->plan, options, e);
+}
+
+static enum status run_plan(struct sweep *w, struct runner_options *options, struct error *e) {
+    enum status status = runner_do(&w->plan, options, e);
+    if (status == ST_OK && w->options->confirm && w->options->shards <= 1) status = run_confirmation(w, options, e);
+    if (status != ST_FAIL && status <= 128) return status;
+    struct error why; /* stopped, or not to be written: what there is, if it can be shown */
+    if (w->options->shards <= 1 && publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
+    return status;
+}
+
+/* A shard shows nothing; its own runs are judged. */
+static enum status judge_shard(const struct sweep *w, struct error *e) {
+    struct record_set set;
+    TRY(report_load(&set, w->out, e));
+    struct outcome o = outcome_of(w, &set);
+    records_free(&set);
+    return judge(w, &o, e);
+}
+
+static enum status finish(struct sweep *w, struct error *e) {
+    const struct config *c = &w->resolved.config;
+    if (w->options->shards > 1) {
+        TRY(export_machine(w, e)); /* of each that does shards, where the tables are written on one */
+        if (!c->quiet)
+            fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; lrnn status --out %s has the whole\n",
+                    w->options->shard, w->options->shards, w->out_word);
+        return judge_shard(w, e);
+    }
+    bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
+    if (!w->options->no_speed && !table) TRY(measure_speeds(w, e));
+    if (!signal_received()) return publish(w, false, e);
+    struct error why; /* the runs are all done */
+    if (publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
+    return fail(e, (enum status)(128 + signal_received()),
+                "stopped before every speed was measured; the same command goes on");
+}
+
+/* A plan that trains nothing: each model alone, then the table. */
+static enum status do_speeds(struct sweep *w, struct error *e) {
+    const struct config *c = &w->resolved.config;
+    const struct sheet_format *format = c->json ? &format_json : &format_term;
+    TRY(place_probe(c->device, e));
+    signals_install();
+    TRY(make_folder(w->out, e));
+    TRY(check_folder(w->out, e));
+    TRY(measure_speeds(w, e));
+    if (signal_received())
+        return fail(e, (enum status)(128 + signal_received()),
+                    "stopped before every speed was measured; the same command goes on");
+    TRY(paper_print_request(w->request, w->out, format, stdout, e));
+    tell_end(w, false);
+    return ST_OK;
+}
+
+static enum status do_runs(struct sweep *w, struct error *e) {
+    const struct config *c = &w->resolved.config;
+    struct runner_options options = {.timeout_s = w->options->timeout,
+                                     .quiet = c->quiet,
+                                     .retry_failed = w->options->retry_failed,
+                                     .goes_on = runner_goes_on(c->force, w->options->retry_failed)};
+    TRY(share_work(w, &options, e));
+    TRY(find_devices(w, &options, e));
+    signals_install();
+    if (w->options->shards > 1) signals_be_patient();
+    TRY(make_folder(w->out, e));
+    TRY(check_folder(w->out, e));
+    if (draws_plots(w)) TRY(check_figures(w, e));
+    TRY(limits_apply(&w->plan, w->options->limit, shares_of(&options), c->threads ? (int)c->threads : 1, options.quiet,
+                     e));
+    TRY(planned_write(&w->plan, w->out, w->request->name, NULL, e)); /* a shard writes the list of the whole, too */
+    if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
+    if (!options.quiet) {
+        announce(w, &options);
+        fprintf(stderr, "records in %s/runs; stop it any time, the same command %s\n", w->out, options.goes_on);
+    }
+    TRY(run_plan(w, &options, e));
+    return finish(w, e);
+}
+
+static enum status show_runs(struct sweep *w, struct error *e) {
+    struct runner_options options = {0};
+    TRY(share_work(w, &options, e));
+    if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
+    if (!w->resolved.config.quiet && w->resolved.speed) tell_speeds(w);
+    if (!w->resolved.config.quiet && !w->resolved.speed) announce(w, &options);
+    if (!w->resolved.config.quiet && w->options->confirm)
+        fprintf(stderr,
+                "then %" PRId64
+                " seeds more of each row, at the rate that validation will have chosen, not counted above\n",
+                w->options->confirm);
+    bool timed = w->options->limit > 0, retry = w->options->retry_failed;
+    if (!w->resolved.speed) runner_order(w->plan.setups, w->plan.n);
+    return w->resolved.config.json ? run_list_json(&w->plan, timed, retry, e)
+                                   : run_list_print(&w->plan, &w->request->axes, timed, retry, e);
+}
+
+/* --- as a job of a cluster ---------------------------------------------------------------------------------------- */
+
+static enum status check_array(const struct sweep *w, struct error *e) {
+    const struct sweep_options *o = w->options;
+    if (w->resolved.speed)
+        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: there is nothing to share",
+                    w->request->name);
+    if (o->shards > 1) return fail(e, ST_USAGE, "--slurm gives each of its tasks a shard; leave --shard out");
+    if (w->resolved.config.force)
+        return fail(e, ST_USAGE,
+                    "--slurm with --force: a task that is requeued would do again what it has done; another --out has "
+                    "no records yet");
+    if (o->retry_failed)
+        return fail(e, ST_USAGE,
+                    "--slurm with --retry-failed: a task that is requeued would try again what has failed in it, and "
+                    "each attempt counts; `lrnn sweep` with --retry-failed on one machine does them");
+    if (o->limit > 0 || w->resolved.config.budget > 0 || o->confirm)
+        return fail(
+            e, ST_USAGE,
+            "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and "
+            "--confirm-seeds are decided by what has been run or timed before (--stop-after N ends runs early)");
+    if (o->slurm <= w->plan.n) return ST_OK;
+    return fail(e, ST_USAGE, "--slurm %" PRId64 ": there are %d runs, so that some of the tasks would have none",
+                o->slurm, w->plan.n);
+}
+
+static enum status submit(struct sweep *w, struct error *e) {
+    const struct sweep_options *o = w->options;
+    struct slurm_array array = {.name = w->request->name,
+                                .out = w->out,
+                                .command = o->command,
+                                .words = o->words,
+                                .sbatch = o->sbatch,
+                                .gres = o->gres,
+                                .tasks = o->slurm,
+                                .threads = w->resolved.config.threads,
+                                .jobs =
+                                    o->jobs || o->population || strcmp(w->resolved.config.device, "cpu") != 0 ? 1 : 0};
+    struct runner_options shares = {0};
+    int64_t id;
+    TRY(check_array(w, e));
+    TRY(share_work(w, &shares, e)); /* each task's own */
+    if (o->dry_run) return slurm_script(&array, stdout, e);
+    struct planned_new new;
+    TRY(planned_write(&w->plan, w->out, w->request->name, &new, e)); /* what cannot be watched is not submitted */
+    enum status status = slurm_submit(&array, &id, e);
+    if (id < 0) planned_withdraw(&w->plan, w->out, w->request->name, &new);
+    if (id > 0) printf("%" PRId64 "\n", id);
+    TRY(status);
+    if (!w->resolved.config.quiet)
+        fprintf(stderr,
+                "submitted: job %" PRId64 ", %" PRId64
+                " tasks, %d runs; its script and what its tasks say in %s/slurm\n"
+                "lrnn status %s --watch shows how far it is; the same command without --slurm prints the tables\n",
+                id, o->slurm, w->plan.n, w->out, w->out_word);
+    return ST_OK;
+}
+
+/* What no machine has to be asked for: it is refused alike by a run, a dry run and a job. */
+static enum status check_sweep(const struct sweep *w, struct error *e) {
+    const struct sweep_options *o = w->options;
+    const struct request *r = w->request;
+    if (r->file.lines.n && o->protocol)
+        return fail(e, ST_USAGE,
+                    "%s says itself how a cell's number is made of its runs; --protocol is of a task's own table (lrnn "
+                    "report)",
+                    r->name);
+    if (r->file.lines.n) TRY(paper_cells_check(r, &w->resolved, e));
+    if (!o->slurm && (*o->sbatch || *o->gres))
+        return fail(e, ST_USAGE, "--%s is of a job of Slurm: give --slurm N, of so many tasks, or leave it out",
+                    *o->sbatch ? "sbatch" : "gres");
+    if (o->confirm && (w->resolved.speed || o->shards > 1))
+        return fail(e, ST_USAGE,
+                    "--confirm-seeds trains further seeds once all rates are compared; %s, so leave it out",
+                    w->resolved.speed ? "this plan trains nothing" : "a shard compares none");
+    TRY(protocol_check_confirm((enum report_protocol)o->protocol, o->confirm, e));
+    if (o->shards <= 1) return ST_OK;
+    if (w->resolved.speed)
+        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards", r->name);
+    if (o->limit > 0)
+        return fail(e, ST_USAGE,
+                    "--shard with --limit: the time is shared among as many runs as are done at once, which differs "
+                    "from machine to machine, so that shards would do other runs; --budget gives each run its own");
+    if (o->shard <= w->plan.n) return ST_OK;
+    return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run, for there are %d; take fewer shards",
+                o->shard, o->shards, w->plan.n);
+}
+
+enum status sweep_do(struct request *request, const struct sweep_options *options, struct error *e) {
+    struct sweep *w = calloc(1, sizeof *w);
+    if (!w) return fail(e, ST_MEMORY, "no memory for a sweep");
+    w->request = request;
+    w->options = options;
+    request->limited = options->limit > 0;
+    enum status status = request_plan(request, &w->plan, &w->resolved, e);
+    w->out = w->resolved.config.out;
+    shell_word(w->out, w->out_word, sizeof w->out_word);
+    if (w->resolved.config.no_color) terminal_be_plain();
+    if (status == ST_OK) status = check_sweep(w, e);
+    if (status == ST_OK)
+        status = options->slurm     ? submit(w, e)
+                 : options->dry_run ? show_runs(w, e)
+                                    : (w->resolved.speed ? do_speeds : do_runs)(w, e);
+    plan_free(&w->plan);
+    free(w);
+    return status;
+}
+
+enum status shard_parse(const char *text, int64_t *shard, int64_t *shards, struct error *e) {
+    char first[32];
+    const char *at = text;
+    if (text_part(&at, "/", first, sizeof first, NULL) == ST_OK && *at == '/' && parse_int64(first, shard) &&
+        parse_int64(at + 1, shards) && *shards >= 1 && *shards <= PLAN_MOST_RUNS && *shard >= 1 && *shard <= *shards)
+        return ST_OK;
+    return fail(e, ST_USAGE, "--shard %.60s: expected i/n with 1 <= i <= n, for example 2/8", text);
+}

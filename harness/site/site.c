@@ -1,0 +1,410 @@
+/* site.c - see site.h. */
+#include "harness/site/site.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/batch.h"
+#include "harness/plot/gnuplot.h"
+#include "harness/plot/plot.h"
+#include "harness/plot/plot_name.h"
+#include "harness/plot/plot_settings.h"
+#include "harness/site/site_folder.h"
+#include "harness/table/html.h"
+#include "harness/table/report.h"
+#include "harness/run/rerun.h"
+#include "harness/store/csv.h"
+#include "harness/store/files.h"
+#include "harness/store/schema.h"
+#include "harness/store/shell.h"
+
+#define STEM_BYTES 96
+#define NAME_BYTES 128 /* of a page's file */
+
+struct site {
+    const struct record_set *set;
+    const struct report_filter *filter;
+    const char *out, *dir;
+    struct report_tables tables;
+    struct site_pages pages; /* that have been written */
+    int pictures;
+    struct error no_picture; /* the first reason why one is not there */
+};
+
+/* --- a page ------------------------------------------------------------------------------------------------------- */
+
+/* A page in memory, written when it is whole. */
+struct page {
+    char *text;
+    size_t size;
+    FILE *f;
+};
+
+static enum status page_begin(struct page *p, const char *title, struct error *e) {
+    *p = (struct page){.text = NULL};
+    p->f = open_memstream(&p->text, &p->size);
+    if (!p->f) return fail(e, ST_MEMORY, "no memory for a page");
+    html_begin(p->f, SITE_GENERATOR, title);
+    return ST_OK;
+}
+
+/* Ends it and, where all went well so far, writes DIR/NAME.html. */
+static enum status page_end(struct page *p, struct site *site, const char *name, enum status status, struct error *e) {
+    char path[PATH_BYTES], file[NAME_BYTES];
+    html_end(p->f);
+    if (fclose(p->f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for a page");
+    snprintf(file, sizeof file, "%s.html", name);
+    if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%s", site->dir, file);
+    if (status == ST_OK) status = write_file_atomic(path, p->text, p->size, e);
+    if (status == ST_OK) status = site_page_add(&site->pages, file, e);
+    free(p->text);
+    return status;
+}
+
+/* A table's page: its task and profile in plain letters, and their hash. */
+static void table_stem(const struct report_table *t, char stem[STEM_BYTES]) {
+    char text[RECORD_TEXT + 64], hash[PLOT_HASH_BYTES];
+    snprintf(text, sizeof text, "%s %s", t->task, t->profile);
+    plot_table_hash(t, hash);
+    snprintf(stem, STEM_BYTES, "%.60s-%s", text, hash);
+    for (char *c = stem; *c; c++)
+        if (!isalnum((unsigned char)*c)) *c = '-';
+}
+
+static void print_heading(FILE *f, const char *task, const char *profile) {
+    fputs("<h1>", f);
+    html_text(f, task);
+    fputs(", profile ", f);
+    html_text(f, profile);
+    fputs("</h1>\n", f);
+}
+
+/* A run's page. Of one that was done again its failed attempts have pages, too. */
+#define RUN_PAGE_BYTES (RUN_ID_HEX + 40)
+static void run_page(const struct run_record *r, char name[RUN_PAGE_BYTES]) {
+    int used = snprintf(name, RUN_PAGE_BYTES, "run-%s", r->run.run_id);
+    if (r->set_aside) snprintf(name + used, RUN_PAGE_BYTES - (size_t)used, "-attempt%" PRId64, r->run.attempt);
+}
+
+/* --- a run -------------------------------------------------------------------------------------------------------- */
+
+enum { CURVE_WIDTH = 336, CURVE_HEIGHT = 200, CURVE_EDGE = 36 };
+
+/* The validation metric over steps as a line in the page itself. */
+static void print_curve(FILE *f, const struct run_record *r) {
+    double most = 1, width = CURVE_WIDTH - 2 * CURVE_EDGE, height = CURVE_HEIGHT - 2 * CURVE_EDGE;
+    int64_t last = r->run.steps > 0 ? r->run.steps : 1, points = 0;
+    double x = 0, y = 0;
+    fprintf(f,
+            "<svg class=\"curve\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"validation %s over steps\">\n"
+            "<g fill=\"none\" stroke=\"currentColor\"><path stroke-opacity=\".4\" d=\"M%d %dV%dH%d\"/>"
+            "<polyline stroke-width=\"2\" points=\"",
+            CURVE_WIDTH, CURVE_HEIGHT, run_metric_name(&r->run), CURVE_EDGE, CURVE_EDGE, CURVE_HEIGHT - CURVE_EDGE,
+            CURVE_WIDTH - CURVE_EDGE);
+    for (int64_t i = 0; i < r->n_curve; i++) {
+        double value = run_point_metric(&r->run, &r->curve[i]);
+        if (r->curve[i].split != SPLIT_VAL || !isfinite(value)) continue;
+        x = CURVE_EDGE + width * (double)r->curve[i].step / (double)last;
+        y = CURVE_EDGE + height * (1 - value / most);
+        fprintf(f, "%.1f,%.1f ", x, y);
+        points++;
+    }
+    fputs("\"/></g>\n", f);
+    if (points == 1) /* which is no line */
+        fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"currentColor\"/>\n", x, y);
+    fprintf(f,
+            "<g fill=\"currentColor\"><text x=\"%d\" y=\"%d\" text-anchor=\"end\">1.0</text>"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">0.0</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">"
+            "%" PRId64 " steps</text><text x=\"%d\" y=\"%d\">validation %s</text></g>\n</svg>\n",
+            CURVE_EDGE - 6, CURVE_EDGE + 5, CURVE_EDGE - 6, CURVE_HEIGHT - CURVE_EDGE, CURVE_WIDTH - CURVE_EDGE,
+            CURVE_HEIGHT - CURVE_EDGE + 20, last, CURVE_EDGE, CURVE_EDGE - 14, run_metric_name(&r->run));
+}
+
+static void print_field(FILE *f, const char *name, const char *value) {
+    fputs("<tr><th>", f);
+    html_text(f, name);
+    fputs("</th><td>", f);
+    html_text(f, value);
+    fputs("</td></tr>\n", f);
+}
+
+/* Every field that has a value. */
+static void print_fields(FILE *f, const struct run *run) {
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        char number[64];
+        const char *text = field_text(field, run, number, sizeof number);
+        if (text) print_field(f, field->name, text);
+    }
+}
+
+/* Whether the row is of the run's machine, as it was then; without the second id where one of them does not have it. */
+static bool is_machine_of(const struct run *run, const struct csv_table *t, int row) {
+    const char *epoch = csv_cell(t, row, "env_epoch");
+    bool known = *epoch && *run->env_epoch;
+    return strcmp(csv_cell(t, row, "machine_id"), run->machine_id) == 0 &&
+           (!known || strcmp(epoch, run->env_epoch) == 0);
+}
+
+/* The machine's row of machines.csv, if it is there. */
+static void print_machine(FILE *f, const struct site *site, const struct run *run) {
+    char path[PATH_BYTES];
+    struct csv_table t;
+    if (path_format(path, sizeof path, NULL, "%s/machines.csv", site->out) != ST_OK ||
+        csv_read(&t, path, NULL) != ST_OK)
+        return;
+    for (int row = 0; row < t.rows; row++) {
+        if (!is_machine_of(run, &t, row)) continue;
+        fputs("<h2>Machine</h2>\n<div class=\"box\"><table>\n", f);
+        for (int c = 0; c < t.columns; c++) print_field(f, t.header[c], csv_text_plain(csv_cell(&t, row, t.header[c])));
+        fputs("</table></div>\n", f);
+        break;
+    }
+    csv_free(&t);
+}
+
+/* What does the run once more, or why this program cannot. */
+static void print_again(FILE *f, const struct site *site, const struct run_record *r) {
+    char command[8192], out[PATH_BYTES];
+    struct error why;
+    fputs("<h2>Again</h2>\n<pre>", f);
+    if (rerun_command(r, command, sizeof command, &why) == ST_OK) {
+        html_text(f, command);
+        fprintf(f, "\nlrnn rerun %.8s --out ", r->run.run_id);
+        html_text(f, shell_word(site->out, out, sizeof out));
+    } else {
+        html_text(f, why.text);
+    }
+    fputs("</pre>\n", f);
+}
+
+static void print_run(FILE *f, const struct site *site, const struct report_table *t, const struct run_record *r) {
+    char stem[STEM_BYTES];
+    table_stem(t, stem);
+    fprintf(f, "<p><a href=\"%s.html\">", stem);
+    html_text(f, t->task);
+    fprintf(f, "</a> · <a href=\"index.html\">all</a></p>\n<h1>Run %.8s: ", r->run.run_id);
+    html_text(f, r->run.layers);
+    fprintf(f, ", rate %g, seed %" PRIu64 "</h1>\n", r->run.lr, r->run.seed);
+    if (run_failed(&r->run)) {
+        fprintf(f, "<p><strong>%s</strong>: ", run_status_names[r->run.status]);
+        html_text(f, r->run.status_detail);
+        fputs("</p>\n", f);
+    }
+    print_curve(f, r);
+    print_again(f, site, r);
+    fputs("<h2>Configuration</h2>\n<pre>", f);
+    html_lines(f, r->config);
+    fputs("</pre>\n<h2>Record</h2>\n<div class=\"box\"><table>\n", f);
+    print_fields(f, &r->run);
+    fputs("</table></div>\n", f);
+    print_machine(f, site, &r->run);
+}
+
+static enum status write_run(struct site *site, const struct report_table *t, const struct run_record *r,
+                             struct error *e) {
+    struct page page;
+    char title[RECORD_TEXT], name[RUN_PAGE_BYTES];
+    snprintf(title, sizeof title, "run %.8s, %.400s", r->run.run_id, r->run.task);
+    run_page(r, name);
+    TRY(page_begin(&page, title, e));
+    print_run(page.f, site, t, r);
+    return page_end(&page, site, name, ST_OK, e);
+}
+
+/* --- a table ------------------------------------------------------------------------------------------------------ */
+
+/* Of that table alone or, where it is of the first of several folds, with the others. */
+static struct report_filter only(const struct site *site, const struct report_table *t, bool with_folds) {
+    struct report_filter filter = site->filter ? *site->filter : (struct report_filter){.task = NULL};
+    filter.task = t->task;
+    filter.profile = t->profile;
+    filter.exact = !with_folds;
+    return filter;
+}
+
+/* The sheets of a report of one table. That it has none is fine: nothing to show. */
+static enum status print_report(FILE *f, const struct site *site, const struct report *report,
+                                const struct report_filter *filter, struct error *e) {
+    struct report_tables tables;
+    struct sheets sheets = {0};
+    struct sheet_view whole = {NULL, NULL};
+    struct sheet_format bare = format_html;
+    bare.begin = bare.end = NULL;
+    TRY(report_tables_make(&tables, site->set, filter, site->out, e));
+    enum status status = report_make(&sheets, report, &tables, false, &whole, e);
+    if (status == ST_OK) status = sheets_write(&sheets, &bare, f, e);
+    sheets_free(&sheets);
+    report_tables_free(&tables);
+    return status == ST_DATA ? ST_OK : status;
+}
+
+/* Figures go into DIR/STEM; a page has those that are there. */
+static void draw(struct site *site, const struct report_table *t, const char *stem) {
+    static const char *const kinds[] = {NULL, "cost", "heat"};
+    char folder[PATH_BYTES];
+    struct error why;
+    struct report_filter filter = only(site, t, false);
+    const struct plot_view view = {.x = PLOT_AUTO, .formats = FIGURE_SVG, .none_is_fine = true};
+    if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
+    site_remove_pictures(folder); /* those of an earlier call would stand beside numbers that are others now */
+    for (int i = 0; i < 3; i++) {
+        enum status status = report_plot_view(site->set, &filter, kinds[i], &view, site->out, folder, &why);
+        if (status != ST_OK && site->no_picture.status == ST_OK) site->no_picture = why;
+    }
+}
+
+static int is_picture(const struct dirent *entry) {
+    return entry->d_name[0] != '.' && text_ends(entry->d_name, ".svg");
+}
+
+static void print_pictures(FILE *f, struct site *site, const char *stem) {
+    char folder[PATH_BYTES];
+    struct dirent **entries;
+    if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
+    int n = scandir(folder, &entries, is_picture, alphasort);
+    if (n < 0) return; /* nothing was drawn */
+    if (n) fputs("<h2>Pictures</h2>\n", f);
+    for (int i = 0; i < n; i++) {
+        const char *name = entries[i]->d_name, *kind = strrchr(name, '-');
+        for (int use = 0; use < 2; use++) {
+            fprintf(f, use ? "\"><img src=\"%s/" : "<div class=\"box\"><a href=\"%s/", stem);
+            html_text(f, name);
+        }
+        fprintf(f, "\" alt=\"%.*s\" width=\"1200\"></a></div>\n", kind ? (int)strcspn(kind + 1, ".") : 0,
+                kind ? kind + 1 : "");
+        site->pictures++;
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+static void print_note(FILE *f, const char *text) {
+    fputs("<li>", f);
+    html_text(f, text);
+    fputs("</li>\n", f);
+}
+
+/* What the marks of numbers mean, where there are any. */
+static void print_marks(FILE *f, bool cut_off, bool failed) {
+    if (!cut_off && !failed) return;
+    fputs("<ul>\n", f);
+    if (cut_off) print_note(f, CUT_OFF_NOTE);
+    if (failed) print_note(f, FAILED_NOTE);
+    fputs("</ul>\n", f);
+}
+
+/* A row a run, with the way to its page. */
+static void print_runs(FILE *f, const struct report_table *t) {
+    bool cut_off = false, failed = false;
+    fputs("<h2>Runs</h2>\n<div class=\"box\"><table>\n<thead><tr><th>run</th><th>model</th><th class=\"r\">rate</th>"
+          "<th class=\"r\">seed</th><th class=\"r\">steps</th><th>end</th><th class=\"r\">test</th></tr></thead>\n",
+          f);
+    for (int k = 0; k < t->n_rows; k++)
+        for (int i = 0; i < t->rows[k].n_all; i++) {
+            const struct run *run = &t->rows[k].all[i]->run;
+            char name[RUN_PAGE_BYTES];
+            run_page(t->rows[k].all[i], name);
+            fprintf(f, "<tr><td><a href=\"%s.html\">%.8s</a></td><td>", name, run->run_id);
+            html_text(f, t->rows[k].label);
+            fprintf(f,
+                    "</td><td class=\"r\">%g</td><td class=\"r\">%" PRIu64 "</td><td class=\"r\">%" PRId64 "/%" PRId64
+                    "</td><td>",
+                    run->lr, run->seed, run->steps, run->max_steps);
+            html_text(f, run_failed(run) ? run_status_names[run->status] : run->stop_reason);
+            fprintf(f, "</td><td class=\"r\">%.4f%s</td></tr>\n", run_test_metric(run),
+                    run_failed(run)    ? FAILED_MARK
+                    : run_cut_off(run) ? CUT_OFF_MARK
+                                       : "");
+            failed = failed || run_failed(run);
+            cut_off = cut_off || (!run_failed(run) && run_cut_off(run));
+        }
+    fputs("</table></div>\n", f);
+    print_marks(f, cut_off, failed);
+}
+
+static enum status write_table(struct site *site, const struct report_table *t, struct error *e) {
+    struct page page;
+    char stem[STEM_BYTES];
+    struct report_filter with_folds = only(site, t, true), alone = only(site, t, false);
+    table_stem(t, stem);
+    draw(site, t, stem);
+    TRY(page_begin(&page, t->task, e));
+    fputs("<p><a href=\"index.html\">all</a></p>\n", page.f);
+    print_heading(page.f, t->task, t->profile);
+    enum status status = print_report(page.f, site, &report_tables, &with_folds, e);
+    if (status == ST_OK) status = print_report(page.f, site, &report_lengths, &alone, e);
+    print_pictures(page.f, site, stem);
+    print_runs(page.f, t);
+    status = page_end(&page, site, stem, status, e);
+    for (int k = 0; k < t->n_rows && status == ST_OK; k++)
+        for (int i = 0; i < t->rows[k].n_all && status == ST_OK; i++) status = write_run(site, t, t->rows[k].all[i], e);
+    return status;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static const struct report_row *best_row(const struct report_table *t) {
+    const struct report_row *best = &t->rows[0];
+    for (int k = 1; k < t->n_rows; k++)
+        if (!(t->rows[k].estimate <= best->estimate)) best = &t->rows[k];
+    return best;
+}
+
+/* A task's row, with the way to its page. */
+static void print_task(FILE *f, const struct report_table *t, const struct report_row *best,
+                       enum report_protocol protocol) {
+    char stem[STEM_BYTES];
+    table_stem(t, stem);
+    fprintf(f, "<tr><td><a href=\"%s.html\">", stem);
+    html_text(f, t->task);
+    fputs("</a></td><td>", f);
+    html_text(f, t->profile);
+    fprintf(f, "</td><td class=\"r\">%d</td><td class=\"r\">%d</td><td>", t->n_rows, t->n_runs);
+    html_text(f, best->label);
+    fprintf(f, "</td><td class=\"r\">%.4f%s%s</td></tr>\n", best->estimate, best->estimate_cut ? CUT_OFF_MARK : "",
+            estimate_failed(best, protocol) ? FAILED_MARK : "");
+}
+
+static enum status write_index(struct site *site, struct error *e) {
+    struct page page;
+    bool cut_off = false, failed = false;
+    TRY(page_begin(&page, "lrnn-bench: all tasks", e));
+    FILE *f = page.f;
+    fprintf(f,
+            "<h1>Structured linear recurrences</h1>\n<p>%d records, by lrnn-bench.</p>\n<h2>Tasks</h2>\n"
+            "<div class=\"box\"><table>\n<thead><tr><th>task</th><th>profile</th><th class=\"r\">rows</th>"
+            "<th class=\"r\">runs</th><th>best</th><th class=\"r\">acc</th></tr></thead>\n",
+            site->set->n);
+    for (int i = 0; i < site->tables.n; i++) {
+        const struct report_row *best = best_row(&site->tables.list[i]);
+        print_task(f, &site->tables.list[i], best, site->tables.protocol);
+        cut_off = cut_off || best->estimate_cut;
+        failed = failed || estimate_failed(best, site->tables.protocol);
+    }
+    fputs("</table></div>\n", f);
+    print_marks(f, cut_off, failed);
+    if (site->tables.confirm) fprintf(f, "<p>" CONFIRMED_NOTE ".</p>\n", (long long)site->tables.confirm);
+    enum status status = print_report(f, site, &report_across, site->filter, e);
+    return page_end(&page, site, "index", status, e);
+}
+
+enum status site_write(const struct record_set *set, const struct report_filter *filter, const char *out,
+                       const char *dir, int *pages, int *pictures, struct error *why, struct error *e) {
+    struct site site = {.set = set, .filter = filter, .out = out, .dir = dir};
+    TRY(site_folder_check(dir, e));
+    TRY(report_tables_make(&site.tables, set, filter, out, e));
+    enum status status = make_folder(dir, e);
+    if (status == ST_OK) status = write_index(&site, e); /* first: a call that was stopped can be repeated */
+    for (int i = 0; i < site.tables.n && status == ST_OK; i++) status = write_table(&site, &site.tables.list[i], e);
+    report_tables_free(&site.tables);
+    if (status == ST_OK) site_remove_others(dir, &site.pages);
+    *pages = site.pages.n;
+    *pictures = site.pictures;
+    *why = site.no_picture;
+    site_pages_free(&site.pages);
+    return status;
+}

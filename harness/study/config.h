@@ -1,0 +1,62 @@
+/* config.h - the flags of a run, and the files that hold them.
+ *
+ * Precedence: flag > -c file > plan > profile > default. */
+#ifndef LRNN_HARNESS_STUDY_CONFIG_H
+#define LRNN_HARNESS_STUDY_CONFIG_H
+
+#include "core/label.h"
+#include "models/net.h"
+
+/* The choices of --precision, in the order of enum precision. The double build has its own alone. */
+#if REAL_IS_DOUBLE
+#define CONFIG_PRECISIONS REAL_NAME
+#else
+#define CONFIG_PRECISIONS REAL_NAME " tf32 bf16"
+#endif
+
+/* --schedule and --keep-weights, in the order of their choices. */
+enum run_schedule { RUN_CONSTANT, RUN_COSINE, RUN_COSINE_EPOCH, RUN_MAD_CONST, RUN_MAD_COSINE };
+enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL };
+
+struct config {
+    struct backbone net; /* first, so that backbone_options apply to a struct config too */
+    int64_t steps, stop_after, epochs, batch, buckets, warmup, eval_every, patience, seed, threads;
+    double lr, lr_min, warmup_least, decay, beta1, beta2, clip, stop_at, min_gain, budget, checkpoint_every;
+    int schedule, precision, keep_weights; /* the enums above */
+    bool allow_non_causal, force, force_resume, ahead, quiet, json, no_color;
+    char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
+    char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights, and its content; "" = drawn */
+};
+
+/* How long a run is, from its flags and the examples it trains on. */
+struct run_length {
+    int64_t steps_per_epoch;
+    int64_t schedule_steps; /* over which the learning rate goes its way */
+    int64_t steps;          /* that the run takes at most: those, or the first of them (--stop-after) */
+    int64_t eval_every;
+};
+struct run_length config_length(const struct config *c, int64_t n_train);
+
+/* ST_USAGE: the epochs are more steps than --steps may have. */
+enum status config_check_length(const struct config *c, int64_t n_train, struct error *e);
+
+extern const struct option config_options[]; /* all flags of a run but the backbone's */
+
+/* Defaults of every flag. */
+enum status config_default(struct config *c, struct error *e);
+
+/* Sets a flag by name; knows the backbone's too. */
+enum status config_set(struct config *c, const char *name, const char *value, struct error *e);
+
+/* Reads a config file, or the configuration in a run's record (*.json): key=value lines, '#' comments, task.KEY,
+ * model.KEY, task=NAME, model=NAME, or a flag's name. Task and model texts are collected into `task` and `model`
+ * ("s5:length=8"); flags are set in *c, and *flags says which. Errors: ST_DATA when unreadable, ST_USAGE with file and
+ * line. */
+enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                        struct label *flags, struct error *e);
+
+/* The same from text, as run records and exported weights hold it; `name` stands for the path in messages. */
+enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
+                             char model[LABEL_TEXT], struct error *e);
+
+#endif

@@ -1,0 +1,292 @@
+/* graphs.c - see graphs.h. */
+#include "harness/study/graphs.h"
+
+#include <string.h>
+
+#include "core/graph_plan.h"
+#include "kernels/dense/dense.h"
+#include "kernels/kernel.h"
+
+static struct graph_options options_of(const struct setup *s, const struct place *place, bool training) {
+    return (struct graph_options){.precision = (enum precision)s->spec.config.precision,
+                                  .training = training,
+                                  .place = place,
+                                  .kernel = s->spec.config.kernel,
+                                  .kernels = kernel_list()};
+}
+
+/* --- nets --------------------------------------------------------------------------------------------------------- */
+
+static enum status build_extra(struct graph *g, const struct setup *s, struct net *extra, struct error *e) {
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct tensor *main_root = g->root;
+    shape.B = setup_extra_batch(s);
+    shape.T = s->spec.task.shape.T_extra;
+    TRY(net_build(extra, g, &s->spec.config.net, &s->shapes.extra_model, &shape, e));
+    graph_set_root(g, add(g, main_root, extra->loss));
+    return ST_OK;
+}
+
+enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
+                                  struct params *params, struct net *net, struct net *extra, struct error *e) {
+    struct graph_options options = options_of(s, place, true);
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct bucket_size whole = {shape.T, shape.links};
+    *extra = (struct net){0};
+    if (s->spec.config.buckets > 1) return graphs_build_bucket(g, s, SPLIT_TRAIN, place, params, &whole, net, e);
+    TRY(graph_create(g, &options, params, e));
+    TRY(net_build(net, g, &s->spec.config.net, &s->shapes.model, &shape, e));
+    return setup_extra_batch(s) ? build_extra(g, s, extra, e) : ST_OK;
+}
+
+enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
+                                struct params *params, const struct bucket_size *size, struct net *net,
+                                struct error *e) {
+    struct graph_options options = options_of(s, place, split == SPLIT_TRAIN);
+    struct net_shape shape = bucket_shape(s, split, size);
+    struct model_choice fitted;
+    TRY(setup_fit(s, &shape, &fitted, e));
+    TRY(graph_create(g, &options, params, e));
+    return net_build(net, g, &s->spec.config.net, &fitted, &shape, e);
+}
+
+double graphs_step_flops(const struct graph *train, const struct setup *s) {
+    double walks = graph_cost(train, PASS_FORWARD).flops + graph_cost(train, PASS_BACKWARD).flops;
+    return walks * (double)bucket_parts(s);
+}
+
+enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
+                                    struct params *params, struct net *net, struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    struct net_shape shape = setup_net_shape(s, SPLIT_VAL);
+    struct bucket_size whole = {shape.T, shape.links};
+    if (s->spec.config.buckets > 1) return graphs_build_bucket(g, s, SPLIT_VAL, place, params, &whole, net, e);
+    TRY(graph_create(g, &options, params, e));
+    return net_build(net, g, &s->spec.config.net, &s->shapes.eval_model, &shape, e);
+}
+
+/* --- the update --------------------------------------------------------------------------------------------------- */
+
+/* Runs of neighbouring parameters with the same decay and rate; padding between them is harmless zeros. */
+static enum status list_segments(struct graph *g, const struct params *p, const struct config *c,
+                                 struct adamw_attr *attr, struct error *e) {
+    struct adamw_segment *list = arena_alloc(&g->host, (size_t)(p->n + 1) * sizeof *list);
+    int n = 0;
+    if (!list) return fail(e, ST_MEMORY, "no memory for the optimiser's table");
+    for (int i = 0; i < p->n; i++) {
+        const struct param *q = &p->list[i];
+        if (q->spec.group == PARAM_CONST) continue;
+        struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
+        double decay = rule.decays ? c->decay : 0;
+        bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
+        if (alike && p->list[i - 1].spec.group != PARAM_CONST)
+            list[n - 1].count = q->offset + q->count - list[n - 1].offset;
+        else
+            list[n++] = (struct adamw_segment){q->offset, q->count, decay, rule.rate};
+    }
+    attr->segments = list;
+    attr->n_segments = n;
+    return ST_OK;
+}
+
+/* An input that lies elsewhere than in the graph's memory. */
+static struct tensor *borrowed(struct graph *g, const char *name, real *data, int64_t n) {
+    struct tensor *t = graph_input(g, name, 1, &n, false);
+    if (t) t->data = data;
+    return t;
+}
+
+enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
+                                const struct params *p, real *loss, struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    const struct config *c = &s->spec.config;
+    struct adamw_attr attr = {.beta1 = c->beta1, .beta2 = c->beta2, .eps = 1e-8, .clip = c->clip};
+    struct step_attr begin = {.schedule = setup_schedule(s), .clip = c->clip};
+    TRY(graph_create(g, &options, NULL, e));
+    TRY(list_segments(g, p, c, &attr, e));
+    struct tensor *grad = borrowed(g, "gradient", p->grad, p->floats);
+    step_begin(g, borrowed(g, "loss", loss, 1), grad, &begin);
+    adamw(g, borrowed(g, "values", p->value, p->floats), grad, borrowed(g, "moment1", p->moment1, p->floats),
+          borrowed(g, "moment2", p->moment2, p->floats), &attr);
+    return ST_OK;
+}
+
+/* --- the batch of a step ------------------------------------------------------------------------------------------ */
+
+/* Like `t`, an input of a net of B examples, with `rows` of them; NULL for NULL. */
+static struct tensor *table(struct graph *g, const struct tensor *t, int64_t B, int64_t rows) {
+    if (!t) return NULL;
+    int64_t dims[] = {rows, tensor_count(t) / B};
+    if (t->dtype == DT_REAL) return graph_input(g, t->name, 2, dims, false);
+    return graph_input_ids(g, t->name, 2, dims, t->limit, t->ignorable);
+}
+
+/* The net's own input. */
+static struct tensor *target(struct graph *g, const struct tensor *t, int64_t B) {
+    struct tensor *y = table(g, t, B, B);
+    if (y) y->data = t->data;
+    return y;
+}
+
+static struct batch_tensors take(struct graph *g, const struct net *net, int64_t n, uint64_t seed, int64_t period) {
+    int64_t B = net->targets->dims[0];
+    struct batch_tensors split = {table(g, net->input, B, n), table(g, net->targets, B, n),
+                                  table(g, net->lengths, B, n), table(g, net->links, B, n)};
+    struct batch_tensors batch = {target(g, net->input, B), target(g, net->targets, B), target(g, net->lengths, B),
+                                  target(g, net->links, B)};
+    take_batch(g, &split, &batch, &(struct take_batch_attr){.seed = seed, .period = period});
+    return split;
+}
+
+/* There may be as many strings of another length as an integer counts, more than any memory has room for. */
+bool graphs_can_take(const struct setup *s) {
+    return s->shapes.steps >= s->shapes.steps_per_epoch && s->spec.task.shape.extra_examples <= INT32_MAX;
+}
+
+/* The feeder's seeds and orders: epochs of whole batches, and of the extra strings without a gap. */
+enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
+                              const struct net *extra, struct batch_tensors split[2], struct error *e) {
+    struct graph_options options = options_of(s, place, false);
+    const struct task_shape *shape = &s->spec.task.shape;
+    TRY(graph_create(g, &options, NULL, e));
+    split[0] =
+        take(g, net, shape->examples[SPLIT_TRAIN], s->spec.task.seed, s->shapes.steps_per_epoch * s->spec.config.batch);
+    split[1] = (struct batch_tensors){0};
+    if (extra->input) split[1] = take(g, extra, shape->extra_examples, ~s->spec.task.seed, shape->extra_examples);
+    return ST_OK;
+}
+
+/* --- which kernels they take -------------------------------------------------------------------------------------- */
+
+/* Call number i of all graphs together; NULL behind the last. */
+static const struct call *call_at(const struct graph_list *graphs, int i) {
+    for (int g = 0; g < graphs->n; g++) {
+        if (i < graphs->list[g]->n_calls) return &graphs->list[g]->calls[i];
+        i -= graphs->list[g]->n_calls;
+    }
+    return NULL;
+}
+
+/* Whether an earlier call has the same kernel, or of `by_op` the same op. */
+static bool is_repeated(const struct graph_list *graphs, int i, bool by_op) {
+    const struct call *c = call_at(graphs, i);
+    for (int j = 0; j < i; j++) {
+        const struct call *before = call_at(graphs, j);
+        if (by_op ? before->op == c->op : before->kernel == c->kernel) return true;
+    }
+    return false;
+}
+
+static enum status list_names(const struct graph_list *graphs, bool ops, const char *separator, char *text, size_t size,
+                              struct error *e) {
+    size_t used = 0;
+    const struct call *c;
+    text[0] = 0;
+    for (int i = 0; (c = call_at(graphs, i)); i++) {
+        if (is_repeated(graphs, i, ops)) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? separator : "",
+                                 ops ? c->op->name : c->kernel->name);
+        if (used >= size) return fail(e, ST_FAIL, "the kernels of the run have names of over %zu characters", size - 1);
+    }
+    return ST_OK;
+}
+
+enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e) {
+    return list_names(graphs, false, " ", text, size, e);
+}
+
+static const char *kernel_name(const void *list, int i) {
+    return ((const struct kernel *const *)list)[i]->name;
+}
+
+static enum status unknown_kernel(const char *name, struct error *e) {
+    const struct kernel *const *list = kernel_list();
+    int n = 0, index;
+    while (list[n]) n++;
+    return name_choose("kernel", name, n, kernel_name, list, &index, e);
+}
+
+enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e) {
+    const char *forced = s->spec.config.kernel;
+    const struct kernel *k = kernel_find(forced);
+    const struct call *c;
+    char ops[512];
+    bool has_op = false;
+    if (!*forced || !strcmp(forced, "reference")) return ST_OK;
+    if (!k) return unknown_kernel(forced, e);
+    for (int i = 0; (c = call_at(graphs, i)); i++) {
+        if (c->kernel == k) return ST_OK;
+        has_op |= c->op == k->op;
+    }
+    if (has_op)
+        return fail(e, ST_USAGE,
+                    "--kernel %s computes op %s on a %s and the run is on --device %s; `lrnn info %s` lists "
+                    "the op's kernels",
+                    forced, k->op->name, k->device == DEVICE_CPU ? "CPU" : "GPU", s->spec.config.device, k->op->name);
+    TRY(list_names(graphs, true, ", ", ops, sizeof ops, e));
+    return fail(e, ST_USAGE,
+                "--kernel %s computes op %s, which a run of task %s and model %s does not have; take "
+                "'reference', or a kernel of one of its ops: %s",
+                forced, k->op->name, s->spec.task.name, s->shapes.model.model->name, ops);
+}
+
+/* --- how large a run is ------------------------------------------------------------------------------------------- */
+
+/* A run's graphs without its memory. */
+struct measured {
+    struct params params;
+    struct graph train, eval, update, take;
+    struct net net, extra, eval_net;
+    size_t largest; /* bytes of the largest of the graphs */
+};
+
+/* As when it runs, the evaluation's inputs are no part of its graph (split_store.h); but for those of buckets. The
+ * address is never read, for the graph is only measured. */
+static void leave_inputs_out(const struct net *net) {
+    struct tensor *const inputs[] = {net->input, net->targets, net->lengths, net->links};
+    for (int i = 0; i < 4; i++)
+        if (inputs[i]) inputs[i]->data = inputs[i];
+}
+
+static enum status measure(struct measured *m, const struct setup *s, const struct place *place,
+                           struct graph_list *graphs, struct error *e) {
+    struct graph *all[] = {&m->train, &m->eval, &m->update, &m->take};
+    struct batch_tensors split[2];
+    size_t bytes;
+    bool takes = place->device != DEVICE_CPU && graphs_can_take(s);
+    graphs->n = 0;
+    m->largest = 0;
+    TRY(params_create(&m->params, e));
+    TRY(graphs_build_training(&m->train, s, place, &m->params, &m->net, &m->extra, e));
+    TRY(graphs_build_evaluation(&m->eval, s, place, &m->params, &m->eval_net, e));
+    if (s->spec.config.buckets == 1) leave_inputs_out(&m->eval_net);
+    TRY(graphs_build_update(&m->update, s, place, &m->params, NULL, e));
+    if (takes) TRY(graphs_build_take(&m->take, s, place, &m->net, &m->extra, split, e));
+    for (int i = 0; i < (takes ? 4 : 3); i++) {
+        TRY(graph_measure(all[i], &bytes, e));
+        if (bytes > m->largest) m->largest = bytes;
+        graphs->list[graphs->n++] = all[i];
+    }
+    return ST_OK;
+}
+
+enum status graphs_size(const struct setup *s, struct run_size *size, struct error *e) {
+    struct place place = {0};
+    struct graph_list graphs;
+    struct measured m = {0};
+    *size = (struct run_size){0, 0, 0};
+    enum status status = place_parse(s->spec.config.device, &place.device, &place.index, e);
+    if (status == ST_OK) status = measure(&m, s, &place, &graphs, e);
+    if (status == ST_OK) {
+        *size = (struct run_size){.flops = graphs_step_flops(&m.train, s) * (double)s->shapes.steps,
+                                  .params = params_trained(&m.params),
+                                  .memory = m.largest};
+        status = graphs_check_forced(&graphs, s, e);
+    }
+    graph_free(&m.train);
+    graph_free(&m.eval);
+    graph_free(&m.update);
+    graph_free(&m.take);
+    params_free(&m.params);
+    return status;
+}

@@ -1,0 +1,70 @@
+/* graphs.h - the graphs of a run, built from its setup: those that a trainer walks, and of which a plan counts the
+ * FLOPs.
+ *
+ * Each function creates its graph, which the caller frees, also after an error. All of them run on `place` and have the
+ * kernel that the run forces (--kernel), if it is one of their ops'. */
+#ifndef LRNN_HARNESS_STUDY_GRAPHS_H
+#define LRNN_HARNESS_STUDY_GRAPHS_H
+
+#include "harness/study/buckets.h"
+#include "kernels/train/train.h"
+
+/* A training step: the net, and where the task has strings of another length a second one (else *extra is zeros) on the
+ * same parameters; the root is then the sum of both losses, and what is reported as the loss stays that of the main
+ * batch. With --buckets it is that of a bucket whose graph has room for all examples. */
+enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
+                                  struct params *params, struct net *net, struct net *extra, struct error *e);
+
+/* The net of a bucket whose examples, of that split, need that much room. */
+enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
+                                struct params *params, const struct bucket_size *size, struct net *net,
+                                struct error *e);
+
+/* FLOPs of the forward and backward walks of a step, from the graph of graphs_build_training: of buckets, as many as if
+ * all were as long as that. */
+double graphs_step_flops(const struct graph *train, const struct setup *s);
+
+/* A batch of validation or test; with --buckets, a bucket of one whose graph has room for all examples. */
+enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
+                                    struct params *params, struct net *net, struct error *e);
+
+/* The optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, [1] of the same
+ * place; before params_reserve there are none, and the graph can be measured alone. */
+enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
+                                const struct params *params, real *loss, struct error *e);
+
+/* The batch of a step out of training data that lies there whole: split[0] and, for the strings of another length,
+ * split[1] are inputs that the caller fills, the nets' own inputs are written. */
+enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
+                              const struct net *extra, struct batch_tensors split[2], struct error *e);
+
+/* Whether a step of the run can take its batch by itself: the data of a whole epoch is used, and the strings of another
+ * length, if the task has any, are of a number that memory may hold. */
+bool graphs_can_take(const struct setup *s);
+
+/* The run's graphs, planned or measured: what they have in common. */
+struct graph_list {
+    const struct graph *list[4 + 2 * BUCKET_SIZES];
+    int n;
+};
+
+/* Whether the kernel that the run forces computes an op of one of its graphs. ST_USAGE: it is none, or of another op or
+ * device; the message names it, its op and what to try. */
+enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e);
+
+/* Names the kernels that the graphs take, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL:
+ * the text is too short for them. */
+enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
+
+/* What a run comes to, as far as its graphs say so. */
+struct run_size {
+    double flops;   /* of the whole run */
+    int64_t params; /* that it trains */
+    size_t memory;  /* bytes of its largest graph, which are asked for at once; --buckets: without its smaller ones */
+};
+
+/* Nothing is reserved, and no device is asked. Errors, with sizes of zeros: as graphs_check_forced, and what keeps the
+ * graphs from being planned. */
+enum status graphs_size(const struct setup *s, struct run_size *size, struct error *e);
+
+#endif

@@ -1,0 +1,474 @@
+/* plan.c - see plan.h. */
+#include "harness/study/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/values.h"
+#include "harness/study/graphs.h"
+#include "harness/study/row_key.h"
+#include "tasks/variants.h"
+
+bool plan_is_list(const char *name, const char *value) {
+    const struct option *o = row_key_flag(name);
+    if (!o || (o->flags & OPT_RUNTIME)) return false;
+    bool numeric = o->type == OPT_INT || o->type == OPT_REAL;
+    return (numeric || o->type == OPT_CHOICE) && (strchr(value, ',') || (numeric && strstr(value, "..")));
+}
+
+/* --- settings of a task or a model -------------------------------------------------------------------------------- */
+
+static enum status texts_add_label(struct texts *t, const struct label *l, struct error *e) {
+    char text[LABEL_TEXT];
+    TRY(label_format(l, text, sizeof text, e));
+    return texts_add(t, text, e);
+}
+
+/* All texts that a label with ranges stands for, the first range slowest. Only integer options are looked at: ".." is
+ * also a folder. */
+static enum status expand_ranges(const struct label *l, const struct option *table, struct texts *out,
+                                 struct error *e) {
+    for (int i = 0; i < l->n; i++) {
+        const struct option *o = option_find(table, label_key(l, i));
+        int64_t from, to;
+        if (!o || o->type != OPT_INT || !range_parse(label_value(l, i), &from, &to)) continue;
+        TRY(range_check(o->name, from, to, e));
+        for (int64_t v = 0; v <= to - from; v++) {
+            struct label one = *l;
+            char number[32];
+            snprintf(number, sizeof number, "%" PRId64, from + v);
+            TRY(label_set(&one, o->name, number, e));
+            TRY(expand_ranges(&one, table, out, e));
+        }
+        return ST_OK;
+    }
+    return texts_add_label(out, l, e);
+}
+
+/* Adds the profile's options that the label does not set itself, as far as the table has them. */
+static enum status add_defaults(struct label *l, const char *defaults, const struct option *table, struct error *e) {
+    struct label given;
+    TRY(label_parse_pairs(&given, "the profile", defaults, ",", e));
+    for (int i = 0; i < given.n; i++) {
+        const char *key = label_key(&given, i);
+        if (option_find(table, key) && !label_get(l, key)) TRY(label_add(l, key, label_value(&given, i), e));
+    }
+    return ST_OK;
+}
+
+/* What a label is to be expanded by. */
+struct expansion {
+    const struct label *grid;
+    const char *prefix; /* "task." or "model.": of the grid's pairs that are meant */
+    const struct option *table;
+    const char *defaults; /* the profile's */
+    bool *taken;          /* as plan_request has it */
+};
+
+/* All texts that a label stands for: with each value of the grid that it does not set itself, then the profile's
+ * options, then its ranges. `from`: the grid's pair to go on with. */
+static enum status expand(const struct expansion *x, const struct label *l, int from, struct texts *out,
+                          struct error *e) {
+    size_t n = strlen(x->prefix);
+    for (int i = from; i < x->grid->n; i++) {
+        const char *key = label_key(x->grid, i);
+        if (strncmp(key, x->prefix, n) != 0 || !option_find(x->table, key + n) || label_get(l, key + n)) continue;
+        struct texts values = {0};
+        enum status status = values_expand(key, label_value(x->grid, i), &values, e);
+        if (x->taken) x->taken[i] = true;
+        for (int v = 0; v < values.n && status == ST_OK; v++) {
+            struct label one = *l;
+            status = label_add(&one, key + n, values.list[v], e);
+            if (status == ST_OK) status = expand(x, &one, i + 1, out, e);
+        }
+        texts_free(&values);
+        return status;
+    }
+    struct label whole = *l;
+    TRY(add_defaults(&whole, x->defaults, x->table, e));
+    return expand_ranges(&whole, x->table, out, e);
+}
+
+/* Reads a task's text, whose options may be ranges; its options' table. */
+static enum status read_task(const char *text, struct label *label, const struct option **table, struct error *e) {
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    enum status status = choice ? label_parse(label, "task", text, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    if (status == ST_OK) status = task_parse(choice, label_name(label), e);
+    if (status == ST_OK) *table = choice->task->options;
+    free(choice);
+    return status;
+}
+
+enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct error *e) {
+    const struct option *table;
+    struct label task;
+    struct texts all = {0};
+    TRY(read_task(text, &task, &table, e));
+    enum status status = expand_ranges(&task, table, &all, e);
+    if (status == ST_OK) status = text_copy(all.list[0], first, LABEL_TEXT, e);
+    texts_free(&all);
+    return status;
+}
+
+/* The label with the options of "vocab=32" set. */
+static enum status add_change(const struct label *base, const char *change, struct texts *out, struct error *e) {
+    struct label changed = *base, pairs;
+    TRY(label_parse_pairs(&pairs, label_name(base), change, ",", e));
+    for (int i = 0; i < pairs.n; i++) TRY(label_set(&changed, label_key(&pairs, i), label_value(&pairs, i), e));
+    return texts_add_label(out, &changed, e);
+}
+
+/* A text by its published name, so that the settings of a base are named alike; and its changes. */
+static enum status add_variants(const char *text, struct texts *out, struct error *e) {
+    struct label label;
+    struct task_choice *base = calloc(1, sizeof *base);
+    enum status status = base ? task_parse(base, text, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    if (status == ST_OK) status = texts_add(out, base->name, e);
+    if (status == ST_OK) status = label_parse(&label, "task", base->name, e);
+    free(base);
+    TRY(status);
+    const char *const *changes = task_variants(label_name(&label));
+    if (!changes) return fail(e, ST_USAGE, "task %s has no list of one-at-a-time changes", label_name(&label));
+    for (; *changes; changes++) TRY(add_change(&label, *changes, out, e));
+    return ST_OK;
+}
+
+static enum status list_tasks(const struct plan_request *r, struct texts *out, struct error *e) {
+    const struct option *table;
+    struct label task;
+    struct texts plain = {0};
+    TRY(read_task(r->task, &task, &table, e));
+    struct expansion x = {&r->grid, "task.", table, r->profile->task_options, r->taken};
+    enum status status = expand(&x, &task, 0, &plain, e);
+    for (int i = 0; i < plain.n && status == ST_OK; i++)
+        status = r->variants ? add_variants(plain.list[i], out, e) : texts_add(out, plain.list[i], e);
+    texts_free(&plain);
+    return status;
+}
+
+/* --- configurations ----------------------------------------------------------------------------------------------- */
+
+/* Whether somebody who stands over the origin of a flag says something of it. */
+static bool is_asked(const struct plan_request *r, enum plan_origin origin, const char *flag) {
+    if (origin == OF_COMMAND) return false;
+    if (r->asked && label_get(r->asked, flag)) return true;
+    return origin == OF_PROFILE && r->plan && label_get(r->plan, flag);
+}
+
+/* Whether what that origin says of a flag is void: also of a run's length where it is asked for in the other unit, and
+ * of its early end where it is asked for at all. */
+static bool is_overruled(const struct plan_request *r, enum plan_origin origin, const char *flag) {
+    const char *other = args_other_length(flag);
+    if (is_asked(r, origin, flag) || (other && is_asked(r, origin, other))) return true;
+    return origin != OF_COMMAND && r->own_length && !strcmp(flag, "stop-after");
+}
+
+/* The request's axes and those of the profile that nobody sets: "layers=1..4 decay=0,0.1". */
+static enum status list_axes(const struct plan_request *r, struct label *axes, struct error *e) {
+    struct label own;
+    *axes = r->axes;
+    TRY(label_parse_pairs(&own, "the profile", r->profile->axes, " ", e));
+    for (int i = 0; i < own.n; i++) {
+        const char *flag = label_key(&own, i);
+        if (!is_overruled(r, OF_PROFILE, flag)) TRY(label_add(axes, flag, label_value(&own, i), e));
+    }
+    return ST_OK;
+}
+
+static enum status too_many(double runs, struct error *e) {
+    return fail(e, ST_USAGE, "the plan has %.0f runs or more, and at most %d are done in one; take fewer values", runs,
+                PLAN_MOST_RUNS);
+}
+
+/* Each configuration with each of the flag's values; the values are the fastest. */
+static enum status multiply(struct config **configs, int *n, const char *flag, const struct texts *values,
+                            struct error *e) {
+    struct config *more = NULL;
+    if ((int64_t)*n * values->n > PLAN_MOST_RUNS) return too_many((double)*n * values->n, e);
+    more = calloc((size_t)*n * (size_t)values->n, sizeof *more);
+    if (!more) return fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < *n * values->n; i++) more[i] = (*configs)[i / values->n];
+    *n *= values->n;
+    free(*configs);
+    *configs = more;
+    for (int i = 0; i < *n; i++) TRY(config_set(&more[i], flag, values->list[i % values->n], e));
+    return ST_OK;
+}
+
+/* Every combination of the axes' values, the first axis slowest. */
+static enum status list_configs(const struct plan_request *r, struct config **configs, int *n, struct error *e) {
+    struct label axes;
+    TRY(list_axes(r, &axes, e));
+    *configs = malloc(sizeof **configs);
+    if (!*configs) return fail(e, ST_MEMORY, "no memory for a plan");
+    **configs = r->args->config;
+    *n = 1;
+    for (int a = 0; a < axes.n; a++) {
+        struct texts values = {0};
+        enum status status = values_expand(label_key(&axes, a), label_value(&axes, a), &values, e);
+        if (status == ST_OK) status = multiply(configs, n, label_key(&axes, a), &values, e);
+        texts_free(&values);
+        TRY(status);
+    }
+    return ST_OK;
+}
+
+/* --- runs --------------------------------------------------------------------------------------------------------- */
+
+/* Index of the run in the plan; -1: it is not there yet. */
+static int find_run(const struct plan *plan, const struct setup *s) {
+    for (int i = 0; i < plan->n; i++)
+        if (!strcmp(plan->setups[i]->id.run_id, s->id.run_id)) return i;
+    return -1;
+}
+
+static enum status add_use(struct plan *plan, int word, int run, struct error *e) {
+    struct plan_use *longer = realloc(plan->uses, (size_t)(plan->n_uses + 1) * sizeof *longer);
+    if (!longer) return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n_uses + 1);
+    plan->uses = longer;
+    for (int i = 0; i < plan->n_uses; i++)
+        if (longer[i].word == word && longer[i].run == run) return ST_OK;
+    longer[plan->n_uses++] = (struct plan_use){word, run};
+    return ST_OK;
+}
+
+/* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing
+ * to compute is a slip of the command line. */
+static enum status find_size(const struct plan *plan, struct setup *s, struct error *e) {
+    struct error why = {ST_OK, ""};
+    struct run_size size;
+    for (int i = plan->n - 2; i >= 0; i--) {
+        if (strcmp(plan->setups[i]->id.cell_id, s->id.cell_id) != 0) continue;
+        s->estimate.flops = plan->setups[i]->estimate.flops; /* the seed changes none of them */
+        s->estimate.params = plan->setups[i]->estimate.params;
+        s->estimate.memory = plan->setups[i]->estimate.memory;
+        return ST_OK;
+    }
+    enum status status = graphs_size(s, &size, &why);
+    s->estimate.flops = size.flops;
+    s->estimate.params = size.params;
+    s->estimate.memory = size.memory;
+    if (status == ST_OK || !*s->spec.config.kernel) return ST_OK;
+    return fail(e, why.status, "%s", why.text);
+}
+
+/* Takes the setup over; the same run is planned once. */
+static enum status add_setup(struct plan *plan, int word, struct setup *s, struct error *e) {
+    int known = find_run(plan, s);
+    struct setup **longer = realloc(plan->setups, (size_t)(plan->n + 1) * sizeof(struct setup *));
+    if (longer) plan->setups = longer;
+    if (!longer || known >= 0) {
+        setup_free(s);
+        free(s);
+        return longer ? add_use(plan, word, known, e) : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
+    }
+    plan->setups[plan->n++] = s;
+    TRY(add_use(plan, word, plan->n - 1, e));
+    return find_size(plan, s, e);
+}
+
+static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
+                            const char *task, const char *model, struct error *e) {
+    struct config config = *base;
+    if (*config.from || *config.from_xxh3)
+        return fail(e, ST_USAGE,
+                    "bench draws the weights of every seed; `lrnn train --from FILE` starts a run from a file");
+    for (int rate = 0; rate < r->n_rates; rate++)
+        for (int i = 0; i < r->n_seeds; i++) {
+            config.lr = r->rates[rate];
+            config.seed = r->seeds[i];
+            struct setup *s = setup_make(&config, task, model, e);
+            if (!s) return e->status;
+            TRY(add_setup(plan, r->word, s, e));
+        }
+    return ST_OK;
+}
+
+enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e) {
+    struct config config = s->spec.config;
+    struct label model;
+    char text[LABEL_TEXT];
+    config.seed = seed;
+    TRY(label_of(&model, s->spec.model.model->name, s->spec.model.model->options, s->spec.model.inst, 0, e));
+    TRY(label_format(&model, text, sizeof text, e));
+    struct setup *other = setup_make(&config, s->spec.task.asked, text, e);
+    return other ? add_setup(plan, -1, other, e) : e->status;
+}
+
+/* What a whole sweep has one of: where it runs, what it reads and writes, and how it speaks. */
+static enum status check_own(const char *word, const char *flag, struct error *e) {
+    const struct option *o = option_find(config_options, flag);
+    if (!o) return ST_OK;
+    if (o->flags & OPT_SEED)
+        return fail(e, ST_USAGE, "%s: a seed of one model alone; --seeds lists those of all models", word);
+    bool start = !strcmp(flag, "from"); /* add_runs says that a sweep has none */
+    if ((o->flags & (OPT_RUNTIME | OPT_HERE) && !start) || !strcmp(flag, "device"))
+        return fail(e, ST_USAGE, "%s: '%s' is of all runs and cannot stand behind one model's '@'; give --%s instead",
+                    word, flag, flag);
+    return ST_OK;
+}
+
+/* "dim=1024,layers=2" behind a model's '@', but what is void of it. *rate: whether one is among them, which is the
+ * model's only one. */
+static enum status own_flags(const struct plan_request *r, const char *word, enum plan_origin origin,
+                             struct config *config, bool *rate, struct error *e) {
+    struct label all, own = {0};
+    TRY(label_parse_pairs(&all, word, strchr(word, '@') + 1, ",", e));
+    TRY(label_set_name(&own, "", e));
+    for (int i = 0; i < all.n; i++) {
+        const char *flag = label_key(&all, i);
+        if (is_overruled(r, origin, flag)) continue;
+        TRY(check_own(word, flag, e));
+        TRY(label_add(&own, flag, label_value(&all, i), e));
+    }
+    *rate = label_get(&own, "lr") != NULL;
+    return args_set(&own, config, e);
+}
+
+/* Whether the profile has a word of this model with flags of its own: "lstm" of the command line trains as the
+ * profile's "lstm@dim=1024". */
+static bool profile_word(const struct profile *profile, const char *model, char word[LABEL_TEXT]) {
+    size_t length = strlen(model);
+    for (const char *at = profile->models + strspn(profile->models, " "); *at; at += strspn(at, " "))
+        if (text_part(&at, " ", word, LABEL_TEXT, NULL) == ST_OK && strncmp(word, model, length) == 0 &&
+            word[length] == '@')
+            return true;
+    return false;
+}
+
+/* The models that a word "bdlru:m=1..5@dim=64" stands for. */
+static enum status list_settings(const struct plan_request *r, const char *word, struct texts *out, struct error *e) {
+    struct model_choice choice;
+    struct label model;
+    char text[LABEL_TEXT];
+    TRY(text_part(&word, "@", text, sizeof text, e));
+    TRY(label_parse(&model, "model", text, e));
+    TRY(model_parse(&choice, label_name(&model), e));
+    struct expansion x = {&r->grid, "model.", choice.model->options, r->profile->model_options, r->taken};
+    return expand(&x, &model, 0, out, e);
+}
+
+/* One word of --models: "bdlru:m=5" or "lstm@dim=1024". */
+static enum status add_model(struct plan *plan, const struct plan_request *r, const struct config *base,
+                             const char *task, const char *word, struct error *e) {
+    struct config config = *base;
+    struct plan_request own = *r;
+    struct texts settings = {0};
+    char profiles[LABEL_TEXT];
+    bool own_rate = false;
+    if (strchr(word, '@'))
+        TRY(own_flags(r, word, r->origin, &config, &own_rate, e));
+    else if (profile_word(r->profile, word, profiles))
+        TRY(own_flags(r, profiles, OF_PROFILE, &config, &own_rate, e));
+    double rate = config.lr;
+    if (own_rate) {
+        own.rates = &rate;
+        own.n_rates = 1;
+    }
+    enum status status = list_settings(r, word, &settings, e);
+    if (status == ST_OK && (double)settings.n * own.n_rates * own.n_seeds > PLAN_MOST_RUNS - plan->n)
+        status = too_many((double)settings.n * own.n_rates * own.n_seeds + plan->n, e);
+    for (int i = 0; i < settings.n && status == ST_OK; i++)
+        status = add_runs(plan, &own, &config, task, settings.list[i], e);
+    texts_free(&settings);
+    return status;
+}
+
+static enum status add_models(struct plan *plan, const struct plan_request *r, const struct config *config,
+                              const char *task, struct error *e) {
+    const char *at = r->models + strspn(r->models, " ");
+    if (!*at) return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
+    for (; *at; at += strspn(at, " ")) {
+        char word[LABEL_TEXT];
+        TRY(text_part(&at, " ", word, sizeof word, e));
+        TRY(add_model(plan, r, config, task, word, e));
+    }
+    return ST_OK;
+}
+
+enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e) {
+    struct texts tasks = {0};
+    struct config *configs = NULL;
+    int n_configs = 0;
+    enum status status = list_tasks(r, &tasks, e);
+    if (status == ST_OK) status = list_configs(r, &configs, &n_configs, e);
+    double runs = (double)tasks.n * n_configs * r->n_rates * r->n_seeds; /* of one model */
+    if (status == ST_OK && runs > PLAN_MOST_RUNS) status = too_many(runs, e);
+    for (int t = 0; t < tasks.n && status == ST_OK; t++)
+        for (int c = 0; c < n_configs && status == ST_OK; c++)
+            status = add_models(plan, r, &configs[c], tasks.list[t], e);
+    free(configs);
+    texts_free(&tasks);
+    return status;
+}
+
+enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, struct error *e) {
+    int64_t seed = -1;
+    int n = 0, kept = 0;
+    struct setup **ordered = calloc((size_t)plan->n + 1, sizeof *ordered);
+    if (!ordered) return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
+    while (n < plan->n) { /* seed after seed, each in the plan's order */
+        int64_t next = INT64_MAX;
+        for (int i = 0; i < plan->n; i++) {
+            int64_t other = plan->setups[i]->spec.config.seed;
+            if (other > seed && other < next) next = other;
+        }
+        seed = next;
+        for (int i = 0; i < plan->n; i++)
+            if (plan->setups[i]->spec.config.seed == seed) ordered[n++] = plan->setups[i];
+    }
+    for (int i = 0; i < n; i++) {
+        if (i % shards == shard - 1) {
+            plan->setups[kept++] = ordered[i];
+            continue;
+        }
+        setup_free(ordered[i]);
+        free(ordered[i]);
+    }
+    plan->n = kept;
+    plan->n_uses = 0; /* a shard makes no table */
+    free(ordered);
+    return ST_OK;
+}
+
+/* Whether the first run's value of an option is not that of all. */
+static bool differs(const struct plan *plan, const struct option *o) {
+    char first[OPTION_TEXT + 1], value[OPTION_TEXT + 1];
+    option_format_value(o, &plan->setups[0]->spec.config, first, sizeof first);
+    for (int i = 1; i < plan->n; i++) {
+        option_format_value(o, &plan->setups[i]->spec.config, value, sizeof value);
+        if (strcmp(value, first) != 0) return true;
+    }
+    return false;
+}
+
+enum status plan_differing_flags(const struct plan *plan, const struct label *asked, struct label *flags,
+                                 struct error *e) {
+    const struct option *const tables[] = {backbone_options, config_options};
+    *flags = (struct label){0};
+    TRY(label_set_name(flags, "", e));
+    for (int t = 0; t < 2; t++)
+        for (const struct option *o = tables[t]; o->name; o++) {
+            bool told = o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE) || !strcmp(o->name, "mlp");
+            bool follows = o->flags & OPT_AUTO && !label_get(asked, o->name);
+            if (!told && !follows && differs(plan, o)) TRY(label_add(flags, o->name, "", e));
+        }
+    return ST_OK;
+}
+
+bool plan_has_several_tasks(const struct plan *plan) {
+    for (int i = 1; i < plan->n; i++)
+        if (strcmp(plan->setups[i]->spec.task.name, plan->setups[0]->spec.task.name) != 0) return true;
+    return false;
+}
+
+void plan_free(struct plan *plan) {
+    for (int i = 0; i < plan->n; i++) {
+        setup_free(plan->setups[i]);
+        free(plan->setups[i]);
+    }
+    free(plan->setups);
+    free(plan->uses);
+    *plan = (struct plan){0};
+}

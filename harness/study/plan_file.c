@@ -1,0 +1,348 @@
+/* plan_file.c - see plan_file.h. */
+#include "harness/study/plan_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/file/name.h"
+#include "harness/study/args.h"
+#include "harness/study/profiles/profile.h"
+#include "harness/study/row_key.h"
+#include "models/model.h"
+
+#define ENDING     ".plan"
+#define MOST_BASES 8
+#define DIFFERS    "differs" /* in itself of all rows, with ".MODEL" of one */
+
+/* --- keys --------------------------------------------------------------------------------------------------------- */
+
+/* What a line is about; a flag of a run is a SETTING as well. */
+enum about {
+    PEOPLE,  /* each plan's own: no base gives it */
+    PAPER,   /* whose numbers stand beside the runs', and which profile is the paper's */
+    SETTING, /* decides which runs there are, or how their table is made */
+};
+
+static const struct {
+    const char *name;
+    enum about about;
+} keys[] = {
+    {"title", PEOPLE},     {"paper", PAPER},     {"source", PAPER},    {"link", PEOPLE},      {"base", PEOPLE},
+    {"profile", PAPER},    {"tasks", SETTING},   {"models", SETTING},  {"lr", SETTING},       {"seeds", SETTING},
+    {"variants", SETTING}, {"rows", SETTING},    {"columns", SETTING}, {"protocol", SETTING}, {"overall", SETTING},
+    {"measure", SETTING},  {"lengths", SETTING}, {"note", PEOPLE},     {DIFFERS, PAPER},
+};
+#define N_KEYS ((int)(sizeof keys / sizeof *keys))
+
+static int find_key(const char *key) {
+    for (int i = 0; i < N_KEYS; i++)
+        if (!strcmp(keys[i].name, key)) return i;
+    return -1;
+}
+
+/* A flag that a plan may set: one that decides what a run is, and its seed by the key "seeds". */
+static bool is_flag(const struct option *o) {
+    return o && !(o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_FOUND));
+}
+
+/* The key behind "PROFILE.", or the key itself. */
+static const char *without_profile(const char *key) {
+    char word[PLAN_NAME_BYTES];
+    const char *dot = strchr(key, '.');
+    if (!dot || (size_t)(dot - key) >= sizeof word) return key;
+    snprintf(word, sizeof word, "%.*s", (int)(dot - key), key);
+    return profile_is_name(word) ? dot + 1 : key;
+}
+
+/* The model of a key "differs.MODEL"; NULL: it is another key. */
+static const char *model_of_key(const char *key) {
+    size_t n = strlen(DIFFERS);
+    return strncmp(key, DIFFERS, n) == 0 && key[n] == '.' ? key + n + 1 : NULL;
+}
+
+static bool is_key(const char *key) {
+    if (!strncmp(key, "task.", 5)) return key[5] != 0;
+    if (!strncmp(key, "model.", 6)) return key[6] != 0;
+    return find_key(key) >= 0 || is_flag(row_key_flag(key));
+}
+
+/* Every key that has a name of its own, for the nearest one; NULL past the end. */
+static const char *key_at(int i) {
+    const struct option *const tables[] = {backbone_options, config_options};
+    if (i < N_KEYS) return keys[i].name;
+    i -= N_KEYS;
+    for (int t = 0; t < 2; t++)
+        for (const struct option *o = tables[t]; o->name; o++)
+            if (is_flag(o) && i-- == 0) return o->name;
+    return NULL;
+}
+
+static const char *key_name(const void *list, int i) {
+    (void)list;
+    return key_at(i);
+}
+
+static enum status unknown_key(const char *key, struct error *e) {
+    int n = 0;
+    while (key_at(n)) n++;
+    const char *near = nearest_name(key, n, key_name, NULL);
+    if (near) return fail(e, ST_USAGE, "unknown key '%.60s'; did you mean '%s'?", key, near);
+    return fail(e, ST_USAGE, "unknown key '%.60s'; docs/papers.md lists the keys of a plan", key);
+}
+
+/* "bdlru:m=2@dim=64", as in `models`. */
+static enum status check_model(const char *text, struct error *e) {
+    struct model_choice choice;
+    struct label flags;
+    char mixer[LABEL_TEXT];
+    TRY(text_part(&text, "@", mixer, sizeof mixer, e));
+    TRY(model_parse(&choice, mixer, e));
+    TRY(label_parse_pairs(&flags, "behind '@'", text + (*text == '@'), ",", e));
+    for (int i = 0; i < flags.n; i++)
+        if (!is_flag(row_key_flag(label_key(&flags, i)))) return unknown_key(label_key(&flags, i), e);
+    return ST_OK;
+}
+
+static enum status check_key(const char *key, struct error *e) {
+    const char *model = model_of_key(key);
+    if (model && strlen(key) >= PLAN_NAME_BYTES)
+        return fail(e, ST_USAGE, "%.40s... has %zu characters, expected at most %d; name fewer options", key,
+                    strlen(key), PLAN_NAME_BYTES - 1);
+    if (model) return check_model(model, e);
+    return is_key(key) ? ST_OK : unknown_key(key, e);
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------- */
+
+/* A line that begins with a blank goes on with the value before it. */
+static enum status go_on(struct label *lines, const char *text, struct error *e) {
+    char key[2 * PLAN_NAME_BYTES], value[LABEL_TEXT];
+    if (lines->n == 0) return fail(e, ST_USAGE, "begins with a blank, and no value before it goes on");
+    TRY(text_copy(label_key(lines, lines->n - 1), key, sizeof key, e));
+    int n = snprintf(value, sizeof value, "%s %s", label_value(lines, lines->n - 1), text);
+    if (n < 0 || (size_t)n >= sizeof value)
+        return fail(e, ST_USAGE, "%.60s is longer than %zu characters", key, sizeof value - 1);
+    return label_set(lines, key, value, e);
+}
+
+/* The '=' that ends a line's key. A model may have some of its own: the key is what stands before the last of them that
+ * no blank comes before. NULL: there is none. */
+static char *end_of_key(char *line) {
+    char *end = strchr(line, '=');
+    if (!end || !model_of_key(without_profile(line))) return end;
+    for (char *at = end; *at && *at != ' ' && *at != '\t'; at++)
+        if (*at == '=') end = at;
+    return end;
+}
+
+static enum status check_line(const char *line, struct error *e) {
+    const char *key = without_profile(line);
+    TRY(check_key(key, e));
+    if (key == line || (strcmp(key, "base") != 0 && strcmp(key, "profile") != 0)) return ST_OK;
+    return fail(e, ST_USAGE, "%.60s: every profile has the same %s; write it without the profile's name", line, key);
+}
+
+static enum status add_line(struct label *lines, char *line, struct error *e) {
+    bool goes_on = *line == ' ' || *line == '\t';
+    line += strspn(line, " \t");
+    text_trim(line);
+    if (!*line || *line == '#') return ST_OK;
+    if (goes_on) return go_on(lines, line, e);
+    char *equals = end_of_key(line);
+    if (!equals) return fail(e, ST_USAGE, "'%.60s' is not of the form key=value", line);
+    *equals = 0;
+    const char *value = equals + 1 + strspn(equals + 1, " \t");
+    text_trim(line);
+    TRY(check_line(line, e));
+    if (!*value) return fail(e, ST_USAGE, "%.60s has no value; leave the line out, or write one", line);
+    if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);
+    if (label_get(lines, line)) return fail(e, ST_USAGE, "%.60s is given twice", line);
+    return label_add(lines, line, value, e);
+}
+
+enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e) {
+    *p = (struct plan_file){.name = ""};
+    TRY(label_set_name(&p->lines, "", e));
+    if (size > PLAN_FILE_MOST_BYTES)
+        return fail(e, ST_USAGE, "%.200s has %zu bytes, expected at most %d", name, size, PLAN_FILE_MOST_BYTES);
+    const char *end = text + size;
+    for (int number = 1; text < end; number++) {
+        char line[1024];
+        struct error why = {ST_OK, ""};
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t n = (size_t)((stop ? stop : end) - text);
+        if (n >= sizeof line)
+            return fail(e, ST_USAGE, "%.200s line %d has %zu bytes, expected at most %zu", name, number, n,
+                        sizeof line - 1);
+        memcpy(line, text, n);
+        line[n] = 0;
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned char)line[i] < 0x20 && !strchr("\t\r", line[i] ? line[i] : ' '))
+                return fail(e, ST_USAGE, "%.200s line %d has a byte %d, which is no text", name, number, line[i]);
+        if (add_line(&p->lines, line, &why) != ST_OK)
+            return fail(e, why.status, "%.200s line %d: %.700s", name, number, why.text);
+        text += n + 1;
+    }
+    return ST_OK;
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+/* above: the file of the plan that names it as its base, from whose folder a path goes; NULL: the command line does. */
+static enum status find_file(const char *name, const char *above, char path[PATH_BYTES], struct error *e) {
+    char shipped[PATH_BYTES], folder[PATH_BYTES];
+    if (strchr(name, '/') || text_ends(name, ENDING)) {
+        if (*name == '/' || !above || !strchr(above, '/')) return path_format(path, PATH_BYTES, e, "%s", name);
+        path_folder(above, folder, sizeof folder);
+        return path_format(path, PATH_BYTES, e, "%s/%s", folder, name);
+    }
+    TRY(path_format(shipped, sizeof shipped, e, "papers/%s" ENDING, name));
+    struct error why;
+    if (shipped_file_find(shipped, path, PATH_BYTES, &why) == ST_OK) return ST_OK;
+    return fail(e, ST_DATA, "there is no plan '%.60s'; `lrnn list papers` names them, and one of your own is a path",
+                name);
+}
+
+/* ST_DATA: a folder, or anything else that cannot be read. */
+static enum status read_text(const char *path, char **text, size_t *size, struct error *e) {
+    struct error why;
+    enum status status = file_read(path, PLAN_FILE_MOST_BYTES, text, size, &why);
+    if (status == ST_OK) return ST_OK;
+    if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
+    return fail(e, ST_DATA, "%s; expected a plan, a file of key=value lines (docs/papers.md)", why.text);
+}
+
+/* Whether a plan's own lines say how long runs are in the other unit than a line that it would inherit. */
+static bool says_length(const struct label *own, const char *key) {
+    char line[2 * PLAN_NAME_BYTES];
+    const char *plain = without_profile(key), *other = args_other_length(plain);
+    snprintf(line, sizeof line, "%.*s%s", (int)(plain - key), key, other ? other : "");
+    return other && label_get(own, line);
+}
+
+/* Whether two paths are of one file. */
+static bool is_same(const char *a, const char *b) {
+    struct stat of[2];
+    return stat(a, &of[0]) == 0 && stat(b, &of[1]) == 0 && of[0].st_dev == of[1].st_dev && of[0].st_ino == of[1].st_ino;
+}
+
+/* Adds the lines of a base that hold where the plan itself, read from `path`, has none of that key. */
+static enum status inherit(struct plan_file *p, const struct plan_file *base, const char *path, struct error *e) {
+    const struct label own = p->lines;
+    for (int i = 0; i < base->lines.n; i++) {
+        const char *key = label_key(&base->lines, i), *plain = without_profile(key);
+        int known = find_key(plain);
+        bool people = known >= 0 && keys[known].about == PEOPLE;
+        if (people || label_get(&own, key) || says_length(&own, key)) continue;
+        if (label_add(&p->lines, key, label_value(&base->lines, i), NULL) != ST_OK)
+            return fail(e, ST_USAGE, "%.300s and its base are longer than %d characters together", path,
+                        LABEL_TEXT - 1);
+    }
+    return ST_OK;
+}
+
+/* Reads a plan whose chain of bases is chain[0 .. n). */
+static enum status read_chain(struct plan_file *p, const char *name, char chain[][PATH_BYTES], int n, struct error *e) {
+    char *text;
+    size_t size;
+    struct plan_file base;
+    TRY(find_file(name, n ? chain[n - 1] : NULL, chain[n], e));
+    for (int i = 0; i < n; i++)
+        if (is_same(chain[i], chain[n]))
+            return fail(e, ST_USAGE, "%.300s is based on itself, through %.300s", chain[i], chain[n - 1]);
+    if (n + 1 == MOST_BASES)
+        return fail(e, ST_USAGE, "%.300s is based on more than %d plans", chain[0], MOST_BASES - 2);
+    TRY(read_text(chain[n], &text, &size, e));
+    enum status status = plan_file_parse(p, chain[n], text, size, e);
+    free(text);
+    TRY(status);
+    const char *below = label_get(&p->lines, "base");
+    if (!below) return ST_OK;
+    TRY(read_chain(&base, below, chain, n + 1, e));
+    return inherit(p, &base, chain[n], e);
+}
+
+enum status plan_file_read(struct plan_file *p, const char *name, struct error *e) {
+    char(*chain)[PATH_BYTES] = calloc(MOST_BASES, sizeof *chain);
+    if (!chain) return fail(e, ST_MEMORY, "no memory for a plan");
+    enum status status = read_chain(p, name, chain, 0, e);
+    free(chain);
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    size_t n = strlen(last) - (text_ends(last, ENDING) ? strlen(ENDING) : 0);
+    snprintf(p->name, sizeof p->name, "%.*s", (int)(n < sizeof p->name ? n : sizeof p->name - 1), last);
+    return status;
+}
+
+/* The value behind "PROFILE." alone. */
+static const char *of_profile(const struct plan_file *p, const char *profile, const char *key) {
+    char line[2 * PLAN_NAME_BYTES];
+    snprintf(line, sizeof line, "%.63s.%.63s", profile, key);
+    return label_get(&p->lines, line);
+}
+
+const char *plan_file_get(const struct plan_file *p, const char *profile, const char *key) {
+    const char *value = of_profile(p, profile, key), *other = args_other_length(key);
+    if (value) return value;
+    return other && of_profile(p, profile, other) ? NULL : label_get(&p->lines, key);
+}
+
+const char *plan_file_differs(const struct plan_file *p, const char *profile, int i, const char **model) {
+    for (int k = 0; k < p->lines.n; k++) {
+        const char *key = without_profile(label_key(&p->lines, k)), *of = model_of_key(key);
+        if ((!of && strcmp(key, DIFFERS) != 0) || plan_file_get(p, profile, key) != label_value(&p->lines, k)) continue;
+        *model = of ? of : "";
+        if (i-- == 0) return label_value(&p->lines, k);
+    }
+    return NULL;
+}
+
+enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings,
+                               struct error *e) {
+    *settings = (struct label){0};
+    TRY(label_set_name(settings, "", e));
+    for (int i = 0; i < p->lines.n; i++) {
+        const char *key = label_key(&p->lines, i), *plain = without_profile(key);
+        int known = find_key(plain);
+        if ((known >= 0 && keys[known].about != SETTING) || model_of_key(plain)) continue;
+        const char *value = plan_file_get(p, profile, plain);
+        if (value && !label_get(settings, plain)) TRY(label_add(settings, plain, value, e));
+    }
+    return ST_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds that of a file, without its ending. */
+static enum status add_name(char ***names, int *n, const char *file, struct error *e) {
+    char **longer = realloc(*names, (size_t)(*n + 1) * sizeof *longer);
+    if (longer) *names = longer;
+    char *name = longer ? strndup(file, strlen(file) - strlen(ENDING)) : NULL;
+    if (!name) return fail(e, ST_MEMORY, "no memory for the names of the plans");
+    (*names)[(*n)++] = name;
+    return ST_OK;
+}
+
+enum status plan_file_names(char ***names, int *n, struct error *e) {
+    char folder[PATH_BYTES];
+    *names = NULL;
+    *n = 0;
+    TRY(shipped_file_find("papers", folder, sizeof folder, e));
+    DIR *d = opendir(folder);
+    if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+    enum status status = ST_OK;
+    for (struct dirent *entry; status == ST_OK && (entry = readdir(d));)
+        if (text_ends(entry->d_name, ENDING)) status = add_name(names, n, entry->d_name, e);
+    closedir(d);
+    if (status == ST_OK && *n) qsort(*names, (size_t)*n, sizeof **names, by_name);
+    if (status == ST_OK) return ST_OK;
+    for (int i = 0; i < *n; i++) free((*names)[i]);
+    free(*names);
+    *names = NULL;
+    *n = 0;
+    return status;
+}

@@ -1,0 +1,418 @@
+/* request.c - see request.h. */
+#include "harness/study/request.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/values.h"
+#include "harness/study/row_key.h"
+
+#define MOST_SEEDS 100000
+
+/* --- the command line --------------------------------------------------------------------------------------------- */
+
+/* An axis without a value would be no run at all, or pass unseen. */
+static enum status read_grid(struct label *grid, const char *text, struct error *e) {
+    TRY(label_parse_pairs(grid, "--grid", text, " ", e));
+    for (int i = 0; i < grid->n; i++)
+        if (!*label_value(grid, i))
+            return fail(e, ST_USAGE, "--grid: %s has no value; write for example --grid 'model.m=1,2'",
+                        label_key(grid, i));
+    return ST_OK;
+}
+
+enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e) {
+    *done = true;
+    if (!strcmp(name, "seed"))
+        return fail(e, ST_USAGE,
+                    "a sweep has seeds 1..n: use --seeds n, or a list as 3,7; `lrnn train --seed 3` does one run");
+    if (!strcmp(name, "models")) {
+        TRY(text_copy(value, r->models, sizeof r->models, e));
+        if (value[strspn(value, " ")]) return ST_OK;
+        return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
+    }
+    if (!strcmp(name, "lr"))
+        return *value ? text_copy(value, r->rates, sizeof r->rates, e) : fail(e, ST_USAGE, "--lr lists no rate");
+    if (!strcmp(name, "seeds")) return text_copy(*value ? value : " ", r->seeds, sizeof r->seeds, e);
+    if (!strcmp(name, "profile")) return text_copy(value, r->profile, sizeof r->profile, e);
+    if (!strcmp(name, "grid")) return read_grid(&r->grid, value, e);
+    if (!strcmp(name, "variants")) {
+        if (!strcmp(value, "yes") || !strcmp(value, "no")) return text_copy(value, r->variants, sizeof r->variants, e);
+        return fail(e, ST_USAGE, "--variants: '%.60s' is not yes or no", value);
+    }
+    if (plan_is_list(name, value)) return label_add(&r->axes, name, value, e); /* every run with each of them */
+    *done = false;
+    return args_note(&r->args, name, value, done, e);
+}
+
+static bool is_task(const char *word) {
+    struct label label;
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    bool known = choice && label_parse(&label, "task", word, NULL) == ST_OK &&
+                 task_parse(choice, label_name(&label), NULL) == ST_OK;
+    free(choice);
+    return known;
+}
+
+static bool is_path(const char *word) {
+    return strchr(word, '/') || text_ends(word, ".plan");
+}
+
+/* The tasks' names, then those of the plans that ship with the program. */
+struct known_names {
+    char **plans;
+    int n_tasks, n_plans;
+};
+
+static const char *known_name(const void *list, int i) {
+    const struct known_names *known = list;
+    return i < known->n_tasks ? task_name_at(i) : known->plans[i - known->n_tasks];
+}
+
+/* The error of a word whose name, up to a ':', is neither a task's nor a plan's. */
+static enum status no_such_name(const char *word, const struct known_names *known, struct error *e) {
+    char name[PLAN_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
+    const char *near = nearest_name(name, known->n_tasks + known->n_plans, known_name, known);
+    return fail(e, ST_USAGE,
+                "there is neither a task nor a plan '%s'%s%.60s%s `lrnn list tasks` and `lrnn list papers` name them",
+                name, near ? "; did you mean '" : ";", near ? near : "", near ? "'?" : "");
+}
+
+/* What is wrong with a word that does not read as a task, nor as the name of a plan that can be read (why): the options
+ * behind a task's name, the base of a plan, or the name. */
+static enum status neither(const char *word, const struct error *why, struct error *e) {
+    struct known_names known = {.plans = NULL};
+    struct label label;
+    bool is_plan = false;
+    char name[PLAN_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
+    if (strchr(word, ':') && is_task(name)) return label_parse(&label, "task", word, e);
+    if (plan_file_names(&known.plans, &known.n_plans, NULL) != ST_OK) known.n_plans = 0;
+    while (task_name_at(known.n_tasks)) known.n_tasks++;
+    for (int i = 0; i < known.n_plans; i++) is_plan = is_plan || !strcmp(known.plans[i], word);
+    enum status status = is_plan ? fail(e, why->status, "%s", why->text) : no_such_name(word, &known, e);
+    for (int i = 0; i < known.n_plans; i++) free(known.plans[i]);
+    free(known.plans);
+    return status;
+}
+
+enum status request_words(struct request *r, const char *const *words, int n, struct error *e) {
+    int first = 0;
+    if (n && (is_path(words[0]) || !is_task(words[0]))) {
+        struct error why;
+        enum status status = plan_file_read(&r->file, words[0], &why);
+        if (status == ST_DATA && !is_path(words[0])) return neither(words[0], &why, e);
+        if (status != ST_OK) return fail(e, status, "%s", why.text);
+        snprintf(r->name, sizeof r->name, "%s", r->file.name);
+        r->file_word = words[0];
+        first = 1;
+    }
+    for (int i = first; i < n; i++) {
+        size_t used = strlen(r->tasks);
+        int more = snprintf(r->tasks + used, sizeof r->tasks - used, "%s%s", used ? " " : "", words[i]);
+        if (more < 0 || used + (size_t)more >= sizeof r->tasks)
+            return fail(e, ST_USAGE, "the tasks' names are longer than %zu characters together", sizeof r->tasks - 1);
+    }
+    if (first == 0 && n) snprintf(r->name, sizeof r->name, "%s", words[0]);
+    return ST_OK;
+}
+
+/* --- lists -------------------------------------------------------------------------------------------------------- */
+
+static enum status no_seeds(const char *text, struct error *e) {
+    return fail(e, ST_USAGE,
+                "seeds=%.60s is not a whole number from 1 to %d, nor auto, nor a list of seeds such as 3,7 or 4..9",
+                text, MOST_SEEDS);
+}
+
+enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error *e) {
+    struct texts values = {0};
+    int64_t count;
+    bool counted = parse_int64(text, &count);
+    *seeds = NULL;
+    *n = 0;
+    if (counted && (count < 1 || count > MOST_SEEDS)) return no_seeds(text, e);
+    enum status status = counted ? ST_OK : values_expand("seeds", text, &values, e);
+    *n = counted ? (int)count : values.n;
+    if (status == ST_OK && !(*seeds = calloc((size_t)*n + 1, sizeof **seeds)))
+        status = fail(e, ST_MEMORY, "no memory for %d seeds", *n);
+    for (int i = 0; status == ST_OK && i < *n; i++) {
+        (*seeds)[i] = i + 1;
+        if (!counted && (!parse_int64(values.list[i], &(*seeds)[i]) || (*seeds)[i] < 0)) status = no_seeds(text, e);
+        for (int k = 0; !counted && k < i && status == ST_OK; k++)
+            if ((*seeds)[k] == (*seeds)[i])
+                status = fail(e, ST_USAGE, "seeds=%.60s: seed %s is given twice", text, values.list[i]);
+    }
+    texts_free(&values);
+    if (status == ST_OK) return ST_OK;
+    free(*seeds);
+    *seeds = NULL;
+    return status;
+}
+
+static enum status parse_rates(const char *text, double rates[REQUEST_MOST_RATES], int *n, struct error *e) {
+    for (*n = 0;; text++) {
+        char number[64];
+        TRY(text_part(&text, ",", number, sizeof number, e));
+        if (*n == REQUEST_MOST_RATES) return fail(e, ST_USAGE, "--lr lists more than %d rates", REQUEST_MOST_RATES);
+        if (!parse_double(number, &rates[*n]) || !(rates[*n] >= 0 && rates[*n] <= 1e6))
+            return fail(e, ST_USAGE,
+                        "--lr: '%s' is no learning rate from 0 to 1000000; write for example --lr 1e-3,3e-3", number);
+        ++*n;
+        if (!*text) return ST_OK;
+    }
+}
+
+/* --- the plan ----------------------------------------------------------------------------------------------------- */
+
+/* All that holds for every task, of the command line and of the plan below it. */
+struct making {
+    struct request *r;
+    struct label plan;  /* the plan's settings under the profile */
+    struct label flags; /* of those the flags with one value */
+    struct label file;  /* flags of the config file */
+    struct label asked; /* flags of the command line, also those with lists, and of the config file */
+    struct label axes, grid;
+    const char *profile, *tasks, *models, *rates, *seeds, *variants;
+    bool speed;
+    bool taken[LABEL_TEXT / 8]; /* of each pair of the grid: some task or model takes its values; "task.x" is a pair */
+};
+
+static const char *given_or(const char *given, const struct label *plan, const char *key) {
+    return *given ? given : label_get(plan, key);
+}
+
+static enum status ask_for(struct making *m, const struct label *flags, struct error *e) {
+    for (int i = 0; i < flags->n; i++) TRY(label_set(&m->asked, label_key(flags, i), label_value(flags, i), e));
+    return ST_OK;
+}
+
+/* Flags of a config file, and lines task.KEY and model.KEY, below --grid; which tasks and models there are, a sweep is
+ * told by its words and by --models. */
+static enum status take_config_file(struct making *m, struct error *e) {
+    static const char *const kinds[] = {"task", "model"};
+    struct label labels[2];
+    const struct args *args = &m->r->args;
+    TRY(args_file(args, &labels[0], &labels[1], &m->file, e));
+    for (int k = 0; k < 2; k++) {
+        if (*label_name(&labels[k]))
+            return fail(e, ST_USAGE,
+                        "%.300s has a line %s=%.60s; a sweep takes its tasks from its words and its models from "
+                        "--models, so take the line out (lines %s.KEY hold for each that has KEY)",
+                        args->config_file, kinds[k], label_name(&labels[k]), kinds[k]);
+        for (int i = 0; i < labels[k].n; i++) {
+            char key[128];
+            snprintf(key, sizeof key, "%s.%.100s", kinds[k], label_key(&labels[k], i));
+            if (!label_get(&m->grid, key)) TRY(label_add(&m->grid, key, label_value(&labels[k], i), e));
+        }
+    }
+    return ST_OK;
+}
+
+/* The plan's flags and grid, as far as the command line does not say otherwise. */
+static enum status take_settings(struct making *m, struct error *e) {
+    const struct request *r = m->r;
+    m->axes = r->axes;
+    m->grid = r->grid;
+    if (!m->axes.used) TRY(label_set_name(&m->axes, "", e));
+    if (!m->grid.used) TRY(label_set_name(&m->grid, "", e));
+    TRY(label_set_name(&m->flags, "", e));
+    TRY(label_set_name(&m->asked, "", e));
+    TRY(take_config_file(m, e));
+    TRY(ask_for(m, &m->file, e));
+    TRY(ask_for(m, &r->args.given, e));
+    TRY(ask_for(m, &r->axes, e));
+    if (*r->rates) TRY(label_set(&m->asked, "lr", r->rates, e));
+    for (int i = 0; i < m->plan.n; i++) {
+        const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i), *other = args_other_length(key);
+        bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
+        bool overruled = label_get(&m->asked, key) || (other && label_get(&m->asked, other));
+        if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, value, e));
+        if (!row_key_flag(key) || !strcmp(key, "lr") || overruled) continue;
+        TRY(label_add(plan_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
+    }
+    return ST_OK;
+}
+
+/* Whether one of blank-separated tasks has that name, of n characters. */
+static bool has_task(const char *tasks, const char *name, size_t n) {
+    for (const char *at = tasks + strspn(tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (strcspn(at, " :") == n && !strncmp(at, name, n)) return true;
+    return false;
+}
+
+/* The words behind a plan's name choose among its tasks: another task has no column in its table. */
+static enum status check_chosen(const struct request *r, const char *own, struct error *e) {
+    if (!own) return ST_OK;
+    for (const char *at = r->tasks + strspn(r->tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t n = strcspn(at, " :");
+        if (!has_task(own, at, n))
+            return fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, at,
+                        own);
+    }
+    return ST_OK;
+}
+
+static enum status make(struct making *m, struct request *r, struct error *e) {
+    *m = (struct making){.r = r};
+    const char *own = plan_file_get(&r->file, "", "profile");
+    m->profile = *r->profile ? r->profile : own ? own : "quick";
+    TRY(plan_file_settings(&r->file, m->profile, &m->plan, e));
+    TRY(check_chosen(r, label_get(&m->plan, "tasks"), e));
+    m->tasks = given_or(r->tasks, &m->plan, "tasks");
+    m->models = given_or(r->models, &m->plan, "models");
+    m->seeds = given_or(!strcmp(r->seeds, "auto") ? "" : r->seeds, &m->plan, "seeds");
+    m->variants = given_or(r->variants, &m->plan, "variants");
+    if (m->variants && strcmp(m->variants, "yes") != 0 && strcmp(m->variants, "no") != 0)
+        return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, m->variants);
+    const char *measure = label_get(&m->plan, "measure");
+    if (measure && strcmp(measure, "accuracy") != 0 && strcmp(measure, "speed") != 0)
+        return fail(e, ST_USAGE, "%s: measure=%.60s is neither accuracy nor speed", r->file.name, measure);
+    m->speed = measure && !strcmp(measure, "speed");
+    if (!m->tasks) return fail(e, ST_USAGE, "the plan %s names no tasks; add a line tasks=s3 s5", r->file.name);
+    TRY(take_settings(m, e));
+    const char *rates = label_get(&m->asked, "lr");
+    m->rates = rates ? rates : label_get(&m->plan, "lr");
+    return ST_OK;
+}
+
+static bool gives(const struct making *m, const char *flag) {
+    return label_get(&m->asked, flag) || label_get(&m->plan, flag);
+}
+
+/* Whether the request itself says how long a run is: the profile's --stop-after is void then. */
+static bool gives_length(const struct making *m) {
+    static const char *const lengths[] = {"epochs", "steps", "budget", "stop-after"};
+    for (int i = 0; i < 4; i++)
+        if (gives(m, lengths[i])) return true;
+    return m->r->limited;
+}
+
+/* Whether a list of epochs says how long runs are, so that steps below it are void; of single ones args_apply knows. */
+static bool lists_epochs(const struct making *m) {
+    const struct request *r = m->r;
+    if (label_get(&r->axes, "epochs")) return !label_get(&r->axes, "steps") && !label_get(&r->args.given, "steps");
+    return label_get(&m->axes, "epochs") && args_void_steps(&m->plan);
+}
+
+/* The profile of a task, by the first of its settings. */
+static enum status find_profile(const struct making *m, const char *task, const struct profile **profile,
+                                struct error *e) {
+    char first[LABEL_TEXT];
+    struct label label;
+    TRY(plan_first_task(task, first, e));
+    TRY(label_parse(&label, "task", first, e));
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    enum status status = choice ? task_parse(choice, first, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    if (status == ST_OK) status = profile_find(label_name(&label), choice->task->suite, m->profile, profile, e);
+    free(choice);
+    return status;
+}
+
+static enum status add_task(struct making *m, int word, const char *task, struct plan *plan, struct resolved *resolved,
+                            struct error *e) {
+    struct request *r = m->r;
+    double rates[REQUEST_MOST_RATES];
+    char counted[32];
+    int64_t *seeds;
+    struct plan_request p = {.args = &r->args,
+                             .word = word,
+                             .task = task,
+                             .rates = rates,
+                             .asked = &m->asked,
+                             .plan = &m->plan,
+                             .axes = m->axes,
+                             .grid = m->grid,
+                             .taken = m->taken};
+    TRY(find_profile(m, task, &p.profile, e));
+    TRY(args_apply(&r->args, p.profile->flags, &m->flags, e));
+    TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
+    p.models = m->models ? m->models : p.profile->models;
+    p.origin = *r->models ? OF_COMMAND : m->models ? OF_PLAN : OF_PROFILE;
+    p.own_length = gives_length(m);
+    if (p.own_length && !gives(m, "stop-after")) r->args.config.stop_after = 0;
+    if (lists_epochs(m)) r->args.config.steps = 0;
+    p.variants = m->variants ? !strcmp(m->variants, "yes") : p.profile->variants;
+    TRY(parse_rates(m->rates ? m->rates : p.profile->rates, rates, &p.n_rates, e));
+    snprintf(counted, sizeof counted, "%d", p.profile->seeds);
+    TRY(seeds_parse(m->seeds ? m->seeds : counted, &seeds, &p.n_seeds, e));
+    p.seeds = seeds;
+    for (int i = 0; i < p.n_seeds; i++)
+        if (seeds[i] > resolved->last_seed) resolved->last_seed = seeds[i];
+    if (plan->n == 0) {
+        resolved->note = p.profile->note;
+        resolved->defaulted = !strcmp(p.profile->suite, PROFILE_ANY_SUITE);
+        resolved->config = r->args.config;
+    }
+    resolved->variants = resolved->variants || p.variants;
+    enum status status = plan_make(plan, &p, e);
+    free(seeds);
+    return status;
+}
+
+static enum status check_grid(const struct label *grid, struct error *e) {
+    for (int i = 0; i < grid->n; i++)
+        if (strncmp(label_key(grid, i), "task.", 5) != 0 && strncmp(label_key(grid, i), "model.", 6) != 0)
+            return fail(e, ST_USAGE,
+                        "grid: '%.60s' is neither task.OPTION nor model.OPTION; a flag takes its list "
+                        "itself, as in --layers 1..4",
+                        label_key(grid, i));
+    return ST_OK;
+}
+
+/* Whether a planned run's task or model has the option that a key of the grid names. */
+static bool is_met(const struct plan *plan, const char *key) {
+    bool task = !strncmp(key, "task.", 5);
+    const char *option = key + (task ? 5 : 6);
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        if (option_find(task ? s->spec.task.task->options : s->shapes.model.model->options, option)) return true;
+    }
+    return false;
+}
+
+/* What a plan or a config file says of an option may hold for none of the models that the command line names, but it is
+ * one; what --grid says may not pass unseen. */
+static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
+    for (int i = 0; i < m->grid.n; i++) {
+        const char *key = label_key(&m->grid, i);
+        bool task = !strncmp(key, "task.", 5);
+        if (m->taken[i] || (!label_get(&m->r->grid, key) && row_key_option(key))) continue;
+        if (!is_met(plan, key))
+            return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
+                        task ? "task" : "model");
+        return fail(e, ST_USAGE,
+                    "--grid %.60s=%.60s: every %s here that has the option sets it itself; name the %s "
+                    "without it",
+                    key, label_value(&m->grid, i), task ? "task" : "model", task ? "tasks" : "models");
+    }
+    return ST_OK;
+}
+
+enum status request_plan(struct request *r, struct plan *plan, struct resolved *resolved, struct error *e) {
+    struct making *m = calloc(1, sizeof *m);
+    int n = 0;
+    *resolved = (struct resolved){.last_seed = -1};
+    enum status status = m ? make(m, r, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    if (status == ST_OK) status = check_grid(&m->grid, e);
+    if (status == ST_OK) {
+        resolved->speed = m->speed;
+        snprintf(resolved->profile, sizeof resolved->profile, "%s", m->profile);
+        snprintf(resolved->tasks, sizeof resolved->tasks, "%s", m->tasks);
+    }
+    for (const char *at = status == ST_OK ? m->tasks + strspn(m->tasks, " ") : ""; status == ST_OK && *at;
+         at += strspn(at, " ")) {
+        char task[LABEL_TEXT];
+        status = text_part(&at, " ", task, sizeof task, e);
+        if (status == ST_OK && ++n > REQUEST_MOST_TASKS)
+            status = fail(e, ST_USAGE, "more than %d tasks are named", REQUEST_MOST_TASKS);
+        if (status == ST_OK) status = add_task(m, n - 1, task, plan, resolved, e);
+    }
+    if (status == ST_OK && plan->n == 0) status = fail(e, ST_USAGE, "no task is named");
+    if (status == ST_OK) status = check_taken(m, plan, e);
+    if (status == ST_OK) status = setup_check_asked(plan->setups, plan->n, &m->asked, e);
+    free(m);
+    return status;
+}

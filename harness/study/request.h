@@ -1,0 +1,54 @@
+/* request.h - what `lrnn bench` and `lrnn sweep` are asked for, and the runs that it comes to: tasks, models, options
+ * and flags with several values, rates, seeds; from the command line and, below it, from a plan file. */
+#ifndef LRNN_HARNESS_STUDY_REQUEST_H
+#define LRNN_HARNESS_STUDY_REQUEST_H
+
+#include "harness/study/plan.h"
+#include "harness/study/plan_file.h"
+
+#define REQUEST_MOST_RATES 16
+#define REQUEST_MOST_TASKS 64
+
+struct request {
+    char name[PLAN_NAME_BYTES]; /* of the plan file, or of the tasks */
+    struct plan_file file;      /* no lines: none */
+    const char *file_word; /* how the command line calls it, by its name or path, which is the caller's; NULL: none */
+    char profile[OPTION_TEXT]; /* "": the plan's, else quick */
+    /* Blank-separated words; "" = the plan's, else the profile's. */
+    char tasks[LABEL_TEXT], models[LABEL_TEXT];
+    char rates[OPTION_TEXT], seeds[OPTION_TEXT]; /* "5": 1 to 5; "3,7" or "4..9": those */
+    struct label axes, grid;                     /* of the command line, as plan_request has them */
+    struct args args;                            /* flags; request_plan resolves its configuration for the last task */
+    char variants[4];                            /* yes or no; "": the plan's, else the profile's */
+    bool limited;                                /* a time for all runs says how long each is */
+};
+
+/* Takes what a flag of bench or sweep says of the runs: models, lr, seeds, profile, grid, variants, a flag of a run
+ * with one or several values, -c. *done: it has. ST_USAGE: a bad value; `seed`, which is `seeds` here. */
+enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e);
+
+/* Takes the words of the command line: the names of tasks, or that of a plan and, behind it, of those of its tasks that
+ * are wanted. ST_USAGE, ST_DATA: neither a task nor a plan has the name, or the plan is wrong. */
+enum status request_words(struct request *r, const char *const *words, int n, struct error *e);
+
+/* What request_plan has decided. */
+struct resolved {
+    char profile[OPTION_TEXT]; /* in force */
+    char tasks[LABEL_TEXT];    /* their words, which plan_use counts */
+    const char *note;          /* of the first task's profile */
+    bool defaulted;            /* that profile is the one of tasks that have none */
+    int64_t last_seed;         /* the largest */
+    bool variants;
+    bool speed;           /* the plan measures how fast training steps are, and trains nothing */
+    struct config config; /* of the first task: folder, threads, device and output are those of all */
+};
+
+/* The runs. plan_free, also after an error. Errors as plan_make; ST_USAGE: a grid or a plan names an option that no
+ * task or model has, or a profile that a task lacks. */
+enum status request_plan(struct request *r, struct plan *plan, struct resolved *resolved, struct error *e);
+
+/* "5" as 1 to 5, else a list such as "3,7" or "4..9". The list is the caller's to free; NULL after an error. ST_USAGE:
+ * no such list, a seed twice, below 0. */
+enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error *e);
+
+#endif

@@ -1,0 +1,378 @@
+/* setup.c - the resolution of a run; see setup.h. */
+#include "harness/study/setup.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/study/numerics.h"
+#include "harness/study/profiles/profile_match.h"
+#include "harness/store/files.h"
+#include "harness/store/version.h"
+
+/* Appends printf-style text to the description of a run, which becomes its identity: no part of it may be missing. */
+static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...) {
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(text + used, CONFIG_TEXT - used, format, args);
+    va_end(args);
+    if (more >= 0 && used + (size_t)more < CONFIG_TEXT) return ST_OK;
+    return fail(e, ST_USAGE, "the configuration of the run is longer than %d characters; shorten names of files",
+                CONFIG_TEXT - 1);
+}
+
+/* An identity (OPT_LATER is skipped) says what is meant, not auto, where that is another option's value. It has the
+ * line of a path, but not what stands there: another folder is no other run. */
+static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
+                                  const void *object, unsigned skip, struct error *e) {
+    for (const struct option *o = table; o->name; o++) {
+        char value[OPTION_TEXT + 1];
+        option_format_value(skip & OPT_LATER ? option_meant(table, o, object) : o, object, value, sizeof value);
+        if (option_left_out(o, value, skip)) continue;
+        bool hidden = skip & OPT_LATER && o->flags & OPT_HERE;
+        TRY(append(text, e, "%s%s=%s\n", prefix, o->name, hidden ? o->value : value));
+    }
+    return ST_OK;
+}
+
+static enum status describe(const struct setup *s, const struct config *config, const struct model_choice *model,
+                            unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+    text[0] = 0;
+    TRY(append(text, e, "task=%s\n", s->spec.task.task->name));
+    TRY(append_options(text, "task.", s->spec.task.task->options, s->spec.task.inst, skip & OPT_LATER, e));
+    TRY(append(text, e, "model=%s\n", model->model->name));
+    TRY(append_options(text, "model.", model->model->options, model->inst, skip & OPT_LATER, e));
+    TRY(append_options(text, "", backbone_options, config, skip, e));
+    return append_options(text, "", config_options, config, skip, e);
+}
+
+/* What identifies a run are the sizes that the model was fitted to, and the kind of its device, not which of
+ * several. */
+static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+    struct config config = s->spec.config;
+    config.device[strcspn(config.device, ":")] = 0;
+    TRY(describe(s, &config, &s->shapes.model, skip | OPT_RUNTIME | OPT_LATER, text, e));
+    return append(text, e, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n", task_version(&s->spec.task),
+                  config.device, REAL_NAME, s->id.numerics);
+}
+
+/* A run is of the profile that it is called only if it is one of those which that profile makes. */
+static enum status check_profile(struct setup *s, struct error *e) {
+    struct label key;
+    TRY(row_key(s->id.text, &key, e));
+    struct profile_question question = {.name = s->spec.config.profile,
+                                        .task = s->spec.task.name,
+                                        .suite = s->spec.task.task->suite,
+                                        .key = &key,
+                                        .lr = s->spec.config.lr,
+                                        .n_train = s->spec.task.shape.examples[SPLIT_TRAIN]};
+    if (!profile_holds(&question))
+        TRY(text_copy(PROFILE_CUSTOM, s->spec.config.profile, sizeof s->spec.config.profile, e));
+    return ST_OK;
+}
+
+/* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked
+ * for. */
+static enum status identify(struct setup *s, struct error *e) {
+    char cell[CONFIG_TEXT];
+    TRY(describe_identity(s, 0, s->id.text, e));
+    TRY(check_profile(s, e));
+    TRY(describe(s, &s->spec.config, &s->spec.model, OPT_HERE, s->id.config_text, e));
+    TRY(describe_identity(s, OPT_SEED, cell, e));
+    record_hash(s->id.text, s->id.run_id);
+    record_hash(cell, s->id.cell_id);
+    return ST_OK;
+}
+
+/* --- flags that not every net or task has a use for --------------------------------------------------------------- */
+
+static const struct {
+    const char *flag, *chooses;
+} partial[] = {{"mlp", "the MLP"}, {"norm", "the norms"}, {"pool", "what one label a sequence is read from"}};
+enum { PARTIAL = sizeof partial / sizeof *partial, OF_POOL = PARTIAL - 1 };
+
+static bool acts(const struct setup *s, int i) {
+    const struct backbone net = backbone_resolved(&s->spec.config.net, s->spec.model.model);
+    return i == OF_POOL ? s->spec.task.shape.per_sequence : backbone_takes_parts(&net);
+}
+
+/* A flag without anything to act on goes to its default: what it was would be part of names and of identities. */
+static enum status leave_out_idle(struct setup *s, struct error *e) {
+    for (int i = 0; i < PARTIAL; i++) {
+        const struct option *o = option_find(backbone_options, partial[i].flag);
+        char value[OPTION_TEXT + 1];
+        option_format_value(o, &s->spec.config.net, value, sizeof value);
+        if (acts(s, i) || !strcmp(value, o->value)) continue;
+        s->shapes.in_vain |= 1U << i;
+        TRY(config_set(&s->spec.config, partial[i].flag, o->value, e));
+    }
+    return ST_OK;
+}
+
+enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e) {
+    for (int i = 0; i < PARTIAL; i++) {
+        const struct setup *idle = NULL;
+        bool any = false;
+        char backbone[OPTION_TEXT + 1];
+        for (int k = 0; k < n; k++) {
+            any = any || acts(setups[k], i);
+            if (setups[k]->shapes.in_vain >> i & 1) idle = setups[k];
+        }
+        if (!idle || any || (asked && !label_get(asked, partial[i].flag))) continue;
+        if (i == OF_POOL)
+            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one a position; leave it out", partial[i].flag,
+                        partial[i].chooses, idle->spec.task.name);
+        option_format_value(option_find(backbone_options, "backbone"), &idle->spec.config, backbone, sizeof backbone);
+        return fail(e, ST_USAGE,
+                    "--%s chooses %s of --backbone mad-lm and vision, and the net of %s has its own or none; leave it "
+                    "out",
+                    partial[i].flag, partial[i].chooses, backbone);
+    }
+    return ST_OK;
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+/* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP.
+ * What follows from the sizes is left out, what was asked for is not. */
+static enum status name_model(struct setup *s, struct error *e) {
+    const struct model *model = s->spec.model.model;
+    struct label label;
+    char mixer[RECORD_TEXT], mlp[OPTION_TEXT + 1];
+    TRY(label_of(&label, model->name, model->options, s->spec.model.inst, 0, e));
+    TRY(label_shorten(&label, model->options, OPT_BLOCKS | OPT_ORDER, e));
+    TRY(label_format(&label, mixer, sizeof mixer, e));
+    const struct backbone net = backbone_resolved(&s->spec.config.net, model);
+    option_format_value(option_find(backbone_options, "mlp"), &net, mlp, sizeof mlp);
+    int n = snprintf(s->id.model_label, sizeof s->id.model_label, "%s;%s", mixer, mlp);
+    if (n > 0 && (size_t)n < sizeof s->id.model_label) return ST_OK;
+    return fail(e, ST_USAGE, "model %s: its options are longer than %zu characters together; shorten them", model->name,
+                sizeof s->id.model_label - 1);
+}
+
+/* Whether a batch can be cut by length. */
+static enum status check_buckets(const struct setup *s, enum device device, struct error *e) {
+    const struct config *c = &s->spec.config;
+    if (c->buckets == 1) return ST_OK;
+    if (!s->spec.task.shape.unequal)
+        return fail(e, ST_USAGE,
+                    "--buckets %" PRId64 " cuts a batch by length, and all training examples of %s have length %" PRId64
+                    "; leave it out",
+                    c->buckets, s->spec.task.name, s->spec.task.shape.T);
+    if (c->buckets > c->batch)
+        return fail(e, ST_USAGE, "--buckets %" PRId64 " is more than the %" PRId64 " examples of a batch; take fewer",
+                    c->buckets, c->batch);
+    if (c->net.kind == BACKBONE_S5)
+        return fail(e, ST_USAGE,
+                    "--buckets %" PRId64 ": the batch norm of --backbone s5 has its statistics from the whole batch; "
+                    "leave --buckets out, or take another net",
+                    c->buckets);
+    if (device == DEVICE_CPU) return ST_OK;
+    return fail(e, ST_USAGE,
+                "--buckets %" PRId64 " is for --device cpu: on a GPU one step is captured and replayed for all "
+                "batches; leave it out",
+                c->buckets);
+}
+
+static enum status check_fit(const struct setup *s, struct error *e) {
+    const struct config *c = &s->spec.config;
+    const struct task_shape *shape = &s->spec.task.shape;
+    const size_t profile_bytes = sizeof((struct run *)0)->profile;
+    enum device device;
+    int index;
+    if (strlen(c->profile) >= profile_bytes)
+        return fail(e, ST_USAGE, "--profile %.60s is longer than the %zu characters that a record has for it",
+                    c->profile, profile_bytes - 1);
+    TRY(place_parse(c->device, &device, &index, e));
+    TRY(check_buckets(s, device, e));
+    if (shape->needs_causal && !net_causal(&c->net, &s->spec.model) && !c->allow_non_causal)
+        return fail(e, ST_USAGE,
+                    "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
+                    s->spec.task.name, s->spec.model.model->causal ? "a bidirectional one" : s->spec.model.model->name);
+    TRY(net_check(&c->net, s->spec.model.model, e));
+    if (s->spec.task.task->auto_encoder && c->net.kind != BACKBONE_MAD_LM)
+        return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
+                    s->spec.task.name);
+    bool vocabulary = shape->vocab_out > c->net.dim;
+    int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
+    int64_t T = shape->T_eval > shape->T ? shape->T_eval : shape->T;
+    double bytes = (double)(c->batch * task_documents(shape)) * (double)T * (double)width * sizeof(real);
+    if (bytes > (double)machine_memory_bytes())
+        return fail(e, ST_USAGE,
+                    "batch %" PRId64 " x length %" PRId64 " x %s %" PRId64
+                    " needs %.0f MB for one activation but the machine has %zu MB; lower one of them",
+                    c->batch, T, vocabulary ? "vocabulary" : "width", width, bytes / 1048576,
+                    machine_memory_bytes() >> 20);
+    return ST_OK;
+}
+
+/* A tree has parameters by its levels: where lengths differ, the tree of the longest serves all of them, and shorter
+ * sequences leave more of its leaves empty. */
+static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
+    const struct task_shape *shape = &s->spec.task.shape;
+    int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
+    bool differ = test != shape->T || shape->T_extra || s->spec.config.buckets > 1;
+    if (shape->T_extra > longest) longest = shape->T_extra;
+    return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
+}
+
+/* Images of another size than those of training leave the sides of a grid to each image. */
+enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
+                      struct error *e) {
+    const struct task_shape *shape = &s->spec.task.shape;
+    struct dims d = {
+        .B = net->B * task_documents(shape), .T = net->T, .D = s->spec.config.net.dim, .links = net->links};
+    if (!shape->visit && net->T == shape->T) d.height = shape->height, d.width = shape->width;
+    *fitted = s->spec.model;
+    TRY(choose_tree(s, fitted, e));
+    return model_fit(fitted, &d, e);
+}
+
+/* Every length that the run has for certain is fitted here, once. */
+static enum status fit_lengths(struct setup *s, struct error *e) {
+    struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), extra = train;
+    TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
+    extra.B = setup_extra_batch(s);
+    extra.T = s->spec.task.shape.T_extra;
+    if (extra.T) TRY(setup_fit(s, &extra, &s->shapes.extra_model, e));
+    return setup_fit(s, &train, &s->shapes.model, e);
+}
+
+struct net_shape setup_net_shape(const struct setup *s, enum split split) {
+    const struct task_shape *t = &s->spec.task.shape;
+    enum readout readout = s->spec.task.task->auto_encoder ? READOUT_DECODED
+                           : t->per_sequence               ? READOUT_SEQUENCE
+                                                           : READOUT_POSITIONS;
+    bool image = t->height > 0 && !t->visit; /* row by row */
+    return (struct net_shape){.B = s->spec.config.batch,
+                              .T = task_length(t, split),
+                              .vocab_in = t->vocab_in,
+                              .channels = t->channels,
+                              .documents = t->documents,
+                              .links = t->links,
+                              .vocab_out = t->vocab_out,
+                              .height = image ? t->height : 0,
+                              .width = image ? t->width : 0,
+                              .reordered = t->visit != NULL,
+                              .readout = readout};
+}
+
+int64_t setup_extra_batch(const struct setup *s) {
+    if (!s->spec.task.shape.T_extra) return 0;
+    return s->spec.config.batch > 10 ? s->spec.config.batch / 10 : 1;
+}
+
+/* What a run starts from is part of what it is: the file's content, not where it lies. */
+static enum status resolve_start(struct config *c, struct error *e) {
+    char hash[HASH_HEX], *bytes;
+    size_t size;
+    struct error why;
+    if (!*c->from) return ST_OK;
+    if (file_read_hashed(c->from, machine_memory_bytes() / 2, &bytes, &size, hash, &why) != ST_OK)
+        return fail(e, ST_DATA, "--from: %.900s", why.text);
+    free(bytes);
+    if (*c->from_xxh3 && strcmp(hash, c->from_xxh3) != 0)
+        return fail(e, ST_DATA,
+                    "--from: the XXH3-128 of %s is %s, expected %.40s: it is not the file that the run "
+                    "starts from",
+                    c->from, hash, c->from_xxh3);
+    memcpy(c->from_xxh3, hash, sizeof hash);
+    return ST_OK;
+}
+
+void setup_length(struct setup *s) {
+    struct run_length length = config_length(&s->spec.config, s->spec.task.shape.examples[SPLIT_TRAIN]);
+    s->shapes.steps_per_epoch = length.steps_per_epoch;
+    s->shapes.schedule_steps = length.schedule_steps;
+    s->shapes.steps = length.steps;
+    s->shapes.eval_every = length.eval_every;
+}
+
+/* A cosine from below its floor would rise all along. */
+static enum status check_floor(const struct setup *s, struct error *e) {
+    const struct schedule schedule = setup_schedule(s);
+    if (schedule.kind == SCHEDULE_CONSTANT || schedule.lr >= schedule.lr_min) return ST_OK;
+    if (s->spec.config.schedule == RUN_MAD_COSINE)
+        return fail(e, ST_USAGE, "--lr %g is below %g, to which the cosine of --schedule mad-cosine would rise",
+                    schedule.lr, schedule.lr_min);
+    return fail(e, ST_USAGE, "--lr %g is below --lr-min %g, to which the cosine would rise; lower --lr-min",
+                schedule.lr, schedule.lr_min);
+}
+
+/* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
+static enum status check_schedule(const struct setup *s, struct error *e) {
+    char name[OPTION_TEXT + 1];
+    TRY(check_floor(s, e));
+    int64_t spare = s->spec.config.warmup % s->shapes.steps_per_epoch,
+            whole = s->spec.config.warmup - spare + s->shapes.steps_per_epoch;
+    if (setup_schedule(s).kind != SCHEDULE_COSINE_EPOCH || spare == 0) return ST_OK;
+    option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);
+    return fail(e, ST_USAGE,
+                "--schedule %s changes the rate between epochs alone, and --warmup %" PRId64
+                " is no whole number of epochs "
+                "of %" PRId64 " steps; take --warmup %" PRId64 " or --schedule cosine",
+                name, s->spec.config.warmup, s->shapes.steps_per_epoch, whole);
+}
+
+enum status setup_resolve(struct setup *s, struct error *e) {
+    struct config *c = &s->spec.config;
+    TRY(resolve_start(c, e));
+    TRY(arena_reserve(&s->shapes.host, TASK_TABLE_BYTES, e));
+    TRY(task_open(&s->spec.task, (uint64_t)c->seed, &s->shapes.host, e));
+    TRY(check_fit(s, e));
+    TRY(leave_out_idle(s, e));
+    TRY(fit_lengths(s, e));
+    TRY(config_check_length(c, s->spec.task.shape.examples[SPLIT_TRAIN], e));
+    setup_length(s);
+    c->steps = s->shapes.schedule_steps;
+    if (s->shapes.steps == s->shapes.schedule_steps) c->stop_after = 0;
+    TRY(check_schedule(s, e));
+    c->eval_every = s->shapes.eval_every;
+    TRY(numerics_of(&s->spec.config, s->spec.task.task, &s->shapes.model, s->id.numerics, sizeof s->id.numerics, e));
+    TRY(identify(s, e));
+    return name_model(s, e);
+}
+
+enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e) {
+    s->spec.config.budget = 0;
+    s->spec.config.stop_after =
+        steps < s->shapes.schedule_steps ? steps : 0; /* or it is no other run than one without */
+    setup_length(s);
+    return identify(s, e);
+}
+
+void setup_free(struct setup *s) {
+    arena_free(&s->shapes.host);
+}
+
+struct schedule setup_schedule(const struct setup *s) {
+    const struct config *c = &s->spec.config;
+    struct schedule schedule = {.kind = SCHEDULE_CONSTANT,
+                                .lr = c->lr,
+                                .lr_min = c->lr_min,
+                                .warmup = c->warmup,
+                                .warmup_least = c->warmup_least,
+                                .total = s->shapes.schedule_steps,
+                                .steps_per_epoch = s->shapes.steps_per_epoch};
+    switch ((enum run_schedule)c->schedule) {
+    case RUN_CONSTANT:
+    case RUN_MAD_CONST:
+        break;
+    case RUN_COSINE:
+        schedule.kind = SCHEDULE_COSINE;
+        break;
+    case RUN_COSINE_EPOCH:
+        schedule.kind = SCHEDULE_COSINE_EPOCH;
+        break;
+    case RUN_MAD_COSINE: /* athms/mad-lab mad/configs.py: T_max 200 epochs, eta_min 1e-6 */
+        schedule.kind = SCHEDULE_COSINE_EPOCH;
+        schedule.lr_min = 1e-6;
+        schedule.total = 200 * s->shapes.steps_per_epoch;
+        break;
+    }
+    return schedule;
+}

@@ -1,0 +1,86 @@
+/* setup.h - everything that decides a run: task with options, model with options, flags. Resolved once, stored whole.
+ *
+ * The identity of a run is the hash of its resolved configuration without what cannot change a result (threads,
+ * folders, output), plus seed, task version, device kind, dtype and numerics version. */
+#ifndef LRNN_HARNESS_STUDY_SETUP_H
+#define LRNN_HARNESS_STUDY_SETUP_H
+
+#include "core/schedule.h"
+#include "harness/study/config.h"
+#include "harness/study/numerics.h"
+#include "harness/store/record.h"
+#include "tasks/task.h"
+
+#define CONFIG_TEXT 4096 /* bytes of a whole configuration as text */
+
+/* What was asked for, typed: nothing here follows from something else. */
+struct spec {
+    struct config config;
+    struct task_choice task;   /* opened by setup_resolve */
+    struct model_choice model; /* as parsed; it is what records store */
+};
+
+/* What the request comes to: nets fitted to the batches of the task, and lengths in steps. */
+struct shapes {
+    struct model_choice model;       /* fitted to a training batch */
+    struct model_choice eval_model;  /* fitted to a batch of validation or test */
+    struct model_choice extra_model; /* fitted to the strings of another length, if the task has them */
+    unsigned in_vain;                /* flags without anything to act on; see setup_check_asked */
+    struct arena host;               /* owns the task's tables */
+    int64_t steps_per_epoch, eval_every;
+    int64_t schedule_steps; /* over which the learning rate goes its way */
+    int64_t steps;          /* that the run takes at most: those, or the first of them (--stop-after) */
+};
+
+/* The names of a run. `text` is the resolved configuration that can change a result; run_id is its hash, and cell_id
+ * the hash without the seed. */
+struct identity {
+    char text[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
+    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
+};
+
+/* What the graphs of a run cost; zeros where nobody has counted (graphs_size). */
+struct estimate {
+    double flops;   /* of the whole run */
+    int64_t params; /* that it trains */
+    size_t memory;  /* bytes of its largest graph */
+};
+
+/* A run to be done. The caller fills `spec`, setup_resolve the other parts. */
+struct setup {
+    struct spec spec;
+    struct shapes shapes;
+    struct identity id;
+    struct estimate estimate;
+};
+
+/* Opens the task, checks the model against the sizes, derives steps and ids. Call once, after everything is set.
+ * ST_USAGE: what does not fit, together or into a record; ST_DATA: the file of the first weights cannot be read, or is
+ * not the one of from_xxh3. */
+enum status setup_resolve(struct setup *s, struct error *e);
+void setup_free(struct setup *s);
+
+/* ST_USAGE: --mlp, --norm or --pool was asked for, by a pair of `asked` (NULL: by whoever), and has nothing to act on
+ * in any of the runs. In those of several where it has none it was set to its default, or one net would be several
+ * runs. */
+enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e);
+
+/* Another run: the same but that training ends after that step (--stop-after), whatever time it was given. */
+enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
+
+/* Steps of an epoch and of the run, from the flags of an opened task; part of setup_resolve. */
+void setup_length(struct setup *s);
+
+/* What the task asks of the net in a split. */
+struct net_shape setup_net_shape(const struct setup *s, enum split split);
+
+/* Sequences of the strings of another length that each training step takes besides; 0 if the task has none. */
+int64_t setup_extra_batch(const struct setup *s);
+
+/* The model fitted to the sequences of a net of that shape: as the run's own is, with the same parameters. */
+enum status setup_fit(const struct setup *s, const struct net_shape *shape, struct model_choice *fitted,
+                      struct error *e);
+
+struct schedule setup_schedule(const struct setup *s);
+
+#endif

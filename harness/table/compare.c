@@ -1,0 +1,305 @@
+/* compare.c - see compare.h. */
+#include "harness/table/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/study/row_key.h"
+#include "harness/rows/row_label.h"
+#include "harness/rows/rows.h"
+#include "harness/rows/stats.h"
+#include "harness/store/files.h"
+
+/* What pairs two runs: all that identifies them but the seed, the version of the numerics and what is compared. */
+struct entry {
+    const struct run_record *record;
+    struct label key;
+    char cell[RUN_ID_HEX]; /* hash of the key */
+    bool aside;            /* of no side */
+    bool told;
+};
+
+/* The pairs of a cell. */
+struct pairs {
+    const struct entry *first; /* in the one folder */
+    int n;
+    double mean[2], difference;
+    struct interval interval;
+    int solved[2];
+    int cut_off[2], failed[2]; /* so many of its runs were, did */
+    bool named;
+    char label[4 * RECORD_TEXT];
+};
+
+/* --- pairing ------------------------------------------------------------------------------------------------------ */
+
+/* Whether the option is one in which runs can differ and be pairs, and a value that it takes; "1e-3" of the rate is
+ * read as "0.001". */
+static enum status check_option(struct comparison *of, char values[2][OPTION_TEXT + 1], struct error *e) {
+    const struct option *o = of->key ? row_key_option(of->key) : NULL;
+    if (of->key && !strcmp(of->key, "seed"))
+        return fail(e, ST_USAGE, "--by seed: runs are paired by their seed; lrnn report has the seeds of a row");
+    if (of->key && (!strcmp(of->key, "model") || !strcmp(of->key, "task")))
+        return fail(e, ST_USAGE,
+                    "--by %s: two of them have other options, too, so that no runs are equal in all else; an option of "
+                    "one is called %s.OPTION, and lrnn report has a row for each",
+                    of->key, of->key);
+    for (int i = 0; i < 2 && o; i++) {
+        TRY(option_canonical(o, "--by", o->name, of->values[i], values[i], OPTION_TEXT + 1, e));
+        of->values[i] = values[i];
+    }
+    if (of->key && !strcmp(of->values[0], of->values[1]))
+        return fail(e, ST_USAGE, "--by %s: both values are %s; write two", of->key, of->values[0]);
+    return ST_OK;
+}
+
+/* With an option, each side has to have runs of its value. */
+static enum status check_side(const struct comparison *of, int side, const struct entry *list, bool known,
+                              struct error *e) {
+    const struct record_set *set = of->sets[side];
+    if (!of->key || set->n == 0) return ST_OK;
+    if (!known)
+        return fail(e, ST_USAGE, "--by %s: no run has an option of that name; a record's `identity` has the names",
+                    of->key);
+    for (int i = 0; i < set->n; i++)
+        if (!list[i].aside) return ST_OK;
+    return fail(e, ST_DATA, "--by %s: no run has %s=%s", of->key, of->key, of->values[side]);
+}
+
+static enum status read_entries(const struct comparison *of, int side, struct entry **list, struct error *e) {
+    const struct record_set *set = of->sets[side];
+    struct error why;
+    bool known = false;
+    *list = calloc((size_t)set->n + 1, sizeof **list);
+    if (!*list) return fail(e, ST_MEMORY, "no memory to compare %d runs", set->n);
+    for (int i = 0; i < set->n; i++) {
+        struct label *key = &(*list)[i].key;
+        char lr[64];
+        const struct run_record *r = &set->list[i];
+        (*list)[i].record = r;
+        if (row_key(r->identity, key, &why) != ST_OK)
+            return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", r->run.run_id,
+                        why.text);
+        format_double(r->run.lr, lr, sizeof lr);
+        TRY(label_set(key, "lr", lr, e));
+        const char *value = of->key ? label_get(key, of->key) : NULL;
+        known = known || value;
+        (*list)[i].aside = r->set_aside || (of->key && (!value || strcmp(value, of->values[side]) != 0));
+        (*list)[i].told = (*list)[i].aside;
+        label_remove(key, "numerics");
+        if (of->key) label_remove(key, of->key);
+        if (of->key && !strcmp(of->key, "device")) label_remove(key, "device-kind"); /* says the same once more */
+        record_hash_label(key, (*list)[i].cell);
+    }
+    return check_side(of, side, *list, known, e);
+}
+
+/* The run of that cell and seed, NULL: none. ST_DATA: there are two, of different numerics. */
+static enum status find_pair(const struct entry *list, const struct entry *of, const char *folder,
+                             const struct run **found, struct error *e) {
+    *found = NULL;
+    for (; list->record; list++) { /* read_entries has one without a record behind the last */
+        const struct run *run = &list->record->run;
+        if (list->aside || strcmp(list->cell, of->cell) != 0 || run->seed != of->record->run.seed) continue;
+        if (*found)
+            return fail(e, ST_DATA,
+                        "runs %s and %s of %s differ in the numerics alone (%s, %s), so that it is not clear which is "
+                        "to be compared; move one of the records away",
+                        (*found)->run_id, run->run_id, folder, (*found)->numerics, run->numerics);
+        *found = run;
+    }
+    return ST_OK;
+}
+
+/* The folders, as entries. */
+struct sides {
+    struct entry *list[2];
+    int n[2];
+    const char *const *names;
+    bool by_rate; /* the sides are two of them: none is a cell's */
+    bool for_programs;
+};
+
+/* The pairs of the cell whose first run in the one folder is number `first`. `values`: room for as many. */
+static enum status pair_cell(struct pairs *p, const struct sides *s, int first, double *values, struct error *e) {
+    struct entry *own = s->list[0];
+    *p = (struct pairs){.first = &own[first]};
+    for (int i = first; i < s->n[0]; i++) {
+        const struct run *runs[2];
+        if (own[i].told || strcmp(own[i].cell, own[first].cell) != 0) continue;
+        own[i].told = i != first;
+        for (int k = 0; k < 2; k++) TRY(find_pair(s->list[k], &own[i], s->names[k], &runs[k], e));
+        if (!runs[1]) continue;
+        for (int k = 0; k < 2; k++) {
+            p->mean[k] += run_test_metric(runs[k]);
+            p->cut_off[k] += run_cut_off(runs[k]);
+            p->failed[k] += run_failed(runs[k]);
+            p->solved[k] += runs[k]->solved == 1;
+        }
+        values[p->n++] = run_test_metric(runs[1]) - run_test_metric(runs[0]);
+    }
+    own[first].told = true;
+    for (int k = 0; k < 2 && p->n; k++) p->mean[k] /= p->n;
+    p->difference = p->n ? stats_mean(values, p->n) : NAN;
+    p->interval = stats_t_interval(values, p->n, REPORT_LEVEL);
+    return ST_OK;
+}
+
+/* --- naming ------------------------------------------------------------------------------------------------------- */
+
+static bool is_rate(const void *context, const char *key) {
+    (void)context;
+    return strcmp(key, "lr") == 0; /* has a column */
+}
+
+/* The labels of one task's rows say in what they differ. `names`: room for n. */
+static void name_rows(struct pairs *list, int n, struct row_name *names) {
+    for (int i = 0; i < n; i++) {
+        const char *task = list[i].first->record->run.task;
+        int of_task = 0;
+        if (list[i].named) continue;
+        for (int k = i; k < n; k++) {
+            if (strcmp(list[k].first->record->run.task, task) != 0) continue;
+            row_mixer(list[k].first->record, list[k].label, sizeof list[k].label);
+            names[of_task++] = (struct row_name){
+                .key = &list[k].first->key, .table = "", .text = list[k].label, .size = sizeof list[k].label};
+            list[k].named = true;
+        }
+        row_names_tell_apart(names, of_task, is_rate, NULL);
+    }
+}
+
+/* By task, model and rate. */
+static int order_rows(const void *a, const void *b) {
+    const struct pairs *p = a, *q = b;
+    const struct run *one = &p->first->record->run, *other = &q->first->record->run;
+    int order = strcmp(one->task, other->task);
+    if (!order) order = strcmp(p->label, q->label);
+    return order ? order : (one->lr > other->lr) - (one->lr < other->lr);
+}
+
+/* --- the sheet ---------------------------------------------------------------------------------------------------- */
+
+/* Programs find the sides' names in two columns, so that no heading depends on them. */
+static void add_columns(struct sheet *s, const struct sides *sides) {
+    for (int i = 0; i < 2 && sides->for_programs; i++) sheet_column(s, SHEET_LEFT, "%c", 'a' + i);
+    sheet_column(s, SHEET_LEFT, "task");
+    sheet_column(s, SHEET_LEFT, "model");
+    if (!sides->by_rate) sheet_column(s, SHEET_RIGHT, "lr");
+    sheet_column(s, SHEET_RIGHT, "pairs");
+    for (int i = 0; i < 2; i++) {
+        if (sides->for_programs) {
+            sheet_column(s, SHEET_RIGHT, "mean_%c", 'a' + i);
+            sheet_column(s, SHEET_RIGHT, "solved_%c", 'a' + i);
+        } else {
+            sheet_column(s, SHEET_RIGHT, "%s", sides->names[i]);
+            sheet_column(s, SHEET_RIGHT, "solved");
+        }
+    }
+    sheet_column(s, SHEET_RIGHT, "difference");
+    sheet_column(s, SHEET_RIGHT, "low");
+    sheet_column(s, SHEET_RIGHT, "high");
+    for (int i = 0; i < 2 && sides->for_programs; i++) {
+        sheet_column(s, SHEET_RIGHT, "n_cut_off_%c", 'a' + i);
+        sheet_column(s, SHEET_RIGHT, "n_failed_%c", 'a' + i);
+    }
+}
+
+static void add_row(struct sheet *s, const struct sides *sides, const struct pairs *p) {
+    const struct run *run = &p->first->record->run;
+    sheet_row(s);
+    for (int i = 0; i < 2 && sides->for_programs; i++) sheet_text(s, "%s", sides->names[i]);
+    sheet_text(s, "%s", run->task);
+    sheet_text(s, "%s", p->label);
+    if (!sides->by_rate) sheet_real(s, "%g", run->lr);
+    sheet_int(s, p->n);
+    for (int k = 0; k < 2; k++) {
+        sheet_real(s, "%.4f", p->mean[k]);
+        if (p->cut_off[k]) sheet_append(s, CUT_OFF_MARK);
+        if (p->failed[k]) sheet_append(s, FAILED_MARK);
+        sheet_int(s, p->solved[k]);
+    }
+    sheet_difference(s, 4, p->difference);
+    if (p->cut_off[0] || p->cut_off[1]) sheet_append(s, CUT_OFF_MARK);
+    if (p->failed[0] || p->failed[1]) sheet_append(s, FAILED_MARK);
+    sheet_real(s, "%+.4f", p->interval.low);
+    sheet_real(s, "%+.4f", p->interval.high);
+    for (int k = 0; k < 2 && sides->for_programs; k++) {
+        sheet_int(s, p->cut_off[k]);
+        sheet_int(s, p->failed[k]);
+    }
+}
+
+/* Runs that might have been one of a pair. */
+static int count_runs(const struct entry *list, int n) {
+    int runs = 0;
+    for (int i = 0; i < n; i++) runs += !list[i].aside;
+    return runs;
+}
+
+static void note_alone(struct sheet *s, const struct sides *sides, const int runs[2], int pairs) {
+    if (runs[0] + runs[1] > 2 * pairs)
+        sheet_note(s, "Without a partner, and in no number here: %d of %d runs of %s, %d of %d of %s.", runs[0] - pairs,
+                   runs[0], sides->names[0], runs[1] - pairs, runs[1], sides->names[1]);
+}
+
+static enum status fill(struct sheet *s, const struct sides *sides, struct pairs *list, double *values,
+                        struct row_name *names, struct error *e) {
+    int cells = 0, n = 0, failed = 0;
+    bool cut = false;
+    const int runs[2] = {count_runs(sides->list[0], sides->n[0]), count_runs(sides->list[1], sides->n[1])};
+    for (int i = 0; i < sides->n[0]; i++) {
+        if (sides->list[0][i].told) continue;
+        TRY(pair_cell(&list[cells], sides, i, values, e));
+        if (list[cells].n) n += list[cells++].n;
+    }
+    if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);
+    name_rows(list, cells, names);
+    qsort(list, (size_t)cells, sizeof *list, order_rows);
+    add_columns(s, sides);
+    for (int i = 0; i < cells; i++) {
+        add_row(s, sides, &list[i]);
+        cut = cut || list[i].cut_off[0] || list[i].cut_off[1];
+        failed += list[i].failed[0] + list[i].failed[1];
+    }
+    sheet_caption(s, "%s against %s: %d pair%s of runs", sides->names[1], sides->names[0], n, n == 1 ? "" : "s");
+    sheet_name(s, "compare %s %s", sides->names[0], sides->names[1]);
+    sheet_note(s,
+               "Paired by seed: what is equal in all else but the program's build and numerics. difference: %s - %s, "
+               "the test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance. solved: "
+               "runs that reached the task's threshold.",
+               sides->names[1], sides->names[0]);
+    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (failed) sheet_note(s, FAILED_COUNT_NOTE ".", failed, 2 * n);
+    note_alone(s, sides, runs, n);
+    return ST_OK;
+}
+
+enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e) {
+    char canonical[2][OPTION_TEXT + 1], numbered[2][PATH_BYTES];
+    const char *names[2] = {of->names[0], of->names[1]};
+    struct comparison by = *of;
+    TRY(check_option(&by, canonical, e));
+    for (int i = 0; i < 2 && !strcmp(of->names[0], of->names[1]); i++) {
+        snprintf(numbered[i], sizeof numbered[i], "%s (%d)", of->names[i], i + 1);
+        names[i] = numbered[i];
+    }
+    struct sides sides = {.n = {of->sets[0]->n, of->sets[1]->n},
+                          .names = names,
+                          .by_rate = of->key && !strcmp(of->key, "lr"),
+                          .for_programs = of->for_programs};
+    size_t n = (size_t)sides.n[0] + 1;
+    struct pairs *list = calloc(n, sizeof *list);
+    struct row_name *rows = calloc(n, sizeof *rows);
+    double *values = calloc(n, sizeof *values);
+    enum status status = list && rows && values ? ST_OK : fail(e, ST_MEMORY, "no memory to compare runs");
+    for (int i = 0; i < 2 && status == ST_OK; i++) status = read_entries(&by, i, &sides.list[i], e);
+    if (status == ST_OK) status = fill(sheets_add(sheets), &sides, list, values, rows, e);
+    free(list);
+    free(rows);
+    free(values);
+    free(sides.list[0]);
+    free(sides.list[1]);
+    return status;
+}

@@ -1,0 +1,399 @@
+/* paper.c - see paper.h. */
+#include "harness/table/paper.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/plot/plot_speed.h"
+#include "harness/rows/load.h"
+#include "harness/store/perf_log.h"
+#include "harness/store/shell.h"
+#include "harness/table/paper_data.h"
+#include "harness/table/paper_verdict.h"
+
+/* --- the paper's rows and columns --------------------------------------------------------------------------------- */
+
+static void append_marks(struct sheet *s, const struct paper_cell *c) {
+    if (c->cut_off) sheet_append(s, CUT_OFF_MARK);
+    if (c->failed + c->earlier > 0) sheet_append(s, FAILED_MARK);
+    if (paper_cell_is_other(c)) sheet_append(s, SETTINGS_MARK);
+}
+
+/* "12.3k!": tokens a second. */
+static void add_speed(struct sheet *s, const struct paper_cell *c) {
+    sheet_count(s, c->ours);
+    if (c->disturbed) sheet_append(s, DISTURBED_MARK);
+    if (c->done) append_marks(s, c);
+}
+
+/* "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
+static void add_pair(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
+    sheet_real(s, "%.3f", c->ours);
+    if (isfinite(c->ours)) append_marks(s, c);
+    if (!p->has_published) return;
+    if (isfinite(c->published.value))
+        sheet_append(s, " / %.3f", c->published.value);
+    else
+        sheet_append(s, " / -");
+    if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
+}
+
+/* The row's mean over its columns, with what its cells have of marks. */
+static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
+    struct paper_cell all = {.row = row, .ours = p->overall[row].ours, .published = PUBLISHED_NONE};
+    all.published.value = p->overall[row].published;
+    for (int c = 0; c < p->n_columns; c++) {
+        const struct paper_cell *cell = paper_cell_at(p, row, c);
+        all.cut_off = all.cut_off || cell->cut_off;
+        all.failed += cell->failed + cell->earlier;
+        all.other = all.other || paper_cell_is_other(cell);
+    }
+    add_pair(s, p, &all);
+}
+
+/* In what the plan's setting is not the paper's, where a cell is of it: a text of several models once. */
+static void note_differences(struct sheet *s, const struct paper_cells *p) {
+    uint64_t any = 0;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) any |= p->cells[i].differs;
+    for (int k = 0; k < PAPER_MOST_DIFFERENCES; k++) {
+        const char *text = paper_difference(p, any, k), *model, *other;
+        char models[LABEL_TEXT] = "";
+        if (!text) continue;
+        for (int i = k; (other = plan_file_differs(&p->request.file, p->resolved.profile, i, &model)) != NULL; i++) {
+            size_t used = strlen(models);
+            if (any >> i & 1 && *model && !strcmp(other, text))
+                snprintf(models + used, sizeof models - used, ", %s", model);
+        }
+        sheet_note(s, SETTINGS_MARK " Not the paper's setting%s: %s.", models, text);
+    }
+}
+
+/* Why cells are of another setting, but for what the plan says of them itself. */
+static void note_others(struct sheet *s, const struct paper_cells *p) {
+    bool other = false, own = !strcmp(p->resolved.profile, paper_own_profile(p));
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) other = other || (p->cells[i].other && p->cells[i].done);
+    if (other && own)
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, a "
+                                    "task's settings are not all there, or its data are not the whole released files.");
+    if (other && !own)
+        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
+                   p->resolved.profile);
+}
+
+static void note_speed(struct sheet *s, const struct paper_cells *p) {
+    bool disturbed = false;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) disturbed = disturbed || p->cells[i].disturbed;
+    sheet_note(s, "Tokens a second of training steps, each model alone on this machine, the latest measurement in "
+                  "perf.csv. The paper's figures are of another machine.");
+    sheet_note_on_strong(s, "Bold: the fastest in its column.");
+    if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
+}
+
+static void note_numbers(struct sheet *s, const struct paper_cells *p) {
+    if (p->n_done == 0)
+        sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are asked "
+                      "for by --profile and --where.");
+    sheet_note(s, "%s%s.", protocol_of(p->protocol)->phrase, p->has_published ? " / the paper's" : "");
+    sheet_note_on_strong(s, "Bold: the best of ours in its column.");
+    if (p->lengths[0])
+        sheet_note(s,
+                   "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
+    bool cut = false;
+    int runs = 0, failed = 0;
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        runs += p->cells[i].done + p->cells[i].earlier;
+        failed += p->cells[i].failed + p->cells[i].earlier;
+        cut = cut || p->cells[i].cut_off;
+    }
+    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
+    if (failed)
+        sheet_note(s, FAILED_COUNT_NOTE ".", failed / p->n_lengths, runs / p->n_lengths); /* each is at all lengths */
+}
+
+static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const char *flags) {
+    struct sheet *s = sheets_add(sheets);
+    const char *columns = paper_setting(p, "columns", ""), *dot = strrchr(columns, '.');
+    sheet_name(s, "%s", p->request.file.name);
+    sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", paper_setting(p, "title", p->request.file.name),
+                  p->resolved.profile, *flags ? ", " : "", flags, p->n_done, p->n_planned,
+                  p->speed ? "measured" : "runs");
+    sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
+    sheet_names_rows(s);
+    for (int c = 0; c < p->n_columns; c++) sheet_column(s, SHEET_RIGHT, "%s", p->columns[c]);
+    if (p->overall) sheet_column(s, SHEET_RIGHT, "mean");
+    for (int r = 0; r < p->n_rows; r++) {
+        sheet_row(s);
+        sheet_text(s, "%s", p->rows[r]);
+        for (int c = 0; c < p->n_columns; c++) {
+            if (p->speed)
+                add_speed(s, paper_cell_at(p, r, c));
+            else
+                add_pair(s, p, paper_cell_at(p, r, c));
+        }
+        if (p->overall) add_overall(s, p, r);
+    }
+    for (int c = 1; c <= p->n_columns + (p->overall != NULL); c++) sheet_strong_best(s, c);
+    if (p->speed)
+        note_speed(s, p);
+    else
+        note_numbers(s, p);
+    note_others(s, p);
+    note_differences(s, p);
+    if (*paper_setting(p, "note", "")) sheet_note(s, "%s.", paper_setting(p, "note", ""));
+}
+
+/* --- cell by cell ------------------------------------------------------------------------------------------------- */
+
+/* "553..15800/15800"; "-": nothing is done. */
+static void add_steps(struct sheet *s, const struct paper_cell *c) {
+    if (c->most < 0) {
+        sheet_text(s, "-");
+        return;
+    }
+    if (c->least < c->most)
+        sheet_text(s, "%" PRId64 "..%" PRId64, c->least, c->most);
+    else
+        sheet_text(s, "%" PRId64, c->most);
+    sheet_append(s, "/%" PRId64, c->of);
+    sheet_sort_key(s, (double)c->most);
+}
+
+/* The first digits of its runs' ids. */
+static void add_ids(struct sheet *s, const struct paper_cell *c) {
+    sheet_text(s, "%s", "");
+    for (const char *id = c->run_ids; id && *id; id += strcspn(id, " "), id += strspn(id, " "))
+        sheet_append(s, "%s%.8s", id > c->run_ids ? " " : "", id);
+}
+
+/* A run that was done again after it had failed has failed once all the same. */
+static void note_failures(struct sheet *s, const struct paper_cell *c) {
+    if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
+    if (c->earlier == 1) sheet_footnote(s, "1 earlier attempt failed and counts as chance");
+    if (c->earlier > 1) sheet_footnote(s, "%d earlier attempts failed and count as chance", c->earlier);
+}
+
+static void note_spreads(struct sheet *s, const struct paper_cells *p) {
+    static const char *const kinds[][2] = {
+        {"sd", "the standard deviation of the paper's values; its interval is that of their mean, 95% by t"},
+        {"ci90", "the paper's interval of 90%"}};
+    for (int k = 0; k < 2; k++) {
+        bool any = false;
+        for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+            const struct published_value *v = &p->cells[i].published;
+            any = any || (isfinite(v->spread) && !strcmp(v->kind, kinds[k][0]));
+        }
+        if (any) sheet_note(s, "+-: %s. within: it and our interval overlap.", kinds[k][1]);
+    }
+}
+
+static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
+    struct sheet *s = sheets_add(sheets);
+    sheet_caption(s, "Cell by cell of %s; profile %s", paper_setting(p, "title", p->request.file.name),
+                  p->resolved.profile);
+    sheet_name(s, "%s-cells", p->request.file.name);
+    sheet_column(s, SHEET_LEFT, "row");
+    sheet_column(s, SHEET_LEFT, "column");
+    static const char *const headings[] = {"published", "ours", "interval", "runs", "steps"};
+    for (int i = 0; i < 5; i++) sheet_column(s, SHEET_RIGHT, "%s", headings[i]);
+    sheet_column(s, SHEET_LEFT, "verdict");
+    sheet_column(s, SHEET_LEFT, "run");
+    sheet_on_request(s);
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        const struct paper_cell *c = &p->cells[i];
+        if (c->planned == 0) continue;
+        sheet_row(s);
+        sheet_text(s, "%s", p->rows[c->row]);
+        sheet_text(s, "%s", p->columns[c->column]);
+        sheet_real(s, "%.3f", c->published.value);
+        if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
+        sheet_real(s, "%.3f", c->ours);
+        if (isfinite(c->ours)) append_marks(s, c);
+        if (c->interval.kind == INTERVAL_NONE)
+            sheet_text(s, "-");
+        else
+            sheet_text(s, "[%.3f, %.3f]", c->interval.low, c->interval.high);
+        if (c->interval.kind != INTERVAL_NONE) sheet_sort_key(s, c->interval.low);
+        sheet_text(s, "%d/%d", c->done, c->planned);
+        sheet_sort_key(s, (double)c->done / c->planned);
+        note_failures(s, c);
+        if (c->without)
+            sheet_footnote(s, "%d of them have no test sequences of that length and do not count there", c->without);
+        if (p->tell_builds && c->other_builds)
+            sheet_footnote(s, "%d of them by another build of the program; --force does them again", c->other_builds);
+        add_steps(s, c);
+        sheet_text(s, "%s", paper_verdict_names[c->verdict]);
+        add_ids(s, c);
+    }
+    sheet_note(
+        s,
+        "within: the paper's number, half a unit of its last digit to either side, reaches our interval or, where "
+        "there "
+        "is none, %.2f to either side of ours. "
+        "unfinished: runs are missing that could change this, of those planned or of as many as the paper has of "
+        "each setting. cut off: runs were stopped before the end of their schedule, and a higher number could "
+        "change this.",
+        PAPER_MARGIN);
+    note_spreads(s, p);
+    sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");
+}
+
+/* flags: which the caption names; tell_builds: so do cells whose runs are not of this program. */
+static enum status print_request(const struct request *request, const char *flags, bool tell_builds, const char *out,
+                                 const struct sheet_view *view, const struct sheet_format *format, FILE *f,
+                                 struct error *e) {
+    struct sheets sheets = {0};
+    struct paper_cells *p = calloc(1, sizeof *p);
+    if (!p) return fail(e, ST_MEMORY, "no memory for a table");
+    p->request = *request;
+    p->tell_builds = tell_builds;
+    enum status status = paper_cells_make(p, out, e);
+    if (status == ST_OK) {
+        if (format->for_programs) {
+            paper_add_data(&sheets, p);
+        } else {
+            add_matrix(&sheets, p, flags);
+            if (!p->speed) add_cells(&sheets, p);
+        }
+        status = sheets_view(&sheets, view, e);
+    }
+    if (status == ST_OK) status = sheets_write(&sheets, format, f, e);
+    sheets_free(&sheets);
+    paper_cells_free(p);
+    free(p);
+    return status;
+}
+
+/* "precision=bf16 seeds=2": the plan's runs with these flags, as `lrnn sweep` takes them. */
+static enum status take_flags(struct request *r, const char *where, struct error *e) {
+    struct label flags = {0};
+    TRY(label_parse_pairs(&flags, "--where", where, " ", e));
+    for (int i = 0; i < flags.n; i++) {
+        bool done;
+        if (!strcmp(label_key(&flags, i), "seed"))
+            return fail(e, ST_USAGE, "--where seed: with --paper it is seeds=3 (1 to 3), or a list such as seeds=3,7");
+        TRY(request_flag(r, label_key(&flags, i), label_value(&flags, i), &done, e));
+        if (!done)
+            return fail(e, ST_USAGE,
+                        "--where %s: with --paper it takes flags of `lrnn sweep`, for example precision=bf16",
+                        label_key(&flags, i));
+    }
+    return ST_OK;
+}
+
+/* What the words of a command line ask for; the caller's to free. NULL: no such plan, no memory. */
+static struct request *new_request(const struct paper_choice *choice, struct error *e) {
+    struct request *r = calloc(1, sizeof *r);
+    enum status status = r ? request_words(r, &choice->name, 1, e) : fail(e, ST_MEMORY, "no memory for a plan");
+    if (status == ST_OK && r->file.lines.n == 0)
+        status = fail(e, ST_USAGE, "--paper %.60s: that is a task; `lrnn list papers` names the plans", choice->name);
+    if (status == ST_OK) status = text_copy(choice->tasks, r->tasks, sizeof r->tasks, e);
+    if (status == ST_OK) status = text_copy(choice->profile, r->profile, sizeof r->profile, e);
+    if (status == ST_OK) status = take_flags(r, choice->where, e);
+    if (status == ST_OK) return r;
+    free(r);
+    return NULL;
+}
+
+enum status paper_print(const struct paper_choice *choice, const char *out, const struct sheet_view *view,
+                        const struct sheet_format *format, FILE *f, struct error *e) {
+    struct request *r = new_request(choice, e);
+    if (!r) return e->status;
+    enum status status = print_request(r, choice->where, false, out, view, format, f, e);
+    free(r);
+    return status;
+}
+
+enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
+                                FILE *f, struct error *e) {
+    const struct sheet_view whole = {NULL, NULL};
+    return print_request(request, "", true, out, &whole, format, f, e);
+}
+
+/* --- figures ------------------------------------------------------------------------------------------------------ */
+
+static bool is_of_plan(const struct run *run, const char *const *ids, int n) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(run->run_id, ids[i])) return true;
+    return false;
+}
+
+/* A plan's runs stand in one figure, whatever profile each was done under, which is a part of a table. */
+static void take_profile(struct record_set *set, const char *const *ids, int n, const char *profile) {
+    for (int i = 0; i < set->n; i++) {
+        struct run *run = &set->list[i].run;
+        if (is_of_plan(run, ids, n)) snprintf(run->profile, sizeof run->profile, "%s", profile);
+    }
+}
+
+static enum status plot_runs(const struct plan *plan, enum report_protocol protocol, const struct plot_view *view,
+                             const char *kind, const char *out, const char *to, struct error *e) {
+    struct record_set set;
+    const char **ids = calloc((size_t)plan->n + 1, sizeof *ids);
+    if (!ids) return fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < plan->n; i++) ids[i] = plan->setups[i]->id.run_id;
+    struct report_filter filter = {.runs = ids, .n_runs = plan->n, .protocol = protocol};
+    enum status status = report_load(&set, out, e);
+    if (status == ST_OK) {
+        take_profile(&set, ids, plan->n, view->profile);
+        status = report_plot_view(&set, &filter, kind, view, out, to, e);
+        records_free(&set);
+    }
+    free(ids);
+    return status;
+}
+
+/* Speeds have no records. */
+static enum status plot_speeds(const struct plan *plan, unsigned formats, const char *out, const char *to,
+                               struct error *e) {
+    const char **cells = calloc((size_t)plan->n + 1, sizeof *cells);
+    if (!cells) return fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < plan->n; i++) cells[i] = plan->setups[i]->id.cell_id;
+    enum status status = plot_throughput(&(struct speed_choice){cells, plan->n}, formats, out, to, e);
+    free(cells);
+    return status;
+}
+
+/* Why a plan's speeds were not drawn: where some have not been measured, what does that. */
+static enum status tell_missing_speeds(const struct plan *plan, const struct request *r, bool speed, const char *out,
+                                       const struct error *why, struct error *e) {
+    struct perf_row row;
+    char folder[4 * OPTION_TEXT], word[4 * OPTION_TEXT];
+    int missing = 0;
+    for (int i = 0; i < plan->n; i++) missing += !perf_latest(out, plan->setups[i]->id.cell_id, &row);
+    if ((why->status != ST_USAGE && why->status != ST_DATA) || !missing) return fail(e, why->status, "%s", why->text);
+    if (speed)
+        return fail(e, ST_USAGE,
+                    "%s/perf.csv has no speed of %d of the %d runs of %s; lrnn sweep %s --out %s measures them", out,
+                    missing, plan->n, r->name, shell_word(r->file_word, word, sizeof word),
+                    shell_word(out, folder, sizeof folder));
+    return fail(e, ST_USAGE,
+                "%s/perf.csv has no speed of %d of the %d runs of %s, which is a plan of trainings; lrnn bench TASK "
+                "measures its models' speeds behind their runs",
+                out, missing, plan->n, r->name);
+}
+
+enum status paper_plot(const struct paper_choice *choice, const char *out, const char *to, const char *kind,
+                       const struct plot_view *view, struct error *e) {
+    struct plan plan = {0};
+    struct resolved resolved;
+    struct request *r = new_request(choice, e);
+    if (!r) return e->status;
+    enum status status = request_plan(r, &plan, &resolved, e);
+    struct plot_view named = *view;
+    named.plan = r->name;
+    named.profile = resolved.profile;
+    enum report_protocol protocol = PROTOCOL_VAL_MEAN;
+    bool speeds = plot_is_of_speeds(kind);
+    if (status == ST_OK) status = paper_protocol(r, resolved.profile, &protocol, e);
+    if (status == ST_OK && speeds) {
+        struct error why;
+        status = plot_speeds(&plan, view->formats, out, to, &why);
+        if (status != ST_OK) status = tell_missing_speeds(&plan, r, resolved.speed, out, &why, e);
+    }
+    if (status == ST_OK && !speeds) status = plot_runs(&plan, protocol, &named, kind, out, to, e);
+    plan_free(&plan);
+    free(r);
+    return status;
+}

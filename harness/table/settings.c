@@ -1,0 +1,297 @@
+/* settings.c - the report "settings": a task and its one-at-a-time changes, the best of the grid in each and the mean
+ * over all, as MAD averages (Poli et al. 2024). The papers' means over folds are of runs that validation chose, beside
+ * which the best on the test examples would flatter us: of folds, and wherever the published number is not a best, the
+ * protocol makes each setting's number. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/study/profiles/profile.h"
+#include "harness/table/report.h"
+#include "harness/table/family.h"
+#include "harness/rows/stats.h"
+#include "tasks/task.h"
+#include "tasks/variants.h"
+
+static void name_family(const char *task, char *family, size_t size) {
+    struct label label;
+    snprintf(family, size, "%s", label_parse(&label, "task", task, NULL) == ST_OK ? label_name(&label) : task);
+}
+
+/* The base has the shortest name. */
+static int64_t length_of_name(const struct run *run) {
+    return (int64_t)strlen(run->task);
+}
+
+/* What a task changes of the first, its base: its options that the base has not. */
+static void name_change(const struct family *s, int task, char *change, size_t size) {
+    struct label base, label, difference = {0};
+    const char *name = s->tasks[task]->task;
+    if (label_parse(&base, "task", s->tasks[0]->task, NULL) == ST_OK &&
+        label_parse(&label, "task", name, NULL) == ST_OK && label_set_name(&base, "", NULL) == ST_OK &&
+        label_difference(&label, &base, &difference, NULL) == ST_OK &&
+        label_format(&difference, change, size, NULL) == ST_OK)
+        name = *change ? change : "base";
+    if (name != change) snprintf(change, size, "%s", name);
+}
+
+struct value {
+    int runs;            /* 0: nothing has been run */
+    double best;         /* of the grid; NAN without runs */
+    double estimate;     /* the protocol's; of several decays of the one that validation prefers */
+    int cut_off, failed; /* so many of the runs were, did */
+    const struct run *run;
+};
+
+static struct value value_of(const struct family *s, int model, int task) {
+    struct value v = {.best = NAN, .estimate = NAN};
+    struct validation chosen = VALIDATION_NONE;
+    for (int i = 0; i < s->n; i++) {
+        const struct report_row *row = s->entries[i].row;
+        if (!family_is(s, &s->entries[i], model, task)) continue;
+        v.runs += row->n_all;
+        v.cut_off += row->n_cut_all;
+        v.failed += row->n_failed_all;
+        v.best = fmax(v.best, row->best);
+        v.run = row->run;
+        struct validation own = row_validation(row);
+        if (!validation_is_better(&own, &chosen)) continue;
+        chosen = own;
+        v.estimate = row->estimate;
+    }
+    return v;
+}
+
+static double number_of(const struct family *s, int model, int task, bool best) {
+    struct value v = value_of(s, model, task);
+    return best ? v.best : v.estimate;
+}
+
+/* The mean over all settings; NAN while one is missing. */
+static double mean_of(const struct family *s, int model, bool best) {
+    double sum = 0;
+    for (int t = 0; t < s->n_tasks; t++) sum += number_of(s, model, t, best);
+    return sum / s->n_tasks;
+}
+
+#define FOLDS_MOST 64
+
+/* Whether the changes are the other folds of a set of examples, over which a spread means something; other settings are
+ * other tasks. */
+static bool has_folds(const struct family *s) {
+    char base[RECORD_TEXT], other[RECORD_TEXT];
+    task_label_without(s->tasks[0]->task, OPT_FOLD, base, sizeof base);
+    for (int t = 1; t < s->n_tasks; t++) {
+        task_label_without(s->tasks[t]->task, OPT_FOLD, other, sizeof other);
+        if (strcmp(other, base) != 0) return false;
+    }
+    return s->n_tasks > 1 && s->n_tasks <= FOLDS_MOST;
+}
+
+/* Standard deviation over the folds; NAN while one is missing. */
+static double spread_of_folds(const struct family *s, int model, bool best) {
+    double each[FOLDS_MOST];
+    for (int t = 0; t < s->n_tasks; t++) each[t] = number_of(s, model, t, best);
+    return stats_sd(each, s->n_tasks);
+}
+
+/* The published number of a model's base; its value NAN: none. */
+static struct published_number published_of(const struct family *s, int model, const struct published *published) {
+    const struct run *base = value_of(s, model, 0).run;
+    return base ? published_find(published, base) : (struct published_number){.value = NAN};
+}
+
+/* Whether the numbers are the best of the grid: it is asked for, or those of a paper beside them are, or there are
+ * none. */
+static bool takes_best(const struct family *s, const struct report_tables *tables) {
+    if (tables->protocol == PROTOCOL_BEST_OF_GRID) return true;
+    if (has_folds(s)) return false;
+    for (int m = 0; m < s->n_models; m++) {
+        struct published_number theirs = published_of(s, m, &tables->published);
+        if (isfinite(theirs.value) && theirs.settings && !theirs.best) return false;
+    }
+    return true;
+}
+
+/* A flag that changes nothing in a table is not ignored. */
+static enum status check(const struct family *s, const struct report_tables *tables, struct error *e) {
+    if (tables->protocol == PROTOCOL_BEST_OF_GRID || !takes_best(s, tables)) return ST_OK;
+    if (!tables->confirm && !tables->protocol_given) return ST_OK;
+    return fail(e, ST_USAGE,
+                "report --what settings: each number of %.200s is the best of the grid, all rates and seeds, so that "
+                "--%s changes none; leave it out",
+                s->entries->family, tables->confirm ? "confirm-seeds" : "protocol");
+}
+
+/* Whether task t of the family is the base with the change "vocab=32". */
+static bool is_change(const struct family *s, int t, const char *change) {
+    char text[2 * RECORD_TEXT];
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    snprintf(text, sizeof text, "%s:%s", s->tasks[0]->task, change);
+    bool same = choice && task_parse(choice, text, NULL) == ST_OK && strcmp(choice->name, s->tasks[t]->task) == 0;
+    free(choice);
+    return same;
+}
+
+/* Whether the tasks are the base and every change of it that a published mean is over, and no other: the mean is of the
+ * same settings then. */
+static bool has_published_settings(const struct family *s) {
+    const char *const *changes = task_variants(s->tasks[0]->task); /* by its name: with options of its own it is none */
+    int n = 0;
+    for (; changes && changes[n]; n++) {
+        bool found = false;
+        for (int t = 1; t < s->n_tasks && !found; t++) found = is_change(s, t, changes[n]);
+        if (!found) return false;
+    }
+    return changes && s->n_tasks == n + 1;
+}
+
+/* What a sheet has for people besides its rows. */
+struct view {
+    const struct published *published;
+    bool folds, best; /* its numbers are the best of the grid */
+};
+
+/* What the rows have besides numbers. */
+struct marks {
+    int runs, cut_off, failed;
+    bool other; /* SETTINGS_MARK */
+};
+
+static void add_row(struct sheet *sheet, const struct family *s, int model, const struct view *view,
+                    struct marks *marks) {
+    struct published_number theirs = published_of(s, model, view->published);
+    double mean = mean_of(s, model, view->best);
+    int cut_off = 0, failed = 0;
+    bool alike = theirs.settings && theirs.as_published && has_published_settings(s);
+    sheet_row(sheet);
+    sheet_text(sheet, "%s", s->models[model]->model);
+    for (int t = 0; t < s->n_tasks; t++) {
+        struct value v = value_of(s, model, t);
+        sheet_real(sheet, "%.3f", view->best ? v.best : v.estimate);
+        if (v.cut_off) sheet_append(sheet, CUT_OFF_MARK);
+        if (v.failed) sheet_append(sheet, FAILED_MARK);
+        if (v.runs) sheet_append(sheet, " (%d)", v.runs);
+        cut_off += v.cut_off;
+        failed += v.failed;
+        marks->runs += v.runs;
+    }
+    sheet_real(sheet, "%.3f", mean);
+    if (cut_off && isfinite(mean)) sheet_append(sheet, CUT_OFF_MARK);
+    if (failed && isfinite(mean)) sheet_append(sheet, FAILED_MARK);
+    if (view->folds) sheet_real(sheet, "%.3f", spread_of_folds(s, model, view->best));
+    sheet_real(sheet, "%.3f", theirs.value);
+    if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
+    sheet_difference(sheet, 3, cut_off || !alike ? NAN : mean - theirs.value);
+    marks->cut_off += cut_off;
+    marks->failed += failed;
+    marks->other = marks->other || (isfinite(theirs.value) && !alike);
+}
+
+static void note_numbers(struct sheet *sheet, const struct view *view, const struct report_tables *tables) {
+    if (view->best)
+        sheet_note(sheet, "(n): the best of n runs, every rate, seed and decay.");
+    else
+        sheet_note(
+            sheet,
+            "%s, of several decays at the one that validation prefers; (n): of n runs, every rate, seed and decay.",
+            protocol_of(tables->protocol)->phrase);
+    if (!view->best && tables->confirm) sheet_note(sheet, CONFIRMED_NOTE ".", (long long)tables->confirm);
+    if (view->folds) sheet_note_on(sheet, "sd", "sd: of the folds.");
+}
+
+/* Why a published number is of other settings. */
+static void note_other(struct sheet *sheet, const struct family *s) {
+    static const char columns[] = "published,diff";
+    if (!profile_as_published(family_run(s)->task, family_run(s)->suite, family_run(s)->profile))
+        sheet_note_on(sheet, columns, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
+    else if (has_published_settings(s))
+        sheet_note_on(sheet, columns, SETTINGS_MARK " of another set of settings than these: no diff.");
+    else
+        sheet_note_on(sheet, columns,
+                      SETTINGS_MARK " of another set of settings than these: no diff; `lrnn bench %s --variants` runs "
+                                    "the paper's.",
+                      s->entries->family);
+}
+
+static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
+    const struct view view = {&tables->published, has_folds(s), takes_best(s, tables)};
+    if (sheet) sheet->bare = true;
+    sheet_caption(sheet, "%s, profile %s: %s in each %s, and the mean, chance %.4f", s->entries->family,
+                  family_run(s)->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
+                  view.folds ? "fold" : "setting", run_chance(family_run(s)));
+    sheet_column(sheet, SHEET_LEFT, "model");
+    for (int t = 0; t < s->n_tasks; t++) {
+        char change[RECORD_TEXT];
+        name_change(s, t, change, sizeof change);
+        sheet_column(sheet, SHEET_RIGHT, "%s", change);
+    }
+    sheet_column(sheet, SHEET_RIGHT, "mean");
+    if (view.folds) sheet_column(sheet, SHEET_RIGHT, "sd");
+    sheet_column(sheet, SHEET_RIGHT, "published");
+    sheet_column(sheet, SHEET_RIGHT, "diff");
+    struct marks marks = {0};
+    for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, &view, &marks);
+    note_numbers(sheet, &view, tables);
+    if (marks.cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (marks.failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", marks.failed, marks.runs);
+    if (marks.other) note_other(sheet, s);
+}
+
+static void fill_data(struct sheet *sheet, const struct family *s) {
+    for (int m = 0; m < s->n_models; m++) {
+        int runs = 0, cut_off = 0, failed = 0;
+        for (int t = 0; t < s->n_tasks; t++) {
+            char change[RECORD_TEXT];
+            struct value v = value_of(s, m, t);
+            runs += v.runs;
+            cut_off += v.cut_off;
+            failed += v.failed;
+            if (!v.runs) continue;
+            name_change(s, t, change, sizeof change);
+            family_begin_row(sheet, s, m);
+            sheet_text(sheet, "%s", change);
+            sheet_real(sheet, "%g", v.best);
+            sheet_int(sheet, v.runs);
+            sheet_int(sheet, v.cut_off);
+            sheet_real(sheet, "%g", v.estimate);
+            sheet_int(sheet, v.failed);
+        }
+        family_begin_row(sheet, s, m);
+        sheet_text(sheet, "mean");
+        sheet_real(sheet, "%g", mean_of(s, m, true));
+        sheet_int(sheet, runs);
+        sheet_int(sheet, cut_off);
+        sheet_real(sheet, "%g", mean_of(s, m, false));
+        sheet_int(sheet, failed);
+    }
+}
+
+static const struct family_report changes = {
+    .name_family = name_family,
+    .rank = length_of_name,
+    .axis = "decay",
+    .check = check,
+    .fill = fill,
+    .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", "estimate", "n_failed", NULL},
+    .fill_data = fill_data,
+    .nothing = "no task has been run with its changes; `lrnn bench in-context-recall --variants` does",
+};
+
+static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return family_build(&changes, sheets, tables, e);
+}
+
+static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    return family_build_data(&changes, sheets, tables, e);
+}
+
+const struct report report_settings = {
+    .name = "settings",
+    .help =
+        "of a task and its changes: the best of the grid in each, of folds what the protocol says, and the mean over "
+        "all",
+    .build = build,
+    .build_data = build_data,
+};

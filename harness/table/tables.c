@@ -1,0 +1,294 @@
+/* tables.c - the report "tables": one a task and profile, a row a model. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/study/profiles/profile.h"
+#include "harness/table/repeats.h"
+#include "harness/table/report.h"
+#include "harness/table/summary.h"
+#include "harness/rows/filter.h"
+#include "harness/store/version.h"
+#include "tasks/task.h"
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+/* What a protocol calls its column, and what it stands beside. */
+#define INTERVAL "95% CI or values,90% CI or values,grid"
+#define ACCURACY "acc," INTERVAL
+
+static void add_columns(struct sheet *s, const struct protocol *protocol) {
+    sheet_column(s, SHEET_LEFT, "model");
+    sheet_column(s, SHEET_RIGHT, "params");
+    sheet_column(s, SHEET_RIGHT, "state");
+    sheet_column(s, SHEET_RIGHT, "lr");
+    sheet_column(s, SHEET_RIGHT, "steps");
+    sheet_column(s, SHEET_LEFT, "stop");
+    sheet_column(s, SHEET_RIGHT, "acc");
+    sheet_column(s, SHEET_RIGHT, "%s", protocol->heading);
+    sheet_column(s, SHEET_RIGHT, "solved");
+    sheet_column(s, SHEET_RIGHT, "seq acc");
+    sheet_column(s, SHEET_RIGHT, "tok/s");
+    sheet_column(s, SHEET_RIGHT, "best of");
+    sheet_column(s, SHEET_RIGHT, "published");
+    sheet_column(s, SHEET_RIGHT, "diff");
+    sheet_column(s, SHEET_LEFT, "run");
+    sheet_on_request(s); /* five seeds' ids are wider than what is said of them */
+}
+
+/* A footnote for every run that did not end well. */
+static void note_failures(struct sheet *s, const struct report_row *row) {
+    for (int i = 0; i < row->n_all; i++) {
+        const struct run *run = &row->all[i]->run;
+        if (!run_failed(run)) continue;
+        const char *status = run->status == RUN_OK ? "no test result" : run_status_names[run->status];
+        char attempt[32] = "";
+        if (row->all[i]->set_aside || run->attempt > 1)
+            snprintf(attempt, sizeof attempt, ", attempt %lld", (long long)run->attempt);
+        sheet_footnote(s, "%s, lr %g, seed %llu%s: %s%s%s%s; counted as chance, %.4f", row->label, run->lr,
+                       (unsigned long long)run->seed, attempt, status, run->status_detail[0] ? " (" : "",
+                       run->status_detail, run->status_detail[0] ? ")" : "", run_chance(run));
+    }
+}
+
+/* Records made before there was their share have a test loss that is not finite all the same; predictions were then
+ * made of such logits. */
+static void note_nonfinite(struct sheet *s, const struct report_row *row) {
+    for (int i = 0; i < row->n_all; i++) {
+        const struct run *run = &row->all[i]->run;
+        char what[128] = "some scored test positions have logits that are not finite and were read as label 0 then";
+        if (run_failed(run) || (isfinite(run->test_loss) && !(run->test_nonfinite > 0))) continue;
+        if (isfinite(run->test_nonfinite))
+            snprintf(what, sizeof what,
+                     "%.3g %% of the scored test positions have logits that are not finite and count as wrong",
+                     100 * run->test_nonfinite);
+        sheet_footnote(s, "%s, lr %g, seed %llu: %s", row->label, run->lr, (unsigned long long)run->seed, what);
+    }
+}
+
+/* Runs that were on record before, of sources that are others now. */
+static void note_builds(struct sheet *s, const struct report_row *row) {
+    int others = 0;
+    for (int i = 0; i < row->n_all; i++) others += !build_made(&row->all[i]->run);
+    if (others)
+        sheet_footnote(s, "%s: %d of %d runs are of another build of the program; --force does them again", row->label,
+                       others, row->n_all);
+}
+
+static const char *mark(bool cut_off) {
+    return cut_off ? CUT_OFF_MARK : "";
+}
+
+/* The interval, or the values themselves where there are too few for one. */
+static void add_interval(struct sheet *s, const struct report_row *row) {
+    if (row->interval.kind != INTERVAL_NONE) {
+        sheet_text(s, "[%.3f, %.3f]%s", row->interval.low, row->interval.high, mark(row->n_cut));
+        sheet_sort_key(s, row->interval.low);
+        return;
+    }
+    sheet_text(s, "%s", "");
+    for (int i = 0; i < row->n; i++)
+        sheet_append(s, "%s%.3f%s", i ? " " : "", row->value[i], mark(run_cut_off(&row->chosen[i]->run)));
+    sheet_sort_key(s, row->value[0]);
+}
+
+/* Steps done, from the fewest to the most of the chosen runs, of those that their schedule has. */
+static void add_steps(struct sheet *s, const struct report_row *row) {
+    int64_t least = INT64_MAX, most = -1;
+    for (int i = 0; i < row->n; i++) {
+        int64_t steps = row->chosen[i]->run.steps;
+        least = steps < least ? steps : least;
+        most = steps > most ? steps : most;
+    }
+    if (most < 0)
+        sheet_text(s, "-");
+    else if (least < most)
+        sheet_text(s, "%" PRId64 "..%" PRId64, least < 0 ? 0 : least, most);
+    else
+        sheet_text(s, "%" PRId64, most);
+    sheet_append(s, "/%" PRId64, row->run->max_steps);
+    if (most >= 0) sheet_sort_key(s, (double)most);
+}
+
+/* Why the chosen runs stopped, the first of them first: "target", or "3 target, 2 budget". */
+static void add_reasons(struct sheet *s, const struct report_row *row) {
+    const char *first = row->chosen[0]->run.stop_reason;
+    sheet_text(s, "%s", "");
+    for (int i = 0; i < row->n; i++) {
+        const char *reason = row->chosen[i]->run.stop_reason;
+        int earlier = 0, n = 0;
+        for (int k = 0; k < row->n; k++) {
+            bool same = strcmp(row->chosen[k]->run.stop_reason, reason) == 0;
+            earlier += same && k < i;
+            n += same;
+        }
+        if (earlier) continue;
+        if (n < row->n) sheet_append(s, "%s%d ", reason == first ? "" : ", ", n);
+        sheet_append(s, "%s", reason);
+    }
+}
+
+static void add_grid(struct sheet *s, const struct report_row *row) {
+    sheet_text(s, "best of %d", row->n_all);
+    sheet_sort_key(s, row->n_all);
+}
+
+/* The first digits of the chosen runs' ids, for `lrnn show` and `lrnn rerun`. */
+static void add_ids(struct sheet *s, const struct report_row *row) {
+    sheet_text(s, "%s", "");
+    for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.8s", i ? " " : "", row->chosen[i]->run.run_id);
+}
+
+static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
+    enum report_protocol protocol = tables->protocol;
+    sheet_row(s);
+    sheet_text(s, "%s", row->label);
+    if (tables->tell_builds) note_builds(s, row);
+    note_failures(s, row);
+    note_nonfinite(s, row);
+    sheet_count(s, (double)row->run->params);
+    sheet_count(s, (double)row->run->state_floats);
+    sheet_real(s, "%g", row->lr);
+    add_steps(s, row);
+    add_reasons(s, row);
+    sheet_real(s, "%.4f", row->estimate);
+    sheet_append(s, "%s", mark(row->estimate_cut));
+    if (protocol == PROTOCOL_BEST_OF_GRID)
+        add_grid(s, row);
+    else
+        add_interval(s, row);
+    sheet_text(s, "%d/%d%s [%.2f, %.2f]", row->solved, row->n, mark(row->n_cut), row->solve_rate.low,
+               row->solve_rate.high);
+    sheet_sort_key(s, (double)row->solved / row->n);
+    sheet_real(s, "%.4f", row->seq_acc);
+    sheet_append(s, "%s", mark(row->n_cut));
+    sheet_count(s, row->tok_per_s);
+    if (row->disturbed) sheet_append(s, DISTURBED_MARK);
+    sheet_real(s, "%.4f", row->best);
+    sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
+    sheet_real(s, "%.3f", row->published.value);
+    if (published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
+    sheet_difference(s, 3, row->delta);
+    add_ids(s, row);
+}
+
+/* --- what the columns mean ---------------------------------------------------------------------------------------- */
+
+/* What is compared with a published number is what that paper reports. */
+static void note_best(struct sheet *s, const struct report_table *t) {
+    bool best = false, mean = false;
+    for (int k = 0; k < t->n_rows; k++) {
+        const struct published_number *p = &t->rows[k].published;
+        best = best || (isfinite(p->value) && p->best);
+        mean = mean || (isfinite(p->value) && !p->best);
+    }
+    sheet_note_on(s, "best of,diff", "best of (n): the largest test value of all n runs, every rate and seed.%s",
+                  best && mean
+                      ? " diff = ours - published: the best where the paper reports the best of its runs, else the "
+                        "mean at the chosen rate."
+                  : best ? " diff = best - published, which is the best of the paper's runs."
+                  : mean ? " diff = mean at the chosen rate - published: the paper reports no best of its runs."
+                         : "");
+}
+
+static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
+    const struct protocol *protocol = protocol_of(tables->protocol);
+    int most_grid = 1;
+    bool few = false, uneven = false, speed_missing = false, cut = false, settings = false, disturbed = false;
+    struct repeats repeats = {0};
+    for (int k = 0; k < t->n_rows; k++) {
+        const struct report_row *row = &t->rows[k];
+        few = few || (row->interval.kind == INTERVAL_NONE && protocol->level > 0);
+        most_grid = row->n_all > most_grid ? row->n_all : most_grid;
+        uneven = uneven || row->uneven;
+        speed_missing = speed_missing || !isfinite(row->tok_per_s);
+        cut = cut || row->n_cut_all;
+        repeats_count(&repeats, row);
+        settings = settings || published_is_other(&row->published);
+        disturbed = disturbed || row->disturbed;
+    }
+    sheet_note_on(s, ACCURACY, protocol->sentence, run_metric_name(t->rows[0].run));
+    if (tables->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)tables->confirm);
+    if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row has no diff.", CUT_OFF_NOTE);
+    repeats_note(s, &repeats);
+    if (few)
+        sheet_note_on(s, INTERVAL, "Fewer than %d seeds: the seeds' values instead of an interval.", protocol->least);
+    sheet_note_on(s, "solved,seq acc",
+                  "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
+                  "sequences right.");
+    note_best(s, t);
+    if (most_grid > 1)
+        sheet_note_on(
+            s, "best of,diff",
+            "The largest of n grows by luck alone: of %d equal normal draws it lies %.2f sd above their mean.",
+            most_grid, stats_normal_max_mean(most_grid));
+    if (uneven) sheet_note(s, "The grid is not complete: the rates have different numbers of seeds.");
+    if (speed_missing)
+        sheet_note_on(s, "tok/s",
+                      "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
+    if (disturbed) sheet_note_on(s, "tok/s", "%s.", DISTURBED_NOTE);
+    if (settings) sheet_note_on(s, "published,diff", "%s.", SETTINGS_NOTE);
+    if (!tables->has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
+}
+
+/* What the profile is, where the table is of one. */
+static void note_profile(struct sheet *s, const struct report_table *t) {
+    const struct profile *p;
+    struct label task;
+    if (label_parse(&task, "task", t->task, NULL) != ST_OK ||
+        profile_find(label_name(&task), t->rows[0].run->suite, t->profile, &p, NULL) != ST_OK)
+        return;
+    sheet_note(s, "%s.", p->note);
+}
+
+static void add_caption(struct sheet *s, const struct report_table *t) {
+    const struct run *run = t->rows[0].run;
+    sheet_caption(s, "%s, profile %s: %d row%s, %d run%s, %lld training sequences of length %lld, chance %.4f", t->task,
+                  t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
+                  (long long)run->n_train, (long long)run->len_train, run_chance(run));
+}
+
+/* Whether another table is of another fold of the same examples. */
+static bool has_other_folds(const struct report_tables *tables, int i) {
+    char whole[RECORD_TEXT], other[RECORD_TEXT];
+    task_label_without(tables->list[i].task, OPT_FOLD, whole, sizeof whole);
+    for (int k = 0; k < tables->n; k++) {
+        task_label_without(tables->list[k].task, OPT_FOLD, other, sizeof other);
+        if (k != i && strcmp(tables->list[k].profile, tables->list[i].profile) == 0 && strcmp(other, whole) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is reported of a set in folds is their mean: those tables are one, which the report `settings` makes. */
+static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+    struct report_tables folds = *tables;
+    folds.n = 0;
+    folds.list = calloc((size_t)tables->n, sizeof *folds.list);
+    if (!folds.list) return fail(e, ST_MEMORY, "no memory for a report of %d tables", tables->n);
+    for (int i = 0; i < tables->n; i++) {
+        const struct report_table *t = &tables->list[i];
+        if (has_other_folds(tables, i)) {
+            folds.list[folds.n++] = *t;
+            continue;
+        }
+        struct sheet *s = sheets_add(sheets);
+        add_caption(s, t);
+        add_columns(s, protocol_of(tables->protocol));
+        for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables);
+        note_protocol(s, t, tables);
+        note_profile(s, t);
+    }
+    enum status status = folds.n ? report_settings.build(sheets, &folds, e) : ST_OK;
+    free(folds.list);
+    return status;
+}
+
+const struct report report_tables = {
+    .name = "tables",
+    .help = "one a task and profile: accuracy with its interval, solved runs, speed, the published number; of folds "
+            "their mean",
+    .build = build,
+    .build_data = summary_build,
+};
