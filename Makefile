@@ -1,16 +1,18 @@
-# lrnn-bench. `make help` lists the targets. A new source file needs no change here: folders are read by wildcard.
+# lrnn-bench. `make help` lists the targets. Sources are found by wildcard: a new file needs no change here.
 #
-#   REAL=float|double   working precision: ./lrnn or ./lrnn-f64, each with its own objects
+#   REAL=float|double   working precision: ./lrnn or ./lrnn-f64
 #   CC=gcc|clang        WERROR=1 makes warnings errors
 #   PORTABLE=1          x86-64-v2 instead of this machine's own instruction set
 #   SANITIZE=1          AddressSanitizer and UndefinedBehaviorSanitizer
-#   BUILD=folder        build there, programs included, and leave ./lrnn alone
-#   CUDA=0              without CUDA; default: with it where nvcc 12.0 or newer is found (PATH, CUDA_HOME,
-#                       /usr/local/cuda). CUDA=host compiles the kernels for the CPU instead, which tests do
-#                       (docs/cuda.md)
-#   CUDA_ARCHS='90'     compute capabilities x 10 to compile for, or all; default: those of this machine's GPUs, where
-#                       there are none the oldest supported, whose PTX every newer device's driver compiles at the
-#                       first start
+#   BUILD=folder        builds there, programs included, and leaves ./lrnn alone
+#   CUDA=0              without CUDA. Default: with CUDA if nvcc 12.0 or newer is found in PATH, CUDA_HOME or
+#                       /usr/local/cuda. CUDA=host compiles the kernels for the CPU, for tests (docs/cuda.md)
+#   CUDA_ARCHS='90'     compute capabilities x 10 to compile for, or all. Default: those of this machine's GPUs;
+#                       without a GPU the oldest supported one, whose PTX the driver of any newer device compiles
+#                       at the first start
+#
+# Folders: build/float/ has the objects that every CUDA mode shares; build/float-cpu/, build/float-cuda/ and
+# build/float-host/ have those that differ, and the programs; ./lrnn and build/check are those of the last `make`.
 VERSION := 0.1.0
 ifeq ($(origin CC),default)
 CC := gcc
@@ -28,7 +30,6 @@ ifeq ($(filter $(REAL),float double),)
 $(error REAL=$(REAL) is not known; expected float or double)
 endif
 f64   := $(if $(filter double,$(REAL)),-f64)
-OBJ   := $(BUILD)/$(REAL)
 LRNN  := $(if $(filter build,$(BUILD)),.,$(BUILD))/lrnn$(f64)
 CHECK := $(BUILD)/check$(f64)
 
@@ -45,22 +46,27 @@ cuda_archs := $(or $(cuda_found),$(firstword $(known_archs)))
 else
 cuda_archs := $(CUDA_ARCHS)
 endif
-ifeq ($(CUDA),auto)
+ifneq ($(filter auto 1,$(CUDA)),)
 NVCC := $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 nvcc_release := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
 nvcc_new := $(shell [ "$(firstword $(subst ., ,$(nvcc_release)))" -ge 12 ] 2>/dev/null && echo yes)
-cuda_mode := $(if $(nvcc_new),nvcc)
+cuda_mode := $(if $(nvcc_new),cuda)
 cuda_says := $(if $(nvcc_new),with $(NVCC) (CUDA $(nvcc_release)),none: $(if $(NVCC),$(NVCC) is CUDA $(nvcc_release); \
              12.0 or newer is needed,no nvcc in PATH; CUDA_HOME or /usr/local/cuda))
+ifeq ($(CUDA)$(cuda_mode),1)
+$(error CUDA=1: $(cuda_says))
+endif
 else ifeq ($(CUDA),host)
 cuda_mode := host
 cuda_says := on the host (tests only)
 else ifeq ($(CUDA),0)
 cuda_says := none (CUDA=0)
 else
-$(error CUDA=$(CUDA) is not known; expected auto, host or 0)
+$(error CUDA=$(CUDA) is not known; expected auto, 1, host or 0)
 endif
 cuda_root := $(if $(NVCC),$(patsubst %/bin/,%,$(dir $(realpath $(NVCC)))))
+OBJ := $(BUILD)/$(REAL)
+OWN := $(OBJ)-$(or $(cuda_mode),cpu)
 
 # --- flags ------------------------------------------------------------------------------------------------------------
 compiler := $(shell $(CC) --version 2>/dev/null | sed -n 1p)
@@ -69,7 +75,7 @@ x86      := $(findstring x86_64,$(shell $(CC) -dumpmachine 2>/dev/null))
 native   := -march=native $(if $(clang),,$(if $(x86),-mprefer-vector-width=512))
 portable := $(if $(x86),-march=x86-64-v2)
 
-# Sanitized kernels are cut into the vectors of this machine, as the plain build's are.
+# Sanitized kernels use the vectors of this machine, as the plain build does.
 ifdef SANITIZE
 OPT ?= -O1 -g1 $(native) -fno-omit-frame-pointer -fsanitize=$(SANITIZE:1=address,undefined) -fno-sanitize-recover=all
 else
@@ -78,52 +84,52 @@ endif
 # clang warns of each `omp simd` loop that it leaves scalar: those around libm in the double build.
 WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(clang),-Wno-pass-failed) \
          $(if $(filter 1,$(WERROR)),-Werror)
-# Against a bug that becomes an attack: checked copies, canaries, and no table of functions that can be written to. The
+# Hardening, so that a bug does not become an attack: checked copies, canaries, and no writable table of functions. The
 # sanitizers have checks of their own.
 HARDEN := $(if $(SANITIZE)$(findstring -O0,$(OPT)),,-D_FORTIFY_SOURCE=3 -fstack-protector-strong)
 HARDEN_LINK := -Wl,-z,relro,-z,now
 FLAGS  = -std=gnu11 $(strip $(OPT)) $(HARDEN) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
          $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
-# To the sources that ask for CUDA alone, so that all others are the same objects with and without it.
+# For the sources in OWN only, so that all others are the same objects with and without CUDA.
 cuda_defines := $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST)
 COMPILE = $(CC) -I. $(CPPFLAGS) $(FLAGS) $(WARN) -MMD -MP
 LINK    = $(CC) $(FLAGS) $(HARDEN_LINK) $(LDFLAGS)
 LIBS   := $(if $(f64),-lopenblas,-ldnnl) -ljansson -lxxhash -lpng -lz -lm
 
-# Each .cu is compiled by nvcc, or as C++ by the host's compiler with tests/cuda/cuda_host.h in front. -fmad=false as
-# -ffp-contract=off above.
+# nvcc compiles each .cu; CUDA=host compiles it as C++, with tests/cuda/cuda_host.h included first. -fmad=false does
+# what -ffp-contract=off does above.
 CXX_HOST := $(if $(clang),clang++,g++)
 WARN_CXX := -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers $(if $(filter 1,$(WERROR)),-Werror)
-# Kernels of many template instances: what AddressSanitizer finds as well is not looked for twice, inlining is not
-# forced (cuda_host.h), and -Og compiles in two thirds of -O1's time what then runs as fast.
+# The kernels have many template instances. So checks that AddressSanitizer makes as well are off, cuda_host.h forces no
+# inlining, and -Og is used: it compiles in two thirds of the time of -O1, and the code runs as fast.
 sanitized_cu := -Og -fno-sanitize=null,object-size,vptr,pointer-overflow
 CXXFLAGS_HOST = -std=c++20 $(filter-out -std=gnu11,$(FLAGS)) $(cuda_defines) \
                 $(if $(SANITIZE),$(sanitized_cu))
-# A kernel that spills registers is a warning of the assembler's, which costs no time.
+# The assembler warns of a kernel that spills registers, which costs no time.
 NVCC_WARN = $(if $(filter 1,$(WERROR)),-Werror all-warnings -Xptxas -warn-spills -Xptxas -Werror) \
             -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas
 NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
             -gencode arch=compute_$(lastword $(cuda_archs)),code=compute_$(lastword $(cuda_archs))
-# The level is that of the host's side, which launches; kernels are always optimised.
+# -O1 is for the code on the CPU, which launches kernels; the kernels themselves are always optimised.
 COMPILE_NVCC = $(NVCC) -std=c++20 -O1 -fmad=false $(NVCC_ARCH) -I. -DLRNN_CUDA $(if $(f64),-DLRNN_DOUBLE) \
                $(NVCC_WARN) $(NVCCFLAGS)
 COMPILE_CU = $(if $(filter host,$(cuda_mode)),$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP \
              -include tests/cuda/cuda_host.h -x c++,$(COMPILE_NVCC) -MMD -MP -MF $(@:.o=.d))
-ifeq ($(cuda_mode),nvcc)
-# cuBLAS is loaded when a device is opened, from there (core/cuda/cublas_cuda.cu).
+ifeq ($(cuda_mode),cuda)
+# The program loads cuBLAS from there when it opens a device (core/cuda/cublas_cuda.cu).
 LIBS += -L$(cuda_root)/lib64 -L$(cuda_root)/lib -Wl,-rpath,$(cuda_root)/lib64:$(cuda_root)/lib -lcudart_static -ldl \
         -lrt -lpthread -lstdc++
 else ifeq ($(cuda_mode),host)
 LIBS += -lstdc++
 endif
 
-# Folders and their rooms. tests/shapes/, tests/twins/ and tests/torture/ are programs of their own.
+# rooms FOLDERS,EXTENSIONS: the files of folders and their subfolders.
 rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
 
-# Where the program comes from, for `lrnn --version` and run records. Outside a git checkout of its own: unknown.
+# Where the program comes from, for `lrnn --version` and run records. Outside a git checkout: unknown.
 commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
 dirty  := $(if $(commit),$(shell git diff --quiet HEAD 2>/dev/null || echo 1))
-# The sources themselves, so that a build of edited files is told from one of the commit.
+# A hash of the sources tells a build of edited files from one of the commit.
 sources := $(shell cat $(sort $(call rooms,core kernels models tasks harness,c h cu cuh def)) Makefile | sha256sum | \
              cut -c1-16)
 quoted  = '"$(subst ',,$(subst ",,$(subst \,,$(strip $(1)))))"'
@@ -132,21 +138,28 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
           -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS) $(cuda_defines))
 
 # --- files ------------------------------------------------------------------------------------------------------------
+# tests/shapes/, tests/twins/ and tests/torture/ are programs of their own.
 SRC   := $(call rooms,core kernels models tasks harness,c)
 TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c,$(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(filter-out %/check_fuzz.c,$(wildcard tests/fuzz/*.c)))
+HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/*.cc tests/cuda/host/*.cc))
+HOST_TESTS := $(filter tests/cuda/host/check_%,$(HOST_CC))
+# The sources that differ by CUDA mode: they use cuda_defines, a list of CUDA's suites or the flags of the build.
+own_src := core/place.c kernels/registry.c harness/store/version.c tests/main.c $(wildcard tests/cuda/*.c)
+to_objs = $(patsubst %.c,$(OBJ)/%.o,$(filter-out $(own_src),$(1))) $(patsubst %.c,$(OWN)/%.o,$(filter $(own_src),$(1)))
 main  := $(OBJ)/harness/main.o
-objs  := $(SRC:%.c=$(OBJ)/%.o) $(CU:%.cu=$(OBJ)/%.cu.o) \
-         $(if $(filter host,$(cuda_mode)),$(patsubst %,$(OBJ)/tests/cuda/%.o,cuda_host cuda_blas cuda_runtime))
-own_objs = $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/$(1)/*.c tests/lib/*.c))
-SHAPES := $(BUILD)/test-shapes$(f64)
-TWINS := $(BUILD)/fuzz-kernels$(f64)
+objs  := $(call to_objs,$(SRC)) $(CU:%.cu=$(OWN)/%.cu.o) \
+         $(patsubst %.cc,$(OWN)/%.o,$(filter-out $(HOST_TESTS),$(HOST_CC)))
+tobjs := $(call to_objs,$(TESTS)) $(HOST_TESTS:%.cc=$(OWN)/%.o)
+lib   := $(filter-out $(main),$(objs))
+shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
+twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
+torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) tests/faults/exercise.c tests/faults/power.c)
+SHAPES  := $(BUILD)/test-shapes$(f64)
+TWINS   := $(BUILD)/fuzz-kernels$(f64)
 TORTURE := $(BUILD)/torture$(f64)
-FAULTS := $(BUILD)/faults.so
-# Of the shim itself.
-HOST_TESTS := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/host/check_*.cc))
-tobjs := $(TESTS:%.c=$(OBJ)/%.o) $(HOST_TESTS:%.cc=$(OBJ)/%.o)
+FAULTS  := $(BUILD)/faults.so
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 
@@ -156,91 +169,105 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
 .DELETE_ON_ERROR:
 
+# --- build ------------------------------------------------------------------------------------------------------------
 all: $(LRNN)
 
 programs: $(LRNN) $(CHECK) $(FAULTS)
 
-# What the compiler has to say of every source, which is not compiled any further.
+# The compiler's warnings of every source, without code.
 syntax:
 	@$(MAKE) --no-print-directory OPT='-O0 -fsyntax-only' objects
 
 objects: $(objs) $(tobjs)
 
-$(LRNN): $(objs) $(OBJ)/link.stamp
+# A stamp changes only when its text does: other flags rebuild every object, another commit one, another list of files
+# the programs. They are written while make reads this file, so that `make -n` knows what is out of date.
+stamp = $(if $(COUNTING),,$(shell mkdir -p $(dir $(1)); printf '%s\n' $(2) | cmp -s - $(1) || printf '%s\n' $(2) >$(1)))
+
+$(OWN)/lrnn: $(objs) $(OWN)/link.stamp
+$(OWN)/check: $(lib) $(tobjs) $(OWN)/link.stamp
+$(OWN)/test-shapes: $(lib) $(shapes_objs) $(OWN)/link.stamp
+$(OWN)/fuzz-kernels: $(lib) $(twins_objs) $(OWN)/link.stamp
+$(OWN)/torture: $(lib) $(torture_objs) $(OWN)/link.stamp
+$(OWN)/lrnn $(OWN)/check $(OWN)/test-shapes $(OWN)/fuzz-kernels $(OWN)/torture:
 	@echo "  LINK $@ (CUDA: $(cuda_says))"
-	@$(LINK) -o $@ $(objs) $(LIBS)
+	@$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(if $(filter %/lrnn,$@),,$(shell pkg-config --libs check))
 
-$(CHECK): $(filter-out $(main),$(objs)) $(tobjs) $(OBJ)/link.stamp
-	@echo "  LINK $@"
-	@$(LINK) -o $@ $(filter-out $(main),$(objs)) $(tobjs) $(LIBS) $(shell pkg-config --libs check)
+# The programs of the last make, by links.
+last_made = @[ $@ -ef $< ] || ln -f $< $@
+$(LRNN): $(OWN)/lrnn FORCE
+	$(last_made)
+$(CHECK) $(SHAPES) $(TWINS) $(TORTURE): $(BUILD)/%$(f64): $(OWN)/% FORCE
+	$(last_made)
 
-# To be preloaded into the program: makes calls fail (tests/faults/faults.c). Without the sanitizers, which replace the
-# same functions.
+# A library to preload, which makes calls fail (tests/faults/faults.c). It is built without the sanitizers, as they
+# replace the same functions.
 $(FAULTS): tests/faults/faults.c tests/faults/file_log.h
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(CC) -std=gnu11 -O2 $(WARN) -I. -fPIC -shared -o $@ $< -ldl
 
-$(SHAPES): $(call own_objs,shapes)
-$(TWINS): $(call own_objs,twins)
-$(TORTURE): $(call own_objs,torture) $(OBJ)/tests/faults/exercise.o $(OBJ)/tests/faults/power.o
-$(SHAPES) $(TWINS) $(TORTURE): $(filter-out $(main),$(objs)) $(OBJ)/link.stamp
-	@echo "  LINK $@"
-	@$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(shell pkg-config --libs check)
+# say TOOL prints "  TOOL [n/N] file": n counts the compilations of this make, N those that `make -n` finds. It asks
+# once, before the first compilation. make expands the recipes one after the other, so that n needs no lock.
+made :=
+to_make = $(eval to_make := $$(shell MAKEFLAGS= $(MAKE) -n COUNTING=1 $(MAKEOVERRIDES) $(MAKECMDGOALS) 2>/dev/null | \
+            grep -c '^echo compile$$$$'))$(to_make)
+of_build := $(patsubst %,(%),$(filter-out build float,$(notdir $(BUILD)) $(REAL)))
+ifdef COUNTING
+say = @echo compile
+else
+say = $(eval made += x)@N=$(to_make); printf '  %-4s [%*d/%d] %s\n' $(1) $${\#N} $(words $(made)) $$N '$(strip $< $(of_build))'
+endif
 
+compile_c = $(COMPILE) $(ABOUT) -c -o $@ $<
 $(OBJ)/%.o: %.c $(OBJ)/flags.stamp
+	$(call say,CC)
 	@mkdir -p $(@D)
-	@echo "  CC   $<"
-	@$(COMPILE) $(ABOUT) -c -o $@ $<
+	@$(compile_c)
 
-$(OBJ)/%.cu.o: %.cu $(OBJ)/cuda.stamp
+$(OWN)/%.o: %.c $(OBJ)/flags.stamp
+	$(call say,CC)
 	@mkdir -p $(@D)
-	@echo "  $(if $(filter host,$(cuda_mode)),C++,NVCC)  $<"
+	@$(compile_c)
+
+$(OWN)/%.cu.o: %.cu $(OWN)/cuda.stamp
+	$(call say,$(if $(filter host,$(cuda_mode)),C++,NVCC))
+	@mkdir -p $(@D)
 	@$(COMPILE_CU) -c -o $@ $<
 
-$(OBJ)/%.o: %.cc $(OBJ)/cuda.stamp
+$(OWN)/%.o: %.cc $(OWN)/cuda.stamp
+	$(call say,C++)
 	@mkdir -p $(@D)
-	@echo "  C++  $<"
 	@$(CXX_HOST) -I. $(CXXFLAGS_HOST) $(WARN_CXX) -MMD -MP -c -o $@ $<
 
+# Definitions that only some sources need. ABOUT is also given to the static checkers (%.tidy).
+both = $(OWN)/$(1).o $(OBJ)/$(1).o $(OBJ)/$(1).tidy
 ifdef SANITIZE
 # Tests compute little themselves, and compile in a third of the time without optimisation.
-$(OBJ)/tests/%.o: ABOUT = -O0
+$(OBJ)/tests/%.o $(OWN)/tests/%.o: ABOUT = -O0
 endif
-$(OBJ)/harness/store/version.o: $(OBJ)/about.stamp
-$(OBJ)/harness/store/version.o $(OBJ)/harness/store/version.tidy: ABOUT = $(about)
-
-asks_cuda := $(patsubst %.c,$(OBJ)/%.o,core/place.c kernels/registry.c $(wildcard tests/cuda/*.c))
-$(asks_cuda): $(OBJ)/cuda.stamp
-$(asks_cuda) $(asks_cuda:.o=.tidy): ABOUT = $(cuda_defines)
-
-# Stamps change only when their text does: other flags rebuild everything, another commit one file, another list of
-# files the programs.
-stamp = @mkdir -p $(@D); printf '%s\n' $(1) | cmp -s - $@ || printf '%s\n' $(1) > $@
-$(OBJ)/flags.stamp: FORCE
-	$(call stamp,$(call quoted,$(compiler) $(COMPILE)))
-$(OBJ)/cuda.stamp: FORCE
-	$(call stamp,$(call quoted,$(compiler) $(cuda_defines) $(if $(cuda_mode),$(COMPILE_CU))))
-$(OBJ)/about.stamp: FORCE
-	$(call stamp,$(call quoted,$(about)))
-$(OBJ)/link.stamp: FORCE
-	$(call stamp,$(call quoted,$(LINK) $(LIBS) $(SRC) $(CU) $(TESTS) $(HOST_TESTS)))
+$(call both,harness/store/version): ABOUT = $(about)
+$(foreach f,$(basename $(filter-out harness/store/version.c tests/main.c,$(own_src))),$(call both,$(f))): \
+  ABOUT = $(cuda_defines)
+$(call both,tests/main): ABOUT = -DSUITE_LIST='"$(OWN)/suites.def"'
+$(call both,tests/fuzz/check_fuzz): ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
+$(OWN)/harness/store/version.o: $(OWN)/about.stamp
+$(OWN)/tests/main.o $(OBJ)/tests/main.tidy: $(OWN)/suites.def
+$(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: $(OBJ)/fuzz.def
 
 # The suites are the functions `Suite *check_NAME(void)` of the test files; those under tests/cuda/ need a device.
 suite_names = $(if $(1),$(shell sed -n 's/^Suite \*check_\([a-z0-9_]*\)(void) {.*/\1/p' $(1)))
 suites := $(foreach s,$(call suite_names,$(filter-out tests/cuda/%,$(TESTS))),CHECK($(s))) \
           $(foreach s,$(call suite_names,$(filter tests/cuda/%,$(TESTS)) $(HOST_TESTS)),CHECK_CUDA($(s)))
-$(OBJ)/suites.def: FORCE
-	$(call stamp,'$(suites)')
-$(OBJ)/tests/main.o $(OBJ)/tests/main.tidy: $(OBJ)/suites.def
-$(OBJ)/tests/main.o $(OBJ)/tests/main.tidy: ABOUT = -DSUITE_LIST='"$(OBJ)/suites.def"'
-$(OBJ)/fuzz.def: FORCE
-	$(call stamp,'$(foreach f,$(FUZZ),FUZZ_TARGET($(f)))')
-$(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: $(OBJ)/fuzz.def
-$(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
 
--include $(objs:.o=.d) $(tobjs:.o=.d) $(patsubst %.o,%.d,$(call own_objs,shapes) $(call own_objs,twins) \
-         $(call own_objs,torture))
+$(call stamp,$(OBJ)/flags.stamp,$(call quoted,$(compiler) $(COMPILE)))
+$(call stamp,$(OBJ)/fuzz.def,'$(foreach f,$(FUZZ),FUZZ_TARGET($(f)))')
+$(call stamp,$(OWN)/cuda.stamp,$(call quoted,$(compiler) $(cuda_defines) $(if $(cuda_mode),$(COMPILE_CU))))
+$(call stamp,$(OWN)/about.stamp,$(call quoted,$(about)))
+$(call stamp,$(OWN)/link.stamp,$(call quoted,$(LINK) $(LIBS) $(SRC) $(CU) $(TESTS) $(HOST_CC)))
+$(call stamp,$(OWN)/suites.def,'$(suites)')
+
+-include $(patsubst %.o,%.d,$(sort $(objs) $(tobjs) $(shapes_objs) $(twins_objs) $(torture_objs)))
 
 # --- tests ------------------------------------------------------------------------------------------------------------
 # SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. With all suites those of
@@ -332,8 +359,8 @@ test-slurm: all
 # What a device can do, apart from the program (tests/device/micro.cu, measure.sh).
 MICRO := $(BUILD)/device-micro
 device-micro: $(MICRO)
-$(MICRO): tests/device/micro.cu $(OBJ)/about.stamp
-	@$(if $(filter nvcc,$(cuda_mode)),,echo "make device-micro needs nvcc: $(cuda_says)" >&2; exit 2)
+$(MICRO): tests/device/micro.cu $(OWN)/about.stamp
+	@$(if $(filter cuda,$(cuda_mode)),,echo "make device-micro needs nvcc: $(cuda_says)" >&2; exit 2)
 	@mkdir -p $(@D)
 	@echo "  NVCC $@"
 	@$(NVCC) -std=c++20 -O3 $(NVCC_ARCH) $(NVCC_WARN) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
@@ -357,7 +384,7 @@ test-latex: all
 cuda-resources: cuda_archs := $(firstword $(known_archs)) $(lastword $(known_archs))
 cuda-resources: NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a))
 cuda-resources:
-	@$(if $(filter nvcc,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
+	@$(if $(filter cuda,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
 	@tools/cuda_resources.sh '$(COMPILE_NVCC)' $(CU) $(if $(RESOURCES),>'$(RESOURCES)')
 
 # Every kernel against its reference at random sizes, for SECONDS=60, from SEED= or the clock; what it finds it prints
@@ -374,7 +401,7 @@ fuzz:
 	  CPPFLAGS=-DLRNN_FUZZER $(FUZZ:%=fuzz-%)
 
 # The corpus in the tree is read only; what the fuzzer adds stays in the build folder.
-$(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(filter-out $(main),$(objs))
+$(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 	@$(LINK) -fsanitize=fuzzer -o $(BUILD)/$* $^ $(LIBS)
 	@mkdir -p $(BUILD)/corpus/$*
 	@echo "  FUZZ $* ($(FUZZ_SECONDS) s)"
@@ -533,3 +560,8 @@ help:
 	@echo "make lint             runs the static checkers"
 	@echo "make install          PREFIX=/usr/local DESTDIR="
 	@echo "make clean            removes what was built"
+
+# The make that counts runs nothing, not even the recipes that call make, which -n runs.
+ifdef COUNTING
+SHELL := /bin/true
+endif

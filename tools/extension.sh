@@ -20,7 +20,7 @@ fi
 make --no-print-directory CUDA=0 programs
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$tree"
 mkdir -p "$tree/build"
-cp -a build/float "$tree/build/"
+cp -a build/float build/float-cpu "$tree/build/"
 cd "$tree"
 
 # add TEMPLATE FILE LIST LINE: TEMPLATE becomes FILE, named after it, and is listed by LINE.

@@ -5,9 +5,10 @@
 #
 #   tools/gate.sh LRNN OBJECTS BASE [FLAGS OF lrnn gate...]
 #
-# LRNN and OBJECTS (of this tree, build/float) are up to date. What the commit has in common with this tree is not
-# compiled again: its objects are copied. MAKE and its variables come from the environment. With ALLOW_INCONCLUSIVE=1 a
-# gate that could not decide (4) ends with 0, which CI on a shared machine wants; a regression (3) never does.
+# LRNN and OBJECTS (build/float, beside it the folder of the CUDA mode) are up to date. They are copied, so that only
+# sources that differ in the commit are compiled again. MAKE and its variables come from the environment. With
+# ALLOW_INCONCLUSIVE=1 a gate that could not decide (4) ends with 0, for CI on a shared machine; a regression (3) never
+# does.
 set -eu
 
 lrnn=$(realpath "$1") objects=$2 base=$3
@@ -21,14 +22,14 @@ trap 'exit 143' TERM
 commit=$(git rev-parse --verify --quiet "$base^{commit}") ||
     { echo "gate.sh: there is no commit '$base' here; BASE=COMMIT names the one to compare with" >&2; exit 2; }
 
-# A copy of this tree with its times, of which git then writes only the files that are others in the commit.
+# A copy of this tree with its times; git then writes only the files that differ in the commit.
 git worktree add --quiet --detach --no-checkout "$tree/base" "$commit"
 git ls-files -z | tar --null --ignore-failed-read -T - -cf - 2>/dev/null | tar -xf - -C "$tree/base"
 git -C "$tree/base" reset --quiet --mixed
 git -C "$tree/base" checkout --quiet --force -- .
 git -C "$tree/base" clean --quiet --force -d
 mkdir -p "$tree/base/build"
-cp -a "$objects" "$tree/base/build/$(basename "$objects")"
+cp -a "$objects" "$objects"-* "$tree/base/build/"
 echo "building $(git log -1 --format='%h %s' "$commit")"
 "${MAKE:-make}" --no-print-directory -C "$tree/base" BUILD=build all >"$tree/log" 2>&1 ||
     { tail -20 "$tree/log" >&2; echo "gate.sh: $base does not build" >&2; exit 1; }
