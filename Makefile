@@ -216,7 +216,8 @@ of_build := $(patsubst %,(%),$(filter-out build float,$(notdir $(BUILD)) $(REAL)
 ifdef COUNTING
 say = @echo compile
 else
-say = $(eval made += x)@N=$(to_make); printf '  %-4s [%*d/%d] %s\n' $(1) $${\#N} $(words $(made)) $$N '$(strip $< $(of_build))'
+say = $(eval made += x)@N=$(to_make); \
+      printf '  %-4s [%*d/%d] %s\n' $(1) $${\#N} $(words $(made)) $$N '$(strip $< $(of_build))'
 endif
 
 compile_c = $(COMPILE) $(ABOUT) -c -o $@ $<
