@@ -1,4 +1,4 @@
-/* graph.c - building: tensors, parameters, calls. */
+/* graph.c - building a graph: tensors, parameters, calls. See builder.h and graph.h. */
 #include "core/graph.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #define HOST_BYTES  ((size_t)64 << 20) /* address space for them, names and attributes; committed as used */
 
 enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e) {
-    *g = (struct graph){.options = *options, .params = params, .first_guard_failure = -1};
+    *g = (struct graph){.options = *options, .params = params};
     TRY(arena_reserve(&g->host, HOST_BYTES, e));
     g->calls = arena_alloc(&g->host, MAX_CALLS * sizeof *g->calls);
     g->tensors = arena_alloc(&g->host, MAX_TENSORS * sizeof *g->tensors);
@@ -37,19 +37,33 @@ void graph_fail(struct graph *g, enum status status, const char *format, ...) {
     va_end(args);
 }
 
-/* A net of fewer layers is smaller. */
+/* Refuses what has no room, and says what does: a net of fewer layers is smaller. */
 static void too_large(struct graph *g, size_t most, const char *of) {
     graph_fail(g, ST_USAGE, "a net has at most %zu %s, and layer %d of this one has more; lower --layers", most, of,
-               g->layer + 1);
+               g->building.layer + 1);
+}
+
+void *graph_alloc(struct graph *g, size_t bytes) {
+    if (g->error.status != ST_OK) return NULL;
+    void *memory = arena_alloc(&g->host, bytes);
+    if (!memory) too_large(g, HOST_BYTES >> 20, "MB of calls and tensors");
+    return memory;
+}
+
+enum status graph_status(const struct graph *g, struct error *e) {
+    return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
+}
+
+struct graph_builder *graph_builder(struct graph *g) {
+    return &g->building;
 }
 
 static struct tensor *new_tensor(struct graph *g, const char *name, enum dtype dtype, int rank, const int64_t *dims) {
-    if (g->error.status != ST_OK) return NULL;
-    struct tensor *t = arena_alloc(&g->host, sizeof *t);
-    char *own_name = arena_strdup(&g->host, name);
     if (g->n_tensors == g->tensors_capacity) too_large(g, (size_t)g->tensors_capacity, "tensors");
-    if (!t || !own_name) too_large(g, HOST_BYTES >> 20, "MB of calls and tensors");
-    if (g->error.status != ST_OK) return NULL;
+    struct tensor *t = graph_alloc(g, sizeof *t);
+    char *own_name = graph_alloc(g, strlen(name) + 1);
+    if (!own_name) return NULL;
+    strcpy(own_name, name);
     *t = (struct tensor){.name = own_name, .dtype = dtype, .rank = rank, .producer = -1, .id = g->n_tensors};
     int64_t count = 1;
     for (int i = 0; i < rank; i++) {
@@ -85,7 +99,7 @@ struct tensor *graph_input_ids(struct graph *g, const char *name, int rank, cons
 struct tensor *graph_param(struct graph *g, const struct param_spec *spec) {
     if (g->error.status != ST_OK) return NULL;
     char name[256];
-    snprintf(name, sizeof name, "%s%s", g->scope, spec->name);
+    snprintf(name, sizeof name, "%s%s", g->building.scope, spec->name);
     struct param *param = params_declare(g->params, name, spec, &g->error);
     if (!param) return NULL;
     struct tensor **shown = &g->shown[param - g->params->list];
@@ -100,18 +114,20 @@ struct tensor *graph_param(struct graph *g, const struct param_spec *spec) {
 }
 
 void graph_scope_push(struct graph *g, const char *name) {
-    size_t n = strlen(g->scope);
-    if (g->scope_depth == (int)(sizeof g->scope_ends / sizeof *g->scope_ends) ||
-        n + strlen(name) + 2 > sizeof g->scope) {
-        graph_fail(g, ST_FAIL, "parameter names nest too deep or are too long at %s%s", g->scope, name);
+    struct graph_builder *b = &g->building;
+    size_t n = strlen(b->scope);
+    if (b->scope_depth == (int)(sizeof b->scope_ends / sizeof *b->scope_ends) ||
+        n + strlen(name) + 2 > sizeof b->scope) {
+        graph_fail(g, ST_FAIL, "parameter names nest too deep or are too long at %s%s", b->scope, name);
         return;
     }
-    g->scope_ends[g->scope_depth++] = n;
-    snprintf(g->scope + n, sizeof g->scope - n, "%s.", name);
+    b->scope_ends[b->scope_depth++] = n;
+    snprintf(b->scope + n, sizeof b->scope - n, "%s.", name);
 }
 
 void graph_scope_pop(struct graph *g) {
-    if (g->scope_depth) g->scope[g->scope_ends[--g->scope_depth]] = 0;
+    struct graph_builder *b = &g->building;
+    if (b->scope_depth) b->scope[b->scope_ends[--b->scope_depth]] = 0;
 }
 
 /* Gradients are written per input, so two inputs of one call must not share one. */
@@ -129,9 +145,8 @@ static bool inputs_distinct(struct graph *g, const struct op *op, struct tensor 
 struct call *graph_call(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
                         struct tensor *const *in, int n_in) {
     if (g->error.status != ST_OK || !inputs_distinct(g, op, in, n_in)) return NULL;
-    void *own_attr = attr ? arena_alloc(&g->host, attr_bytes) : NULL;
     if (g->n_calls == g->calls_capacity) too_large(g, (size_t)g->calls_capacity, "calls of ops");
-    if (attr && !own_attr) too_large(g, HOST_BYTES >> 20, "MB of calls and tensors");
+    void *own_attr = attr ? graph_alloc(g, attr_bytes) : NULL;
     if (g->error.status != ST_OK) return NULL;
     if (attr) memcpy(own_attr, attr, attr_bytes);
     struct call *c = &g->calls[g->n_calls];
@@ -176,15 +191,12 @@ struct tensor *graph_reshape(struct graph *g, struct tensor *t, int rank, const 
 
 void graph_keep_term(struct graph *g, const struct graph_term *term) {
     if (!g->options.training) return;
-    struct graph_term **end = &g->terms;
+    struct graph_term *kept = graph_alloc(g, sizeof *kept), **end = &g->building.terms;
+    if (!kept) return;
+    *kept = *term;
+    kept->next = NULL;
     while (*end) end = &(*end)->next;
-    *end = arena_alloc(&g->host, sizeof *term);
-    if (!*end) {
-        graph_fail(g, ST_MEMORY, "the graph is too large: no room for a term of the loss");
-        return;
-    }
-    **end = *term;
-    (*end)->next = NULL;
+    *end = kept;
 }
 
 void graph_set_root(struct graph *g, struct tensor *t) {
@@ -196,7 +208,7 @@ struct cost graph_cost(const struct graph *g, enum pass pass) {
     struct cost total = {0, 0};
     for (int i = 0; i < g->n_calls; i++) {
         const struct call *c = &g->calls[i];
-        if (pass == PASS_BACKWARD && !c->active) continue;
+        if (pass == PASS_BACKWARD && !c->plan.active) continue;
         struct cost cost = c->op->cost(c, pass);
         total.flops += cost.flops;
         total.bytes += cost.bytes;

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/graph_guard.h"
-
 static bool wants_gradient(const struct call *c, int i) {
     return c->in[i] && c->in[i]->needs_grad && !((c->op->no_grad_in >> i) & 1u);
 }
@@ -61,7 +59,7 @@ static enum status choose_kernels(struct graph *g, struct error *e) {
 /* --- lifetimes ---------------------------------------------------------------------------------------------------- */
 
 static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, int last) {
-    struct plan_buffer *b = &g->buffers[g->n_buffers++];
+    struct plan_buffer *b = &g->plan->buffers[g->plan->n_buffers++];
     *b = (struct plan_buffer){
         .used = bytes, .bytes = (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN, .first = first, .last = last};
     return b;
@@ -69,57 +67,57 @@ static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, 
 
 /* Which calls have a gradient to compute: those whose outputs the root depends on through tensors that want one. */
 static void mark_active(struct graph *g) {
-    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->has_grad = false;
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.has_grad = false;
     if (!g->options.training || !g->root) return;
-    tensor_base(g->root)->has_grad = true;
+    tensor_base(g->root)->plan.has_grad = true;
     for (int i = g->n_calls - 1; i >= 0; i--) {
         struct call *c = &g->calls[i];
         bool reached = false, wanted = false;
-        for (int j = 0; j < c->n_out; j++) reached |= tensor_base(c->out[j])->has_grad;
+        for (int j = 0; j < c->n_out; j++) reached |= tensor_base(c->out[j])->plan.has_grad;
         for (int j = 0; j < c->n_in; j++) wanted |= wants_gradient(c, j);
-        c->active = reached && wanted;
-        if (!c->active) continue;
+        c->plan.active = reached && wanted;
+        if (!c->plan.active) continue;
         struct tensor *first = tensor_base(c->out[0]);
-        c->zero_dout = !first->has_grad;
-        first->has_grad = true;
+        c->plan.zero_dout = !first->plan.has_grad;
+        first->plan.has_grad = true;
         for (int j = 0; j < c->n_in; j++)
-            if (wants_gradient(c, j)) tensor_base(c->in[j])->has_grad = true;
+            if (wants_gradient(c, j)) tensor_base(c->in[j])->plan.has_grad = true;
     }
 }
 
 static void extend(struct tensor *t, int time) {
     struct tensor *base = tensor_base(t);
-    if (time > base->value_last) base->value_last = time;
+    if (time > base->plan.value_last) base->plan.value_last = time;
 }
 
 /* The last moment each value is read. */
 static void value_lifetimes(struct graph *g) {
     int end = 2 * g->n_calls;
     for (int i = 0; i < g->n_tensors; i++)
-        g->tensors[i]->value_last = g->tensors[i]->keep ? end : g->tensors[i]->producer;
+        g->tensors[i]->plan.value_last = g->tensors[i]->keep ? end : g->tensors[i]->producer;
     for (int i = 0; i < g->n_calls; i++) {
         const struct call *c = &g->calls[i];
         for (int j = 0; j < c->n_in; j++) {
             if (!c->in[j]) continue;
             extend(c->in[j], i);
-            if (c->active && (c->op->needs_in >> j & 1u)) extend(c->in[j], graph_backward_time(g, i));
+            if (c->plan.active && (c->op->needs_in >> j & 1u)) extend(c->in[j], graph_backward_time(g, i));
         }
         for (int j = 0; j < c->n_out; j++)
-            if (c->active && (c->op->needs_out >> j & 1u)) extend(c->out[j], graph_backward_time(g, i));
+            if (c->plan.active && (c->op->needs_out >> j & 1u)) extend(c->out[j], graph_backward_time(g, i));
     }
 }
 
 /* The first moment each gradient is written: by its last consumer, which comes first in the backward walk. */
 static void gradient_lifetimes(struct graph *g) {
-    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->grad_first = -1;
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.grad_first = -1;
     for (int i = g->n_calls - 1; i >= 0; i--) {
         const struct call *c = &g->calls[i];
-        if (!c->active) continue;
-        if (c->zero_dout) tensor_base(c->out[0])->grad_first = graph_backward_time(g, i);
+        if (!c->plan.active) continue;
+        if (c->plan.zero_dout) tensor_base(c->out[0])->plan.grad_first = graph_backward_time(g, i);
         for (int j = 0; j < c->n_in; j++) {
             if (!wants_gradient(c, j)) continue;
             struct tensor *t = tensor_base(c->in[j]);
-            if (t->grad_first < 0) t->grad_first = graph_backward_time(g, i);
+            if (t->plan.grad_first < 0) t->plan.grad_first = graph_backward_time(g, i);
         }
     }
 }
@@ -128,15 +126,15 @@ static void add_tensor_buffers(struct graph *g) {
     int end = 2 * g->n_calls;
     for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
-        t->value_buffer = t->grad_buffer = -1;
+        t->plan.value_buffer = t->plan.grad_buffer = -1;
         if (t->base || t->param || t->data) continue;
-        t->value_buffer = g->n_buffers;
-        add_buffer(g, tensor_bytes(t), t->producer, t->value_last);
-        if (!t->has_grad) continue;
+        t->plan.value_buffer = g->plan->n_buffers;
+        add_buffer(g, tensor_bytes(t), t->producer, t->plan.value_last);
+        if (!t->plan.has_grad) continue;
         bool root = g->root && t == tensor_base(g->root);
-        int first = root ? -1 : t->grad_first;
+        int first = root ? -1 : t->plan.grad_first;
         int last = t->producer < 0 || t->keep ? end : graph_backward_time(g, t->producer);
-        t->grad_buffer = g->n_buffers;
+        t->plan.grad_buffer = g->plan->n_buffers;
         add_buffer(g, (size_t)tensor_count(t) * sizeof(real), first, last);
     }
 }
@@ -144,14 +142,14 @@ static void add_tensor_buffers(struct graph *g) {
 static void add_workspaces(struct graph *g) {
     for (int i = 0; i < g->n_calls; i++) {
         struct call *c = &g->calls[i];
-        c->workspace_buffer[PASS_FORWARD] = c->workspace_buffer[PASS_BACKWARD] = -1;
+        c->plan.workspace_buffer[PASS_FORWARD] = c->plan.workspace_buffer[PASS_BACKWARD] = -1;
         c->guards = g->options.guards;
         if (!c->kernel->workspace) continue;
-        for (int pass = PASS_FORWARD; pass <= (c->active ? PASS_BACKWARD : PASS_FORWARD); pass++) {
+        for (int pass = PASS_FORWARD; pass <= (c->plan.active ? PASS_BACKWARD : PASS_FORWARD); pass++) {
             size_t bytes = c->kernel->workspace(c, (enum pass)pass);
             if (!bytes) continue;
             int time = pass == PASS_FORWARD ? i : graph_backward_time(g, i);
-            c->workspace_buffer[pass] = g->n_buffers;
+            c->plan.workspace_buffer[pass] = g->plan->n_buffers;
             add_buffer(g, bytes, time, time);
         }
     }
@@ -162,7 +160,7 @@ static void add_tables(struct graph *g) {
     for (int i = 0; i < g->n_calls; i++) {
         struct call *c = &g->calls[i];
         int64_t n = c->op->table && graph_device(g) != DEVICE_CPU ? c->op->table(c, NULL) : 0;
-        c->table_buffer = n > 0 ? g->n_buffers : -1;
+        c->plan.table_buffer = n > 0 ? g->plan->n_buffers : -1;
         if (n > 0) add_buffer(g, (size_t)n * sizeof *c->table, -1, 2 * g->n_calls);
     }
 }
@@ -193,20 +191,20 @@ static size_t lowest_fit(struct plan_buffer *const *placed, int n, const struct 
 
 static enum status lay_out(struct graph *g, struct error *e) {
     size_t guard = g->options.guards ? ARENA_GUARD : 0;
-    size_t mark = arena_mark(&g->host), table = (size_t)(g->n_buffers + 1) * sizeof(struct plan_buffer *);
+    size_t mark = arena_mark(&g->host), table = (size_t)(g->plan->n_buffers + 1) * sizeof(struct plan_buffer *);
     struct plan_buffer **order = arena_alloc(&g->host, table), **placed = arena_alloc(&g->host, table);
-    if (!order || !placed) return fail(e, ST_FAIL, "the graph is too large to plan: %d buffers", g->n_buffers);
-    for (int i = 0; i < g->n_buffers; i++) order[i] = &g->buffers[i];
-    qsort(order, (size_t)g->n_buffers, sizeof *order, larger_first);
-    g->planned_bytes = g->sum_bytes = 0;
-    for (int n = 0; n < g->n_buffers; n++) {
+    if (!order || !placed) return fail(e, ST_FAIL, "the graph is too large to plan: %d buffers", g->plan->n_buffers);
+    for (int i = 0; i < g->plan->n_buffers; i++) order[i] = &g->plan->buffers[i];
+    qsort(order, (size_t)g->plan->n_buffers, sizeof *order, larger_first);
+    g->plan->bytes = g->plan->sum_bytes = 0;
+    for (int n = 0; n < g->plan->n_buffers; n++) {
         struct plan_buffer *b = order[n];
         b->offset = lowest_fit(placed, n, b, guard);
         int slot = n;
         for (; slot > 0 && placed[slot - 1]->offset > b->offset; slot--) placed[slot] = placed[slot - 1];
         placed[slot] = b;
-        if (b->offset + b->bytes + guard > g->planned_bytes) g->planned_bytes = b->offset + b->bytes + guard;
-        g->sum_bytes += b->bytes;
+        if (b->offset + b->bytes + guard > g->plan->bytes) g->plan->bytes = b->offset + b->bytes + guard;
+        g->plan->sum_bytes += b->bytes;
     }
     arena_release(&g->host, mark);
     return ST_OK;
@@ -218,10 +216,15 @@ static enum status make_plan(struct graph *g, struct error *e) {
     mark_active(g);
     value_lifetimes(g);
     gradient_lifetimes(g);
-    size_t most = (size_t)(2 * g->n_tensors + 3 * g->n_calls + 1) * sizeof *g->buffers;
-    if (!g->buffers) g->buffers = arena_alloc(&g->host, most);
-    if (!g->buffers) return fail(e, ST_FAIL, "the graph is too large to plan: %d tensors", g->n_tensors);
-    g->n_buffers = 0;
+    if (!g->plan) {
+        struct graph_plan *plan = arena_alloc(&g->host, sizeof *plan);
+        size_t most = (size_t)(2 * g->n_tensors + 3 * g->n_calls + 1) * sizeof *plan->buffers;
+        struct plan_buffer *buffers = arena_alloc(&g->host, most);
+        if (!plan || !buffers) return fail(e, ST_FAIL, "the graph is too large to plan: %d tensors", g->n_tensors);
+        *plan = (struct graph_plan){.buffers = buffers, .first_guard_failure = -1};
+        g->plan = plan;
+    }
+    g->plan->n_buffers = 0;
     add_tensor_buffers(g);
     add_workspaces(g);
     add_tables(g);
@@ -230,17 +233,18 @@ static enum status make_plan(struct graph *g, struct error *e) {
 
 enum status graph_measure(struct graph *g, size_t *bytes, struct error *e) {
     TRY(make_plan(g, e));
-    *bytes = g->planned_bytes;
+    *bytes = g->plan->bytes;
     return ST_OK;
 }
 
 size_t graph_live_bytes(const struct graph *g) {
     size_t most = 0;
-    for (int i = 0; i < g->n_buffers; i++) { /* it is reached at a moment at which a buffer begins to live */
+    for (int i = 0; i < g->plan->n_buffers; i++) { /* it is reached at a moment at which a buffer begins to live */
         size_t live = 0;
-        for (int k = 0; k < g->n_buffers; k++)
-            if (g->buffers[k].first <= g->buffers[i].first && g->buffers[i].first <= g->buffers[k].last)
-                live += g->buffers[k].bytes;
+        for (int k = 0; k < g->plan->n_buffers; k++)
+            if (g->plan->buffers[k].first <= g->plan->buffers[i].first &&
+                g->plan->buffers[i].first <= g->plan->buffers[k].last)
+                live += g->plan->buffers[k].bytes;
         if (live > most) most = live;
     }
     return most;
@@ -249,7 +253,7 @@ size_t graph_live_bytes(const struct graph *g) {
 /* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static void *address(const struct graph *g, int buffer) {
-    return buffer < 0 ? NULL : g->base + g->buffers[buffer].offset;
+    return buffer < 0 ? NULL : g->plan->base + g->plan->buffers[buffer].offset;
 }
 
 static void bind_tensors(struct graph *g) {
@@ -258,10 +262,10 @@ static void bind_tensors(struct graph *g) {
         if (t->base) continue;
         if (t->param) {
             t->data = g->params->value + t->param->offset;
-            t->grad = t->has_grad ? g->params->grad + t->param->offset : NULL;
-        } else if (t->value_buffer >= 0) {
-            t->data = address(g, t->value_buffer);
-            t->grad = address(g, t->grad_buffer);
+            t->grad = t->plan.has_grad ? g->params->grad + t->param->offset : NULL;
+        } else if (t->plan.value_buffer >= 0) {
+            t->data = address(g, t->plan.value_buffer);
+            t->grad = address(g, t->plan.grad_buffer);
         }
     }
     for (int i = 0; i < g->n_tensors; i++) { /* views last: bases are bound */
@@ -274,35 +278,35 @@ static void bind_tensors(struct graph *g) {
 
 /* The first writer of a gradient overwrites, the later ones add. */
 static void bind_calls(struct graph *g) {
-    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->written = false;
+    for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.written = false;
     for (int i = g->n_calls - 1; i >= 0; i--) {
         struct call *c = &g->calls[i];
         c->accumulate = 0;
         for (int j = 0; j < c->n_in; j++) c->din[j] = NULL;
-        if (!c->active) continue;
+        if (!c->plan.active) continue;
         for (int j = 0; j < c->n_in; j++) {
             if (!wants_gradient(c, j)) continue;
             struct tensor *t = tensor_base(c->in[j]);
             c->din[j] = t->grad;
-            if (t->written || t == tensor_base(g->root)) c->accumulate |= 1u << j;
-            t->written = true;
+            if (t->plan.written || t == tensor_base(g->root)) c->accumulate |= 1u << j;
+            t->plan.written = true;
         }
     }
     for (int i = 0; i < g->n_calls; i++)
         for (int pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
             struct call *c = &g->calls[i];
-            c->scratch[pass] = address(g, c->workspace_buffer[pass]);
-            c->scratch_bytes[pass] = c->scratch[pass] ? g->buffers[c->workspace_buffer[pass]].used : 0;
+            c->scratch[pass] = address(g, c->plan.workspace_buffer[pass]);
+            c->scratch_bytes[pass] = c->scratch[pass] ? g->plan->buffers[c->plan.workspace_buffer[pass]].used : 0;
         }
 }
 
 static enum status fill_tables(struct graph *g, struct error *e) {
     for (int i = 0; i < g->n_calls; i++) {
         struct call *c = &g->calls[i];
-        int32_t *table = address(g, c->table_buffer);
+        int32_t *table = address(g, c->plan.table_buffer);
         c->table = table;
         if (!table) continue;
-        size_t bytes = g->buffers[c->table_buffer].used, mark = arena_mark(&g->host);
+        size_t bytes = g->plan->buffers[c->plan.table_buffer].used, mark = arena_mark(&g->host);
         int32_t *here = arena_alloc(&g->host, bytes);
         if (!here)
             return fail(e, ST_MEMORY, "the graph is too large: a table of op %s has %zu bytes", c->op->name, bytes);
@@ -315,17 +319,17 @@ static enum status fill_tables(struct graph *g, struct error *e) {
 
 static enum status reserve(struct graph *g, struct error *e) {
     const struct graph *other = g->options.beside;
-    if (other && other->base && g->planned_bytes <= other->planned_bytes) {
-        g->base = other->base;
+    if (other && other->plan && other->plan->base && g->plan->bytes <= other->plan->bytes) {
+        g->plan->base = other->plan->base;
         return ST_OK;
     }
-    TRY(place_reserve(g->options.place, &g->memory, g->planned_bytes, e));
-    g->base = g->memory.base;
+    TRY(place_reserve(g->options.place, &g->memory, g->plan->bytes, e));
+    g->plan->base = g->memory.base;
     return ST_OK;
 }
 
 void graph_add_gradients(struct graph *g) {
-    g->adds = true;
+    g->plan->adds = true;
     for (int i = 0; i < g->n_calls; i++)
         for (int j = 0; j < g->calls[i].n_in; j++)
             if (g->calls[i].din[j] && tensor_base(g->calls[i].in[j])->param) g->calls[i].accumulate |= 1u << j;
@@ -334,8 +338,84 @@ void graph_add_gradients(struct graph *g) {
 bool graph_keeps_root(const struct graph *g) {
     if (graph_device(g) == DEVICE_CPU || !g->root || tensor_count(g->root) != 1) return false;
     const struct tensor *base = tensor_base(g->root);
-    return base->grad_buffer >= 0 && !base->written;
+    return base->plan.grad_buffer >= 0 && !base->plan.written;
 }
+
+/* --- guards ------------------------------------------------------------------------------------------------------- */
+
+/* Buffers are poisoned when their life begins, so a zone between two arrays of scratch holds NaN as the arrays do and
+ * nobody has to fill it. After each buffer stands another pattern. Both are checked after each call. */
+#define GUARD_BYTE  0xA5
+#define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
+
+/* The guard zone of a buffer: it begins right after the bytes that were asked for. */
+static char *guard_zone(const struct graph *g, const struct plan_buffer *b, size_t *bytes) {
+    *bytes = b->bytes - b->used + ARENA_GUARD;
+    return g->plan->base + b->offset + b->used;
+}
+
+static bool holds(const struct graph *g, const char *zone, size_t bytes, unsigned char pattern) {
+    unsigned char copy[ARENA_ALIGN + ARENA_GUARD];
+    for (size_t n; bytes > 0; zone += n, bytes -= n) {
+        n = bytes < sizeof copy ? bytes : sizeof copy;
+        place_get(g->options.place, copy, zone, n);
+        for (size_t i = 0; i < n; i++)
+            if (copy[i] != pattern) return false;
+    }
+    return true;
+}
+
+/* Checks the zones between the arrays of one call's scratch. */
+struct scratch_check {
+    struct zone_visitor visitor; /* first: kernels see the visitor alone */
+    const struct graph *g;
+    const char *scratch;
+    bool broken;
+};
+
+static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
+    struct scratch_check *check = (struct scratch_check *)v;
+    if (!holds(check->g, check->scratch + begin, end - begin, POISON_BYTE)) check->broken = true;
+}
+
+/* Whether all zones of the scratch in use at `time` are as they were; asks the kernel where they lie. */
+static bool scratch_is_intact(struct graph *g, int time) {
+    enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
+    if (time < 0) return true;
+    struct call *c = &g->calls[pass == PASS_FORWARD ? time : graph_backward_time(g, time)];
+    struct scratch_check check = {{check_zone}, g, c->scratch[pass], false};
+    if (!check.scratch) return true;
+    c->zones = &check.visitor;
+    c->kernel->workspace(c, pass);
+    c->zones = NULL;
+    return !check.broken;
+}
+
+void guard_before(struct graph *g, int time) {
+    for (int i = 0; i < g->plan->n_buffers; i++) {
+        struct plan_buffer *b = &g->plan->buffers[i];
+        size_t bytes;
+        char *guard = guard_zone(g, b, &bytes);
+        if (b->first == time) {
+            place_set(g->options.place, g->plan->base + b->offset, POISON_BYTE, b->used);
+            place_set(g->options.place, guard, GUARD_BYTE, bytes);
+        }
+    }
+}
+
+void guard_after(struct graph *g, int time, int index) {
+    bool intact = scratch_is_intact(g, time);
+    for (int i = 0; i < g->plan->n_buffers; i++) {
+        const struct plan_buffer *b = &g->plan->buffers[i];
+        if (time < b->first || time > b->last) continue;
+        size_t bytes;
+        const char *zone = guard_zone(g, b, &bytes);
+        if (!holds(g, zone, bytes, GUARD_BYTE)) intact = false;
+    }
+    if (!intact && g->plan->first_guard_failure < 0) g->plan->first_guard_failure = index;
+}
+
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 enum status graph_plan(struct graph *g, struct error *e) {
     TRY(make_plan(g, e));

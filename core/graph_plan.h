@@ -8,11 +8,41 @@
 extern "C" {
 #endif
 
+/* A piece of planned memory: bytes at offset, live from moment `first` to moment `last`. Moments count through the
+ * forward walk, 0 to n - 1, then back through the n calls (graph_backward_time); -1 is before, 2n after the walks. */
+struct plan_buffer {
+    size_t used, bytes, offset; /* asked for; rounded up to whole units */
+    int first, last;
+};
+
+/* Told before each call of a walk, and with NULL at the walk's end: who measures takes the time between two. */
+typedef void graph_watch(void *watcher, const struct call *c, enum pass pass);
+
+/* How a graph runs. Owned by the graph's host arena. */
+struct graph_plan {
+    struct plan_buffer *buffers; /* every activation, gradient, workspace and table */
+    int n_buffers;
+    size_t bytes;            /* memory of them all */
+    size_t sum_bytes;        /* what it would be without reuse */
+    char *base;              /* where they lie: in the graph's memory, or in that of the graph beside; NULL: measured
+                                alone, no memory is reserved */
+    bool adds;               /* gradients of parameters: graph_add_gradients */
+    int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
+    graph_watch *watch;      /* NULL: nobody looks on */
+    void *watcher;           /* for it */
+};
+
 /* Returns the error of the calls if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The
  * params must have been reserved. Errors: no kernel applies, or the forced one does not apply to a call of its op
  * (ST_USAGE, naming op and reason), out of memory. A forced kernel whose op the graph lacks is no error of the
  * graph. */
 enum status graph_plan(struct graph *g, struct error *e);
+
+/* Bytes that graph_plan would reserve; once all calls are made, before planning. */
+enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
+
+/* Most bytes that are live at one moment of a measured graph: no plan of this order of calls can take fewer. */
+size_t graph_live_bytes(const struct graph *g);
 
 /* The kernel that a call gets where none is forced: the first of the list that applies and is worth taking. NULL: none,
  * and *why says why the last one does not apply. */
@@ -22,15 +52,20 @@ const struct kernel *graph_kernel_unasked(const struct graph *g, const struct ca
  * and writing it would be one launch more in each step. */
 bool graph_keeps_root(const struct graph *g);
 
-/* From here on the walks of a planned graph add the gradients of the parameters that its root depends on to what is
- * there, and leave those of others as they are: several graphs of one net make one gradient. */
+/* From here on the walks of a planned graph add the gradients of the parameters that its root depends on to the values
+ * there, and leave other gradients as they are: several graphs of one net make one gradient. */
 void graph_add_gradients(struct graph *g);
 
-/* Bytes graph_plan would reserve; once all calls are made, before planning. */
-enum status graph_measure(struct graph *g, size_t *bytes, struct error *e);
+/* Tests: what a walk of a graph with guards does around each moment. Before it, poisons the buffers whose life begins
+ * then (-1: before the walk, done by graph_plan); after it, checks all guards in use and notes the call `index` in
+ * plan->first_guard_failure if one was broken. */
+void guard_before(struct graph *g, int time);
+void guard_after(struct graph *g, int time, int index);
 
-/* Most bytes of it that are live at one moment: what no plan of this order of calls can be below. Once measured. */
-size_t graph_live_bytes(const struct graph *g);
+/* The moment at which the gradient of a call is computed. */
+LRNN_INLINE int graph_backward_time(const struct graph *g, int call) {
+    return 2 * g->n_calls - 1 - call;
+}
 
 #ifdef __cplusplus
 }

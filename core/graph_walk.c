@@ -1,9 +1,6 @@
 /* graph_walk.c - the two walks over a planned graph; see graph_walk.h. */
 #include "core/graph_walk.h"
 
-#include "core/graph_guard.h"
-#include "core/graph_plan.h"
-
 void graph_put(struct graph *g, struct tensor *t, const void *from) {
     place_put(g->options.place, t->data, from, tensor_bytes(t));
 }
@@ -21,7 +18,7 @@ static struct exec exec_of(const struct graph *g, struct step_state *state) {
 }
 
 static void tell(const struct graph *g, const struct call *c, enum pass pass) {
-    if (g->watch) g->watch(g->watcher, c, pass);
+    if (g->plan->watch) g->plan->watch(g->plan->watcher, c, pass);
 }
 
 void graph_forward(struct graph *g, struct step_state *state) {
@@ -41,9 +38,9 @@ static void seed_gradients(struct graph *g, real weight) {
     const struct place *place = g->options.place;
     bool there = weight == 1 && graph_keeps_root(g);
     if (tensor_count(g->root) == 1 && !there) place_fill(place, g->root->grad, 1, weight);
-    for (int i = 0; !g->adds && i < g->n_tensors; i++) {
+    for (int i = 0; !g->plan->adds && i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
-        if (t->param && t->param->spec.group != PARAM_CONST && !t->has_grad)
+        if (t->param && t->param->spec.group != PARAM_CONST && !t->plan.has_grad)
             place_set(place, g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
     }
 }
@@ -57,11 +54,11 @@ void graph_backward_weighted(struct graph *g, struct step_state *state, real wei
     seed_gradients(g, weight);
     for (int i = g->n_calls - 1; i >= 0; i--) {
         struct call *c = &g->calls[i];
-        if (!c->active) continue;
+        if (!c->plan.active) continue;
         tell(g, c, PASS_BACKWARD);
         int time = graph_backward_time(g, i);
         if (g->options.guards) guard_before(g, time);
-        if (c->zero_dout) place_set(x.place, c->out[0]->grad, 0, tensor_bytes(c->out[0]));
+        if (c->plan.zero_dout) place_set(x.place, c->out[0]->grad, 0, tensor_bytes(c->out[0]));
         c->kernel->backward(c, &x);
         if (g->options.guards) guard_after(g, time, i);
     }

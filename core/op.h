@@ -58,11 +58,18 @@ struct zone_visitor {
     void (*visit)(struct zone_visitor *v, size_t begin, size_t end);
 };
 
+/* What the planner knows of a call (core/graph_plan.h). */
+struct call_plan {
+    bool active;    /* its gradient is part of the backward walk */
+    bool zero_dout; /* no gradient flows into out[0], which is zeroed before the call's own runs */
+    int workspace_buffer[2], table_buffer; /* index of the buffer, by pass; -1 = none */
+};
+
 /* One use of an op in a graph, with everything a kernel needs. Pointers in tensors are bound by graph_plan. */
 struct call {
     const struct op *op;
     const struct kernel *kernel;
-    const void *attr; /* the op's own attribute struct, or NULL */
+    const void *attr; /* the op's own attribute struct, or NULL; the accessor of the op types it: scan_attr(c) */
     size_t attr_bytes;
     const struct place *place; /* where it will run; NULL: the CPU */
     int n_in, n_out;
@@ -75,13 +82,10 @@ struct call {
     enum precision precision;   /* of its products, where it is one that rounds (linear) */
     bool guards;                /* tests: behind each array of scratch lies a zone that nothing may read or write */
     int index;                  /* position in the graph */
-    int stream;                 /* the same, were nothing before it fused; the dropout sub-stream */
-    bool active;                /* the plan's: its gradient is part of the backward walk */
-    bool zero_dout;             /* the plan's: nothing flows into out[0], which is zeroed before the gradient runs */
-    int workspace_buffer[2];    /* the plan's */
+    int stream;                 /* that position if no call before it were fused: the dropout sub-stream */
     const int32_t *table;       /* on a device: op->table's numbers, in the graph's memory there; else NULL */
-    int table_buffer;           /* the plan's */
-    struct zone_visitor *zones; /* the plan's, while it asks kernel->workspace for the zones; else NULL */
+    struct zone_visitor *zones; /* set while a plan with guards asks kernel->workspace for the zones; else NULL */
+    struct call_plan plan;
 };
 
 /* Gradient of output j; NULL means that none flows into it (treat as zero). out[0] always has one in a backward

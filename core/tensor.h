@@ -19,24 +19,29 @@ enum dtype { DT_REAL, DT_I32 };
 
 struct param;
 
+/* What the planner knows of a tensor (core/graph_plan.h). */
+struct tensor_plan {
+    bool has_grad, written;        /* a gradient flows here; a call has written it */
+    int value_last, grad_first;    /* moment the value is last read, the gradient first written */
+    int value_buffer, grad_buffer; /* index of the buffer, -1 = none */
+};
+
 struct tensor {
     const char *name; /* for messages: "tokens", "layers.0.mixer.gates.weight", "scan_block.h" */
     enum dtype dtype;
     int rank; /* 1..TENSOR_MAX_RANK */
     int64_t dims[TENSOR_MAX_RANK];
-    bool needs_grad;               /* some parameter or input of interest lies upstream */
-    bool keep;                     /* value and gradient stay readable after the walk (inputs, outputs) */
-    void *data;                    /* real * or int32_t *; bound by graph_plan */
-    real *grad;                    /* NULL if no gradient is wanted; bound by graph_plan */
-    struct tensor *base;           /* a view shares memory and gradient with its base; NULL if it is none */
-    struct param *param;           /* the parameter it shows, or NULL */
-    int producer;                  /* index of the call that writes it; -1 for inputs and parameters */
-    int id;                        /* index in the graph's list of tensors */
-    int32_t limit;                 /* ids lie in [0, limit) */
-    bool ignorable;                /* ids may also be -100 */
-    bool has_grad, written;        /* the plan's: a gradient flows here; somebody has written it */
-    int value_last, grad_first;    /* the plan's: moment the value is last read, the gradient first written */
-    int value_buffer, grad_buffer; /* the plan's: index of the buffer, -1 = none */
+    bool needs_grad;     /* some parameter or input of interest lies upstream */
+    bool keep;           /* value and gradient stay readable after the walk (inputs, outputs) */
+    void *data;          /* real * or int32_t *; bound by graph_plan */
+    real *grad;          /* NULL if no gradient is wanted; bound by graph_plan */
+    struct tensor *base; /* a view shares memory and gradient with its base; NULL if it is none */
+    struct param *param; /* the parameter it shows, or NULL */
+    int producer;        /* index of the call that writes it; -1 for inputs and parameters */
+    int id;              /* index in the graph's list of tensors */
+    int32_t limit;       /* ids lie in [0, limit) */
+    bool ignorable;      /* ids may also be -100 */
+    struct tensor_plan plan;
 };
 
 LRNN_INLINE int64_t tensor_count(const struct tensor *t) {

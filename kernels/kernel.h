@@ -9,7 +9,8 @@
 #ifndef LRNN_KERNELS_KERNEL_H
 #define LRNN_KERNELS_KERNEL_H
 
-#include "core/graph.h"
+#include "core/builder.h"
+#include "core/op.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -54,7 +54,6 @@ const struct model model_attention = {
     .small = "attention:heads=2",
     .inst_bytes = sizeof(struct attention),
     .causal = true,
-    .wrapper = LIKE_TRANSFORMER,
     .check = check,
     .build = build,
     .state_floats = state_floats,

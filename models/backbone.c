@@ -29,6 +29,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/dense/dense.h"
 #include "kernels/move/move.h"
@@ -174,10 +175,13 @@ bool backbone_doubles(const struct backbone *b, const struct model *m) {
 
 static struct tensor *mixer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                             struct tensor *x) {
+    struct graph_builder *now = graph_builder(g);
     struct tensor *y = one_way(g, choice, "mixer", x);
     if (!backbone_doubles(b, choice->model)) return y;
-    struct tensor *back = one_way(g, choice, "mixer_back", reverse(g, x, g->lengths));
-    return add(g, y, reverse(g, back, g->lengths));
+    now->backwards = true;
+    struct tensor *back = one_way(g, choice, "mixer_back", reverse(g, x, now->lengths));
+    now->backwards = false;
+    return add(g, y, reverse(g, back, now->lengths));
 }
 
 static struct residual pre_norm_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
@@ -225,7 +229,8 @@ static struct tensor *batch_normed(struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     int64_t D = x->dims[2];
     struct init zero = {.kind = INIT_ZERO}, one = {.kind = INIT_CONST, .a = 1};
-    struct batch_norm p = {.eps = NORM_EPS, .momentum = 0.95, .lengths = g->lengths, .first = g->row_first};
+    const struct graph_builder *now = graph_builder(g);
+    struct batch_norm p = {.eps = NORM_EPS, .momentum = 0.95, .lengths = now->lengths, .first = now->row_first};
     graph_scope_push(g, "norm");
     p.weight = norm_param(g, "weight", D, PARAM_NORM, one);
     p.bias = norm_param(g, "bias", D, PARAM_NORM, zero);
@@ -282,13 +287,19 @@ const struct backbone_traits *backbone_traits(const struct backbone *b) {
 }
 
 struct backbone backbone_resolved(const struct backbone *b, const struct model *m) {
-    static const int of_wrapper[] = {
-        [NOT_IN_SLICE] = BACKBONE_SLICE_GLU, [WRAPPED_IN_GLU] = BACKBONE_SLICE_GLU,
-        [WRAPPED_IN_TANH] = BACKBONE_SLICE,  [NOT_WRAPPED] = BACKBONE_STACKED,
-        [LIKE_XLSTM] = BACKBONE_SLICE_XLSTM, [LIKE_TRANSFORMER] = BACKBONE_SLICE_TRANSFORMER,
-    };
+    static const struct {
+        const char *mixer;
+        enum backbone_kind kind;
+    } of_paper[] = {{"slice", BACKBONE_SLICE},
+                    {"lstm", BACKBONE_STACKED},
+                    {"mlstm", BACKBONE_SLICE_XLSTM},
+                    {"attention", BACKBONE_SLICE_TRANSFORMER}};
     struct backbone resolved = *b;
-    if (b->kind == BACKBONE_SLICE_PAPER) resolved.kind = of_wrapper[m->wrapper];
+    if (b->kind == BACKBONE_SLICE_PAPER) {
+        resolved.kind = BACKBONE_SLICE_GLU;
+        for (size_t i = 0; i < sizeof of_paper / sizeof *of_paper; i++)
+            if (strcmp(m->name, of_paper[i].mixer) == 0) resolved.kind = of_paper[i].kind;
+    }
     if (!backbone_takes_parts(&resolved))
         resolved.mlp = resolved.kind == BACKBONE_SLICE_TRANSFORMER ? MLP_GELU : MLP_NONE;
     return resolved;
@@ -308,7 +319,7 @@ struct residual backbone_layer(struct graph *g, const struct backbone *b, const 
                                int64_t index, struct residual r) {
     char name[40];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
-    g->layer = (int)index;
+    graph_builder(g)->layer = (int)index;
     graph_scope_push(g, name);
     r = backbone_traits(b)->layer(g, b, choice, r, index + 1 == b->layers);
     graph_scope_pop(g);

@@ -45,7 +45,6 @@ const struct model model_deltanet = {
     .small = "deltanet:heads=3",
     .inst_bytes = sizeof(struct deltanet),
     .causal = true,
-    .wrapper = WRAPPED_IN_GLU,
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -73,7 +73,6 @@ const struct model model_deltaproduct = {
     .small = "deltaproduct:heads=2,headdim=5,steps=3 deltaproduct:heads=4,steps=1,forget=yes,outgate=yes",
     .inst_bytes = sizeof(struct deltaproduct),
     .causal = true,
-    .wrapper = WRAPPED_IN_GLU,
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -33,7 +33,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct full_attention *o = inst;
     int64_t D = x->dims[2];
     struct tensor *qkv = affine(g, x, "qkv.weight", "qkv.bias", 3 * D);
-    struct tensor *h = softmax_attention_all(g, qkv, g->lengths, o->heads);
+    struct tensor *h = softmax_attention_all(g, qkv, graph_builder(g)->lengths, o->heads);
     return h ? affine(g, h, "out.weight", "out.bias", D) : NULL;
 }
 

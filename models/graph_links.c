@@ -88,23 +88,24 @@ static int32_t (*list_edges(const char *text, int64_t nodes, int64_t *n, struct 
 
 static struct links named_links(const char *text, struct graph *g, struct tensor *x) {
     struct links none = {0};
+    struct error e = {0};
     int64_t n = 0;
-    int32_t(*edges)[2] = list_edges(text, x->dims[1], &n, &g->error);
+    int32_t(*edges)[2] = list_edges(text, x->dims[1], &n, &e);
     uint64_t *scratch = edges ? malloc((size_t)links_scratch(n) * sizeof *scratch) : NULL;
     struct links_size size = edges ? links_size_of(n, (const int32_t(*)[2])edges) : none.size;
-    int32_t *words = scratch ? arena_alloc(&g->host, (size_t)links_words(size) * sizeof *words) : NULL;
-    if (words)
-        links_fill(words, size, n, (const int32_t(*)[2])edges, scratch);
-    else
-        graph_fail(g, ST_MEMORY, "no room for the links of %" PRId64 " nodes", x->dims[1]);
+    int32_t *words = scratch ? graph_alloc(g, (size_t)links_words(size) * sizeof *words) : NULL;
+    if (e.status != ST_OK) graph_fail(g, e.status, "%s", e.text);
+    if (!scratch) graph_fail(g, ST_MEMORY, "no room for the links of %" PRId64 " nodes", x->dims[1]);
+    if (words) links_fill(words, size, n, (const int32_t(*)[2])edges, scratch);
     free(scratch);
     free(edges);
-    return words ? fixed_links(g, x, g->lengths, words, size) : none;
+    return words ? fixed_links(g, x, graph_builder(g)->lengths, words, size) : none;
 }
 
 struct links graph_links(const char *edges, struct graph *g, struct tensor *x) {
-    if (!g->links.words) g->links = named_links(edges, g, x);
-    return g->links;
+    struct links *shared = &graph_builder(g)->links;
+    if (!shared->words) *shared = named_links(edges, g, x);
+    return *shared;
 }
 
 int64_t graph_no_state(const void *inst, const struct dims *d) {

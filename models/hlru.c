@@ -51,8 +51,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
                            .bias = {2, {N, m + 1}, {1, 0}},
                            .weight = {3, {N, m + 1, D}, {1, 0, 2}}};
     struct tensor *z = mapped_gates(g, x, &map);
-    if (o->gate == GATE_NONE && g->lengths)
-        z = rows_in_use(g, z, g->lengths, NULL); /* else states may overflow there */
+    if (o->gate == GATE_NONE && graph_builder(g)->lengths)
+        z = rows_in_use(g, z, graph_builder(g)->lengths, NULL); /* else states may overflow there */
     struct tensor *v = linear(g, x, weight(g, "v.weight", N, D, 1, AS_CONTRACT), NULL);
     struct tensor *s = scan_companion(g, z, v, N, m, (enum gate)o->gate, (enum companion_layout)o->layout);
     return linear(g, s, weight(g, "out.weight", D, N * m, 1, (struct layout){3, {D, N, m}, {0, 2, 1}}), NULL);

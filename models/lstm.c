@@ -52,7 +52,6 @@ const struct model model_lstm = {
     .small = "lstm lstm:hidden=10",
     .inst_bytes = sizeof(struct lstm),
     .causal = true,
-    .wrapper = NOT_WRAPPED,
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -77,7 +77,6 @@ const struct model model_mamba2 = {
     .small = "mamba2:state=3,headdim=8 mamba2:state=2,headdim=24,conv=2,expand=4",
     .inst_bytes = sizeof(struct mamba2),
     .causal = true,
-    .wrapper = WRAPPED_IN_GLU,
     .check = check,
     .build = build,
     .state_floats = state_floats,

@@ -63,13 +63,14 @@ static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name
 
 /* W_up or W_down, [out][in] from `own`; where a net draws its linear maps anew, as that does. */
 static struct tensor *outer_map(struct graph *g, const char *name, int64_t out, int64_t in, struct init own) {
-    if (g->linear_sd > 0) return weight(g, name, out, in, 1, AS_CONTRACT);
+    if (graph_builder(g)->linear_sd > 0) return weight(g, name, out, in, 1, AS_CONTRACT);
     return weight_from(g, name, out, in, own, AS_CONTRACT);
 }
 
 /* A branch that is added to the others of a net of so many layers. */
-static struct init init_of_branch(const struct graph *g, int64_t D) {
-    double layers = g->layers > 0 ? g->layers : 1;
+static struct init init_of_branch(struct graph *g, int64_t D) {
+    const struct graph_builder *now = graph_builder(g);
+    double layers = now->layers > 0 ? now->layers : 1;
     return (struct init){.kind = INIT_NORMAL, .b = 2 / (layers * sqrt((double)D))};
 }
 
@@ -140,7 +141,6 @@ const struct model model_mlstm = {
     .small = "mlstm:heads=3 mlstm:heads=4,conv=2",
     .inst_bytes = sizeof(struct mlstm),
     .causal = true,
-    .wrapper = LIKE_XLSTM,
     .check = check,
     .build = build,
     .state_floats = state_floats,

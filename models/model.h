@@ -3,7 +3,7 @@
 #ifndef LRNN_MODELS_MODEL_H
 #define LRNN_MODELS_MODEL_H
 
-#include "core/graph.h"
+#include "core/builder.h"
 #include "core/option.h"
 
 struct dims {
@@ -12,10 +12,6 @@ struct dims {
     struct links_size links; /* of the graph that an example is; 0: it is none */
 };
 
-/* The block around a mixer in the SLiCE paper's comparisons: none is known, for it is not in them; that of most of its
- * baselines; its own; none; those of xLSTM and of its transformer. */
-enum slice_wrapper { NOT_IN_SLICE, WRAPPED_IN_GLU, WRAPPED_IN_TANH, NOT_WRAPPED, LIKE_XLSTM, LIKE_TRANSFORMER };
-
 struct model {
     const char *name;             /* "bdlru" */
     const char *summary;          /* one line, ends with the paper's short cite */
@@ -23,7 +19,6 @@ struct model {
     const struct option *options; /* the keys behind the mixer's name; ends with name == NULL */
     size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
     bool causal;                  /* output at t depends on inputs up to t only */
-    enum slice_wrapper wrapper;   /* what is around it in the SLiCE paper */
     const char *small;            /* its variants at small sizes, for the tests: labels, blanks between */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
 
@@ -37,8 +32,8 @@ struct model {
     int64_t (*state_floats)(const void *inst, const struct dims *d);
     /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of
      * T tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` makes
-     * (B,T,D) -> (B,nodes,D), the tokens first, and says in g->row_first which rows have a token below them; it is
-     * called before the first layer. The head sees the tokens alone. */
+     * (B,T,D) -> (B,nodes,D), the tokens first, and says in graph_builder(g)->row_first which rows have a token below
+     * them; it is called before the first layer. The head sees the tokens alone. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
     struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
 };

@@ -142,31 +142,21 @@ static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
     return ST_OK;
 }
 
-/* n numbers on the graph's own arena, the first `all` of them g->row_first. NULL after an error. */
-static int32_t *node_numbers(struct graph *g, int64_t n, int64_t all) {
-    int32_t *first = arena_alloc(&g->host, (size_t)n * sizeof *first);
-    if (!first) graph_fail(g, ST_MEMORY, "myosotis: no memory for %" PRId64 " nodes", all);
-    g->row_first = first;
-    return first;
-}
-
-/* A chain of more nodes than tokens: those behind are rows of zeros that it does not reach. */
-static struct tensor *longer_chain(struct graph *g, struct tensor *x, int64_t nodes) {
-    int32_t *first = node_numbers(g, nodes, nodes);
-    for (int32_t v = 0; first && v < nodes; v++) first[v] = v;
-    return rows_to_grid(g, x, g->lengths, &(struct grid){.height = nodes, .width = 1});
-}
-
-/* Leaves without a token are rows of zeros, which the system cuts off; the others are one learned vector a level, from
- * 0: the paper does not say what its virtual nodes take in. */
+/* Rows without a token below them are zeros where they are leaves, or nodes past the end of a chain: the system cuts
+ * them off. Inner nodes are one learned vector a level, which starts at 0: the paper does not say what its virtual
+ * nodes take in. */
 static struct tensor *append(const void *inst, struct graph *g, struct tensor *x) {
     const struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels, 0};
     if (!x) return NULL;
-    if (t.arity == 1) return longer_chain(g, x, t.levels);
     int64_t T = x->dims[1], D = x->dims[2], all = tree_nodes(&t), width = tree_places(&t);
-    int32_t *first = node_numbers(g, 2 * all - T, all);
+    int32_t *first = graph_alloc(g, (size_t)(2 * all - T) * sizeof *first);
     if (!first) return NULL;
+    graph_builder(g)->row_first = first;
+    if (t.arity == 1) {
+        for (int32_t v = 0; v < all; v++) first[v] = v;
+        return rows_to_grid(g, x, graph_builder(g)->lengths, &(struct grid){.height = all, .width = 1});
+    }
     int32_t *which = first + all;
     for (int64_t v = 0, level = 0, begin = 0, below = 1; v < all; v++) { /* `below` leaves under a node of the level */
         if (v == begin + width) {
@@ -269,7 +259,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     bool bounded = o->form != FORM_SKEW;
     struct tree t = {k, o->levels, 0};
     if (!parse_int64(o->leaves, &t.leaves)) t.leaves = o->tokens ? o->tokens : tree_places(&t);
-    struct tree_system s = {.tree = t, .form = forms[o->form], .leaves = g->lengths};
+    struct tree_system s = {.tree = t, .form = forms[o->form], .leaves = graph_builder(g)->lengths};
     s.beta = !bounded ? 0 : o->form == FORM_PD ? o->rho / (2 * sqrt((double)k)) : o->rho / (double)(k + 1);
 
     s.up_re = plane(o, &t, g, x, "up.re", "up.weight.re", bounded ? draw_re : draw_unbounded_re);

@@ -33,8 +33,9 @@ static struct init map_init(const struct backbone *b, int64_t fan_in) {
 
 /* loss + the terms that the mixers have kept. */
 static struct tensor *with_terms(struct graph *g, struct tensor *loss) {
-    for (const struct graph_term *term = g->terms; term; term = term->next) loss = add(g, loss, term->build(g, term));
-    g->terms = NULL;
+    struct graph_builder *now = graph_builder(g);
+    for (const struct graph_term *term = now->terms; term; term = term->next) loss = add(g, loss, term->build(g, term));
+    now->terms = NULL;
     return loss;
 }
 
@@ -48,7 +49,7 @@ static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
 
 /* (B,T,D) -> (B,4D): the rows at the corners of the grid side by side. */
 static struct tensor *corners(struct graph *g, const struct grid *grid, struct tensor *x) {
-    struct tensor *y = rows_of_corners(g, x, g->lengths, grid);
+    struct tensor *y = rows_of_corners(g, x, graph_builder(g)->lengths, grid);
     return y ? graph_reshape(g, y, 2, (int64_t[]){y->dims[0], 4 * y->dims[2]}) : NULL;
 }
 
@@ -58,11 +59,12 @@ static struct tensor *pooled(struct graph *g, const struct backbone *b, const st
                              int64_t T) {
     if (!x) return NULL;
     int64_t nodes = x->dims[1];
-    bool root = g->row_first && g->row_first[nodes - 1] == 0;
-    if (b->pool == FROM_ROOT && root) return pool(g, x, g->lengths, POOL_TOP);
+    const struct graph_builder *now = graph_builder(g);
+    bool root = now->row_first && now->row_first[nodes - 1] == 0;
+    if (b->pool == FROM_ROOT && root) return pool(g, x, now->lengths, POOL_TOP);
     if (nodes > T) x = first_rows(g, x, T);
     if (b->pool == FROM_CORNERS) return corners(g, grid, x);
-    return pool(g, x, g->lengths, b->pool == FROM_MEAN ? POOL_MEAN : POOL_LAST);
+    return pool(g, x, now->lengths, b->pool == FROM_MEAN ? POOL_MEAN : POOL_LAST);
 }
 
 /* (2B,D) -> (B,D): gelu(W (u, v, u - v, u * v) + b) of the vectors u, v of a pair's documents. */
@@ -82,7 +84,7 @@ static struct tensor *matched(struct graph *g, const struct backbone *b, struct 
 /* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
 static struct tensor *decoded(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
     struct init init = {.kind = INIT_NORMAL, .b = DECODED_SD};
-    struct tensor *d = decode_positions(g, pool(g, x, g->lengths, POOL_LAST), T);
+    struct tensor *d = decode_positions(g, pool(g, x, graph_builder(g)->lengths, POOL_LAST), T);
     for (int i = 0; i < 2; i++) {
         char name[16];
         snprintf(name, sizeof name, "decoder.%d", i);
@@ -136,9 +138,11 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
     if (s->links.edges > 0)
         net->links = graph_input_ids(g, "links", 2, (int64_t[]){rows, links_words(s->links)},
                                      (int32_t)(s->T > s->links.edges ? s->T : s->links.edges), true);
-    g->lengths = net->lengths;
-    g->row_first = NULL;
-    g->links = (struct links){.words = net->links, .size = s->links};
+    struct graph_builder *now = graph_builder(g);
+    now->lengths = net->lengths;
+    now->row_first = NULL;
+    now->links = (struct links){.words = net->links, .size = s->links};
+    now->embedded = (struct lookup){0};
 }
 
 /* Tokens by a table of vectors, values by a linear map. */
@@ -156,7 +160,9 @@ static struct tensor *encoded(struct graph *g, const struct backbone *b, const s
                                                                .dims = {s->vocab_in, b->dim},
                                                                .group = PARAM_EMBEDDING,
                                                                .init = {.kind = INIT_NORMAL, .b = sd}});
-    return embedding(g, input, table);
+    struct tensor *x = embedding(g, input, table);
+    graph_builder(g)->embedded = (struct lookup){x, input, table};
+    return x;
 }
 
 /* x + the table of the positions of the images that training has. In another order than row by row they stand in that
@@ -173,7 +179,7 @@ static struct tensor *with_positions(struct graph *g, const struct net_shape *s,
                                                                .group = PARAM_EMBEDDING,
                                                                .init = init_small(rows)});
     if (table) table = graph_reshape(g, table, 2, (int64_t[]){rows, D});
-    return grid_positions(g, x, table, g->lengths, &trained, own);
+    return grid_positions(g, x, table, graph_builder(g)->lengths, &trained, own);
 }
 
 /* Whether the flags of the net fit the task's examples. */
@@ -202,7 +208,7 @@ static struct tensor *embedded(struct graph *g, const struct backbone *b, const 
                                const struct net_shape *shape, const struct grid *grid, struct tensor *input) {
     struct tensor *x = encoded(g, b, shape, input);
     if (b->positions == POSITIONS_LEARNT) x = with_positions(g, shape, grid, x);
-    if (b->degree_code) x = degree_code(g, x, &g->links);
+    if (b->degree_code) x = degree_code(g, x, &graph_builder(g)->links);
     return choice->dims.T > shape->T ? choice->model->append(choice->inst, g, x) : x;
 }
 
@@ -236,8 +242,8 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
                     sequences(shape), shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
     TRY(net_check(b, choice->model, e));
     TRY(check_examples(b, shape, e));
-    g->linear_sd = shape->readout == READOUT_DECODED ? DECODED_SD : 0;
-    g->layers = (int)b->layers;
+    graph_builder(g)->linear_sd = shape->readout == READOUT_DECODED ? DECODED_SD : 0;
+    graph_builder(g)->layers = (int)b->layers;
     declare_inputs(net, g, shape);
     const struct grid grid = {dims.height, dims.width};
     struct residual r = {embedded(g, b, choice, shape, &grid, net->input), NULL};
@@ -247,5 +253,5 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
     tensor_keep(net->predictions);
     tensor_keep(net->loss);
     graph_set_root(g, with_terms(g, net->loss));
-    return g->error.status == ST_OK ? ST_OK : fail(e, g->error.status, "%s", g->error.text);
+    return graph_status(g, e);
 }

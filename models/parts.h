@@ -27,8 +27,9 @@ static inline struct tensor *weight_from(struct graph *g, const char *name, int6
 /* Weight of a linear map: as the net has them start, times `gain`. */
 static inline struct tensor *weight(struct graph *g, const char *name, int64_t out, int64_t in, double gain,
                                     struct layout layout) {
-    struct init normal = {.kind = INIT_NORMAL, .b = g->linear_sd * gain};
-    return weight_from(g, name, out, in, g->linear_sd > 0 ? normal : init_linear(in, gain), layout);
+    double sd = graph_builder(g)->linear_sd;
+    struct init normal = {.kind = INIT_NORMAL, .b = sd * gain};
+    return weight_from(g, name, out, in, sd > 0 ? normal : init_linear(in, gain), layout);
 }
 
 /* Vector [n], decayed like the weights (MAD decays every parameter). */

@@ -69,8 +69,8 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
 }
 
 /* What the layer at hand is. */
-static bool is_p(const struct plstm2d *o, const struct graph *g) {
-    return o->mode == MODE_P || (o->mode == MODE_PD && g->layer % 2 == 0);
+static bool is_p(const struct plstm2d *o, struct graph *g) {
+    return o->mode == MODE_P || (o->mode == MODE_PD && graph_builder(g)->layer % 2 == 0);
 }
 
 /* Bias [4][H] of the orientation: -2 to 2 over the heads, alike in all directions; a = H. */
@@ -141,20 +141,21 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     int64_t H = o->heads, B = x->dims[0], T = x->dims[1], head = x->dims[2] / H;
     struct grid grid = grid_of(o);
     int64_t width = grid_width(&grid, T), nodes = grid_nodes(&grid, T);
-    bool fixed = o->height && o->width, full = !g->lengths && nodes == T;
+    struct tensor *lengths = graph_builder(g)->lengths;
+    bool fixed = o->height && o->width, full = !lengths && nodes == T;
     struct plstm_qkv in = plstm_project(g, x);
     struct tensor *gate = gates(o, g, x);
-    if (fixed && !full) gate = rows_in_use(g, gate, g->lengths, NULL);
+    if (fixed && !full) gate = rows_in_use(g, gate, lengths, NULL);
     if (!fixed && !full) {
-        gate = rows_to_grid(g, gate, g->lengths, &grid);
-        in.q = rows_to_grid(g, in.q, g->lengths, &grid);
-        in.k = rows_to_grid(g, in.k, g->lengths, &grid);
-        in.v = rows_to_grid(g, in.v, g->lengths, &grid);
+        gate = rows_to_grid(g, gate, lengths, &grid);
+        in.q = rows_to_grid(g, in.q, lengths, &grid);
+        in.k = rows_to_grid(g, in.k, lengths, &grid);
+        in.v = rows_to_grid(g, in.v, lengths, &grid);
     }
     struct tensor *direct = vector(g, "direct.bias", H, (struct init){.kind = INIT_CONST, .a = -6}, AS_CONTRACT);
     struct tensor *D_gate = repeat_rows(g, activate(g, direct, ACT_SIGMOID), B, nodes);
     struct tensor *y = grid_scan(g, in.q, in.k, in.v, gate, D_gate, nodes / width, width, H, 1 / sqrt((double)head));
-    if (!fixed && !full) y = rows_from_grid(g, y, g->lengths, &grid, T);
+    if (!fixed && !full) y = rows_from_grid(g, y, lengths, &grid, T);
     return plstm_finish(g, y, H);
 }
 

@@ -57,12 +57,12 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
 }
 
 /* What the layer at hand is. */
-static bool is_p(const struct plstm_graph *o, const struct graph *g) {
-    return o->mode == MODE_P || (o->mode == MODE_PD && g->layer % 2 == 0);
+static bool is_p(const struct plstm_graph *o, struct graph *g) {
+    return o->mode == MODE_P || (o->mode == MODE_PD && graph_builder(g)->layer % 2 == 0);
 }
 
-static bool is_reversed(const struct plstm_graph *o, const struct graph *g) {
-    return o->direction == BACK || (o->direction == BOTH && g->layer / 2 % 2 == 1);
+static bool is_reversed(const struct plstm_graph *o, struct graph *g) {
+    return o->direction == BACK || (o->direction == BOTH && graph_builder(g)->layer / 2 % 2 == 1);
 }
 
 /* --- gates -------------------------------------------------------------------------------------------------------- */

@@ -237,44 +237,41 @@ static struct tensor *generators(const struct slice *o, struct graph *g, const c
     return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_WEIGHT);
 }
 
-/* Call of `op` that makes t; NULL: another op does, or none. */
-static const struct call *made_by(const struct graph *g, const struct tensor *t, const struct op *op) {
-    const struct call *c = t && t->producer >= 0 ? &g->calls[t->producer] : NULL;
-    return c && c->op == op ? c : NULL;
-}
+/* w (B,1+K,C), a row a step or an interval: what drives the state. */
+struct drive {
+    struct tensor *w;
+    struct lookup tokens; /* table=yes: the lookup that x_t of w comes from; x NULL: none */
+    bool masked;          /* rows of w past a sequence's end are 0 */
+};
 
 /* dt (1, x), or dt x. */
 static struct tensor *path_of(const struct slice *o, struct graph *g, struct tensor *x) {
     return o->time_letter ? prepend_one(g, x, o->dt) : scale_by(g, x, o->dt);
 }
 
-/* A(w) of each step, a row. Where w is of the vectors of tokens, which stand in a table of V, so may its generators:
- * (1, E) dt A has V rows instead of one a step. Steps that w is 0 at have generators of 0 then, too. */
-static struct tensor *generated(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *A) {
-    const struct call *used = o->table ? made_by(g, w, &op_take_rows) : NULL;
-    const struct op *drive = o->time_letter ? &op_prepend_one : &op_scale_by;
-    const struct call *path = o->table ? made_by(g, used ? used->in[0] : w, drive) : NULL;
-    const struct call *tokens = path ? made_by(g, path->in[0], &op_embedding) : NULL;
-    if (!tokens) return linear(g, w, A, NULL);
-    struct tensor *ids = tokens->in[0], *steps = path_of(o, g, tokens->in[1]);
-    struct tensor *all = embedding(g, ids, linear(g, steps, A, NULL));
-    return used ? rows_in_use(g, all, g->lengths, NULL) : all;
+/* A(w) of each step, a row. With a table of V tokens, their V generators are computed and looked up: V rows in place of
+ * one a step. Steps at which w is 0 have generators of 0. */
+static struct tensor *generated(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *A) {
+    if (!d->tokens.x) return linear(g, d->w, A, NULL);
+    struct tensor *of_tokens = linear(g, path_of(o, g, d->tokens.table), A, NULL);
+    struct tensor *all = embedding(g, d->tokens.ids, of_tokens);
+    return d->masked ? rows_in_use(g, all, graph_builder(g)->lengths, NULL) : all;
 }
 
 /* The states of N blocks of m with generators A, driven by w of C letters or by log-signatures of it. */
-static struct tensor *flow(const struct slice *o, struct graph *g, struct tensor *A, struct tensor *w,
+static struct tensor *flow(const struct slice *o, struct graph *g, struct tensor *A, const struct drive *d,
                            struct tensor *y0, int64_t N, int64_t m) {
-    if (!A || !w) return NULL;
-    if (tensor_cols(w) > tensor_cols(A)) A = brackets(g, A, N, m);
-    struct tensor *L = generated(o, g, w, A);
+    if (!A || !d->w) return NULL;
+    if (tensor_cols(d->w) > tensor_cols(A)) A = brackets(g, A, N, m);
+    struct tensor *L = generated(o, g, d, A);
     return scan_flow(g, o->flow == FLOW_EXP ? expm_flow(g, L, N, m) : L, y0, N, m, o->clip);
 }
 
-static struct tensor *blocks(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t N,
-                             int64_t m) {
+static struct tensor *blocks(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
+                             int64_t N, int64_t m) {
     struct tensor *A = generators(o, g, "A", letters(o, N * m), N, m);
     penalise(o, g, norm_of, A, NULL);
-    return flow(o, g, A, w, y0, N, m);
+    return flow(o, g, A, d, y0, N, m);
 }
 
 static double draw_mask(struct rng *r, int64_t element, double keep, double b) {
@@ -282,98 +279,101 @@ static double draw_mask(struct rng *r, int64_t element, double keep, double b) {
     return rng_uniform(r) < keep;
 }
 
-static struct tensor *masked_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
+static struct tensor *masked_dense(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                                    int64_t D) {
     struct init drawn = {.kind = INIT_CUSTOM, .a = o->keep, .draw = draw_mask};
     struct tensor *A = generators(o, g, "A", letters(o, D), 1, D);
     struct tensor *mask = map_of_path(g, "mask", transposed(letters(o, D), 1, D, D, 2, 3, 1), drawn, PARAM_CONST);
     penalise(o, g, norm_of_masked, A, mask);
-    return flow(o, g, mul(g, A, mask), w, y0, 1, D);
+    return flow(o, g, mul(g, A, mask), d, y0, 1, D);
 }
 
 /* Token nets multiply (w U)(w V)^T, the log-ODE form sums U_c V_c^T over the letters. */
-static struct tensor *low_rank(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t D) {
+static struct tensor *low_rank(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
+                               int64_t D) {
     struct layout layout = transposed(letters(o, D), D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
     struct tensor *A = generators(o, g, "A", letters(o, D), D, 1);
     penalise(o, g, norm_of, A, NULL);
     if (takes_signature(o)) {
         struct tensor *U = map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT);
         struct tensor *V = map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT);
-        return flow(o, g, dense_generators(g, A, U, V), w, y0, 1, D);
+        return flow(o, g, dense_generators(g, A, U, V), d, y0, 1, D);
     }
-    struct tensor *d = generated(o, g, w, A);
-    struct tensor *u = generated(o, g, w, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT));
-    struct tensor *v = generated(o, g, w, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT));
-    return scan_dplr(g, d, u, v, y0, o->clip);
+    struct tensor *diagonal = generated(o, g, d, A);
+    struct tensor *u = generated(o, g, d, map_of_path(g, "U", layout, normal(o, o->rank), PARAM_WEIGHT));
+    struct tensor *v = generated(o, g, d, map_of_path(g, "V", layout, normal(o, o->rank), PARAM_WEIGHT));
+    return scan_dplr(g, diagonal, u, v, y0, o->clip);
 }
 
 /* Token nets take tanh(A), the log-ODE form A itself. */
-static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
+static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                                      int64_t D) {
     struct tensor *A = map_of_path(g, "A", transposed(letters(o, D), D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);
     penalise(o, g, norm_of, A, NULL);
-    struct tensor *d = generated(o, g, w, takes_signature(o) ? A : activate(g, A, ACT_TANH));
-    return scan_hadamard(g, d, y0, o->clip);
+    struct tensor *diagonal = generated(o, g, d, takes_signature(o) ? A : activate(g, A, ACT_TANH));
+    return scan_hadamard(g, diagonal, y0, o->clip);
 }
 
-static struct tensor *diagonal_dense(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0,
+static struct tensor *diagonal_dense(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                                      int64_t D) {
     int64_t b = o->block, n = D - b, C = letters(o, D);
-    struct tensor *alone = depth_of(o, D) == 2 ? columns(g, w, 0, C) : w;
+    struct drive letters_alone = *d;
+    if (depth_of(o, D) == 2) letters_alone.w = columns(g, d->w, 0, C);
     struct tensor *diagonal = generators(o, g, "A.diagonal", C, n, 1);
     struct tensor *dense = generators(o, g, "A.dense", C, 1, b);
     penalise(o, g, norm_of, diagonal, dense);
-    struct tensor *first = flow(o, g, diagonal, alone, columns(g, y0, 0, n), n, 1);
-    return join_columns(g, first, flow(o, g, dense, w, columns(g, y0, n, b), 1, b));
+    struct tensor *first = flow(o, g, diagonal, &letters_alone, columns(g, y0, 0, n), n, 1);
+    return join_columns(g, first, flow(o, g, dense, d, columns(g, y0, n, b), 1, b));
 }
 
 /* States y_0 .. y_K from y_0 and what drives them, (B,1+K,.). */
-static struct tensor *states(const struct slice *o, struct graph *g, struct tensor *w, struct tensor *y0, int64_t D) {
+static struct tensor *states(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
+                             int64_t D) {
     int64_t b = o->block;
     switch ((enum structure)o->structure) {
     case DIAGONAL:
-        return blocks(o, g, w, y0, D, 1);
+        return blocks(o, g, d, y0, D, 1);
     case BLOCK:
-        return blocks(o, g, w, y0, D / b, b);
+        return blocks(o, g, d, y0, D / b, b);
     case DENSE:
-        return blocks(o, g, w, y0, 1, D);
+        return blocks(o, g, d, y0, 1, D);
     case SPARSE:
-        return masked_dense(o, g, w, y0, D);
+        return masked_dense(o, g, d, y0, D);
     case DPLR:
-        return low_rank(o, g, w, y0, D);
+        return low_rank(o, g, d, y0, D);
     case HADAMARD:
-        return walsh_hadamard(o, g, w, y0, D);
+        return walsh_hadamard(o, g, d, y0, D);
     case DIAGONAL_DENSE:
-        return diagonal_dense(o, g, w, y0, D);
+        return diagonal_dense(o, g, d, y0, D);
     }
     return NULL;
-}
-
-/* A table that could not act would be asked for in vain. The mixer of the other direction has none. */
-static bool table_fits(struct graph *g, const struct tensor *x) {
-    if (g->layer > 0 || made_by(g, x, &op_embedding) || made_by(g, x, &op_reverse)) return true;
-    graph_fail(g, ST_USAGE,
-               "slice: table=yes looks up the generators of tokens, and the first layer of this net reads something "
-               "else; take --backbone slice, slice-glu or stacked on a task of tokens, or table=no");
-    return false;
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     const struct slice *o = inst;
     int64_t B = x->dims[0], T = x->dims[1], D = x->dims[2];
-    if (o->table && !table_fits(g, x)) return NULL;
+    const struct graph_builder *now = graph_builder(g);
+    struct drive d = {0};
+    if (o->table && x == now->embedded.x) d.tokens = now->embedded;
+    if (o->table && !d.tokens.x && now->layer == 0 && !now->backwards) {
+        graph_fail(
+            g, ST_USAGE,
+            "slice: table=yes looks up the generators of tokens, and the first layer of this net reads something "
+            "else; take --backbone slice, slice-glu or stacked on a task of tokens, or table=no");
+        return NULL;
+    }
     struct tensor *w_init =
         graph_param(g, &(struct param_spec){.name = "init.weight", .rank = 2, .dims = {D, D}, .init = normal(o, 1)});
     struct tensor *b_init = vector(g, "init.bias", D, normal(o, 1), AS_CONTRACT);
     struct tensor *x0 = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, T * D}), 0, D);
     struct tensor *y0 = linear(g, x0, w_init, b_init);
-    struct tensor *w = path_of(o, g, x);
-    if (o->clip == 0 && g->lengths)
-        w = rows_in_use(g, w, g->lengths, NULL); /* else states behind an end may overflow */
-    if (!takes_signature(o)) return states(o, g, w, y0, D);
-    w = log_signature(g, rows_in_use(g, w, g->lengths, NULL), o->interval, depth_of(o, D));
-    return rows_of_intervals(g, states(o, g, w, y0, D), g->lengths, o->interval, T);
+    d.w = path_of(o, g, x);
+    d.masked = o->clip == 0 && now->lengths; /* else states past an end may overflow */
+    if (d.masked) d.w = rows_in_use(g, d.w, now->lengths, NULL);
+    if (!takes_signature(o)) return states(o, g, &d, y0, D);
+    d.w = log_signature(g, rows_in_use(g, d.w, now->lengths, NULL), o->interval, depth_of(o, D));
+    return rows_of_intervals(g, states(o, g, &d, y0, D), now->lengths, o->interval, T);
 }
 
 /* And, in longer intervals than a step, the log-signature so far. */
@@ -397,7 +397,6 @@ const struct model model_slice = {
              "slice:structure=dplr,rank=2,interval=2",
     .inst_bytes = sizeof(struct slice),
     .causal = true,
-    .wrapper = WRAPPED_IN_TANH,
     .check = check,
     .build = build,
     .state_floats = state_floats,

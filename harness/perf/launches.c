@@ -21,7 +21,7 @@ struct step_count {
 static void count_graph(struct step_count *n, const struct graph *g, bool backward) {
     for (int i = 0; i < g->n_calls; i++) {
         const struct call *c = &g->calls[i];
-        bool both = backward && c->active;
+        bool both = backward && c->plan.active;
         n->calls += 1 + both;
         n->scratch += (double)c->scratch_bytes[PASS_FORWARD] + (both ? (double)c->scratch_bytes[PASS_BACKWARD] : 0);
     }

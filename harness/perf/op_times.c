@@ -39,8 +39,8 @@ enum status op_times_begin(struct op_times *p, struct graph *train, struct graph
     p->calls = calloc((size_t)p->room + 1, sizeof *p->calls); /* the last one stays empty */
     p->ops = calloc((size_t)p->room + 1, sizeof *p->ops);
     if (!p->calls || !p->ops) return fail(e, ST_MEMORY, "no memory for the times of %d calls", p->room);
-    train->watch = update->watch = look;
-    train->watcher = update->watcher = p;
+    train->plan->watch = update->plan->watch = look;
+    train->plan->watcher = update->plan->watcher = p;
     return ST_OK;
 }
 

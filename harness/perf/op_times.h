@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/graph.h"
+#include "core/graph_plan.h"
 #include "harness/perf/rates.h"
 
 /* A call's best time over the steps, forward and backward. */

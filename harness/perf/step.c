@@ -162,7 +162,7 @@ static struct step_result evaluate(const struct step_run *r) {
     double needed = 6 * (double)s.matmul * s.tokens;
     s.floor_best = needed / s.rate_best;
     s.floor_median = needed / s.rate_median;
-    s.planned = (double)t->train.planned_bytes;
+    s.planned = (double)t->train.plan->bytes;
     s.arrays = 4 * (double)t->params.floats * sizeof(real);
     s.resident = (double)r->resident;
     return s;

@@ -70,9 +70,9 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
 /* Runs of neighbouring parameters with the same decay and rate; padding between them is harmless zeros. */
 static enum status list_segments(struct graph *g, const struct params *p, const struct config *c,
                                  struct adamw_attr *attr, struct error *e) {
-    struct adamw_segment *list = arena_alloc(&g->host, (size_t)(p->n + 1) * sizeof *list);
+    struct adamw_segment *list = graph_alloc(g, (size_t)(p->n + 1) * sizeof *list);
     int n = 0;
-    if (!list) return fail(e, ST_MEMORY, "no memory for the optimiser's table");
+    if (!list) return graph_status(g, e);
     for (int i = 0; i < p->n; i++) {
         const struct param *q = &p->list[i];
         if (q->spec.group == PARAM_CONST) continue;

@@ -6,6 +6,7 @@
 #ifndef LRNN_HARNESS_STUDY_GRAPHS_H
 #define LRNN_HARNESS_STUDY_GRAPHS_H
 
+#include "core/graph.h"
 #include "harness/study/buckets.h"
 #include "kernels/train/train.h"
 

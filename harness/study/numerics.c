@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/op.h"
+
 #define NUMERICS_BASE "1" /* of every run; raised when a change reaches all of them */
 
 /* A run, as far as its numerics depend on it. */
@@ -102,16 +104,15 @@ static bool uses_biases(const struct subject *s) {
 
 /* There was dropout behind the last layer too, and not between layers alone. */
 static bool uses_stacked(const struct subject *s) {
-    int kind = s->config->net.kind;
-    bool stacked =
-        kind == BACKBONE_STACKED || (kind == BACKBONE_SLICE_PAPER && s->model->model->wrapper == NOT_WRAPPED);
-    return stacked && s->config->net.dropout > 0;
+    struct backbone net = backbone_resolved(&s->config->net, s->model->model);
+    return net.kind == BACKBONE_STACKED && s->config->net.dropout > 0;
 }
 
 /* mLSTM and attention had the wrapper of the other baselines. */
 static bool uses_wrapper(const struct subject *s) {
-    enum slice_wrapper wrapper = s->model->model->wrapper;
-    return s->config->net.kind == BACKBONE_SLICE_PAPER && (wrapper == LIKE_XLSTM || wrapper == LIKE_TRANSFORMER);
+    int kind = backbone_resolved(&s->config->net, s->model->model).kind;
+    return s->config->net.kind == BACKBONE_SLICE_PAPER &&
+           (kind == BACKBONE_SLICE_XLSTM || kind == BACKBONE_SLICE_TRANSFORMER);
 }
 
 /* Its maps started at the framework's default, and its norm was a weight to those who decay weights alone. */

@@ -2,6 +2,7 @@
 #ifndef LRNN_KERNELS_LIB_INFER_H
 #define LRNN_KERNELS_LIB_INFER_H
 
+#include "core/graph.h"
 #include "kernels/kernel.h"
 
 #ifdef __cplusplus

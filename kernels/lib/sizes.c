@@ -33,7 +33,5 @@ struct tensor *input_constant(struct tensor *t) {
 }
 
 int32_t *input_table(struct graph *g, int64_t n) {
-    int32_t *table = arena_alloc(&g->host, (size_t)n * sizeof *table);
-    if (!table) graph_fail(g, ST_FAIL, "the graph is too large: a table of %" PRId64 " numbers", n);
-    return table;
+    return graph_alloc(g, (size_t)n * sizeof(int32_t));
 }

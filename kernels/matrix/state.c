@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "core/graph.h"
+
 bool infer_token_width(struct graph *g, const struct call *c, int i, int64_t width, const char *means) {
     const struct tensor *t = c->in[i], *first = c->in[0];
     if (!t) return true;

@@ -79,8 +79,7 @@ static bool adamw_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t bias = s->dim, weights = s->dim * op_sizes_out(s), count = bias + weights + 9;
     struct adamw_segment segments[] = {{2, bias, 0.1, 1}, {bias + 5, weights, 0.2, 0.25}};
-    struct adamw_segment *kept = arena_alloc(&g->host, sizeof segments);
-    if (!kept) graph_fail(g, ST_FAIL, "the graph is too large: two segments");
+    struct adamw_segment *kept = graph_alloc(g, sizeof segments);
     for (int i = 0; kept && i < 2; i++) kept[i] = segments[i];
     struct adamw_attr attr = {
         .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-8, .clip = s->variant ? 0.5 : 0, .n_segments = 2, .segments = kept};

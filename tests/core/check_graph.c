@@ -54,7 +54,7 @@ START_TEST(a_net_of_too_many_calls_is_told_what_to_lower) {
     struct graph g;
     open_graph(&g, NULL, false, false, "");
     struct tensor *x = input3(&g, "x", 1, 0, 0, false);
-    g.layer = 6;
+    graph_builder(&g)->layer = 6;
     g.calls_capacity = 2;
     for (int i = 0; i < 3; i++) x = activate(&g, x, ACT_TANH);
     ck_assert_ptr_null(x);
@@ -161,8 +161,8 @@ START_TEST(a_term_without_room_is_told) {
     open_graph(&g, NULL, true, false, "");
     g.host.fail_after = 1;
     graph_keep_term(&g, &term);
-    ck_assert_ptr_null(g.terms);
-    expect_plan_error(&g, ST_MEMORY, (const char *[]){"the graph is too large: no room for a term of the loss"}, 1);
+    ck_assert_ptr_null(graph_builder(&g)->terms);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 64 MB", "layer 1", "lower --layers"}, 3);
 }
 END_TEST
 
@@ -200,8 +200,8 @@ struct replay {
 
 static void claim(struct replay *r, const void *data, size_t bytes, const void *who) {
     const char *base = r->g->memory.base, *at = data;
-    if (!data || at < base || at >= base + r->g->planned_bytes) return; /* parameters live elsewhere */
-    ck_assert_uint_le((size_t)(at - base) + bytes, r->g->planned_bytes);
+    if (!data || at < base || at >= base + r->g->plan->bytes) return; /* parameters live elsewhere */
+    ck_assert_uint_le((size_t)(at - base) + bytes, r->g->plan->bytes);
     for (size_t u = (size_t)(at - base) / ARENA_ALIGN; u * ARENA_ALIGN < (size_t)(at - base) + bytes; u++)
         r->owner[u] = who;
 }
@@ -209,7 +209,7 @@ static void claim(struct replay *r, const void *data, size_t bytes, const void *
 static void expect_owned(struct replay *r, const void *data, size_t bytes, const void *who, const char *what,
                          int call) {
     const char *base = r->g->memory.base, *at = data;
-    if (!data || at < base || at >= base + r->g->planned_bytes) return;
+    if (!data || at < base || at >= base + r->g->plan->bytes) return;
     for (size_t u = (size_t)(at - base) / ARENA_ALIGN; u * ARENA_ALIGN < (size_t)(at - base) + bytes; u++)
         if (r->owner[u] != who)
             ck_abort_msg("call %d (%s) reads %s, but that memory was written by another since", call,
@@ -262,7 +262,7 @@ static void replay_backward_reads(struct replay *r, const struct call *c) {
 }
 
 static void replay_backward(struct replay *r, const struct call *c) {
-    if (c->zero_dout) claim(r, c->out[0]->grad, grad_bytes(c->out[0]), gradient_of(c->out[0]));
+    if (c->plan.zero_dout) claim(r, c->out[0]->grad, grad_bytes(c->out[0]), gradient_of(c->out[0]));
     ck_assert_ptr_nonnull(c->out[0]->grad);
     for (int j = 0; j < c->n_in; j++)
         if (c->din[j] && call_accumulates(c, j))
@@ -275,7 +275,7 @@ static void replay_backward(struct replay *r, const struct call *c) {
 }
 
 static void replay(const struct graph *g) {
-    struct replay r = {g, calloc(g->planned_bytes / ARENA_ALIGN + 1, sizeof(void *))};
+    struct replay r = {g, calloc(g->plan->bytes / ARENA_ALIGN + 1, sizeof(void *))};
     ck_assert_ptr_nonnull(r.owner);
     for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
@@ -284,7 +284,7 @@ static void replay(const struct graph *g) {
     if (g->root && g->root->grad) claim(&r, g->root->grad, grad_bytes(g->root), gradient_of(g->root));
     for (int i = 0; i < g->n_calls; i++) replay_forward(&r, &g->calls[i]);
     for (int i = g->n_calls - 1; i >= 0; i--)
-        if (g->calls[i].active) replay_backward(&r, &g->calls[i]);
+        if (g->calls[i].plan.active) replay_backward(&r, &g->calls[i]);
     for (int i = 0; i < g->n_tensors && g->n_calls; i++) { /* what stays readable */
         struct tensor *t = g->tensors[i];
         if (!t->keep || t->base) continue;
@@ -321,15 +321,15 @@ START_TEST(a_deep_net_reuses_memory) {
     s.model = "bdlru:m=2,blocks=6";
     s.layers = 12;
     trial_open(&t, &s, 1);
-    size_t training = t.graph.planned_bytes;
-    ck_assert_msg(training * 10 < t.graph.sum_bytes * 9, "%zu of %zu bytes: nothing is shared", training,
-                  t.graph.sum_bytes);
+    size_t training = t.graph.plan->bytes;
+    ck_assert_msg(training * 10 < t.graph.plan->sum_bytes * 9, "%zu of %zu bytes: nothing is shared", training,
+                  t.graph.plan->sum_bytes);
     replay(&t.graph);
     trial_close(&t);
     s.evaluation = true;
     trial_open(&t, &s, 1);
-    ck_assert_msg(t.graph.planned_bytes * 4 < training, "evaluation takes %zu bytes, training %zu",
-                  t.graph.planned_bytes, training);
+    ck_assert_msg(t.graph.plan->bytes * 4 < training, "evaluation takes %zu bytes, training %zu", t.graph.plan->bytes,
+                  training);
     trial_close(&t);
 }
 END_TEST
@@ -344,7 +344,7 @@ START_TEST(measuring_tells_what_planning_takes) {
     ck_assert_int_eq(graph_measure(&g, &measured, NULL), ST_OK);
     ck_assert_ptr_null(g.memory.base);
     plan_graph(&g);
-    ck_assert_uint_eq(measured, g.planned_bytes);
+    ck_assert_uint_eq(measured, g.plan->bytes);
     ck_assert_uint_ge(g.memory.size, measured);
     replay(&g);
     graph_free(&g);
@@ -366,7 +366,7 @@ START_TEST(no_result_depends_on_memory_nobody_wrote) {
     for (int step = 0; step < 3; step++) {
         trial_step(&plain, 5);
         trial_step(&guarded, 5);
-        ck_assert_int_eq(guarded.graph.first_guard_failure, -1);
+        ck_assert_int_eq(guarded.graph.plan->first_guard_failure, -1);
         int64_t n = plain.params.floats;
         ck_assert_msg(isfinite(plain.state.loss), "%s: loss %g", s.model, plain.state.loss);
         expect_same_bits(guarded.net.logits->data, plain.net.logits->data, tensor_count(plain.net.logits), "logits");
@@ -404,7 +404,7 @@ START_TEST(gradients_of_a_fan_out_add_up) {
         }
     }
     ck_assert_ptr_eq(flat->grad, x->grad);
-    ck_assert_int_eq(g.first_guard_failure, -1);
+    ck_assert_int_eq(g.plan->first_guard_failure, -1);
     graph_free(&g);
 }
 END_TEST
@@ -535,11 +535,11 @@ START_TEST(guards_name_the_call_that_writes_too_far) {
         plan_graph(&g);
         fill_inputs(&g, FILL_SMALL, false);
         for (int i = 0; i < SPILL_SIZE; i++) g.root->grad[i] = 1;
-        ck_assert_int_eq(g.first_guard_failure, -1);
+        ck_assert_int_eq(g.plan->first_guard_failure, -1);
         graph_forward(&g, &state);
-        ck_assert_int_eq(g.first_guard_failure, forward ? 1 : -1);
+        ck_assert_int_eq(g.plan->first_guard_failure, forward ? 1 : -1);
         graph_backward(&g, &state);
-        ck_assert_int_eq(g.first_guard_failure, 1);
+        ck_assert_int_eq(g.plan->first_guard_failure, 1);
         graph_free(&g);
     }
 }

@@ -248,8 +248,8 @@ static bool compare_threads(const struct kernel *k, const struct trial_op *what)
     (void)k;
     ck_assert(run_open(&seven, what));
     onlooker.call = seven.call;
-    seven.g.watch = look_on;
-    seven.g.watcher = &onlooker;
+    seven.g.plan->watch = look_on;
+    seven.g.plan->watcher = &onlooker;
     run_walk(&seven);
     for (int threads = 1; threads <= 3 && (onlooker.shared[0] || onlooker.shared[1]); threads++) {
         walk_by(&other, what, threads);

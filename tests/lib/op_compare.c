@@ -267,8 +267,8 @@ void expect_clean(const struct run *r) {
     char name[TRIAL_TEXT];
     int changed = run_input_changed(r);
     ck_assert_msg(changed < 0, "%s: writes into its input %d", trial_name(r, name), changed);
-    ck_assert_msg(r->g.first_guard_failure < 0, "%s: call %d wrote behind its output", trial_name(r, name),
-                  r->g.first_guard_failure);
+    ck_assert_msg(r->g.plan->first_guard_failure < 0, "%s: call %d wrote behind its output", trial_name(r, name),
+                  r->g.plan->first_guard_failure);
 }
 
 /* --- twin against twin ------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #ifndef LRNN_TESTS_LIB_SUPPORT_H
 #define LRNN_TESTS_LIB_SUPPORT_H
 
+#include "core/graph_plan.h"
 #include "core/philox.h"
 #include "kernels/train/train.h"
 #include "models/net.h"

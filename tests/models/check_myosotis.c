@@ -134,7 +134,7 @@ START_TEST(solutions_satisfy_the_system_and_the_adjoint) {
                     size += fabs(a);
                 }
                 ck_assert_double_le(fabs(forward - adjoint), TOLERANCE * size);
-                ck_assert_int_lt(t.g.first_guard_failure, 0);
+                ck_assert_int_lt(t.g.plan->first_guard_failure, 0);
                 graph_free(&t.g);
             }
 }

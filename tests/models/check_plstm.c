@@ -172,7 +172,7 @@ static void sequence_gradients(struct gradients *x, const char *kernel, int64_t 
     graph_forward(&x->g, &state);
     for (int64_t i = 0; i < tensor_count(x->y); i++) x->y->grad[i] = (real)sin((double)i);
     graph_backward(&x->g, &state);
-    ck_assert_int_eq(x->g.first_guard_failure, -1);
+    ck_assert_int_eq(x->g.plan->first_guard_failure, -1);
 }
 
 /* Beyond some length the chunkwise kernel keeps only some of the states and computes those between them again. */

@@ -121,8 +121,8 @@ static void expect_same_net(const struct trial_shape *shape, const struct trial 
     expect_close(t.net.logits->data, reference->net.logits->data, tensor_count(t.net.logits), 1024 * REAL_EPSILON,
                  what);
     expect_close(t.params.grad, reference->params.grad, t.params.floats, 4096 * REAL_EPSILON, what);
-    ck_assert_msg(t.graph.first_guard_failure < 0, "%s: call %d wrote behind its output", what,
-                  t.graph.first_guard_failure);
+    ck_assert_msg(t.graph.plan->first_guard_failure < 0, "%s: call %d wrote behind its output", what,
+                  t.graph.plan->first_guard_failure);
     trial_close(&t);
 }
 

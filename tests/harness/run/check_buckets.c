@@ -255,7 +255,7 @@ START_TEST(sizes_ascend_to_the_whole_and_no_part_is_longer_than_it_needs) {
         ck_assert(T >= before && (before = T) > 0);
         for (int64_t k = 0; k < t.buckets.rows; k++) seen += tensor_i32(part.net->lengths)[k] > 0;
         shorter += T < shape->T;
-        ck_assert_msg(part.graph->base == t.train.base, "part %d has memory of its own", (int)i);
+        ck_assert_msg(part.graph->plan->base == t.train.plan->base, "part %d has memory of its own", (int)i);
     }
     ck_assert_int_eq(seen, 50);
     ck_assert_int_ge(shorter, 2);

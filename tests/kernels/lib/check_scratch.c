@@ -104,10 +104,10 @@ static struct seen walk(enum slip how, bool guards) {
     for (int i = 0; i < PIECE; i++) g.root->grad[i] = 1;
     graph_forward(&g, &state);
     seen.nan_forward = any_nan(tensor_real(g.root));
-    seen.failure_forward = g.first_guard_failure;
+    seen.failure_forward = g.plan->first_guard_failure;
     graph_backward(&g, &state);
     seen.nan_backward = any_nan(x->grad);
-    seen.failure_backward = g.first_guard_failure;
+    seen.failure_backward = g.plan->first_guard_failure;
     seen.bytes = c->scratch_bytes[PASS_FORWARD];
     for (size_t i = 0; i < seen.bytes; i++) /* the zones are the plan's to reuse */
         ck_assert_int_ge(((const char *)c->scratch[PASS_FORWARD])[i], -128);

@@ -41,7 +41,7 @@ static void walk(struct sum_and_norm *s, int choice, int64_t D, bool fused) {
     fill_inputs(g, FILL_SMALL, false);
     graph_forward(g, &state);
     graph_backward(g, &state);
-    ck_assert_int_eq(g->first_guard_failure, -1);
+    ck_assert_int_eq(g->plan->first_guard_failure, -1);
 }
 
 START_TEST(a_fused_sum_has_the_bits_of_the_two_ops) {

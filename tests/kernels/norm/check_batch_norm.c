@@ -36,7 +36,7 @@ START_TEST(an_evaluation_takes_the_running_statistics) {
     }
     expect_same_bits(tensor_real(p.mean), mean, WIDTH, "running mean");
     expect_same_bits(tensor_real(p.variance), variance, WIDTH, "running variance");
-    ck_assert_int_eq(g.first_guard_failure, -1);
+    ck_assert_int_eq(g.plan->first_guard_failure, -1);
     free(mean);
     free(variance);
     graph_free(&g);
