@@ -494,7 +494,7 @@ example: all
 
 # The CSV files of the committed records (curves.csv, as large as they are, is not committed), and the tables of the
 # pages, which name their commands.
-PAGES := README.md docs/results.md docs/findings.md docs/performance.md
+PAGES := README.md docs/results.md docs/performance.md results/tables/suites.md results/tables/claims.md
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh
@@ -538,7 +538,7 @@ help:
 	@echo "make tsan             trainings in four threads, and four at once, under ThreadSanitizer"
 	@echo "make test-memory      a step of every mixer at 16 384 tokens, in at most 4 GB (MODELS=)"
 	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two; MODELS=)"
-	@echo "make test-hardened    whether the program is linked as docs/promises.md says (P17)"
+	@echo "make test-hardened    whether the program is linked as docs/trust.md says (P17)"
 	@echo "make nightly          what is too long for every change: all suites in double and sanitized, fuzzers, leaks"
 	@echo "make valgrind         one command of each kind under memcheck"
 	@echo "make test-cuda-host   every CUDA kernel on the CPU, under sanitizers (part of make test)"

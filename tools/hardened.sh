@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hardened.sh PROGRAM: whether the linker and the compiler did what docs/promises.md (P17) says: the program may be
+# hardened.sh PROGRAM: whether the linker and the compiler did what docs/trust.md (P17) says: the program may be
 # loaded anywhere, its tables of functions are read-only before main begins, the stack is not executed, functions with
 # arrays have canaries, and copies into arrays of known size are checked. And that the look at the processor before main
 # (kernels/lib/processor.c), which ends the program where instructions are missing, is there and takes none of those

@@ -16,5 +16,5 @@ END {
     printf "- `tests/peers/recurrences.py`: PyTorch's loop, compiled loop and associative scan beside ours in one run:"
     printf " %s to\n  %s times our time for BD-LRU m = 5 on one core, %s to %s for a diagonal recurrence\n",
         low["block"], high["block"], low["diag"], high["diag"]
-    printf "  ([docs/findings.md](docs/findings.md)).\n"
+    printf "  ([docs/results.md](docs/results.md)).\n"
 }

@@ -22,7 +22,7 @@ if [ "${1-}" = --check ]; then
     shift
 fi
 if [ $# -eq 0 ]; then
-    echo "tables.sh: no page; expected tools/tables.sh [--check] docs/findings.md" >&2
+    echo "tables.sh: no page; expected tools/tables.sh [--check] docs/results.md" >&2
     exit 2
 fi
 folder=$(mktemp -d)

@@ -47,7 +47,7 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
 /* Whether a pair of a run's key is of its setting: the task, the model and their options, and the flags but for those
  * that say where and how numbers are computed and for how long at most (OPT_OPEN), where a run ends and how often it is
  * validated on the way. Those are no settings of a paper's: precisions make no difference in pairs of runs
- * (docs/findings.md), and --allow-non-causal changes no run of a model that the plan itself has. What a key has besides
+ * (docs/results.md), and --allow-non-causal changes no run of a model that the plan itself has. What a key has besides
  * (the kind of device, numerics) follows from all that. */
 static bool is_of_setting(const char *name) {
     const struct option *o = row_key_flag(name);

@@ -27,7 +27,7 @@
 
 /* A coupling of each node's own, as the paper associates them; in skew form, which is ours and needs no bound, where
  * the paper's is symmetric and diagonally dominant (dd). Couplings that a level shares cannot tell a node's subtrees
- * apart (docs/findings.md has what that costs). Of images quad-trees. */
+ * apart (docs/results.md has what that costs). Of images quad-trees. */
 #define MYOSOTIS     "myosotis:form=skew,share=node"
 #define MYOSOTIS_4   MYOSOTIS ",arity=4"
 #define IMAGE_MODELS MYOSOTIS_4 " lru bdlru:m=2 mamba2 plstm plstm2d"
@@ -146,7 +146,7 @@
 
 /* What the paper calls the "MLP decoder" behind the mixer is read as MAD's layer "mlp", whose activation is GELU: with
  * it BD-LRU of m >= 3 learns S3 from 250 sequences and stands out, as published, with MAD's SwiGLU it does not
- * (docs/findings.md). */
+ * (docs/results.md). */
 #define WORD_PROBLEM_PAPER(SUITE, MORE_FLAGS, MORE_NOTE)                                                               \
     {                                                                                                                  \
         .suite = SUITE, .name = "paper", .models = WORD_PROBLEM_MODELS, .model_options = "", .task_options = "",       \
