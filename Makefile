@@ -6,7 +6,7 @@
 #   SANITIZE=1          AddressSanitizer and UndefinedBehaviorSanitizer
 #   BUILD=folder        builds there, programs included, and leaves ./lrnn alone
 #   CUDA=0              without CUDA. Default: with CUDA if nvcc 12.0 or newer is found in PATH, CUDA_HOME or
-#                       /usr/local/cuda. CUDA=host compiles the kernels for the CPU, for tests (docs/cuda.md)
+#                       /usr/local/cuda. CUDA=host compiles the kernels for the CPU, for tests (docs/gpu.md)
 #   CUDA_ARCHS='90'     compute capabilities x 10 to compile for, or all. Default: those of this machine's GPUs;
 #                       without a GPU the oldest supported one, whose PTX the driver of any newer device compiles
 #                       at the first start
@@ -494,7 +494,7 @@ example: all
 
 # The CSV files of the committed records (curves.csv, as large as they are, is not committed), and the tables of the
 # pages, which name their commands.
-PAGES := README.md docs/results.md docs/performance.md results/tables/suites.md results/tables/claims.md
+PAGES := README.md docs/results.md $(wildcard results/tables/*.md)
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh

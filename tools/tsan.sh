@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tsan.sh - under ThreadSanitizer: trainings of several mixers in four threads, and the thread that makes their batches;
-# populations, of four members, on the CPU and on a device (docs/cuda.md, on the host). `make tsan` calls it.
+# populations, of four members, on the CPU and on a device (docs/gpu.md, on the host). `make tsan` calls it.
 #
 #   tools/tsan.sh LRNN     a build by clang with -fsanitize=thread
 #

@@ -1,7 +1,7 @@
 /* cuda.cuh - what .cu files share: the context behind a place, and how a kernel is launched. C++ alone.
  *
  * The same source is compiled by nvcc for devices and, in tests, by the host's C++ compiler (LRNN_CUDA_HOST), where
- * tests/cuda/cuda_host.h stands for the CUDA run-time. docs/cuda.md says how a twin is written. */
+ * tests/cuda/cuda_host.h stands for the CUDA run-time. docs/gpu.md says how a twin is written. */
 #ifndef LRNN_CORE_CUDA_CUDA_CUH
 #define LRNN_CORE_CUDA_CUDA_CUH
 
@@ -41,7 +41,7 @@ struct cuda_context {
     bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture that failed */
     /* Unless careful, turned off, or a capture with them failed: launches begin while those before them end
      * (await_previous), LRNN_CUDA_OVERLAP=0; and where they do not, cuda_side_by_side has two streams,
-     * LRNN_CUDA_BRANCHES=0: a step with both is slower than with either (docs/cuda.md). */
+     * LRNN_CUDA_BRANCHES=0: a step with both is slower than with either (docs/gpu.md). */
     bool overlaps, branches;
     bool parted;               /* between cuda_part and cuda_meet, unless it failed */
     bool failed, full;         /* full: for want of memory */

@@ -1,5 +1,5 @@
 /* device_steps.c - rows of `lrnn perf device` for a training step: walked, replayed, replayed in branches instead of
- * overlapping launches, and replayed with neither (docs/cuda.md). A device below capability 9.0 has no overlap, and the
+ * overlapping launches, and replayed with neither (docs/gpu.md). A device below capability 9.0 has no overlap, and the
  * second and the third are the same there. */
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +23,7 @@ static void step_replayed(void *context) {
     trainer_step(context);
 }
 
-/* How a step is done, and what is turned off for it (docs/cuda.md): what does not overlap has branches. */
+/* How a step is done, and what is turned off for it (docs/gpu.md): what does not overlap has branches. */
 struct step_way {
     const char *name;
     void (*work)(void *context);

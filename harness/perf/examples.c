@@ -83,7 +83,7 @@ static void print(const struct examples_run *r, bool json) {
                examples);
 }
 
-/* A row of OUT/perf.csv, of which tools/examples_table.awk makes docs/performance.md. */
+/* A row of OUT/perf.csv, of which tools/examples_table.awk makes results/tables/speed.md. */
 static enum status keep(const struct examples_run *r, const char *out, struct error *e) {
     static const char *const splits[SPLIT_COUNT] = {"train", "val", "test"};
     struct perf_row row = {.bench = "examples"};

@@ -112,7 +112,7 @@ static enum status measure(struct files_run *r, double seconds, struct error *e)
     return ST_OK;
 }
 
-/* The samples as a row of OUT/perf.csv, of which tools/readers_table.awk makes docs/performance.md. */
+/* The samples as a row of OUT/perf.csv, of which tools/readers_table.awk makes results/tables/speed.md. */
 static enum status keep(const struct files_run *r, const char *pass, const struct samples *all, const char *out,
                         struct error *e) {
     struct perf_row row = {.bench = "files"};

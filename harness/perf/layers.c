@@ -74,7 +74,7 @@ static enum status measure_cell(const char *model, struct dims d, double seconds
     return status;
 }
 
-/* The number as a row of OUT/perf.csv, of which tools/layers_table.awk makes docs/performance.md. */
+/* The number as a row of OUT/perf.csv, of which tools/layers_table.awk makes results/tables/speed.md. */
 static enum status keep(const struct perf_layers_request *q, const char *model, int64_t T, int64_t params,
                         const struct sitting *s, struct error *e) {
     struct perf_row row = {.bench = "layer", .pass = "fwd+bwd"};

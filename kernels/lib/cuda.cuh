@@ -1,4 +1,4 @@
-/* cuda.cuh - what the CUDA twins share: grids, sums of a warp and of a block. docs/cuda.md says how a twin is
+/* cuda.cuh - what the CUDA twins share: grids, sums of a warp and of a block. docs/gpu.md says how a twin is
  * written. */
 #ifndef LRNN_KERNELS_LIB_CUDA_CUH
 #define LRNN_KERNELS_LIB_CUDA_CUH

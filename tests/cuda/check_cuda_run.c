@@ -339,7 +339,7 @@ static int launches_in(const char *precision) {
     return launches;
 }
 
-/* Exactly as many as docs/cuda.md says of BD-LRU: one more is a step that is slower, one less is to be written there.
+/* Exactly as many as docs/gpu.md says of BD-LRU: one more is a step that is slower, one less is to be written there.
  * On a device cuBLAS may cut a product in two launches, or have none that adds a bias. */
 START_TEST(launches_of_a_step_are_counted) {
     static const struct {

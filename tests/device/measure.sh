@@ -19,7 +19,7 @@
 #
 # Programs are ./lrnn, build/check and build/device-micro; PREBUILT=FOLDER takes those of a folder that
 # tests/device/pack.sh made, on a machine without compilers; LRNN=, CHECK= and MICRO= name others. SMALL=1 does all
-# steps at sizes that show that they run: also without a device, with the program built by CUDA=host (docs/cuda.md).
+# steps at sizes that show that they run: also without a device, with the program built by CUDA=host (docs/gpu.md).
 # LIMIT=SECONDS is the part's time where a device is lent for less.
 set -uo pipefail
 

@@ -14,7 +14,7 @@
 START_TEST(every_op_has_a_cuda_twin) {
     for (const struct op *const *op = op_list(); *op; op++)
         ck_assert_msg((*op)->hidden || op_has_cuda_twin(*op),
-                      "op %s has no CUDA twin: docs/cuda.md says how one is written and listed", (*op)->name);
+                      "op %s has no CUDA twin: docs/gpu.md says how one is written and listed", (*op)->name);
 }
 END_TEST
 
