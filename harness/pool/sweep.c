@@ -11,7 +11,6 @@
 #include "core/paragraph.h"
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
-#include "harness/study/profiles/profile_match.h"
 #include "harness/plot/plot.h"
 #include "harness/table/report.h"
 #include "harness/table/summary.h"
@@ -164,6 +163,7 @@ static enum status plan_filter(const struct sweep *w, struct report_filter *filt
                                .n_runs = w->plan.n,
                                .task = plan_has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->spec.task.name,
                                .protocol = (enum report_protocol)w->options->protocol,
+                               .together = "", /* what was asked for together stands in one table */
                                .tell_builds = true};
     return ST_OK;
 }
@@ -262,33 +262,6 @@ static struct outcome outcome_of(const struct sweep *w, const struct record_set 
     return o;
 }
 
-/* Whether some of the plan's runs of a task are of its profile and some are not, by a flag or a rate. */
-static bool is_divided(const struct sweep *w, const struct record_set *set, const char *task) {
-    const char *first = NULL;
-    for (int i = 0; i < set->n; i++) {
-        const struct run *run = &set->list[i].run;
-        if (strcmp(run->task, task) != 0 || !is_planned(w, &set->list[i])) continue;
-        if (first && strcmp(first, run->profile) != 0) return true;
-        first = run->profile;
-    }
-    return false;
-}
-
-/* A table is of one profile; what was asked for together stands in one, as custom. */
-static void join_profiles(const struct sweep *w, struct record_set *set) {
-    for (int t = 0; t < w->plan.n; t++) {
-        const char *task = w->plan.setups[t]->spec.task.name;
-        bool known = false;
-        for (int i = 0; i < t && !known; i++) known = !strcmp(w->plan.setups[i]->spec.task.name, task);
-        if (known || !is_divided(w, set, task)) continue;
-        for (int i = 0; i < set->n; i++) {
-            struct run *run = &set->list[i].run;
-            if (!strcmp(run->task, task) && is_planned(w, &set->list[i]))
-                snprintf(run->profile, sizeof run->profile, "%s", PROFILE_CUSTOM);
-        }
-    }
-}
-
 /* Behind all that was to be done: nothing but failures, and --strict. */
 static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
     if (o->failed == o->n)
@@ -354,7 +327,6 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
     if (status == ST_OK) {
         struct outcome o = outcome_of(w, &set);
         if (!partial) status = export_all(w, &set, e);
-        join_profiles(w, &set);
         if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
         if (status == ST_OK && plots) status = draw_plots(w, &set, &filter, e);
         if (status == ST_OK && !partial) tell_end(w, plots);

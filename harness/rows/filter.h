@@ -8,11 +8,15 @@
 #include "harness/rows/protocol.h"
 #include "harness/store/record_files.h"
 
-/* NULL: all. The texts are borrowed. */
+/* Chooses records and states the key by which their rows come together in tables. NULL: all records, a table a task and
+ * profile. The texts are borrowed. */
 struct report_filter {
     const char *task;    /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
     bool exact;          /* without a fold: that of no fold alone */
     const char *profile; /* that of the rows (rows.h) */
+    /* NULL: a table is a task and a profile. Else a table is a task alone, and stands under this name in place of a
+     * profile; "": under the profile that all its runs share, or custom. */
+    const char *together;
     const char
         *where; /* "dim=64 model.heads=1 lr=0.001": values of its row key (harness/study/row_key.h), rate, seed */
     const char *const *runs; /* only these run ids, in their order; or NULL = all, ordered by model list then params */

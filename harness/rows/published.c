@@ -139,7 +139,7 @@ static void name_without_counts(const char *task, char *name, size_t size) {
     label_format(&label, name, size, NULL); /* no longer than the task's */
 }
 
-struct published_number published_find(const struct published *p, const struct run *run) {
+struct published_number published_find(const struct published *p, const struct run *run, const char *profile) {
     struct published_number found = {.value = NAN};
     const char *metric = metric_names[run->metric];
     char task[LABEL_TEXT];
@@ -150,7 +150,7 @@ struct published_number published_find(const struct published *p, const struct r
             model_matches(csv_cell(&p->table, i, "model"), run) &&
             parse_double(csv_cell(&p->table, i, "value"), &found.value)) {
             found.settings = strcmp(csv_cell(&p->table, i, "settings"), "variants") == 0;
-            found.as_published = profile_as_published(run->task, run->suite, run->profile) && published_data_fits(run);
+            found.as_published = profile_as_published(run->task, run->suite, profile) && published_data_fits(run);
             found.best = strcmp(csv_cell(&p->table, i, "protocol"), "best-of-grid") == 0;
             return found;
         }

@@ -144,7 +144,7 @@ static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
     int order = a->rank - b->rank;
     if (!order) order = strcmp(a->run->task, b->run->task);
-    if (!order) order = strcmp(a->run->profile, b->run->profile);
+    if (!order) order = strcmp(a->profile, b->profile);
     if (!order) order = model_rank(a->run->model) - model_rank(b->run->model);
     if (!order) order = compare((double)a->run->params, (double)b->run->params);
     return order ? order : compare_labels(a->label, b->label);
@@ -165,7 +165,7 @@ static void sort_as_asked(struct report_row *rows, int n, const struct filter *f
     for (int i = 1; i < n; i++)
         for (int k = i; k > 0; k--) {
             bool together = strcmp(rows[k].run->task, rows[k - 1].run->task) == 0 &&
-                            strcmp(rows[k].run->profile, rows[k - 1].run->profile) == 0;
+                            strcmp(rows[k].profile, rows[k - 1].profile) == 0;
             if (!together || row_rank(&rows[k], filter) >= row_rank(&rows[k - 1], filter)) break;
             struct report_row swap = rows[k];
             rows[k] = rows[k - 1];
@@ -331,7 +331,7 @@ static enum status compute(struct report_row *row, const struct report_filter *a
     row->n_estimate_failed = asked->protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all : row->n_failed;
     row->estimate = protocol_estimate(asked->protocol, row->value, row->n, row->best, &row->interval);
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
-    row->published = published_find(published, row->run);
+    row->published = published_find(published, row->run, row->profile);
     row->delta = (row->published.best ? row->best : row->mean) - row->published.value;
     if (row->n_cut_all || published_is_other(&row->published)) row->delta = NAN;
     find_speed(row, out);
@@ -343,7 +343,7 @@ static enum status compute(struct report_row *row, const struct report_filter *a
 /* Bytes that hold the tables of n records, every allocation rounded up. */
 static size_t arena_bytes(int n) {
     size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(struct row_name) + sizeof(void *) +
-                  sizeof(struct run) + sizeof(double) + sizeof(int);
+                  sizeof(double) + sizeof(int);
     return (size_t)(n + 1) * (each + 9 * ARENA_ALIGN);
 }
 
@@ -409,28 +409,24 @@ static bool profile_makes_all(const struct report_row *row, const char *name) {
     return true;
 }
 
-/* The profile of a row whose runs are said to be of several: a rate beside a profile's own takes its run out of it. */
-static const char *common_profile(const struct report_row *row) {
+/* The profile that makes all runs of the row, or custom. A rate beside a profile's own takes its run out of that
+ * profile, and runs of one row are reported on together. */
+static const char *profile_of_row(const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++)
         if (profile_makes_all(row, row->all[i]->run.profile)) return row->all[i]->run.profile;
     return PROFILE_CUSTOM;
 }
 
-static bool has_one_profile(const struct report_row *row) {
-    for (int i = 1; i < row->n_all; i++)
-        if (strcmp(row->all[i]->run.profile, row->all[0]->run.profile) != 0) return false;
-    return true;
-}
-
-/* Runs of one row are reported on together, whichever profile each is of. */
-static enum status name_profile(struct report_row *row, struct arena *arena, struct error *e) {
-    if (has_one_profile(row)) return ST_OK;
-    struct run *shared = arena_alloc(arena, sizeof *shared);
-    if (!shared) return fail(e, ST_MEMORY, "no memory for a report of %d runs", row->n_all);
-    *shared = *row->run;
-    snprintf(shared->profile, sizeof shared->profile, "%s", common_profile(row));
-    row->run = shared;
-    return ST_OK;
+/* The profile that all runs of a row's task share, or custom. */
+static const char *profile_of_task(const struct report_row *rows, int n, const char *task) {
+    const char *first = NULL;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < rows[k].n_all && !strcmp(rows[k].run->task, task); i++) {
+            const char *own = rows[k].all[i]->run.profile;
+            if (first && strcmp(first, own) != 0) return PROFILE_CUSTOM;
+            first = own;
+        }
+    return first;
 }
 
 static bool has_run_of(const struct report_row *row, const char *profile) {
@@ -439,22 +435,26 @@ static bool has_run_of(const struct report_row *row, const char *profile) {
     return false;
 }
 
-/* Names the rows' profiles and leaves out those that are not of the one asked for. */
-static enum status keep_profile(struct report_row *rows, int *n_rows, const char *asked, struct arena *arena,
-                                struct error *e) {
+/* Gives each row the profile of its table by the key that the filter states, and leaves out rows of another one than
+ * the filter asks for. */
+static enum status name_profiles(struct report_row *rows, int *n_rows, const struct report_filter *by,
+                                 struct error *e) {
     int n = 0;
     bool joined = false; /* with runs of other profiles */
+    for (int i = 0; i < *n_rows; i++)
+        rows[i].profile = !by->together   ? profile_of_row(&rows[i])
+                          : *by->together ? by->together
+                                          : profile_of_task(rows, *n_rows, rows[i].run->task);
     for (int i = 0; i < *n_rows; i++) {
-        TRY(name_profile(&rows[i], arena, e));
-        joined = joined || (asked && has_run_of(&rows[i], asked));
-        if (!asked || strcmp(asked, rows[i].run->profile) == 0) rows[n++] = rows[i];
+        joined = joined || (by->profile && has_run_of(&rows[i], by->profile));
+        if (!by->profile || strcmp(by->profile, rows[i].profile) == 0) rows[n++] = rows[i];
     }
     *n_rows = n;
     if (n || !joined) return ST_OK;
     return fail(e, ST_DATA,
                 "no row is of profile %s: its runs have others at further rates beside them, with which they are "
                 "--profile " PROFILE_CUSTOM,
-                asked);
+                by->profile);
 }
 
 /* Cuts the sorted rows into tables; returns their number. */
@@ -462,8 +462,8 @@ static int cut(struct report_table *list, struct report_row *rows, int n_rows) {
     int n = 0;
     for (int i = 0; i < n_rows; i++) {
         const struct run *run = rows[i].run;
-        if (n == 0 || strcmp(list[n - 1].task, run->task) != 0 || strcmp(list[n - 1].profile, run->profile) != 0)
-            list[n++] = (struct report_table){.task = run->task, .profile = run->profile, .rows = &rows[i]};
+        if (n == 0 || strcmp(list[n - 1].task, run->task) != 0 || strcmp(list[n - 1].profile, rows[i].profile) != 0)
+            list[n++] = (struct report_table){.task = run->task, .profile = rows[i].profile, .rows = &rows[i]};
         list[n - 1].n_rows++;
         list[n - 1].n_runs += rows[i].n_all;
     }
@@ -493,7 +493,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     int n_rows;
     TRY(filter_check_tasks(filter, set, out, e));
     TRY(gather(rows, &n_rows, slots, row_of, set, filter, e));
-    TRY(keep_profile(rows, &n_rows, filter->asked->profile, &tables->arena, e));
+    TRY(name_profiles(rows, &n_rows, filter->asked, e));
     if (n_rows == 0) return filter_found_nothing(filter, out, e);
     struct error why;
     tables->protocol = filter->asked->protocol;

@@ -21,13 +21,14 @@
 #define REPORT_LEVEL 0.95 /* coverage of solve rates */
 
 struct report_row {
-    struct label key;            /* what its runs have in common: row_key */
-    char id[RUN_ID_HEX];         /* hash of the key */
-    bool outdated;               /* made under other numerics than the program has now */
-    char mixer[RECORD_TEXT];     /* its label, short form; of outdated runs with their numerics */
-    char label[4 * RECORD_TEXT]; /* the same and, behind it, what tells the table's rows apart */
-    int rank;                    /* of its task in the list that was asked for */
-    const struct run *run;       /* what its runs share, of one that ended well if any did; its profile is the row's */
+    struct label key;              /* what its runs have in common: row_key */
+    char id[RUN_ID_HEX];           /* hash of the key */
+    bool outdated;                 /* made under other numerics than the program has now */
+    char mixer[RECORD_TEXT];       /* its label, short form; of outdated runs with their numerics */
+    char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the table's rows apart */
+    int rank;                      /* of its task in the list that was asked for */
+    const struct run *run;         /* what its runs share, of one that ended well if any did */
+    const char *profile;           /* its table's: see report_filter */
     const struct run_record **all; /* the grid, by rate, then seed */
     int n_all, n_failed_all;
     int n_rates;

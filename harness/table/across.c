@@ -259,7 +259,7 @@ static void fill_data(struct sheet *s, const struct group *g) {
     for (int i = 0; i < g->n; i++) {
         const struct report_row *row = g->entries[i].row;
         sheet_row(s);
-        sheet_text(s, "%s", row->run->profile);
+        sheet_text(s, "%s", row->profile);
         sheet_text(s, "%s", g->entries[i].label);
         sheet_text(s, "%s", row->run->task);
         sheet_text(s, "%s", protocol_of(g->protocol)->name);

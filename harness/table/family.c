@@ -7,7 +7,7 @@
 #include "harness/rows/row_label.h"
 
 static int same_family(const struct family_entry *a, const struct family_entry *b) {
-    int order = strcmp(a->row->run->profile, b->row->run->profile);
+    int order = strcmp(a->row->profile, b->row->profile);
     return order ? order : strcmp(a->family, b->family);
 }
 
@@ -138,7 +138,7 @@ void family_begin_row(struct sheet *sheet, const struct family *s, int model) {
     const struct run *run = s->models[model]->row->run;
     sheet_row(sheet);
     sheet_int(sheet, RECORD_SCHEMA);
-    sheet_text(sheet, "%s", run->profile);
+    sheet_text(sheet, "%s", s->models[model]->row->profile);
     sheet_text(sheet, "%s", s->entries->family);
     sheet_text(sheet, "%s", run->model);
     sheet_text(sheet, "%s", s->models[model]->model);

@@ -63,7 +63,7 @@ static void add_cell(struct sheet *sheet, const struct value *v) {
 static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: fewest layers above 90 %% at each length, chance %.4f", s->entries->family,
-                  family_run(s)->profile, run_chance(family_run(s)));
+                  s->entries->row->profile, run_chance(family_run(s)));
     sheet_column(sheet, SHEET_LEFT, "model, length:");
     for (int t = 0; t < s->n_tasks; t++) sheet_column(sheet, SHEET_RIGHT, "%" PRId64, s->tasks[t]->row->run->len_train);
     int runs = 0, cut_off = 0, failed = 0;

@@ -313,30 +313,16 @@ enum status paper_print_request(const struct request *request, const char *out, 
 
 /* --- figures ------------------------------------------------------------------------------------------------------ */
 
-static bool is_of_plan(const struct run *run, const char *const *ids, int n) {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(run->run_id, ids[i])) return true;
-    return false;
-}
-
-/* A plan's runs stand in one figure, whatever profile each was done under, which is a part of a table. */
-static void take_profile(struct record_set *set, const char *const *ids, int n, const char *profile) {
-    for (int i = 0; i < set->n; i++) {
-        struct run *run = &set->list[i].run;
-        if (is_of_plan(run, ids, n)) snprintf(run->profile, sizeof run->profile, "%s", profile);
-    }
-}
-
 static enum status plot_runs(const struct plan *plan, enum report_protocol protocol, const struct plot_view *view,
                              const char *kind, const char *out, const char *to, struct error *e) {
     struct record_set set;
     const char **ids = calloc((size_t)plan->n + 1, sizeof *ids);
     if (!ids) return fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < plan->n; i++) ids[i] = plan->setups[i]->id.run_id;
-    struct report_filter filter = {.runs = ids, .n_runs = plan->n, .protocol = protocol};
+    /* a plan's runs stand in one figure, whatever profile each was done under */
+    struct report_filter filter = {.runs = ids, .n_runs = plan->n, .protocol = protocol, .together = view->profile};
     enum status status = report_load(&set, out, e);
     if (status == ST_OK) {
-        take_profile(&set, ids, plan->n, view->profile);
         status = report_plot_view(&set, &filter, kind, view, out, to, e);
         records_free(&set);
     }

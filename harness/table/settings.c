@@ -41,7 +41,7 @@ struct value {
     double best;         /* of the grid; NAN without runs */
     double estimate;     /* the protocol's; of several decays of the one that validation prefers */
     int cut_off, failed; /* so many of the runs were, did */
-    const struct run *run;
+    const struct report_row *row;
 };
 
 static struct value value_of(const struct family *s, int model, int task) {
@@ -54,7 +54,7 @@ static struct value value_of(const struct family *s, int model, int task) {
         v.cut_off += row->n_cut_all;
         v.failed += row->n_failed_all;
         v.best = fmax(v.best, row->best);
-        v.run = row->run;
+        v.row = row;
         struct validation own = row_validation(row);
         if (!validation_is_better(&own, &chosen)) continue;
         chosen = own;
@@ -98,8 +98,8 @@ static double spread_of_folds(const struct family *s, int model, bool best) {
 
 /* The published number of a model's base; its value NAN: none. */
 static struct published_number published_of(const struct family *s, int model, const struct published *published) {
-    const struct run *base = value_of(s, model, 0).run;
-    return base ? published_find(published, base) : (struct published_number){.value = NAN};
+    const struct report_row *base = value_of(s, model, 0).row;
+    return base ? published_find(published, base->run, base->profile) : (struct published_number){.value = NAN};
 }
 
 /* Whether the numbers are the best of the grid: it is asked for, or those of a paper beside them are, or there are
@@ -204,7 +204,7 @@ static void note_numbers(struct sheet *sheet, const struct view *view, const str
 /* Why a published number is of other settings. */
 static void note_other(struct sheet *sheet, const struct family *s) {
     static const char columns[] = "published,diff";
-    if (!profile_as_published(family_run(s)->task, family_run(s)->suite, family_run(s)->profile))
+    if (!profile_as_published(family_run(s)->task, family_run(s)->suite, s->entries->row->profile))
         sheet_note_on(sheet, columns, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
     else if (has_published_settings(s))
         sheet_note_on(sheet, columns, SETTINGS_MARK " of another set of settings than these: no diff.");
@@ -219,7 +219,7 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
     const struct view view = {&tables->published, has_folds(s), takes_best(s, tables)};
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: %s in each %s, and the mean, chance %.4f", s->entries->family,
-                  family_run(s)->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
+                  s->entries->row->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
                   view.folds ? "fold" : "setting", run_chance(family_run(s)));
     sheet_column(sheet, SHEET_LEFT, "model");
     for (int t = 0; t < s->n_tasks; t++) {

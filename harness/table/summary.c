@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "harness/store/files.h"
 #include "harness/store/own_file.h"
@@ -86,7 +87,12 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_int(s, RECORD_SCHEMA);
     sheet_text(s, "%s", row->chosen[0]->run.cell_id);
     sheet_text(s, "%s", row->run->model);
-    for (int i = 0; columns_of_runs[i]; i++) add_field(s, table_field(&runs_table, columns_of_runs[i]), row->run);
+    for (int i = 0; columns_of_runs[i]; i++) {
+        if (!strcmp(columns_of_runs[i], "profile"))
+            sheet_text(s, "%s", row->profile); /* the table's: the runs of a row may be called by several */
+        else
+            add_field(s, table_field(&runs_table, columns_of_runs[i]), row->run);
+    }
     sheet_text(s, "%s", protocol_of(tables->protocol)->name);
     sheet_int(s, row->n);
     sheet_int(s, row->n_failed);

@@ -14,7 +14,7 @@ static double published_of(const struct published *p, const char *task, enum met
     run.metric = metric;
     strcpy(run.layers, layers);
     snprintf(run.model, sizeof run.model, "%.*s", (int)strcspn(layers, ":;"), layers);
-    return published_find(p, &run).value;
+    return published_find(p, &run, run.profile).value;
 }
 
 START_TEST(published_numbers_are_found_by_mixer_and_m) {
@@ -162,10 +162,10 @@ START_TEST(means_over_settings_are_marked) {
     struct published p;
     struct run run = {.metric = METRIC_MACRO_ACC, .task = "hlru-recall", .model = "lstm", .layers = "lstm"};
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));
-    ck_assert(published_find(&p, &run).settings);
+    ck_assert(published_find(&p, &run, run.profile).settings);
     strcpy(run.task, "s5");
     run.metric = METRIC_ACC;
-    ck_assert(published_find(&p, &run).value == 1 && !published_find(&p, &run).settings);
+    ck_assert(published_find(&p, &run, run.profile).value == 1 && !published_find(&p, &run, run.profile).settings);
     for (int i = 0; i < p.table.rows; i++)
         ck_assert_int_eq(*csv_cell(&p.table, i, "settings") != 0,
                          strstr(csv_cell(&p.table, i, "note"), "mean over the base setting") != NULL);
@@ -254,7 +254,7 @@ START_TEST(a_number_of_other_data_is_not_compared) {
     for (int whole = 0; whole < 2; whole++) {
         run.n_train = whole ? 150 : 20;
         run.n_val = run.n_test = whole ? 19 : 3;
-        struct published_number found = published_find(&p, &run);
+        struct published_number found = published_find(&p, &run, run.profile);
         ck_assert(isfinite(found.value));
         ck_assert_int_eq(found.as_published, whole);
     }

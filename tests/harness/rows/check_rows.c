@@ -77,6 +77,30 @@ START_TEST(tables_are_cut_by_task_and_profile) {
 }
 END_TEST
 
+/* The records stay as they are, whatever key their rows come together by. */
+START_TEST(a_key_that_the_caller_states_joins_rows_of_several_profiles) {
+    static const struct {
+        const char *together, *profile, *of_s3;
+        int n;
+    } cases[] = {{NULL, "paper", NULL, 3}, {"", "custom", "paper", 2}, {"own", "own", "own", 2}};
+    struct report_tables tables;
+    add_grid();
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->task, "s3");
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3)->profile, "smoke");
+    for (int i = 0; i < 3; i++) {
+        struct report_filter filter = {.together = cases[i].together};
+        ck_ok(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem));
+        ck_assert_int_eq(tables.n, cases[i].n);
+        ck_assert_str_eq(tables.list[1].profile, cases[i].profile);
+        if (cases[i].of_s3) ck_assert_str_eq(tables.list[0].profile, cases[i].of_s3);
+        if (cases[i].together) ck_assert_int_eq(tables.list[1].n_rows, 2);
+        report_tables_free(&tables);
+    }
+    ck_assert_str_eq(fixture_records[0].run.profile, "paper");
+    ck_assert_str_eq(fixture_records[fixture_set.n - 1].run.profile, "smoke");
+}
+END_TEST
+
 /* A rate beside the profile's own takes its run out of it, but not out of the grid that its row's rate is chosen
  * over. */
 START_TEST(a_grid_of_rates_is_one_row_whatever_profiles_its_runs_are_of) {
@@ -465,6 +489,7 @@ Suite *check_rows(void) {
     const TTest *const tests[] = {
         rows_differ_in_every_flag_but_rate_and_seed,
         tables_are_cut_by_task_and_profile,
+        a_key_that_the_caller_states_joins_rows_of_several_profiles,
         a_grid_of_rates_is_one_row_whatever_profiles_its_runs_are_of,
         a_failure_stays_when_the_run_is_done_again,
         a_failed_runs_sequences_count_scored_positions,
