@@ -1,9 +1,10 @@
-/* scan.c - what the ops of the gated scans ask of their inputs. See scan.h. */
+/* scan.c - checks and scratch that scan_block and scan_companion share. See scan.h. */
 #include "kernels/gated/scan.h"
 
 #include <inttypes.h>
 
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 
 bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_t gates, const char *of_gates,
                 int64_t values, const char *of_values) {
@@ -33,4 +34,20 @@ bool infer_scan(struct graph *g, const struct call *c, const char *count, int64_
 
 struct heads scan_heads(const struct call *c) {
     return (struct heads){scan_attr(c)->N, {1, 1}, {1}};
+}
+
+struct ref_row ref_row_of(const struct call *c, struct scratch *s) {
+    int64_t m = scan_attr(c)->m;
+    struct ref_row r = {.a = scratch_reals(s, m + 1)};
+    r.w = scratch_reals(s, m + 1);
+    r.G = scratch_doubles(s, m);
+    r.carry = scratch_doubles(s, m);
+    return r;
+}
+
+size_t ref_row_workspace(const struct call *c, enum pass pass) {
+    (void)pass;
+    struct scratch s = scratch_measure(c);
+    ref_row_of(c, &s);
+    return s.used;
 }

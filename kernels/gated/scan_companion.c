@@ -9,8 +9,9 @@
  * Layouts of memory as in gated.h: gate-major, the channel index k fastest. */
 #include <math.h>
 
-#include "kernels/gated/scan_row.h"
+#include "kernels/gated/scan.h"
 #include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
 #include "kernels/lib/sizes.h"
 
 struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
@@ -65,7 +66,7 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
     const struct scan_attr *at = scan_attr(c);
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     struct scratch scratch = scratch_of(c, PASS_FORWARD);
-    struct scan_row r = scan_row_of(c, &scratch);
+    struct ref_row r = ref_row_of(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t t = 0; t < T; t++)
             for (int64_t k = 0; k < N; k++) {
@@ -88,7 +89,7 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
 
 /* One channel at one step: reads r->G, leaves A_t^T G_t in r->carry. With `terms` nothing is written: it becomes the
  * largest sum of the magnitudes of a dz's terms so far. */
-static void ref_backward_step(const struct call *c, struct scan_row *r, int64_t token, int64_t t, int64_t k,
+static void ref_backward_step(const struct call *c, struct ref_row *r, int64_t token, int64_t t, int64_t k,
                               double *terms) {
     const struct scan_attr *at = scan_attr(c);
     int64_t N = at->N, m = at->m;
@@ -123,7 +124,7 @@ static void ref_backward(const struct call *c, double *terms) {
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = at->N, m = at->m;
     const real *ds = call_dout(c, 0);
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
-    struct scan_row r = scan_row_of(c, &scratch);
+    struct ref_row r = ref_row_of(c, &scratch);
     for (int64_t b = 0; b < B; b++)
         for (int64_t k = 0; k < N; k++) {
             for (int64_t i = 0; i < m; i++) r.carry[i] = 0;
@@ -152,7 +153,7 @@ const struct kernel kernel_scan_companion_ref = {
     .op = &op_scan_companion,
     .device = DEVICE_CPU,
     .reference = true,
-    .workspace = scan_row_workspace,
+    .workspace = ref_row_workspace,
     .forward = scan_companion_ref_forward,
     .backward = scan_companion_ref_backward,
 };

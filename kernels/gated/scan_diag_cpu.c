@@ -4,23 +4,25 @@
  * element, then over batch elements in order. */
 #include <string.h>
 
-#include "kernels/lib/parallel.h"
-#include "kernels/gated/scan.h"
+#include "kernels/gated/scan_cpu.h"
 #include "kernels/lib/scratch.h"
 
-static const real zeros[SCAN_WIDTH]; /* h_{-1} */
-
-/* One batch element and one strip of its channels. */
+/* One batch element and one strip of its channels, k <= channel < k + width. Arrays are (B, T, N). */
 struct piece {
-    int64_t b, k, width;
+    int64_t b, k, width, T, N;
 };
 
-static struct piece piece_at(struct scan_strips strips, int64_t N, int64_t part) {
-    int64_t k = part % strips.count * strips.width;
-    return (struct piece){part / strips.count, k, N - k < strips.width ? N - k : strips.width};
+static struct piece piece_at(struct scan_strips strips, const int64_t dims[3], int64_t part) {
+    int64_t N = dims[2], k = part % strips.count * strips.width;
+    return (struct piece){part / strips.count, k, N - k < strips.width ? N - k : strips.width, dims[1], N};
 }
 
-/* Where a row of a gradient is written: in place, or in a buffer if it is to be added or is not wanted. */
+/* Index of the strip's first channel at step t. */
+static int64_t at(const struct piece *p, int64_t t) {
+    return (p->b * p->T + t) * p->N + p->k;
+}
+
+/* The place to write a row of a gradient: the gradient itself, or `buffer` if it is to be added or is not wanted. */
 static real *row_of(const struct call *c, int input, int64_t offset, real *buffer) {
     return c->din[input] && !call_accumulates(c, input) ? c->din[input] + offset : buffer;
 }
@@ -29,43 +31,42 @@ static void add_row(const struct call *c, int input, int64_t offset, const real 
     if (c->din[input] && call_accumulates(c, input)) scan_add(c->din[input] + offset, buffer, width);
 }
 
+/* Scratch for the gradient of a constant a: one row a batch element. Empty if a is per token. */
+static struct scratch_rows constant_gradients(const struct call *c, struct scratch *s) {
+    struct tensor *h = c->out[0];
+    return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};
+}
+
+/* Brings steps first..t of an array that a walk back in time reads, or of a gradient that it writes, into the cache
+ * (kernels/lib/fetch.h). NULL is skipped. */
+static void fetch(const real *array, const struct piece *p, int64_t first, int64_t t) {
+    if (array) fetch_rows(array + at(p, first), t + 1 - first, p->width, p->N);
+}
+
+static void fetch_gradient(const real *gradient, const struct piece *p, int64_t first, int64_t t) {
+    if (gradient) fetch_written(gradient + at(p, first), t + 1 - first, p->width, p->N);
+}
+
 /* --- real --------------------------------------------------------------------------------------------------------- */
 
 static void scan_diag_cpu_forward(const struct call *c, const struct exec *e) {
     (void)e;
-    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
+    const int64_t *dims = c->in[1]->dims;
+    int64_t T = dims[1], N = dims[2];
     bool constant = c->in[0]->rank == 1;
-    struct scan_strips strips = scan_strips(B, N);
-#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
+    struct scan_strips strips = scan_strips(dims[0], N);
+#pragma omp parallel for schedule(static) if (dims[0] * T * N > PARALLEL_MIN)
     for (int64_t part = 0; part < strips.parts; part++) {
-        struct piece p = piece_at(strips, N, part);
+        struct piece p = piece_at(strips, dims, part);
         for (int64_t t = 0; t < T; t++) {
-            int64_t i = (p.b * T + t) * N + p.k;
+            int64_t i = at(&p, t);
             const real *a = tensor_real(c->in[0]) + (constant ? p.k : i), *x = tensor_real(c->in[1]) + i;
             real *h = tensor_real(c->out[0]) + i;
-            const real *before = t ? h - N : zeros;
+            const real *before = t ? h - N : scan_zeros;
 #pragma omp simd
             for (int64_t k = 0; k < p.width; k++) h[k] = real_fma(a[k], before[k], x[k]);
         }
     }
-}
-
-/* One row: da (added up if sum), dx, and the carried a_{t} G_t. */
-FORCE_INLINE void diag_row(bool sum, int64_t width, const real *a, const real *before, const real *dh, real *carry,
-                           real *da, real *dx) {
-#pragma omp simd
-    for (int64_t k = 0; k < width; k++) {
-        real G = dh[k] + carry[k];
-        da[k] = sum ? real_fma(G, before[k], da[k]) : G * before[k];
-        carry[k] = a[k] * G;
-        dx[k] = G;
-    }
-}
-
-/* Gradients of a constant a, one row a batch element. */
-static struct scratch_rows constant_gradients(const struct call *c, struct scratch *s) {
-    struct tensor *h = c->out[0];
-    return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};
 }
 
 static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
@@ -74,94 +75,101 @@ static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Rows first to t of one array that a walk back in time reads. */
-static void fetch(const real *array, struct piece p, int64_t T, int64_t N, int64_t first, int64_t t) {
-    fetch_rows(array + (p.b * T + first) * N + p.k, t + 1 - first, p.width, N);
-}
-
-/* And of a gradient that it writes, if it is wanted. */
-static void fetch_gradient(const real *gradient, struct piece p, int64_t T, int64_t N, int64_t first, int64_t t) {
-    if (gradient) fetch_written(gradient + (p.b * T + first) * N + p.k, t + 1 - first, p.width, N);
-}
-
-static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, struct piece p) {
+/* The carry holds a_{t+1} G_{t+1}. da_sum sums the gradient of a constant a over time; NULL if a is per token. */
+static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, const struct piece *p) {
     real carry[SCAN_WIDTH], da_row[SCAN_WIDTH], dx_row[SCAN_WIDTH];
-    int64_t T = c->in[1]->dims[1], N = c->in[1]->dims[2];
-    real *da_sum = sums.at ? sums.at + p.b * sums.stride + p.k : NULL;
-    memset(carry, 0, (size_t)p.width * sizeof *carry);
-    if (da_sum) memset(da_sum, 0, (size_t)p.width * sizeof *da_sum);
+    int64_t T = p->T, N = p->N, width = p->width;
+    real *da_sum = sums.at ? sums.at + p->b * sums.stride + p->k : NULL;
+    memset(carry, 0, (size_t)width * sizeof *carry);
+    if (da_sum) memset(da_sum, 0, (size_t)width * sizeof *da_sum);
     for (int64_t t = T - 1, first; t >= 0; t--) {
-        int64_t i = (p.b * T + t) * N + p.k;
-        if (fetch_is_due(t, T, p.width, &first)) {
-            fetch(tensor_real(c->out[0]), p, T, N, first, t);
-            fetch(call_dout(c, 0), p, T, N, first, t);
-            if (!da_sum) fetch(tensor_real(c->in[0]), p, T, N, first, t);
-            if (!da_sum) fetch_gradient(c->din[0], p, T, N, first, t);
-            fetch_gradient(c->din[1], p, T, N, first, t);
+        if (fetch_is_due(t, T, width, &first)) {
+            fetch(tensor_real(c->out[0]), p, first, t);
+            fetch(call_dout(c, 0), p, first, t);
+            fetch(da_sum ? NULL : tensor_real(c->in[0]), p, first, t);
+            fetch_gradient(da_sum ? NULL : c->din[0], p, first, t);
+            fetch_gradient(c->din[1], p, first, t);
         }
-        const real *before = t ? tensor_real(c->out[0]) + i - N : zeros, *dh = call_dout(c, 0) + i;
-        real *dx = row_of(c, 1, i, dx_row);
+        int64_t i = at(p, t);
+        const real *a = tensor_real(c->in[0]) + (da_sum ? p->k : i), *dh = call_dout(c, 0) + i;
+        const real *before = t ? tensor_real(c->out[0]) + i - N : scan_zeros;
+        real *da = da_sum ? da_sum : row_of(c, 0, i, da_row), *dx = row_of(c, 1, i, dx_row);
         if (da_sum) {
-            diag_row(true, p.width, tensor_real(c->in[0]) + p.k, before, dh, carry, da_sum, dx);
+#pragma omp simd
+            for (int64_t k = 0; k < width; k++) {
+                real G = dh[k] + carry[k];
+                da[k] = real_fma(G, before[k], da[k]);
+                carry[k] = a[k] * G;
+                dx[k] = G;
+            }
         } else {
-            diag_row(false, p.width, tensor_real(c->in[0]) + i, before, dh, carry, row_of(c, 0, i, da_row), dx);
-            add_row(c, 0, i, da_row, p.width);
+#pragma omp simd
+            for (int64_t k = 0; k < width; k++) {
+                real G = dh[k] + carry[k];
+                da[k] = G * before[k];
+                carry[k] = a[k] * G;
+                dx[k] = G;
+            }
         }
-        add_row(c, 1, i, dx_row, p.width);
+        if (!da_sum) add_row(c, 0, i, da_row, width);
+        add_row(c, 1, i, dx_row, width);
     }
 }
 
 static void scan_diag_cpu_backward(const struct call *c, const struct exec *e) {
     (void)e;
-    int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = c->in[1]->dims[2];
+    const int64_t *dims = c->in[1]->dims;
+    int64_t B = dims[0], N = dims[2];
     struct scan_strips strips = scan_strips(B, N);
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     struct scratch_rows sums = constant_gradients(c, &s);
-#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t part = 0; part < strips.parts; part++) scan_diag_backward_piece(c, sums, piece_at(strips, N, part));
+#pragma omp parallel for schedule(static) if (B * dims[1] * N > PARALLEL_MIN)
+    for (int64_t part = 0; part < strips.parts; part++) {
+        struct piece p = piece_at(strips, dims, part);
+        scan_diag_backward_piece(c, sums, &p);
+    }
     if (c->din[0] && sums.at) sum_partials(N, B, sums.at, sums.stride, c->din[0], call_accumulates(c, 0));
 }
 
-/* --- complex ------------------------------------------------------------------------------------------------------ */
-
-FORCE_INLINE void complex_step(int64_t width, const real *a_re, const real *a_im, const real *x_re, const real *x_im,
-                               const real *before_re, const real *before_im, real *h_re, real *h_im) {
-#pragma omp simd
-    for (int64_t k = 0; k < width; k++) {
-        real re = before_re[k], im = before_im[k];
-        h_re[k] = real_fma(a_re[k], re, real_fma(-a_im[k], im, x_re[k]));
-        h_im[k] = real_fma(a_re[k], im, real_fma(a_im[k], re, x_im[k]));
-    }
-}
+/* --- complex: inputs a_re, a_im, x_re, x_im; outputs h_re, h_im --------------------------------------------------- */
 
 static void scan_diag_complex_cpu_forward(const struct call *c, const struct exec *e) {
     (void)e;
-    int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
+    const int64_t *dims = c->in[2]->dims;
+    int64_t T = dims[1], N = dims[2];
     bool constant = c->in[0]->rank == 1;
-    struct scan_strips strips = scan_strips(B, N);
-#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
+    struct scan_strips strips = scan_strips(dims[0], N);
+#pragma omp parallel for schedule(static) if (dims[0] * T * N > PARALLEL_MIN)
     for (int64_t part = 0; part < strips.parts; part++) {
-        struct piece p = piece_at(strips, N, part);
+        struct piece p = piece_at(strips, dims, part);
         for (int64_t t = 0; t < T; t++) {
-            int64_t i = (p.b * T + t) * N + p.k, j = constant ? p.k : i;
+            int64_t i = at(&p, t), j = constant ? p.k : i;
+            const real *a_re = tensor_real(c->in[0]) + j, *a_im = tensor_real(c->in[1]) + j;
+            const real *x_re = tensor_real(c->in[2]) + i, *x_im = tensor_real(c->in[3]) + i;
             real *h_re = tensor_real(c->out[0]) + i, *h_im = tensor_real(c->out[1]) + i;
-            complex_step(p.width, tensor_real(c->in[0]) + j, tensor_real(c->in[1]) + j, tensor_real(c->in[2]) + i,
-                         tensor_real(c->in[3]) + i, t ? h_re - N : zeros, t ? h_im - N : zeros, h_re, h_im);
+            const real *before_re = t ? h_re - N : scan_zeros, *before_im = t ? h_im - N : scan_zeros;
+#pragma omp simd
+            for (int64_t k = 0; k < p.width; k++) {
+                real re = before_re[k], im = before_im[k];
+                h_re[k] = real_fma(a_re[k], re, real_fma(-a_im[k], im, x_re[k]));
+                h_im[k] = real_fma(a_re[k], im, real_fma(a_im[k], re, x_im[k]));
+            }
         }
     }
 }
 
-/* Planes of one row. */
+/* Rows of one time step. `before` is h_{t-1}; the carry holds conj(a_{t+1}) G_{t+1}. */
 struct planes {
-    const real *a_re, *a_im, *h_re, *h_im, *dh_re, *dh_im;
+    const real *a_re, *a_im, *before_re, *before_im, *dh_re, *dh_im;
     real *carry_re, *carry_im, *da_re, *da_im, *dx_re, *dx_im;
 };
 
+/* `sum` adds to da, for a constant a. */
 FORCE_INLINE void complex_row(bool sum, int64_t width, struct planes p) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
         real G_re = p.dh_re[k] + p.carry_re[k], G_im = p.dh_im[k] + p.carry_im[k];
-        real h_re = p.h_re[k], h_im = p.h_im[k], a_re = p.a_re[k], a_im = p.a_im[k];
+        real h_re = p.before_re[k], h_im = p.before_im[k], a_re = p.a_re[k], a_im = p.a_im[k];
         p.da_re[k] = real_fma(h_im, G_im, real_fma(h_re, G_re, sum ? p.da_re[k] : 0));
         p.da_im[k] = real_fma(-h_im, G_re, real_fma(h_re, G_im, sum ? p.da_im[k] : 0));
         p.carry_re[k] = real_fma(a_im, G_im, a_re * G_re);
@@ -177,32 +185,32 @@ static size_t scan_diag_complex_cpu_workspace(const struct call *c, enum pass pa
     return s.used;
 }
 
-static void complex_backward_piece(const struct call *c, const struct scratch_rows sums[2], struct piece p) {
+static void complex_backward_piece(const struct call *c, const struct scratch_rows sums[2], const struct piece *p) {
     real carry[2][SCAN_WIDTH], rows[4][SCAN_WIDTH];
-    int64_t T = c->in[2]->dims[1], N = c->in[2]->dims[2];
+    int64_t T = p->T, N = p->N, width = p->width;
     bool constant = c->in[0]->rank == 1;
-    real *sum_re = constant ? sums[0].at + p.b * sums[0].stride + p.k : NULL;
-    real *sum_im = constant ? sums[1].at + p.b * sums[1].stride + p.k : NULL;
-    for (int64_t k = 0; k < p.width; k++) {
+    real *sum_re = constant ? sums[0].at + p->b * sums[0].stride + p->k : NULL;
+    real *sum_im = constant ? sums[1].at + p->b * sums[1].stride + p->k : NULL;
+    for (int64_t k = 0; k < width; k++) {
         carry[0][k] = carry[1][k] = 0;
         if (constant) sum_re[k] = sum_im[k] = 0;
     }
     for (int64_t t = T - 1, first; t >= 0; t--) {
-        int64_t i = (p.b * T + t) * N + p.k, j = constant ? p.k : i;
-        for (int plane = 0; plane < 2 && fetch_is_due(t, T, 2 * p.width, &first); plane++) {
-            fetch(tensor_real(c->out[plane]), p, T, N, first, t);
-            if (call_dout(c, plane)) fetch(call_dout(c, plane), p, T, N, first, t);
-            if (!constant) fetch(tensor_real(c->in[plane]), p, T, N, first, t);
-            if (!constant) fetch_gradient(c->din[plane], p, T, N, first, t);
-            fetch_gradient(c->din[2 + plane], p, T, N, first, t);
+        int64_t i = at(p, t), j = constant ? p->k : i;
+        for (int plane = 0; plane < 2 && fetch_is_due(t, T, 2 * width, &first); plane++) {
+            fetch(tensor_real(c->out[plane]), p, first, t);
+            fetch(call_dout(c, plane), p, first, t);
+            fetch(constant ? NULL : tensor_real(c->in[plane]), p, first, t);
+            fetch_gradient(constant ? NULL : c->din[plane], p, first, t);
+            fetch_gradient(c->din[2 + plane], p, first, t);
         }
         struct planes r = {
             .a_re = tensor_real(c->in[0]) + j,
             .a_im = tensor_real(c->in[1]) + j,
-            .h_re = t ? tensor_real(c->out[0]) + i - N : zeros,
-            .h_im = t ? tensor_real(c->out[1]) + i - N : zeros,
+            .before_re = t ? tensor_real(c->out[0]) + i - N : scan_zeros,
+            .before_im = t ? tensor_real(c->out[1]) + i - N : scan_zeros,
             .dh_re = call_dout(c, 0) + i,
-            .dh_im = call_dout(c, 1) ? call_dout(c, 1) + i : zeros,
+            .dh_im = call_dout(c, 1) ? call_dout(c, 1) + i : scan_zeros,
             .carry_re = carry[0],
             .carry_im = carry[1],
             .da_re = constant ? sum_re : row_of(c, 0, i, rows[0]),
@@ -210,21 +218,25 @@ static void complex_backward_piece(const struct call *c, const struct scratch_ro
             .dx_re = row_of(c, 2, i, rows[2]),
             .dx_im = row_of(c, 3, i, rows[3]),
         };
-        if (constant) complex_row(true, p.width, r);
-        if (!constant) complex_row(false, p.width, r);
-        for (int input = constant ? 2 : 0; input < 4; input++) add_row(c, input, i, rows[input], p.width);
+        if (constant) complex_row(true, width, r);
+        if (!constant) complex_row(false, width, r);
+        for (int input = constant ? 2 : 0; input < 4; input++) add_row(c, input, i, rows[input], width);
     }
 }
 
 static void scan_diag_complex_cpu_backward(const struct call *c, const struct exec *e) {
     (void)e;
-    int64_t B = c->in[2]->dims[0], T = c->in[2]->dims[1], N = c->in[2]->dims[2];
+    const int64_t *dims = c->in[2]->dims;
+    int64_t B = dims[0], N = dims[2];
     struct scan_strips strips = scan_strips(B, N);
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     struct scratch_rows sums[2];
     for (int plane = 0; plane < 2; plane++) sums[plane] = constant_gradients(c, &s);
-#pragma omp parallel for schedule(static) if (B * T * N > PARALLEL_MIN)
-    for (int64_t part = 0; part < strips.parts; part++) complex_backward_piece(c, sums, piece_at(strips, N, part));
+#pragma omp parallel for schedule(static) if (B * dims[1] * N > PARALLEL_MIN)
+    for (int64_t part = 0; part < strips.parts; part++) {
+        struct piece p = piece_at(strips, dims, part);
+        complex_backward_piece(c, sums, &p);
+    }
     for (int plane = 0; plane < 2; plane++)
         if (c->din[plane] && sums[plane].at)
             sum_partials(N, B, sums[plane].at, sums[plane].stride, c->din[plane], call_accumulates(c, plane));

@@ -71,7 +71,7 @@ static void scan_lstm_cpu_forward(const struct call *c, const struct exec *x) {
 }
 
 /* Scratch of the gradient: dp (B,T,4H), h one step late (B,T,H), dh and dc (B,H) on their way back, partial dwh, and
- * what column_sums needs. */
+ * the partial sums for column_sums. */
 struct work {
     real *dp, *late, *dh, *dc;
     struct scratch_rows dwh, sums;
@@ -95,10 +95,14 @@ static size_t scan_lstm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* One sequence at one step. dh holds wh^T dp_{t+1}, dc the cell's gradient from t + 1; before is c_{t-1}, not read at
- * the first step. */
-STEP void step_backward(bool first, int64_t H, const real *gates, const real *cell, const real *before,
-                        const real *dout, const real *dh, real *dc, real *dp) {
+/* Sequence b at step t: dp and, on its way to step t - 1, dc. w->dh holds wh^T dp_{t+1}. `first` is t == 0, where
+ * c_{t-1} is not read. */
+STEP void step_backward(bool first, const struct call *c, const struct work *w, int64_t b, int64_t t) {
+    int64_t H = tensor_cols(c->in[1]), token = b * c->in[0]->dims[1] + t;
+    const real *gates = tensor_real(c->out[1]) + token * 4 * H; /* i, f, g, o, H each */
+    const real *cell = tensor_real(c->out[2]) + token * H, *before = first ? cell : cell - H;
+    const real *dout = call_dout(c, 0) + token * H, *dh = w->dh + b * H;
+    real *dc = w->dc + b * H, *dp = w->dp + token * 4 * H;
 #pragma omp simd
     for (int64_t j = 0; j < H; j++) {
         real i = gates[j], f = gates[H + j], g = gates[2 * H + j], o = gates[3 * H + j];
@@ -112,27 +116,23 @@ STEP void step_backward(bool first, int64_t H, const real *gates, const real *ce
     }
 }
 
-static void backward_tile(const struct call *c, struct work s, struct range rows) {
+static void backward_tile(const struct call *c, const struct work *w, struct range rows) {
     int64_t T = c->in[0]->dims[1], H = tensor_cols(c->in[1]), n = rows.end - rows.begin;
     const real *wh = tensor_real(c->in[1]), *h = tensor_real(c->out[0]);
-    const real *gates = tensor_real(c->out[1]), *cell = tensor_real(c->out[2]);
-    memset(s.dh + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
-    memset(s.dc + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
+    memset(w->dh + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
+    memset(w->dc + rows.begin * H, 0, (size_t)(n * H) * sizeof(real));
     for (int64_t t = T - 1; t >= 0; t--) {
-        int64_t first = rows.begin * T + t;
         if (t + 1 < T)
-            real_gemm(false, false, n, H, 4 * H, 1, s.dp + (first + 1) * 4 * H, T * 4 * H, wh, H, false,
-                      s.dh + rows.begin * H, H);
+            real_gemm(false, false, n, H, 4 * H, 1, w->dp + (rows.begin * T + t + 1) * 4 * H, T * 4 * H, wh, H, false,
+                      w->dh + rows.begin * H, H);
         for (int64_t b = rows.begin; b < rows.end; b++) {
-            int64_t token = b * T + t;
-            const real *p = gates + token * 4 * H, *now = cell + token * H, *dout = call_dout(c, 0) + token * H;
-            real *dh = s.dh + b * H, *dc = s.dc + b * H, *dp = s.dp + token * 4 * H, *late = s.late + token * H;
+            real *late = w->late + (b * T + t) * H;
             if (t == 0) {
-                step_backward(true, H, p, now, now, dout, dh, dc, dp);
+                step_backward(true, c, w, b, t);
                 memset(late, 0, (size_t)H * sizeof(real));
             } else {
-                step_backward(false, H, p, now, now - H, dout, dh, dc, dp);
-                memcpy(late, h + (token - 1) * H, (size_t)H * sizeof(real));
+                step_backward(false, c, w, b, t);
+                memcpy(late, h + (b * T + t - 1) * H, (size_t)H * sizeof(real));
             }
         }
     }
@@ -157,7 +157,7 @@ static void scan_lstm_cpu_backward(const struct call *c, const struct exec *x) {
     struct scratch scratch = scratch_of(c, PASS_BACKWARD);
     struct work s = work_of(c, &scratch);
 #pragma omp parallel for schedule(static) if (tensor_count(c->in[0]) > PARALLEL_MIN)
-    for (int64_t i = 0; i < tiles; i++) backward_tile(c, s, part_at(B, tiles, i));
+    for (int64_t i = 0; i < tiles; i++) backward_tile(c, &s, part_at(B, tiles, i));
     if (c->din[1]) weight_gradient(c, s);
     if (c->din[2]) column_sums(tokens, 4 * H, s.dp, NULL, c->din[2], call_accumulates(c, 2), s.sums);
     if (c->din[0] && call_accumulates(c, 0)) sum_partials(tokens * 4 * H, 1, s.dp, 0, c->din[0], true);
