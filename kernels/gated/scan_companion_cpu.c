@@ -219,8 +219,8 @@ static void scan_companion_cpu_backward(const struct call *c, const struct exec 
     scan_parts(c, 1, backward_of[scan_attr(c)->gate]);
 }
 
-/* Units are counted like in scan_block_cpu. The observer layout keeps only column sums at 1, so its state and its rounding may
- * grow with T. */
+/* Units are counted like in scan_block_cpu. The observer layout keeps only column sums at 1, so its state and its
+ * rounding may grow with T. */
 const struct kernel kernel_scan_companion_cpu = {
     .name = "scan_companion_cpu",
     .op = &op_scan_companion,
