@@ -232,8 +232,8 @@ static const struct place_ops cpu_ops = {
     .describe = cpu_describe,
     .clock_mhz = cpu_clock_mhz,
     .reserve = cpu_reserve,
-    .put = cpu_copy,
-    .get = cpu_copy,
+    .upload = cpu_copy,
+    .download = cpu_copy,
     .send = cpu_copy,
     .copy = cpu_copy,
     .host_alloc = cpu_host_alloc,
@@ -271,11 +271,11 @@ enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, 
 }
 
 void place_put(const struct place *p, void *to, const void *from_host, size_t bytes) {
-    ops_of(p)->put(p, to, from_host, bytes);
+    ops_of(p)->upload(p, to, from_host, bytes);
 }
 
 void place_get(const struct place *p, void *to_host, const void *from, size_t bytes) {
-    ops_of(p)->get(p, to_host, from, bytes);
+    ops_of(p)->download(p, to_host, from, bytes);
 }
 
 void place_send(const struct place *p, void *to, const void *from_host, size_t bytes) {

@@ -116,7 +116,7 @@ void place_replay(const struct place *p, struct place_capture *c);
 int64_t place_capture_launches(const struct place *p, const struct place_capture *c); /* kernels, copies, fills */
 void place_capture_free(const struct place *p, struct place_capture *c);
 
-/* --- what a kind of device brings: the functions above, one by one ------------------------------------------------ */
+/* --- the functions above, as a kind of device implements them ----------------------------------------------------- */
 
 struct place_ops {
     int (*devices)(const char **why);
@@ -125,8 +125,8 @@ struct place_ops {
     enum status (*describe)(const struct place *p, struct place_info *info, struct error *e);
     double (*clock_mhz)(const struct place *p);
     enum status (*reserve)(const struct place *p, struct arena *a, size_t bytes, struct error *e);
-    void (*put)(const struct place *p, void *to, const void *from, size_t bytes);
-    void (*get)(const struct place *p, void *to, const void *from, size_t bytes);
+    void (*upload)(const struct place *p, void *to, const void *from, size_t bytes);
+    void (*download)(const struct place *p, void *to, const void *from, size_t bytes);
     void (*send)(const struct place *p, void *to, const void *from, size_t bytes);
     void (*copy)(const struct place *p, void *to, const void *from, size_t bytes);
     void *(*host_alloc)(const struct place *p, size_t bytes);

@@ -1,8 +1,9 @@
 #!/bin/sh
 # layers.sh - fails on an include that the layering forbids (docs/design.md, "Folders"): of a folder, or of a room in
 # one; on modules that include each other in a circle, a module being a header and the source of the same name; on
-# comments that name a file which is not there; on functions that a header declares and one source alone uses; and on
-# sources and rooms that have grown too long to be read.
+# comments that name a file which is not there; on functions that a header declares and one source alone uses; on
+# members of structs that are called and have the name of such a function, which reads like an include that is not
+# there; and on sources and rooms that have grown too long to be read.
 #
 #   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
@@ -200,6 +201,35 @@ lonely() {
         }') | sort
 }
 
+# Prints each call through a struct of C, x->name(...), in a folder below the harness, whose name a header of these
+# folders gives to a function too: who follows names arrives at another module, in a circle at worst.
+two_meanings() {
+    # shellcheck disable=SC2016 # the $ are those of awk
+    (awk_over_sources "$1" '
+        FILENAME !~ /^(core|kernels|models|tasks)\/.*\.[ch]$/ { next }
+        FILENAME ~ /\.h$/ && /^[a-zA-Z].*[ *][a-z_0-9]+\(/ && !/^typedef/ {
+            name = $0
+            sub(/\(.*/, "", name)
+            sub(/.*[ *]/, "", name)
+            declared[name] = FILENAME
+        }
+        {
+            text = $0
+            while (match(text, /(->|\.)[a-z_0-9]+\(/)) {
+                name = substr(text, RSTART, RLENGTH - 1)
+                text = substr(text, RSTART + RLENGTH)
+                sub(/^(->|\.)/, "", name)
+                at[FILENAME ":" FNR] = name
+            }
+        }
+        END {
+            for (place in at)
+                if (at[place] in declared)
+                    print place ": calls a member " at[place] ", and " declared[at[place]] \
+                        " declares a function of that name; rename one"
+        }') | sort
+}
+
 # Prints each source and each room of the tree in $1 that is too long, a line each.
 too_long() {
     # shellcheck disable=SC2016 # the $ are those of awk
@@ -319,6 +349,14 @@ EOF
         return 1
     fi
     rm -r "${tree:?}"/*
+    mkdir -p "$tree/core" "$tree/kernels"
+    printf 'LRNN_INLINE void put(int a) {\n}\nvoid get(void);\n' >"$tree/kernels/a.h"
+    printf 'void f(void) {\n    p->put(1);\n    p->other();\n    get();\n}\n' >"$tree/core/b.c"
+    if [ "$(two_meanings "$tree" | sed 's/, .*//')" != 'core/b.c:2: calls a member put' ]; then
+        echo "layers: self-test: put alone has two meanings; found: $(two_meanings "$tree")" >&2
+        return 1
+    fi
+    rm -r "${tree:?}"/*
     mkdir -p "$tree/core/full" "$tree/core/over"
     for room in full over; do
         for i in $(seq $((room_lines / 500))); do yes x | head -n 500 >"$tree/core/$room/$i.c"; done
@@ -339,11 +377,12 @@ if [ $# -eq 0 ]; then
 fi
 here=${1:-.}
 found=$(violations "$here" && circles "$here" && named_in_vain "$here" && misguarded "$here" && lonely "$here" &&
-    too_long "$here")
+    two_meanings "$here" && too_long "$here")
 if [ -n "$found" ]; then
     printf '%s\n' "$found" >&2
     echo "layers: $(printf '%s\n' "$found" | wc -l) findings" >&2
     exit 1
 fi
 echo "layers: no forbidden include, no circle, no comment names a file that is not there, each guard" \
-    "is its path, no function is declared for one source, no room over $room_lines lines, no source over $source_lines"
+    "is its path, no function is declared for one source, no called member" \
+    "has a function's name, no room over $room_lines lines, no source over $source_lines"

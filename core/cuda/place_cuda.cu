@@ -237,12 +237,12 @@ static enum status reserve(const struct place *p, struct arena *a, size_t bytes,
     return ST_OK;
 }
 
-static void put(const struct place *p, void *to, const void *from, size_t bytes) {
+static void upload(const struct place *p, void *to, const void *from, size_t bytes) {
     CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, p->cuda->now.stream));
     CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->now.stream));
 }
 
-static void get(const struct place *p, void *to, const void *from, size_t bytes) {
+static void download(const struct place *p, void *to, const void *from, size_t bytes) {
     CUDA_TRY(p->cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, p->cuda->now.stream));
     CUDA_TRY(p->cuda, cudaStreamSynchronize(p->cuda->now.stream));
 }
@@ -309,7 +309,7 @@ static double clock_mhz(const struct place *p) {
     x.place = p;
     if (reserve(p, &there, sizeof mhz, &e) != ST_OK) return 0;
     LAUNCH(&x, clock_kernel, dim3(1), dim3(1), 0, CLOCK_NANOSECONDS, (double *)there.base);
-    get(p, &mhz, there.base, sizeof mhz);
+    download(p, &mhz, there.base, sizeof mhz);
     arena_free(&there);
     return mhz;
 }
@@ -427,8 +427,8 @@ const struct place_ops cuda_place_ops = {
     .describe = describe,
     .clock_mhz = clock_mhz,
     .reserve = reserve,
-    .put = put,
-    .get = get,
+    .upload = upload,
+    .download = download,
     .send = send,
     .copy = copy,
     .host_alloc = host_alloc,

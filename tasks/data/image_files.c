@@ -57,7 +57,7 @@ enum status idx_read(struct byte_source *images, struct byte_source *labels, str
         status = source_take(images, pixels, size, "an image", e);
         if (status == ST_OK) status = source_take(labels, &label, 1, "a label", e);
         if (status == ST_OK) status = check_label(labels, at, label, sink, e);
-        if (status == ST_OK) status = sink->add(sink, label, pixels, e);
+        if (status == ST_OK) status = sink->keep(sink, label, pixels, e);
     }
     free(pixels);
     return status;
@@ -86,7 +86,7 @@ enum status cifar_read(struct byte_source *s, struct image_sink *sink, struct er
         if (status == ST_OK) status = source_take(s, entry + 1, size, "the pixels of an entry", e);
         for (size_t c = 0; c < CIFAR_RGB && status == ST_OK; c++)
             for (size_t i = 0; i < plane; i++) pixels[CIFAR_RGB * i + c] = entry[1 + c * plane + i];
-        if (status == ST_OK) status = sink->add(sink, entry[0], pixels, e);
+        if (status == ST_OK) status = sink->keep(sink, entry[0], pixels, e);
     }
     free(entry);
     return status;

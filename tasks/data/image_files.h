@@ -8,7 +8,7 @@
 
 /* Takes an image of (height, width, channels) bytes and its label. */
 struct image_sink {
-    enum status (*add)(struct image_sink *sink, int label, const uint8_t *pixels, struct error *e);
+    enum status (*keep)(struct image_sink *sink, int label, const uint8_t *pixels, struct error *e);
     int64_t height, width, channels, labels; /* that an image has to have; there are `labels` of them */
     int64_t most;                            /* images a file may have */
 };

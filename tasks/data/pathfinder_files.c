@@ -81,7 +81,7 @@ static enum status read_image(const char *folder, const struct pathfinder_line *
     TRY(read_whole(path, IMAGE_BYTES, &bytes, &size, count, e));
     enum status status = png_read_grey(bytes, size, path, sink->height, sink->width, pixels, e);
     free(bytes);
-    return status == ST_OK ? sink->add(sink, line->label, pixels, e) : status;
+    return status == ST_OK ? sink->keep(sink, line->label, pixels, e) : status;
 }
 
 static enum status read_list(const char *folder, int64_t number, struct image_sink *sink, uint8_t *pixels,
