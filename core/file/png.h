@@ -11,9 +11,10 @@
 extern "C" {
 #endif
 
-/* The grey pixels, row by row, of a whole PNG file in memory; colours become their brightness. `name` stands for the
- * file in messages. `pixels` has room for height x width bytes, which the image has to have: the decoder is not begun
- * on another. ST_DATA: what the file is instead, or what libpng says of it. */
+/* Reads the grey pixels, row by row, of a whole PNG file in memory; colours become their brightness, transparency lies
+ * on black. Samples are taken as they are stored: the high 8 bits of 16, and no gamma. `name` stands for the file in
+ * messages. `pixels` has room for height x width bytes, the sides that the image must have. ST_DATA: what the file is
+ * instead, or what libpng says of it. */
 enum status png_read_grey(const void *bytes, size_t size, const char *name, int64_t height, int64_t width,
                           uint8_t *pixels, struct error *e);
 

@@ -53,6 +53,7 @@ enum status source_end(struct byte_source *s, char hex[SHA256_HEX], struct error
 /* Files that were read, their bytes as they lie there, and what those unpack to. */
 struct read_count {
     int64_t files, bytes, unpacked;
+    int64_t passed_over; /* files that lie beside them and are none of the set */
 };
 static inline void read_count_add(struct read_count *count, const struct byte_source *s) {
     count->files++;

@@ -359,6 +359,7 @@ static enum status import_images(const struct dataset *d, const char *folder, co
     enum status status = image_pack_begin(&pack, path, e);
     if (status == ST_OK) status = d->import(d, folder, &pack, NULL, log, e);
     if (status == ST_OK && keep) status = image_pack_end(&pack, e);
+    log->examples = pack.set.n_train + pack.set.n_test;
     image_pack_drop(&pack);
     return status;
 }
@@ -369,6 +370,7 @@ static enum status import_entries(const struct dataset *d, const char *folder, c
     snprintf(pack.set.kind, sizeof pack.set.kind, "%s", d->kind);
     enum status status = d->import(d, folder, NULL, &pack, log, e);
     if (status == ST_OK && keep) status = entry_pack_write(&pack, path, e);
+    log->examples = entry_count(&pack.set);
     entry_pack_free(&pack);
     return status;
 }

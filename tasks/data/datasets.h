@@ -39,6 +39,7 @@ struct import_log {
                  const struct dataset_file *released);
     int (*stop)(void);       /* a signal that asks to stop, else 0; or NULL */
     struct read_count count; /* of all files; `read` is told of those that have been published */
+    int64_t examples;        /* that were read */
 };
 
 const struct dataset *const *dataset_list(void); /* NULL-terminated */

@@ -12,7 +12,7 @@
 
 #include "tasks/data/grow.h"
 
-#define FIELDS 4 /* of a pair, behind its label: two ids, two texts */
+#define FIELDS 4 /* of a pair, after its label: two ids, two texts */
 
 /* A text while it is read. */
 struct bytes {
@@ -52,9 +52,16 @@ static enum status read_review(const struct reviews *r, const char *file, const 
     return status;
 }
 
-static int is_text(const struct dirent *entry) {
-    size_t n = strlen(entry->d_name);
-    return n > 4 && strcmp(entry->d_name + n - 4, ".txt") == 0;
+/* "NUMBER_RATING.txt", as all released reviews are called. Other names are files of a system (._0_7.txt, .DS_Store). */
+static int is_review(const struct dirent *entry) {
+    const char *at = entry->d_name;
+    size_t number = strspn(at, "0123456789"), rating = at[number] == '_' ? strspn(at + number + 1, "0123456789") : 0;
+    return number && rating && strcmp(at + number + 1 + rating, ".txt") == 0;
+}
+
+/* Files of other names, but for the folder itself and the one above it. */
+static int is_no_review(const struct dirent *entry) {
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_review(entry);
 }
 
 /* In the order of the names' bytes, whatever the locale. */
@@ -65,7 +72,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
 static enum status read_files(const struct reviews *r, struct dirent *const *entry, int n) {
     char path[CACHE_PATH];
     size_t stem = strlen(r->folder) + 1; /* with the slash; the folder's name alone has room */
-    if (n == 0) return fail(r->e, ST_DATA, "%s: expected texts, files NAME.txt, found none", r->folder);
+    if (n == 0) return fail(r->e, ST_DATA, "%s: expected reviews, files NUMBER_RATING.txt, found none", r->folder);
     if (!r->room) return fail(r->e, ST_MEMORY, "%s: no memory to read texts", r->folder);
     memcpy(path, r->folder, stem - 1);
     path[stem - 1] = '/';
@@ -80,14 +87,17 @@ static enum status read_files(const struct reviews *r, struct dirent *const *ent
 
 /* All files of a folder. They are opened relative to it, so that the system walks no path for each. */
 static enum status read_folder(struct reviews *r) {
-    struct dirent **entry = NULL;
-    int n = scandir(r->folder, &entry, is_text, by_bytes);
+    struct dirent **entry = NULL, **other = NULL;
+    int n = scandir(r->folder, &entry, is_review, by_bytes), others = scandir(r->folder, &other, is_no_review, NULL);
     r->at = n < 0 ? -1 : open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum status status = r->at < 0 ? fail(r->e, ST_DATA, "cannot read the folder %s: %s", r->folder, strerror(errno))
                                    : read_files(r, entry, n);
     if (r->at >= 0) close(r->at);
+    if (others > 0) r->count->passed_over += others;
     for (int i = 0; i < n; i++) free(entry[i]);
+    for (int i = 0; i < others; i++) free(other[i]);
     free(entry);
+    free(other);
     return status;
 }
 
@@ -109,61 +119,37 @@ enum status reviews_read(const char *folder, enum split split, struct entry_pack
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */
 
-/* The next n characters, which are in the window, or those for which there is room; at least one. */
-static enum status keep(struct text_source *t, struct bytes *b, size_t n) {
-    size_t left = (size_t)(TEXT_BYTES - b->n);
-    if (left == 0) return text_fail(t, "a field of at most 16777216 bytes");
-    if (n > left) n = left;
-    uint8_t *more = grow(b->at, &b->room, b->n + (int64_t)n, 1);
-    if (!more) return fail(t->e, ST_MEMORY, "%s: no memory for a text", t->from->name);
-    b->at = more;
-    memcpy(b->at + b->n, t->window + t->at, n);
-    for (size_t i = 0; i < n; i++) t->line += t->window[t->at + i] == '\n';
-    b->n += (int64_t)n;
-    t->at += n;
-    return ST_OK;
-}
-
-/* Up to the quote that no other one follows. */
-static enum status read_quoted(struct text_source *t, struct bytes *b) {
-    text_take(t);
-    for (size_t n;;)
-        if ((n = text_span(t, '"')) > 0) {
-            TRY(keep(t, b, n));
-        } else {
-            if (text_take(t) == TEXT_END) return text_fail(t, "the quote that ends a field");
-            if (text_peek(t) != '"') return ST_OK;
-            TRY(keep(t, b, 1));
-        }
-}
-
-/* Characters of the window up to a tab or the end of the line. */
-static size_t field_span(struct text_source *t) {
-    size_t n = text_span(t, '\t');
-    const uint8_t *at = t->window + t->at, *end = memchr(at, '\n', n);
-    return end ? (size_t)(end - at) : n;
-}
-
-/* A field and the tab behind it, or the end of the line behind the last one. */
+/* Reads a field and the tab after it, or the end of the line after the last one. A quote is a character like others,
+ * because the benchmark's own loader reads these files without quoting. */
 static enum status read_field(struct text_source *t, bool last, struct bytes *b) {
     b->n = 0;
-    if (text_peek(t) == '"') TRY(read_quoted(t, b));
-    for (size_t n; (n = field_span(t)) > 0;) TRY(keep(t, b, n));
+    for (size_t n; (n = text_span(t, '\n')) > 0;) {
+        const uint8_t *at = t->window + t->at, *tab = memchr(at, '\t', n);
+        if (tab) n = (size_t)(tab - at);
+        if (n > (size_t)(TEXT_BYTES - b->n)) return text_fail(t, "a field of at most 16777216 bytes");
+        uint8_t *more = grow(b->at, &b->room, b->n + (int64_t)n, 1);
+        if (!more) return fail(t->e, ST_MEMORY, "%s: no memory for a text", t->from->name);
+        b->at = more;
+        memcpy(b->at + b->n, at, n);
+        b->n += (int64_t)n;
+        t->at += n;
+        if (tab) break;
+    }
     int end = text_peek(t);
-    if (!last && end != '\t') return text_fail(t, "a tab behind a field, five fields a line,");
-    if (last && end == '\t') return text_fail(t, "the end of the line behind five fields");
+    if (!last && end != '\t') return text_fail(t, "a tab after a field, five fields a line,");
+    if (last && end == '\t') return text_fail(t, "the end of the line after five fields");
     text_take(t);
     return t->status;
 }
 
-/* The first field, and the tab behind it. */
+/* Reads the first field, 0 or 1 with a fraction of zeros or without, and the tab after it. */
 static enum status read_label(struct text_source *t, int64_t *label) {
     text_fill(t, 4);
     const uint8_t *at = t->window + t->at;
-    bool label_comes = t->n - t->at >= 4 && (*at == '0' || *at == '1') && memcmp(at + 1, ".0\t", 3) == 0;
-    if (!label_comes) return text_fail(t, "the label 0.0 or 1.0 and a tab,");
+    size_t left = t->n - t->at, n = left >= 2 && at[1] == '\t' ? 2 : left >= 4 && !memcmp(at + 1, ".0\t", 3) ? 4 : 0;
+    if (!n || (*at != '0' && *at != '1')) return text_fail(t, "the label 0 or 1 and a tab,");
     *label = *at - '0';
-    t->at += 4;
+    t->at += n;
     return ST_OK;
 }
 
@@ -190,7 +176,11 @@ enum status pairs_read(struct byte_source *s, enum split split, struct entry_pac
     if (!t) return fail(e, ST_MEMORY, "%s: no memory to read it", s->name);
     text_open(t, s, e);
     if (text_peek(t) == TEXT_END) status = text_fail(t, "a pair of texts");
-    while (status == ST_OK && text_peek(t) != TEXT_END) status = read_pair(t, split, pack, field);
+    for (int c; status == ST_OK && (c = text_peek(t)) != TEXT_END;)
+        if (c == '\n')
+            text_skip_line(t); /* mostly blank lines at the end */
+        else
+            status = read_pair(t, split, pack, field);
     if (status == ST_OK) status = t->status;
     for (int i = 0; i < FIELDS; i++) free(field[i].at);
     free(t);

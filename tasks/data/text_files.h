@@ -1,10 +1,10 @@
 /* text_files.h - reads the released texts of the Long Range Arena.
  *
- * Reviews: folders train/pos, train/neg, test/pos, test/neg of files of one text each (aclImdb), label 1 in pos, taken
- * in the order of their names. Entries of kind "texts": the bytes of the text, which its length counts.
+ * Reviews: folders train/pos, train/neg, test/pos, test/neg of files NUMBER_RATING.txt of one text each (aclImdb), label
+ * 1 in pos, taken in the order of their names. Entries of kind "texts": the bytes of the text, which its length counts.
  *
- * Pairs: a line "label<TAB>id<TAB>id<TAB>text<TAB>text", the label 0.0 or 1.0, fields quoted as in CSV where they begin
- * with '"'. Entries of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the
+ * Pairs: a line "label<TAB>id<TAB>id<TAB>text<TAB>text", the label 0, 1, 0.0 or 1.0; quotes are characters like others.
+ * Entries of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the
  * longer one. */
 #ifndef LRNN_TASKS_DATA_TEXT_FILES_H
 #define LRNN_TASKS_DATA_TEXT_FILES_H
@@ -17,8 +17,8 @@
 #define PAIRS_KIND "pairs"
 #define TEXT_BYTES (1 << 24) /* of a text at most */
 
-/* Adds all texts of FOLDER/PART/pos and FOLDER/PART/neg. ST_DATA: there is no such folder, no text in it, an empty
- * text, or one of over TEXT_BYTES. */
+/* Adds all texts of FOLDER/PART/pos and FOLDER/PART/neg. Files of other names are counted in count->passed_over.
+ * ST_DATA: there is no such folder, no text in it, an empty text, or one of over TEXT_BYTES. */
 enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct read_count *count,
                          struct error *e);
 

@@ -42,6 +42,11 @@ void text_fill(struct text_source *t, size_t least) {
     }
 }
 
+void text_skip_mark(struct text_source *t) {
+    text_fill(t, 3);
+    if (t->n - t->at >= 3 && memcmp(t->window + t->at, "\xef\xbb\xbf", 3) == 0) t->at += 3;
+}
+
 void text_skip_line(struct text_source *t) {
     int c;
     do c = text_take(t);

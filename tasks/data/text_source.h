@@ -40,6 +40,9 @@ static inline int text_take(struct text_source *t) {
     return c;
 }
 
+/* The mark of UTF-8 that some editors put at the beginning of a file. */
+void text_skip_mark(struct text_source *t);
+
 /* Blanks and tabs. */
 static inline void text_skip_blanks(struct text_source *t) {
     for (int c = text_peek(t); c == ' ' || c == '\t'; c = text_peek(t)) t->at++;

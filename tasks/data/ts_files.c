@@ -89,9 +89,11 @@ static enum status read_key(struct ts *f, const char *key, bool *data) {
 
 static enum status read_header(struct ts *f) {
     char key[32];
+    text_skip_mark(&f->text);
     for (bool data = false; !data;) {
+        text_skip_blanks(&f->text);
         int c = text_peek(&f->text);
-        if (c == '#' || c == '\n') {
+        if (c == '#' || c == '%' || c == '\n') {
             text_skip_line(&f->text);
             continue;
         }
@@ -117,16 +119,28 @@ static enum status keep_value(struct ts *f, double value) {
     return ST_OK;
 }
 
-/* The values of one dimension and the ':' behind them; *points: as many as the dimensions before had, 0 in the first.
- */
-static enum status read_dimension(struct ts *f, int64_t *points) {
+/* Says that a dimension does not begin with a number, and which dimension it is where the header counts them. */
+static enum status number_fail(struct ts *f, int64_t dimension) {
+    char what[96];
+    if (!f->dimensions || dimension == 0) return text_fail(&f->text, "a finite number");
+    snprintf(what, sizeof what, "a finite number, in dimension %" PRId64 " of %" PRId64 ",", dimension + 1,
+             f->dimensions);
+    return text_fail(&f->text, what);
+}
+
+/* Reads the values of dimension number `dimension`, from 0, and the ':' after them. *points is the number of values
+ * that the dimensions before have, 0 in the first. */
+static enum status read_dimension(struct ts *f, int64_t dimension, int64_t *points) {
     int64_t before = f->used, n;
     double value;
     do {
         text_skip_blanks(&f->text);
         int c = text_peek(&f->text);
         if (c == '?' || c == 'N' || c == 'n') return text_fail(&f->text, "a value (missing ones are not read)");
-        if (!text_number(&f->text, &value) || fabs(value) > FLT_MAX) return text_fail(&f->text, "a finite number");
+        if (!text_number(&f->text, &value)) return number_fail(f, dimension);
+        if (fabs(value) > FLT_MAX)
+            return fail(f->text.e, ST_DATA, "%s, line %" PRId64 ": expected a number of at most 3.4e38, found %g",
+                        f->text.from->name, f->text.line, value);
         TRY(keep_value(f, value));
         text_skip_blanks(&f->text);
     } while (text_peek(&f->text) == ',' && text_take(&f->text));
@@ -154,6 +168,11 @@ static enum status read_label(struct ts *f, int64_t *label) {
         return text_end_line(&f->text);
     }
     if (f->text.status != ST_OK) return f->text.status;
+    int next = text_peek(&f->text);
+    if (next == ',' || next == ':')
+        return fail(f->text.e, ST_DATA,
+                    "%s, line %" PRId64 ": expected a label after %" PRId64 " dimensions, found another dimension",
+                    f->text.from->name, f->text.line, f->dimensions);
     return fail(f->text.e, ST_DATA, "%s, line %" PRId64 ": expected a label of the header's list, found '%s'",
                 f->text.from->name, f->text.line, word);
 }
@@ -171,7 +190,7 @@ static bool at_label(struct ts *f, int64_t dimensions) {
 static enum status read_case(struct ts *f, enum split split, struct entry_pack *pack) {
     int64_t points = 0, dimensions = 0, label = 0;
     f->used = 0;
-    do TRY(read_dimension(f, &points));
+    do TRY(read_dimension(f, dimensions, &points));
     while (++dimensions < TS_DIMENSIONS && !at_label(f, dimensions));
     f->dimensions = dimensions;
     TRY(read_label(f, &label));
@@ -201,8 +220,10 @@ static enum status read_file(struct ts *f, enum split split, struct entry_pack *
                     f->text.from->name, f->labels);
     int64_t cases = 0;
     for (int c; (c = text_peek(&f->text)) != TEXT_END;)
-        if (c == '\n' || c == '#') {
+        if (c == '\n' || c == '#' || c == '%') {
             text_skip_line(&f->text);
+        } else if (c == ' ' || c == '\t') {
+            text_skip_blanks(&f->text);
         } else {
             TRY(read_case(f, split, pack));
             cases++;

@@ -27,6 +27,11 @@ static inline int64_t series_channels(const struct series *s, int64_t C) {
     return C + s->time;
 }
 
+/* The version of a task's examples, from that of the others: a step of time is a number of its own with increments. */
+static inline int series_version(const struct series *s, int version) {
+    return s->increments && s->time ? version + 1 : version;
+}
+
 /* Where the C values of point t go in an example. */
 static inline real *series_point(const struct series *s, int64_t C, int64_t t, struct example *x) {
     return x->values + t * series_channels(s, C) + s->time;

@@ -167,6 +167,7 @@ static void uea_shape(const void *inst, struct task_shape *out) {
     out->floor = w->floor;
     out->unequal = out->unequal_test = shortest(w) < out->T;
     out->channels = series_channels(&w->series, w->from.set.width);
+    out->version = series_version(&w->series, 2);
     for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = split_size(w, (enum split)split);
 }
 

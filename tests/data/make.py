@@ -144,7 +144,7 @@ def imdb():
 
 
 def aan():
-    """Pairs of which every third text is quoted, with a tab, a quote and an end of line in it."""
+    """Pairs of which every third text has quotes, which are characters like others; the label is 0 or 0.0."""
     os.makedirs("aan", exist_ok=True)
     k = 0
     for part, pairs in (("train", 9), ("eval", 3), ("test", 4)):
@@ -152,8 +152,9 @@ def aan():
         for _ in range(pairs):
             texts = [words(7 * k + j, 3 + (k + j) % 4) for j in range(2)]
             if k % 3 == 0:
-                texts[k % 2] = '"' + texts[k % 2] + '\t""said""\n"'
-            lines += f"{float(k * 5 // 3 % 2)}\tid{k}\tP{k}\t{texts[0]}\t{texts[1]}\n"
+                texts[k % 2] = '"' + texts[k % 2] + ' ""said"'
+            label = k * 5 // 3 % 2
+            lines += f"{label if k % 2 else float(label)}\tid{k}\tP{k}\t{texts[0]}\t{texts[1]}\n"
             k += 1
         with open(f"aan/new_aan_pairs.{part}.tsv", "w", newline="") as f:
             f.write(lines)

@@ -88,6 +88,13 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
     TRY(dataset_import(d, words[1], true, &log, e));
     TRY(dataset_describe(d, text, e));
     printf("  %s\n", text);
+    if (log.count.passed_over)
+        printf("  passed over %" PRId64 " files whose names are none of the released set\n", log.count.passed_over);
+    if (log.examples != d->examples)
+        printf("  the released files hold %" PRId64 " examples, these %" PRId64
+               ": numbers of a run on them stand beside "
+               "no published ones\n",
+               d->examples, log.examples);
     return ST_OK;
 }
 

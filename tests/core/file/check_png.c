@@ -68,6 +68,36 @@ START_TEST(huge_sides_are_refused_by_the_header) {
 }
 END_TEST
 
+static uint8_t *put_chunk(uint8_t *to, const char *kind, const uint8_t *body, uint32_t n) {
+    for (int i = 0; i < 4; i++) to[i] = (uint8_t)(n >> (24 - 8 * i));
+    memcpy(to + 4, kind, 4);
+    memcpy(to + 8, body, n);
+    uint32_t sum = (uint32_t)crc32(0, to + 4, n + 4);
+    for (int i = 0; i < 4; i++) to[8 + n + (uint32_t)i] = (uint8_t)(sum >> (24 - 8 * i));
+    return to + 12 + n;
+}
+
+/* Samples are taken as they are stored: neither a gamma of 1.0 nor 16 bits a sample change what is read. */
+START_TEST(samples_of_16_bits_and_with_a_gamma_stay_what_they_are) {
+    static const uint8_t head[] = {0, 0, 0, 2, 0, 0, 0, 1, 16, 0, 0, 0, 0}, gamma[] = {0, 1, 0x86, 0xa0};
+    static const uint8_t rows[] = {0, 0x15, 0x15, 0xc8, 0xff}; /* filter 0, then two samples */
+    uint8_t packed[64], png[200], pixels[2], *end;
+    uLongf n = sizeof packed;
+    struct error e = {ST_OK, ""};
+    ck_assert_int_eq(compress(packed, &n, rows, sizeof rows), Z_OK);
+    for (int with_gamma = 0; with_gamma < 2; with_gamma++) {
+        memcpy(png, tiny_png, 8);
+        end = put_chunk(png + 8, "IHDR", head, sizeof head);
+        if (with_gamma) end = put_chunk(end, "gAMA", gamma, sizeof gamma);
+        end = put_chunk(end, "IDAT", packed, (uint32_t)n);
+        end = put_chunk(end, "IEND", head, 0);
+        enum status status = png_read_grey(png, (size_t)(end - png), "PNG", 1, 2, pixels, &e);
+        ck_assert_msg(status == ST_OK, "%s", e.text);
+        ck_assert(pixels[0] == 0x15 && pixels[1] == 0xc8);
+    }
+}
+END_TEST
+
 /* Its passes hold columns 0, 2 and 1: it is decoded as any other, and refused as any other. */
 START_TEST(an_interlaced_picture_is_read_in_its_columns) {
     uint8_t pixels[3] = {0};
@@ -107,6 +137,7 @@ Suite *check_png(void) {
     TCase *c = tcase_create("png");
     tcase_add_test(c, a_picture_is_read_and_cut_anywhere_refused);
     tcase_add_test(c, huge_sides_are_refused_by_the_header);
+    tcase_add_test(c, samples_of_16_bits_and_with_a_gamma_stay_what_they_are);
     tcase_add_test(c, an_interlaced_picture_is_read_in_its_columns);
     tcase_add_test(c, an_image_too_large_for_a_file_is_not_written);
     suite_add_tcase(suite, c);

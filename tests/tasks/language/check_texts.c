@@ -128,22 +128,21 @@ static enum status read_text(const void *text, size_t n, struct entry_pack *pack
 }
 
 START_TEST(pairs_are_read_and_refused_by_line) {
-    static const char good[] = "1.0\tid\tP1\tone\t\"two \"\"2\"\"\tand\r\nmore\"\r\n0.0\ta\tb\tc\td";
-    static const char first[] = "\3\0\0\0\20\0\0\0onetwo \"2\"\tand\nmore", second[] = "\1\0\0\0\1\0\0\0cd";
+    static const char good[] = "1.0\tid\tP1\tone\t\"two \"\"2\"\r\n0\ta\tb\tc\td\n\n\r\n";
+    static const char first[] = "\3\0\0\0\11\0\0\0one\"two \"\"2\"", second[] = "\1\0\0\0\1\0\0\0cd";
     static const struct {
         const char *text, *says;
     } bad[] = {
         {"", "PAIRS, line 1: expected a pair of texts, found the end of the file"},
-        {"1.0\ta\tb\tc\n", "PAIRS, line 1: expected a tab behind a field, five fields a line, found the end of"},
-        {"1.0\ta\tb\tc\td\te\n", "expected the end of the line behind five fields, found a byte 9"},
-        {"1.0\ta\tb\tc\td\n1\ta\tb\tc\td\n", "PAIRS, line 2: expected the label 0.0 or 1.0 and a tab, found '1'"},
-        {"1.0\ta\tb\t\td\n", "PAIRS, line 1: expected two texts, found an empty one"},
-        {"1.0\ta\tb\tc\t\"d\n", "expected the quote that ends a field, found the end of the file"}};
+        {"1.0\ta\tb\tc\n", "PAIRS, line 1: expected a tab after a field, five fields a line, found the end of"},
+        {"1.0\ta\tb\tc\td\te\n", "expected the end of the line after five fields, found a byte 9"},
+        {"1.0\ta\tb\tc\td\n1.5\ta\tb\tc\td\n", "PAIRS, line 2: expected the label 0 or 1 and a tab, found '1.5'"},
+        {"1.0\ta\tb\t\td\n", "PAIRS, line 1: expected two texts, found an empty one"}};
     struct entry_pack pack;
     struct error e = {ST_OK, ""};
     ck_assert_msg(read_text(good, sizeof good - 1, &pack, &e) == ST_OK, "%s", e.text);
-    ck_assert(pack.set.n[SPLIT_TRAIN] == 2 && pack.set.longest == 16);
-    ck_assert(pack.row[0].label == 1 && pack.row[0].length == 16 && pack.row[1].label == 0);
+    ck_assert(pack.set.n[SPLIT_TRAIN] == 2 && pack.set.longest == 9);
+    ck_assert(pack.row[0].label == 1 && pack.row[0].length == 9 && pack.row[1].label == 0);
     ck_assert(memcmp(pack.payload, first, sizeof first - 1) == 0);
     ck_assert(memcmp(pack.payload + pack.row[1].offset, second, sizeof second - 1) == 0);
     entry_pack_free(&pack);
@@ -155,18 +154,18 @@ START_TEST(pairs_are_read_and_refused_by_line) {
 }
 END_TEST
 
-/* A cut is seen but where a whole pair stands before it: up to its last quote, or to the end of its line. The memory
- * ends where the file does, so that a sanitizer sees what is read beyond. */
+/* A line has no other end than its own, so a cut within the last field gives a shorter text; every other cut is
+ * refused. The memory ends where the file does, so that a sanitizer sees what is read beyond. */
 START_TEST(pairs_cut_anywhere_are_refused) {
-    static const char text[] = "1.0\tid\tP1\tone\t\"two\"\n0.0\ta\tb\t\"c \"\"d\"\"\te\"\t\"na\xc3\xafve\n\"\n";
-    size_t size = sizeof text - 1, line = strcspn(text, "\n");
+    static const char text[] = "1.0\tid\tP1\tone\t\"two\"\n0\ta\tb\t\"c d\"\te\"\n";
+    size_t size = sizeof text - 1, line = strcspn(text, "\n"), last = size - 1 - strlen("e\"");
     for (size_t n = 0; n <= size; n++) {
         struct entry_pack pack;
         struct error e = {ST_OK, ""};
         char *bytes = malloc(n ? n : 1);
         memcpy(bytes, text, n);
         enum status status = read_text(bytes, n, &pack, &e);
-        int64_t pairs = n == line || n == line + 1 ? 1 : n >= size - 1 ? 2 : 0;
+        int64_t pairs = n > last ? 2 : n > line - strlen("\"two\"") && n <= line + 1 ? 1 : 0;
         ck_assert_msg(status == (pairs ? ST_OK : ST_DATA), "%zu bytes: status %d, '%s'", n, status, e.text);
         if (pairs) ck_assert_int_eq(pack.set.n[SPLIT_TRAIN], pairs);
         if (!pairs) ck_assert_msg(strstr(e.text, ": expected ") && !strncmp(e.text, "PAIRS, line ", 12), "%s", e.text);
@@ -225,6 +224,23 @@ START_TEST(texts_are_imported_whole_or_not_at_all) {
 }
 END_TEST
 
+/* Files that a system leaves beside the reviews are none of them, and both counts are said. */
+START_TEST(files_that_are_no_reviews_are_counted) {
+    char text[300];
+    snprintf(
+        text, sizeof text,
+        "cp -r tests/data/imdb/aclImdb %s && cd %s/aclImdb/train && touch pos/._0_7.txt pos/urls.txt neg/.DS_Store",
+        program_folder, program_folder);
+    ck_assert_int_eq(system(text), 0);
+    snprintf(text, sizeof text, "data import imdb %s", program_folder);
+    expect_status(run(text), 0, text);
+    expect_text(out, "20 training, 0 validation and 8 test texts", text);
+    expect_text(out, "passed over 3 files whose names are none of the released set", text);
+    expect_text(out, "the released files hold 50000 examples, these 28", text);
+    free_output();
+}
+END_TEST
+
 Suite *check_texts(void) {
     Suite *suite = suite_create("texts");
     TCase *files = tcase_create("files");
@@ -244,6 +260,7 @@ Suite *check_texts(void) {
     tcase_set_timeout(command, 60);
     tcase_add_test(command, texts_are_imported_whole_or_not_at_all);
     tcase_add_test(command, a_folder_with_a_pair_cut_off_is_not_imported);
+    tcase_add_test(command, files_that_are_no_reviews_are_counted);
     suite_add_tcase(suite, command);
     return suite;
 }

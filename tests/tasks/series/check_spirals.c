@@ -105,6 +105,7 @@ START_TEST(increments_sum_to_the_series) {
             for (int64_t k = 0; k < 7; k++) {
                 sum[k] += (double)b.values[t * 7 + k];
                 double want = k ? (double)a.values[t * 6 + k - 1] : (double)t / a.length;
+                if (k == 0 && t) ck_assert(b.values[t * 7] == (real)(1.0 / a.length)); /* to the last bit */
                 if (fabs(sum[k] - want) > 1e-4)
                     ck_abort_msg("point %d, channel %d: %g, %g", (int)t, (int)k, sum[k], want);
             }

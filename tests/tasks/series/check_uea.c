@@ -121,14 +121,16 @@ START_TEST(what_is_no_case_is_named_by_line) {
         {HEAD "1,2", "CASES, line 3: expected ',' or ':' behind a value, found the end of the file"},
         {HEAD "1,,2:a\n", "CASES, line 3: expected a finite number, found ',2:a'"},
         {HEAD "1,x:a\n", "expected a finite number, found 'x:a'"},
-        {HEAD "1,1e99:a\n", "expected a finite number"},
+        {HEAD "1,1e39:a\n", "CASES, line 3: expected a number of at most 3.4e38, found 1e+39"},
+        {"@dimensions 2\n" HEAD "1,2:a\n", "line 4: expected a finite number, in dimension 2 of 2, found 'a'"},
+        {"@dimensions 2\n" HEAD "1:2:3:a\n", "line 4: expected a label after 2 dimensions, found another dimension"},
         {HEAD "1,?:a\n", "expected a value (missing ones are not read), found '?:a'"},
         {HEAD "1,NaN:a\n", "expected a value (missing ones are not read), found 'NaN:a'"},
         {HEAD "1,2:3:a\n", "expected a dimension of 2 values, not 1, found ':a'"},
         {HEAD "1,2:c\n", "CASES, line 3: expected a label of the header's list, found 'c'"},
         {HEAD "1,2:\n", "expected a label of the header's list, found ''"},
         {HEAD "1,2:a b\n", "expected the end of the line, found 'b'"},
-        {HEAD "1:2:a\n1:a\n", "CASES, line 4: expected a finite number, found 'a'"},
+        {HEAD "1:2:a\n1:a\n", "CASES, line 4: expected a finite number, in dimension 2 of 2, found 'a'"},
         {"@seriesLength 3\n" HEAD "1,2:a\n", "CASES, line 4: expected a dimension of 3 values, not 2, found ':a'"},
     };
     struct entry_pack pack;
@@ -160,9 +162,9 @@ END_TEST
 
 /* Lines of another end, blanks, comments, exponents, long numbers and keys that nobody knows are all one file. */
 START_TEST(a_file_is_read_however_it_is_written) {
-    static const char text[] = "# made by hand\r\n@ProblemName x\r\n@Dimensions 2\r\n@UNKNOWN what ever\r\n"
-                               "@ClassLabel TRUE b a\r\n@Data\r\n\r\n"
-                               "1, 2.5,-3e-1:0.10000000149011612,1E2,+4 : b\r\n# between\r\n7:8:a";
+    static const char text[] = "\xef\xbb\xbf# made by hand\r\n% for Weka\r\n  @ProblemName x\r\n@Dimensions 2\r\n"
+                               "@UNKNOWN what ever\r\n\t@ClassLabel TRUE b a\r\n@Data\r\n\r\n"
+                               "1, 2.5,-3e-1:0.10000000149011612,1E2,+4 : b\r\n% between\r\n  7:8:a\n\n \n";
     static const float first[] = {1, 0.1f, 2.5f, 100, -0.3f, 4}, second[] = {7, 8};
     struct entry_pack pack;
     struct error e = {ST_OK, ""};
