@@ -12,21 +12,35 @@
 enum metric { METRIC_ACC, METRIC_MACRO_ACC, METRIC_COUNT };
 extern const char *const metric_names[METRIC_COUNT + 1]; /* acc macro_acc; NULL-terminated */
 
+/* How an example becomes the input of a net, and what its targets are decoded from. Zeros: an example is one sequence,
+ * an image is visited row by row and pixel by pixel, and each position has its output. */
+struct reading {
+    int64_t documents;    /* sequences of T positions that an example has; 0 and 1: one */
+    int64_t patch;        /* pixels a side of a patch, whose pixels are its channels; 0 and 1: one pixel */
+    const int32_t *visit; /* (T) pixel or patch row * width + column at each position, -1 where there is none, in the
+                             arena of open; NULL: row by row */
+    bool one_vector;      /* targets are decoded from one vector a sequence (MAD's compression) */
+};
+
+/* A second batch in each training step, of strings of another length: a tenth as many as the first has, at least one.
+ * The losses of both are summed. */
+struct second_batch {
+    int64_t T;        /* positions; 0: there is no second batch */
+    int64_t examples; /* that there are of it */
+    /* Fills one of them; pure, thread-safe. index < examples. */
+    void (*fill)(const void *inst, int64_t index, struct example *x);
+};
+
 struct task_shape {
     int64_t T;                   /* positions of the model's input in training */
     int64_t T_eval;              /* in validation and test; 0: as in training */
     int64_t vocab_in, vocab_out; /* ids; vocab_in 0 = real-valued input of `channels` channels */
     int64_t channels;
-    int64_t height, width; /* of an image in positions, which are its pixels or patches; 0: they are none */
-    int64_t patch;         /* pixels a side of a patch, whose pixels are its channels; 0 and 1: of a pixel */
-    const int32_t *visit; /* (T) pixel or patch row * width + column at each position, -1 where there is none: the order
-                                      in which an image is visited, in the arena of open; NULL: row by row */
-    int64_t T_extra;      /* length of the strings of which each training step takes a tenth as many besides,
-                                      the losses summed; 0: there are none */
-    int64_t extra_examples;        /* of that length */
+    int64_t height, width;         /* of an image in positions, which are its pixels or patches; 0: no image */
     struct links_size links;       /* room for those of an example, which is a graph of its T positions (core/links.h);
-                                      0: it is none */
-    int64_t documents;             /* that an example has, of T positions each; 0 and 1: one */
+                                    0: no graph */
+    struct reading reading;        /* how an example is read; zeros: one sequence, position after position */
+    struct second_batch second;    /* beside the batch of a training step; zeros: none */
     bool unequal;                  /* examples of training differ in length, or in the number of their nodes */
     bool unequal_test;             /* those of test do */
     bool per_sequence;             /* one label a sequence instead of one target a position */
@@ -48,7 +62,6 @@ struct task {
     const char *suite;          /* "word-problem", "mad", ... */
     const char *data;           /* the data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
     bool divided_by_seed;       /* which of its data are for validation and test depends on the seed */
-    bool auto_encoder;          /* targets are decoded from one vector a sequence (MAD's compression) */
     bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
     int version;                /* raised when its examples change; see task_version */
     const struct option *options;
@@ -61,8 +74,6 @@ struct task {
     /* Fills one example; pure, thread-safe. index < shape.examples[split]. For SPLIT_TRAIN the targets are those of the
      * loss, for the others the scored ones. */
     void (*fill)(const void *inst, enum split split, int64_t index, struct example *x);
-    /* Where shape.T_extra is set: the same for those strings. index < shape.extra_examples. */
-    void (*fill_extra)(const void *inst, int64_t index, struct example *x);
 };
 
 #define TASK_INST_BYTES 4096
@@ -74,7 +85,7 @@ static inline int64_t task_length(const struct task_shape *s, enum split split) 
 
 /* Documents of an example. */
 static inline int64_t task_documents(const struct task_shape *s) {
-    return s->documents > 1 ? s->documents : 1;
+    return s->reading.documents > 1 ? s->reading.documents : 1;
 }
 
 /* Numbers of an example's input. */

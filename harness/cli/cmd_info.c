@@ -224,10 +224,12 @@ static void print_shape(const struct task_shape *s) {
         printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
     else
         printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
-    if (task_documents(s) > 1) printf("  documents  %" PRId64 " an example, each of that length\n", s->documents);
+    if (task_documents(s) > 1)
+        printf("  documents  %" PRId64 " an example, each of that length\n", s->reading.documents);
     if (s->height)
         printf("  image      %" PRId64 " x %" PRId64 " %s, visited %s\n", s->height, s->width,
-               s->patch > 1 ? "patches" : "pixels", s->visit ? "in another order than row by row" : "row by row");
+               s->reading.patch > 1 ? "patches" : "pixels",
+               s->reading.visit ? "in another order than row by row" : "row by row");
     printf("  target     one of %" PRId64 " labels %s\n", s->vocab_out, s->per_sequence ? "a sequence" : "a position");
     printf("  examples   %" PRId64 " train, %" PRId64 " val, %" PRId64 " test\n", s->examples[SPLIT_TRAIN],
            s->examples[SPLIT_VAL], s->examples[SPLIT_TEST]);

@@ -21,14 +21,14 @@ static const uint16_t digit_rows[] = {075557, 026227, 071747, 071717, 055711, 07
 /* Sides of an image of `length` positions: those of training, or as many times larger. */
 static int64_t times_larger(const struct task_shape *s, int64_t length) {
     int64_t k = 1;
-    while (!s->visit && k * k * s->height * s->width < length) k++;
+    while (!s->reading.visit && k * k * s->height * s->width < length) k++;
     return k;
 }
 
 enum status picture_make(struct picture *p, const struct task_shape *shape, enum split split, int64_t count,
                          struct error *e) {
     int64_t k = shape->height ? times_larger(shape, task_length(shape, split)) : 1;
-    int64_t patch = shape->patch > 1 ? shape->patch : 1, C = shape->channels / (patch * patch);
+    int64_t patch = shape->reading.patch > 1 ? shape->reading.patch : 1, C = shape->channels / (patch * patch);
     int64_t H = shape->height * k * patch, W = shape->width * k * patch;
     *p = (struct picture){.shape = shape, .count = count, .rows = H, .across = W, .patch = patch, .channels = C};
     if (!H || shape->vocab_in || (C != 1 && C != 3))
@@ -52,7 +52,7 @@ void picture_add(struct picture *p, int64_t index, const struct example *x) {
     float *image = p->values + index * p->rows * p->across * p->channels;
     int64_t width = s->width * times_larger(s, x->length), P = p->patch, C = p->channels;
     for (int64_t i = 0; i < x->length * P * P; i++) {
-        int64_t t = i / (P * P), place = s->visit ? s->visit[t] : t;
+        int64_t t = i / (P * P), place = s->reading.visit ? s->reading.visit[t] : t;
         int64_t row = place / width * P + i % (P * P) / P, column = place % width * P + i % P;
         for (int64_t c = 0; c < C && place >= 0; c++)
             image[(row * p->across + column) * C + c] = (float)x->values[i * C + c];

@@ -24,8 +24,8 @@ int64_t train_example(const struct setup *s, int64_t epoch, int64_t position) {
     return (int64_t)permute_index(s->spec.task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)position, n);
 }
 
-int64_t extra_example(const struct setup *s, int64_t position) {
-    uint64_t n = (uint64_t)s->spec.task.shape.extra_examples, at = (uint64_t)position;
+int64_t second_example(const struct setup *s, int64_t position) {
+    uint64_t n = (uint64_t)s->spec.task.shape.second.examples, at = (uint64_t)position;
     return (int64_t)permute_index(~s->spec.task.seed, STREAM_SHUFFLE, at / n, at % n, n);
 }
 
@@ -60,23 +60,23 @@ int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64
     return left < b->B ? left : b->B;
 }
 
-void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, struct batch *b) {
-    const struct task *task = s->spec.task.task;
+void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b) {
+    const struct task_choice *task = &s->spec.task;
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         struct example x = clean_row(b, row);
-        if (extra)
-            task->fill_extra(s->spec.task.inst, first + row, &x);
+        if (second)
+            task->shape.second.fill(task->inst, first + row, &x);
         else
-            task->fill(s->spec.task.inst, SPLIT_TRAIN, first + row, &x);
+            task->task->fill(task->inst, SPLIT_TRAIN, first + row, &x);
         set_lengths(b, row, &x);
     }
 }
 
-static void fill_extra(const struct setup *s, int64_t step, struct batch *b) {
+static void fill_second(const struct setup *s, int64_t step, struct batch *b) {
     for (int64_t row = 0; row < b->B; row++) {
         struct example x = clean_row(b, row);
-        s->spec.task.task->fill_extra(s->spec.task.inst, extra_example(s, step * b->B + row), &x);
+        s->spec.task.shape.second.fill(s->spec.task.inst, second_example(s, step * b->B + row), &x);
         set_lengths(b, row, &x);
     }
 }
@@ -85,7 +85,7 @@ static void fill_extra(const struct setup *s, int64_t step, struct batch *b) {
 static void fill_step(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
     int64_t epoch = step / s->shapes.steps_per_epoch, within = step % s->shapes.steps_per_epoch;
     batch_fill(s, SPLIT_TRAIN, within * s->spec.config.batch, epoch, parallel, &b->main);
-    if (b->extra.B) fill_extra(s, step, &b->extra);
+    if (b->second.B) fill_second(s, step, &b->second);
 }
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
@@ -177,14 +177,14 @@ struct step_batches step_sizes(const struct setup *s) {
                  .channels = shape->channels,
                  .labels = task_targets(shape, SPLIT_TRAIN),
                  .words = links_words(shape->links),
-                 .documents = shape->documents},
-        .extra = {
-            .B = setup_extra_batch(s), .T = shape->T_extra, .channels = shape->channels, .labels = shape->T_extra}};
+                 .documents = shape->reading.documents},
+        .second = {
+            .B = setup_second_rows(s), .T = shape->second.T, .channels = shape->channels, .labels = shape->second.T}};
 }
 
 size_t feeder_bytes(const struct setup *setup) {
     struct step_batches sizes = step_sizes(setup);
-    return batch_bytes(&sizes.main) + batch_bytes(&sizes.extra);
+    return batch_bytes(&sizes.main) + batch_bytes(&sizes.second);
 }
 
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e) {
@@ -194,7 +194,7 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
     if (!at) return fail(e, ST_MEMORY, "no memory for batches of %zu bytes", bytes);
     for (int i = 0; i < 2; i++) {
         f->slot[i] = step_sizes(setup);
-        at = batch_lay(&f->slot[i].extra, batch_lay(&f->slot[i].main, at));
+        at = batch_lay(&f->slot[i].second, batch_lay(&f->slot[i].main, at));
     }
     return setup->spec.config.ahead ? start_thread(f, e) : ST_OK;
 }

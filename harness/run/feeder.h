@@ -37,7 +37,7 @@ int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
 
 /* The same of the strings of another length; positions are counted through all epochs, which are cut into steps without
  * a partial batch. */
-int64_t extra_example(const struct setup *s, int64_t position);
+int64_t second_example(const struct setup *s, int64_t position);
 
 /* Examples order(first .. first+B) of a split; rows past its end get inputs 0, ignored targets and length 0. Training
  * examples are in the order of their epoch. `parallel`: on OpenMP's threads where that is worth while. Returns the rows
@@ -45,9 +45,9 @@ int64_t extra_example(const struct setup *s, int64_t position);
 int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
                    struct batch *b);
 
-/* What a step trains on; `extra` has no rows (B = 0) where the task has no strings of another length. */
+/* What a step trains on; `second` has no rows (B = 0) where the task has no strings of another length. */
 struct step_batches {
-    struct batch main, extra;
+    struct batch main, second;
 };
 
 /* Their sizes, without memory. */
@@ -59,7 +59,7 @@ char *batch_lay(struct batch *b, char *at);
 
 /* Training examples first .. first+rows in their own order, of the main strings or those of another length, on OpenMP's
  * threads. */
-void split_fill(const struct setup *s, bool extra, int64_t first, int64_t rows, struct batch *b);
+void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b);
 
 /* Two steps' batches in turn: while one is trained on, the next is made. */
 struct feeder {

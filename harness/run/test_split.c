@@ -53,20 +53,20 @@ static void one_view(struct one *o, const struct batch *b, int64_t row) {
 }
 
 /* What has been read so far. */
-struct reading {
+struct digest {
     XXH3_state_t *state;
     double chance, sum; /* of a scored position; of sequences */
     int64_t n;
 };
 
-static enum status begin(struct reading *r, double chance, struct error *e) {
-    *r = (struct reading){.state = XXH3_createState(), .chance = chance};
+static enum status begin(struct digest *r, double chance, struct error *e) {
+    *r = (struct digest){.state = XXH3_createState(), .chance = chance};
     if (!r->state) return fail(e, ST_MEMORY, "no memory to read the test examples");
     XXH3_128bits_reset(r->state);
     return ST_OK;
 }
 
-static void add(struct reading *r, const struct one *o) {
+static void add(struct digest *r, const struct one *o) {
     int64_t scored = 0;
     for (int64_t t = 0; t < o->targets; t++) scored += o->x.targets[t] != IGNORED;
     if (scored) r->sum += pow(r->chance, (double)scored); /* without a scored position no sequence is right */
@@ -78,7 +78,7 @@ static void add(struct reading *r, const struct one *o) {
     if (o->words) XXH3_128bits_update(r->state, o->x.links, (size_t)o->words * sizeof *o->x.links);
 }
 
-static void end(struct reading *r, struct test_split *t) {
+static void end(struct digest *r, struct test_split *t) {
     XXH128_hash_t hash = XXH3_128bits_digest(r->state);
     snprintf(t->hash, sizeof t->hash, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64, (uint64_t)hash.low64);
     t->seq_chance = r->n ? r->sum / (double)r->n : 0;
@@ -93,7 +93,7 @@ static enum status look(bool obeys, struct error *e) {
 enum status test_split_read(const struct task_choice *task, bool obeys, struct test_split *t, struct error *e) {
     const struct task_shape *s = &task->shape;
     struct one o = {.memory = NULL};
-    struct reading r;
+    struct digest r;
     enum status status = begin(&r, s->chance, e);
     if (status == ST_OK && !one_make(&o, s)) status = fail(e, ST_MEMORY, "no memory for an example of %s", task->name);
     for (int64_t i = 0; i < s->examples[SPLIT_TEST] && status == ST_OK; i++) {
@@ -109,7 +109,7 @@ enum status test_split_read(const struct task_choice *task, bool obeys, struct t
 
 enum status test_split_stored(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
     const struct setup *s = store->setup;
-    struct reading r;
+    struct digest r;
     if (store->window) return test_split_read(&s->spec.task, obeys, t, e); /* its rows hold earlier ones' rests */
     enum status status = begin(&r, s->spec.task.shape.chance, e);
     for (int64_t row = 0; row < store->examples && status == ST_OK; row++) {

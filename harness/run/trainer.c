@@ -136,7 +136,7 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(open_place(t, setup->spec.config.device, e));
     TRY(params_create(&t->params, e));
     t->params.place = &t->place;
-    TRY(graphs_build_training(&t->train, setup, &t->place, &t->params, &t->train_net, &t->extra_net, e));
+    TRY(graphs_build_training(&t->train, setup, &t->place, &t->params, &t->train_net, &t->second_net, e));
     TRY(buckets_create(&t->buckets, setup, SPLIT_TRAIN, &t->params, &t->train, &t->train_net, e));
     TRY(build_evaluation(t, e));
     TRY(estimate_memory(t, e));
@@ -149,7 +149,7 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(graphs_build_update(&t->update, setup, &t->place, &t->params, loss, e));
     TRY(graph_plan(&t->update, e));
     TRY(first_weights(t, e));
-    if (t->resident) TRY(resident_create(&t->data, setup, &t->place, &t->train_net, &t->extra_net, e));
+    if (t->resident) TRY(resident_create(&t->data, setup, &t->place, &t->train_net, &t->second_net, e));
     struct graph_list graphs = trainer_graphs(t);
     TRY(graphs_check_forced(&graphs, setup, e));
     if (t->resident) return ST_OK;
@@ -216,7 +216,7 @@ static void fill_step(struct trainer *t, int64_t step) {
     }
     staging_begin(&t->staging);
     put_batch(t, &t->train_net, &b->main);
-    if (b->extra.B) put_batch(t, &t->extra_net, &b->extra);
+    if (b->second.B) put_batch(t, &t->second_net, &b->second);
     staging_end(&t->staging);
 }
 
@@ -388,7 +388,7 @@ static const char *bad_in_step(struct trainer *t) {
     if (t->buckets.n) return bad_in_buckets(t);
     if (t->resident) graph_forward(&t->data.take, t->live);
     const char *bad = bad_input(t, &t->train_net);
-    if (!bad) bad = bad_input(t, &t->extra_net);
+    if (!bad) bad = bad_input(t, &t->second_net);
     if (!bad) bad = bad_in_walk(t, &t->train, t->live);
     if (bad) return bad;
     graph_backward(&t->train, t->live);

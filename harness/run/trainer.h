@@ -18,7 +18,7 @@ struct trainer {
     struct params params;
     struct graph train, eval, update;
     struct net train_net, eval_net;
-    struct net extra_net;          /* the training batch of another length, in the graph `train`, if the task has one */
+    struct net second_net;         /* the training batch of another length, in the graph `train`, if the task has one */
     struct buckets buckets, parts; /* smaller graphs than `train` and `eval`, for the parts of a batch; none without
                                       --buckets */
     struct feeder feeder;          /* of training batches */

@@ -17,26 +17,26 @@ static struct graph_options options_of(const struct setup *s, const struct place
 
 /* --- nets --------------------------------------------------------------------------------------------------------- */
 
-static enum status build_extra(struct graph *g, const struct setup *s, struct net *extra, struct error *e) {
+static enum status build_second(struct graph *g, const struct setup *s, struct net *second, struct error *e) {
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     struct tensor *main_root = g->root;
-    shape.B = setup_extra_batch(s);
-    shape.T = s->spec.task.shape.T_extra;
-    TRY(net_build(extra, g, &s->spec.config.net, &s->shapes.extra_model, &shape, e));
-    graph_set_root(g, add(g, main_root, extra->loss));
+    shape.B = setup_second_rows(s);
+    shape.T = s->spec.task.shape.second.T;
+    TRY(net_build(second, g, &s->spec.config.net, &s->shapes.second_model, &shape, e));
+    graph_set_root(g, add(g, main_root, second->loss));
     return ST_OK;
 }
 
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
-                                  struct params *params, struct net *net, struct net *extra, struct error *e) {
+                                  struct params *params, struct net *net, struct net *second, struct error *e) {
     struct graph_options options = options_of(s, place, true);
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     struct bucket_size whole = {shape.T, shape.links};
-    *extra = (struct net){0};
+    *second = (struct net){0};
     if (s->spec.config.buckets > 1) return graphs_build_bucket(g, s, SPLIT_TRAIN, place, params, &whole, net, e);
     TRY(graph_create(g, &options, params, e));
     TRY(net_build(net, g, &s->spec.config.net, &s->shapes.model, &shape, e));
-    return setup_extra_batch(s) ? build_extra(g, s, extra, e) : ST_OK;
+    return setup_second_rows(s) ? build_second(g, s, second, e) : ST_OK;
 }
 
 enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
@@ -140,19 +140,19 @@ static struct batch_tensors take(struct graph *g, const struct net *net, int64_t
 
 /* There may be as many strings of another length as an integer counts, more than any memory has room for. */
 bool graphs_can_take(const struct setup *s) {
-    return s->shapes.steps >= s->shapes.steps_per_epoch && s->spec.task.shape.extra_examples <= INT32_MAX;
+    return s->shapes.steps >= s->shapes.steps_per_epoch && s->spec.task.shape.second.examples <= INT32_MAX;
 }
 
-/* The feeder's seeds and orders: epochs of whole batches, and of the extra strings without a gap. */
+/* The feeder's seeds and orders: epochs of whole batches, and of the second batch without a gap. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
-                              const struct net *extra, struct batch_tensors split[2], struct error *e) {
+                              const struct net *second, struct batch_tensors split[2], struct error *e) {
     struct graph_options options = options_of(s, place, false);
     const struct task_shape *shape = &s->spec.task.shape;
     TRY(graph_create(g, &options, NULL, e));
     split[0] =
         take(g, net, shape->examples[SPLIT_TRAIN], s->spec.task.seed, s->shapes.steps_per_epoch * s->spec.config.batch);
     split[1] = (struct batch_tensors){0};
-    if (extra->input) split[1] = take(g, extra, shape->extra_examples, ~s->spec.task.seed, shape->extra_examples);
+    if (second->input) split[1] = take(g, second, shape->second.examples, ~s->spec.task.seed, shape->second.examples);
     return ST_OK;
 }
 
@@ -236,7 +236,7 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
 struct measured {
     struct params params;
     struct graph train, eval, update, take;
-    struct net net, extra, eval_net;
+    struct net net, second, eval_net;
     size_t largest; /* bytes of the largest of the graphs */
 };
 
@@ -257,11 +257,11 @@ static enum status measure(struct measured *m, const struct setup *s, const stru
     graphs->n = 0;
     m->largest = 0;
     TRY(params_create(&m->params, e));
-    TRY(graphs_build_training(&m->train, s, place, &m->params, &m->net, &m->extra, e));
+    TRY(graphs_build_training(&m->train, s, place, &m->params, &m->net, &m->second, e));
     TRY(graphs_build_evaluation(&m->eval, s, place, &m->params, &m->eval_net, e));
     if (s->spec.config.buckets == 1) leave_inputs_out(&m->eval_net);
     TRY(graphs_build_update(&m->update, s, place, &m->params, NULL, e));
-    if (takes) TRY(graphs_build_take(&m->take, s, place, &m->net, &m->extra, split, e));
+    if (takes) TRY(graphs_build_take(&m->take, s, place, &m->net, &m->second, split, e));
     for (int i = 0; i < (takes ? 4 : 3); i++) {
         TRY(graph_measure(all[i], &bytes, e));
         if (bytes > m->largest) m->largest = bytes;

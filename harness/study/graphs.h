@@ -10,11 +10,11 @@
 #include "harness/study/buckets.h"
 #include "kernels/train/train.h"
 
-/* A training step: the net, and where the task has strings of another length a second one (else *extra is zeros) on the
+/* A training step: the net, and where the task has strings of another length a second one (else *second is zeros) on the
  * same parameters; the root is then the sum of both losses, and what is reported as the loss stays that of the main
  * batch. With --buckets it is that of a bucket whose graph has room for all examples. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
-                                  struct params *params, struct net *net, struct net *extra, struct error *e);
+                                  struct params *params, struct net *net, struct net *second, struct error *e);
 
 /* The net of a bucket whose examples, of that split, need that much room. */
 enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
@@ -37,7 +37,7 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
 /* The batch of a step out of training data that lies there whole: split[0] and, for the strings of another length,
  * split[1] are inputs that the caller fills, the nets' own inputs are written. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
-                              const struct net *extra, struct batch_tensors split[2], struct error *e);
+                              const struct net *second, struct batch_tensors split[2], struct error *e);
 
 /* Whether a step of the run can take its batch by itself: the data of a whole epoch is used, and the strings of another
  * length, if the task has any, are of a number that memory may hold. */

@@ -130,7 +130,7 @@ static bool uses_tags(const struct subject *s) {
 
 /* Linear maps in front of the auto-encoder's code started as in other nets. */
 static bool uses_decoded(const struct subject *s) {
-    return s->task->auto_encoder;
+    return strcmp(s->task->name, "compression") == 0;
 }
 
 /* On CUDA the tensor cores rounded the factors their own way. */

@@ -194,7 +194,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
                     "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
                     s->spec.task.name, s->spec.model.model->causal ? "a bidirectional one" : s->spec.model.model->name);
     TRY(net_check(&c->net, s->spec.model.model, e));
-    if (s->spec.task.task->auto_encoder && c->net.kind != BACKBONE_MAD_LM)
+    if (s->spec.task.shape.reading.one_vector && c->net.kind != BACKBONE_MAD_LM)
         return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
                     s->spec.task.name);
     bool vocabulary = shape->vocab_out > c->net.dim;
@@ -215,8 +215,8 @@ static enum status check_fit(const struct setup *s, struct error *e) {
 static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
-    bool differ = test != shape->T || shape->T_extra || s->spec.config.buckets > 1;
-    if (shape->T_extra > longest) longest = shape->T_extra;
+    bool differ = test != shape->T || shape->second.T || s->spec.config.buckets > 1;
+    if (shape->second.T > longest) longest = shape->second.T;
     return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
 }
 
@@ -226,7 +226,7 @@ enum status setup_fit(const struct setup *s, const struct net_shape *net, struct
     const struct task_shape *shape = &s->spec.task.shape;
     struct dims d = {
         .B = net->B * task_documents(shape), .T = net->T, .D = s->spec.config.net.dim, .links = net->links};
-    if (!shape->visit && net->T == shape->T) d.height = shape->height, d.width = shape->width;
+    if (!shape->reading.visit && net->T == shape->T) d.height = shape->height, d.width = shape->width;
     *fitted = s->spec.model;
     TRY(choose_tree(s, fitted, e));
     return model_fit(fitted, &d, e);
@@ -234,35 +234,35 @@ enum status setup_fit(const struct setup *s, const struct net_shape *net, struct
 
 /* Every length that the run has for certain is fitted here, once. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
-    struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), extra = train;
+    struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
     TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
-    extra.B = setup_extra_batch(s);
-    extra.T = s->spec.task.shape.T_extra;
-    if (extra.T) TRY(setup_fit(s, &extra, &s->shapes.extra_model, e));
+    second.B = setup_second_rows(s);
+    second.T = s->spec.task.shape.second.T;
+    if (second.T) TRY(setup_fit(s, &second, &s->shapes.second_model, e));
     return setup_fit(s, &train, &s->shapes.model, e);
 }
 
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {
     const struct task_shape *t = &s->spec.task.shape;
-    enum readout readout = s->spec.task.task->auto_encoder ? READOUT_DECODED
-                           : t->per_sequence               ? READOUT_SEQUENCE
-                                                           : READOUT_POSITIONS;
-    bool image = t->height > 0 && !t->visit; /* row by row */
+    enum readout readout = s->spec.task.shape.reading.one_vector ? READOUT_DECODED
+                           : t->per_sequence                     ? READOUT_SEQUENCE
+                                                                 : READOUT_POSITIONS;
+    bool image = t->height > 0 && !t->reading.visit; /* row by row */
     return (struct net_shape){.B = s->spec.config.batch,
                               .T = task_length(t, split),
                               .vocab_in = t->vocab_in,
                               .channels = t->channels,
-                              .documents = t->documents,
+                              .documents = t->reading.documents,
                               .links = t->links,
                               .vocab_out = t->vocab_out,
                               .height = image ? t->height : 0,
                               .width = image ? t->width : 0,
-                              .reordered = t->visit != NULL,
+                              .reordered = t->reading.visit != NULL,
                               .readout = readout};
 }
 
-int64_t setup_extra_batch(const struct setup *s) {
-    if (!s->spec.task.shape.T_extra) return 0;
+int64_t setup_second_rows(const struct setup *s) {
+    if (!s->spec.task.shape.second.T) return 0;
     return s->spec.config.batch > 10 ? s->spec.config.batch / 10 : 1;
 }
 

@@ -22,11 +22,11 @@ struct spec {
 
 /* What the request comes to: nets fitted to the batches of the task, and lengths in steps. */
 struct shapes {
-    struct model_choice model;       /* fitted to a training batch */
-    struct model_choice eval_model;  /* fitted to a batch of validation or test */
-    struct model_choice extra_model; /* fitted to the strings of another length, if the task has them */
-    unsigned in_vain;                /* flags without anything to act on; see setup_check_asked */
-    struct arena host;               /* owns the task's tables */
+    struct model_choice model;        /* fitted to a training batch */
+    struct model_choice eval_model;   /* fitted to a batch of validation or test */
+    struct model_choice second_model; /* fitted to the second batch of a step, if the task has one */
+    unsigned in_vain;                 /* flags without anything to act on; see setup_check_asked */
+    struct arena host;                /* owns the task's tables */
     int64_t steps_per_epoch, eval_every;
     int64_t schedule_steps; /* over which the learning rate goes its way */
     int64_t steps;          /* that the run takes at most: those, or the first of them (--stop-after) */
@@ -74,8 +74,8 @@ void setup_length(struct setup *s);
 /* What the task asks of the net in a split. */
 struct net_shape setup_net_shape(const struct setup *s, enum split split);
 
-/* Sequences of the strings of another length that each training step takes besides; 0 if the task has none. */
-int64_t setup_extra_batch(const struct setup *s);
+/* Sequences in the second batch of a step; 0 if the task has none. */
+int64_t setup_second_rows(const struct setup *s);
 
 /* The model fitted to the sequences of a net of that shape: as the run's own is, with the same parameters. */
 enum status setup_fit(const struct setup *s, const struct net_shape *shape, struct model_choice *fitted,

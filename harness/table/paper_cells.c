@@ -94,7 +94,7 @@ struct number {
 /* Positions of the test sequences that the plan calls by a length: of images of that side the pixels or patches. 0:
  * there are none. */
 static int64_t positions_of(const struct task_shape *shape, int64_t length) {
-    int64_t patch = shape->patch > 1 ? shape->patch : 1, side = length / patch;
+    int64_t patch = shape->reading.patch > 1 ? shape->reading.patch : 1, side = length / patch;
     if (!shape->height) return length;
     return length % patch ? 0 : side * side;
 }

@@ -177,8 +177,8 @@ void image_shape(const struct image *im, int64_t labels, struct task_shape *out)
     out->channels = image_values(im);
     out->height = im->height / im->patch;
     out->width = im->width / im->patch;
-    out->patch = im->patch;
-    out->visit = im->visit;
+    out->reading.patch = im->patch;
+    out->reading.visit = im->visit;
     memcpy(out->examples, im->examples, sizeof out->examples);
 }
 

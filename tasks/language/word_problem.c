@@ -242,6 +242,21 @@ static enum status word_problem_open(void *inst, uint64_t seed, struct arena *ho
     return check_counts(w, e);
 }
 
+static void fill_sequence(const struct word_problem *w, int64_t number, struct example *x) {
+    make_sequence(w, number, x->tokens);
+    int32_t y = 0; /* identity */
+    for (int64_t t = 0; t < w->length; t++) x->targets[t] = y = w->product[y * w->order + x->tokens[t]];
+    x->length = (int32_t)w->length;
+}
+
+/* The second batch has all strings of its length, whichever of them a run may have been given to learn from. */
+static void word_problem_fill_second(const void *inst, int64_t index, struct example *x) {
+    struct word_problem w = *(const struct word_problem *)inst;
+    w.length = w.extra_length;
+    w.key = w.group_key | (uint64_t)w.length;
+    fill_sequence(&w, index, x);
+}
+
 static void word_problem_shape(const void *inst, struct task_shape *out) {
     const struct word_problem *w = inst;
     double g = w->order, length = (double)w->length;
@@ -249,8 +264,10 @@ static void word_problem_shape(const void *inst, struct task_shape *out) {
     out->vocab_in = out->vocab_out = w->order;
     out->needs_causal = true;
     memcpy(out->examples, w->examples, sizeof out->examples);
-    out->T_extra = w->extra_length;
-    out->extra_examples = w->extra_length ? count_sequences(w->order, w->extra_length) : 0;
+    if (w->extra_length)
+        out->second = (struct second_batch){.T = w->extra_length,
+                                            .examples = count_sequences(w->order, w->extra_length),
+                                            .fill = word_problem_fill_second};
     out->chance = 1 / g;
     out->floor = (1 + (length - 1) / g) / length; /* copies y_0 = x_0 and guesses the rest */
     out->solved = 0.99;
@@ -267,24 +284,9 @@ static int64_t sequence_number(const struct word_problem *w, enum split split, i
            (int64_t)permute_index(w->seed, STREAM_DATA, 0, (uint64_t)index, (uint64_t)(w->sequences - held_out));
 }
 
-static void fill_sequence(const struct word_problem *w, int64_t number, struct example *x) {
-    make_sequence(w, number, x->tokens);
-    int32_t y = 0; /* identity */
-    for (int64_t t = 0; t < w->length; t++) x->targets[t] = y = w->product[y * w->order + x->tokens[t]];
-    x->length = (int32_t)w->length;
-}
-
 static void word_problem_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct word_problem *w = inst;
     fill_sequence(w, sequence_number(w, split, index), x);
-}
-
-/* All strings of the other length, whichever of them a run may have been given to learn from. */
-static void word_problem_fill_extra(const void *inst, int64_t index, struct example *x) {
-    struct word_problem w = *(const struct word_problem *)inst;
-    w.length = w.extra_length;
-    w.key = w.group_key | (uint64_t)w.length;
-    fill_sequence(&w, index, x);
 }
 
 _Static_assert(sizeof(struct word_problem) <= TASK_INST_BYTES, "the instance must fit its slot");
@@ -300,5 +302,4 @@ const struct task task_word_problem = {
     .open = word_problem_open,
     .shape = word_problem_shape,
     .fill = word_problem_fill,
-    .fill_extra = word_problem_fill_extra,
 };

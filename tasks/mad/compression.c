@@ -43,6 +43,7 @@ static void compression_shape(const void *inst, struct task_shape *out) {
     const struct compression *c = inst;
     mad_shape(&c->mad, c->mad.length, c->mad.vocab, out);
     out->chance = out->floor = 2.0 / (double)(c->mad.vocab - (c->noise.share > 0 ? 0 : c->noise.vocab));
+    out->reading.one_vector = true;
     out->needs_causal = false;
 }
 
@@ -65,7 +66,6 @@ const struct task task_compression = {
     .name = "compression",
     .summary = "store a random string in one vector; memory capacity (MAD, Poli et al. 2024)",
     .suite = "mad",
-    .auto_encoder = true,
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct compression),

@@ -175,7 +175,7 @@ START_TEST(batches_out_of_the_device_are_the_feeders) {
         graph_forward(&t.data.take, t.live);
         const struct step_batches *want = feeder_take(&feeder, step);
         expect_batch(&t.train, &t.train_net, &want->main, step);
-        if (want->extra.B) expect_batch(&t.train, &t.extra_net, &want->extra, step);
+        if (want->second.B) expect_batch(&t.train, &t.second_net, &want->second, step);
     }
     feeder_stop(&feeder);
     trainer_free(&t);

@@ -117,12 +117,12 @@ static const char *split_name(int split) {
 
 static int64_t view_examples(const struct view *v) {
     const struct task_shape *s = &v->task.shape;
-    return v->flags.split == SPLIT_EXTRA ? s->extra_examples : s->examples[v->flags.split];
+    return v->flags.split == SPLIT_EXTRA ? s->second.examples : s->examples[v->flags.split];
 }
 
 static int64_t view_length(const struct view *v) {
     const struct task_shape *s = &v->task.shape;
-    return v->flags.split == SPLIT_EXTRA ? s->T_extra : task_length(s, (enum split)v->flags.split);
+    return v->flags.split == SPLIT_EXTRA ? s->second.T : task_length(s, (enum split)v->flags.split);
 }
 
 static enum status make_room(struct view *v, struct error *e) {
@@ -176,7 +176,7 @@ static enum status view_open(struct view *v, const struct command *command, cons
     TRY(task_parse(&v->task, task[0], e));
     TRY(arena_reserve(&v->host, TASK_TABLE_BYTES, e));
     TRY(task_open(&v->task, (uint64_t)v->flags.seed, &v->host, e));
-    if (v->flags.split == SPLIT_EXTRA && !v->task.shape.T_extra)
+    if (v->flags.split == SPLIT_EXTRA && !v->task.shape.second.T)
         return fail(e, ST_USAGE, "%s: training %s takes no strings of another length besides; a5-slice does",
                     command->name, v->task.name);
     int64_t n = view_examples(v), left = n - v->flags.first;
@@ -196,7 +196,7 @@ static void view_fill(struct view *v, int64_t index) {
     for (int64_t i = 0; i < v->targets; i++) v->example.targets[i] = IGNORED;
     v->example.length = (int32_t)view_length(v);
     if (v->flags.split == SPLIT_EXTRA)
-        v->task.task->fill_extra(v->task.inst, v->flags.first + index, &v->example);
+        v->task.shape.second.fill(v->task.inst, v->flags.first + index, &v->example);
     else
         v->task.task->fill(v->task.inst, (enum split)v->flags.split, v->flags.first + index, &v->example);
 }
@@ -257,7 +257,7 @@ static void print_example(FILE *f, const struct view *v, int64_t index) {
 
 /* One line a step of the epoch, as many as the run does of it. Steps are counted from 1, as in curves.csv. */
 static void print_order(const struct setup *s, int64_t epoch) {
-    int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch, extra = setup_extra_batch(s);
+    int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch, extra = setup_second_rows(s);
     for (int64_t first = 0, step = epoch * s->shapes.steps_per_epoch; first < examples && step < s->shapes.steps;
          first += B, step++) {
         int64_t rows = examples - first < B ? examples - first : B;
@@ -265,7 +265,7 @@ static void print_order(const struct setup *s, int64_t epoch) {
         for (int64_t row = 0; row < rows; row++)
             printf("%s%" PRId64, row ? "," : ",\"indices\":[", train_example(s, epoch, first + row));
         for (int64_t row = 0; row < extra; row++)
-            printf("%s%" PRId64, row ? "," : "],\"extra\":[", extra_example(s, step * extra + row));
+            printf("%s%" PRId64, row ? "," : "],\"extra\":[", second_example(s, step * extra + row));
         printf("]}\n");
         if (ferror(stdout)) return;
     }
@@ -475,7 +475,7 @@ static enum status dump_arrays(struct view *v, struct error *e) {
     size_t row_bytes = (size_t)T * (s->vocab_in ? sizeof(int32_t) : (size_t)s->channels * sizeof(real));
     if (task_documents(s) > 1)
         return fail(e, ST_USAGE, "data dump: an example of %s is %" PRId64 " documents, which --format jsonl has",
-                    v->task.name, s->documents);
+                    v->task.name, s->reading.documents);
     if (s->links.edges)
         return fail(e, ST_USAGE, "data dump: an example of %s is a graph, which --format jsonl has", v->task.name);
     if ((double)n * (double)(row_bytes + (size_t)v->targets * 4) >= (double)NPZ_MOST_BYTES)

@@ -11,16 +11,16 @@
 /* The training data as one batch of all its examples. */
 static struct step_batches whole_split(const struct setup *s) {
     struct step_batches whole = step_sizes(s);
-    bool extra = whole.extra.B > 0;
+    bool second = whole.second.B > 0;
     whole.main.B = s->spec.task.shape.examples[SPLIT_TRAIN];
-    if (extra) whole.extra.B = s->spec.task.shape.extra_examples;
+    if (second) whole.second.B = s->spec.task.shape.second.examples;
     return whole;
 }
 
 size_t resident_bytes(const struct setup *s) {
     struct step_batches whole = whole_split(s);
     if (!graphs_can_take(s)) return 0;
-    return batch_bytes(&whole.main) + batch_bytes(&whole.extra);
+    return batch_bytes(&whole.main) + batch_bytes(&whole.second);
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
@@ -31,7 +31,7 @@ static void send_rows(const struct place *p, struct tensor *t, int64_t first, in
 }
 
 static enum status send_split(const struct setup *s, const struct place *p, const struct batch_tensors *split,
-                              struct batch rows, bool extra, struct error *e) {
+                              struct batch rows, bool second, struct error *e) {
     int64_t n = split->input->dims[0];
     rows.B = n < ROWS_AT_ONCE ? n : ROWS_AT_ONCE;
     char *memory = malloc(batch_bytes(&rows));
@@ -40,7 +40,7 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
     for (int64_t first = 0; first < n; first += rows.B) {
         if (first && signal_received()) break;
         int64_t count = n - first < rows.B ? n - first : rows.B;
-        split_fill(s, extra, first, count, &rows);
+        split_fill(s, second, first, count, &rows);
         send_rows(p, split->input, first, count, batch_row(&rows, 0));
         send_rows(p, split->targets, first, count, rows.targets);
         send_rows(p, split->lengths, first, count, rows.lengths);
@@ -54,13 +54,13 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
 }
 
 enum status resident_create(struct resident *r, const struct setup *s, const struct place *place, const struct net *net,
-                            const struct net *extra, struct error *e) {
+                            const struct net *second, struct error *e) {
     struct step_batches whole = whole_split(s);
     struct batch_tensors split[2];
-    TRY(graphs_build_take(&r->take, s, place, net, extra, split, e));
+    TRY(graphs_build_take(&r->take, s, place, net, second, split, e));
     TRY(graph_plan(&r->take, e));
     TRY(send_split(s, place, &split[0], whole.main, false, e));
-    return split[1].input ? send_split(s, place, &split[1], whole.extra, true, e) : ST_OK;
+    return split[1].input ? send_split(s, place, &split[1], whole.second, true, e) : ST_OK;
 }
 
 void resident_free(struct resident *r) {

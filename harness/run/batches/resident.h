@@ -16,10 +16,10 @@ struct resident {
 size_t resident_bytes(const struct setup *s);
 
 /* Makes the split and sends it. What the graph takes goes into the inputs of the nets, which are planned and stay where
- * they are; extra of zeros: the task has no strings of another length. Errors: ST_MEMORY, ST_DEVICE; 130 or 143 as a
+ * they are; second of zeros: the task has no strings of another length. Errors: ST_MEMORY, ST_DEVICE; 130 or 143 as a
  * status when a signal asked to stop meanwhile. */
 enum status resident_create(struct resident *r, const struct setup *s, const struct place *place, const struct net *net,
-                            const struct net *extra, struct error *e);
+                            const struct net *second, struct error *e);
 
 /* One of zeros is no error. */
 void resident_free(struct resident *r);

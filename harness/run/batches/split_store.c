@@ -15,7 +15,7 @@ static struct batch batches_of(const struct setup *s, enum split split, int64_t 
                           .channels = shape->channels,
                           .labels = task_targets(shape, split),
                           .words = links_words(shape->links),
-                          .documents = shape->documents};
+                          .documents = shape->reading.documents};
 }
 
 static struct batch whole_batches(const struct setup *s, enum split split) {

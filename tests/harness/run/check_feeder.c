@@ -67,7 +67,7 @@ START_TEST(a_thread_makes_the_batches_that_are_made_without) {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         const struct step_batches *x = feeder_take(&a, steps[i]), *y = feeder_take(&b, steps[i]);
         expect_same_batch(&x->main, &y->main, steps[i]);
-        expect_same_batch(&x->extra, &y->extra, steps[i]);
+        expect_same_batch(&x->second, &y->second, steps[i]);
     }
     feeder_stop(&a);
     feeder_stop(&b);
@@ -77,14 +77,14 @@ START_TEST(a_thread_makes_the_batches_that_are_made_without) {
 END_TEST
 
 /* The examples that a list names are the first rows of a batch, and there are no more. */
-static void expect_examples(const struct setup *s, const json_t *indices, bool extra, const struct batch *b,
+static void expect_examples(const struct setup *s, const json_t *indices, bool second, const struct batch *b,
                             int64_t step) {
     struct batch one = {.B = 1, .T = b->T, .channels = b->channels, .labels = b->labels};
     char *memory = malloc(batch_bytes(&one));
     batch_lay(&one, memory);
     for (size_t row = 0; row < json_array_size(indices); row++) {
         int64_t index = json_integer_value(json_array_get(indices, row));
-        split_fill(s, extra, index, 1, &one);
+        split_fill(s, second, index, 1, &one);
         struct batch got = *b;
         got.B = 1;
         got.targets += (int64_t)row * b->labels;
@@ -117,8 +117,8 @@ START_TEST(the_order_shown_is_the_order_trained_in) {
             ck_assert_int_eq(whole(object, "epoch"), epoch);
             ck_assert_int_eq(whole(object, "step"), step + 1);
             expect_examples(s, json_object_get(object, "indices"), false, &b->main, step);
-            ck_assert_int_eq(b->extra.B, (int64_t)json_array_size(json_object_get(object, "extra")));
-            expect_examples(s, json_object_get(object, "extra"), true, &b->extra, step);
+            ck_assert_int_eq(b->second.B, (int64_t)json_array_size(json_object_get(object, "extra")));
+            expect_examples(s, json_object_get(object, "extra"), true, &b->second, step);
             json_decref(object);
         }
     }
@@ -250,7 +250,7 @@ START_TEST(each_epoch_of_the_other_length_has_every_string_once) {
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         int seen[25] = {0};
         for (int64_t step = 5 * epoch; step < 5 * epoch + 5; step++) {
-            const struct batch *b = &feeder_take(&f, step)->extra;
+            const struct batch *b = &feeder_take(&f, step)->second;
             ck_assert(b->B == 5 && b->T == 2 && b->labels == 2);
             for (int64_t row = 0; row < b->B; row++) {
                 const int32_t *x = b->tokens + 2 * row, *y = b->targets + 2 * row;
@@ -273,7 +273,7 @@ END_TEST
 static double sum_of_losses(struct trainer *t, int64_t parameter, double move) {
     t->params.value[parameter] += (real)move;
     graph_forward(&t->train, &t->state);
-    return (double)tensor_real(t->train_net.loss)[0] + (double)tensor_real(t->extra_net.loss)[0];
+    return (double)tensor_real(t->train_net.loss)[0] + (double)tensor_real(t->second_net.loss)[0];
 }
 
 /* The gradient is that of the sum of both mean losses; what is reported is the main one. */
@@ -283,7 +283,7 @@ START_TEST(a_step_descends_the_sum_of_both_losses) {
     open_trainer(&t, s);
     trainer_step(&t);
     trainer_step(&t);
-    double main = tensor_real(t.train_net.loss)[0], extra = tensor_real(t.extra_net.loss)[0];
+    double main = tensor_real(t.train_net.loss)[0], extra = tensor_real(t.second_net.loss)[0];
     ck_assert(t.state.loss == main);
     expect_near(tensor_real(t.train.root)[0], main + extra, 4 * REAL_EPSILON * (main + extra), "sum of losses");
     ck_assert(extra > 0);

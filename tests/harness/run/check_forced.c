@@ -134,7 +134,7 @@ START_TEST(a_plan_counts_the_flops_of_the_graphs_that_run) {
     double step = graph_cost(&t.train, PASS_FORWARD).flops + graph_cost(&t.train, PASS_BACKWARD).flops;
     ck_assert_double_eq(size.flops, step * (double)s->shapes.steps);
     ck_assert_uint_eq(size.memory, t.train.plan->bytes);
-    ck_assert_int_eq(t.extra_net.input != NULL, _i == 1);
+    ck_assert_int_eq(t.second_net.input != NULL, _i == 1);
     trainer_free(&t);
     small_run_free(s);
 }

@@ -238,7 +238,7 @@ START_TEST(every_length_of_a_run_is_fitted_once) {
         ck_assert_msg(s != NULL, "%s: %s", cases[i].model, e.text);
         expect_fit(&s->shapes.model, 128, cases[i].train[0], cases[i].train[1]);
         expect_fit(&s->shapes.eval_model, 128, cases[i].eval[0], cases[i].eval[1]);
-        if (cases[i].extra[0]) expect_fit(&s->shapes.extra_model, 12, cases[i].extra[0], cases[i].extra[1]);
+        if (cases[i].extra[0]) expect_fit(&s->shapes.second_model, 12, cases[i].extra[0], cases[i].extra[1]);
         ck_assert_int_eq(s->spec.model.tokens, 0);
         drop(s);
     }

@@ -318,7 +318,7 @@ START_TEST(positions_stand_in_the_order_of_reading) {
     struct setup *of_rows, *of_morton;
     open_digits(&rows, &of_rows, "digits:size=8,patch=2,n_train=8,n_val=4,n_test=4");
     open_digits(&morton, &of_morton, "digits:size=8,patch=2,n_train=8,n_val=4,n_test=4,order=morton");
-    const int32_t *visit = of_morton->spec.task.shape.visit;
+    const int32_t *visit = of_morton->spec.task.shape.reading.visit;
     real *from = tensor_real(rows.eval_net.input), *to = tensor_real(morton.eval_net.input);
     for (int i = 0; i < 4 * 16 * 4; i++) from[i] = (real)sin(i);
     for (int p = 0; p < 16; p++) {

@@ -55,7 +55,7 @@ static void expect_images(const char *task, int n_train, int n_test, double (*va
             for (int image = from; image < to; image++) {
                 bool same = x.targets[0] == label(image);
                 for (int64_t t = 0; t < c.shape.T * C && same; t++) {
-                    int64_t at = c.shape.visit ? c.shape.visit[t / C] : t / C;
+                    int64_t at = c.shape.reading.visit ? c.shape.reading.visit[t / C] : t / C;
                     same = fabs((double)x.values[t] - value(image, (int)at, (int)(t % C))) < 1e-6;
                 }
                 if (same) found = image;

@@ -222,7 +222,7 @@ START_TEST(what_cannot_be_drawn_is_refused) {
     check_task_refused("arrow:patch=65", "patch|64");
     struct task_choice c;
     open_task(&c, "arrow:size=24,scale=1,order=hilbert", 1);
-    ck_assert(c.shape.visit && c.shape.T_eval == 0);
+    ck_assert(c.shape.reading.visit && c.shape.T_eval == 0);
 }
 END_TEST
 

@@ -17,7 +17,7 @@ static const char *const orders[] = {"raster", "snake", "morton", "hilbert", "bi
 #define N_ORDERS (int)(sizeof orders / sizeof *orders)
 
 static int32_t visited(const struct task_shape *s, int64_t t) {
-    return s->visit ? s->visit[t] : (int32_t)t;
+    return s->reading.visit ? s->reading.visit[t] : (int32_t)t;
 }
 
 /* Each pixel once, and with pad=yes -1 wherever there is none. */
@@ -227,7 +227,7 @@ START_TEST(patches_are_visited_in_every_order) {
     open_task(&plain, "shapes:size=12", 3);
     open_task(&cut, text, 3);
     ck_assert(cut.shape.T == 16 && cut.shape.channels == 27 && cut.shape.height == 4 && cut.shape.width == 4);
-    ck_assert((cut.shape.visit == NULL) == (_i == 0));
+    ck_assert((cut.shape.reading.visit == NULL) == (_i == 0));
     struct example x = new_example(&plain.shape), y = new_example(&cut.shape);
     fill_example(&plain, SPLIT_TRAIN, 0, 0, &x);
     fill_example(&cut, SPLIT_TRAIN, 0, 0, &y);
@@ -256,7 +256,7 @@ START_TEST(pictures_show_images_as_they_were) {
         fill_example(&c, SPLIT_TRAIN, i, 0, &x);
         picture_add(&p, i, &x);
         for (int t = 0; t < 64; t++) {
-            ck_assert(p.values[i * 64 + c.shape.visit[t]] == (float)x.values[t]);
+            ck_assert(p.values[i * 64 + c.shape.reading.visit[t]] == (float)x.values[t]);
             if ((float)x.values[t] > most) most = (float)x.values[t];
         }
     }

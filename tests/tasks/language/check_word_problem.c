@@ -291,14 +291,14 @@ START_TEST(a_capped_split_cuts_what_there_is) {
     open_task(&c, "a5-slice", 1);
     ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 800000);
     ck_assert_int_eq(c.shape.examples[SPLIT_TEST], 200000);
-    ck_assert(c.shape.T == 20 && c.shape.T_extra == 2 && c.shape.extra_examples == 3600);
+    ck_assert(c.shape.T == 20 && c.shape.second.T == 2 && c.shape.second.examples == 3600);
     open_task(&c, "a5-slice:length=3", 1);
     ck_assert_str_eq(c.name, "a5-slice:length=3");
     ck_assert_int_eq(c.shape.examples[SPLIT_TEST], (216000 - 2000) / 5);
     ck_assert_int_eq(c.shape.examples[SPLIT_TRAIN], 216000 - 2000 - (216000 - 2000) / 5);
     ck_assert_int_eq(check_distinct("s3:length=4,n_train=9999,n_val=100,split=80-20-capped", 1, -1), 1296);
     open_task(&c, "a5", 1);
-    ck_assert(c.shape.T_extra == 0 && c.shape.extra_examples == 0);
+    ck_assert(c.shape.second.T == 0 && c.shape.second.examples == 0);
 }
 END_TEST
 

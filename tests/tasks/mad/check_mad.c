@@ -156,7 +156,7 @@ START_TEST(shapes_are_those_of_the_specification) {
         ck_assert_double_eq(s->solved, mqar ? 0.99 : 0.999);
         ck_assert_int_eq(s->metric, mqar ? METRIC_ACC : METRIC_MACRO_ACC);
         ck_assert_str_eq(c.task->suite, mqar ? "mqar" : "mad");
-        ck_assert(s->needs_causal == !compression && c.task->auto_encoder == compression && !s->per_sequence);
+        ck_assert(s->needs_causal == !compression && c.shape.reading.one_vector == compression && !s->per_sequence);
     }
 }
 END_TEST
