@@ -11,7 +11,9 @@ def normalise(z, gate):
         return z
     if gate == "softmax":
         return torch.softmax(z, -1)
-    f = torch.sigmoid(z) if gate == "sigmoid" else torch.relu(z)
+    if gate == "sigmoid":  # a row's sum is above 0, however small
+        return torch.softmax(torch.nn.functional.logsigmoid(z), -1)
+    f = torch.relu(z)
     S = f.sum(-1, keepdim=True)
     alive = S >= 1e-12
     return torch.where(alive, f / torch.where(alive, S, 1.0), 0.0)
