@@ -4,7 +4,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/perf/perf.h"
-#include "harness/perf/samples.h"
+#include "harness/perf/measure.h"
 #include "kernels/kernel.h"
 
 static enum status run_op(int argc, char **argv, struct error *e);

@@ -7,7 +7,7 @@
 
 #include "harness/gate/trace.h"
 #include "harness/perf/kernel_run.h"
-#include "harness/perf/sitting.h"
+#include "harness/perf/measure.h"
 #include "harness/study/args.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"

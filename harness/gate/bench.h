@@ -1,5 +1,5 @@
 /* bench.h - what the gate times: an op or a training step at fixed sizes on one core, in a process that a gate has
- * started and asks for sittings (perf/sitting.h), one at a time, through its standard input and output. */
+ * started and asks for sittings (perf/measure.h), one at a time, through its standard input and output. */
 #ifndef LRNN_HARNESS_GATE_BENCH_H
 #define LRNN_HARNESS_GATE_BENCH_H
 
@@ -8,7 +8,7 @@
 #include "core/status.h"
 
 #define GATE_PROTOCOL "lrnn-gate-1"
-#define GATE_SECONDS  5.0 /* of a sitting at most: with its warm-up it takes up to 11 times as long (sitting.h) */
+#define GATE_SECONDS  5.0 /* of a sitting at most: with its warm-up it takes up to 11 times as long (measure.h) */
 
 struct gate_bench {
     const char *name;

@@ -8,7 +8,7 @@
 
 #include "core/philox.h"
 #include "harness/gate/peer.h"
-#include "harness/perf/rates.h"
+#include "harness/perf/measure.h"
 #include "harness/store/clock.h"
 
 enum status own_program(char *path, size_t size, struct error *e) {

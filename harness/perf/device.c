@@ -1,138 +1,22 @@
-/* device.c - what a device does: kernels beside the rates of a copy and of matrix products that are measured in the
- * same run, and a training step walked and replayed. Times are the device's own, between events, behind a tenth of a
- * second of the same work, so that its clocks are up; the clock that it then has stands in the row. */
+/* device.c - `lrnn perf device`: the rates of a copy and of matrix products on a device, a training step walked and
+ * replayed, and every kernel beside these rates (device_kernels.h). */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "core/graph_walk.h"
-#include "core/label.h"
 #include "core/philox.h"
-#include "harness/perf/device.h"
-#include "harness/store/clock.h"
+#include "harness/perf/device_kernels.h"
+#include "harness/run/trainer.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
+#include "harness/study/args.h"
 
-#define WALKS       20 /* of a sample, at least: what starts and ends it is small beside them */
-#define MIN_COUNT   7
 #define COPY_BYTES  ((size_t)512 << 20)
 #define NOISE_BYTES ((size_t)16 << 20) /* random ones, again and again, are what is copied */
-#define SPIN_S      0.1
+#define STEP_MODEL  "bdlru:m=5,blocks=64"
 
-/* --- rows --------------------------------------------------------------------------------------------------------- */
-
-static double percent(double rate, double of) {
-    return of > 0 ? 100 * rate / of : NAN;
-}
-
-static void print_to(FILE *f, const struct device_run *d, const struct device_row *r, const struct samples *t) {
-    double time = samples_median(t), bytes = r->cost.bytes / time, flops = r->cost.flops / time;
-    bool has_precision = r->precision != PRECISION_NONE;
-    const char *precision = has_precision ? precision_name((enum precision)r->precision) : "";
-    char error[32] = "";
-    if (!isnan(r->error)) snprintf(error, sizeof error, "%.3g", r->error);
-    fprintf(f, "%.12s%s,%s,%s,%.0f,%.0f,%.0f,", build_info()->commit, build_info()->dirty ? "+" : "", d->info.name,
-            d->info.driver, d->clock_mhz, d->info.clock_mhz, d->info.memory_clock_mhz);
-    fprintf(f, "%s,%s,%s,\"%s\",%s,%s,%s,%s,%s,%d,", r->name, r->kernel, r->taken, r->shape, r->pass, precision,
-            r->cache, d->captured ? "yes" : "no", error, t->n);
-    fprintf(f, "%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.4g,%.4g\n", time * 1e6, samples_mad(t) * 1e6, r->cost.bytes,
-            r->cost.flops, bytes / 1e9, flops / 1e9, percent(bytes, d->copy_rate),
-            percent(flops, has_precision ? d->product_rate[r->precision] : 0));
-    fflush(f);
-}
-
-void device_print_row(const struct device_run *d, const struct device_row *r, const struct samples *t) {
-    print_to(stdout, d, r, t);
-    if (d->file) print_to(d->file, d, r, t);
-}
-
-static void device_print_head(FILE *f) {
-    fprintf(f, "commit,device,driver,sm_mhz,sm_max_mhz,mem_max_mhz,op,kernel,taken,shape,pass,precision,cache,captured,"
-               "error,samples,time_us,mad_us,bytes,flops,gb_per_s,gflop_per_s,pct_of_copy,pct_of_gemm\n");
-}
-
-/* --- samples ------------------------------------------------------------------------------------------------------ */
-
-/* Work, as often in a row as a sample takes. */
-struct timed {
-    const struct device_work *work;
-    int walks;
-    struct place_capture *capture; /* of all walks; or NULL */
-};
-
-static void walk_all(const struct timed *t) {
-    for (int i = 0; i < t->walks; i++) t->work->work(t->work->contexts[i % t->work->n]);
-}
-
-static void capture_walks(const struct place *p, struct timed *t) {
-    if (!place_capture_begin(p)) return;
-    walk_all(t);
-    t->capture = place_capture_end(p);
-}
-
-static void walk_or_replay(const struct place *p, const struct timed *t) {
-    if (t->capture)
-        place_replay(p, t->capture);
-    else
-        walk_all(t);
-}
-
-static enum status spin(const struct device_run *d, const struct timed *t, struct error *e) {
-    double start = time_now_s(), seconds = d->request->small ? 0 : SPIN_S;
-    do {
-        walk_or_replay(&d->place, t);
-        TRY(place_wait(&d->place, e));
-    } while (time_now_s() - start < seconds);
-    return ST_OK;
-}
-
-/* Between events, for the request's time. Replays begin behind one that is not timed, so that the host has queued what
- * is before the device comes to it, and its launch is not in the time. */
-static enum status sample(struct device_run *d, const struct timed *t, struct samples *s, struct error *e) {
-    int least = d->request->small ? 2 : MIN_COUNT;
-    s->n = 0;
-    double start = time_now_s();
-    while (s->n < PERF_SAMPLES && (s->n < least || time_now_s() - start < d->request->seconds)) {
-        if (t->capture) place_replay(&d->place, t->capture);
-        place_mark_set(&d->place, d->from);
-        walk_or_replay(&d->place, t);
-        place_mark_set(&d->place, d->to);
-        samples_add(s, place_mark_seconds(&d->place, d->from, d->to) / t->walks);
-    }
-    d->clock_mhz = place_clock_mhz(&d->place);
-    return place_wait(&d->place, e);
-}
-
-/* Each context as often as the others, so that each is as far from its turn before, also across samples. The first call
- * loads the kernels. */
-enum status device_sample(struct device_run *d, const struct device_work *w, struct samples *s, struct error *e) {
-    struct timed t = {.work = w, .walks = w->n * (d->request->small ? 1 : (WALKS + w->n - 1) / w->n)};
-    w->work(w->contexts[0]);
-    TRY(place_wait(&d->place, e));
-    if (w->captured) capture_walks(&d->place, &t);
-    d->captured = t.capture;
-    enum status status = spin(d, &t, e);
-    if (status == ST_OK) status = sample(d, &t, s, e);
-    place_capture_free(&d->place, t.capture);
-    return status;
-}
-
-/* --- what the device can do --------------------------------------------------------------------------------------- */
-
-enum status device_read_sizes(const char *text, bool small, struct op_sizes *sizes, struct error *e) {
-    struct label sizes_given;
-    TRY(label_parse_pairs(&sizes_given, "perf device", text, " ", e));
-    TRY(options_default(op_sizes_options, sizes, e));
-    TRY(label_apply(&sizes_given, op_sizes_options, sizes, "perf device", e));
-    if (!small) return ST_OK;
-    int64_t *all[] = {&sizes->batch, &sizes->length, &sizes->blocks, &sizes->dim,
-                      &sizes->out,   &sizes->vocab,  &sizes->dk,     &sizes->dv};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (*all[i] > 6) *all[i] = 6;
-    if (sizes->heads > 2) sizes->heads = 2;
-    return ST_OK;
-}
+/* --- rates of the device ------------------------------------------------------------------------------------------ */
 
 struct copy {
     const struct place *place;
@@ -145,7 +29,7 @@ static void copy_walk(void *context) {
     place_copy(c->place, c->arena.base + c->bytes, c->arena.base, c->bytes);
 }
 
-/* Random bytes: zeros may be copied faster than what a training holds. */
+/* Fills the source with random bytes: zeros may be copied faster than what a training holds. */
 static enum status fill_copy(const struct copy *c, struct error *e) {
     size_t n = c->bytes < NOISE_BYTES ? c->bytes : NOISE_BYTES;
     uint32_t *noise = malloc(n);
@@ -158,25 +42,24 @@ static enum status fill_copy(const struct copy *c, struct error *e) {
 }
 
 static enum status measure_copy(struct device_run *d, struct error *e) {
-    struct copy c = {.place = &d->place, .bytes = d->request->small ? 4096 : COPY_BYTES};
+    bool small = d->request->small;
+    struct copy c = {.place = &d->place, .bytes = small ? 4096 : COPY_BYTES};
+    void *context = &c;
+    struct device_work w = {.work = copy_walk, .contexts = &context, .n = 1, .captured = true};
     struct samples *t = calloc(1, sizeof *t);
     if (!t) return fail(e, ST_MEMORY, "no memory for the samples");
     enum status status = place_reserve(&d->place, &c.arena, 2 * c.bytes, e);
-    void *context = &c;
-    struct device_work w = {.work = copy_walk, .contexts = &context, .n = 1, .captured = true};
     if (status == ST_OK) status = fill_copy(&c, e);
     if (status == ST_OK) status = device_sample(d, &w, t, e);
     if (status == ST_OK) {
-        d->copy_rate = 2 * (double)c.bytes / samples_median(t);
         struct device_row row = {.name = "copy",
                                  .kernel = "copy_kernel",
-                                 .shape = d->request->small ? "4 kB" : "512 MB",
+                                 .shape = small ? "4 kB" : "512 MB",
                                  .pass = "forward",
-                                 .taken = "",
                                  .precision = PRECISION_NONE,
-                                 .cache = "",
                                  .error = NAN,
                                  .cost = {0, 2 * (double)c.bytes}};
+        d->copy_rate = row.cost.bytes / samples_median(t);
         device_print_row(d, &row, t);
     }
     arena_free(&c.arena);
@@ -184,7 +67,7 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
     return status;
 }
 
-/* A product of 4096 x 4096 matrices, the measure of the percentages in its precision. */
+/* Measures a product of 4096 x 4096 matrices, 100 % of the rows in its precision. */
 static enum status measure_product(struct device_run *d, enum precision precision, struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
     struct op_sizes sizes;
@@ -192,22 +75,21 @@ static enum status measure_product(struct device_run *d, enum precision precisio
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->place = &d->place;
     r->precision = precision;
-    enum status status = device_read_sizes("batch=1 length=4096 dim=4096 out=4096", d->request->small, &sizes, e);
-    if (status == ST_OK) status = kernel_run_open(r, op_find("linear"), kernel_find("linear_cuda"), &sizes, &why, e);
     void *context = r;
     struct device_work w = {.work = kernel_run_forward, .contexts = &context, .n = 1, .captured = true};
+    enum status status = device_read_sizes("batch=1 length=4096 dim=4096 out=4096", d->request->small, &sizes, e);
+    if (status == ST_OK) status = kernel_run_open(r, op_find("linear"), kernel_find("linear_cuda"), &sizes, &why, e);
     if (status == ST_OK) status = device_sample(d, &w, &r->time[0], e);
     if (status == ST_OK) {
-        d->product_rate[precision] = r->cost[PASS_FORWARD].flops / samples_median(&r->time[0]);
         struct device_row row = {.name = "product",
                                  .kernel = "linear_cuda",
                                  .shape = r->shape,
                                  .pass = "forward",
-                                 .taken = "",
                                  .precision = (int)precision,
                                  .cache = "warm",
                                  .error = NAN,
                                  .cost = r->cost[PASS_FORWARD]};
+        d->product_rate[precision] = row.cost.flops / samples_median(&r->time[0]);
         device_print_row(d, &row, &r->time[0]);
     }
     kernel_run_close(r);
@@ -215,30 +97,113 @@ static enum status measure_product(struct device_run *d, enum precision precisio
     return status;
 }
 
-/* --- all ---------------------------------------------------------------------------------------------------------- */
+/* --- a training step ---------------------------------------------------------------------------------------------- */
 
-/* The measures of the percentages: kernels compute in the first precision, steps in all of them. */
-static enum status measure_rates(struct device_run *d, struct error *e) {
-    int precisions = REAL_IS_DOUBLE || *d->request->only ? 1 : PRECISION_COUNT;
-    TRY(measure_copy(d, e));
-    for (int precision = PRECISION_FULL; precision < precisions; precision++)
-        TRY(measure_product(d, (enum precision)precision, e));
-    return ST_OK;
+static void step_walked(void *context) {
+    struct trainer *t = context;
+    place_capture_free(&t->place, t->capture);
+    t->capture = NULL;
+    t->steps_queued = 0; /* the first step is walked, as every one here is */
+    trainer_step(t);
 }
 
-/* Steps come before kernels, of which one may take the device with it. */
+static void step_replayed(void *context) {
+    trainer_step(context);
+}
+
+/* Ways of doing a step, and what is turned off for each (docs/gpu.md): work that does not overlap has branches. A
+ * device below capability 9.0 has no overlap, and there the second and the third are alike. */
+static const struct step_way {
+    const char *name;
+    void (*work)(void *context);
+    const char *off[2];
+} step_ways[] = {{"walked", step_walked, {NULL}},
+                 {"replayed", step_replayed, {NULL}},
+                 {"replayed in branches", step_replayed, {"LRNN_CUDA_OVERLAP"}},
+                 {"replayed in a row", step_replayed, {"LRNN_CUDA_OVERLAP", "LRNN_CUDA_BRANCHES"}}};
+
+/* Prints a row of the trainer's step; times include the way of the batches. */
+static enum status time_step(const struct device_run *d, const struct setup *s, struct trainer *t,
+                             const struct step_way *way, struct error *e) {
+    struct device_run own = *d;
+    char shape[256];
+    void *context = t;
+    struct device_work w = {.work = way->work, .contexts = &context, .n = 1};
+    struct samples *times = calloc(1, sizeof *times);
+    if (!times) return fail(e, ST_MEMORY, "no memory for times");
+    snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->id.model_label,
+             s->spec.config.batch, params_trained(&t->params));
+    struct device_row row = {.name = "step",
+                             .kernel = way->name,
+                             .shape = shape,
+                             .pass = "step",
+                             .precision = s->spec.config.precision,
+                             .error = NAN,
+                             .cost = trainer_step_cost(t)};
+    own.place = t->place;
+    own.from = place_mark_create(&t->place);
+    own.to = place_mark_create(&t->place);
+    enum status status = device_sample(&own, &w, times, e);
+    own.captured = t->capture;
+    if (status == ST_OK) device_print_row(&own, &row, times);
+    place_mark_free(&t->place, own.from);
+    place_mark_free(&t->place, own.to);
+    free(times);
+    return status;
+}
+
+static enum status measure_way(const struct device_run *d, const struct setup *s, const struct step_way *way,
+                               struct error *e) {
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t) return fail(e, ST_MEMORY, "no memory for a trainer");
+    for (int i = 0; i < 2 && way->off[i]; i++) setenv(way->off[i], "0", 1);
+    enum status status = trainer_create(t, s, e);
+    for (int i = 0; i < 2 && way->off[i]; i++) unsetenv(way->off[i]);
+    if (status == ST_OK) status = time_step(d, s, t, way, e);
+    trainer_free(t);
+    free(t);
+    return status;
+}
+
+/* Measures the step of an S5 model of about a million parameters, in each way. */
+static enum status measure_step(const struct device_run *d, enum precision precision, struct error *e) {
+    bool small = d->request->small;
+    struct config c;
+    TRY(config_default(&c, e));
+    TRY(config_set(&c, "device", d->request->device, e));
+    TRY(config_set(&c, "precision", precision_name(precision), e));
+    TRY(config_set(&c, "epochs", "1000", e));
+    c.net.dim = small ? 8 : 256;
+    c.batch = small ? 4 : 128;
+    c.quiet = true;
+    struct setup *s = setup_make(&c, small ? "s3" : "s5", small ? "bdlru:m=2,blocks=2" : STEP_MODEL, e);
+    if (!s) return e->status;
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof step_ways / sizeof *step_ways && status == ST_OK; i++)
+        status = measure_way(d, s, &step_ways[i], e);
+    setup_free(s);
+    free(s);
+    return status;
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+/* Steps come before kernels, of which one may take the device with it. Kernels compute in the first precision, steps in
+ * all of them. */
 static enum status measure_all(struct device_run *d, struct error *e) {
+    int precisions = REAL_IS_DOUBLE ? 1 : PRECISION_COUNT;
+    bool steps = !*d->request->only;
     TRY(place_describe(&d->place, &d->info, e));
     if (d->request->once) return device_measure_kernels(d, e);
-    device_print_head(stdout);
-    if (d->file) device_print_head(d->file);
-    TRY(measure_rates(d, e));
-    if (!*d->request->only) TRY(device_measure_steps(d, e));
+    device_print_head(d);
+    TRY(measure_copy(d, e));
+    for (int p = PRECISION_FULL; p < (steps ? precisions : 1); p++) TRY(measure_product(d, (enum precision)p, e));
+    for (int p = PRECISION_FULL; p < precisions && steps; p++) TRY(measure_step(d, (enum precision)p, e));
     return device_measure_kernels(d, e);
 }
 
-/* The file of the rows, "" for none. What has its name are rows that took minutes of a device, of this one or of
- * another, of all kernels or of one op's: none of them make way for others. */
+/* Chooses the file of the rows, "" for none. A file of that name is kept: its rows took minutes of a device, of this one
+ * or of another, of all kernels or of one op's. */
 static enum status choose_file(const struct perf_device_request *q, char path[PATH_BYTES], struct error *e) {
     *path = 0;
     if (!*q->out) return ST_OK;
@@ -249,8 +214,8 @@ static enum status choose_file(const struct perf_device_request *q, char path[PA
     return make_folder(q->out, e);
 }
 
-/* Its rows are in the file as they are on stdout, all or none: what is stopped, or loses its device, leaves no file
- * that looks like a measurement. */
+/* Writes the rows to the file as to stdout, all or none: a measurement that is stopped, or loses its device, leaves no
+ * file that looks whole. */
 static enum status measure_to(struct device_run *d, const char *path, struct error *e) {
     char *text = NULL;
     size_t size = 0;
@@ -265,39 +230,6 @@ static enum status measure_to(struct device_run *d, const char *path, struct err
     return status;
 }
 
-/* Where launches do not overlap: a kernel's, many in a row, would hide in each other, and their time be no time of
- * one. */
-static enum status open_without_overlap(struct place *p, const char *device, struct error *e) {
-    bool is_set = getenv("LRNN_CUDA_OVERLAP");
-    setenv("LRNN_CUDA_OVERLAP", "0", 0);
-    enum status status = place_open(p, device, e);
-    if (!is_set) unsetenv("LRNN_CUDA_OVERLAP");
-    return status;
-}
-
-enum status device_open(struct device_run *d, struct error *e) {
-    TRY(open_without_overlap(&d->place, d->request->device, e));
-    d->from = place_mark_create(&d->place);
-    d->to = place_mark_create(&d->place);
-    return ST_OK;
-}
-
-void device_close(struct device_run *d) {
-    place_mark_free(&d->place, d->from);
-    place_mark_free(&d->place, d->to);
-    d->from = d->to = NULL;
-    place_close(&d->place);
-}
-
-/* What was wrong with kernels beside which the others have their rows. */
-static enum status verdict(const struct device_run *d, struct error *e) {
-    int n = d->failed + d->inexact;
-    if (n == 0) return ST_OK;
-    return fail(e, d->first.status,
-                "%d of the kernels and shapes failed, %d are too far from their references; first: %s", d->failed,
-                d->inexact, d->first.text);
-}
-
 enum status perf_device(const struct perf_device_request *request, struct error *e) {
     struct device_run d = {.request = request};
     char path[PATH_BYTES];
@@ -306,9 +238,12 @@ enum status perf_device(const struct perf_device_request *request, struct error 
     TRY(device_open(&d, e));
     enum status status = ST_OK;
     if (d.place.device == DEVICE_CPU)
-        status = fail(e, ST_USAGE, "perf device measures CUDA devices; `lrnn perf op` the CPU");
+        status = fail(e, ST_USAGE, "perf device measures CUDA devices; `lrnn perf op` measures the CPU");
     if (status == ST_OK) status = measure_to(&d, path, e);
-    if (status == ST_OK) status = verdict(&d, e);
+    if (status == ST_OK && d.failed + d.inexact > 0)
+        status = fail(e, d.first.status,
+                      "%d of the kernels and shapes failed, %d are too far from their references; first: %s", d.failed,
+                      d.inexact, d.first.text);
     device_close(&d);
     return status;
 }

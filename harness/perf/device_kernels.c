@@ -1,17 +1,17 @@
-/* device_kernels.c - rows of `lrnn perf device` for kernels: their errors against the references, and their times, over
- * the same buffers (warm: of small shapes that measures the cache) and over as many sets of them as the cache cannot
- * hold (cold). */
+/* device_kernels.c - rows of `lrnn perf device` for kernels: errors against the references, and times, over the same
+ * buffers (warm: at small shapes that measures the cache) and over more sets of them than the cache holds (cold). */
+#include "harness/perf/device_kernels.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/graph_plan.h"
 #include "core/graph_walk.h"
-#include "harness/perf/device.h"
 
 #define SETS_MOST  40 /* of buffers: a cache of 50 MB wants as many of 2.5 MB */
 #define SETS_SMALL 2
-#define MARGIN     16 /* times the tolerance, which is that of the small sizes that the tests walk */
+#define MARGIN     16 /* times a kernel's tolerance, which is for the small sizes of the tests */
 
 /* Many short sequences, few long ones, blocks of several sizes; states, trees, grids and flows of our models' default
  * widths; and shapes of an S5 model of about a million parameters. */
@@ -85,24 +85,7 @@ double device_error(const real *got, const real *want, int64_t n) {
     return size > 0 ? off / size : off;
 }
 
-/* Of the output and of every input's gradient, the largest. */
-static double compare_runs(struct kernel_run *got, struct kernel_run *want, real *a) {
-    const struct call *c = got->call, *reference = want->call;
-    double worst = 0;
-    for (int j = 0; j < c->n_out; j++) {
-        if (c->out[j]->dtype != DT_REAL) continue;
-        graph_get(&got->graph, c->out[j], a);
-        worst = fmax(worst, device_error(a, tensor_real(reference->out[j]), tensor_count(c->out[j])));
-    }
-    for (int i = 0; i < c->n_in && got->graph.root; i++) {
-        if (!c->in[i] || !c->in[i]->grad) continue;
-        graph_get_grad(&got->graph, c->in[i], a);
-        worst = fmax(worst, device_error(a, reference->in[i]->grad, tensor_count(c->in[i])));
-    }
-    return worst;
-}
-
-/* Of a shape, once for all its kernels: it is the host's work, and longer than theirs. */
+/* Makes and walks the reference of a shape, once for all its kernels: it is the host's work, and longer than theirs. */
 static enum status open_reference(struct kernel_run **reference, const struct op *op, const struct op_sizes *sizes,
                                   struct error *e) {
     const char *why;
@@ -114,32 +97,36 @@ static enum status open_reference(struct kernel_run **reference, const struct op
     return ST_OK;
 }
 
-static void close_reference(struct kernel_run *reference) {
-    if (!reference) return;
-    kernel_run_close(reference);
-    free(reference);
-}
-
-static enum status error_of(struct kernel_run *r, struct kernel_run *reference, double *error, struct error *e) {
+/* Walks the kernel and sets the largest error of its outputs and of every input's gradient. An error beyond rounding is
+ * counted: the command fails after all rows. */
+static enum status compare(struct device_run *d, struct kernel_run *r, const struct kernel_run *reference,
+                           double *error, struct error *e) {
+    const struct call *c = r->call, *want = reference->call;
+    const struct kernel *k = c->kernel;
+    double bound = k->inexact ? MARGIN * k->tolerance * REAL_EPSILON : 0;
     size_t bytes = 1;
     for (int i = 0; i < r->graph.n_tensors; i++)
         if (tensor_bytes(r->graph.tensors[i]) > bytes) bytes = tensor_bytes(r->graph.tensors[i]);
-    real *room = malloc(bytes);
-    if (!room) return fail(e, ST_MEMORY, "no memory for the comparison with the reference");
+    real *got = malloc(bytes);
+    if (!got) return fail(e, ST_MEMORY, "no memory for the comparison with the reference");
     walk_both(r);
     enum status status = place_wait(r->place, e);
-    if (status == ST_OK) *error = compare_runs(r, reference, room);
-    free(room);
+    *error = 0;
+    for (int j = 0; j < c->n_out && status == ST_OK; j++) {
+        if (c->out[j]->dtype != DT_REAL) continue;
+        graph_get(&r->graph, c->out[j], got);
+        *error = fmax(*error, device_error(got, tensor_real(want->out[j]), tensor_count(c->out[j])));
+    }
+    for (int i = 0; i < c->n_in && r->graph.root && status == ST_OK; i++) {
+        if (!c->in[i] || !c->in[i]->grad) continue;
+        graph_get_grad(&r->graph, c->in[i], got);
+        *error = fmax(*error, device_error(got, want->in[i]->grad, tensor_count(c->in[i])));
+    }
+    free(got);
+    if (status == ST_OK && *error > bound && d->failed + d->inexact++ == 0)
+        fail(&d->first, ST_FAIL, "%s at %s is %.3g off its reference, at most %.3g is expected", k->name, r->shape,
+             *error, bound);
     return status;
-}
-
-/* A kernel that is further off than roundings take it makes the command fail, behind all rows. */
-static void judge_error(struct device_run *d, const struct kernel *k, const char *shape, double error) {
-    double bound = k->inexact ? MARGIN * k->tolerance * REAL_EPSILON : 0;
-    if (isnan(error) || error <= bound) return;
-    if (d->failed + d->inexact++ == 0)
-        fail(&d->first, ST_FAIL, "%s at %s is %.3g off its reference, at most %.3g is expected", k->name, shape, error,
-             bound);
 }
 
 /* --- times -------------------------------------------------------------------------------------------------------- */
@@ -149,27 +136,7 @@ int device_cold_sets(double cache, double bytes) {
     return sets > SETS_MOST ? 0 : sets < 1 ? 1 : (int)sets;
 }
 
-/* By what a forward pass reads and writes, each tensor once, so that both passes touch no less. */
-static int sets_of(const struct device_run *d, const struct kernel_run *r) {
-    int n = device_cold_sets((double)d->info.cache, r->cost[PASS_FORWARD].bytes);
-    return d->request->small && n != 1 ? SETS_SMALL : n;
-}
-
-static enum status measure_pass(struct device_run *d, struct kernel_run **runs, int n, int pass, struct device_row *row,
-                                struct error *e) {
-    struct device_work w = {.work = pass == PASS_FORWARD ? kernel_run_forward : walk_both,
-                            .contexts = (void *const *)runs,
-                            .n = n,
-                            .captured = true};
-    row->cache = n > 1 ? "cold" : "warm";
-    row->pass = pass == PASS_FORWARD ? "forward" : "both";
-    row->cost = runs[0]->cost[pass];
-    TRY(device_sample(d, &w, &runs[0]->time[0], e));
-    device_print_row(d, row, &runs[0]->time[0]);
-    return ST_OK;
-}
-
-/* Both passes over sets of buffers by turns; the first set is there. */
+/* Prints a row for the forward pass and one for both, over n sets of buffers by turns; the first set is there. */
 static enum status measure_sets(struct device_run *d, struct kernel_run **runs, int n, const struct op_sizes *sizes,
                                 struct device_row *row, struct error *e) {
     const char *why = NULL;
@@ -179,42 +146,43 @@ static enum status measure_sets(struct device_run *d, struct kernel_run **runs, 
         runs[i]->place = &d->place;
         TRY(kernel_run_open(runs[i], runs[0]->call->op, runs[0]->call->kernel, sizes, &why, e));
     }
-    TRY(measure_pass(d, runs, n, PASS_FORWARD, row, e));
-    return runs[0]->graph.root ? measure_pass(d, runs, n, PASS_BOTH, row, e) : ST_OK;
+    row->cache = n > 1 ? "cold" : "warm";
+    for (int both = 0; both <= (runs[0]->graph.root != NULL); both++) {
+        struct device_work w = {
+            .work = both ? walk_both : kernel_run_forward, .contexts = (void *const *)runs, .n = n, .captured = true};
+        row->pass = both ? "both" : "forward";
+        row->cost = runs[0]->cost[both ? PASS_BOTH : PASS_FORWARD];
+        TRY(device_sample(d, &w, &runs[0]->time[0], e));
+        device_print_row(d, row, &runs[0]->time[0]);
+    }
+    return ST_OK;
 }
 
-static enum status measure_times(struct device_run *d, struct kernel_run **runs, const struct op_sizes *sizes,
-                                 double error, struct error *e) {
-    const struct kernel_run *r = runs[0];
-    const char *why;
-    const struct kernel *taken = graph_kernel_unasked(&r->graph, r->call, &why);
-    struct device_row row = {.name = r->call->op->name,
-                             .kernel = r->call->kernel->name,
-                             .shape = r->shape,
-                             .taken = taken == r->call->kernel ? "yes" : "no",
-                             .precision = PRECISION_FULL,
-                             .error = error};
-    TRY(measure_sets(d, runs, 1, sizes, &row, e));
-    int n = sets_of(d, r);
-    return n > 1 ? measure_sets(d, runs, n, sizes, &row, e) : ST_OK;
-}
-
-/* --- all kernels -------------------------------------------------------------------------------------------------- */
-
+/* Measures a kernel that is open in runs[0]; further runs are sets of buffers for the cold rows. */
 static enum status measure_opened(struct device_run *d, struct kernel_run **runs, const struct op_sizes *sizes,
                                   struct kernel_run **reference, struct error *e) {
     struct kernel_run *r = runs[0];
-    double error = NAN;
+    const char *why;
     if (d->request->once) {
         walk_both(r);
         return place_wait(&d->place, e);
     }
+    bool taken = graph_kernel_unasked(&r->graph, r->call, &why) == r->call->kernel;
+    struct device_row row = {.name = r->call->op->name,
+                             .kernel = r->call->kernel->name,
+                             .shape = r->shape,
+                             .taken = taken ? "yes" : "no",
+                             .precision = PRECISION_FULL,
+                             .error = NAN};
     if (d->request->compare) {
         TRY(open_reference(reference, r->call->op, sizes, e));
-        TRY(error_of(r, *reference, &error, e));
-        judge_error(d, r->call->kernel, r->shape, error);
+        TRY(compare(d, r, *reference, &row.error, e));
     }
-    return measure_times(d, runs, sizes, error, e);
+    TRY(measure_sets(d, runs, 1, sizes, &row, e));
+    /* A forward pass reads and writes each tensor once, so that both passes touch no less. */
+    int n = device_cold_sets((double)d->info.cache, r->cost[PASS_FORWARD].bytes);
+    if (d->request->small && n != 1) n = SETS_SMALL;
+    return n > 1 ? measure_sets(d, runs, n, sizes, &row, e) : ST_OK;
 }
 
 static enum status measure_kernel(struct device_run *d, const struct kernel *k, const struct op_sizes *sizes,
@@ -232,15 +200,7 @@ static enum status measure_kernel(struct device_run *d, const struct kernel *k, 
     return status;
 }
 
-/* The place keeps its first failure, so that the next kernel wants another. */
-static enum status go_on_behind(struct device_run *d, const struct kernel *k, const char *shape,
-                                const struct error *failure, struct error *e) {
-    fprintf(stderr, "%s at %s: %s\n", k->name, shape, failure->text);
-    if (d->failed++ + d->inexact == 0) fail(&d->first, failure->status, "%s at %s: %s", k->name, shape, failure->text);
-    device_close(d);
-    return device_open(d, e);
-}
-
+/* Measures all kernels of a case. After one that fails the device is opened anew: a place keeps its first failure. */
 static enum status measure_case(struct device_run *d, const char *op, const char *shape, struct error *e) {
     struct op_sizes sizes;
     struct kernel_run *reference = NULL;
@@ -249,10 +209,15 @@ static enum status measure_case(struct device_run *d, const char *op, const char
     for (const struct kernel *const *k = kernel_list(); *k && status == ST_OK; k++) {
         struct error failure = {ST_OK, ""};
         if ((*k)->device != DEVICE_CUDA || strcmp((*k)->op->name, op) != 0) continue;
-        if (measure_kernel(d, *k, &sizes, &reference, &failure) != ST_OK)
-            status = go_on_behind(d, *k, shape, &failure, e);
+        if (measure_kernel(d, *k, &sizes, &reference, &failure) == ST_OK) continue;
+        fprintf(stderr, "%s at %s: %s\n", (*k)->name, shape, failure.text);
+        if (d->failed++ + d->inexact == 0)
+            fail(&d->first, failure.status, "%s at %s: %s", (*k)->name, shape, failure.text);
+        device_close(d);
+        status = device_open(d, e);
     }
-    close_reference(reference);
+    if (reference) kernel_run_close(reference);
+    free(reference);
     return status;
 }
 
@@ -267,7 +232,7 @@ static bool has_word(const char *text, const char *word, size_t length) {
     return false;
 }
 
-/* Whether the shape has every word that is wanted. */
+/* True if the shape has every word that is wanted. */
 static bool is_wanted_shape(const char *shape, const char *wanted) {
     for (const char *at = wanted; *at; at += *at == ' ') {
         size_t n = strcspn(at, " ");

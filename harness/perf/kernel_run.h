@@ -5,10 +5,10 @@
 #include "core/arena.h"
 #include "core/graph.h"
 #include "core/op_sizes.h"
-#include "harness/perf/samples.h"
+#include "harness/perf/measure.h"
 #include "kernels/kernel.h"
 
-enum { PASS_BOTH = 2 }; /* behind enum pass */
+enum { PASS_BOTH = 2 }; /* after those of enum pass */
 
 struct kernel_run {
     enum precision precision;  /* of products; set before kernel_run_open */

@@ -18,7 +18,7 @@ double limit_seconds(const struct plan *plan, const struct setup *s, double limi
     return own > 0 && own < share ? own : share;
 }
 
-/* Times a few steps of the run and says what they come to. */
+/* Times a few steps of the run and sets how many it takes in `seconds`. */
 static enum status measure(const struct setup *s, double seconds, int threads, struct limit_row *row, struct error *e) {
     struct perf_row speed;
     *row = (struct limit_row){.seconds = seconds, .threads = threads};
@@ -35,62 +35,55 @@ static enum status measure(const struct setup *s, double seconds, int threads, s
     return ST_OK;
 }
 
-/* What was decided for the first run of a row: its seeds and rates go equally far, or they were no row. */
+/* Decision for the first run of a row of a table. It holds for the whole row: seeds and rates go equally far. */
 struct decided {
     char row[RUN_ID_HEX]; /* hash of its key */
     struct limit_row limit;
 };
 
-/* The row of the run among the first n; n is a new one. */
-static enum status find_row(struct decided *rows, int n, const struct setup *s, int *at, struct error *e) {
-    TRY(row_key_id(s->id.text, rows[n].row, e));
-    for (*at = 0; strcmp(rows[*at].row, rows[n].row) != 0; ++*at) continue;
-    return ST_OK;
-}
-
-/* What limits.csv has for the run, else what its row has, which is written down for it. */
+/* Sets how far the run goes: as limits.csv says, else as its row goes, else as a measurement says; the answer is then
+ * written for it. The first *n of `rows` are decided; one more has room. */
 static enum status decide(struct decided *rows, int *n, const struct setup *s, double seconds, int threads,
                           struct limit_row *limit, struct error *e) {
-    int at;
-    TRY(find_row(rows, *n, s, &at, e));
-    if (!limit_find(s->spec.config.out, s->id.run_id, seconds, limit)) {
+    const char *out = s->spec.config.out, *run_id = s->id.run_id;
+    int at = 0;
+    TRY(row_key_id(s->id.text, rows[*n].row, e));
+    while (strcmp(rows[at].row, rows[*n].row) != 0) at++;
+    if (!limit_find(out, run_id, seconds, limit)) {
         if (at < *n)
             *limit = rows[at].limit;
         else
             TRY(measure(s, seconds, threads, limit, e));
-        snprintf(limit->run_id, sizeof limit->run_id, "%s", s->id.run_id);
-        TRY(limit_append(s->spec.config.out, limit, e));
-        if (!limit_find(s->spec.config.out, s->id.run_id, seconds, limit))
-            return fail(e, ST_FAIL, "%s/limits.csv has not the row that was written", s->spec.config.out);
+        snprintf(limit->run_id, sizeof limit->run_id, "%s", run_id);
+        TRY(limit_append(out, limit, e));
+        if (!limit_find(out, run_id, seconds, limit))
+            return fail(e, ST_FAIL, "%s/limits.csv lacks the row that was just written", out);
     }
     if (at == *n) rows[(*n)++].limit = *limit;
-    return ST_OK;
-}
-
-static enum status apply(struct plan *plan, struct decided *rows, double limit_s, int jobs, int threads, bool tell,
-                         struct error *e) {
-    int n = 0;
-    for (int i = 0; i < plan->n; i++) {
-        struct setup *s = plan->setups[i];
-        struct limit_row limit;
-        double seconds = limit_seconds(plan, s, limit_s, jobs);
-        if (seconds <= 0) continue;
-        if (signal_received())
-            return fail(e, (enum status)(128 + signal_received()),
-                        "stopped before all runs were timed; the same command goes on");
-        if (tell) fprintf(stderr, "\r\033[Ktiming a few steps of %s", s->id.model_label);
-        TRY(decide(rows, &n, s, seconds, threads, &limit, e));
-        s->estimate.flops *= (double)limit.steps / (double)s->shapes.steps;
-        TRY(setup_stop_after(s, limit.steps, e));
-    }
     return ST_OK;
 }
 
 enum status limits_apply(struct plan *plan, double limit_s, int jobs, int threads, bool quiet, struct error *e) {
     bool tell = !quiet && terminal_has_codes(stderr);
     struct decided *rows = calloc((size_t)plan->n + 1, sizeof *rows);
-    if (!rows) return fail(e, ST_MEMORY, "no memory for the times of %d runs", plan->n);
-    enum status status = apply(plan, rows, limit_s, jobs, threads, tell, e);
+    enum status status = rows ? ST_OK : fail(e, ST_MEMORY, "no memory for the times of %d runs", plan->n);
+    int n = 0;
+    for (int i = 0; i < plan->n && status == ST_OK; i++) {
+        struct setup *s = plan->setups[i];
+        struct limit_row limit;
+        double seconds = limit_seconds(plan, s, limit_s, jobs);
+        if (seconds <= 0) continue;
+        if (signal_received()) {
+            status = fail(e, (enum status)(128 + signal_received()),
+                          "stopped before all runs were timed; the same command goes on");
+            break;
+        }
+        if (tell) fprintf(stderr, "\r\033[Ktiming a few steps of %s", s->id.model_label);
+        status = decide(rows, &n, s, seconds, threads, &limit, e);
+        if (status != ST_OK) break;
+        s->estimate.flops *= (double)limit.steps / (double)s->shapes.steps;
+        status = setup_stop_after(s, limit.steps, e);
+    }
     if (tell) fputs("\r\033[K", stderr);
     free(rows);
     return status;

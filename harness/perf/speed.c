@@ -15,29 +15,14 @@
 #include "harness/study/row_key.h"
 #include "harness/run/signals.h"
 #include "harness/run/trainer.h"
-#include "harness/perf/sitting.h"
+#include "harness/perf/measure.h"
 #include "harness/perf/speed.h"
 #include "harness/store/clock.h"
 #include "harness/store/perf_log.h"
-#include "harness/store/machine.h"
 
 #define LOOK_EVERY_MS 200
 #define ROUGH_STEPS   10 /* of a measurement that need not be quiet */
 #define ROUGH_SAMPLES 5  /* the last of them; the others warm up */
-
-static void describe_row(const struct setup *s, int threads, struct perf_row *row) {
-    struct machine m;
-    machine_read(&m);
-    sitting_describe(row, &m, threads);
-    snprintf(row->dtype, sizeof row->dtype, "%s", precision_name((enum precision)s->spec.config.precision));
-    snprintf(row->bench, sizeof row->bench, "train-step");
-    snprintf(row->shape, sizeof row->shape, "%.120s B%" PRId64 " T%" PRId64 " D%" PRId64 " L%" PRId64 " V%" PRId64,
-             s->id.model_label, s->spec.config.batch, s->spec.task.shape.T, s->spec.config.net.dim,
-             s->spec.config.net.layers, s->spec.task.shape.vocab_out);
-    snprintf(row->pass, sizeof row->pass, "step");
-    snprintf(row->device, sizeof row->device, "%.*s", (int)strcspn(s->spec.config.device, ":"), s->spec.config.device);
-    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->id.cell_id);
-}
 
 struct stepping {
     struct trainer trainer;
@@ -50,7 +35,7 @@ static enum status take_steps(void *context, struct error *e) {
     return trainer_sync(&s->trainer, e);
 }
 
-/* The mean of a few steps, for a guess at how long many will take. */
+/* Takes the mean of a few steps, for a guess at how long many will take. */
 static enum status measure_roughly(struct stepping *s, struct sitting *sitting, struct error *e) {
     double start = 0;
     for (int i = 0; i < ROUGH_STEPS; i++) {
@@ -62,9 +47,28 @@ static enum status measure_roughly(struct stepping *s, struct sitting *sitting, 
     return ST_OK;
 }
 
-/* One cell, in this process. */
-static enum status measure_step_time(const struct setup *setup, int threads, double seconds, struct perf_row *row,
-                                     struct error *e) {
+static void fill_row(const struct setup *s, int threads, const struct sitting *sitting, int64_t together,
+                     struct perf_row *row) {
+    const struct config *c = &s->spec.config;
+    const struct task_shape *task = &s->spec.task.shape;
+    struct machine m;
+    *row = (struct perf_row){.bench = "train-step", .pass = "step"};
+    machine_read(&m);
+    sitting_describe(row, &m, threads);
+    snprintf(row->dtype, sizeof row->dtype, "%s", precision_name((enum precision)c->precision));
+    snprintf(row->shape, sizeof row->shape, "%.120s B%" PRId64 " T%" PRId64 " D%" PRId64 " L%" PRId64 " V%" PRId64,
+             s->id.model_label, c->batch, task->T, c->net.dim, c->net.layers, task->vocab_out);
+    snprintf(row->device, sizeof row->device, "%.*s", (int)strcspn(c->device, ":"), c->device);
+    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->id.cell_id);
+    sitting_fill(sitting, (double)(together * c->batch * task_documents(task) * task->T), row);
+    row->time_ns_med /= (double)together;
+    row->time_ns_mad /= (double)together;
+    row->time_ns_p95 /= (double)together;
+}
+
+/* Measures one cell in this process. */
+static enum status measure_here(const struct setup *setup, int threads, double seconds, struct perf_row *row,
+                                struct error *e) {
     struct sitting sitting;
     struct stepping *s = calloc(1, sizeof *s);
     if (!s) return fail(e, ST_MEMORY, "no memory for a trainer");
@@ -74,57 +78,37 @@ static enum status measure_step_time(const struct setup *setup, int threads, dou
         s->together = trainer_sync_every(&s->trainer);
         status = seconds > 0 ? sitting_run_quiet(&sitting, take_steps, s, seconds, e) : measure_roughly(s, &sitting, e);
     }
-    if (status == ST_OK) {
-        *row = (struct perf_row){0};
-        describe_row(setup, threads, row);
-        sitting_fill(&sitting,
-                     (double)(s->together * setup->spec.config.batch * task_documents(&setup->spec.task.shape) *
-                              setup->spec.task.shape.T),
-                     row);
-        row->time_ns_med /= (double)s->together;
-        row->time_ns_mad /= (double)s->together;
-        row->time_ns_p95 /= (double)s->together;
-    }
+    if (status == ST_OK) fill_row(setup, threads, &sitting, s->together, row);
     trainer_free(&s->trainer);
     free(s);
     return status;
 }
 
-/* What the measuring process says: a row, or why there is none. Smaller than PIPE_BUF, so written whole. */
+/* Answer of the measuring process: a row, or why there is none. Smaller than PIPE_BUF, so it is written whole. */
 struct answer {
     struct perf_row row;
     struct error error;
 };
 _Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
 
-static _Noreturn void answer(const struct setup *s, int threads, double seconds, int fd) {
-    struct answer a = {.error = {ST_OK, ""}};
-    a.error.status = measure_step_time(s, threads, seconds, &a.row, &a.error);
-    ssize_t n = write(fd, &a, sizeof a);
-    _exit(n != (ssize_t)sizeof a);
-}
-
-/* Waits for the child's answer; a signal to this process ends the child, which has nothing to save. Bytes read. */
-static ssize_t hear_answer(pid_t child, int fd, struct answer *a) {
-    struct pollfd news = {.fd = fd, .events = POLLIN};
-    while (poll(&news, 1, LOOK_EVERY_MS) <= 0)
-        if (signal_received()) kill(child, SIGKILL);
-    ssize_t n;
-    while ((n = read(fd, a, sizeof *a)) < 0 && errno == EINTR) continue;
-    return n;
-}
-
-/* In a child: the parent of parallel runs must never start threads. */
+/* Measures in a child, since the parent of parallel runs must never start threads. A signal to this process ends the
+ * child, which has nothing to save. */
 enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e) {
     int ends[2];
-    struct answer a;
+    struct answer a = {.error = {ST_OK, ""}};
     ssize_t n = -1;
     fflush(NULL);
     if (pipe(ends) != 0) return fail(e, ST_FAIL, "cannot make a pipe to measure speed: %s", strerror(errno));
     pid_t pid = fork();
-    if (pid == 0) answer(s, threads, seconds, ends[1]);
+    if (pid == 0) {
+        a.error.status = measure_here(s, threads, seconds, &a.row, &a.error);
+        _exit(write(ends[1], &a, sizeof a) != (ssize_t)sizeof a);
+    }
     close(ends[1]);
-    if (pid > 0) n = hear_answer(pid, ends[0], &a);
+    struct pollfd news = {.fd = ends[0], .events = POLLIN};
+    while (pid > 0 && poll(&news, 1, LOOK_EVERY_MS) <= 0)
+        if (signal_received()) kill(pid, SIGKILL);
+    while (pid > 0 && (n = read(ends[0], &a, sizeof a)) < 0 && errno == EINTR) continue;
     close(ends[0]);
     if (pid < 0) return fail(e, ST_FAIL, "cannot start a process to measure speed: %s", strerror(errno));
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
@@ -137,8 +121,10 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
     return ST_OK;
 }
 
-/* The cells of a plan, and what row of a table each is in: those of one row differ in their rate alone, which changes
- * nothing in the work of a step. One of them is measured, and all have its numbers. */
+/* --- the cells of a plan ------------------------------------------------------------------------------------------ */
+
+/* Cells of a plan, each with the row of a table that it is in: cells of one row differ in their rate alone, which
+ * changes nothing in the work of a step. One of them is measured, and all have its numbers. */
 struct speeds {
     const struct plan *plan;
     int threads;
@@ -156,14 +142,14 @@ static void speeds_begin(struct speeds *s, const struct plan *plan, int threads)
     for (int i = 0; s->rows && i < plan->n; i++) (void)row_key_id(plan->setups[i]->id.text, s->rows[i], &ignored);
 }
 
-/* Whether the folder has the cell's speed. One that was noisy counts: where others always work, another try would be no
+/* True if the folder has the cell's speed. A disturbed one counts: where others always work, another try would be no
  * better. */
 static bool has_row(const struct speeds *s, int i, struct perf_row *row) {
     const struct setup *setup = s->plan->setups[i];
     return perf_latest_alike(setup->spec.config.out, setup->id.cell_id, &s->mine, row);
 }
 
-/* Of the runs of a cell the first one stands for all. */
+/* True if the cell of run i is to be measured. Its first run stands for all of them. */
 static bool is_wanted(const struct speeds *s, int i) {
     struct perf_row row;
     for (int k = 0; k < i; k++)
@@ -171,7 +157,7 @@ static bool is_wanted(const struct speeds *s, int i) {
     return s->plan->setups[i]->spec.config.force || !has_row(s, i, &row);
 }
 
-/* A cell of the same row whose speed is known, or will be when its turn has come, before this one's; -1: none. */
+/* Finds a cell of the same row whose speed is known, or will be known when this one's turn comes; -1: none. */
 static int alike(const struct speeds *s, int i) {
     struct perf_row row;
     for (int k = 0; k < s->plan->n && s->rows && *s->rows[i]; k++) {
@@ -181,34 +167,23 @@ static int alike(const struct speeds *s, int i) {
     return -1;
 }
 
-/* What cannot be measured has no speed in the table, and the others have. A cell is what it is whether or not its
- * batches are made ahead, and has one speed: that of runs which ask for nothing else. */
-static enum status measure_and_keep(const struct setup *s, int threads, double seconds, struct error *e) {
-    struct setup usual = *s;
+/* Appends the speed of cell i: a copy of the row of a cell that is alike, else a new measurement. A cell that cannot be
+ * measured has no speed in the table. A cell has one speed whether or not its batches are made ahead: with them. */
+static enum status measure_cell(const struct speeds *s, int i, double seconds, bool tell, struct error *e) {
+    struct setup usual = *s->plan->setups[i];
+    const char *out = usual.spec.config.out;
     struct perf_row row;
     struct error why;
+    int from = alike(s, i);
+    if (from >= 0 && has_row(s, from, &row)) {
+        snprintf(row.cell_id, sizeof row.cell_id, "%s", usual.id.cell_id);
+        return perf_append(out, &row, e);
+    }
+    if (tell) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", usual.id.model_label);
     usual.spec.config.ahead = true;
-    if (speed_measure(&usual, threads, seconds, &row, &why) == ST_OK) return perf_append(s->spec.config.out, &row, e);
+    if (speed_measure(&usual, s->threads, seconds, &row, &why) == ST_OK) return perf_append(out, &row, e);
     if (!signal_received()) fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;
-}
-
-/* Numbers of a cell stand for another one, too: a row of the same sitting. */
-static enum status copy_row(const struct speeds *s, int from, int to, bool *found, struct error *e) {
-    struct perf_row row;
-    const struct setup *setup = s->plan->setups[to];
-    *found = from >= 0 && has_row(s, from, &row);
-    if (!*found) return ST_OK;
-    snprintf(row.cell_id, sizeof row.cell_id, "%s", setup->id.cell_id);
-    return perf_append(setup->spec.config.out, &row, e);
-}
-
-static enum status measure_cell(const struct speeds *s, int i, double seconds, bool tell, struct error *e) {
-    bool found;
-    TRY(copy_row(s, alike(s, i), i, &found, e));
-    if (found) return ST_OK;
-    if (tell) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", s->plan->setups[i]->id.model_label);
-    return measure_and_keep(s->plan->setups[i], s->threads, seconds, e);
 }
 
 enum status speed_measure_plan(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e) {

@@ -7,7 +7,7 @@
 #include "harness/study/plan.h"
 #include "harness/store/perf_row.h"
 
-/* Training throughput of one run with `threads` threads, in a process of its own: a sitting (sitting.h) of so many
+/* Training throughput of one run with `threads` threads, in a process of its own: a sitting (measure.h) of so many
  * seconds, and another one if that was disturbed; 0: the mean of a few steps. ST_FAIL: why there is none. */
 enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 

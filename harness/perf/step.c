@@ -1,22 +1,22 @@
-/* step.c - a whole training step beside the matrix products it cannot do without.
+/* step.c - `lrnn perf step`: a whole training step beside the matrix products that it cannot do without.
  *
- * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOP
- * (two for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product
- * that is measured between rounds of steps at the same number of threads. */
+ * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOPs
+ * (two for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product,
+ * which is measured between rounds of steps at the same number of threads. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph_plan.h"
 #include "core/philox.h"
+#include "harness/perf/measure.h"
 #include "harness/perf/perf.h"
-#include "harness/perf/op_times.h"
-#include "harness/perf/rates.h"
-#include "harness/perf/samples.h"
 #include "harness/run/trainer.h"
-#include "harness/store/clock.h"
+#include "kernels/dense/dense.h"
 #include "kernels/lib/gemm.h"
+#include "kernels/lib/round.h"
 #include "tasks/examples.h"
 
 #define WARM_UP    3 /* steps not counted */
@@ -78,6 +78,166 @@ static const struct task uniform_task = {
     .fill = uniform_fill,
 };
 
+/* --- a matrix product --------------------------------------------------------------------------------------------- */
+
+/* C = A B of GEMM_SIZE x GEMM_SIZE matrices. */
+struct gemm_bench {
+    struct arena arena; /* owns the matrices */
+    real *a, *b, *c;
+    uint16_t *half_a, *half_b; /* in bf16; NULL: the product is of reals */
+};
+
+/* Makes a product as those of that precision run here: of bf16 where the CPU gains by it, else of reals. */
+static enum status gemm_create(struct gemm_bench *g, enum precision precision, struct error *e) {
+    const int64_t n = (int64_t)GEMM_SIZE * GEMM_SIZE;
+    size_t bytes = (size_t)n * sizeof(real);
+    TRY(arena_reserve(&g->arena, 4 * (bytes + ARENA_ALIGN), e));
+    arena_huge_pages(&g->arena);
+    g->a = arena_alloc(&g->arena, bytes);
+    g->b = arena_alloc(&g->arena, bytes);
+    g->c = arena_alloc(&g->arena, bytes);
+    for (int64_t i = 0; i < n; i++) {
+        g->a[i] = (real)((i * 7 + 3) % 17) / 17;
+        g->b[i] = (real)((i * 5 + 1) % 13) / 13;
+        g->c[i] = 0;
+    }
+    if (precision != PRECISION_BF16 || !gemm_bf16_pays()) return ST_OK;
+    g->half_a = arena_alloc(&g->arena, (size_t)n * sizeof *g->half_a);
+    g->half_b = arena_alloc(&g->arena, (size_t)n * sizeof *g->half_b);
+    round_to_bf16(n, g->a, g->half_a);
+    round_to_bf16(n, g->b, g->half_b);
+    return ST_OK;
+}
+
+/* Computes the product by tiles of rows, one a thread; returns the seconds. */
+static double gemm_run(struct gemm_bench *g) {
+    const int64_t n = GEMM_SIZE;
+    int tiles = omp_get_max_threads();
+    double start = perf_time_s();
+#pragma omp parallel for schedule(static)
+    for (int i = 0; i < tiles; i++) {
+        int64_t begin = n * i / tiles, rows = n * (i + 1) / tiles - begin, at = begin * n;
+        if (g->half_a)
+            gemm_bf16(false, false, rows, n, n, g->half_a + at, n, g->half_b, n, NULL, false, g->c + at, n);
+        else
+            real_gemm(false, false, rows, n, n, 1, g->a + at, n, g->b, n, false, g->c + at, n);
+    }
+    return perf_time_s() - start;
+}
+
+/* --- time by op --------------------------------------------------------------------------------------------------- */
+
+/* Best time of a call over the steps, so that what another process took is in none of them. */
+struct call_time {
+    const struct call *call; /* NULL: the end of the list */
+    double best[2];          /* seconds, by enum pass; INFINITY: never walked */
+};
+
+struct op_time {
+    const struct op *op;
+    int calls;
+    double seconds[2], floor, by_bytes; /* by_bytes: the part of the floor that bytes make */
+    double lost;                        /* seconds above the floor */
+};
+
+/* Calls in the order of the walk, and the ops that they are gathered into. */
+struct op_times {
+    struct call_time *calls;
+    struct op_time *ops;
+    const struct call *current;
+    enum pass pass;
+    double since;
+};
+
+/* Notes the time of the call that has ended. A walk calls it before each call, and with NULL after the last. */
+static void look(void *watcher, const struct call *c, enum pass pass) {
+    struct op_times *p = watcher;
+    if (p->current) {
+        double seconds = perf_time_s() - p->since;
+        struct call_time *t = p->calls;
+        while (t->call && t->call != p->current) t++;
+        if (!t->call) *t = (struct call_time){p->current, {INFINITY, INFINITY}};
+        t->best[p->pass] = fmin(t->best[p->pass], seconds);
+    }
+    p->current = c;
+    p->pass = pass;
+    p->since = perf_time_s();
+}
+
+/* Looks on at the walks of both graphs from now on. p starts zeroed and outlives the walks. ST_MEMORY. */
+static enum status op_times_begin(struct op_times *p, struct graph *train, struct graph *update, struct error *e) {
+    size_t room = (size_t)(train->n_calls + update->n_calls) + 1; /* the last one stays empty */
+    p->calls = calloc(room, sizeof *p->calls);
+    p->ops = calloc(room, sizeof *p->ops);
+    if (!p->calls || !p->ops) return fail(e, ST_MEMORY, "no memory for the times of %zu calls", room - 1);
+    train->plan->watch = update->plan->watch = look;
+    train->plan->watcher = update->plan->watcher = p;
+    return ST_OK;
+}
+
+static int by_loss(const void *a, const void *b) {
+    double x = ((const struct op_time *)a)->lost, y = ((const struct op_time *)b)->lost;
+    return (x < y) - (x > y);
+}
+
+/* Fills p->ops from p->calls, those that lost the most time first; returns how many there are. */
+static int gather(const struct op_times *p, const struct floor_rates *rates) {
+    int n = 0;
+    for (const struct call_time *c = p->calls; c->call; c++) {
+        int i = 0;
+        while (i < n && p->ops[i].op != c->call->op) i++;
+        struct op_time *t = &p->ops[i];
+        if (i == n) p->ops[n++] = (struct op_time){.op = c->call->op};
+        t->calls++;
+        for (int pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
+            if (!isfinite(c->best[pass])) continue;
+            struct cost cost = c->call->op->cost(c->call, (enum pass)pass);
+            double flops = cost.flops / (c->call->op == &op_linear ? rates->products : rates->flops);
+            double bytes = cost.bytes / rates->bytes, floor = fmax(bytes, flops);
+            t->seconds[pass] += c->best[pass];
+            t->floor += floor;
+            t->lost += c->best[pass] - floor;
+            if (bytes > flops) t->by_bytes += bytes;
+        }
+    }
+    qsort(p->ops, (size_t)n, sizeof *p->ops, by_loss);
+    return n;
+}
+
+/* Prints a row an op; what a step (`step` seconds at best) took beyond all calls is the last. */
+static void print_op_times(const struct op_times *p, const struct floor_rates *rates, double step, bool json) {
+    int n = gather(p, rates);
+    double all = 0;
+    if (json)
+        printf(",\"fma_gflop_per_s\":%.6g,\"copy_gb_per_s\":%.6g,\"profile\":[", rates->flops / 1e9,
+               rates->bytes / 1e9);
+    else
+        printf("  profile     best time of each call, summed by op, ms; floors: linear %.1f GFLOP/s, others %.1f,\n"
+               "              copies %.1f GB/s (read and written both counted)\n"
+               "  %-22s %5s %9s %9s %9s %-5s %9s %6s\n",
+               rates->products / 1e9, rates->flops / 1e9, rates->bytes / 1e9, "op", "calls", "forward", "backward",
+               "floor", "by", "lost", "step");
+    for (const struct op_time *t = p->ops; t < p->ops + n; t++) {
+        double seconds = t->seconds[PASS_FORWARD] + t->seconds[PASS_BACKWARD];
+        const char *by = 2 * t->by_bytes > t->floor ? "bytes" : "flops";
+        all += seconds;
+        if (json)
+            printf("%s{\"op\":\"%s\",\"calls\":%d,\"forward_ms\":%.6g,\"backward_ms\":%.6g,\"floor_ms\":%.6g,"
+                   "\"bound\":\"%s\",\"lost_ms\":%.6g}",
+                   t == p->ops ? "" : ",", t->op->name, t->calls, t->seconds[PASS_FORWARD] * 1e3,
+                   t->seconds[PASS_BACKWARD] * 1e3, t->floor * 1e3, by, t->lost * 1e3);
+        else
+            printf("  %-22s %5d %9.4f %9.4f %9.4f %-5s %9.4f %4.1f %%\n", t->op->name, t->calls,
+                   t->seconds[PASS_FORWARD] * 1e3, t->seconds[PASS_BACKWARD] * 1e3, t->floor * 1e3, by, t->lost * 1e3,
+                   100 * seconds / step);
+    }
+    if (json)
+        printf("]");
+    else
+        printf("  between the calls, or slower than the best of each: %.4f ms, %.1f %%\n", (step - all) * 1e3,
+               100 * (step - all) / step);
+}
+
 /* --- one model ---------------------------------------------------------------------------------------------------- */
 
 struct step_run {
@@ -92,7 +252,7 @@ struct step_run {
     size_t resident; /* before the product's matrices exist */
 };
 
-/* Parameters that a token meets in a matrix product: all of rank 2 but the embedding, which is looked up. */
+/* Counts the parameters that a token meets in a matrix product: all of rank 2 but the embedding, which is looked up. */
 static int64_t matmul_parameters(const struct params *p) {
     int64_t n = 0;
     for (int i = 0; i < p->n; i++) {
@@ -100,6 +260,17 @@ static int64_t matmul_parameters(const struct params *p) {
         if (q->spec.rank == 2 && q->spec.group != PARAM_CONST && strcmp(q->name, "embedding") != 0) n += q->count;
     }
     return n;
+}
+
+/* Largest resident memory of this process so far, bytes; 0: the system does not say. */
+static size_t peak_resident_bytes(void) {
+    char line[256];
+    int64_t kb = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %" SCNd64, &kb) == 1) break;
+    if (f) fclose(f);
+    return (size_t)kb << 10;
 }
 
 static enum status prepare(struct step_run *r, const char *model, const struct perf_step_request *q, struct error *e) {
@@ -116,7 +287,7 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
     struct noise noise;
     for (int i = 0; i < WARM_UP; i++) trainer_step(&r->trainer);
     r->resident = peak_resident_bytes();
-    TRY(gemm_create(&r->gemm, GEMM_SIZE, (enum precision)q->config.precision, e));
+    TRY(gemm_create(&r->gemm, (enum precision)q->config.precision, e));
     gemm_run(&r->gemm);
     if (q->profile) {
         TRY(copy_create(&r->copy, COPY_BYTES, e));
@@ -126,7 +297,7 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
     for (int64_t i = 0; i < q->count; i++) {
         if (i % ROUND == 0) {
             samples_add(&r->product, gemm_run(&r->gemm));
-            if (q->profile) floor_rates_sample(&r->rates, &r->copy); /* what calls are held against */
+            if (q->profile) floor_rates_sample(&r->rates, &r->copy); /* for the floors of the calls */
             trainer_step(&r->trainer);                               /* brings the caches back */
         }
         double start = perf_time_s();
@@ -193,7 +364,7 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     if (isfinite(r->noise))
         printf("  noise       other processes used %.0f %% of the cores%s\n", r->noise * 100,
                q->threads == 1 ? "; times are those that the thread ran" : "");
-    if (q->profile) op_times_print(&r->times, &r->rates, s->best, false);
+    if (q->profile) print_op_times(&r->times, &r->rates, s->best, false);
 }
 
 static void print_json(const struct step_run *r, const struct step_result *s, const struct perf_step_request *q) {
@@ -213,10 +384,7 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
     printf("\"gemm_gflop_per_s\":%.6g,\"floor_ms\":%.6g,\"ratio_best\":%.6g,\"ratio_med\":%.6g,\"noise\":%.3g",
            s->rate_best / 1e9, s->floor_best * 1e3, s->best / s->floor_best, s->median / s->floor_median,
            isfinite(r->noise) ? r->noise : -1);
-    if (q->profile) {
-        printf(",\"fma_gflop_per_s\":%.6g,\"copy_gb_per_s\":%.6g", r->rates.flops / 1e9, r->rates.bytes / 1e9);
-        op_times_print(&r->times, &r->rates, s->best, true);
-    }
+    if (q->profile) print_op_times(&r->times, &r->rates, s->best, true);
     puts("}");
 }
 
@@ -230,9 +398,10 @@ enum status perf_step(const char *model, const struct perf_step_request *q, stru
         r->rates.products = s.rate_best;
         (q->config.json ? print_json : print_text)(r, &s, q);
     }
-    op_times_free(&r->times);
+    free(r->times.calls);
+    free(r->times.ops);
     copy_free(&r->copy);
-    gemm_free(&r->gemm);
+    arena_free(&r->gemm.arena);
     trainer_free(&r->trainer);
     setup_free(&r->setup);
     free(r);

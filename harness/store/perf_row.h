@@ -8,7 +8,7 @@
 
 struct perf_row {
     char sitting[32], bench[64], shape[256], dtype[16], pass[8];
-    int64_t samples; /* measurements: of a step, or of several together (sitting.h, speed.c) */
+    int64_t samples; /* measurements: of a step, or of several together (measure.h, speed.c) */
     double time_ns_med, time_ns_mad, time_ns_p95, tok_per_s;
     int64_t threads;
     char commit[64], build_id[RECORD_TEXT], machine_id[17], started[32];

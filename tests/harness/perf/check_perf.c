@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/op_sizes.h"
-#include "harness/perf/sitting.h"
+#include "harness/perf/measure.h"
 #include "harness/perf/speed.h"
 #include "harness/run/signals.h"
 #include "harness/store/clock.h"

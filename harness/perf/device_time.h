@@ -1,0 +1,57 @@
+/* device_time.h - how `lrnn perf device` times work on a device and prints it: an open device, samples between its own
+ * events, and rows. */
+#ifndef LRNN_HARNESS_PERF_DEVICE_TIME_H
+#define LRNN_HARNESS_PERF_DEVICE_TIME_H
+
+#include "harness/perf/kernel_run.h"
+#include "harness/perf/perf.h"
+
+#define PRECISION_NONE (-1)
+
+struct device_run {
+    const struct perf_device_request *request;
+    struct place place;
+    struct place_info info;
+    struct place_mark *from, *to;
+    double copy_rate;                     /* bytes a second, read and written both counted; 0: not measured */
+    double product_rate[PRECISION_COUNT]; /* FLOP/s of a large product in each; 0: not measured */
+    FILE *file;                           /* in memory, until all is measured; NULL: stdout alone */
+    double clock_mhz;                     /* after the latest samples */
+    bool captured;                        /* whether they were replayed */
+    int failed, inexact;                  /* kernels that could not be measured; that are too far from the reference */
+    struct error first;                   /* of these kernels */
+};
+
+/* Opens the place of the request, and closes it. Launches there do not overlap: many of one kernel in a row would hide
+ * in each other, and their time would not be the time of one. Errors: as place_open. */
+enum status device_open(struct device_run *d, struct error *e);
+void device_close(struct device_run *d);
+
+/* Work to be timed, in its n contexts by turns. */
+struct device_work {
+    void (*work)(void *context);
+    void *const *contexts;
+    int n;
+    bool captured; /* replay it where that is possible, so that launches from the host are not timed */
+};
+
+/* Takes samples: seconds of one call of the work, by the device's own clock. */
+enum status device_sample(struct device_run *d, const struct device_work *w, struct samples *t, struct error *e);
+
+struct device_row {
+    const char *name, *kernel, *shape, *pass;
+    const char *taken; /* of a kernel, whether it is taken unasked: "yes", "no"; NULL: no kernel */
+    int precision;     /* enum precision, or PRECISION_NONE */
+    const char *cache; /* "warm", "cold"; NULL: the work has no such state */
+    double error;      /* against the reference, relative to its largest magnitude; INFINITY: not finite; NAN: none */
+    struct cost cost;
+};
+
+/* Prints the names of the columns, and a row, to stdout and to the file of the run. */
+void device_print_head(const struct device_run *d);
+void device_print_row(const struct device_run *d, const struct device_row *r, const struct samples *t);
+
+/* Reads "name=value name=value" over the default sizes; `small` cuts them to what a test can afford. */
+enum status device_read_sizes(const char *text, bool small, struct op_sizes *sizes, struct error *e);
+
+#endif
