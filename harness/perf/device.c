@@ -202,8 +202,8 @@ static enum status measure_all(struct device_run *d, struct error *e) {
     return device_measure_kernels(d, e);
 }
 
-/* Chooses the file of the rows, "" for none. A file of that name is kept: its rows took minutes of a device, of this one
- * or of another, of all kernels or of one op's. */
+/* Chooses the file of the rows, "" for none. A file of that name is kept: its rows took minutes of a device, of this
+ * one or of another, of all kernels or of one op's. */
 static enum status choose_file(const struct perf_device_request *q, char path[PATH_BYTES], struct error *e) {
     *path = 0;
     if (!*q->out) return ST_OK;

@@ -1,5 +1,5 @@
-/* measure.h - how perf measures: seconds of repeated work, the rates of the machine beside them, and sittings, which say
- * whether a measurement was alone (docs/design.md). */
+/* measure.h - how perf measures: seconds of repeated work, the rates of the machine beside them, and sittings, which
+ * say whether a measurement was alone (docs/design.md). */
 #ifndef LRNN_HARNESS_PERF_MEASURE_H
 #define LRNN_HARNESS_PERF_MEASURE_H
 
@@ -21,7 +21,8 @@ struct samples {
  * only through the caches and the memory that they share; with more threads it is the time of day. */
 double perf_time_s(void);
 
-/* True while another sample is due: `least` are taken, then as many as fit into `seconds` since `begin` (time_now_s). */
+/* True while another sample is due: `least` are taken, then as many as fit into `seconds` since `begin` (time_now_s).
+ * */
 bool samples_due(const struct samples *s, int least, double begin, double seconds);
 
 void samples_add(struct samples *s, double seconds);
@@ -108,7 +109,8 @@ void sitting_describe(struct perf_row *row, const struct machine *m, int threads
 /* Appends the row to OUT/perf.csv and the machine to OUT/machines.csv. ST_FAIL: one cannot be written. */
 enum status sitting_append(const char *out, const struct perf_row *row, const struct machine *m, struct error *e);
 
-/* Prints the origin of a line of JSON: "commit":"0123456789ab","machine":"..."; + follows the commit of edited files. */
+/* Prints the origin of a line of JSON: "commit":"0123456789ab","machine":"..."; + follows the commit of edited files.
+ * */
 void perf_print_origin(void);
 
 #endif

@@ -2,7 +2,8 @@
  * other.
  *
  * The floor of an op is the larger of two: its bytes at the rate of a copy that moves as many, and its FLOPs at the
- * rate of multiply-adds on registers. Both rates are measured between the samples, so that they see the same machine. */
+ * rate of multiply-adds on registers. Both rates are measured between the samples, so that they see the same machine.
+ * */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
