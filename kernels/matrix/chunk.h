@@ -1,5 +1,5 @@
-/* chunk.h - what the chunkwise kernels of the matrix-state recurrences share: products of small matrices
- * in registers, and products of gates over ranges of tokens.
+/* chunk.h - parts that the chunkwise kernels of the matrix-state recurrences share: products of small matrices in
+ * registers, and products of gates over ranges of tokens.
  *
  * A chunk is STATE_CHUNK rows (tokens, or steps of tokens; missing ones are zero), so that a row of scores is a
  * vector. Scores stand [writer][reader]: what row m wrote into the state and row n reads is in element [m][n]. Widths
@@ -20,9 +20,38 @@
 #endif
 enum { SCORES = STATE_CHUNK * STATE_CHUNK };
 
-/* One tile of chunk_product, at most TILE_ROWS x TILE_VECTORS or, of one vector, 2 TILE_ROWS. */
-FORCE_INLINE void product_tile(int rows, int vectors, int64_t depth, const real *A, int64_t row, int64_t step,
-                               const real *B, int64_t ldb, real keep, real *out, int64_t ldo) {
+/* A matrix whose element (r,k) is at[r * row + k * step]: as stored or transposed. */
+struct factor {
+    const real *at;
+    int64_t row, step;
+};
+
+/* A matrix whose element (k,j) is at[k * ld + j]. */
+struct right {
+    const real *at;
+    int64_t ld;
+};
+
+struct extent {
+    int64_t rows, columns, depth;
+};
+
+/* out = keep out + A B. */
+struct product {
+    struct extent n;
+    struct factor A; /* rows x depth */
+    struct right B;  /* depth x columns */
+    real keep;       /* 0: out is not read */
+    real *out;       /* rows x columns, rows ldo apart */
+    int64_t ldo;
+};
+
+/* One tile of a product, from row r and column j on: at most TILE_ROWS x TILE_VECTORS, or 2 TILE_ROWS rows of one
+ * vector. `rows` and `vectors` are constants. */
+FORCE_INLINE void product_tile(int rows, int vectors, const struct product *p, int64_t r, int64_t j) {
+    const real *A = p->A.at + r * p->A.row, *B = p->B.at + j, keep = p->keep;
+    int64_t row = p->A.row, step = p->A.step, ldb = p->B.ld, ldo = p->ldo, depth = p->n.depth;
+    real *out = p->out + r * ldo + j;
     lanes sum[TILE_ROWS * TILE_VECTORS];
 #pragma GCC unroll 16
     for (int i = 0; i < rows * vectors; i++) sum[i] = (lanes){0};
@@ -44,72 +73,61 @@ FORCE_INLINE void product_tile(int rows, int vectors, int64_t depth, const real 
     for (int i = 0; i < rows * vectors; i++) lanes_to(out + i / vectors * ldo + i % vectors * LANES, sum[i]);
 }
 
-/* A matrix whose element (r,k) is at[r * row + k * step]: either way round. */
-struct factor {
-    const real *at;
-    int64_t row, step;
-};
-
-/* The tile of most sums as a call: inside the loops over tiles gcc 12, tuning for Zen, keeps their counters in vector
+/* The largest tile is a call: inside the loops over tiles gcc 12, tuning for Zen, keeps their counters in vector
  * registers and has none left for the vectors of B, which it then reads again for every sum. */
-static __attribute__((noinline, unused)) void whole_tile(int64_t depth, struct factor A, const real *B, int64_t ldb,
-                                                         real keep, real *out, int64_t ldo) {
-    product_tile(TILE_ROWS, TILE_VECTORS, depth, A.at, A.row, A.step, B, ldb, keep, out, ldo);
+static __attribute__((noinline, unused)) void whole_tile(const struct product *p, int64_t r, int64_t j) {
+    product_tile(TILE_ROWS, TILE_VECTORS, p, r, j);
 }
 
-/* The columns from j to the last that tiles of so many vectors fill; returns the first of those left. */
-FORCE_INLINE int64_t product_columns(int tall, int vectors, int64_t j, int64_t rows, int64_t columns, int64_t depth,
-                                     struct factor A, const real *B, int64_t ldb, real keep, real *out, int64_t ldo) {
-    for (; j + vectors * LANES <= columns; j += vectors * LANES)
-        for (int64_t r = 0; r < rows; r += tall) {
-            struct factor a = {A.at + r * A.row, A.row, A.step};
+/* Tiles of `tall` rows and so many vectors, from column j to the last column before `end` that they fill. Returns the
+ * first column that is left. */
+FORCE_INLINE int64_t product_columns(int tall, int vectors, const struct product *p, int64_t j, int64_t end) {
+    for (; j + vectors * LANES <= end; j += vectors * LANES)
+        for (int64_t r = 0; r < p->n.rows; r += tall) {
             if (tall == TILE_ROWS && vectors == TILE_VECTORS)
-                whole_tile(depth, a, B + j, ldb, keep, out + r * ldo + j, ldo);
+                whole_tile(p, r, j);
             else
-                product_tile(tall, vectors, depth, a.at, a.row, a.step, B + j, ldb, keep, out + r * ldo + j, ldo);
+                product_tile(tall, vectors, p, r, j);
         }
     return j;
 }
 
 /* tall: rows of a tile of one vector. Four vectors are two tiles of two. */
-FORCE_INLINE void product_tiles(int tall, int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
-                                int64_t ldb, real keep, real *out, int64_t ldo) {
-    int64_t last = columns % (TILE_VECTORS * LANES) == LANES && columns > LANES ? columns - 4 * LANES : columns, j = 0;
-    if (TILE_VECTORS > 2) j = product_columns(TILE_ROWS, TILE_VECTORS, j, rows, last, depth, A, B, ldb, keep, out, ldo);
-    j = product_columns(TILE_ROWS, 2, j, rows, columns, depth, A, B, ldb, keep, out, ldo);
-    product_columns(tall, 1, j, rows, columns, depth, A, B, ldb, keep, out, ldo);
+FORCE_INLINE void product_tiles(int tall, const struct product *p) {
+    int64_t columns = p->n.columns, last = columns, j = 0;
+    if (columns % (TILE_VECTORS * LANES) == LANES && columns > LANES) last = columns - 4 * LANES;
+    if (TILE_VECTORS > 2) j = product_columns(TILE_ROWS, TILE_VECTORS, p, j, last);
+    j = product_columns(TILE_ROWS, 2, p, j, columns);
+    product_columns(tall, 1, p, j, columns);
 }
 
-/* A tile's rows of A that lie any step apart take a register each to find: no more than half as many as sums. */
-static __attribute__((noinline, unused)) void product_of_any_size(int64_t rows, int64_t columns, int64_t depth,
-                                                                  struct factor A, const real *B, int64_t ldb,
-                                                                  real keep, real *out, int64_t ldo) {
-    product_tiles(TILE_ROWS, rows, columns, depth, A, B, ldb, keep, out, ldo);
+/* Rows of A that lie any step apart take a register each to find, so a tile has at most half as many rows as sums. */
+static __attribute__((noinline, unused)) void product_of_any_size(const struct product *p) {
+    product_tiles(TILE_ROWS, p);
 }
 
-/* out = keep out + A B; out rows x columns, B depth x columns with rows ldb apart. rows are a multiple of
- * STATE_CHUNK / 2, columns of STATE_VECTOR; keep = 0 does not read out. Sizes that the compiler knows are small: those
- * products stand in place. */
-FORCE_INLINE void chunk_product(int64_t rows, int64_t columns, int64_t depth, struct factor A, const real *B,
-                                int64_t ldb, real keep, real *out, int64_t ldo) {
-    if (__builtin_constant_p(rows) && __builtin_constant_p(columns) && __builtin_constant_p(depth))
-        product_tiles(rows % (2 * TILE_ROWS) ? TILE_ROWS : 2 * TILE_ROWS, rows, columns, depth, A, B, ldb, keep, out,
-                      ldo);
+/* out = keep out + A B. rows are a multiple of STATE_CHUNK / 2, columns of STATE_VECTOR; out has rows ldo apart.
+ * keep = 0 does not read out. A product of constant sizes is small, so it is compiled in place. */
+FORCE_INLINE void chunk_product(struct extent n, struct factor A, struct right B, real keep, real *out, int64_t ldo) {
+    const struct product p = {n, A, B, keep, out, ldo};
+    if (__builtin_constant_p(n.rows) && __builtin_constant_p(n.columns) && __builtin_constant_p(n.depth))
+        product_tiles(n.rows % (2 * TILE_ROWS) ? TILE_ROWS : 2 * TILE_ROWS, &p);
     else
-        product_of_any_size(rows, columns, depth, A, B, ldb, keep, out, ldo);
+        product_of_any_size(&p);
 }
 
-/* The same with rows = depth = STATE_CHUNK and a triangle for A: of row r it is 0 behind (LOWER) or before (UPPER)
+/* Like chunk_product, for rows = depth = STATE_CHUNK and a triangular A: row r is 0 after (LOWER) or before (UPPER)
  * element r. A quarter of A is left out. */
 enum triangle { LOWER, UPPER };
 
-FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct factor A, const real *B, int64_t ldb,
-                                   real keep, real *out, int64_t ldo) {
+FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct factor A, struct right B, real keep,
+                                   real *out, int64_t ldo) {
     const int64_t half = STATE_CHUNK / 2, from = side == UPPER ? half : 0;
     struct factor last = {A.at + half * A.row + from * A.step, A.row, A.step};
-    chunk_product(half, columns, side == UPPER ? STATE_CHUNK : half, A, B, ldb, keep, out, ldo);
-    chunk_product(half, columns, side == UPPER ? half : STATE_CHUNK, last, B + from * ldb, ldb, keep, out + half * ldo,
-                  ldo);
+    struct right below = {B.at + from * B.ld, B.ld};
+    chunk_product((struct extent){half, columns, side == UPPER ? STATE_CHUNK : half}, A, B, keep, out, ldo);
+    chunk_product((struct extent){half, columns, side == UPPER ? half : STATE_CHUNK}, last, below, keep,
+                  out + half * ldo, ldo);
 }
 
 /* Elements of a and b in turn, from the first half of each (low) or the second (high). */

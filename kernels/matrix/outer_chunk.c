@@ -166,8 +166,8 @@ FORCE_INLINE void next_states(const struct work *w, const struct chunk *k, real 
     for (int64_t a = 0; a < w->J; a++) {
         const real *x = writes_into(w, a);
         for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(VW, x[t], w->V + t * VW, w->part_values + t * VW);
-        chunk_product(w->KW, VW, STATE_CHUNK, (struct factor){w->K, 1, w->KW}, w->part_values, VW,
-                      kept_part(w->J, through, k->begins), C + a * n, VW);
+        chunk_product((struct extent){w->KW, VW, STATE_CHUNK}, (struct factor){w->K, 1, w->KW},
+                      (struct right){w->part_values, VW}, kept_part(w->J, through, k->begins), C + a * n, VW);
     }
 }
 
@@ -179,15 +179,16 @@ FORCE_INLINE void write_outputs(const struct outer_head *h, const struct work *w
     real *O = w->part_values;
     read_rows(&h->q, k, w->dk, KW, w->Q);
     transpose(N, KW, w->Q, KW, w->Qt, N);
-    chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
+    chunk_product((struct extent){N, N, w->dk}, (struct factor){w->K, KW, 1}, (struct right){w->Qt, N}, 0, w->keys, N);
     for (int64_t m = 0; m < N; m++)
 #pragma omp simd
         for (int64_t n = 0; n < STATE_CHUNK; n++) w->keys[m * STATE_CHUNK + n] *= w->scale * w->g.gate[m * READERS + n];
-    triangle_product(LOWER, VW, (struct factor){w->keys, 1, N}, w->V, VW, 0, O, VW);
+    triangle_product(LOWER, VW, (struct factor){w->keys, 1, N}, (struct right){w->V, VW}, 0, O, VW);
     for (int64_t i = 0; !k->begins && i < w->J; i++) {
         const real *reads = reads_of(w, i);
         for (int64_t n = 0; n < N; n++) scale_row(KW, w->scale * reads[n], w->Q + n * KW, w->part_keys + n * KW);
-        chunk_product(N, VW, w->dk, (struct factor){w->part_keys, KW, 1}, C + i * KW * VW, VW, 1, O, VW);
+        chunk_product((struct extent){N, VW, w->dk}, (struct factor){w->part_keys, KW, 1},
+                      (struct right){C + i * KW * VW, VW}, 1, O, VW);
     }
     for (int64_t n = 0; n < k->count; n++) copy_row(w->dv, O + n * VW, h->o + (k->first + n) * h->o_step);
 }
@@ -237,7 +238,8 @@ FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, c
     for (int64_t i = 0; !k->begins && i < w->J; i++) {
         const real *reads = reads_of(w, i);
         transpose(KW, VW, C + i * KW * VW, VW, w->Ct, KW);
-        chunk_product(N, KW, VW, (struct factor){w->W, VW, 1}, w->Ct, KW, 0, w->part_keys, KW);
+        chunk_product((struct extent){N, KW, VW}, (struct factor){w->W, VW, 1}, (struct right){w->Ct, KW}, 0,
+                      w->part_keys, KW);
         row_dots(KW, w->Q, KW, w->part_keys, KW, w->g.Y + i * READERS);
         for (int64_t n = 0; n < N; n++) add_term(i, KW, reads[n], w->part_keys + n * KW, w->dQ + n * KW);
     }
@@ -254,8 +256,10 @@ FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, co
     for (int64_t a = 0; !k->ends && a < w->J; a++) {
         const real *x = writes_into(w, a), *Ea = E + a * KW * VW;
         transpose(KW, VW, Ea, VW, w->Et, KW);
-        chunk_product(N, KW, VW, (struct factor){w->V, VW, 1}, w->Et, KW, 0, w->part_keys, KW);
-        chunk_product(N, VW, w->dk, (struct factor){w->K, KW, 1}, Ea, VW, 0, w->part_values, VW);
+        chunk_product((struct extent){N, KW, VW}, (struct factor){w->V, VW, 1}, (struct right){w->Et, KW}, 0,
+                      w->part_keys, KW);
+        chunk_product((struct extent){N, VW, w->dk}, (struct factor){w->K, KW, 1}, (struct right){Ea, VW}, 0,
+                      w->part_values, VW);
         row_dots(KW, w->K, KW, w->part_keys, KW, w->g.taken + a * N);
         for (int64_t m = 0; m < N; m++) {
             add_term(a, KW, x[m], w->part_keys + m * KW, w->dK + m * KW);
@@ -287,9 +291,9 @@ FORCE_INLINE void gate_scores(const struct work *w) {
 
 FORCE_INLINE void add_inner_gradients(const struct work *w) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
-    triangle_product(LOWER, KW, (struct factor){w->values, 1, N}, w->K, KW, 1, w->dQ, KW);
-    triangle_product(UPPER, KW, (struct factor){w->values, N, 1}, w->Q, KW, 1, w->dK, KW);
-    triangle_product(UPPER, VW, (struct factor){w->keys, N, 1}, w->W, VW, 1, w->dV, VW);
+    triangle_product(LOWER, KW, (struct factor){w->values, 1, N}, (struct right){w->K, KW}, 1, w->dQ, KW);
+    triangle_product(UPPER, KW, (struct factor){w->values, N, 1}, (struct right){w->Q, KW}, 1, w->dK, KW);
+    triangle_product(UPPER, VW, (struct factor){w->keys, N, 1}, (struct right){w->W, VW}, 1, w->dV, VW);
 }
 
 /* E of the chunk before. */
@@ -300,8 +304,8 @@ FORCE_INLINE void pass_back(const struct work *w, const struct chunk *k, real *E
     for (int64_t i = 0; i < J; i++) {
         const real *reads = reads_of(w, i);
         for (int64_t t = 0; t < STATE_CHUNK; t++) scale_row(KW, reads[t], w->Q + t * KW, w->part_keys + t * KW);
-        chunk_product(KW, w->VW, STATE_CHUNK, (struct factor){w->part_keys, 1, KW}, w->W, w->VW,
-                      kept_part(J, through, k->ends), E + i * n, w->VW);
+        chunk_product((struct extent){KW, w->VW, STATE_CHUNK}, (struct factor){w->part_keys, 1, KW},
+                      (struct right){w->W, w->VW}, kept_part(J, through, k->ends), E + i * n, w->VW);
     }
 }
 
@@ -324,8 +328,9 @@ FORCE_INLINE void backward_sized(const struct outer_head *h, const struct work *
     entry_gradients(w, k, C);
     exit_gradients(w, k, E);
     through_gradients(w, k, C, E);
-    chunk_product(N, N, w->dk, (struct factor){w->K, KW, 1}, w->Qt, N, 0, w->keys, N);
-    chunk_product(N, N, w->dv, (struct factor){w->V, VW, 1}, w->Wt, N, 0, w->values, N);
+    chunk_product((struct extent){N, N, w->dk}, (struct factor){w->K, KW, 1}, (struct right){w->Qt, N}, 0, w->keys, N);
+    chunk_product((struct extent){N, N, w->dv}, (struct factor){w->V, VW, 1}, (struct right){w->Wt, N}, 0, w->values,
+                  N);
     gate_scores(w);
     gate_gradients(w->J, &w->g);
     write_gates(h, k, w->J, &w->g);

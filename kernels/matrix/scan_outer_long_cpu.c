@@ -93,22 +93,22 @@ static struct stretch stretch_at(const struct state_shape *s, int64_t b, int64_t
 /* A[m][n] = a_m . b_n */
 static void scores_of(int64_t rows, int64_t n, const real *a, int64_t lda, const real *bt, real *A) {
     for (int64_t m = 0; m < rows; m += STATE_CHUNK)
-        chunk_product(STATE_CHUNK, rows - m, n, (struct factor){a + m * lda, lda, 1}, bt + m, LONG, 0, A + m * LONG + m,
-                      LONG);
+        chunk_product((struct extent){STATE_CHUNK, rows - m, n}, (struct factor){a + m * lda, lda, 1},
+                      (struct right){bt + m, LONG}, 0, A + m * LONG + m, LONG);
 }
 
 /* out_n = keep out_n + sum over m of A[m][n] b_m */
 static void gather(int64_t rows, int64_t width, const real *A, const real *b, real keep, real *out) {
     for (int64_t n = 0; n < rows; n += STATE_CHUNK)
-        chunk_product(STATE_CHUNK, width, n + STATE_CHUNK, (struct factor){A + n, 1, LONG}, b, width, keep,
-                      out + n * width, width);
+        chunk_product((struct extent){STATE_CHUNK, width, n + STATE_CHUNK}, (struct factor){A + n, 1, LONG},
+                      (struct right){b, width}, keep, out + n * width, width);
 }
 
 /* out_m = keep out_m + sum over n of A[m][n] b_n */
 static void gather_back(int64_t rows, int64_t width, const real *A, const real *b, real keep, real *out) {
     for (int64_t m = 0; m < rows; m += STATE_CHUNK)
-        chunk_product(STATE_CHUNK, width, rows - m, (struct factor){A + m * LONG + m, LONG, 1}, b + m * width, width,
-                      keep, out + m * width, width);
+        chunk_product((struct extent){STATE_CHUNK, width, rows - m}, (struct factor){A + m * LONG + m, LONG, 1},
+                      (struct right){b + m * width, width}, keep, out + m * width, width);
 }
 
 /* --- gates -------------------------------------------------------------------------------------------------------- */
@@ -205,8 +205,8 @@ static void next_state(const struct work *w, const struct stretch *k, int64_t b,
             scale_row(w->VW, g->S[m] * after, w->V + m * w->VW, w->V + m * w->VW);
             after *= g->T[m];
         }
-        chunk_product(w->KW, w->VW, STATE_CHUNK, (struct factor){w->K + t * w->KW, 1, w->KW}, w->V + t * w->VW, w->VW,
-                      k->begins && t == 0 ? 0 : after, C, w->VW);
+        chunk_product((struct extent){w->KW, w->VW, STATE_CHUNK}, (struct factor){w->K + t * w->KW, 1, w->KW},
+                      (struct right){w->V + t * w->VW, w->VW}, k->begins && t == 0 ? 0 : after, C, w->VW);
     }
 }
 
@@ -216,7 +216,8 @@ static void forward_head(const struct work *w, const struct stretch *k, int64_t 
     gate_products(w, k);
     read_input(w, OUTER_V, k, h, dv, VW, w->V);
     if (!k->begins) {
-        chunk_product(k->rows, VW, w->s.dk, (struct factor){w->Q, w->KW, 1}, C, VW, 0, w->O, VW);
+        chunk_product((struct extent){k->rows, VW, w->s.dk}, (struct factor){w->Q, w->KW, 1}, (struct right){C, VW}, 0,
+                      w->O, VW);
         scale_rows(k->rows, VW, w->scale, w->g->reads, w->O);
     }
     weigh(w, k, w->scale, w->scores, false, w->P);
@@ -254,7 +255,8 @@ static const real *state_before(const struct work *w, const struct stretch *k, i
 /* X = state x_t for the columns x_t: dots_t = y_t . X_t, and sum_t += factors_t X_t. */
 static void from_state(const struct work *w, const struct stretch *k, const real *state, const real *xt, const real *yt,
                        const real *factors, real *dots, real *sum) {
-    chunk_product(w->KW, k->rows, w->s.dv, (struct factor){state, w->VW, 1}, xt, LONG, 0, w->product, LONG);
+    chunk_product((struct extent){w->KW, k->rows, w->s.dv}, (struct factor){state, w->VW, 1}, (struct right){xt, LONG},
+                  0, w->product, LONG);
     for (int64_t i = 0; i < w->KW * LONG; i += LONG)
         for (int64_t t = 0; t < k->rows; t += LANES) {
             lanes x = lanes_at(w->product + i + t);
@@ -328,7 +330,7 @@ static void backward_head(const struct work *w, const struct stretch *k, int64_t
     memset(g->Y, 0, sizeof g->Y);
     memset(g->taken, 0, sizeof g->taken);
     if (!k->ends) {
-        chunk_product(rows, VW, dk, (struct factor){w->K, KW, 1}, E, VW, 0, w->dV, VW);
+        chunk_product((struct extent){rows, VW, dk}, (struct factor){w->K, KW, 1}, (struct right){E, VW}, 0, w->dV, VW);
         scale_rows(rows, VW, 1, g->writes, w->dV);
         from_state(w, k, E, w->Vt, w->Kt, g->writes, g->taken, w->dKt);
     }
@@ -339,7 +341,8 @@ static void backward_head(const struct work *w, const struct stretch *k, int64_t
     write_gates(w, k, h);
     if (k->begins) return;
     scale_rows(rows, VW, 1, g->reads, w->W);
-    chunk_product(KW, VW, rows, (struct factor){w->Q, 1, KW}, w->W, VW, k->ends ? 0 : g->through, E, VW);
+    chunk_product((struct extent){KW, VW, rows}, (struct factor){w->Q, 1, KW}, (struct right){w->W, VW},
+                  k->ends ? 0 : g->through, E, VW);
 }
 
 static void backward_group(const struct work *w, const struct stretch *k, int64_t b, int64_t group, real *states) {

@@ -169,9 +169,9 @@ FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, cons
     read_rows(d, k, DELTA_V, d->s.dv, VW, m->E);
     transpose(TWO, KW, m->KQ, KW, m->KQt, TWO);
     struct factor K = {m->KQ, KW, 1};
-    chunk_product(STATE_CHUNK, TWO, dk, K, m->KQt, TWO, 0, m->scores, TWO);
+    chunk_product((struct extent){STATE_CHUNK, TWO, dk}, K, (struct right){m->KQt, TWO}, 0, m->scores, TWO);
     if (!k->first) {
-        chunk_product(STATE_CHUNK, VW, dk, K, m->S, VW, 0, m->O, VW);
+        chunk_product((struct extent){STATE_CHUNK, VW, dk}, K, (struct right){m->S, VW}, 0, m->O, VW);
         for (int r = 0; r < STATE_CHUNK; r++) add_row(VW, -x->a[r], m->O + r * VW, m->E + r * VW);
     }
     for (int s = 0; s < STATE_CHUNK; s++) {
@@ -187,8 +187,8 @@ FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, cons
 FORCE_INLINE void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
     const struct factors *x = m->x;
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->after[r], m->U + r * d->VW, m->U + r * d->VW);
-    chunk_product(d->KW, d->VW, STATE_CHUNK, (struct factor){m->KQ, 1, d->KW}, m->U, d->VW,
-                  k->first ? 0 : x->a[STATE_CHUNK - 1], S, d->VW);
+    chunk_product((struct extent){d->KW, d->VW, STATE_CHUNK}, (struct factor){m->KQ, 1, d->KW},
+                  (struct right){m->U, d->VW}, k->first ? 0 : x->a[STATE_CHUNK - 1], S, d->VW);
 }
 
 /* to = factor L o scores; rows of scores are TWO apart, those of to ldt. */
@@ -210,9 +210,11 @@ FORCE_INLINE void write_outputs(const struct head *d, const struct chunk *k, con
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++) Qt[r] *= d->scale * x->a[r];
     }
-    chunk_product(STATE_CHUNK, VW, STATE_CHUNK, (struct factor){scores, 1, TWO}, m->U, VW, 0, m->O, VW);
+    chunk_product((struct extent){STATE_CHUNK, VW, STATE_CHUNK}, (struct factor){scores, 1, TWO},
+                  (struct right){m->U, VW}, 0, m->O, VW);
     if (!k->first)
-        chunk_product(STATE_CHUNK, VW, d->s.dk, (struct factor){m->KQt + STATE_CHUNK, 1, TWO}, m->S, VW, 1, m->O, VW);
+        chunk_product((struct extent){STATE_CHUNK, VW, d->s.dk}, (struct factor){m->KQt + STATE_CHUNK, 1, TWO},
+                      (struct right){m->S, VW}, 1, m->O, VW);
     for (int64_t t = 0; t < k->count; t++)
         copy_row(dv, m->O + ((t + 1) * steps - 1) * VW,
                  tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
@@ -270,11 +272,13 @@ FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, con
     const struct factors *x = m->x;
     real *P = m->PW, *W = P + STATE_CHUNK * VW;
     if (!k->last) {
-        chunk_product(STATE_CHUNK, VW, d->s.dk, (struct factor){m->KQ, d->KW, 1}, m->G, VW, 0, m->dU, VW);
+        chunk_product((struct extent){STATE_CHUNK, VW, d->s.dk}, (struct factor){m->KQ, d->KW, 1},
+                      (struct right){m->G, VW}, 0, m->dU, VW);
         for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->after[s], m->dU + s * VW, m->dU + s * VW);
     }
     range_scores(x, 1, m->scores + STATE_CHUNK, m->pairs, STATE_CHUNK);
-    triangle_product(UPPER, VW, (struct factor){m->pairs, STATE_CHUNK, 1}, W, VW, k->last ? 0 : 1, m->dU, VW);
+    triangle_product(UPPER, VW, (struct factor){m->pairs, STATE_CHUNK, 1}, (struct right){W, VW}, k->last ? 0 : 1,
+                     m->dU, VW);
     for (int s = 0; s < STATE_CHUNK; s++) {
 #pragma omp simd
         for (int r = 0; r < STATE_CHUNK; r++)
@@ -296,7 +300,8 @@ FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, 
     if (k->first) {
         memset(m->dKQ, 0, (size_t)(TWO * KW) * sizeof *m->dKQ);
     } else {
-        chunk_product(TWO, KW, VW, (struct factor){m->PW, VW, 1}, m->St, KW, 0, m->dKQ, KW);
+        chunk_product((struct extent){TWO, KW, VW}, (struct factor){m->PW, VW, 1}, (struct right){m->St, KW}, 0, m->dKQ,
+                      KW);
         if (decays) {
             row_dots(KW, Q, KW, dQ, KW, x->reads);
             row_dots(KW, K, KW, dK, KW, x->dots);
@@ -308,7 +313,8 @@ FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, 
         }
     }
     if (k->last) return;
-    chunk_product(STATE_CHUNK, KW, VW, (struct factor){m->U, VW, 1}, m->Gt, KW, 0, m->keys, KW);
+    chunk_product((struct extent){STATE_CHUNK, KW, VW}, (struct factor){m->U, VW, 1}, (struct right){m->Gt, KW}, 0,
+                  m->keys, KW);
     if (decays) row_dots(KW, K, KW, m->keys, KW, x->writes);
     for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
 }
@@ -339,7 +345,8 @@ FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
 FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     const struct factors *x = m->x;
     transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
-    chunk_product(STATE_CHUNK, TWO, d->s.dv, (struct factor){m->U, d->VW, 1}, m->PWt, TWO, 0, m->mixed, TWO);
+    chunk_product((struct extent){STATE_CHUNK, TWO, d->s.dv}, (struct factor){m->U, d->VW, 1},
+                  (struct right){m->PWt, TWO}, 0, m->mixed, TWO);
     for (int s = 0; s < STATE_CHUNK; s++) {
         const real *keys = m->scores + s * TWO, *queries = keys + STATE_CHUNK, *L = x->L + s * STATE_CHUNK;
         real *steps = m->mixed + s * TWO, *reads = steps + STATE_CHUNK, *R = m->pairs + s * STATE_CHUNK;
@@ -358,10 +365,10 @@ FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrice
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW, *steps = m->mixed, *reads = steps + STATE_CHUNK;
-    triangle_product(UPPER, KW, (struct factor){steps, TWO, 1}, K, KW, 1, dK, KW);
-    triangle_product(UPPER, KW, (struct factor){reads, TWO, 1}, Q, KW, 1, dK, KW);
-    triangle_product(LOWER, KW, (struct factor){steps, 1, TWO}, K, KW, 1, dK, KW);
-    triangle_product(LOWER, KW, (struct factor){reads, 1, TWO}, K, KW, 1, dQ, KW);
+    triangle_product(UPPER, KW, (struct factor){steps, TWO, 1}, (struct right){K, KW}, 1, dK, KW);
+    triangle_product(UPPER, KW, (struct factor){reads, TWO, 1}, (struct right){Q, KW}, 1, dK, KW);
+    triangle_product(LOWER, KW, (struct factor){steps, 1, TWO}, (struct right){K, KW}, 1, dK, KW);
+    triangle_product(LOWER, KW, (struct factor){reads, 1, TWO}, (struct right){K, KW}, 1, dQ, KW);
 }
 
 /* Rows of `from` into the gradient of input i: of steps, or of tokens at their last steps. */
@@ -424,7 +431,8 @@ FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, co
         scale_row(KW, -x->a[r], K, K);
         scale_row(KW, x->a[r], Q, Q);
     }
-    chunk_product(KW, VW, TWO, (struct factor){m->KQ, 1, KW}, m->PW, VW, k->last ? 0 : x->a[STATE_CHUNK - 1], m->G, VW);
+    chunk_product((struct extent){KW, VW, TWO}, (struct factor){m->KQ, 1, KW}, (struct right){m->PW, VW},
+                  k->last ? 0 : x->a[STATE_CHUNK - 1], m->G, VW);
 }
 
 STATE_EACH_SIZE(backward_chunk, backward_sized)
