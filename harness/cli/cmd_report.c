@@ -182,7 +182,7 @@ static enum status print_and_write(const struct report_flags *f, const struct re
     char *summary = NULL;
     size_t size = 0;
     if (*f->to) TRY(summary_format(set, &all, f->out, &summary, &size, e));
-    enum status status = report_print_view(report, set, &filter, &view, sheet_formats()[f->format], f->out, stdout, e);
+    enum status status = report_print(report, set, &filter, &view, sheet_formats()[f->format], f->out, stdout, e);
     if (status == ST_OK && *f->to) status = make_folder(f->to, e);
     if (status == ST_OK && *f->to) status = summary_write(summary, size, f->to, e);
     if (status == ST_OK && *f->to) status = records_export_csv(set, f->to, e);
@@ -209,6 +209,9 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     if (*flags.paper) return run_paper(&flags, e);
     if (*flags.html) return run_html(&flags, e);
     TRY(find_report(flags.what, &report, e));
+    if (report->make_plan)
+        return fail(e, ST_USAGE, "report --what %s: name the plan by --paper PLAN; `lrnn list papers` has them",
+                    report->name);
     TRY(refuse_useless(&flags, report, e));
     TRY(check_targets(flags.to, e));
     TRY(load(&set, flags.out, e));

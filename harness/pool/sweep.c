@@ -193,19 +193,19 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
                                 struct error *e) {
     const struct sheet_format *format = w->resolved.config.json ? &format_json : &format_term;
     if (prints_plan(w)) return paper_print_request(w->request, w->out, format, stdout, e);
-    TRY(report_print(&report_tables, set, filter, format, w->out, stdout, e));
+    TRY(report_print(&report_tables, set, filter, NULL, format, w->out, stdout, e));
     if (!plan_has_several_tasks(&w->plan) || w->resolved.config.json) return ST_OK;
     const struct report *report = w->resolved.variants ? &report_settings
                                   : has_settings(w)    ? &report_layers
                                                        : &report_across;
     struct error why; /* a part of the plan may have nothing to show together */
     putchar('\n');
-    enum status status = report_print(report, set, filter, &format_term, w->out, stdout, &why);
+    enum status status = report_print(report, set, filter, NULL, &format_term, w->out, stdout, &why);
     if (status == ST_USAGE && report == &report_settings) { /* its numbers are of no seeds that confirm */
         struct report_filter by_best = *filter;
         by_best.protocol = PROTOCOL_BEST_OF_GRID;
         by_best.confirm = 0;
-        status = report_print(report, set, &by_best, &format_term, w->out, stdout, &why);
+        status = report_print(report, set, &by_best, NULL, &format_term, w->out, stdout, &why);
     }
     return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
 }

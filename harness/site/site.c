@@ -231,11 +231,10 @@ static enum status print_report(FILE *f, const struct site *site, const struct r
                                 const struct report_filter *filter, struct error *e) {
     struct report_tables tables;
     struct sheets sheets = {0};
-    struct sheet_view whole = {NULL, NULL};
     struct sheet_format bare = format_html;
     bare.begin = bare.end = NULL;
     TRY(report_tables_make(&tables, site->set, filter, site->out, e));
-    enum status status = report_make(&sheets, report, &tables, false, &whole, e);
+    enum status status = report_make(&sheets, report, &tables, NULL, false, NULL, e);
     if (status == ST_OK) status = sheets_write(&sheets, &bare, f, e);
     sheets_free(&sheets);
     report_tables_free(&tables);

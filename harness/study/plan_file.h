@@ -11,7 +11,7 @@
  *                                      own
  *   profile                            the one that holds unless the command line names another
  *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
- *   rows columns lengths overall       of the paper's table: harness/table/paper_table.h
+ *   rows columns lengths overall       of the paper's table: harness/rows/paper_cells.h
  *   protocol                           how the paper makes a number of its runs
  *   note                               what stands below the table: what the paper leaves open, and is ours here
  *   differs differs.MODEL              in what the plan's runs are not the paper's, all of them or those of a model

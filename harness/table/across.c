@@ -1,83 +1,38 @@
-/* across.c - the report "across": tasks of one profile side by side, a row a model, as papers print their suites. A
- * cell is the mean test metric at the chosen rate and, where a paper has one, its number.
+/* across.c - the reports "across" and "suites": tasks of one profile, or of one of a suite, side by side, a row a model,
+ * as papers print their suites. A cell is the protocol's test metric and, where a paper has one, its number.
  *
- * Options that differ within a task stand in the rows' labels; those that all rows of a task share, and another task
- * has otherwise (its epochs), are told once, with the task. So what stands in one row is one model in one setting. */
+ * Options that differ within a task stand in the rows' labels. Options that all rows of a task share, and another task
+ * has otherwise (its epochs), are told once, with the task. So a row is one model in one setting. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/study/row_key.h"
-#include "harness/table/across.h"
-#include "harness/table/repeats.h"
-#include "harness/rows/row_label.h"
+#include "harness/table/family.h"
 #include "tasks/task.h"
 
-/* A row of a table under its label among all rows of the group. */
-struct entry {
-    const struct report_row *row;
-    int table;
-    char label[4 * RECORD_TEXT];
-};
-
-/* Tables of one profile, or of one of a suite. */
-struct group {
-    const struct report_table **tables;
-    struct entry *entries; /* of all tables, one after the other */
-    int n_tables, n;
-    enum report_protocol protocol;
-    int64_t confirm;
-    bool of_suite;
-    bool cut, settings;   /* marks that stand in the sheets so far */
-    bool published, best; /* some row there has a paper's number; one that is the best of the paper's runs */
-    int n_runs, n_failed; /* that the numbers are made of, and those of them that count as chance */
-    struct repeats repeats;
-};
-
-/* --- labels ------------------------------------------------------------------------------------------------------- */
-
-static bool differ(const struct report_row *a, const struct report_row *b, const char *key) {
-    return strcmp(row_key_value(&a->key, key), row_key_value(&b->key, key)) != 0;
+static void name_nothing(const struct run *run, char *family, size_t size) {
+    (void)run;
+    snprintf(family, size, "%s", "");
 }
 
-/* Whether it is the task's, or all rows of each table have one value of it. */
-static bool is_of_tables(const void *context, const char *key) {
-    const struct group *g = context;
-    if (strncmp(key, "task.", 5) == 0) return true;
-    for (int t = 0; t < g->n_tables; t++)
-        for (int k = 1; k < g->tables[t]->n_rows; k++)
-            if (differ(&g->tables[t]->rows[k], &g->tables[t]->rows[0], key)) return false;
-    return true;
+static void name_suite(const struct run *run, char *family, size_t size) {
+    snprintf(family, size, "%s", run->suite);
 }
 
-static enum status name_entries(struct group *g, struct error *e) {
-    struct row_name *names = calloc((size_t)g->n, sizeof *names);
-    if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", g->n);
-    for (int i = 0; i < g->n; i++) {
-        struct entry *entry = &g->entries[i];
-        snprintf(entry->label, sizeof entry->label, "%s", entry->row->mixer);
-        names[i] = (struct row_name){.key = &entry->row->key,
-                                     .table = g->tables[entry->table]->task,
-                                     .text = entry->label,
-                                     .size = sizeof entry->label};
-    }
-    row_names_tell_apart(names, g->n, is_of_tables, g);
-    free(names);
-    return ST_OK;
-}
-
-static bool differs_between_tables(const struct group *g, const char *key) {
-    for (int t = 1; t < g->n_tables; t++)
-        if (differ(g->tables[t]->rows, g->tables[0]->rows, key)) return true;
+static bool differs_between_tasks(const struct family *s, const char *key) {
+    for (int t = 1; t < s->n_tasks; t++)
+        if (strcmp(row_key_value(&s->tasks[t]->row->key, key), row_key_value(&s->tasks[0]->row->key, key)) != 0)
+            return true;
     return false;
 }
 
-/* Whether another table of the group is of the same task by name, and has another value of the option or none. */
-static bool tells_tasks_apart(const struct group *g, const struct label *task, int pair) {
+/* Whether another task of the family has the same name, and another value of the option or none. */
+static bool tells_tasks_apart(const struct family *s, const struct label *task, int pair) {
     struct label other;
-    for (int t = 0; t < g->n_tables; t++) {
-        if (label_parse(&other, "task", g->tables[t]->task, NULL) != ST_OK) continue;
+    for (int t = 0; t < s->n_tasks; t++) {
+        if (label_parse(&other, "task", s->tasks[t]->task, NULL) != ST_OK) continue;
         const char *value = label_get(&other, label_key(task, pair));
         if (strcmp(label_name(&other), label_name(task)) == 0 &&
             (!value || strcmp(value, label_value(task, pair)) != 0))
@@ -86,15 +41,15 @@ static bool tells_tasks_apart(const struct group *g, const struct label *task, i
     return false;
 }
 
-/* The task without what all tables of it share, for which "..." stands: "arrow:patch=8,...". Its note has the whole. */
-static void shorten_task(const struct group *g, int t, char text[RECORD_TEXT]) {
+/* The task with "..." for options that all tasks share: "arrow:patch=8,...". Its note has the whole. */
+static void shorten_task(const struct family *s, int t, char text[RECORD_TEXT]) {
     struct label task, kept = {0};
     bool all = true;
-    snprintf(text, RECORD_TEXT, "%s", g->tables[t]->task);
+    snprintf(text, RECORD_TEXT, "%s", s->tasks[t]->task);
     if (label_parse(&task, "task", text, NULL) != ST_OK || label_set_name(&kept, label_name(&task), NULL) != ST_OK)
         return;
     for (int k = 0; k < task.n; k++) {
-        bool keep = tells_tasks_apart(g, &task, k);
+        bool keep = tells_tasks_apart(s, &task, k);
         all = all && keep;
         if (keep && label_add(&kept, label_key(&task, k), label_value(&task, k), NULL) != ST_OK) return;
     }
@@ -103,73 +58,39 @@ static void shorten_task(const struct group *g, int t, char text[RECORD_TEXT]) {
     snprintf(text, RECORD_TEXT, "%.*s%s", RECORD_TEXT - 8, brief, kept.n ? ",..." : ":...");
 }
 
-/* --- for people --------------------------------------------------------------------------------------------------- */
-
-static const struct report_row *find_row(const struct group *g, int table, const char *label) {
-    for (int i = 0; i < g->n; i++)
-        if (g->entries[i].table == table && strcmp(g->entries[i].label, label) == 0) return g->entries[i].row;
+static const struct report_row *find_row(const struct family *s, int model, int task) {
+    for (int i = 0; i < s->n; i++)
+        if (family_is(s, &s->entries[i], model, task)) return s->entries[i].row;
     return NULL;
 }
 
-static bool any_published(const struct report_table *t) {
-    for (int k = 0; k < t->n_rows; k++)
-        if (isfinite(t->rows[k].published.value)) return true;
+static bool any_published(const struct family *s, int task) {
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->entries[i].task, s->tasks[task]->task) && isfinite(s->entries[i].row->published.value))
+            return true;
     return false;
 }
 
-/* "0.444 / 0.89", "0.444 / -" where the paper has others of the task, "0.444" where it has none. */
-static void add_cell(struct sheet *s, const struct report_table *t, const struct report_row *row) {
+/* "0.444 / 0.89", "0.444 / -" where the paper has numbers of other models, "0.444" where it has none. */
+static void add_cell(struct sheet *sheet, const struct report_row *row, bool published) {
     if (!row) {
-        sheet_text(s, "-");
+        sheet_text(sheet, "-");
         return;
     }
-    sheet_real(s, "%.3f", row->estimate);
-    if (row->estimate_cut) sheet_append(s, CUT_OFF_MARK);
-    if (row->n_estimate_failed) sheet_append(s, FAILED_MARK);
+    sheet_real(sheet, "%.3f", row->estimate);
+    marks_append(sheet, row->estimate_cut, row->n_estimate_failed, false);
     if (isfinite(row->published.value))
-        sheet_append(s, " / %g%s", row->published.value, published_is_other(&row->published) ? SETTINGS_MARK : "");
-    else if (any_published(t))
-        sheet_append(s, " / -");
+        sheet_append(sheet, " / %g%s", row->published.value, published_is_other(&row->published) ? SETTINGS_MARK : "");
+    else if (published)
+        sheet_append(sheet, " / -");
 }
 
-/* The fewest and the most steps of the schedules of a table. */
-static void range_of_steps(const struct report_table *t, int64_t *least, int64_t *most) {
-    *least = *most = t->rows->run->max_steps;
-    for (int k = 1; k < t->n_rows; k++) {
-        int64_t steps = t->rows[k].run->max_steps;
-        *least = steps < *least ? steps : *least;
-        *most = steps > *most ? steps : *most;
-    }
-}
-
-/* "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20.", and what a shortened name stands for. */
-static void note_table(struct sheet *s, const struct group *g, int t) {
-    const struct report_row *row = g->tables[t]->rows;
-    char settings[RECORD_TEXT] = "", range[32] = "", brief[RECORD_TEXT];
-    int64_t least, most;
-    range_of_steps(g->tables[t], &least, &most);
-    if (least < most) snprintf(range, sizeof range, "%" PRId64 " to ", least);
-    for (int k = 0; k < row->key.n; k++) {
-        const char *key = label_key(&row->key, k);
-        const struct option *o = row_key_flag(key);
-        size_t used = strlen(settings);
-        if (!o || o->flags & OPT_AUTO || !is_of_tables(g, key) || !differs_between_tables(g, key)) continue;
-        snprintf(settings + used, sizeof settings - used, "%s%s=%s", used ? " " : "; ", key, label_value(&row->key, k));
-    }
-    shorten_task(g, t, brief);
-    bool whole = strcmp(brief, g->tables[t]->task) == 0;
-    sheet_note(s, "%s%s%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", whole ? "" : brief,
-               whole ? "" : " is ", g->tables[t]->task, run_metric_name(row->run), run_chance(row->run), range, most,
-               settings);
-}
-
-/* Interquartile mean over the runs of a model on all tasks, each task a stratum (Agarwal et al. 2021). */
-static void add_aggregate(struct sheet *s, const struct group *g, const char *label) {
-    if (g->n_tables < 1) return;
-    int sizes[g->n_tables], n = 0;
+/* Adds the interquartile mean over a model's runs on all tasks, each task a stratum (Agarwal et al. 2021). */
+static void add_aggregate(struct sheet *sheet, const struct family *s, int model) {
+    int sizes[s->n_tasks], n = 0;
     bool everywhere = true, cut = false, failed = false;
-    for (int t = 0; t < g->n_tables; t++) {
-        const struct report_row *row = find_row(g, t, label);
+    for (int t = 0; t < s->n_tasks; t++) {
+        const struct report_row *row = find_row(s, model, t);
         everywhere = everywhere && row;
         cut = cut || (row && row->n_cut);
         failed = failed || (row && row->n_failed);
@@ -177,176 +98,153 @@ static void add_aggregate(struct sheet *s, const struct group *g, const char *la
     }
     double *values = everywhere ? calloc((size_t)n + 1, sizeof *values) : NULL;
     if (!values) {
-        sheet_text(s, "-");
+        sheet_text(sheet, "-");
         return;
     }
     n = 0;
-    for (int t = 0; t < g->n_tables; t++)
-        for (int i = 0; i < sizes[t]; i++) values[n++] = find_row(g, t, label)->value[i];
-    struct interval ci = stats_iqm_interval(values, sizes, g->n_tables, REPORT_LEVEL);
-    sheet_real(s, "%.3f", stats_iqm(values, n));
-    if (cut) sheet_append(s, CUT_OFF_MARK);
-    if (failed) sheet_append(s, FAILED_MARK);
-    if (ci.kind != INTERVAL_NONE) sheet_append(s, " [%.3f, %.3f]", ci.low, ci.high);
+    for (int t = 0; t < s->n_tasks; t++)
+        for (int i = 0; i < sizes[t]; i++) values[n++] = find_row(s, model, t)->value[i];
+    struct interval ci = stats_iqm_interval(values, sizes, s->n_tasks, REPORT_LEVEL);
+    sheet_real(sheet, "%.3f", stats_iqm(values, n));
+    marks_append(sheet, cut, failed, false);
+    if (ci.kind != INTERVAL_NONE) sheet_append(sheet, " [%.3f, %.3f]", ci.low, ci.high);
     free(values);
 }
 
-static void fill(struct sheet *s, struct group *g) {
-    int models = 0;
-    sheet_column(s, SHEET_LEFT, "model");
-    sheet_names_rows(s);
-    for (int t = 0; t < g->n_tables; t++) {
-        char brief[RECORD_TEXT];
-        shorten_task(g, t, brief);
-        sheet_column(s, SHEET_RIGHT, "%s%s", brief, any_published(g->tables[t]) ? " / published" : "");
+/* "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20.", after the name that a short one stands for.
+ */
+static void note_task(struct sheet *sheet, const struct family *s, int t) {
+    const struct report_row *row = s->tasks[t]->row;
+    char settings[RECORD_TEXT] = "", range[32] = "", brief[RECORD_TEXT];
+    int64_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < s->n; i++) {
+        int64_t steps = s->entries[i].row->run->max_steps;
+        if (strcmp(s->entries[i].task, s->tasks[t]->task) != 0) continue;
+        least = steps < least ? steps : least;
+        most = steps > most ? steps : most;
     }
-    if (g->protocol == PROTOCOL_IQM) sheet_column(s, SHEET_RIGHT, "all");
-    for (int i = 0; i < g->n; i++) {
-        const struct entry *entry = &g->entries[i];
-        bool earlier = false;
-        g->cut = g->cut || entry->row->estimate_cut;
-        g->n_runs += entry->row->n_estimate;
-        g->n_failed += entry->row->n_estimate_failed;
-        repeats_count(&g->repeats, entry->row);
-        g->settings = g->settings || published_is_other(&entry->row->published);
-        g->published = g->published || isfinite(entry->row->published.value);
-        g->best = g->best || (isfinite(entry->row->published.value) && entry->row->published.best);
-        for (int k = 0; k < i && !earlier; k++) earlier = strcmp(g->entries[k].label, entry->label) == 0;
-        if (earlier) continue;
-        sheet_row(s);
-        sheet_text(s, "%s", entry->label);
-        for (int t = 0; t < g->n_tables; t++) add_cell(s, g->tables[t], find_row(g, t, entry->label));
-        if (g->protocol == PROTOCOL_IQM) add_aggregate(s, g, entry->label);
-        models++;
+    if (least < most) snprintf(range, sizeof range, "%" PRId64 " to ", least);
+    for (int k = 0; k < row->key.n; k++) {
+        const char *key = label_key(&row->key, k);
+        const struct option *o = row_key_flag(key);
+        size_t used = strlen(settings);
+        if (!o || o->flags & OPT_AUTO || !family_shares(s, key) || !differs_between_tasks(s, key)) continue;
+        snprintf(settings + used, sizeof settings - used, "%s%s=%s", used ? " " : "; ", key, label_value(&row->key, k));
     }
-    for (int c = 1; c <= g->n_tables + (g->protocol == PROTOCOL_IQM); c++) sheet_strong_best(s, c);
-    const char *suite = g->tables[0]->rows->run->suite;
-    if (g->of_suite)
-        sheet_caption(s, "Suite %s, profile %s: %d model%s", suite, g->tables[0]->profile, models,
-                      models == 1 ? "" : "s");
-    else
-        sheet_caption(s, "%d tasks, profile %s: %d model%s", g->n_tables, g->tables[0]->profile, models,
-                      models == 1 ? "" : "s");
-    for (int t = 0; t < g->n_tables; t++) note_table(s, g, t);
+    shorten_task(s, t, brief);
+    bool whole = strcmp(brief, s->tasks[t]->task) == 0;
+    sheet_note(sheet, "%s%s%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", whole ? "" : brief,
+               whole ? "" : " is ", s->tasks[t]->task, run_metric_name(row->run), run_chance(row->run), range, most,
+               settings);
 }
 
-static void add_legend(struct sheet *s, const struct group *g) {
-    sheet_note(s, "%s%s.", protocol_of(g->protocol)->phrase, g->published ? " / the paper's number" : "");
-    if (g->best && g->protocol != PROTOCOL_BEST_OF_GRID)
-        sheet_note(s,
+static void add_legend(struct sheet *sheet, const struct report_tables *tables, const struct marks *marks) {
+    sheet_note(sheet, "%s%s.", protocol_of(tables->protocol)->phrase, marks->published ? " / the paper's number" : "");
+    if (marks->best && tables->protocol != PROTOCOL_BEST_OF_GRID)
+        sheet_note(sheet,
                    "Some of the papers' numbers are the best of their runs, ours are not (report --what tables has our "
                    "best).");
-    if (g->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)g->confirm);
-    sheet_note_on_strong(s, "Bold: the best of a task.");
-    if (g->protocol == PROTOCOL_IQM)
-        sheet_note(s, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every task's "
-                      "seeds by themselves; of models that have run on all of them.");
-    if (g->cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (g->n_failed) sheet_note(s, FAILED_COUNT_NOTE ".", g->n_failed, g->n_runs);
-    repeats_note(s, &g->repeats);
-    if (g->settings) sheet_note(s, "%s.", SETTINGS_NOTE);
+    if (tables->confirm) sheet_note(sheet, CONFIRMED_NOTE ".", (long long)tables->confirm);
+    sheet_note_on_strong(sheet, "Bold: the best of a task.");
+    if (tables->protocol == PROTOCOL_IQM)
+        sheet_note(sheet, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every "
+                          "task's seeds by themselves; of models that have run on all of them.");
+    marks_note(sheet, marks);
 }
 
-/* --- for programs ------------------------------------------------------------------------------------------------- */
-
-static void add_data_columns(struct sheet *s) {
-    static const char *const names[] = {"profile",   "model",     "task",   "protocol", "estimate",     "n",
-                                        "n_cut_off", "published", "n_grid", "n_failed", "n_failed_grid"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
+static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables, struct marks *marks,
+                 bool legend) {
+    bool aggregate = tables->protocol == PROTOCOL_IQM;
+    const struct report_row *first = s->entries->row;
+    if (*s->entries->family)
+        sheet_caption(sheet, "Suite %s, profile %s: %d model%s", s->entries->family, first->profile, s->n_models,
+                      s->n_models == 1 ? "" : "s");
+    else
+        sheet_caption(sheet, "%d tasks, profile %s: %d model%s", s->n_tasks, first->profile, s->n_models,
+                      s->n_models == 1 ? "" : "s");
+    sheet_column(sheet, SHEET_LEFT, "model");
+    sheet_names_rows(sheet);
+    for (int t = 0; t < s->n_tasks; t++) {
+        char brief[RECORD_TEXT];
+        shorten_task(s, t, brief);
+        sheet_column(sheet, SHEET_RIGHT, "%s%s", brief, any_published(s, t) ? " / published" : "");
+    }
+    if (aggregate) sheet_column(sheet, SHEET_RIGHT, "all");
+    for (int i = 0; i < s->n; i++) {
+        const struct report_row *row = s->entries[i].row;
+        marks->cut_off = marks->cut_off || row->estimate_cut;
+        marks->runs += row->n_estimate;
+        marks->failed += row->n_estimate_failed;
+        marks_count(marks, row);
+        marks->published = marks->published || isfinite(row->published.value);
+        marks->best = marks->best || (isfinite(row->published.value) && row->published.best);
+    }
+    for (int m = 0; m < s->n_models; m++) {
+        sheet_row(sheet);
+        sheet_text(sheet, "%s", s->models[m]->model);
+        for (int t = 0; t < s->n_tasks; t++) add_cell(sheet, find_row(s, m, t), any_published(s, t));
+        if (aggregate) add_aggregate(sheet, s, m);
+    }
+    for (int c = 1; c <= s->n_tasks + aggregate; c++) sheet_strong_best(sheet, c);
+    for (int t = 0; t < s->n_tasks; t++) note_task(sheet, s, t);
+    if (legend) add_legend(sheet, tables, marks);
 }
 
-static void fill_data(struct sheet *s, const struct group *g) {
-    for (int i = 0; i < g->n; i++) {
-        const struct report_row *row = g->entries[i].row;
-        sheet_row(s);
-        sheet_text(s, "%s", row->profile);
-        sheet_text(s, "%s", g->entries[i].label);
-        sheet_text(s, "%s", row->run->task);
-        sheet_text(s, "%s", protocol_of(g->protocol)->name);
-        sheet_real(s, "%g", row->estimate);
-        sheet_int(s, row->n);
-        sheet_int(s, row->n_cut);
-        sheet_real(s, "%g", row->published.value);
-        sheet_int(s, row->n_all);
-        sheet_int(s, row->n_failed);
-        sheet_int(s, row->n_failed_all);
+static void fill_data(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
+    for (int i = 0; i < s->n; i++) {
+        const struct report_row *row = s->entries[i].row;
+        sheet_row(sheet);
+        sheet_text(sheet, "%s", row->profile);
+        sheet_text(sheet, "%s", s->entries[i].model);
+        sheet_text(sheet, "%s", row->run->task);
+        sheet_text(sheet, "%s", protocol_of(tables->protocol)->name);
+        sheet_real(sheet, "%g", row->estimate);
+        sheet_int(sheet, row->n);
+        sheet_int(sheet, row->n_cut);
+        sheet_real(sheet, "%g", row->published.value);
+        sheet_int(sheet, row->n_all);
+        sheet_int(sheet, row->n_failed);
+        sheet_int(sheet, row->n_failed_all);
     }
 }
 
-/* --- groups ------------------------------------------------------------------------------------------------------- */
+#define COLUMNS "profile|model|task|protocol|estimate|n|n_cut_off|published|n_grid|n_failed|n_failed_grid"
 
-static bool stand_together(const struct group *g, const struct report_table *a, const struct report_table *b) {
-    return strcmp(a->profile, b->profile) == 0 &&
-           (!g->of_suite || strcmp(a->rows->run->suite, b->rows->run->suite) == 0);
+static const struct family_report tasks_of_profile = {
+    .name_family = name_nothing,
+    .least_tasks = 2,
+    .fill = fill,
+    .columns = COLUMNS,
+    .fill_data = fill_data,
+    .nothing = "no profile has been run on several of these tasks",
+};
+
+static const struct family_report tasks_of_suite = {
+    .name_family = name_suite,
+    .least_tasks = 1,
+    .one_legend = true,
+    .fill = fill,
+    .columns = COLUMNS,
+    .fill_data = fill_data,
+    .nothing = "no profile has been run on several of these tasks",
+};
+
+static enum status make_across(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    return family_make(&tasks_of_profile, sheets, tables, data, e);
 }
 
-/* The tables that stand together with table `first`, in their order; none where an earlier one does. */
-static void gather(struct group *g, const struct report_tables *tables, int first) {
-    g->n = g->n_tables = 0;
-    for (int i = 0; i < first; i++)
-        if (stand_together(g, &tables->list[i], &tables->list[first])) return;
-    for (int i = first; i < tables->n; i++) {
-        if (!stand_together(g, &tables->list[i], &tables->list[first])) continue;
-        for (int k = 0; k < tables->list[i].n_rows; k++)
-            g->entries[g->n++] = (struct entry){.row = &tables->list[i].rows[k], .table = g->n_tables};
-        g->tables[g->n_tables++] = &tables->list[i];
-    }
-}
-
-/* One sheet a profile with several tasks, each with its legend; one a profile of a suite, the legend below the last; of
- * data one for all. */
-static enum status add_groups(struct sheets *sheets, const struct report_tables *tables, struct group *g, bool data,
-                              struct error *e) {
-    struct sheet *s = NULL;
-    int groups = 0;
-    for (int i = 0; i < tables->n; i++) {
-        gather(g, tables, i);
-        if (g->n_tables < (g->of_suite ? 1 : 2)) continue;
-        TRY(name_entries(g, e));
-        if (!data || !groups) s = sheets_add(sheets);
-        if (data && !groups) add_data_columns(s);
-        groups++;
-        if (data)
-            fill_data(s, g);
-        else
-            fill(s, g);
-        if (data || g->of_suite) continue;
-        add_legend(s, g);
-        g->cut = g->settings = g->published = g->best = false;
-        g->n_runs = g->n_failed = 0;
-        g->repeats = (struct repeats){0};
-    }
-    if (!data && g->of_suite && groups) add_legend(s, g);
-    return groups ? ST_OK : fail(e, ST_DATA, "no profile has been run on several of these tasks");
-}
-
-enum status across_make(struct sheets *sheets, const struct report_tables *tables, bool of_suite, bool data,
-                        struct error *e) {
-    int rows = 0;
-    for (int i = 0; i < tables->n; i++) rows += tables->list[i].n_rows;
-    struct group g = {.protocol = tables->protocol,
-                      .confirm = tables->confirm,
-                      .of_suite = of_suite,
-                      .tables = calloc((size_t)tables->n + 1, sizeof *g.tables),
-                      .entries = calloc((size_t)rows + 1, sizeof *g.entries)};
-    enum status status = g.tables && g.entries ? add_groups(sheets, tables, &g, data, e)
-                                               : fail(e, ST_MEMORY, "no memory for a report of %d rows", rows);
-    free(g.tables);
-    free(g.entries);
-    return status;
-}
-
-static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return across_make(sheets, tables, false, false, e);
-}
-
-static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return across_make(sheets, tables, false, true, e);
+static enum status make_suites(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    return family_make(&tasks_of_suite, sheets, tables, data, e);
 }
 
 const struct report report_across = {
     .name = "across",
     .help = "the tasks of a profile side by side: a row a model, accuracy and the published number",
-    .build = build,
-    .build_data = build_data,
+    .make = make_across,
+};
+
+const struct report report_suites = {
+    .name = "suites",
+    .help = "one matrix a suite and profile: its tasks side by side, the legend once",
+    .make = make_suites,
 };

@@ -7,9 +7,8 @@
 
 #include "harness/study/row_key.h"
 #include "harness/rows/row_label.h"
-#include "harness/rows/rows.h"
-#include "harness/rows/stats.h"
 #include "harness/store/files.h"
+#include "harness/table/report.h"
 
 /* What pairs two runs: all that identifies them but the seed, the version of the numerics and what is compared. */
 struct entry {
@@ -181,31 +180,6 @@ static int order_rows(const void *a, const void *b) {
 
 /* --- the sheet ---------------------------------------------------------------------------------------------------- */
 
-/* Programs find the sides' names in two columns, so that no heading depends on them. */
-static void add_columns(struct sheet *s, const struct sides *sides) {
-    for (int i = 0; i < 2 && sides->for_programs; i++) sheet_column(s, SHEET_LEFT, "%c", 'a' + i);
-    sheet_column(s, SHEET_LEFT, "task");
-    sheet_column(s, SHEET_LEFT, "model");
-    if (!sides->by_rate) sheet_column(s, SHEET_RIGHT, "lr");
-    sheet_column(s, SHEET_RIGHT, "pairs");
-    for (int i = 0; i < 2; i++) {
-        if (sides->for_programs) {
-            sheet_column(s, SHEET_RIGHT, "mean_%c", 'a' + i);
-            sheet_column(s, SHEET_RIGHT, "solved_%c", 'a' + i);
-        } else {
-            sheet_column(s, SHEET_RIGHT, "%s", sides->names[i]);
-            sheet_column(s, SHEET_RIGHT, "solved");
-        }
-    }
-    sheet_column(s, SHEET_RIGHT, "difference");
-    sheet_column(s, SHEET_RIGHT, "low");
-    sheet_column(s, SHEET_RIGHT, "high");
-    for (int i = 0; i < 2 && sides->for_programs; i++) {
-        sheet_column(s, SHEET_RIGHT, "n_cut_off_%c", 'a' + i);
-        sheet_column(s, SHEET_RIGHT, "n_failed_%c", 'a' + i);
-    }
-}
-
 static void add_row(struct sheet *s, const struct sides *sides, const struct pairs *p) {
     const struct run *run = &p->first->record->run;
     sheet_row(s);
@@ -216,13 +190,11 @@ static void add_row(struct sheet *s, const struct sides *sides, const struct pai
     sheet_int(s, p->n);
     for (int k = 0; k < 2; k++) {
         sheet_real(s, "%.4f", p->mean[k]);
-        if (p->cut_off[k]) sheet_append(s, CUT_OFF_MARK);
-        if (p->failed[k]) sheet_append(s, FAILED_MARK);
+        marks_append(s, p->cut_off[k], p->failed[k], false);
         sheet_int(s, p->solved[k]);
     }
     sheet_difference(s, 4, p->difference);
-    if (p->cut_off[0] || p->cut_off[1]) sheet_append(s, CUT_OFF_MARK);
-    if (p->failed[0] || p->failed[1]) sheet_append(s, FAILED_MARK);
+    marks_append(s, p->cut_off[0] || p->cut_off[1], p->failed[0] || p->failed[1], false);
     sheet_real(s, "%+.4f", p->interval.low);
     sheet_real(s, "%+.4f", p->interval.high);
     for (int k = 0; k < 2 && sides->for_programs; k++) {
@@ -238,16 +210,10 @@ static int count_runs(const struct entry *list, int n) {
     return runs;
 }
 
-static void note_alone(struct sheet *s, const struct sides *sides, const int runs[2], int pairs) {
-    if (runs[0] + runs[1] > 2 * pairs)
-        sheet_note(s, "Without a partner, and in no number here: %d of %d runs of %s, %d of %d of %s.", runs[0] - pairs,
-                   runs[0], sides->names[0], runs[1] - pairs, runs[1], sides->names[1]);
-}
-
 static enum status fill(struct sheet *s, const struct sides *sides, struct pairs *list, double *values,
                         struct row_name *names, struct error *e) {
-    int cells = 0, n = 0, failed = 0;
-    bool cut = false;
+    int cells = 0, n = 0;
+    struct marks marks = {0};
     const int runs[2] = {count_runs(sides->list[0], sides->n[0]), count_runs(sides->list[1], sides->n[1])};
     for (int i = 0; i < sides->n[0]; i++) {
         if (sides->list[0][i].told) continue;
@@ -257,11 +223,20 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
     if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);
     name_rows(list, cells, names);
     qsort(list, (size_t)cells, sizeof *list, order_rows);
-    add_columns(s, sides);
+    /* programs find the sides' names in two columns, so that no heading depends on them */
+    sheet_columns(s, sides->for_programs ? "a|b|task|model" : "task|model");
+    sheet_columns(s, sides->by_rate ? ">pairs" : ">lr|>pairs");
+    for (int i = 0; i < 2 && !sides->for_programs; i++) {
+        sheet_column(s, SHEET_RIGHT, "%s", sides->names[i]);
+        sheet_columns(s, ">solved");
+    }
+    sheet_columns(s, sides->for_programs ? ">mean_a|>solved_a|>mean_b|>solved_b|>difference|>low|>high|>n_cut_off_a|"
+                                           ">n_failed_a|>n_cut_off_b|>n_failed_b"
+                                         : ">difference|>low|>high");
     for (int i = 0; i < cells; i++) {
         add_row(s, sides, &list[i]);
-        cut = cut || list[i].cut_off[0] || list[i].cut_off[1];
-        failed += list[i].failed[0] + list[i].failed[1];
+        marks.cut_off = marks.cut_off || list[i].cut_off[0] || list[i].cut_off[1];
+        marks.failed += list[i].failed[0] + list[i].failed[1];
     }
     sheet_caption(s, "%s against %s: %d pair%s of runs", sides->names[1], sides->names[0], n, n == 1 ? "" : "s");
     sheet_name(s, "compare %s %s", sides->names[0], sides->names[1]);
@@ -270,9 +245,11 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
                "the test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance. solved: "
                "runs that reached the task's threshold.",
                sides->names[1], sides->names[0]);
-    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (failed) sheet_note(s, FAILED_COUNT_NOTE ".", failed, 2 * n);
-    note_alone(s, sides, runs, n);
+    marks.runs = 2 * n;
+    marks_note(s, &marks);
+    if (runs[0] + runs[1] > 2 * n)
+        sheet_note(s, "Without a partner, and in no number here: %d of %d runs of %s, %d of %d of %s.", runs[0] - n,
+                   runs[0], sides->names[0], runs[1] - n, runs[1], sides->names[1]);
     return ST_OK;
 }
 

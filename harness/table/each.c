@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "harness/table/repeats.h"
 #include "harness/table/report.h"
 #include "tasks/task.h"
 
@@ -56,21 +55,14 @@ static void add_run(struct sheet *s, const struct report_row *row, const struct 
 }
 
 static void fill(struct sheet *s, const struct report_table *t) {
-    static const char *const numbers[] = {"lr", "seed", "steps"};
     bool cut = false, failed = false;
-    struct repeats repeats = {0};
+    struct marks marks = {0};
     sheet_caption(s, "%s, profile %s: %d run%s, chance %.4f", t->task, t->profile, t->n_runs, t->n_runs == 1 ? "" : "s",
                   run_chance(t->rows[0].run));
-    sheet_column(s, SHEET_LEFT, "model");
-    sheet_column(s, SHEET_LEFT, "run");
-    for (int i = 0; i < 3; i++) sheet_column(s, SHEET_RIGHT, "%s", numbers[i]);
-    sheet_column(s, SHEET_LEFT, "stop");
-    sheet_column(s, SHEET_RIGHT, "training loss");
-    sheet_column(s, SHEET_LEFT, "validation accuracy at each evaluation");
-    sheet_column(s, SHEET_RIGHT, "test");
-    sheet_column(s, SHEET_RIGHT, "seq acc");
+    sheet_columns(
+        s, "model|run|>lr|>seed|>steps|stop|>training loss|validation accuracy at each evaluation|>test|>seq acc");
     for (int k = 0; k < t->n_rows; k++) {
-        repeats_count(&repeats, &t->rows[k]);
+        marks_count(&marks, &t->rows[k]);
         for (int i = 0; i < t->rows[k].n_all; i++) {
             add_run(s, &t->rows[k], t->rows[k].all[i]);
             cut = cut || run_cut_off(&t->rows[k].all[i]->run);
@@ -86,13 +78,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
                   "Of more than %d evaluations every second, third, ... is shown, and the last.", SHOWN_MOST);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     if (failed) sheet_note_on(s, "test", "%s.", FAILED_NOTE);
-    repeats_note(s, &repeats);
-}
-
-static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    (void)e;
-    for (int i = 0; i < tables->n; i++) fill(sheets_add(sheets), &tables->list[i]);
-    return ST_OK;
+    marks_note_repeats(s, &marks);
 }
 
 /* A row an evaluation. */
@@ -111,15 +97,16 @@ static void fill_data(struct sheet *s, const struct report_row *row, const struc
     }
 }
 
-static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    static const char *const names[] = {"run_id", "task", "profile", "model", "lr", "seed", "step", "val_acc"};
-    struct sheet *s = sheets_add(sheets);
+static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    struct sheet *s = data ? sheets_add(sheets) : NULL;
     (void)e;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
-    for (int i = 0; i < tables->n; i++)
-        for (int k = 0; k < tables->list[i].n_rows; k++)
-            for (int j = 0; j < tables->list[i].rows[k].n_all; j++)
-                fill_data(s, &tables->list[i].rows[k], tables->list[i].rows[k].all[j]);
+    if (data) sheet_columns(s, "run_id|task|profile|model|lr|seed|step|val_acc");
+    for (int i = 0; i < tables->n; i++) {
+        const struct report_table *t = &tables->list[i];
+        if (!data) fill(sheets_add(sheets), t);
+        for (int k = 0; k < t->n_rows && data; k++)
+            for (int j = 0; j < t->rows[k].n_all; j++) fill_data(s, &t->rows[k], t->rows[k].all[j]);
+    }
     return ST_OK;
 }
 
@@ -127,6 +114,5 @@ const struct report report_each = {
     .name = "each",
     .help = "a row a run, with its validation accuracy at every evaluation",
     .has_no_use_for = " protocol confirm-seeds ",
-    .build = build,
-    .build_data = build_data,
+    .make = make,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "harness/rows/row_label.h"
+#include "harness/study/row_key.h"
 
 static int same_family(const struct family_entry *a, const struct family_entry *b) {
     int order = strcmp(a->row->profile, b->row->profile);
@@ -20,134 +21,128 @@ static int by_family_and_place(const void *left, const void *right) {
     return order;
 }
 
-static int gather_entries(struct family_entry *entries, const struct report_tables *tables,
-                          const struct family_report *report) {
-    int n = 0;
-    for (int i = 0; i < tables->n; i++)
-        for (int k = 0; k < tables->list[i].n_rows; k++) {
-            struct family_entry *e = &entries[n++];
-            const struct report_row *row = &tables->list[i].rows[k];
-            *e = (struct family_entry){.row = row, .task = row->run->task, .rank = report->rank(row->run)};
-            report->name_family(e->task, e->family, sizeof e->family);
-            const char *axis = label_get(&row->key, report->axis);
-            snprintf(e->model, sizeof e->model, "%s", row->mixer);
-            snprintf(e->apart, sizeof e->apart, "%s %s", e->task, axis ? axis : "");
-        }
-    qsort(entries, (size_t)n, sizeof *entries, by_family_and_place);
-    return n;
+/* In the order of the tables. */
+static int by_first_row(const void *left, const void *right) {
+    const struct family *a = left, *b = right;
+    return (a->entries->row > b->entries->row) - (a->entries->row < b->entries->row);
 }
 
-static bool is_task_or_axis(const void *context, const char *key) {
-    const struct family_report *report = context;
-    return strncmp(key, "task.", 5) == 0 || strcmp(key, report->axis) == 0;
+bool family_shares(const struct family *s, const char *key) {
+    if (strncmp(key, "task.", 5) == 0) return true;
+    for (int i = 1, first = 0; i < s->n; i++) { /* entries of a task stand together */
+        if (strcmp(s->entries[i].task, s->entries[first].task) != 0) first = i;
+        if (strcmp(row_key_value(&s->entries[i].row->key, key), row_key_value(&s->entries[first].row->key, key)) != 0)
+            return false;
+    }
+    return true;
 }
 
-/* What tells a family's models apart, in the names of its n entries. */
-static enum status name_models(struct family_entry *entries, int n, const struct family_report *report,
-                               struct error *e) {
-    struct row_name *names = calloc((size_t)n, sizeof *names);
-    if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", n);
-    for (int i = 0; i < n; i++)
+/* What a family's models are named by. */
+struct naming {
+    const struct family *family;
+    const char *axis;
+};
+
+static bool is_left_out(const void *context, const char *key) {
+    const struct naming *by = context;
+    if (!by->axis) return family_shares(by->family, key);
+    return strncmp(key, "task.", 5) == 0 || strcmp(key, by->axis) == 0;
+}
+
+/* Tells a family's models apart in the names of its entries, then lists its models and tasks. Models keep the order of
+ * the tables: entries come from there one task after another. */
+static enum status find_members(struct family *s, struct family_entry *entries, const char *axis, struct error *e) {
+    struct row_name *names = calloc((size_t)s->n, sizeof *names);
+    if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", s->n);
+    for (int i = 0; i < s->n; i++)
         names[i] =
             (struct row_name){&entries[i].row->key, entries[i].apart, entries[i].model, sizeof entries[i].model, false};
-    row_names_tell_apart(names, n, is_task_or_axis, report);
+    row_names_tell_apart(names, s->n, is_left_out, &(struct naming){s, axis});
     free(names);
+    for (int i = 0; i < s->n; i++) {
+        int m = 0, t = 0;
+        while (m < s->n_models && strcmp(s->models[m]->model, entries[i].model) != 0) m++;
+        while (t < s->n_tasks && strcmp(s->tasks[t]->task, entries[i].task) != 0) t++;
+        if (m == s->n_models) s->models[s->n_models++] = &entries[i];
+        if (t == s->n_tasks) s->tasks[s->n_tasks++] = &entries[i];
+    }
     return ST_OK;
 }
 
-/* The order that the tables have models in is kept: entries come from there one task after another. */
-static int place_of(const struct family_entry **list, int n, const struct family_entry *e, bool model) {
-    int i = 0;
-    while (i < n && strcmp(model ? list[i]->model : list[i]->task, model ? e->model : e->task) != 0) i++;
-    return i;
-}
-
-static void find_members(struct family *s) {
-    for (int i = 0; i < s->n; i++) {
-        const struct family_entry *e = &s->entries[i];
-        int m = place_of(s->models, s->n_models, e, true), t = place_of(s->tasks, s->n_tasks, e, false);
-        if (m == s->n_models) s->models[s->n_models++] = e;
-        if (t == s->n_tasks) s->tasks[s->n_tasks++] = e;
-    }
-}
-
 struct families {
-    struct family *list; /* families of two tasks and more */
+    struct family *list;
     int n;
     struct family_entry *entries;        /* of all rows */
     const struct family_entry **members; /* models and tasks of all families */
 };
 
-static enum status make(struct families *families, const struct report_tables *tables,
-                        const struct family_report *report, struct error *e) {
+static enum status find_families(struct families *families, const struct report_tables *tables,
+                                 const struct family_report *report, struct error *e) {
     size_t rows = 1;
+    int n = 0;
     for (int i = 0; i < tables->n; i++) rows += (size_t)tables->list[i].n_rows;
     *families = (struct families){.list = calloc(rows, sizeof *families->list),
                                   .entries = calloc(rows, sizeof *families->entries),
                                   .members = calloc(2 * rows, sizeof *families->members)};
     if (!families->list || !families->entries || !families->members)
         return fail(e, ST_MEMORY, "no memory for a report of %zu rows", rows - 1);
-    int n = gather_entries(families->entries, tables, report);
+    for (int i = 0; i < tables->n; i++)
+        for (int k = 0; k < tables->list[i].n_rows; k++) {
+            struct family_entry *entry = &families->entries[n++];
+            const struct report_row *row = &tables->list[i].rows[k];
+            const char *axis = report->axis ? label_get(&row->key, report->axis) : NULL;
+            *entry = (struct family_entry){
+                .row = row, .task = row->run->task, .rank = report->rank ? report->rank(row->run) : i};
+            report->name_family(row->run, entry->family, sizeof entry->family);
+            snprintf(entry->model, sizeof entry->model, "%s", row->mixer);
+            snprintf(entry->apart, sizeof entry->apart, "%s %s", entry->task, axis ? axis : "");
+        }
+    qsort(families->entries, (size_t)n, sizeof *families->entries, by_family_and_place);
     for (int first = 0, last; first < n; first = last) {
         struct family_entry *entries = families->entries + first;
         const struct family_entry **members = families->members + 2 * (size_t)first;
         for (last = first; last < n && same_family(entries, families->entries + last) == 0;) last++;
-        TRY(name_models(entries, last - first, report, e));
         struct family s = {.entries = entries, .n = last - first, .models = members, .tasks = members + (last - first)};
-        find_members(&s);
-        if (s.n_tasks >= 2) families->list[families->n++] = s;
+        TRY(find_members(&s, entries, report->axis, e));
+        if (s.n_tasks >= report->least_tasks) families->list[families->n++] = s;
     }
+    if (!report->rank) qsort(families->list, (size_t)families->n, sizeof *families->list, by_first_row);
     return families->n ? ST_OK : fail(e, ST_DATA, "%s", report->nothing);
 }
 
-static void families_free(struct families *families) {
-    free(families->list);
-    free(families->entries);
-    free(families->members);
-}
-
-enum status family_build(const struct family_report *report, struct sheets *sheets, const struct report_tables *tables,
-                         struct error *e) {
+enum status family_make(const struct family_report *report, struct sheets *sheets, const struct report_tables *tables,
+                        bool data, struct error *e) {
     struct families families;
-    enum status status = make(&families, tables, report, e);
-    for (int i = 0; i < families.n && report->check && status == ST_OK; i++)
+    struct marks marks = {0};
+    enum status status = find_families(&families, tables, report, e);
+    for (int i = 0; i < families.n && report->check && !data && status == ST_OK; i++)
         status = report->check(&families.list[i], tables, e);
-    for (int i = 0; i < families.n && status == ST_OK; i++) report->fill(sheets_add(sheets), &families.list[i], tables);
-    families_free(&families);
-    return status;
-}
-
-static void add_columns(struct sheet *sheet, const char *const *names) {
-    for (; *names; names++) sheet_column(sheet, SHEET_LEFT, "%s", *names);
-}
-
-enum status family_build_data(const struct family_report *report, struct sheets *sheets,
-                              const struct report_tables *tables, struct error *e) {
-    static const char *const shared[] = {"schema", "profile", "task", "model", "layers", NULL};
-    struct families families;
-    struct sheet *sheet = sheets_add(sheets);
-    enum status status = make(&families, tables, report, e);
-    add_columns(sheet, shared);
-    add_columns(sheet, report->columns);
-    for (int i = 0; i < families.n; i++) report->fill_data(sheet, &families.list[i]);
-    families_free(&families);
+    struct sheet *sheet = data && status == ST_OK ? sheets_add(sheets) : NULL;
+    if (data) sheet_columns(sheet, report->columns);
+    for (int i = 0; i < families.n && status == ST_OK; i++) {
+        if (data)
+            report->fill_data(sheet, &families.list[i], tables);
+        else
+            report->fill(sheets_add(sheets), &families.list[i], tables, &marks,
+                         !report->one_legend || i + 1 == families.n);
+        if (!report->one_legend) marks = (struct marks){0};
+    }
+    free(families.list);
+    free(families.entries);
+    free(families.members);
     return status;
 }
 
 void family_begin_row(struct sheet *sheet, const struct family *s, int model) {
-    const struct run *run = s->models[model]->row->run;
+    const struct report_row *row = s->models[model]->row;
     sheet_row(sheet);
     sheet_int(sheet, RECORD_SCHEMA);
-    sheet_text(sheet, "%s", s->models[model]->row->profile);
+    sheet_text(sheet, "%s", row->profile);
     sheet_text(sheet, "%s", s->entries->family);
-    sheet_text(sheet, "%s", run->model);
+    sheet_text(sheet, "%s", row->run->model);
     sheet_text(sheet, "%s", s->models[model]->model);
 }
 
 bool family_is(const struct family *s, const struct family_entry *entry, int model, int task) {
     return strcmp(entry->model, s->models[model]->model) == 0 && strcmp(entry->task, s->tasks[task]->task) == 0;
-}
-
-const struct run *family_run(const struct family *s) {
-    return s->entries->row->run;
 }

@@ -4,15 +4,14 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "harness/table/report.h"
 #include "harness/table/family.h"
 #include "tasks/task.h"
 
 #define REACHED 0.9 /* Walker et al. 2025: more than 90 % */
 
 /* "a5-slice:length=3,n_val=100" -> "a5-slice:n_val=100". */
-static void name_family(const char *task, char *family, size_t size) {
-    task_label_without(task, OPT_LENGTH, family, size);
+static void name_family(const struct run *run, char *family, size_t size) {
+    task_label_without(run->task, OPT_LENGTH, family, size);
 }
 
 static int64_t length_of(const struct run *run) {
@@ -43,47 +42,43 @@ static struct value value_of(const struct family *s, int model, int task) {
     return v;
 }
 
-/* Sorted behind those that reach it with as many layers. */
-static void add_none(struct sheet *sheet, const struct value *v) {
-    sheet_text(sheet, ">%" PRId64 " (%.2f)", v->most, v->acc);
-    sheet_sort_key(sheet, (double)v->most + 0.5);
-}
-
+/* "3", or ">5 (0.62)" where no number of layers reaches the bound; the latter is sorted after those that reach it. */
 static void add_cell(struct sheet *sheet, const struct value *v) {
-    if (!v->runs)
+    if (!v->runs) {
         sheet_text(sheet, "-");
-    else if (v->layers)
+    } else if (v->layers) {
         sheet_int(sheet, v->layers);
-    else
-        add_none(sheet, v);
-    if (v->runs && v->cut_off) sheet_append(sheet, CUT_OFF_MARK);
-    if (v->runs && v->failed) sheet_append(sheet, FAILED_MARK);
+    } else {
+        sheet_text(sheet, ">%" PRId64 " (%.2f)", v->most, v->acc);
+        sheet_sort_key(sheet, (double)v->most + 0.5);
+    }
+    marks_append(sheet, v->cut_off, v->failed, false);
 }
 
-static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
+static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables, struct marks *marks,
+                 bool legend) {
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: fewest layers above 90 %% at each length, chance %.4f", s->entries->family,
-                  s->entries->row->profile, run_chance(family_run(s)));
+                  s->entries->row->profile, run_chance(s->entries->row->run));
     sheet_column(sheet, SHEET_LEFT, "model, length:");
     for (int t = 0; t < s->n_tasks; t++) sheet_column(sheet, SHEET_RIGHT, "%" PRId64, s->tasks[t]->row->run->len_train);
-    int runs = 0, cut_off = 0, failed = 0;
     for (int m = 0; m < s->n_models; m++) {
         sheet_row(sheet);
         sheet_text(sheet, "%s", s->models[m]->model);
         for (int t = 0; t < s->n_tasks; t++) {
             struct value v = value_of(s, m, t);
             add_cell(sheet, &v);
-            runs += v.runs;
-            cut_off += v.cut_off;
-            failed += v.failed;
+            marks->runs += v.runs;
+            marks->failed += v.failed;
+            marks->cut_off = marks->cut_off || v.cut_off;
         }
     }
     if (tables->confirm) sheet_note(sheet, CONFIRMED_NOTE ".", (long long)tables->confirm);
-    if (cut_off) sheet_note(sheet, "%s.", CUT_OFF_NOTE);
-    if (failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", failed, runs);
+    if (legend) marks_note(sheet, marks);
 }
 
-static void fill_data(struct sheet *sheet, const struct family *s) {
+static void fill_data(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
+    (void)tables;
     for (int m = 0; m < s->n_models; m++)
         for (int t = 0; t < s->n_tasks; t++) {
             struct value v = value_of(s, m, t);
@@ -103,25 +98,20 @@ static const struct family_report lengths = {
     .name_family = name_family,
     .rank = length_of,
     .axis = "layers",
+    .least_tasks = 2,
     .fill = fill,
-    .columns =
-        (const char *const[]){"length", "fewest_layers", "most_layers", "acc", "n_runs", "n_cut_off", "n_failed", NULL},
+    .columns = FAMILY_COLUMNS "length|fewest_layers|most_layers|acc|n_runs|n_cut_off|n_failed",
     .fill_data = fill_data,
     .nothing = "no task has been run at several lengths; `lrnn bench a5-slice` does",
 };
 
-static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return family_build(&lengths, sheets, tables, e);
-}
-
-static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return family_build_data(&lengths, sheets, tables, e);
+static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    return family_make(&lengths, sheets, tables, data, e);
 }
 
 const struct report report_layers = {
     .name = "layers",
     .help = "of tasks that differ in length: the fewest layers that reach 0.9 at each",
     .has_no_use_for = " protocol ",
-    .build = build,
-    .build_data = build_data,
+    .make = make,
 };

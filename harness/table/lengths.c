@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "harness/table/repeats.h"
 #include "harness/table/report.h"
 #include "harness/rows/test_lengths.h"
 
@@ -43,20 +42,11 @@ static void choose_bins(struct bins *b, const struct test_lengths *lengths) {
     b->n = lengths->n;
 }
 
-static struct lengths_mean accuracy(const struct report_row *row, const struct bins *b, int bin) {
-    return lengths_mean(row, b->first[bin], b->last[bin]);
-}
-
-static void add_marks(struct sheet *s, const struct report_row *row) {
-    if (row->n_cut) sheet_append(s, CUT_OFF_MARK);
-    if (row->n_failed) sheet_append(s, FAILED_MARK);
-}
-
 /* "0.812*", and where seeds have no such sequences, of how many it is the mean. */
 static void add_accuracy(struct sheet *s, const struct report_row *row, const struct bins *b, int bin) {
-    struct lengths_mean mean = accuracy(row, b, bin);
+    struct lengths_mean mean = lengths_mean(row, b->first[bin], b->last[bin]);
     sheet_real(s, "%.3f", mean.value);
-    add_marks(s, row);
+    marks_append(s, row->n_cut, row->n_failed, false);
     if (mean.n > 0 && mean.n < row->n)
         sheet_footnote(s, "of %d of %d seeds, for the others have no such test sequences", mean.n, row->n);
 }
@@ -73,50 +63,43 @@ static int64_t most_steps(const struct report_row *row) {
     return most;
 }
 
-static void add_column(struct sheet *s, int64_t first, int64_t last) {
-    if (first == last)
-        sheet_column(s, SHEET_RIGHT, "%" PRId64, first);
-    else
-        sheet_column(s, SHEET_RIGHT, "%" PRId64 "-%" PRId64, first, last);
-}
-
 static void fill(struct sheet *s, const struct report_table *t, const struct bins *b, int64_t confirm) {
-    bool cut = false;
-    int runs = 0, failed = 0;
-    struct repeats repeats = {0};
+    struct marks marks = {0};
     sheet_caption(s, "%s, profile %s: accuracy by length, trained up to length %" PRId64 ", chance %.4f", t->task,
                   t->profile, t->rows[0].run->len_train, run_chance(t->rows[0].run));
     sheet_column(s, SHEET_LEFT, "model");
-    for (int i = 0; i < b->n; i++) add_column(s, b->first[i], b->last[i]);
-    sheet_column(s, SHEET_RIGHT, "all");
-    sheet_column(s, SHEET_RIGHT, "training loss");
-    sheet_column(s, SHEET_RIGHT, "steps");
+    for (int i = 0; i < b->n; i++) {
+        if (b->first[i] == b->last[i])
+            sheet_column(s, SHEET_RIGHT, "%" PRId64, b->first[i]);
+        else
+            sheet_column(s, SHEET_RIGHT, "%" PRId64 "-%" PRId64, b->first[i], b->last[i]);
+    }
+    sheet_columns(s, ">all|>training loss|>steps");
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
-        cut = cut || row->n_cut;
-        runs += row->n;
-        failed += row->n_failed;
-        repeats_count(&repeats, row);
+        marks.cut_off = marks.cut_off || row->n_cut;
+        marks.runs += row->n;
+        marks.failed += row->n_failed;
+        marks_count(&marks, row);
         sheet_row(s);
         sheet_text(s, "%s", row->label);
         for (int i = 0; i < b->n; i++) add_accuracy(s, row, b, i);
         sheet_real(s, "%.3f", row->mean);
-        add_marks(s, row);
+        marks_append(s, row->n_cut, row->n_failed, false);
         sheet_real(s, "%.3f", training_loss(row));
         sheet_int(s, most_steps(row));
     }
     sheet_note(s, "training loss: cross entropy, mean since the last but one evaluation; ln of the classes is chance.");
     if (confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)confirm);
-    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (failed) sheet_note(s, FAILED_COUNT_NOTE ".", failed, runs);
-    repeats_note(s, &repeats);
+    marks.settings = false; /* the table has no published numbers */
+    marks_note(s, &marks);
 }
 
 static void fill_data(struct sheet *s, const struct report_table *t, const struct bins *b) {
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < b->n; i++) {
             const struct report_row *row = &t->rows[k];
-            struct lengths_mean mean = accuracy(row, b, i);
+            struct lengths_mean mean = lengths_mean(row, b->first[i], b->last[i]);
             sheet_row(s);
             sheet_text(s, "%s", t->task);
             sheet_text(s, "%s", t->profile);
@@ -131,12 +114,6 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
         }
 }
 
-static void add_data_columns(struct sheet *s) {
-    static const char *const names[] = {"task", "profile",    "model", "shortest",  "longest",
-                                        "acc",  "train_loss", "n",     "n_cut_off", "n_failed"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) sheet_column(s, SHEET_LEFT, "%s", names[i]);
-}
-
 /* One sheet a table; of data one for all. */
 static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
     struct sheet *s = NULL;
@@ -147,7 +124,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
         if (lengths.shortest == lengths.longest) continue;
         choose_bins(&bins, &lengths);
         if (!data || !found) s = sheets_add(sheets);
-        if (data && !found) add_data_columns(s);
+        if (data && !found) sheet_columns(s, "task|profile|model|shortest|longest|acc|train_loss|n|n_cut_off|n_failed");
         found++;
         if (data)
             fill_data(s, &tables->list[i], &bins);
@@ -157,18 +134,9 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
     return found ? ST_OK : fail(e, ST_DATA, "no task has test sequences of several lengths; `lrnn bench parity` does");
 }
 
-static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return make(sheets, tables, false, e);
-}
-
-static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return make(sheets, tables, true, e);
-}
-
 const struct report report_lengths = {
     .name = "lengths",
     .help = "of tasks with test sequences of several lengths: accuracy by length, and the training loss",
     .has_no_use_for = " protocol ",
-    .build = build,
-    .build_data = build_data,
+    .make = make,
 };

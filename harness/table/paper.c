@@ -1,4 +1,4 @@
-/* paper.c - see paper.h. */
+/* paper.c - see paper.h; the cells are made by harness/rows/paper_cells.h. */
 #include "harness/table/paper.h"
 
 #include <inttypes.h>
@@ -10,26 +10,21 @@
 #include "harness/rows/load.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/shell.h"
-#include "harness/table/paper_data.h"
-#include "harness/table/paper_verdict.h"
 
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
 
 static void append_marks(struct sheet *s, const struct paper_cell *c) {
-    if (c->cut_off) sheet_append(s, CUT_OFF_MARK);
-    if (c->failed + c->earlier > 0) sheet_append(s, FAILED_MARK);
-    if (paper_cell_is_other(c)) sheet_append(s, SETTINGS_MARK);
+    marks_append(s, c->cut_off, c->failed + c->earlier > 0, paper_cell_is_other(c));
 }
 
-/* "12.3k!": tokens a second. */
-static void add_speed(struct sheet *s, const struct paper_cell *c) {
-    sheet_count(s, c->ours);
-    if (c->disturbed) sheet_append(s, DISTURBED_MARK);
-    if (c->done) append_marks(s, c);
-}
-
-/* "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
-static void add_pair(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
+/* "12.3k!" tokens a second, or "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
+static void add_number(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
+    if (p->speed) {
+        sheet_count(s, c->ours);
+        if (c->disturbed) sheet_append(s, DISTURBED_MARK);
+        if (c->done) append_marks(s, c);
+        return;
+    }
     sheet_real(s, "%.3f", c->ours);
     if (isfinite(c->ours)) append_marks(s, c);
     if (!p->has_published) return;
@@ -40,7 +35,7 @@ static void add_pair(struct sheet *s, const struct paper_cells *p, const struct 
     if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
 }
 
-/* The row's mean over its columns, with what its cells have of marks. */
+/* Adds the row's mean over its columns, with the marks of its cells. */
 static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
     struct paper_cell all = {.row = row, .ours = p->overall[row].ours, .published = PUBLISHED_NONE};
     all.published.value = p->overall[row].published;
@@ -50,10 +45,10 @@ static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
         all.failed += cell->failed + cell->earlier;
         all.other = all.other || paper_cell_is_other(cell);
     }
-    add_pair(s, p, &all);
+    add_number(s, p, &all);
 }
 
-/* In what the plan's setting is not the paper's, where a cell is of it: a text of several models once. */
+/* Says in what the setting of cells is not the paper's; one text of several models once. */
 static void note_differences(struct sheet *s, const struct paper_cells *p) {
     uint64_t any = 0;
     for (int i = 0; i < p->n_rows * p->n_columns; i++) any |= p->cells[i].differs;
@@ -70,54 +65,52 @@ static void note_differences(struct sheet *s, const struct paper_cells *p) {
     }
 }
 
-/* Why cells are of another setting, but for what the plan says of them itself. */
-static void note_others(struct sheet *s, const struct paper_cells *p) {
-    bool other = false, own = !strcmp(p->resolved.profile, paper_own_profile(p));
-    for (int i = 0; i < p->n_rows * p->n_columns; i++) other = other || (p->cells[i].other && p->cells[i].done);
+/* Says what the matrix has: speeds, or numbers and the marks on them; and why cells are of another setting. */
+static void note_matrix(struct sheet *s, const struct paper_cells *p) {
+    bool disturbed = false, other = false, own = !strcmp(p->resolved.profile, paper_own_profile(p));
+    struct marks marks = {0};
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        const struct paper_cell *c = &p->cells[i];
+        disturbed = disturbed || c->disturbed;
+        other = other || (c->other && c->done);
+        marks.cut_off = marks.cut_off || c->cut_off;
+        marks.runs += c->done + c->earlier;
+        marks.failed += c->failed + c->earlier;
+    }
+    if (p->speed) {
+        sheet_note(s, "Tokens a second of training steps, each model alone on this machine, the latest measurement in "
+                      "perf.csv. The paper's figures are of another machine.");
+        sheet_note_on_strong(s, "Bold: the fastest in its column.");
+        if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
+    } else {
+        if (p->n_done == 0)
+            sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are "
+                          "asked for by --profile and --where.");
+        sheet_note(s, "%s%s.", protocol_of(p->protocol)->phrase, p->has_published ? " / the paper's" : "");
+        sheet_note_on_strong(s, "Bold: the best of ours in its column.");
+        if (p->lengths[0])
+            sheet_note(s, "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a "
+                          "side.");
+        marks.runs /= p->n_lengths; /* each run is counted at all lengths */
+        marks.failed /= p->n_lengths;
+        marks_note(s, &marks);
+    }
     if (other && own)
         sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, a "
                                     "task's settings are not all there, or its data are not the whole released files.");
     if (other && !own)
         sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
                    p->resolved.profile);
+    note_differences(s, p);
+    if (*paper_setting(p, "note", "")) sheet_note(s, "%s.", paper_setting(p, "note", ""));
 }
 
-static void note_speed(struct sheet *s, const struct paper_cells *p) {
-    bool disturbed = false;
-    for (int i = 0; i < p->n_rows * p->n_columns; i++) disturbed = disturbed || p->cells[i].disturbed;
-    sheet_note(s, "Tokens a second of training steps, each model alone on this machine, the latest measurement in "
-                  "perf.csv. The paper's figures are of another machine.");
-    sheet_note_on_strong(s, "Bold: the fastest in its column.");
-    if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
-}
-
-static void note_numbers(struct sheet *s, const struct paper_cells *p) {
-    if (p->n_done == 0)
-        sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are asked "
-                      "for by --profile and --where.");
-    sheet_note(s, "%s%s.", protocol_of(p->protocol)->phrase, p->has_published ? " / the paper's" : "");
-    sheet_note_on_strong(s, "Bold: the best of ours in its column.");
-    if (p->lengths[0])
-        sheet_note(s,
-                   "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a side.");
-    bool cut = false;
-    int runs = 0, failed = 0;
-    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
-        runs += p->cells[i].done + p->cells[i].earlier;
-        failed += p->cells[i].failed + p->cells[i].earlier;
-        cut = cut || p->cells[i].cut_off;
-    }
-    if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
-    if (failed)
-        sheet_note(s, FAILED_COUNT_NOTE ".", failed / p->n_lengths, runs / p->n_lengths); /* each is at all lengths */
-}
-
-static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const char *flags) {
+static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
     const char *columns = paper_setting(p, "columns", ""), *dot = strrchr(columns, '.');
     sheet_name(s, "%s", p->request.file.name);
     sheet_caption(s, "%s; profile %s%s%s, %d of %d %s", paper_setting(p, "title", p->request.file.name),
-                  p->resolved.profile, *flags ? ", " : "", flags, p->n_done, p->n_planned,
+                  p->resolved.profile, *p->flags ? ", " : "", p->flags, p->n_done, p->n_planned,
                   p->speed ? "measured" : "runs");
     sheet_column(s, SHEET_LEFT, "%s", *columns ? dot ? dot + 1 : columns : "model");
     sheet_names_rows(s);
@@ -126,22 +119,11 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p, const
     for (int r = 0; r < p->n_rows; r++) {
         sheet_row(s);
         sheet_text(s, "%s", p->rows[r]);
-        for (int c = 0; c < p->n_columns; c++) {
-            if (p->speed)
-                add_speed(s, paper_cell_at(p, r, c));
-            else
-                add_pair(s, p, paper_cell_at(p, r, c));
-        }
+        for (int c = 0; c < p->n_columns; c++) add_number(s, p, paper_cell_at(p, r, c));
         if (p->overall) add_overall(s, p, r);
     }
     for (int c = 1; c <= p->n_columns + (p->overall != NULL); c++) sheet_strong_best(s, c);
-    if (p->speed)
-        note_speed(s, p);
-    else
-        note_numbers(s, p);
-    note_others(s, p);
-    note_differences(s, p);
-    if (*paper_setting(p, "note", "")) sheet_note(s, "%s.", paper_setting(p, "note", ""));
+    note_matrix(s, p);
 }
 
 /* --- cell by cell ------------------------------------------------------------------------------------------------- */
@@ -158,20 +140,6 @@ static void add_steps(struct sheet *s, const struct paper_cell *c) {
         sheet_text(s, "%" PRId64, c->most);
     sheet_append(s, "/%" PRId64, c->of);
     sheet_sort_key(s, (double)c->most);
-}
-
-/* The first digits of its runs' ids. */
-static void add_ids(struct sheet *s, const struct paper_cell *c) {
-    sheet_text(s, "%s", "");
-    for (const char *id = c->run_ids; id && *id; id += strcspn(id, " "), id += strspn(id, " "))
-        sheet_append(s, "%s%.8s", id > c->run_ids ? " " : "", id);
-}
-
-/* A run that was done again after it had failed has failed once all the same. */
-static void note_failures(struct sheet *s, const struct paper_cell *c) {
-    if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
-    if (c->earlier == 1) sheet_footnote(s, "1 earlier attempt failed and counts as chance");
-    if (c->earlier > 1) sheet_footnote(s, "%d earlier attempts failed and count as chance", c->earlier);
 }
 
 static void note_spreads(struct sheet *s, const struct paper_cells *p) {
@@ -193,12 +161,7 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     sheet_caption(s, "Cell by cell of %s; profile %s", paper_setting(p, "title", p->request.file.name),
                   p->resolved.profile);
     sheet_name(s, "%s-cells", p->request.file.name);
-    sheet_column(s, SHEET_LEFT, "row");
-    sheet_column(s, SHEET_LEFT, "column");
-    static const char *const headings[] = {"published", "ours", "interval", "runs", "steps"};
-    for (int i = 0; i < 5; i++) sheet_column(s, SHEET_RIGHT, "%s", headings[i]);
-    sheet_column(s, SHEET_LEFT, "verdict");
-    sheet_column(s, SHEET_LEFT, "run");
+    sheet_columns(s, "row|column|>published|>ours|>interval|>runs|>steps|verdict|run");
     sheet_on_request(s);
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
         const struct paper_cell *c = &p->cells[i];
@@ -217,14 +180,18 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
         if (c->interval.kind != INTERVAL_NONE) sheet_sort_key(s, c->interval.low);
         sheet_text(s, "%d/%d", c->done, c->planned);
         sheet_sort_key(s, (double)c->done / c->planned);
-        note_failures(s, c);
+        if (c->failed) sheet_footnote(s, "%d of them failed and count as chance", c->failed);
+        if (c->earlier == 1) sheet_footnote(s, "1 earlier attempt failed and counts as chance");
+        if (c->earlier > 1) sheet_footnote(s, "%d earlier attempts failed and count as chance", c->earlier);
         if (c->without)
             sheet_footnote(s, "%d of them have no test sequences of that length and do not count there", c->without);
         if (p->tell_builds && c->other_builds)
             sheet_footnote(s, "%d of them by another build of the program; --force does them again", c->other_builds);
         add_steps(s, c);
         sheet_text(s, "%s", paper_verdict_names[c->verdict]);
-        add_ids(s, c);
+        sheet_text(s, "%s", "");
+        for (const char *id = c->run_ids; id && *id; id += strcspn(id, " "), id += strspn(id, " "))
+            sheet_append(s, "%s%.8s", id > c->run_ids ? " " : "", id);
     }
     sheet_note(
         s,
@@ -239,25 +206,78 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
     sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");
 }
 
-/* flags: which the caption names; tell_builds: so do cells whose runs are not of this program. */
+/* --- for programs ------------------------------------------------------------------------------------------------- */
+
+static void add_data(struct sheets *sheets, const struct paper_cells *p) {
+    struct sheet *s = sheets_add(sheets);
+    sheet_columns(s, "plan|profile|protocol|row|column|published|ours|ci_lo|ci_hi|ci_kind|n|n_planned|n_failed|"
+                     "steps_least|steps_most|steps_planned|verdict|cut_off|other_setting|run_ids|differs|"
+                     "published_spread|published_spread_kind|quiet");
+    for (int i = 0; i < p->n_rows * p->n_columns; i++) {
+        const struct paper_cell *c = &p->cells[i];
+        const char *before = "", *text;
+        if (c->planned == 0) continue;
+        sheet_row(s);
+        sheet_text(s, "%s", p->request.file.name);
+        sheet_text(s, "%s", p->resolved.profile);
+        sheet_text(s, "%s", protocol_of(p->protocol)->name);
+        sheet_text(s, "%s", p->rows[c->row]);
+        sheet_text(s, "%s", p->columns[c->column]);
+        sheet_real(s, "%g", c->published.value);
+        sheet_real(s, "%g", c->ours);
+        sheet_real(s, "%g", c->interval.kind == INTERVAL_NONE ? NAN : c->interval.low);
+        sheet_real(s, "%g", c->interval.kind == INTERVAL_NONE ? NAN : c->interval.high);
+        sheet_text(s, "%s", interval_kind_name(c->interval.kind));
+        sheet_int(s, c->done);
+        sheet_int(s, c->planned);
+        sheet_int(s, c->failed + c->earlier);
+        sheet_int(s, c->least);
+        sheet_int(s, c->most);
+        sheet_int(s, c->of);
+        sheet_text(s, "%s", c->verdict == PAPER_NONE ? "" : paper_verdict_names[c->verdict]);
+        sheet_int(s, c->any_cut_off);
+        sheet_int(s, paper_cell_is_other(c));
+        sheet_text(s, "%s", c->run_ids ? c->run_ids : "");
+        sheet_text(s, "%s", before);
+        for (int k = 0; k < PAPER_MOST_DIFFERENCES; k++) {
+            if (!(text = paper_difference(p, c->differs, k))) continue;
+            sheet_append(s, "%s%s", before, text);
+            before = "; ";
+        }
+        sheet_real(s, "%g", c->published.spread);
+        sheet_text(s, "%s", isfinite(c->published.spread) ? c->published.kind : "");
+        sheet_int(s, p->speed && c->done ? !c->disturbed : -1);
+    }
+}
+
+static enum status make(struct sheets *sheets, const struct paper_cells *cells, bool data, struct error *e) {
+    (void)e;
+    if (data) {
+        add_data(sheets, cells);
+    } else {
+        add_matrix(sheets, cells);
+        if (!cells->speed) add_cells(sheets, cells);
+    }
+    return ST_OK;
+}
+
+const struct report report_paper = {
+    .name = "paper",
+    .help = "the table of --paper PLAN: the paper's rows and columns, its numbers and ours, a verdict a cell",
+    .make_plan = make,
+};
+
+/* --- from the command line ---------------------------------------------------------------------------------------- */
+
 static enum status print_request(const struct request *request, const char *flags, bool tell_builds, const char *out,
                                  const struct sheet_view *view, const struct sheet_format *format, FILE *f,
                                  struct error *e) {
     struct sheets sheets = {0};
     struct paper_cells *p = calloc(1, sizeof *p);
     if (!p) return fail(e, ST_MEMORY, "no memory for a table");
-    p->request = *request;
-    p->tell_builds = tell_builds;
+    *p = (struct paper_cells){.request = *request, .flags = flags, .tell_builds = tell_builds};
     enum status status = paper_cells_make(p, out, e);
-    if (status == ST_OK) {
-        if (format->for_programs) {
-            paper_add_data(&sheets, p);
-        } else {
-            add_matrix(&sheets, p, flags);
-            if (!p->speed) add_cells(&sheets, p);
-        }
-        status = sheets_view(&sheets, view, e);
-    }
+    if (status == ST_OK) status = report_make(&sheets, &report_paper, NULL, p, format->for_programs, view, e);
     if (status == ST_OK) status = sheets_write(&sheets, format, f, e);
     sheets_free(&sheets);
     paper_cells_free(p);
@@ -307,8 +327,7 @@ enum status paper_print(const struct paper_choice *choice, const char *out, cons
 
 enum status paper_print_request(const struct request *request, const char *out, const struct sheet_format *format,
                                 FILE *f, struct error *e) {
-    const struct sheet_view whole = {NULL, NULL};
-    return print_request(request, "", true, out, &whole, format, f, e);
+    return print_request(request, "", true, out, NULL, format, f, e);
 }
 
 /* --- figures ------------------------------------------------------------------------------------------------------ */

@@ -2,45 +2,65 @@
 #ifndef LRNN_HARNESS_TABLE_REPORT_H
 #define LRNN_HARNESS_TABLE_REPORT_H
 
+#include "harness/rows/paper_cells.h"
+#include "harness/rows/rows.h"
 #include "harness/table/sheet.h"
 #include "harness/table/sheet_pick.h"
-#include "harness/rows/rows.h"
 
-/* What a report makes of the rows. Both functions add sheets and return ST_DATA when the rows hold nothing to report
- * on. */
+/* A report adds sheets: for people one a table; for programs (`data`) one sheet with headings that stay and values that
+ * are not rounded. A report without such a sheet adds the same for both. */
 struct report {
     const char *name;           /* of `lrnn report --what NAME` */
     const char *help;           /* one line */
-    bool hidden;                /* the template: works like the others, but is not named in help */
+    bool hidden;                /* the template: works like the others, and help does not name it */
     const char *has_no_use_for; /* flags of a filter that change nothing in it, as " protocol "; NULL: none */
-    /* For people: a sheet a table. */
-    enum status (*build)(struct sheets *sheets, const struct report_tables *tables, struct error *e);
-    /* For programs: one sheet whose headings are stable names and whose values are not rounded. NULL: that of
-     * `build`. */
-    enum status (*build_data)(struct sheets *sheets, const struct report_tables *tables, struct error *e);
+    /* Reports on the rows. ST_DATA: they hold nothing to report on. */
+    enum status (*make)(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e);
+    /* Reports on the cells of a plan's table, in place of `make`. */
+    enum status (*make_plan)(struct sheets *sheets, const struct paper_cells *cells, bool data, struct error *e);
 };
 
-/* One file a report: harness/table/NAME.c defines `const struct report report_NAME`, listed in reports.def. */
+/* One file defines `const struct report report_NAME` of each report in reports.def. */
 #define REPORT(name) extern const struct report report_##name;
 #include "harness/table/reports.def"
 #undef REPORT
 
 const struct report *const *report_list(void); /* NULL-terminated, in the order of the list */
 
-/* Adds the sheets of the report of the rows to `sheets`, for people or for programs, as the reader wants to see them.
- * ST_DATA, ST_USAGE as report_print_view. */
+/* Adds the report's sheets as the reader wants to see them (NULL: whole), and names them. Of `tables` and `cells` the
+ * report reads one. Errors as `make` and sheets_view. */
 enum status report_make(struct sheets *sheets, const struct report *report, const struct report_tables *tables,
-                        bool for_programs, const struct sheet_view *view, struct error *e);
+                        const struct paper_cells *cells, bool data, const struct sheet_view *view, struct error *e);
 
 /* Writes the report of the records that pass the filter (NULL: all). `out` is the folder of the records, which may hold
- * perf.csv and published.csv. ST_DATA: no record passes, or the report finds nothing; nothing is written on any
- * error. */
+ * perf.csv and published.csv. Nothing is written on any error. ST_DATA: no record passes, or the report finds nothing;
+ * ST_USAGE: the reader names an unknown column. */
 enum status report_print(const struct report *report, const struct record_set *set, const struct report_filter *filter,
-                         const struct sheet_format *format, const char *out, FILE *stream, struct error *e);
+                         const struct sheet_view *view, const struct sheet_format *format, const char *out,
+                         FILE *stream, struct error *e);
 
-/* The same, as the reader wants it. ST_USAGE: no column of a name. */
-enum status report_print_view(const struct report *report, const struct record_set *set,
-                              const struct report_filter *filter, const struct sheet_view *view,
-                              const struct sheet_format *format, const char *out, FILE *stream, struct error *e);
+/* --- marks -------------------------------------------------------------------------------------------------------- */
+
+/* Counts, while the rows of a table are added, what their numbers have against them, for one note each below it. Starts
+ * as zeros. */
+struct marks {
+    int runs, failed;     /* runs of the numbers, and failed ones, which count as chance */
+    bool cut_off;         /* a run of some number was cut off */
+    bool settings;        /* a published number is of another setting */
+    bool published, best; /* there is a published number; one that is the best of the paper's runs */
+    bool outdated;        /* some runs are of other numerics than the program has now */
+    int n, n_products;    /* all runs; those whose matrices were multiplied by a library that is gone */
+};
+
+/* Appends the marks of a number to the latest cell: "*" after one with a run that was cut off, "#" after one with a run
+ * that failed, "~" after one of another setting. */
+void marks_append(struct sheet *s, bool cut_off, bool failed, bool settings);
+
+/* Counts whether the row's runs can be repeated bit for bit, and whether its published number is of another setting. */
+void marks_count(struct marks *m, const struct report_row *row);
+
+/* Adds the notes: on each mark that stands in the table, or on runs that cannot be repeated. */
+void marks_note(struct sheet *s, const struct marks *m);
+void marks_note_repeats(struct sheet *s, const struct marks *m);
 
 #endif

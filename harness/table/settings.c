@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "harness/study/profiles/profile.h"
-#include "harness/table/report.h"
 #include "harness/table/family.h"
 #include "harness/rows/stats.h"
 #include "tasks/task.h"
 #include "tasks/variants.h"
 
-static void name_family(const char *task, char *family, size_t size) {
+static void name_family(const struct run *run, char *family, size_t size) {
     struct label label;
-    snprintf(family, size, "%s", label_parse(&label, "task", task, NULL) == ST_OK ? label_name(&label) : task);
+    bool read = label_parse(&label, "task", run->task, NULL) == ST_OK;
+    snprintf(family, size, "%s", read ? label_name(&label) : run->task);
 }
 
 /* The base has the shortest name. */
@@ -153,12 +153,6 @@ struct view {
     bool folds, best; /* its numbers are the best of the grid */
 };
 
-/* What the rows have besides numbers. */
-struct marks {
-    int runs, cut_off, failed;
-    bool other; /* SETTINGS_MARK */
-};
-
 static void add_row(struct sheet *sheet, const struct family *s, int model, const struct view *view,
                     struct marks *marks) {
     struct published_number theirs = published_of(s, model, view->published);
@@ -170,23 +164,21 @@ static void add_row(struct sheet *sheet, const struct family *s, int model, cons
     for (int t = 0; t < s->n_tasks; t++) {
         struct value v = value_of(s, model, t);
         sheet_real(sheet, "%.3f", view->best ? v.best : v.estimate);
-        if (v.cut_off) sheet_append(sheet, CUT_OFF_MARK);
-        if (v.failed) sheet_append(sheet, FAILED_MARK);
+        marks_append(sheet, v.cut_off, v.failed, false);
         if (v.runs) sheet_append(sheet, " (%d)", v.runs);
         cut_off += v.cut_off;
         failed += v.failed;
         marks->runs += v.runs;
     }
     sheet_real(sheet, "%.3f", mean);
-    if (cut_off && isfinite(mean)) sheet_append(sheet, CUT_OFF_MARK);
-    if (failed && isfinite(mean)) sheet_append(sheet, FAILED_MARK);
+    if (isfinite(mean)) marks_append(sheet, cut_off, failed, false);
     if (view->folds) sheet_real(sheet, "%.3f", spread_of_folds(s, model, view->best));
     sheet_real(sheet, "%.3f", theirs.value);
     if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
     sheet_difference(sheet, 3, cut_off || !alike ? NAN : mean - theirs.value);
-    marks->cut_off += cut_off;
+    marks->cut_off = marks->cut_off || cut_off;
     marks->failed += failed;
-    marks->other = marks->other || (isfinite(theirs.value) && !alike);
+    marks->settings = marks->settings || (isfinite(theirs.value) && !alike);
 }
 
 static void note_numbers(struct sheet *sheet, const struct view *view, const struct report_tables *tables) {
@@ -204,7 +196,7 @@ static void note_numbers(struct sheet *sheet, const struct view *view, const str
 /* Why a published number is of other settings. */
 static void note_other(struct sheet *sheet, const struct family *s) {
     static const char columns[] = "published,diff";
-    if (!profile_as_published(family_run(s)->task, family_run(s)->suite, s->entries->row->profile))
+    if (!profile_as_published(s->entries->row->run->task, s->entries->row->run->suite, s->entries->row->profile))
         sheet_note_on(sheet, columns, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
     else if (has_published_settings(s))
         sheet_note_on(sheet, columns, SETTINGS_MARK " of another set of settings than these: no diff.");
@@ -215,12 +207,13 @@ static void note_other(struct sheet *sheet, const struct family *s) {
                       s->entries->family);
 }
 
-static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
+static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables, struct marks *marks,
+                 bool legend) {
     const struct view view = {&tables->published, has_folds(s), takes_best(s, tables)};
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: %s in each %s, and the mean, chance %.4f", s->entries->family,
                   s->entries->row->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
-                  view.folds ? "fold" : "setting", run_chance(family_run(s)));
+                  view.folds ? "fold" : "setting", run_chance(s->entries->row->run));
     sheet_column(sheet, SHEET_LEFT, "model");
     for (int t = 0; t < s->n_tasks; t++) {
         char change[RECORD_TEXT];
@@ -231,15 +224,16 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
     if (view.folds) sheet_column(sheet, SHEET_RIGHT, "sd");
     sheet_column(sheet, SHEET_RIGHT, "published");
     sheet_column(sheet, SHEET_RIGHT, "diff");
-    struct marks marks = {0};
-    for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, &view, &marks);
+    for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, &view, marks);
     note_numbers(sheet, &view, tables);
-    if (marks.cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
-    if (marks.failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", marks.failed, marks.runs);
-    if (marks.other) note_other(sheet, s);
+    if (!legend) return;
+    if (marks->cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (marks->failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", marks->failed, marks->runs);
+    if (marks->settings) note_other(sheet, s);
 }
 
-static void fill_data(struct sheet *sheet, const struct family *s) {
+static void fill_data(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {
+    (void)tables;
     for (int m = 0; m < s->n_models; m++) {
         int runs = 0, cut_off = 0, failed = 0;
         for (int t = 0; t < s->n_tasks; t++) {
@@ -272,19 +266,16 @@ static const struct family_report changes = {
     .name_family = name_family,
     .rank = length_of_name,
     .axis = "decay",
+    .least_tasks = 2,
     .check = check,
     .fill = fill,
-    .columns = (const char *const[]){"setting", "best", "n_runs", "n_cut_off", "estimate", "n_failed", NULL},
+    .columns = FAMILY_COLUMNS "setting|best|n_runs|n_cut_off|estimate|n_failed",
     .fill_data = fill_data,
     .nothing = "no task has been run with its changes; `lrnn bench in-context-recall --variants` does",
 };
 
-static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return family_build(&changes, sheets, tables, e);
-}
-
-static enum status build_data(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
-    return family_build_data(&changes, sheets, tables, e);
+static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    return family_make(&changes, sheets, tables, data, e);
 }
 
 const struct report report_settings = {
@@ -292,6 +283,5 @@ const struct report report_settings = {
     .help =
         "of a task and its changes: the best of the grid in each, of folds what the protocol says, and the mean over "
         "all",
-    .build = build,
-    .build_data = build_data,
+    .make = make,
 };

@@ -102,6 +102,15 @@ void sheet_column(struct sheet *s, enum sheet_align align, const char *format, .
     }
 }
 
+void sheet_columns(struct sheet *s, const char *headings) {
+    for (const char *at = headings; *at; at += *at == '|') {
+        bool right = *at == '>';
+        int n = (int)strcspn(at + right, "|");
+        sheet_column(s, right ? SHEET_RIGHT : SHEET_LEFT, "%.*s", n, at + right);
+        at += right + n;
+    }
+}
+
 void sheet_on_request(struct sheet *s) {
     if (!broken(s) && s->n_columns) s->columns[s->n_columns - 1].on_request = true;
 }

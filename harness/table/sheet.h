@@ -65,6 +65,8 @@ void sheet_caption(struct sheet *s, const char *format, ...) __attribute__((form
 void sheet_name(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Adds columns whose headings are separated by '|'; one after '>' is aligned right: "model|>params|>state". */
+void sheet_columns(struct sheet *s, const char *headings);
 /* Of the latest column: it is there for readers who name it, and too much for the others. */
 void sheet_on_request(struct sheet *s);
 /* Of the latest column: without it nobody knows what the numbers of a row are. */

@@ -9,56 +9,17 @@
 #include "harness/store/own_file.h"
 #include "harness/store/schema.h"
 
-/* The first; columns of runs.csv, which a row's runs have in common; the others. */
-static const char *const columns_before[] = {"schema", "cell_id", "model", NULL};
+/* Columns of runs.csv, whose values the runs of a row share. */
 static const char *const columns_of_runs[] = {"task",         "task_version", "profile",   "layers",    "d_model",
                                               "n_layers",     "backbone",     "mlp",       "norm",      "n_train",
                                               "len_train",    "len_test",     "optimizer", "schedule",  "warmup_steps",
                                               "weight_decay", "beta1",        "beta2",     "grad_clip", "batch",
                                               "max_steps",    "dtype",        "backend",   "numerics",  NULL};
-static const char *const columns_behind[] = {"protocol",
-                                             "n",
-                                             "n_failed",
-                                             "mean",
-                                             "ci_lo",
-                                             "ci_hi",
-                                             "ci_kind",
-                                             "median",
-                                             "iqm",
-                                             "best",
-                                             "solve_k",
-                                             "solve_n",
-                                             "solve_lo",
-                                             "solve_hi",
-                                             "lr_chosen",
-                                             "published",
-                                             "delta",
-                                             "verdict",
-                                             "n_grid",
-                                             "n_failed_grid",
-                                             "seq_acc",
-                                             "params",
-                                             "state_floats",
-                                             "tok_per_s",
-                                             "chance",
-                                             "row_id",
-                                             "label",
-                                             "n_cut_off",
-                                             "n_cut_off_grid",
-                                             "estimate",
-                                             "published_setting",
-                                             "speed_quiet",
-                                             "confirm_seeds",
-                                             NULL};
 
 /* solved: by every seed at the chosen rate; partly: by some; unsolved: by none; failed: no run ended well. */
 static const char *verdict(const struct report_row *row) {
     if (row->n_failed == row->n) return "failed";
     return row->solved == row->n ? "solved" : row->solved > 0 ? "partly" : "unsolved";
-}
-
-static void add_columns(struct sheet *s, const char *const *names) {
-    for (; *names; names++) sheet_column(s, SHEET_LEFT, "%s", *names);
 }
 
 static void add_field(struct sheet *s, const struct field *field, const void *object) {
@@ -128,15 +89,16 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_int(s, row->confirm);
 }
 
-enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+void summary_make(struct sheets *sheets, const struct report_tables *tables) {
     struct sheet *s = sheets_add(sheets);
-    (void)e;
-    add_columns(s, columns_before);
-    add_columns(s, columns_of_runs);
-    add_columns(s, columns_behind);
+    sheet_columns(s, "schema|cell_id|model");
+    for (int i = 0; columns_of_runs[i]; i++) sheet_columns(s, columns_of_runs[i]);
+    sheet_columns(s, "protocol|n|n_failed|mean|ci_lo|ci_hi|ci_kind|median|iqm|best|solve_k|solve_n|solve_lo|solve_hi|"
+                     "lr_chosen|published|delta|verdict|n_grid|n_failed_grid|seq_acc|params|state_floats|tok_per_s|"
+                     "chance|row_id|label|n_cut_off|n_cut_off_grid|estimate|published_setting|speed_quiet|"
+                     "confirm_seeds");
     for (int i = 0; i < tables->n; i++)
         for (int k = 0; k < tables->list[i].n_rows; k++) add_row(s, &tables->list[i].rows[k], tables);
-    return ST_OK;
 }
 
 static enum status summary_path(const char *to, char path[PATH_BYTES], struct error *e) {
@@ -155,9 +117,9 @@ enum status summary_format(const struct record_set *set, const struct report_fil
     struct sheets sheets = {0};
     *text = NULL;
     TRY(report_tables_make(&tables, set, filter, out, e));
-    enum status status = summary_build(&sheets, &tables, e);
+    summary_make(&sheets, &tables);
     FILE *f = open_memstream(text, size);
-    if (f && status == ST_OK) status = sheets_write(&sheets, &format_csv, f, e);
+    enum status status = f ? sheets_write(&sheets, &format_csv, f, e) : ST_OK;
     bool whole = f && !ferror(f);
     whole = f && fclose(f) == 0 && whole;
     if (status == ST_OK && !whole) status = fail(e, ST_MEMORY, "no memory for summary.csv");

@@ -5,8 +5,8 @@
 #include "harness/table/sheet.h"
 #include "harness/rows/rows.h"
 
-/* Adds the sheet; `build_data` of a report (report.h). */
-enum status summary_build(struct sheets *sheets, const struct report_tables *tables, struct error *e);
+/* Adds the sheet. */
+void summary_make(struct sheets *sheets, const struct report_tables *tables);
 
 /* ST_USAGE: TO/summary.csv is there, and this program did not write it. */
 enum status summary_check(const char *to, struct error *e);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "harness/study/profiles/profile.h"
-#include "harness/table/repeats.h"
 #include "harness/table/report.h"
 #include "harness/table/summary.h"
 #include "harness/rows/filter.h"
@@ -17,25 +16,6 @@
 /* What a protocol calls its column, and what it stands beside. */
 #define INTERVAL "95% CI or values,90% CI or values,grid"
 #define ACCURACY "acc," INTERVAL
-
-static void add_columns(struct sheet *s, const struct protocol *protocol) {
-    sheet_column(s, SHEET_LEFT, "model");
-    sheet_column(s, SHEET_RIGHT, "params");
-    sheet_column(s, SHEET_RIGHT, "state");
-    sheet_column(s, SHEET_RIGHT, "lr");
-    sheet_column(s, SHEET_RIGHT, "steps");
-    sheet_column(s, SHEET_LEFT, "stop");
-    sheet_column(s, SHEET_RIGHT, "acc");
-    sheet_column(s, SHEET_RIGHT, "%s", protocol->heading);
-    sheet_column(s, SHEET_RIGHT, "solved");
-    sheet_column(s, SHEET_RIGHT, "seq acc");
-    sheet_column(s, SHEET_RIGHT, "tok/s");
-    sheet_column(s, SHEET_RIGHT, "best of");
-    sheet_column(s, SHEET_RIGHT, "published");
-    sheet_column(s, SHEET_RIGHT, "diff");
-    sheet_column(s, SHEET_LEFT, "run");
-    sheet_on_request(s); /* five seeds' ids are wider than what is said of them */
-}
 
 /* A footnote for every run that did not end well. */
 static void note_failures(struct sheet *s, const struct report_row *row) {
@@ -129,19 +109,7 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
     }
 }
 
-static void add_grid(struct sheet *s, const struct report_row *row) {
-    sheet_text(s, "best of %d", row->n_all);
-    sheet_sort_key(s, row->n_all);
-}
-
-/* The first digits of the chosen runs' ids, for `lrnn show` and `lrnn rerun`. */
-static void add_ids(struct sheet *s, const struct report_row *row) {
-    sheet_text(s, "%s", "");
-    for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.8s", i ? " " : "", row->chosen[i]->run.run_id);
-}
-
 static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
-    enum report_protocol protocol = tables->protocol;
     sheet_row(s);
     sheet_text(s, "%s", row->label);
     if (tables->tell_builds) note_builds(s, row);
@@ -154,10 +122,12 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     add_reasons(s, row);
     sheet_real(s, "%.4f", row->estimate);
     sheet_append(s, "%s", mark(row->estimate_cut));
-    if (protocol == PROTOCOL_BEST_OF_GRID)
-        add_grid(s, row);
-    else
+    if (tables->protocol == PROTOCOL_BEST_OF_GRID) {
+        sheet_text(s, "best of %d", row->n_all);
+        sheet_sort_key(s, row->n_all);
+    } else {
         add_interval(s, row);
+    }
     sheet_text(s, "%d/%d%s [%.2f, %.2f]", row->solved, row->n, mark(row->n_cut), row->solve_rate.low,
                row->solve_rate.high);
     sheet_sort_key(s, (double)row->solved / row->n);
@@ -170,7 +140,8 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_real(s, "%.3f", row->published.value);
     if (published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
     sheet_difference(s, 3, row->delta);
-    add_ids(s, row);
+    sheet_text(s, "%s", "");
+    for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.8s", i ? " " : "", row->chosen[i]->run.run_id);
 }
 
 /* --- what the columns mean ---------------------------------------------------------------------------------------- */
@@ -195,8 +166,8 @@ static void note_best(struct sheet *s, const struct report_table *t) {
 static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
     const struct protocol *protocol = protocol_of(tables->protocol);
     int most_grid = 1;
-    bool few = false, uneven = false, speed_missing = false, cut = false, settings = false, disturbed = false;
-    struct repeats repeats = {0};
+    bool few = false, uneven = false, speed_missing = false, cut = false, disturbed = false;
+    struct marks marks = {0};
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         few = few || (row->interval.kind == INTERVAL_NONE && protocol->level > 0);
@@ -204,14 +175,13 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         uneven = uneven || row->uneven;
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
-        repeats_count(&repeats, row);
-        settings = settings || published_is_other(&row->published);
+        marks_count(&marks, row);
         disturbed = disturbed || row->disturbed;
     }
     sheet_note_on(s, ACCURACY, protocol->sentence, run_metric_name(t->rows[0].run));
     if (tables->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)tables->confirm);
     if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row has no diff.", CUT_OFF_NOTE);
-    repeats_note(s, &repeats);
+    marks_note_repeats(s, &marks);
     if (few)
         sheet_note_on(s, INTERVAL, "Fewer than %d seeds: the seeds' values instead of an interval.", protocol->least);
     sheet_note_on(s, "solved,seq acc",
@@ -228,25 +198,8 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         sheet_note_on(s, "tok/s",
                       "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
     if (disturbed) sheet_note_on(s, "tok/s", "%s.", DISTURBED_NOTE);
-    if (settings) sheet_note_on(s, "published,diff", "%s.", SETTINGS_NOTE);
+    if (marks.settings) sheet_note_on(s, "published,diff", "%s.", SETTINGS_NOTE);
     if (!tables->has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
-}
-
-/* What the profile is, where the table is of one. */
-static void note_profile(struct sheet *s, const struct report_table *t) {
-    const struct profile *p;
-    struct label task;
-    if (label_parse(&task, "task", t->task, NULL) != ST_OK ||
-        profile_find(label_name(&task), t->rows[0].run->suite, t->profile, &p, NULL) != ST_OK)
-        return;
-    sheet_note(s, "%s.", p->note);
-}
-
-static void add_caption(struct sheet *s, const struct report_table *t) {
-    const struct run *run = t->rows[0].run;
-    sheet_caption(s, "%s, profile %s: %d row%s, %d run%s, %lld training sequences of length %lld, chance %.4f", t->task,
-                  t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
-                  (long long)run->n_train, (long long)run->len_train, run_chance(run));
 }
 
 /* Whether another table is of another fold of the same examples. */
@@ -261,26 +214,42 @@ static bool has_other_folds(const struct report_tables *tables, int i) {
     return false;
 }
 
-/* What is reported of a set in folds is their mean: those tables are one, which the report `settings` makes. */
-static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+static void fill(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
+    const struct run *run = t->rows[0].run;
+    const struct profile *p;
+    struct label task;
+    sheet_caption(s, "%s, profile %s: %d row%s, %d run%s, %lld training sequences of length %lld, chance %.4f", t->task,
+                  t->profile, t->n_rows, t->n_rows == 1 ? "" : "s", t->n_runs, t->n_runs == 1 ? "" : "s",
+                  (long long)run->n_train, (long long)run->len_train, run_chance(run));
+    sheet_columns(s, "model|>params|>state|>lr|>steps|stop|>acc");
+    sheet_column(s, SHEET_RIGHT, "%s", protocol_of(tables->protocol)->heading);
+    sheet_columns(s, ">solved|>seq acc|>tok/s|>best of|>published|>diff|run");
+    sheet_on_request(s); /* five seeds' ids are wider than all else */
+    for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables);
+    note_protocol(s, t, tables);
+    if (label_parse(&task, "task", t->task, NULL) == ST_OK &&
+        profile_find(label_name(&task), run->suite, t->profile, &p, NULL) == ST_OK)
+        sheet_note(s, "%s.", p->note);
+}
+
+/* Makes a sheet a table. A set in folds is reported by its mean, so its tables are one, which the report `settings`
+ * makes. */
+static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    if (data) {
+        summary_make(sheets, tables);
+        return ST_OK;
+    }
     struct report_tables folds = *tables;
     folds.n = 0;
     folds.list = calloc((size_t)tables->n, sizeof *folds.list);
     if (!folds.list) return fail(e, ST_MEMORY, "no memory for a report of %d tables", tables->n);
     for (int i = 0; i < tables->n; i++) {
-        const struct report_table *t = &tables->list[i];
-        if (has_other_folds(tables, i)) {
-            folds.list[folds.n++] = *t;
-            continue;
-        }
-        struct sheet *s = sheets_add(sheets);
-        add_caption(s, t);
-        add_columns(s, protocol_of(tables->protocol));
-        for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables);
-        note_protocol(s, t, tables);
-        note_profile(s, t);
+        if (has_other_folds(tables, i))
+            folds.list[folds.n++] = tables->list[i];
+        else
+            fill(sheets_add(sheets), &tables->list[i], tables);
     }
-    enum status status = folds.n ? report_settings.build(sheets, &folds, e) : ST_OK;
+    enum status status = folds.n ? report_settings.make(sheets, &folds, false, e) : ST_OK;
     free(folds.list);
     return status;
 }
@@ -289,6 +258,5 @@ const struct report report_tables = {
     .name = "tables",
     .help = "one a task and profile: accuracy with its interval, solved runs, speed, the published number; of folds "
             "their mean",
-    .build = build,
-    .build_data = summary_build,
+    .make = make,
 };

@@ -4,22 +4,19 @@
  *     line REPORT(NAME) to harness/table/reports.def. `lrnn report --what NAME` prints it in every format; the tests
  *     walk the list.
  *  2. Write this banner: what is shown, and which paper's table it is after if it is after one.
- *  3. build: add a sheet a table (sheet.h): caption, columns, then a cell a column in every row. Numbers go in as
+ *  3. make: add a sheet a table (sheet.h): caption, columns, then a cell a column in every row. Numbers go in as
  *     numbers, with the format that people see. Mark what a reader could misread with sheet_footnote; say below with
- *     sheet_note what the columns mean. Errors of the sheet tell themselves; return ST_DATA where the rows hold nothing
- *     to report on.
- *  4. build_data, where CSV is to have other columns than people see: one sheet, headings that stay,
- *     nothing rounded. */
+ *     sheet_note what the columns mean. The sheet keeps its own errors; return ST_DATA where the rows hold nothing to
+ *     report on.
+ *  4. `data`, where CSV is to have other columns than people see: one sheet, headings that stay, nothing rounded. */
 #include "harness/table/report.h"
 
-static enum status build(struct sheets *sheets, const struct report_tables *tables, struct error *e) {
+static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    (void)data;
     (void)e;
     struct sheet *s = sheets_add(sheets);
     sheet_caption(s, "What has been run");
-    sheet_column(s, SHEET_LEFT, "task");
-    sheet_column(s, SHEET_LEFT, "profile");
-    sheet_column(s, SHEET_RIGHT, "models");
-    sheet_column(s, SHEET_RIGHT, "runs");
+    sheet_columns(s, "task|profile|>models|>runs");
     for (int i = 0; i < tables->n; i++) {
         const struct report_table *t = &tables->list[i];
         sheet_row(s);
@@ -36,5 +33,5 @@ const struct report report_template = {
     .name = "template",
     .help = "models and runs of each table",
     .hidden = true,
-    .build = build,
+    .make = make,
 };

@@ -21,7 +21,8 @@ static char *render_by(const struct report *report, const struct report_filter *
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
-    enum status status = report_print(report, &fixture_set, filter, &format_term, fixture_folder, f, &fixture_problem);
+    enum status status =
+        report_print(report, &fixture_set, filter, NULL, &format_term, fixture_folder, f, &fixture_problem);
     fclose(f);
     if (status == ST_OK) return text;
     free(text);
@@ -94,8 +95,8 @@ START_TEST(remarks_are_on_what_is_there) {
     ck_assert_ptr_null(strstr(text, "~ of"));
     free(text);
     FILE *f = open_memstream(&text, &size);
-    ck_ok(report_print_view(&report_settings, &fixture_set, NULL, &means, &format_term, fixture_folder, f,
-                            &fixture_problem));
+    ck_ok(
+        report_print(&report_settings, &fixture_set, NULL, &means, &format_term, fixture_folder, f, &fixture_problem));
     fclose(f);
     ck_assert_ptr_null(strstr(text, "sd: of"));
     free(text);
@@ -115,7 +116,8 @@ START_TEST(the_mark_follows_the_protocol) {
         char *text = NULL;
         size_t size;
         FILE *f = open_memstream(&text, &size);
-        ck_ok(report_print(&report_across, &fixture_set, &filter, &format_term, fixture_folder, f, &fixture_problem));
+        ck_ok(report_print(&report_across, &fixture_set, &filter, NULL, &format_term, fixture_folder, f,
+                           &fixture_problem));
         fclose(f);
         ck_holds(text, i ? "0.875* / 1" : "0.500 / 1");
         free(text);
@@ -188,9 +190,11 @@ START_TEST(profiles_are_not_mixed_and_one_task_alone_is_nothing) {
     strcpy(add_of("s3", "lstm;swiglu", "64", "3", 0.25)->profile, "quick");
     FILE *f = fopen("/dev/null", "w");
     ck_assert_int_eq(
-        report_print(&report_across, &fixture_set, NULL, &format_term, fixture_folder, f, &fixture_problem), ST_DATA);
+        report_print(&report_across, &fixture_set, NULL, NULL, &format_term, fixture_folder, f, &fixture_problem),
+        ST_DATA);
     ck_assert_int_eq(
-        report_print(&report_lengths, &fixture_set, NULL, &format_term, fixture_folder, f, &fixture_problem), ST_DATA);
+        report_print(&report_lengths, &fixture_set, NULL, NULL, &format_term, fixture_folder, f, &fixture_problem),
+        ST_DATA);
     ck_holds(fixture_problem.text, "several lengths");
     fclose(f);
 }
@@ -424,7 +428,7 @@ static char *render_by_iqm(void) {
     size_t size;
     FILE *f = open_memstream(&text, &size);
     struct report_filter filter = {.protocol = PROTOCOL_IQM};
-    ck_ok(report_print(&report_across, &fixture_set, &filter, &format_term, fixture_folder, f, &fixture_problem));
+    ck_ok(report_print(&report_across, &fixture_set, &filter, NULL, &format_term, fixture_folder, f, &fixture_problem));
     fclose(f);
     return text;
 }

@@ -132,7 +132,7 @@ char *render_report(const struct report *report, const struct sheet_format *form
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
-    ck_ok(report_print(report, &fixture_set, NULL, format, fixture_folder, f, &fixture_problem));
+    ck_ok(report_print(report, &fixture_set, NULL, NULL, format, fixture_folder, f, &fixture_problem));
     fclose(f);
     return text;
 }
@@ -141,7 +141,7 @@ char *render(const struct sheet_format *format, const struct report_filter *filt
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
-    ck_ok(report_print(&report_tables, &fixture_set, filter, format, fixture_folder, f, &fixture_problem));
+    ck_ok(report_print(&report_tables, &fixture_set, filter, NULL, format, fixture_folder, f, &fixture_problem));
     fclose(f);
     return text;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/table/paper_cells.h"
+#include "harness/rows/paper_cells.h"
 #include "tests/lib/scratch.h"
 #include "tests/tasks/task_examples.h"
 

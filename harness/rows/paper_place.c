@@ -1,5 +1,6 @@
-/* paper_table.c - see paper_table.h. */
-#include "harness/table/paper_table.h"
+/* paper_place.c - the rows and columns of a plan's table (paper_cells.h): how they are called, and where each of the
+ * plan's runs stands. */
+#include "harness/rows/paper_cells.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,33 +41,6 @@ enum status paper_mixer(const struct setup *s, struct label *mixer, struct error
     return label_of(mixer, s->spec.model.model->name, s->spec.model.model->options, s->spec.model.inst, 0, e);
 }
 
-enum status paper_read_lengths(struct paper_cells *p, struct error *e) {
-    const char *list = paper_setting(p, "lengths", NULL);
-    p->n_lengths = 1;
-    if (!list) return ST_OK;
-    if (p->speed)
-        return fail(e, ST_USAGE, "%s: lengths=%.60s, but speed is that of training; leave the line out",
-                    p->request.file.name, list);
-    const char *at = list;
-    for (int i = 0;; i++, at++) {
-        char number[32];
-        if (i == PAPER_MOST_LENGTHS || text_part(&at, ",", number, sizeof number, NULL) != ST_OK ||
-            !parse_int64(number, &p->lengths[i]) || p->lengths[i] < 1)
-            return fail(e, ST_USAGE, "%s: lengths=%.60s is not a list of at most %d whole numbers, such as 192,384",
-                        p->request.file.name, list, PAPER_MOST_LENGTHS);
-        p->n_lengths = i + 1;
-        if (!*at) return ST_OK;
-    }
-}
-
-/* "acc", or at a length "acc_384". */
-static void name_metric(const struct setup *s, int64_t length, char *text, size_t size) {
-    if (length)
-        snprintf(text, size, "acc_%" PRId64, length);
-    else
-        snprintf(text, size, "%s", metric_names[s->spec.task.shape.metric]);
-}
-
 enum status paper_find_number(const struct paper_cells *p, const struct published *published, const struct setup *s,
                               const char *task, int64_t length, struct published_value *value, const char **row,
                               struct error *e) {
@@ -74,14 +48,16 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
     char metric[64];
     TRY(paper_mixer(s, &mixer, e));
     TRY(row_key(s->id.text, &flags, e));
-    name_metric(s, length, metric, sizeof metric);
+    if (length)
+        snprintf(metric, sizeof metric, "acc_%" PRId64, length);
+    else
+        snprintf(metric, sizeof metric, "%s", metric_names[s->spec.task.shape.metric]);
     *value = published_of_table(published, paper_setting(p, "paper", ""), paper_setting(p, "source", ""), task, metric,
                                 &mixer, &flags, row);
     return ST_OK;
 }
 
-/* The value that a run has for a key of `rows` or `columns` (paper_check_keys): "" where its model or task lacks the
- * option. */
+/* The value that a run has for a key of `rows` or `columns`: "" where its model or task lacks the option. */
 static enum status value_of(const struct paper_cells *p, const struct setup *s, int word, const char *key, char *text,
                             size_t size, struct error *e) {
     struct label l;
@@ -100,7 +76,7 @@ static enum status value_of(const struct paper_cells *p, const struct setup *s, 
     return ST_OK;
 }
 
-/* The mixer without an option that the columns tell apart. */
+/* The mixer's short label, without an option that the columns tell apart. */
 static enum status short_mixer(const struct setup *s, const char *columns, char *text, size_t size, struct error *e) {
     struct label l;
     TRY(paper_mixer(s, &l, e));
@@ -109,8 +85,8 @@ static enum status short_mixer(const struct setup *s, const char *columns, char 
     return label_format(&l, text, size, e);
 }
 
-static enum status long_row(const struct paper_cells *p, size_t size, struct error *e) {
-    return fail(e, ST_USAGE, "%s: a row's name is longer than %zu characters", p->request.file.name, size - 1);
+static enum status long_name(const struct paper_cells *p, const char *what, size_t size, struct error *e) {
+    return fail(e, ST_USAGE, "%s: a %s's name is longer than %zu characters", p->request.file.name, what, size - 1);
 }
 
 /* Whether a row is named by its whole model. */
@@ -119,41 +95,41 @@ static bool has_whole_models(const struct paper_cells *p) {
     return !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
 }
 
-/* What the paper calls the model, or its label; `both`: both. */
-static enum status name_model(const struct paper_cells *p, const struct published *published, const struct setup *s,
-                              bool both, char *text, size_t size, struct error *e) {
+/* Names the row of a run: the paper's name of its model, or the mixer, or `both`; then " key=value" of the other keys of
+ * `rows`. */
+static enum status name_row(const struct paper_cells *p, const struct published *published, const struct setup *s,
+                            int word, bool both, char *text, size_t size, struct error *e) {
     struct published_value number;
     const char *row;
     char mixer[LABEL_TEXT];
-    if (!has_whole_models(p)) return text_copy(s->spec.model.model->name, text, size, e);
-    TRY(paper_find_number(p, published, s, NULL, 0, &number, &row, e));
-    TRY(short_mixer(s, paper_setting(p, "columns", "task"), mixer, sizeof mixer, e));
-    TRY(text_copy(*row ? row : mixer, text, size, e));
-    size_t used = strlen(text);
-    int more = *row && both ? snprintf(text + used, size - used, " (%s)", mixer) : 0;
-    return more >= 0 && used + (size_t)more < size ? ST_OK : long_row(p, size, e);
-}
-
-/* The model, then " key=value" of the other keys of `rows`. */
-static enum status name_row(const struct paper_cells *p, const struct published *published, const struct setup *s,
-                            int word, bool both, char *text, size_t size, struct error *e) {
-    TRY(name_model(p, published, s, both, text, size, e));
+    size_t used;
+    int more = 0;
+    if (has_whole_models(p)) {
+        TRY(paper_find_number(p, published, s, NULL, 0, &number, &row, e));
+        TRY(short_mixer(s, paper_setting(p, "columns", "task"), mixer, sizeof mixer, e));
+        TRY(text_copy(*row ? row : mixer, text, size, e));
+        used = strlen(text);
+        if (*row && both) more = snprintf(text + used, size - used, " (%s)", mixer);
+        if (more < 0 || used + (size_t)more >= size) return long_name(p, "row", size, e);
+    } else {
+        TRY(text_copy(s->spec.model.model->name, text, size, e));
+    }
     for (const char *at = paper_setting(p, "rows", "model"); *at; at += strspn(at, " ")) {
         char key[128], value[RECORD_TEXT];
         TRY(text_part(&at, " ", key, sizeof key, e));
         if (!strcmp(key, "model")) continue;
         TRY(value_of(p, s, word, key, value, sizeof value, e));
         const char *dot = strrchr(key, '.');
-        size_t used = strlen(text);
-        int more = *value ? snprintf(text + used, size - used, " %s=%s", dot ? dot + 1 : key, value) : 0;
-        if (more < 0 || used + (size_t)more >= size) return long_row(p, size, e);
+        used = strlen(text);
+        more = *value ? snprintf(text + used, size - used, " %s=%s", dot ? dot + 1 : key, value) : 0;
+        if (more < 0 || used + (size_t)more >= size) return long_name(p, "row", size, e);
     }
     return ST_OK;
 }
 
 /* --- rows, columns and what stands where -------------------------------------------------------------------------- */
 
-/* Index of the text in a list, which gets it if it lacks it; -1 without memory. */
+/* The index of the text in a list, to which a new text is added; -1 without memory. */
 static int find_or_add(char (**list)[RECORD_TEXT], int *n, const char *text) {
     for (int i = 0; i < *n; i++)
         if (!strcmp((*list)[i], text)) return i;
@@ -172,7 +148,7 @@ int paper_count_spots(const struct paper_cells *p) {
     return p->plan.n_uses * p->n_lengths;
 }
 
-/* both: the row's name has the mixer behind what the paper calls the model. */
+/* Finds row and column of a spot. `both`: the row's name has the mixer after the paper's name of the model. */
 static enum status place(struct paper_cells *p, const struct published *published, bool both, struct paper_spot *spot,
                          struct error *e) {
     char row[RECORD_TEXT], column[RECORD_TEXT];
@@ -182,8 +158,7 @@ static enum status place(struct paper_cells *p, const struct published *publishe
     TRY(value_of(p, s, word, paper_setting(p, "columns", "task"), column, sizeof column, e));
     size_t used = strlen(column), room = sizeof column - used;
     if (spot->length && (size_t)snprintf(column + used, room, " at %" PRId64, spot->length) >= room)
-        return fail(e, ST_USAGE, "%s: a column's name is longer than %zu characters", p->request.file.name,
-                    sizeof column - 1);
+        return long_name(p, "column", sizeof column, e);
     spot->row = find_or_add(&p->rows, &p->n_rows, row);
     spot->column = find_or_add(&p->columns, &p->n_columns, column);
     return spot->row < 0 || spot->column < 0 ? fail(e, ST_MEMORY, "no memory for a table") : ST_OK;
@@ -207,9 +182,15 @@ static enum status find_shared(const struct paper_cells *p, const struct paper_s
     return status;
 }
 
-/* Places all again, the rows that several mixers share under longer names. */
-static enum status tell_apart(struct paper_cells *p, const struct published *published, struct paper_spot *spots,
-                              struct error *e) {
+/* Places all, then again those rows under longer names that several mixers share. */
+enum status paper_place(struct paper_cells *p, const struct published *published, struct paper_spot *spots,
+                        struct error *e) {
+    for (int i = 0; i < paper_count_spots(p); i++) {
+        spots[i].use = i % p->plan.n_uses;
+        spots[i].length = p->lengths[i / p->plan.n_uses];
+        TRY(place(p, published, false, &spots[i], e));
+    }
+    if (!has_whole_models(p)) return ST_OK;
     bool any = false, *shared = calloc((size_t)p->n_rows + 1, sizeof *shared);
     enum status status = shared ? find_shared(p, spots, shared, &any, e) : fail(e, ST_MEMORY, "no memory for a table");
     if (any) p->n_rows = 0;
@@ -219,24 +200,14 @@ static enum status tell_apart(struct paper_cells *p, const struct published *pub
     return status;
 }
 
-enum status paper_place(struct paper_cells *p, const struct published *published, struct paper_spot *spots,
-                        struct error *e) {
-    for (int i = 0; i < paper_count_spots(p); i++) {
-        spots[i].use = i % p->plan.n_uses;
-        spots[i].length = p->lengths[i / p->plan.n_uses];
-        TRY(place(p, published, false, &spots[i], e));
-    }
-    return has_whole_models(p) ? tell_apart(p, published, spots, e) : ST_OK;
-}
-
 struct paper_cell *paper_cell_at(const struct paper_cells *p, int row, int column) {
     return &p->cells[row * p->n_columns + column];
 }
 
-/* --- keys --------------------------------------------------------------------------------------------------------- */
+/* --- the plan's lines --------------------------------------------------------------------------------------------- */
 
-/* A key of `rows` or `columns`: the task, an option of some task or model, or a flag; of rows the model as well. A
- * cell's number is made of its rates and seeds together. */
+/* Checks a key of `rows` or `columns`: the task, an option of some task or model, or a flag; of rows the model as well.
+ * A cell's number is made of all its rates and seeds, so these tell no cells apart. */
 static enum status check_key(const struct paper_cells *p, const char *line, const char *key, struct error *e) {
     bool rows = !strcmp(line, "rows");
     const struct option *o = row_key_option(key);
@@ -253,24 +224,36 @@ static enum status check_key(const struct paper_cells *p, const char *line, cons
         p->request.file.name, key, line, rows ? "model, " : "");
 }
 
-/* Rows may be told apart by several keys, columns by one. */
-enum status paper_check_keys(const struct paper_cells *p, struct error *e) {
-    const char *columns = paper_setting(p, "columns", "task");
+static enum status read_lengths(struct paper_cells *p, const char *list, struct error *e) {
+    const char *at = list;
+    if (p->speed)
+        return fail(e, ST_USAGE, "%s: lengths=%.60s, but speed is that of training; leave the line out",
+                    p->request.file.name, list);
+    for (int i = 0;; i++, at++) {
+        char number[32];
+        if (i == PAPER_MOST_LENGTHS || text_part(&at, ",", number, sizeof number, NULL) != ST_OK ||
+            !parse_int64(number, &p->lengths[i]) || p->lengths[i] < 1)
+            return fail(e, ST_USAGE, "%s: lengths=%.60s is not a list of at most %d whole numbers, such as 192,384",
+                        p->request.file.name, list, PAPER_MOST_LENGTHS);
+        p->n_lengths = i + 1;
+        if (!*at) return ST_OK;
+    }
+}
+
+/* Several keys may tell rows apart, and one columns. */
+enum status paper_read_table(struct paper_cells *p, struct error *e) {
+    const char *columns = paper_setting(p, "columns", "task"), *lengths = paper_setting(p, "lengths", NULL);
+    p->n_lengths = 1;
+    if (lengths) TRY(read_lengths(p, lengths, e));
     for (const char *at = paper_setting(p, "rows", "model"); *at; at += strspn(at, " ")) {
         char key[128];
         TRY(text_part(&at, " ", key, sizeof key, e));
         TRY(check_key(p, "rows", key, e));
     }
-    if (!strchr(columns, ' ')) return check_key(p, "columns", columns, e);
-    return fail(e, ST_USAGE, "%s: columns=%.60s: one key tells columns apart; the others may be of rows",
-                p->request.file.name, columns);
-}
-
-enum status paper_add_item(char **list, const char *separator, const char *item, struct error *e) {
-    size_t used = *list ? strlen(*list) : 0, size = used + strlen(separator) + strlen(item) + 1;
-    char *longer = realloc(*list, size);
-    if (!longer) return fail(e, ST_MEMORY, "no memory for a table");
-    snprintf(longer + used, size - used, "%s%s", used ? separator : "", item);
-    *list = longer;
-    return ST_OK;
+    if (strchr(columns, ' '))
+        return fail(e, ST_USAGE, "%s: columns=%.60s: one key tells columns apart; the others may be of rows",
+                    p->request.file.name, columns);
+    TRY(check_key(p, "columns", columns, e));
+    TRY(paper_check_differences(p, e));
+    return paper_protocol(&p->request, p->resolved.profile, &p->protocol, e);
 }

@@ -1,5 +1,6 @@
-/* paper_verdict.c - see paper_verdict.h. */
-#include "harness/table/paper_verdict.h"
+/* paper_verdict.c - the verdict of a cell of a plan's table (paper_cells.h), and which cells have none, since their runs
+ * are of another setting. */
+#include "harness/rows/paper_cells.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,7 +172,8 @@ static bool is_own(const struct comparison *c, int i) {
     return false;
 }
 
-enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
+/* Marks the cells whose runs the plan's own profile does not have. */
+static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
     int n = p->plan.n_uses;
     struct comparison c = {.p = p, .spots = spots, .uses = calloc((size_t)n + 1, sizeof *c.uses)};
     enum status status = c.uses ? list_own(p, &c.own, &c.n_own, e) : fail(e, ST_MEMORY, "no memory for a plan");
@@ -198,8 +200,9 @@ enum status paper_check_differences(const struct paper_cells *p, struct error *e
                 p->request.file.name, PAPER_MOST_DIFFERENCES);
 }
 
-enum status paper_mark_differences(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
+enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
     const char *model;
+    TRY(mark_runs(p, spots, e));
     for (int k = 0; difference(p, k, &model) != NULL; k++)
         for (int i = 0; i < paper_count_spots(p); i++) {
             struct label mixer, flags;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "harness/table/paper_verdict.h"
+#include "harness/rows/paper_cells.h"
 #include "tests/lib/own_plan.h"
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 /* paper_cells.c - see paper_cells.h. */
-#include "harness/table/paper_cells.h"
+#include "harness/rows/paper_cells.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,19 +11,8 @@
 #include "harness/rows/test_lengths.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/version.h"
-#include "harness/table/paper_verdict.h"
 
 /* --- cells -------------------------------------------------------------------------------------------------------- */
-
-static enum status make_cells(struct paper_cells *p, struct error *e) {
-    p->cells = calloc((size_t)p->n_rows * (size_t)p->n_columns + 1, sizeof *p->cells);
-    if (!p->cells) return fail(e, ST_MEMORY, "no memory for a table");
-    for (int r = 0; r < p->n_rows; r++)
-        for (int c = 0; c < p->n_columns; c++)
-            *paper_cell_at(p, r, c) = (struct paper_cell){
-                .row = r, .column = c, .ours = NAN, .published = PUBLISHED_NONE, .least = -1, .most = -1};
-    return ST_OK;
-}
 
 static enum status find_published(struct paper_cells *p, const struct published *published, struct paper_cell *cell,
                                   const struct paper_spot *spot, struct error *e) {
@@ -39,7 +28,7 @@ static enum status find_published(struct paper_cells *p, const struct published 
     return ST_OK;
 }
 
-/* Settings that the plan has for a cell. */
+/* The number of settings that the plan has for a cell. */
 static int count_settings(const struct paper_cells *p, const struct paper_spot *spots, int cell) {
     int n = 0;
     for (int i = 0; i < paper_count_spots(p); i++) {
@@ -53,7 +42,17 @@ static int count_settings(const struct paper_cells *p, const struct paper_spot *
     return n;
 }
 
-/* Counts a planned run, and what its record says. */
+/* Adds the id to a cell's list. */
+static enum status add_id(char **list, const char *id, struct error *e) {
+    size_t used = *list ? strlen(*list) : 0, size = used + strlen(id) + 2;
+    char *longer = realloc(*list, size);
+    if (!longer) return fail(e, ST_MEMORY, "no memory for a table");
+    snprintf(longer + used, size - used, "%s%s", used ? " " : "", id);
+    *list = longer;
+    return ST_OK;
+}
+
+/* Counts a planned run, and what its record says (NULL: there is none). */
 static enum status count_run(struct paper_cell *cell, const struct setup *s, const struct run *run, struct error *e) {
     cell->planned++;
     if (s->shapes.schedule_steps > cell->of) cell->of = s->shapes.schedule_steps;
@@ -65,63 +64,40 @@ static enum status count_run(struct paper_cell *cell, const struct setup *s, con
     cell->any_cut_off = cell->any_cut_off || run_cut_off(run);
     if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
     if (run->steps > cell->most) cell->most = run->steps;
-    return paper_add_item(&cell->run_ids, " ", run->run_id, e);
-}
-
-/* The latest speed of a planned cell. */
-static void take_speed(struct paper_cell *cell, const struct setup *s, const char *out) {
-    struct perf_row row;
-    cell->planned++;
-    if (!perf_latest(out, s->id.cell_id, &row) || !(row.tok_per_s > 0)) return;
-    cell->done++;
-    cell->ours = row.tok_per_s;
-    cell->disturbed = row.quiet != 1;
+    return add_id(&cell->run_ids, run->run_id, e);
 }
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* A number of one setting of a cell: the task, or one of its changes. */
+/* The number of one setting of a cell: the task, or one of its changes. */
 struct number {
     int cell;
     const char *task;
-    double value;
-    struct validation by;
-    struct interval interval;
-    bool cut_off;
-    int without;
+    struct validation by; /* what it was chosen by */
+    struct length_estimate own;
 };
 
-/* Positions of the test sequences that the plan calls by a length: of images of that side the pixels or patches. 0:
- * there are none. */
+/* The positions of the test sequences to which the plan's length refers: of images of that side the pixels or patches.
+ * 0: there are none. */
 static int64_t positions_of(const struct task_shape *shape, int64_t length) {
     int64_t patch = shape->reading.patch > 1 ? shape->reading.patch : 1, side = length / patch;
     if (!shape->height) return length;
     return length % patch ? 0 : side * side;
 }
 
-/* The row's number at a length, or of all test sequences. */
-static enum status number_of_row(const struct paper_cells *p, const struct report_row *row,
-                                 const struct paper_spot *spot, struct length_estimate *number, struct error *e) {
-    *number = (struct length_estimate){row->estimate, row->interval, row->estimate_cut, 0};
-    if (!spot->length) return ST_OK;
-    return length_estimate(row, p->protocol, positions_of(&paper_setup(p, spot)->spec.task.shape, spot->length), number,
-                           e);
-}
-
-/* Of several rows of one setting (a grid of decays) the best: by its number where the protocol takes the best of the
- * grid, else by validation. */
+/* Takes the row's number at the spot's length, or of all test sequences. Several rows of one setting (a grid of decays)
+ * give the best: by its number where the protocol takes the best of the grid, else by validation. */
 static enum status take_row(const struct paper_cells *p, struct number *number, const struct report_row *row,
                             const struct paper_spot *spot, bool first, struct error *e) {
-    struct length_estimate own;
-    TRY(number_of_row(p, row, spot, &own, e));
+    struct length_estimate own = {row->estimate, row->interval, row->estimate_cut, 0};
+    if (spot->length)
+        TRY(length_estimate(row, p->protocol, positions_of(&paper_setup(p, spot)->spec.task.shape, spot->length), &own,
+                            e));
     struct validation by =
         p->protocol == PROTOCOL_BEST_OF_GRID ? (struct validation){own.value, 0} : row_validation(row);
     if (!first && !validation_is_better(&by, &number->by)) return ST_OK;
     number->by = by;
-    number->value = own.value;
-    number->interval = own.interval;
-    number->cut_off = own.cut;
-    number->without = own.without;
+    number->own = own;
     return ST_OK;
 }
 
@@ -147,17 +123,19 @@ static enum status add_row(struct paper_cells *p, const struct paper_spot *spots
     return ST_OK;
 }
 
+/* Gives each cell the mean of its settings' numbers, once all are there. */
 static void set_numbers(struct paper_cells *p, const struct number *numbers, int n) {
     for (int c = 0; c < p->n_rows * p->n_columns; c++) {
         struct paper_cell *cell = &p->cells[c];
         double sum = 0;
         int settings = 0;
         for (int k = 0; k < n; k++) {
+            const struct length_estimate *own = &numbers[k].own;
             if (numbers[k].cell != c) continue;
-            sum += numbers[k].value;
-            cell->interval = numbers[k].interval;
-            cell->cut_off = cell->cut_off || numbers[k].cut_off;
-            cell->without += numbers[k].without;
+            sum += own->value;
+            cell->interval = own->interval;
+            cell->cut_off = cell->cut_off || own->cut;
+            cell->without += own->without;
             settings++;
         }
         if (settings && settings == cell->settings) cell->ours = sum / settings;
@@ -187,7 +165,7 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
     return status;
 }
 
-/* The mean over the columns, where the plan names the paper's row of it. */
+/* Adds each row's mean over the columns, where the plan names the paper's number of it. */
 static enum status add_overall(struct paper_cells *p, const struct published *published, const struct paper_spot *spots,
                                struct error *e) {
     const char *task = paper_setting(p, "overall", NULL), *row;
@@ -225,30 +203,37 @@ static const struct run *find_run(const struct record_set *set, const char *run_
 static enum status fill(struct paper_cells *p, const struct published *published, const struct record_set *set,
                         struct paper_spot *spots, const char *out, struct error *e) {
     TRY(paper_place(p, published, spots, e));
-    TRY(make_cells(p, e));
-    for (int c = 0; c < p->n_rows * p->n_columns; c++) p->cells[c].settings = count_settings(p, spots, c);
+    p->cells = calloc((size_t)p->n_rows * (size_t)p->n_columns + 1, sizeof *p->cells);
+    if (!p->cells) return fail(e, ST_MEMORY, "no memory for a table");
+    for (int i = 0; i < p->n_rows * p->n_columns; i++)
+        p->cells[i] = (struct paper_cell){.row = i / p->n_columns,
+                                          .column = i % p->n_columns,
+                                          .settings = count_settings(p, spots, i),
+                                          .ours = NAN,
+                                          .published = PUBLISHED_NONE,
+                                          .least = -1,
+                                          .most = -1};
     for (int i = 0; i < paper_count_spots(p); i++) {
         struct paper_cell *cell = paper_cell_at(p, spots[i].row, spots[i].column);
+        const struct setup *s = paper_setup(p, &spots[i]);
+        struct perf_row speed;
         int before = cell->done;
         if (cell->planned == 0) TRY(find_published(p, published, cell, &spots[i], e));
-        if (p->speed)
-            take_speed(cell, paper_setup(p, &spots[i]), out);
-        else
-            TRY(count_run(cell, paper_setup(p, &spots[i]),
-                          find_run(set, paper_setup(p, &spots[i])->id.run_id, &cell->earlier), e));
+        if (!p->speed) {
+            TRY(count_run(cell, s, find_run(set, s->id.run_id, &cell->earlier), e));
+        } else {
+            cell->planned++;
+            if (perf_latest(out, s->id.cell_id, &speed) && speed.tok_per_s > 0) {
+                cell->done++;
+                cell->ours = speed.tok_per_s;
+                cell->disturbed = speed.quiet != 1;
+            }
+        }
         if (i >= p->plan.n_uses) continue; /* the same runs at another length */
         p->n_planned++;
         p->n_done += cell->done - before;
     }
     return p->n_done && !p->speed ? compute(p, spots, set, out, e) : ST_OK;
-}
-
-/* What the plan says of its table. */
-static enum status read_table(struct paper_cells *p, struct error *e) {
-    TRY(paper_read_lengths(p, e));
-    TRY(paper_check_keys(p, e));
-    TRY(paper_check_differences(p, e));
-    return paper_protocol(&p->request, p->resolved.profile, &p->protocol, e);
 }
 
 enum status paper_cells_check(const struct request *request, const struct resolved *resolved, struct error *e) {
@@ -257,12 +242,13 @@ enum status paper_cells_check(const struct request *request, const struct resolv
     p->request = *request;
     p->resolved = *resolved;
     p->speed = resolved->speed;
-    enum status status = read_table(p, e);
+    enum status status = paper_read_table(p, e);
     free(p);
     return status;
 }
 
-/* The paper's numbers; without them, or without the mean that the plan asks for, ours stand alone, which is said. */
+/* Reads the paper's numbers. Without them, or without the mean that the plan asks for, ours stand alone, and stderr
+ * says so. */
 static void read_published(const struct paper_cells *p, const char *out, struct published *published) {
     struct error why;
     const char *task = paper_setting(p, "overall", NULL), *paper = paper_setting(p, "paper", NULL),
@@ -274,7 +260,7 @@ static void read_published(const struct paper_cells *p, const char *out, struct 
                 name, task, paper);
 }
 
-/* Which runs a plan has follows from the data of its tasks, the sizes and the content that a run's id is made of. */
+/* Makes the plan. Its runs' ids follow from the data of its tasks, so that without the data nobody knows its runs. */
 static enum status make_plan(struct paper_cells *p, const char *out, struct error *e) {
     struct error why;
     enum status status = request_plan(&p->request, &p->plan, &p->resolved, &why);
@@ -291,7 +277,7 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     struct record_set set = {0};
     TRY(make_plan(p, out, e));
     p->speed = p->resolved.speed;
-    TRY(read_table(p, e));
+    TRY(paper_read_table(p, e));
     if (access(out, F_OK) != 0)
         return fail(e, ST_DATA, "there is no folder %s; `lrnn sweep %s --out FOLDER` makes one", out,
                     p->request.file.name);
@@ -301,7 +287,6 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
     enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
     if (status == ST_OK) status = fill(p, &published, &set, spots, out, e);
     if (status == ST_OK) status = paper_mark_others(p, spots, e);
-    if (status == ST_OK) status = paper_mark_differences(p, spots, e);
     if (status == ST_OK) status = add_overall(p, &published, spots, e);
     for (int i = 0; i < p->n_rows * p->n_columns && status == ST_OK; i++)
         p->cells[i].verdict = paper_judge(&p->cells[i], p->protocol);
