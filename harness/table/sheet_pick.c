@@ -17,49 +17,47 @@ static bool is_usable(const struct sheet *s) {
     return s->problem.status == ST_OK && s->n_columns > 0 && s->n_cells == s->n_rows * s->n_columns;
 }
 
-/* What the reader has to write before names to have them behind the columns that a table has unasked. */
-#define AND_THESE '+'
-
-static const char *without_plus(const char *names) {
-    return names + (*names == AND_THESE);
-}
-
-/* The column whose heading the list has at *at, which moves behind it and the comma; a heading may have commas itself,
- * so that the longest that fits is meant. -1: none, *at stays. *last: no comma follows. */
-static int next_column(const struct sheet *s, const char **at, bool *last) {
-    const char *name = *at + strspn(*at, " ");
+/* Finds the column whose heading a list begins with. A heading may have commas itself, so the longest that fits is
+ * meant. Returns the bytes up to the next heading; 0: the sheet has no such column. */
+static size_t first_column(const struct sheet *s, const char *list, int *column) {
+    const char *name = list + strspn(list, " ");
     size_t longest = 0;
-    int found = -1;
     for (int c = 0; c < s->n_columns; c++) {
         size_t n = strlen(s->columns[c].heading);
         if (n <= longest || strncmp(name, s->columns[c].heading, n) != 0) continue;
-        if (name[n + strspn(name + n, " ")] && name[n + strspn(name + n, " ")] != ',') continue;
+        const char *end = name + n + strspn(name + n, " ");
+        if (*end && *end != ',') continue;
         longest = n;
-        found = c;
+        *column = c;
     }
-    if (found < 0) return -1;
+    if (!longest) return 0;
     name += longest;
     name += strspn(name, " ");
-    *last = !*name;
-    *at = name + !*last;
-    return found;
+    return (size_t)(name + (*name == ',') - list);
 }
 
-/* Whether it has every column of the list. */
-static bool has_columns(const struct sheet *s, const char *names) {
-    const char *at = without_plus(names);
-    for (bool last = false; !last;)
-        if (next_column(s, &at, &last) < 0) return false;
-    return true;
+#define AND_THESE   '+' /* before names: these after the columns that a table has unasked */
+#define MOST_PICKED 64
+
+/* Reads a list into `picked`; returns how many columns it names, 0: the sheet lacks one of them. */
+static int read_list(const struct sheet *s, const char *names, int picked[MOST_PICKED + 2]) {
+    const char *at = names + (*names == AND_THESE);
+    int n = 0;
+    do {
+        size_t length = first_column(s, at, &picked[n]);
+        if (!length) return 0;
+        at += length;
+        n += n <= MOST_PICKED;
+    } while (*at || at[-1] == ',');
+    return n;
 }
 
 /* --- no such column ----------------------------------------------------------------------------------------------- */
 
 static bool has_same_columns(const struct sheet *a, const struct sheet *b) {
-    if (a->n_columns != b->n_columns) return false;
-    for (int c = 0; c < a->n_columns; c++)
-        if (strcmp(a->columns[c].heading, b->columns[c].heading) != 0) return false;
-    return true;
+    bool same = a->n_columns == b->n_columns;
+    for (int c = 0; c < a->n_columns && same; c++) same = !strcmp(a->columns[c].heading, b->columns[c].heading);
+    return same;
 }
 
 /* The headings of every kind of table: "model, acc; row, column"; as many whole ones as there is room for. */
@@ -81,46 +79,33 @@ static void list_columns(const struct sheets *sheets, char *text, size_t size) {
     }
 }
 
-static bool is_anywhere(const struct sheets *sheets, const char *name) {
-    for (int i = 0; i < sheets->n; i++)
-        if (is_usable(sheets->list[i]) && column_of(sheets->list[i], name) >= 0) return true;
-    return false;
-}
-
-static enum status check_column(const struct sheets *sheets, const char *name, struct error *e) {
+static enum status no_column(const struct sheets *sheets, const char *name, struct error *e) {
     char known[768];
-    if (is_anywhere(sheets, name)) return ST_OK;
     list_columns(sheets, known, sizeof known);
     return fail(e, ST_USAGE, "no column '%.60s'; there are: %s", name, known);
 }
 
-/* Moves over the longest heading that some table has at *at, or says that none has what stands there. */
-static enum status skip_column(const struct sheets *sheets, const char **at, bool *last, struct error *e) {
-    const char *furthest = *at;
-    for (int i = 0; i < sheets->n; i++) {
-        const char *behind = *at;
-        bool end;
-        if (!is_usable(sheets->list[i]) || next_column(sheets->list[i], &behind, &end) < 0) continue;
-        if (behind > furthest) *last = end, furthest = behind;
-    }
-    if (furthest > *at) {
-        *at = furthest;
-        return ST_OK;
-    }
-    char name[128], known[768];
-    *at += strspn(*at, " ");
-    TRY(text_part(at, ",", name, sizeof name, e));
-    list_columns(sheets, known, sizeof known);
-    return fail(e, ST_USAGE, "no column '%.60s'; there are: %s", name, known);
-}
-
-/* Some table has to have them all. ST_USAGE: the first that none has, or that they are of several. */
+/* Checks that some table has all columns of the list. ST_USAGE: the first column that none has, or that they are of
+ * several tables. */
 static enum status check_columns(const struct sheets *sheets, const char *names, struct error *e) {
-    char known[768];
+    char known[768], name[128];
+    int picked[MOST_PICKED + 2];
     for (int i = 0; i < sheets->n; i++)
-        if (is_usable(sheets->list[i]) && has_columns(sheets->list[i], names)) return ST_OK;
-    const char *at = without_plus(names);
-    for (bool last = false; !last;) TRY(skip_column(sheets, &at, &last, e));
+        if (is_usable(sheets->list[i]) && read_list(sheets->list[i], names, picked)) return ST_OK;
+    const char *at = names + (*names == AND_THESE);
+    do {
+        size_t furthest = 0;
+        for (int i = 0; i < sheets->n; i++) {
+            size_t length = is_usable(sheets->list[i]) ? first_column(sheets->list[i], at, picked) : 0;
+            furthest = length > furthest ? length : furthest;
+        }
+        if (!furthest) {
+            at += strspn(at, " ");
+            TRY(text_part(&at, ",", name, sizeof name, e));
+            return no_column(sheets, name, e);
+        }
+        at += furthest;
+    } while (*at || at[-1] == ',');
     list_columns(sheets, known, sizeof known);
     return fail(e, ST_USAGE, "no table has all of the columns '%.60s'; there are: %s", names, known);
 }
@@ -157,7 +142,7 @@ static void drop_notes(struct sheet *s) {
     s->n_notes = n;
 }
 
-/* The texts of what is left out are freed, those of what stays move. */
+/* Keeps the picked columns in their order, and frees the texts of the others. */
 static enum status keep_columns(struct sheet *s, const int *picked, int n, struct error *e) {
     struct sheet_cell *cells = calloc((size_t)s->n_rows * (size_t)n + 1, sizeof *cells);
     struct sheet_column *columns = calloc((size_t)n + 1, sizeof *columns);
@@ -183,51 +168,23 @@ static enum status keep_columns(struct sheet *s, const int *picked, int n, struc
     return ST_OK;
 }
 
-/* All but those that are shown on request. */
-static enum status pick_usual(struct sheet *s, struct error *e) {
-    int picked[s->n_columns], n = 0;
-    for (int c = 0; c < s->n_columns; c++)
-        if (!s->columns[c].on_request) picked[n++] = c;
-    return n < s->n_columns ? keep_columns(s, picked, n, e) : ST_OK;
-}
-
-/* Whether a list of columns that the table has names number c. */
-static bool is_named(const struct sheet *s, const char *names, int c) {
-    const char *at = without_plus(names);
-    for (bool last = false; !last;)
-        if (next_column(s, &at, &last) == c) return true;
-    return false;
-}
-
-/* Whether the column stands before those that the reader names: all that there are unasked, or what names the rows. */
-static bool comes_first(const struct sheet *s, const char *names, int c) {
-    bool kept = *names == AND_THESE ? !s->columns[c].on_request : s->columns[c].names_rows;
-    return kept && !is_named(s, names, c);
-}
-
-/* The table has them all. */
+/* Leaves the table the columns that the reader names; a table that lacks one of them, or where none is named, has those
+ * that are not for request alone. Before named columns stand, after '+', all that there are unasked, else the one that
+ * names the rows. */
 static enum status pick(struct sheet *s, const char *names, struct error *e) {
-    int picked[64], n = 0, most = (int)(sizeof picked / sizeof *picked);
-    for (int c = 0; c < s->n_columns && n < most; c++)
-        if (comes_first(s, names, c)) picked[n++] = c;
-    const char *at = without_plus(names);
-    for (bool last = false; !last; n++) {
-        if (n == most) return fail(e, ST_USAGE, "more than %d columns are named", n);
-        picked[n] = next_column(s, &at, &last);
-        if (is_picked(picked, n, picked[n]))
-            return fail(e, ST_USAGE, "column '%.60s' is named twice", s->columns[picked[n]].heading);
+    int named[MOST_PICKED + 2], picked[s->n_columns + MOST_PICKED + 1], n = 0;
+    int n_named = *names ? read_list(s, names, named) : 0;
+    bool all = !n_named || *names == AND_THESE;
+    if (n_named > MOST_PICKED) return fail(e, ST_USAGE, "more than %d columns are named", MOST_PICKED);
+    for (int c = 0; c < s->n_columns; c++)
+        if ((all ? !s->columns[c].on_request : s->columns[c].names_rows) && !is_picked(named, n_named, c))
+            picked[n++] = c;
+    for (int i = 0; i < n_named; i++) {
+        if (is_picked(named, i, named[i]))
+            return fail(e, ST_USAGE, "column '%.60s' is named twice", s->columns[named[i]].heading);
+        picked[n++] = named[i];
     }
-    return keep_columns(s, picked, n, e);
-}
-
-/* A table of another kind has what it has unasked. */
-static enum status pick_columns(struct sheets *sheets, const char *names, struct error *e) {
-    if (*names) TRY(check_columns(sheets, names, e));
-    for (int i = 0; i < sheets->n; i++) {
-        struct sheet *s = sheets->list[i];
-        if (is_usable(s)) TRY(*names && has_columns(s, names) ? pick(s, names, e) : pick_usual(s, e));
-    }
-    return ST_OK;
+    return n_named || n < s->n_columns ? keep_columns(s, picked, n, e) : ST_OK;
 }
 
 /* --- order -------------------------------------------------------------------------------------------------------- */
@@ -268,25 +225,21 @@ static void sort(struct sheet *s, int column, bool reverse) {
         }
 }
 
-static enum status sort_rows(struct sheets *sheets, const char *name, struct error *e) {
-    bool reverse = *name == '-';
-    TRY(check_column(sheets, name + reverse, e));
+enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, struct error *e) {
+    const char *names = view->columns ? view->columns : "", *by = view->sort ? view->sort : "";
+    bool any = false, found = !*by, reverse = *by == '-';
     for (int i = 0; i < sheets->n; i++) {
         struct sheet *s = sheets->list[i];
-        int column = is_usable(s) ? column_of(s, name + reverse) : -1;
+        if (!is_usable(s)) continue;
+        any = true;
+        int column = *by ? column_of(s, by + reverse) : -1;
         if (column >= 0) sort(s, column, reverse);
+        found = found || column >= 0;
     }
-    return ST_OK;
-}
-
-static bool any_is_usable(const struct sheets *sheets) {
+    if (!any) return ST_OK; /* sheets_write tells why */
+    if (!found) return no_column(sheets, by + reverse, e);
+    if (*names) TRY(check_columns(sheets, names, e));
     for (int i = 0; i < sheets->n; i++)
-        if (is_usable(sheets->list[i])) return true;
-    return false;
-}
-
-enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, struct error *e) {
-    if (!any_is_usable(sheets)) return ST_OK; /* sheets_write tells why */
-    if (view->sort && *view->sort) TRY(sort_rows(sheets, view->sort, e));
-    return pick_columns(sheets, view->columns ? view->columns : "", e);
+        if (is_usable(sheets->list[i])) TRY(pick(sheets->list[i], names, e));
+    return ST_OK;
 }
