@@ -138,9 +138,10 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
           -DBUILD_COMPILER=$(call quoted,$(compiler)) -DBUILD_FLAGS=$(call quoted,$(FLAGS) $(cuda_defines))
 
 # --- files ------------------------------------------------------------------------------------------------------------
-# tests/shapes/, tests/twins/ and tests/torture/ are programs of their own.
+# tests/shapes/, tests/twins/, tests/torture/ and tests/golden/write.c are programs of their own.
 SRC   := $(call rooms,core kernels models tasks harness,c)
-TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c,$(call rooms,tests,c))
+TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c tests/golden/write.c, \
+           $(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
 FUZZ  := $(patsubst tests/fuzz/%.c,%,$(filter-out %/check_fuzz.c,$(wildcard tests/fuzz/*.c)))
 HOST_CC := $(if $(filter host,$(cuda_mode)),$(wildcard tests/cuda/*.cc tests/cuda/host/*.cc))
@@ -156,6 +157,7 @@ lib   := $(filter-out $(main),$(objs))
 shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
 twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
 torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) tests/faults/exercise.c tests/faults/power.c)
+golden_objs  := $(call to_objs,tests/golden/write.c tests/golden/trace_file.c)
 SHAPES  := $(BUILD)/test-shapes$(f64)
 TWINS   := $(BUILD)/fuzz-kernels$(f64)
 TORTURE := $(BUILD)/torture$(f64)
@@ -163,10 +165,10 @@ FAULTS  := $(BUILD)/faults.so
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 
-.PHONY: all programs test test-shapes golden golden-rows other-real test-double test-cuda-host test-cuda cuda-suites \
+.PHONY: all programs test test-shapes golden golden-here other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
+.PHONY: suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -189,7 +191,8 @@ $(OWN)/check: $(lib) $(tobjs) $(OWN)/link.stamp
 $(OWN)/test-shapes: $(lib) $(shapes_objs) $(OWN)/link.stamp
 $(OWN)/fuzz-kernels: $(lib) $(twins_objs) $(OWN)/link.stamp
 $(OWN)/torture: $(lib) $(torture_objs) $(OWN)/link.stamp
-$(OWN)/lrnn $(OWN)/check $(OWN)/test-shapes $(OWN)/fuzz-kernels $(OWN)/torture:
+$(OWN)/golden: $(lib) $(golden_objs) $(OWN)/link.stamp
+$(OWN)/lrnn $(OWN)/check $(OWN)/test-shapes $(OWN)/fuzz-kernels $(OWN)/torture $(OWN)/golden:
 	@echo "  LINK $@ (CUDA: $(cuda_says))"
 	@$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(if $(filter %/lrnn,$@),,$(shell pkg-config --libs check))
 
@@ -268,14 +271,16 @@ $(call stamp,$(OWN)/about.stamp,$(call quoted,$(about)))
 $(call stamp,$(OWN)/link.stamp,$(call quoted,$(LINK) $(LIBS) $(SRC) $(CU) $(TESTS) $(HOST_CC)))
 $(call stamp,$(OWN)/suites.def,'$(suites)')
 
--include $(patsubst %.o,%.d,$(sort $(objs) $(tobjs) $(shapes_objs) $(twins_objs) $(torture_objs)))
+-include $(patsubst %.o,%.d,$(sort $(objs) $(tobjs) $(shapes_objs) $(twins_objs) \
+           $(torture_objs) $(golden_objs)))
 
 # --- tests ------------------------------------------------------------------------------------------------------------
-# SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. With all suites those of
-# CUDA are run too, on the host, in float; `make REAL=double test-cuda-host` takes some minutes more. F64=PROGRAM is the
-# one of the other precision, and none is built.
-test: $(CHECK) $(LRNN) $(FAULTS) $(if $(F64),,other-real) \
-      $(if $(filter host,$(cuda_mode))$(SUITES)$(f64),,test-cuda-host)
+# SUITES='a b' runs those suites alone. The tests find the programs through LRNN and LRNN_F64. F64=PROGRAM names the one
+# of the other precision, and then none is built. Without SUITES the CUDA suites run too, on the CPU, in float: their
+# build compiles while the other suites run. `make REAL=double test-cuda-host` runs them in double.
+test: suites $(if $(filter host,$(cuda_mode))$(SUITES)$(f64),,test-cuda-host)
+
+suites: $(CHECK) $(LRNN) $(FAULTS) $(if $(F64),,other-real)
 	@LRNN=$(dir $(LRNN))lrnn LRNN_F64=$(or $(F64),$(dir $(LRNN))lrnn-f64) LRNN_FAULTS=$(FAULTS) \
 	  $(CHECK) $(SUITES)
 
@@ -283,15 +288,17 @@ other-real:
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) \
 	  CUDA=$(if $(f64),$(CUDA),0) all
 
-# Golden traces (harness/gate/trace.h), after a change of bits that is meant and a raised numerics version: in both
-# precisions, with this machine's instructions and without fused multiply-adds. golden-rows writes those of one build.
-golden:
+# Writes the golden traces (harness/gate/trace.h), after a change of bits that is meant and a raised numerics version:
+# in both precisions, with this machine's instructions and without fused multiply-adds. MODELS='bdlru hlru' writes the
+# rows of these mixers and keeps all others. -O1 gives the same bits as -O3 and compiles faster.
+golden: golden-here
+	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) CUDA=0 golden-here
 	@for real in float double; do \
-	   $(MAKE) --no-print-directory REAL=$$real golden-rows && \
-	   $(MAKE) --no-print-directory REAL=$$real PORTABLE=1 BUILD=$(BUILD)/portable golden-rows || exit 1; done
+	   $(MAKE) --no-print-directory REAL=$$real CUDA=0 OPT='-O1 $(portable)' BUILD=$(BUILD)/portable golden-here || exit 1; \
+	 done
 
-golden-rows: $(CHECK)
-	@LRNN_GOLDEN_WRITE=1 CK_DEFAULT_TIMEOUT=600 $(CHECK) golden
+golden-here: $(OWN)/golden
+	@$< $(MODELS)
 
 # Every kernel at the shapes that the quick and paper profiles of bench and the plans of papers train; PROFILES='paper'
 # walks that alone, 'plans' those. Takes an hour or more: images and Path-X are long, and the reference is slow.
@@ -532,7 +539,7 @@ help:
 	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
 	@echo "make test-shapes      every CPU kernel at the shapes of profiles and plans (an hour; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
-	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant"
+	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant (MODELS= some rows)"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SUITES=)"
 	@echo "make test-offline     make test where there is no network (unshare)"
 	@echo "make tsan             trainings in four threads, and four at once, under ThreadSanitizer"

@@ -1,30 +1,44 @@
 # shellcheck shell=bash
-# stages.sh - sourced by run and nightly: stages one after the other, their times, and the sum of all their tests. It
-# goes to the top of the repository.
+# stages.sh - sourced by run and nightly: runs stages, prints their times, and sums all their tests. It changes to the
+# top of the repository.
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
 
-# stage NAME COMMAND...: runs it, adds up the test counts it prints, goes on after a failure so that one run shows all.
+# stage NAME COMMAND...: runs the command, and keeps its time and the test counts that it prints. A failure does not end
+# the run, so that one run shows all failures. A stage that fails without a failed test counts as one.
 stage() {
-    local name=$1 start=$SECONDS before=$failed verdict=ok p f
+    local name=$1 start=$SECONDS verdict=ok passed=0 failed=0 p f
     shift
     printf '\n=== %s: %s\n' "$name" "$*"
-    "$@" 2>&1 | tee "$work/log" || verdict=FAILED
+    "$@" 2>&1 | tee "$work/log.$name" || verdict=FAILED
     while read -r p f; do
         passed=$((passed + p))
         failed=$((failed + f))
-    done < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/log")
-    [ "$verdict" = ok ] || [ "$failed" -gt "$before" ] || failed=$((failed + 1))
+    done < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/log.$name")
+    [ "$verdict" = ok ] || [ "$failed" -gt 0 ] || failed=1
+    echo "$passed $failed" >>"$work/counts"
     printf '=== %s: %s, %d s\n' "$name" "$verdict" $((SECONDS - start)) | tee -a "$work/summary"
 }
 
-# The verdict: each stage's time, and the last line "N passed, N failed", where a stage that failed without a failed
-# test counts as one failure.
+# beside FUNCTION FUNCTION: runs two lists of stages at once, so that one computes where the other has work for one core
+# only. They share no build folder. The output of the second is printed after that of the first.
+beside() {
+    "$2" >"$work/beside" 2>&1 &
+    local second=$!
+    "$1"
+    wait "$second" || echo "0 1" >>"$work/counts"
+    cat "$work/beside"
+}
+
+# verdict: prints each stage's time and, as the last line, "N passed, N failed".
 verdict() {
+    local passed=0 failed=0 p f
+    while read -r p f; do
+        passed=$((passed + p))
+        failed=$((failed + f))
+    done <"$work/counts"
     printf '\n'
     cat "$work/summary"
     printf '=== all: %d s\n' "$SECONDS"

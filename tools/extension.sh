@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # extension.sh - proves the promise of docs/extend.md: a mixer, a task, an op, a command and a report are each one new
-# file and one line in a list. Copies the tree, adds a copy of every template under a new name, visible, with its line,
-# builds, and runs the suites that walk the registries. Fails where anything else would have had to change.
+# file and one line in a list. Copies the tree, adds a visible copy of every template under a new name, builds, writes
+# the golden traces of the new mixer, and runs the suites that walk the lists. Fails if anything else has to change.
 #
 #   tools/extension.sh [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# The suite export wants a program of the other precision, which may be one without the new names.
+# The suite export needs a program of the other precision, which need not have the new names.
 make --no-print-directory REAL=double CUDA=0 all
-double=$PWD/lrnn-f64
+here=$PWD
+double=$here/lrnn-f64
 if [ $# -gt 0 ]; then
     tree=$1
     mkdir -p "$tree"
@@ -16,14 +17,14 @@ else
     tree=$(mktemp -d)
     trap 'rm -rf "$tree"' EXIT
 fi
-# With their times and what was built of them, so that only what is new and what reads the lists is compiled.
+# The files keep their times, and the objects come along, so that only what reads the lists is compiled again.
 make --no-print-directory CUDA=0 programs
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$tree"
 mkdir -p "$tree/build"
 cp -a build/float build/float-cpu "$tree/build/"
 cd "$tree"
 
-# add TEMPLATE FILE LIST LINE: TEMPLATE becomes FILE, named after it, and is listed by LINE.
+# add TEMPLATE FILE LIST LINE: copies TEMPLATE to FILE under the name of FILE, and lists it by LINE.
 add() {
     local name
     name=$(basename "$2" .c)
@@ -46,5 +47,9 @@ tools/layers.sh
 ./lrnn --help | grep ' newcommand ' >/dev/null
 ./lrnn report --help | grep newreport >/dev/null
 ./lrnn newcommand >/dev/null
-# Of the ops the new one alone: the others are those that all tests of this tree have walked.
+# The golden rows of the new mixer alone, for this build; `make golden MODELS=newmixer` writes those of all builds.
+make --no-print-directory CUDA=0 golden-here MODELS=newmixer
+grep ' newmixer' tests/golden/traces.tsv
+[ "$(grep -vc newmixer tests/golden/traces.tsv)" = "$(wc -l <"$here/tests/golden/traces.tsv")" ]
+# Among the ops only the new one is walked; the suites of this tree have walked the others.
 CHECK_OP=newop LRNN=./lrnn LRNN_F64=$double build/check ops models backbone sizes tasks cli report export

@@ -6,15 +6,14 @@
 
 #include "harness/gate/trace.h"
 
-/* trace_run, which ends the test where it fails. */
-void golden_run(const struct trace *t, const char *kernel, struct trace_row *row);
+#define TRACE_FILE "tests/golden/traces.tsv"
 
-/* The file's row of that place; false: it has none. */
-bool trace_find_row(const char *path, const char *name, const char *precision, const char *arithmetic,
-                    struct trace_row *row);
+/* Reads the next row of an open file, past comments. *more is false at the end. ST_DATA: a line is not a row. */
+enum status trace_next_row(FILE *f, struct trace_row *row, bool *more, struct error *e);
 
-/* Makes the rows of this build anew and writes them beside those of other builds, which are kept. Ends the test, and
- * leaves the file as it is, where a trace has other bits under the numerics version that it had. */
-void trace_update(const char *path);
+/* Finds the row of a trace in a build, named by precision and arithmetic. ST_DATA: there is no such row, or a line
+ * before it is not a row. */
+enum status trace_find_row(const char *name, const char *precision, const char *arithmetic, struct trace_row *row,
+                           struct error *e);
 
 #endif
