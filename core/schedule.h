@@ -6,37 +6,78 @@
 
 #include "core/real.h"
 
+/* The schedules, a row each: constant, name, when the rate changes after the warm-up, floor and number of epochs that
+ * the schedule fixes itself (0: those of the run), function of the rate, help. A new schedule is one more row, with its
+ * function above schedule_rate unless one of these fits.
+ *
+ * A rate that changes once an epoch holds for all steps of the epoch, warm-up included, as where a scheduler is called
+ * after each epoch (MAD and MQAR without a warm-up; pLSTM's graphs with one of 5 epochs). mad-cosine is what MAD
+ * declares (athms/mad-lab, mad/configs.py: T_max 200 epochs, eta_min 1e-6), mad-const what its code does. */
+#define SCHEDULES(ROW)                                                                                                 \
+    ROW(CONSTANT, "constant", RATE_FIXED, 0, 0, rate_constant, "the peak")                                             \
+    ROW(COSINE, "cosine", RATE_PER_STEP, 0, 0, rate_cosine, "a cosine to --lr-min")                                    \
+    ROW(COSINE_EPOCH, "cosine-epoch", RATE_PER_EPOCH, 0, 0, rate_cosine, "the same, changed once an epoch")            \
+    ROW(MAD_CONST, "mad-const", RATE_FIXED, 0, 0, rate_constant, "MAD's effective one, constant")                      \
+    ROW(MAD_COSINE, "mad-cosine", RATE_PER_EPOCH, 1e-6, 200, rate_cosine, "MAD's declared one, to 1e-6 over 200 epochs")
+
 enum schedule_kind {
-    SCHEDULE_CONSTANT,
-    SCHEDULE_COSINE, /* per step, to lr_min at `total` */
-    /* The same, stepped once an epoch, warm-up included: the rate of an epoch's first step holds for all of it, as
-     * where a scheduler is called behind each epoch (MAD and MQAR without a warm-up; pLSTM's graphs with one of 5
-     * epochs). A warm-up has to be of whole epochs: setup_resolve refuses others. */
-    SCHEDULE_COSINE_EPOCH
+#define ROW(id, name, changes, floor, epochs, rate, help) SCHEDULE_##id,
+    SCHEDULES(ROW)
+#undef ROW
 };
+
+enum schedule_change { RATE_FIXED, RATE_PER_STEP, RATE_PER_EPOCH };
 
 struct schedule {
     enum schedule_kind kind;
     double lr, lr_min;   /* peak and floor */
     int64_t warmup;      /* steps of linear warm-up from rate 0; 0 = none */
-    double warmup_least; /* share of the peak that no rate of the warm-up is below */
+    double warmup_least; /* least rate of the warm-up, as a share of the peak */
     int64_t total;       /* steps of the whole run, warm-up included */
     int64_t steps_per_epoch;
 };
 
+/* Rates after the warm-up, `done` steps into `span`. */
+LRNN_INLINE double rate_constant(const struct schedule *s, int64_t done, int64_t span) {
+    (void)done, (void)span;
+    return s->lr;
+}
+
+LRNN_INLINE double rate_cosine(const struct schedule *s, int64_t done, int64_t span) {
+    return s->lr_min + 0.5 * (s->lr - s->lr_min) * (1.0 + cos(3.14159265358979323846 * (double)done / (double)span));
+}
+
+/* When the rate changes. */
+LRNN_INLINE enum schedule_change schedule_change(enum schedule_kind kind) {
+    switch (kind) {
+#define ROW(id, name, changes, floor, epochs, rate, help)                                                              \
+    case SCHEDULE_##id:                                                                                                \
+        return changes;
+        SCHEDULES(ROW)
+#undef ROW
+    }
+    return RATE_FIXED;
+}
+
 /* Rate of step `step` (0-based). Step s of the warm-up runs at lr * s / warmup: the first step moves nothing but the
  * moments, and the peak is reached once, where the cosine begins. So does the code that the baselines come from:
  * SLiCE (Benjamin-Walker/structured-linear-cdes, train.py), pLSTM's images (ml-jku/plstm_experiments), and
- * get_cosine_schedule_with_warmup of transformers; that of pLSTM's graphs has at least 1e-6 of the peak, which is
- * warmup_least (plstm_graph/src/utils/scheduler.py). S5's code has (s + 1) / warmup (s5/train_helpers.py). */
+ * get_cosine_schedule_with_warmup of transformers. pLSTM's graphs keep at least 1e-6 of the peak, which is warmup_least
+ * (plstm_graph/src/utils/scheduler.py). S5's code has (s + 1) / warmup (s5/train_helpers.py). */
 LRNN_INLINE double schedule_rate(const struct schedule *s, int64_t step) {
-    if (s->kind == SCHEDULE_COSINE_EPOCH && s->steps_per_epoch > 0) step -= step % s->steps_per_epoch;
+    if (schedule_change(s->kind) == RATE_PER_EPOCH && s->steps_per_epoch > 0) step -= step % s->steps_per_epoch;
     if (step < s->warmup) return fmax(s->lr * (double)step / (double)s->warmup, s->lr * s->warmup_least);
-    if (s->kind == SCHEDULE_CONSTANT) return s->lr;
     int64_t done = step - s->warmup, span = s->total - s->warmup;
     if (span < 1) span = 1;
     if (done > span) done = span;
-    return s->lr_min + 0.5 * (s->lr - s->lr_min) * (1.0 + cos(3.14159265358979323846 * (double)done / (double)span));
+    switch (s->kind) {
+#define ROW(id, name, changes, floor, epochs, rate, help)                                                              \
+    case SCHEDULE_##id:                                                                                                \
+        return rate(s, done, span);
+        SCHEDULES(ROW)
+#undef ROW
+    }
+    return s->lr;
 }
 
 #endif

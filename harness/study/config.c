@@ -6,12 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/schedule.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "harness/store/version.h"
 #include "tasks/task.h"
 
 #define AT(field) offsetof(struct config, field)
+
+/* The choices of --schedule, each after a blank, and their help. */
+#define SCHEDULE_NAME(id, name, changes, floor, epochs, rate, help) " " name
+#define SCHEDULE_HELP(id, name, changes, floor, epochs, rate, help) "; " name ": " help
 
 const struct option config_options[] = {
     {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
@@ -28,10 +33,8 @@ const struct option config_options[] = {
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
     {"beta1", OPT_REAL, AT(beta1), "0.9", 0, 0.999999, NULL, "AdamW beta1", 0},
     {"beta2", OPT_REAL, AT(beta2), "0.999", 0, 0.999999, NULL, "AdamW beta2", 0},
-    {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, "constant cosine cosine-epoch mad-const mad-cosine",
-     "learning rate over steps; mad-const: MAD's effective one, constant; mad-cosine: its declared one, per epoch to "
-     "1e-6 over 200 epochs whatever the run's length",
-     0},
+    {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, &SCHEDULES(SCHEDULE_NAME)[1],
+     "learning rate after the warm-up" SCHEDULES(SCHEDULE_HELP), 0},
     {"warmup", OPT_INT, AT(warmup), "0", 0, 1e12, NULL, "steps of linear warm-up from rate 0", 0},
     {"warmup-least", OPT_REAL, AT(warmup_least), "0", 0, 1, NULL, "share of --lr that no rate of the warm-up is below",
      OPT_LATER},

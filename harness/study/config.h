@@ -14,8 +14,7 @@
 #define CONFIG_PRECISIONS REAL_NAME " tf32 bf16"
 #endif
 
-/* --schedule and --keep-weights, in the order of their choices. */
-enum run_schedule { RUN_CONSTANT, RUN_COSINE, RUN_COSINE_EPOCH, RUN_MAD_CONST, RUN_MAD_COSINE };
+/* --keep-weights, in the order of its choices. */
 enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL };
 
 struct config {

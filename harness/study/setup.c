@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/schedule.h"
 #include "harness/study/numerics.h"
 #include "harness/study/profiles/profile_match.h"
 #include "harness/store/files.h"
@@ -293,12 +294,12 @@ void setup_length(struct setup *s) {
 }
 
 /* A cosine from below its floor would rise all along. */
-static enum status check_floor(const struct setup *s, struct error *e) {
+static enum status check_floor(const struct setup *s, const char *name, struct error *e) {
     const struct schedule schedule = setup_schedule(s);
-    if (schedule.kind == SCHEDULE_CONSTANT || schedule.lr >= schedule.lr_min) return ST_OK;
-    if (s->spec.config.schedule == RUN_MAD_COSINE)
-        return fail(e, ST_USAGE, "--lr %g is below %g, to which the cosine of --schedule mad-cosine would rise",
-                    schedule.lr, schedule.lr_min);
+    if (schedule_change(schedule.kind) == RATE_FIXED || schedule.lr >= schedule.lr_min) return ST_OK;
+    if (schedule.lr_min != s->spec.config.lr_min)
+        return fail(e, ST_USAGE, "--lr %g is below %g, to which the cosine of --schedule %s would rise", schedule.lr,
+                    schedule.lr_min, name);
     return fail(e, ST_USAGE, "--lr %g is below --lr-min %g, to which the cosine would rise; lower --lr-min",
                 schedule.lr, schedule.lr_min);
 }
@@ -306,11 +307,11 @@ static enum status check_floor(const struct setup *s, struct error *e) {
 /* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
 static enum status check_schedule(const struct setup *s, struct error *e) {
     char name[OPTION_TEXT + 1];
-    TRY(check_floor(s, e));
+    option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);
+    TRY(check_floor(s, name, e));
     int64_t spare = s->spec.config.warmup % s->shapes.steps_per_epoch,
             whole = s->spec.config.warmup - spare + s->shapes.steps_per_epoch;
-    if (setup_schedule(s).kind != SCHEDULE_COSINE_EPOCH || spare == 0) return ST_OK;
-    option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);
+    if (schedule_change(s->spec.config.schedule) != RATE_PER_EPOCH || spare == 0) return ST_OK;
     return fail(e, ST_USAGE,
                 "--schedule %s changes the rate between epochs alone, and --warmup %" PRId64
                 " is no whole number of epochs "
@@ -350,29 +351,22 @@ void setup_free(struct setup *s) {
 }
 
 struct schedule setup_schedule(const struct setup *s) {
+    static const struct {
+        double floor;
+        int64_t epochs;
+    } own[] = {
+#define ROW(id, name, changes, floor, epochs, rate, help) {floor, epochs},
+        SCHEDULES(ROW)
+#undef ROW
+    };
     const struct config *c = &s->spec.config;
-    struct schedule schedule = {.kind = SCHEDULE_CONSTANT,
-                                .lr = c->lr,
-                                .lr_min = c->lr_min,
-                                .warmup = c->warmup,
-                                .warmup_least = c->warmup_least,
-                                .total = s->shapes.schedule_steps,
-                                .steps_per_epoch = s->shapes.steps_per_epoch};
-    switch ((enum run_schedule)c->schedule) {
-    case RUN_CONSTANT:
-    case RUN_MAD_CONST:
-        break;
-    case RUN_COSINE:
-        schedule.kind = SCHEDULE_COSINE;
-        break;
-    case RUN_COSINE_EPOCH:
-        schedule.kind = SCHEDULE_COSINE_EPOCH;
-        break;
-    case RUN_MAD_COSINE: /* athms/mad-lab mad/configs.py: T_max 200 epochs, eta_min 1e-6 */
-        schedule.kind = SCHEDULE_COSINE_EPOCH;
-        schedule.lr_min = 1e-6;
-        schedule.total = 200 * s->shapes.steps_per_epoch;
-        break;
-    }
-    return schedule;
+    double floor = own[c->schedule].floor;
+    int64_t epochs = own[c->schedule].epochs;
+    return (struct schedule){.kind = (enum schedule_kind)c->schedule,
+                             .lr = c->lr,
+                             .lr_min = floor > 0 ? floor : c->lr_min,
+                             .warmup = c->warmup,
+                             .warmup_least = c->warmup_least,
+                             .total = epochs > 0 ? epochs * s->shapes.steps_per_epoch : s->shapes.schedule_steps,
+                             .steps_per_epoch = s->shapes.steps_per_epoch};
 }

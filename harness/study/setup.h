@@ -5,11 +5,12 @@
 #ifndef LRNN_HARNESS_STUDY_SETUP_H
 #define LRNN_HARNESS_STUDY_SETUP_H
 
-#include "core/schedule.h"
 #include "harness/study/config.h"
 #include "harness/study/numerics.h"
 #include "harness/store/record.h"
 #include "tasks/task.h"
+
+struct schedule; /* core/schedule.h */
 
 #define CONFIG_TEXT 4096 /* bytes of a whole configuration as text */
 

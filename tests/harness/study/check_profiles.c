@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/schedule.h"
 #include "harness/study/plan.h"
 #include "harness/study/profiles/profile_match.h"
 #include "tests/lib/support.h"

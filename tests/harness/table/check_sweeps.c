@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/schedule.h"
 #include "harness/study/args.h"
 #include "harness/rows/rows.h"
 #include "harness/store/csv.h"
