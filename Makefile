@@ -294,8 +294,8 @@ other-real:
 golden: golden-here
 	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) CUDA=0 golden-here
 	@for real in float double; do \
-	   $(MAKE) --no-print-directory REAL=$$real CUDA=0 OPT='-O1 $(portable)' BUILD=$(BUILD)/portable golden-here || exit 1; \
-	 done
+	   $(MAKE) --no-print-directory REAL=$$real CUDA=0 OPT='-O1 $(portable)' BUILD=$(BUILD)/portable golden-here || \
+	     exit 1; done
 
 golden-here: $(OWN)/golden
 	@$< $(MODELS)

@@ -6,13 +6,10 @@
 
 #include "core/real.h"
 
-/* The schedules, a row each: constant, name, when the rate changes after the warm-up, floor and number of epochs that
- * the schedule fixes itself (0: those of the run), function of the rate, help. A new schedule is one more row, with its
- * function above schedule_rate unless one of these fits.
- *
- * A rate that changes once an epoch holds for all steps of the epoch, warm-up included, as where a scheduler is called
- * after each epoch (MAD and MQAR without a warm-up; pLSTM's graphs with one of 5 epochs). mad-cosine is what MAD
- * declares (athms/mad-lab, mad/configs.py: T_max 200 epochs, eta_min 1e-6), mad-const what its code does. */
+/* The schedules: constant, name, when the rate changes after the warm-up, floor and epochs that the schedule fixes
+ * itself (0: those of the run), function of the rate, help. A new schedule is a row, and a function unless one fits.
+ * RATE_PER_EPOCH holds one rate for all steps of an epoch, warm-up included, like a scheduler that is called after each
+ * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py); its code does mad-const. */
 #define SCHEDULES(ROW)                                                                                                 \
     ROW(CONSTANT, "constant", RATE_FIXED, 0, 0, rate_constant, "the peak")                                             \
     ROW(COSINE, "cosine", RATE_PER_STEP, 0, 0, rate_cosine, "a cosine to --lr-min")                                    \
@@ -30,11 +27,10 @@ enum schedule_change { RATE_FIXED, RATE_PER_STEP, RATE_PER_EPOCH };
 
 struct schedule {
     enum schedule_kind kind;
-    double lr, lr_min;   /* peak and floor */
-    int64_t warmup;      /* steps of linear warm-up from rate 0; 0 = none */
-    double warmup_least; /* least rate of the warm-up, as a share of the peak */
-    int64_t total;       /* steps of the whole run, warm-up included */
-    int64_t steps_per_epoch;
+    double lr, lr_min;              /* peak and floor */
+    int64_t warmup;                 /* steps of linear warm-up from rate 0; 0 = none */
+    double warmup_least;            /* least rate of the warm-up, as a share of the peak */
+    int64_t total, steps_per_epoch; /* steps of the whole run, warm-up included, and of an epoch */
 };
 
 /* Rates after the warm-up, `done` steps into `span`. */
@@ -60,10 +56,9 @@ LRNN_INLINE enum schedule_change schedule_change(enum schedule_kind kind) {
 }
 
 /* Rate of step `step` (0-based). Step s of the warm-up runs at lr * s / warmup: the first step moves nothing but the
- * moments, and the peak is reached once, where the cosine begins. So does the code that the baselines come from:
- * SLiCE (Benjamin-Walker/structured-linear-cdes, train.py), pLSTM's images (ml-jku/plstm_experiments), and
- * get_cosine_schedule_with_warmup of transformers. pLSTM's graphs keep at least 1e-6 of the peak, which is warmup_least
- * (plstm_graph/src/utils/scheduler.py). S5's code has (s + 1) / warmup (s5/train_helpers.py). */
+ * moments, and the cosine begins at the peak. So do SLiCE (Benjamin-Walker/structured-linear-cdes, train.py), pLSTM's
+ * images (ml-jku/plstm_experiments) and transformers' get_cosine_schedule_with_warmup. pLSTM's graphs have warmup_least
+ * 1e-6 (plstm_graph/src/utils/scheduler.py); S5 takes (s + 1) / warmup (s5/train_helpers.py). */
 LRNN_INLINE double schedule_rate(const struct schedule *s, int64_t step) {
     if (schedule_change(s->kind) == RATE_PER_EPOCH && s->steps_per_epoch > 0) step -= step % s->steps_per_epoch;
     if (step < s->warmup) return fmax(s->lr * (double)step / (double)s->warmup, s->lr * s->warmup_least);

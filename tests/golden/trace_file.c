@@ -1,9 +1,11 @@
 /* trace_file.c - see trace_file.h. */
 #include "tests/golden/trace_file.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum status trace_next_row(FILE *f, struct trace_row *row, bool *more, struct error *e) {
+/* Reads the next row, past comments. *more is false at the end. */
+static enum status next_row(FILE *f, struct trace_row *row, bool *more, struct error *e) {
     char line[TRACE_LINE];
     do {
         *more = fgets(line, sizeof line, f);
@@ -19,7 +21,7 @@ enum status trace_find_row(const char *name, const char *precision, const char *
     FILE *f = fopen(TRACE_FILE, "r");
     if (!f) return fail(e, ST_DATA, "cannot read %s; run from the top of the repository", TRACE_FILE);
     while (status == ST_OK && more && !found) {
-        status = trace_next_row(f, row, &more, e);
+        status = next_row(f, row, &more, e);
         found =
             more && !strcmp(row->name, name) && !strcmp(row->real, precision) && !strcmp(row->arithmetic, arithmetic);
     }

@@ -2,14 +2,9 @@
 #ifndef LRNN_TESTS_GOLDEN_TRACE_FILE_H
 #define LRNN_TESTS_GOLDEN_TRACE_FILE_H
 
-#include <stdio.h>
-
 #include "harness/gate/trace.h"
 
 #define TRACE_FILE "tests/golden/traces.tsv"
-
-/* Reads the next row of an open file, past comments. *more is false at the end. ST_DATA: a line is not a row. */
-enum status trace_next_row(FILE *f, struct trace_row *row, bool *more, struct error *e);
 
 /* Finds the row of a trace in a build, named by precision and arithmetic. ST_DATA: there is no such row, or a line
  * before it is not a row. */
