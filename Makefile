@@ -130,8 +130,9 @@ rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*
 commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
 dirty  := $(if $(commit),$(shell git diff --quiet HEAD 2>/dev/null || echo 1))
 # A hash of the sources tells a build of edited files from one of the commit.
-sources := $(shell cat $(sort $(call rooms,core kernels models tasks harness,c h cu cuh def)) Makefile | sha256sum | \
-             cut -c1-16)
+plans := $(sort $(wildcard papers/*.plan profiles/*.plan))
+sources := $(shell cat $(sort $(call rooms,core kernels models tasks harness,c h cu cuh def)) $(plans) Makefile | \
+             sha256sum | cut -c1-16)
 quoted  = '"$(subst ',,$(subst ",,$(subst \,,$(strip $(1)))))"'
 about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
           -DBUILD_DIRTY=$(or $(dirty),0) -DBUILD_SOURCES=$(call quoted,$(sources)) \
@@ -253,9 +254,11 @@ endif
 $(call both,harness/store/version): ABOUT = $(about)
 $(foreach f,$(basename $(filter-out harness/store/version.c tests/main.c,$(own_src))),$(call both,$(f))): \
   ABOUT = $(cuda_defines)
+$(call both,harness/study/plan_file): ABOUT = -DPLAN_TEXTS='"$(OBJ)/plans.txt"'
 $(call both,tests/main): ABOUT = -DSUITE_LIST='"$(OWN)/suites.def"'
 $(call both,tests/fuzz/check_fuzz): ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
 $(OWN)/harness/store/version.o: $(OWN)/about.stamp
+$(OBJ)/harness/study/plan_file.o $(OBJ)/harness/study/plan_file.tidy: $(OBJ)/plans.txt
 $(OWN)/tests/main.o $(OBJ)/tests/main.tidy: $(OWN)/suites.def
 $(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: $(OBJ)/fuzz.def
 
@@ -265,6 +268,9 @@ suites := $(foreach s,$(call suite_names,$(filter-out tests/cuda/%,$(TESTS))),CH
           $(foreach s,$(call suite_names,$(filter tests/cuda/%,$(TESTS)) $(HOST_TESTS)),CHECK_CUDA($(s)))
 
 $(call stamp,$(OBJ)/flags.stamp,$(call quoted,$(compiler) $(COMPILE)))
+# The plans of papers and the profiles, one after another: they are built into the program.
+$(shell mkdir -p $(OBJ); for f in $(plans); do echo "@$$f"; cat $$f; done >$(OBJ)/plans.new; \
+  cmp -s $(OBJ)/plans.new $(OBJ)/plans.txt || cp $(OBJ)/plans.new $(OBJ)/plans.txt)
 $(call stamp,$(OBJ)/fuzz.def,'$(foreach f,$(FUZZ),FUZZ_TARGET($(f)))')
 $(call stamp,$(OWN)/cuda.stamp,$(call quoted,$(compiler) $(cuda_defines) $(if $(cuda_mode),$(COMPILE_CU))))
 $(call stamp,$(OWN)/about.stamp,$(call quoted,$(about)))
@@ -446,7 +452,7 @@ format:
 # clang-format leaves comments as they are, so that lines in them are looked at one by one.
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
-	  $(wildcard *.md docs/*.md papers/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py) \
+	  $(wildcard *.md docs/*.md papers/*.plan profiles/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py) \
 	  $(wildcard tools/*.awk tests/*/*.awk)
 	@printf '%s\n' $(CODE) | xargs -P $$(nproc) -n 40 clang-format --dry-run --Werror || \
 	  { echo "make format would format them" >&2; exit 1; }
@@ -524,8 +530,6 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/share/lrnn/plots $(DESTDIR)$(PREFIX)/share/lrnn/results
 	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/lrnn/plots
 	install -m 644 results/published.csv $(DESTDIR)$(PREFIX)/share/lrnn/results
-	install -d $(DESTDIR)$(PREFIX)/share/lrnn/papers
-	install -m 644 $(wildcard papers/*.plan) $(DESTDIR)$(PREFIX)/share/lrnn/papers
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(LRNN) man >$(DESTDIR)$(PREFIX)/share/man/man1/lrnn$(f64).1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions

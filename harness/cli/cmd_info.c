@@ -9,6 +9,7 @@
 #include "harness/study/args.h"
 #include "harness/study/graphs.h"
 #include "harness/study/plan_file.h"
+#include "harness/study/profile.h"
 #include "harness/study/setup.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
@@ -293,18 +294,37 @@ static enum status refuse_of_net(const char *name, const struct info_flags *f, s
     return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", name);
 }
 
-static void print_plan(const struct plan_file *plan) {
-    const char *title = label_get(&plan->lines, "title"), *link = label_get(&plan->lines, "link");
+static void print_pairs(const struct label *l) {
     int width = 0;
-    for (int i = 0; i < plan->lines.n; i++)
-        if ((int)strlen(label_key(&plan->lines, i)) > width) width = (int)strlen(label_key(&plan->lines, i));
-    printf("%s: %s\n", plan->name, title ? title : "a plan");
-    if (link) printf("%s\n", link);
-    for (int i = 0; i < plan->lines.n; i++) {
-        const char *key = label_key(&plan->lines, i);
+    for (int i = 0; i < l->n; i++)
+        if ((int)strlen(label_key(l, i)) > width) width = (int)strlen(label_key(l, i));
+    for (int i = 0; i < l->n; i++) {
+        const char *key = label_key(l, i);
         if (strcmp(key, "title") != 0 && strcmp(key, "link") != 0)
-            printf("  %-*s  %s\n", width, key, label_value(&plan->lines, i));
+            printf("  %-*s  %s\n", width, key, label_value(l, i));
     }
+}
+
+/* "s5/quick": the lines of a task's profile. ST_DATA: the word names no task. */
+static enum status info_profile(const char *name, struct error *e) {
+    char word[LABEL_TEXT];
+    const char *profile = name;
+    const struct profile *p;
+    struct label task;
+    TRY(text_part(&profile, "/", word, sizeof word, e));
+    if (!*profile || label_parse(&task, "task", word, NULL) != ST_OK) return ST_DATA;
+    struct task_choice *choice = calloc(1, sizeof *choice);
+    if (!choice) return fail(e, ST_MEMORY, "no memory for a task");
+    enum status status = task_parse(choice, label_name(&task), NULL) == ST_OK
+                             ? profile_find(label_name(&task), choice->task->suite, profile + 1, &p, e)
+                             : ST_DATA;
+    free(choice);
+    TRY(status);
+    printf("%s/%s: profiles/%s.plan\n%s\n", word, p->name, p->suite, p->note);
+    print_pairs(&p->settings);
+    printf("`lrnn bench %s --profile %s --dry-run` counts its runs; docs/papers.md says what the keys mean\n", word,
+           p->name);
+    return ST_OK;
 }
 
 /* The plan of a paper's table. ST_DATA: there is none of that name. */
@@ -314,28 +334,28 @@ static enum status info_plan(const char *name, const struct info_flags *f, struc
     enum status status = plan_file_read(plan, name, e);
     if (status == ST_OK) status = refuse_of_net(name, f, e);
     if (status == ST_OK) {
-        print_plan(plan);
+        const char *title = label_get(&plan->lines, "title"), *link = label_get(&plan->lines, "link");
+        printf("%s: %s\n", plan->name, title ? title : "a plan");
+        if (link) printf("%s\n", link);
+        print_pairs(&plan->lines);
         printf("`lrnn sweep %s --dry-run` counts its runs; docs/papers.md says what the keys mean\n", name);
     }
     free(plan);
     return status;
 }
 
-/* Plans of the tables and figures of a paper. One that is wrong is told of by `lrnn list papers`. */
+/* Plans of the tables and figures of a paper. */
 static enum status print_plans_of(const char *arxiv, struct error *e) {
-    char **names;
-    int n;
-    struct error why;
+    const char *name;
     struct plan_file *plan = calloc(1, sizeof *plan);
     if (!plan) return fail(e, ST_MEMORY, "no memory for a plan");
-    enum status status = plan_file_names(&names, &n, e);
-    for (int i = 0; status == ST_OK && i < n; i++) {
-        const char *paper = plan_file_read(plan, names[i], &why) == ST_OK ? label_get(&plan->lines, "paper") : NULL;
+    enum status status = ST_OK;
+    for (int i = 0; status == ST_OK && (name = plan_file_built_in(PLAN_PAPERS, i)); i++) {
+        status = plan_file_read(plan, name, e);
+        const char *paper = status == ST_OK ? label_get(&plan->lines, "paper") : NULL;
         const char *title = paper && !strcmp(paper, arxiv) ? label_get(&plan->lines, "title") : NULL;
         if (title) printf("  %-21s %s\n", plan->name, title);
-        free(names[i]);
     }
-    if (status == ST_OK) free(names);
     free(plan);
     return status;
 }
@@ -401,7 +421,8 @@ static enum status run(int argc, char **argv, struct error *e) {
     struct error why;
     TRY(text_part(&options, ":", plain, sizeof plain, e));
     for (; thing_at(n).name; n++) known = known || !strcmp(thing_at(n).name, plain);
-    enum status other = known ? ST_DATA : info_plan(name[0], &f, &why);
+    enum status other = known ? ST_DATA : info_profile(name[0], &why);
+    if (other == ST_DATA && !known) other = info_plan(name[0], &f, &why);
     if (other == ST_DATA && !known) other = info_paper(name[0], &f, &why);
     if (other != ST_DATA) return other == ST_OK ? ST_OK : fail(e, other, "%s", why.text);
     TRY(name_choose("name", plain, n, thing_name, NULL, &index, e));
@@ -415,6 +436,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 const struct command command_info = {
     .name = "info",
     .usage = "info NAME[:name=value,...] [flags]",
-    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel, a plan, a paper",
+    .summary = "equation, options, parameters, cost and memory of a model; or a task, an op, a kernel, a plan, a "
+               "profile (s5/quick), a paper",
     .run = run,
 };

@@ -95,31 +95,16 @@ static void print_plan(const struct plan_file *p) {
     print_line(p->name, text);
 }
 
-/* The papers, then the plans of their tables and figures. A plan that is wrong hides no other: each says what is wrong,
- * the last as the error. */
+/* The papers, then the plans of their tables and figures. */
 static enum status list_papers(struct error *e) {
-    char **names;
-    int n;
+    const char *name;
     struct plan_file *plan = calloc(1, sizeof *plan);
     if (!plan) return fail(e, ST_MEMORY, "no memory for a plan");
     enum status status = list_published(e);
-    if (status == ST_OK) status = plan_file_names(&names, &n, e);
-    if (status != ST_OK) {
-        free(plan);
-        return status;
+    for (int i = 0; status == ST_OK && (name = plan_file_built_in(PLAN_PAPERS, i)); i++) {
+        status = plan_file_read(plan, name, e);
+        if (status == ST_OK) print_plan(plan);
     }
-    for (int i = 0; i < n; i++) {
-        struct error why;
-        enum status one = plan_file_read(plan, names[i], &why);
-        if (one == ST_OK) {
-            print_plan(plan);
-        } else {
-            if (status != ST_OK) fprintf(stderr, "lrnn: %s\n", e->text);
-            status = fail(e, one, "%s", why.text);
-        }
-        free(names[i]);
-    }
-    free(names);
     free(plan);
     return status;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 #include "harness/rows/protocol.h"
 #include "harness/pool/population.h"
 #include "harness/pool/runner.h"

@@ -8,7 +8,7 @@
 
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
-#include "harness/study/profiles/profile_match.h"
+#include "harness/study/profile.h"
 #include "harness/run/reuse.h"
 #include "harness/store/clock.h"
 #include "harness/store/shell.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "harness/study/profiles/profile_match.h"
+#include "harness/study/profile.h"
 
 static enum status name_profile(struct run_record *r, struct error *e) {
     struct label key;

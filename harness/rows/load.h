@@ -4,7 +4,7 @@
 
 #include "harness/store/record_files.h"
 
-/* records_load; and each run's profile is the one that it is of (harness/study/profiles/profile_match.h), whatever it
+/* records_load; and each run's profile is the one that it is of (harness/study/profile.h), whatever it
  * was called when it was made. Errors as records_load; ST_DATA: an identity that cannot be read. */
 enum status report_load(struct record_set *set, const char *out, struct error *e);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 #include "harness/rows/stats.h"
 #include "harness/store/files.h"
 #include "models/model.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/profiles/profile_match.h"
+#include "harness/study/profile.h"
 #include "harness/study/row_key.h"
 #include "harness/run/test_split.h"
 #include "harness/rows/row_label.h"

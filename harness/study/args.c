@@ -17,22 +17,17 @@ bool args_void_steps(const struct label *flags) {
     return label_get(flags, "epochs") && !label_get(flags, "steps");
 }
 
-const char *args_other_length(const char *flag) {
-    return !strcmp(flag, "steps") ? "epochs" : !strcmp(flag, "epochs") ? "steps" : NULL;
-}
-
 enum status args_set(const struct label *flags, struct config *c, struct error *e) {
     for (int i = 0; i < flags->n; i++) TRY(config_set(c, label_key(flags, i), label_value(flags, i), e));
     if (args_void_steps(flags)) c->steps = 0;
     return ST_OK;
 }
 
-enum status args_apply(struct args *a, const char *profile_flags, const struct label *more, struct error *e) {
+enum status args_apply(struct args *a, const struct label *profile_flags, const struct label *more, struct error *e) {
     char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
     struct label flags;
     TRY(config_default(&a->config, e));
-    TRY(label_parse_pairs(&flags, "the profile", profile_flags, " ", e));
-    TRY(args_set(&flags, &a->config, e));
+    if (profile_flags) TRY(args_set(profile_flags, &a->config, e));
     if (more) TRY(args_set(more, &a->config, e));
     if (*a->config_file) {
         TRY(config_read(a->config_file, &a->config, task, model, &flags, e));

@@ -13,10 +13,10 @@ struct args {
     struct label given; /* flags of the command line */
 };
 
-/* Applies, in this order: defaults, `profile_flags` ("key=value key=value" or NULL), `more` flags (a plan's, or NULL),
+/* Applies, in this order: defaults, `profile_flags` (or NULL), `more` flags (a plan's, or NULL),
  * the config file, the flags given. Call args_note for every flag first. Task and model are taken from the file where
  * the words have none; else its lines of them are not looked at (args_merge). */
-enum status args_apply(struct args *a, const char *profile_flags, const struct label *more, struct error *e);
+enum status args_apply(struct args *a, const struct label *profile_flags, const struct label *more, struct error *e);
 
 /* Lines task.KEY and model.KEY of the config file hold for the task and the model of the words as well, which stand
  * over them. A run's record (.json) holds one whole task and one whole model: words take their places. Call before
@@ -34,10 +34,6 @@ enum status args_set(const struct label *flags, struct config *c, struct error *
 
 /* Whether they do: epochs without steps of the same origin, which stand over epochs. */
 bool args_void_steps(const struct label *flags);
-
-/* Of steps and epochs the other: what one origin says of a run's length stands over all that comes from below. NULL:
- * the flag is neither. */
-const char *args_other_length(const char *flag);
 
 /* Remembers a flag of the command line; a run flag (config or backbone) or "c" is taken (*done = true). */
 enum status args_note(struct args *a, const char *name, const char *value, bool *done, struct error *e);

@@ -102,6 +102,10 @@ struct run_length config_length(const struct config *c, int64_t n_train) {
     return l;
 }
 
+const char *config_other_length(const char *flag) {
+    return !strcmp(flag, "steps") ? "epochs" : !strcmp(flag, "epochs") ? "steps" : NULL;
+}
+
 enum status config_check_length(const struct config *c, int64_t n_train, struct error *e) {
     int64_t steps = ceil_div(n_train, c->batch);
     double most = option_find(config_options, "steps")->max;

@@ -36,6 +36,9 @@ struct run_length {
 };
 struct run_length config_length(const struct config *c, int64_t n_train);
 
+/* Of steps and epochs the other: either says how long a run is. NULL: the flag is neither. */
+const char *config_other_length(const char *flag);
+
 /* ST_USAGE: the epochs are more steps than --steps may have. */
 enum status config_check_length(const struct config *c, int64_t n_train, struct error *e);
 

@@ -10,13 +10,6 @@
 #include "harness/study/row_key.h"
 #include "tasks/variants.h"
 
-bool plan_is_list(const char *name, const char *value) {
-    const struct option *o = row_key_flag(name);
-    if (!o || (o->flags & OPT_RUNTIME)) return false;
-    bool numeric = o->type == OPT_INT || o->type == OPT_REAL;
-    return (numeric || o->type == OPT_CHOICE) && (strchr(value, ',') || (numeric && strstr(value, "..")));
-}
-
 /* --- settings of a task or a model -------------------------------------------------------------------------------- */
 
 static enum status texts_add_label(struct texts *t, const struct label *l, struct error *e) {
@@ -46,25 +39,27 @@ static enum status expand_ranges(const struct label *l, const struct option *tab
     return texts_add_label(out, l, e);
 }
 
-/* Adds the profile's options that the label does not set itself, as far as the table has them. */
-static enum status add_defaults(struct label *l, const char *defaults, const struct option *table, struct error *e) {
-    struct label given;
-    TRY(label_parse_pairs(&given, "the profile", defaults, ",", e));
-    for (int i = 0; i < given.n; i++) {
-        const char *key = label_key(&given, i);
-        if (option_find(table, key) && !label_get(l, key)) TRY(label_add(l, key, label_value(&given, i), e));
-    }
-    return ST_OK;
-}
-
 /* What a label is to be expanded by. */
 struct expansion {
     const struct label *grid;
     const char *prefix; /* "task." or "model.": of the grid's pairs that are meant */
     const struct option *table;
-    const char *defaults; /* the profile's */
-    bool *taken;          /* as plan_request has it */
+    const struct profile *profile;
+    bool *taken; /* as plan_request has it */
 };
+
+/* Adds the profile's options that the label does not set itself, as far as the table has them. */
+static enum status add_defaults(struct label *l, const struct expansion *x, struct error *e) {
+    const struct label *given = &x->profile->settings;
+    size_t n = strlen(x->prefix);
+    for (int i = 0; i < given->n; i++) {
+        const char *key = label_key(given, i);
+        if (strncmp(key, x->prefix, n) != 0) continue;
+        if (option_find(x->table, key + n) && !label_get(l, key + n))
+            TRY(label_add(l, key + n, label_value(given, i), e));
+    }
+    return ST_OK;
+}
 
 /* All texts that a label stands for: with each value of the grid that it does not set itself, then the profile's
  * options, then its ranges. `from`: the grid's pair to go on with. */
@@ -86,7 +81,7 @@ static enum status expand(const struct expansion *x, const struct label *l, int 
         return status;
     }
     struct label whole = *l;
-    TRY(add_defaults(&whole, x->defaults, x->table, e));
+    TRY(add_defaults(&whole, x, e));
     return expand_ranges(&whole, x->table, out, e);
 }
 
@@ -139,7 +134,7 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
     struct label task;
     struct texts plain = {0};
     TRY(read_task(r->task, &task, &table, e));
-    struct expansion x = {&r->grid, "task.", table, r->profile->task_options, r->taken};
+    struct expansion x = {&r->grid, "task.", table, r->profile, r->taken};
     enum status status = expand(&x, &task, 0, &plain, e);
     for (int i = 0; i < plain.n && status == ST_OK; i++)
         status = r->variants ? add_variants(plain.list[i], out, e) : texts_add(out, plain.list[i], e);
@@ -159,19 +154,19 @@ static bool is_asked(const struct plan_request *r, enum plan_origin origin, cons
 /* Whether what that origin says of a flag is void: also of a run's length where it is asked for in the other unit, and
  * of its early end where it is asked for at all. */
 static bool is_overruled(const struct plan_request *r, enum plan_origin origin, const char *flag) {
-    const char *other = args_other_length(flag);
+    const char *other = config_other_length(flag);
     if (is_asked(r, origin, flag) || (other && is_asked(r, origin, other))) return true;
     return origin != OF_COMMAND && r->own_length && !strcmp(flag, "stop-after");
 }
 
 /* The request's axes and those of the profile that nobody sets: "layers=1..4 decay=0,0.1". */
 static enum status list_axes(const struct plan_request *r, struct label *axes, struct error *e) {
-    struct label own;
+    const struct label *own = &r->profile->settings;
     *axes = r->axes;
-    TRY(label_parse_pairs(&own, "the profile", r->profile->axes, " ", e));
-    for (int i = 0; i < own.n; i++) {
-        const char *flag = label_key(&own, i);
-        if (!is_overruled(r, OF_PROFILE, flag)) TRY(label_add(axes, flag, label_value(&own, i), e));
+    for (int i = 0; i < own->n; i++) {
+        const char *flag = label_key(own, i), *value = label_value(own, i);
+        bool axis = row_key_is_list(flag, value) && strcmp(flag, "lr") != 0;
+        if (axis && !is_overruled(r, OF_PROFILE, flag)) TRY(label_add(axes, flag, value, e));
     }
     return ST_OK;
 }
@@ -326,17 +321,6 @@ static enum status own_flags(const struct plan_request *r, const char *word, enu
     return args_set(&own, config, e);
 }
 
-/* Whether the profile has a word of this model with flags of its own: "lstm" of the command line trains as the
- * profile's "lstm@dim=1024". */
-static bool profile_word(const struct profile *profile, const char *model, char word[LABEL_TEXT]) {
-    size_t length = strlen(model);
-    for (const char *at = profile->models + strspn(profile->models, " "); *at; at += strspn(at, " "))
-        if (text_part(&at, " ", word, LABEL_TEXT, NULL) == ST_OK && strncmp(word, model, length) == 0 &&
-            word[length] == '@')
-            return true;
-    return false;
-}
-
 /* The models that a word "bdlru:m=1..5@dim=64" stands for. */
 static enum status list_settings(const struct plan_request *r, const char *word, struct texts *out, struct error *e) {
     struct model_choice choice;
@@ -345,7 +329,7 @@ static enum status list_settings(const struct plan_request *r, const char *word,
     TRY(text_part(&word, "@", text, sizeof text, e));
     TRY(label_parse(&model, "model", text, e));
     TRY(model_parse(&choice, label_name(&model), e));
-    struct expansion x = {&r->grid, "model.", choice.model->options, r->profile->model_options, r->taken};
+    struct expansion x = {&r->grid, "model.", choice.model->options, r->profile, r->taken};
     return expand(&x, &model, 0, out, e);
 }
 

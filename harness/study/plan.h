@@ -3,7 +3,7 @@
 #define LRNN_HARNESS_STUDY_PLAN_H
 
 #include "harness/study/args.h"
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 
 struct plan {
     struct setup **setups; /* resolved, owned */
@@ -57,9 +57,6 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
 
 /* Adds the run of the plan with another seed. `s` is a setup of the plan. Errors as plan_make. */
 enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e);
-
-/* Whether a value is a list or a range, and the flag is one that can have several. */
-bool plan_is_list(const char *name, const char *value);
 
 /* The flags in which planned runs differ, as pairs without values; but the rate, the seed, the MLP, which is in labels,
  * and of what follows from the sizes (OPT_AUTO) all that is not among `asked`. ST_USAGE: too many for a label. */

@@ -1,21 +1,76 @@
 /* plan_file.c - see plan_file.h. */
 #include "harness/study/plan_file.h"
 
-#include <dirent.h>
-#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/file/name.h"
-#include "harness/study/args.h"
-#include "harness/study/profiles/profile.h"
 #include "harness/study/row_key.h"
 #include "models/model.h"
 
 #define ENDING     ".plan"
 #define MOST_BASES 8
 #define DIFFERS    "differs" /* in itself of all rows, with ".MODEL" of one */
+
+/* --- plans that are built in -------------------------------------------------------------------------------------- */
+
+/* The files one after another, each after a line "@papers/NAME.plan"; the Makefile writes them there. */
+__asm__(".pushsection .rodata\n"
+        "plan_texts: .incbin \"" PLAN_TEXTS "\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char plan_texts[] __attribute__((visibility("hidden")));
+
+#define MOST_BUILT_IN 128
+
+static struct built_in {
+    char name[PLAN_NAME_BYTES]; /* "papers/hlru-table2" */
+    const char *text;
+    size_t size;
+} built_in[MOST_BUILT_IN];
+static int n_built_in;
+
+static void find_built_in(void) {
+    for (const char *at = plan_texts; *at == '@' && n_built_in < MOST_BUILT_IN;) {
+        struct built_in *b = &built_in[n_built_in++];
+        size_t n = strcspn(at, "\n");
+        snprintf(b->name, sizeof b->name, "%.*s", (int)(n - 1 - strlen(ENDING)), at + 1);
+        b->text = at + n + 1;
+        const char *end = strstr(b->text, "\n@");
+        at = end ? end + 1 : b->text + strlen(b->text);
+        b->size = (size_t)(at - b->text);
+    }
+}
+
+/* A plan by its name with its folder; NULL: none has it. */
+static const struct built_in *built_in_named(const char *name) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_built_in);
+    for (int i = 0; i < n_built_in; i++)
+        if (!strcmp(built_in[i].name, name)) return &built_in[i];
+    return NULL;
+}
+
+const char *plan_file_built_in(const char *folder, int i) {
+    size_t n = strlen(folder);
+    built_in_named("");
+    for (int k = 0; k < n_built_in; k++)
+        if (!strncmp(built_in[k].name, folder, n) && i-- == 0) return built_in[k].name + n;
+    return NULL;
+}
+
+/* Names stand in lines "profiles=smoke quick"; they are looked for in the text, for a plan's keys are read by them. */
+bool plan_file_is_profile(const char *name) {
+    static const char key[] = "\nprofiles=";
+    size_t n = strlen(name);
+    for (const char *at = plan_texts; n && (at = strstr(at, key)); at++)
+        for (const char *word = at + strlen(key), *end = word + strcspn(word, "\n"); word < end;
+             word += strcspn(word, " \n") + 1)
+            if (strcspn(word, " \n") == n && !strncmp(word, name, n)) return true;
+    return false;
+}
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
@@ -24,16 +79,18 @@ enum about {
     PEOPLE,  /* each plan's own: no base gives it */
     PAPER,   /* whose numbers stand beside the runs', and which profile is the paper's */
     SETTING, /* decides which runs there are, or how their table is made */
+    PROFILE, /* of the files in profiles/ alone: their profiles, and whether these are the paper's */
 };
 
 static const struct {
     const char *name;
     enum about about;
 } keys[] = {
-    {"title", PEOPLE},     {"paper", PAPER},     {"source", PAPER},    {"link", PEOPLE},      {"base", PEOPLE},
-    {"profile", PAPER},    {"tasks", SETTING},   {"models", SETTING},  {"lr", SETTING},       {"seeds", SETTING},
-    {"variants", SETTING}, {"rows", SETTING},    {"columns", SETTING}, {"protocol", SETTING}, {"overall", SETTING},
-    {"measure", SETTING},  {"lengths", SETTING}, {"note", PEOPLE},     {DIFFERS, PAPER},
+    {"title", PEOPLE},      {"paper", PAPER},     {"source", PAPER},    {"link", PEOPLE},      {"base", PEOPLE},
+    {"profile", PAPER},     {"tasks", SETTING},   {"models", SETTING},  {"lr", SETTING},       {"seeds", SETTING},
+    {"variants", SETTING},  {"rows", SETTING},    {"columns", SETTING}, {"protocol", SETTING}, {"overall", SETTING},
+    {"measure", SETTING},   {"lengths", SETTING}, {"note", PEOPLE},     {DIFFERS, PAPER},      {"profiles", PROFILE},
+    {"published", PROFILE},
 };
 #define N_KEYS ((int)(sizeof keys / sizeof *keys))
 
@@ -54,7 +111,7 @@ static const char *without_profile(const char *key) {
     const char *dot = strchr(key, '.');
     if (!dot || (size_t)(dot - key) >= sizeof word) return key;
     snprintf(word, sizeof word, "%.*s", (int)(dot - key), key);
-    return profile_is_name(word) ? dot + 1 : key;
+    return plan_file_is_profile(word) ? dot + 1 : key;
 }
 
 /* The model of a key "differs.MODEL"; NULL: it is another key. */
@@ -138,14 +195,21 @@ static char *end_of_key(char *line) {
     return end;
 }
 
-static enum status check_line(const char *line, struct error *e) {
+static bool is_of_profiles(const char *key) {
+    int known = find_key(key);
+    return known >= 0 && keys[known].about == PROFILE;
+}
+
+static enum status check_line(const char *line, bool profiles, struct error *e) {
     const char *key = without_profile(line);
     TRY(check_key(key, e));
+    if (is_of_profiles(key) && !profiles)
+        return fail(e, ST_USAGE, "%.60s: only a file in profiles/ says so; take the line out", line);
     if (key == line || (strcmp(key, "base") != 0 && strcmp(key, "profile") != 0)) return ST_OK;
     return fail(e, ST_USAGE, "%.60s: every profile has the same %s; write it without the profile's name", line, key);
 }
 
-static enum status add_line(struct label *lines, char *line, struct error *e) {
+static enum status add_line(struct label *lines, char *line, bool profiles, struct error *e) {
     bool goes_on = *line == ' ' || *line == '\t';
     line += strspn(line, " \t");
     text_trim(line);
@@ -156,7 +220,7 @@ static enum status add_line(struct label *lines, char *line, struct error *e) {
     *equals = 0;
     const char *value = equals + 1 + strspn(equals + 1, " \t");
     text_trim(line);
-    TRY(check_line(line, e));
+    TRY(check_line(line, profiles, e));
     if (!*value) return fail(e, ST_USAGE, "%.60s has no value; leave the line out, or write one", line);
     if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);
     if (label_get(lines, line)) return fail(e, ST_USAGE, "%.60s is given twice", line);
@@ -169,6 +233,7 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
     if (size > PLAN_FILE_MOST_BYTES)
         return fail(e, ST_USAGE, "%.200s has %zu bytes, expected at most %d", name, size, PLAN_FILE_MOST_BYTES);
     const char *end = text + size;
+    bool profiles = !strncmp(name, PLAN_PROFILES, strlen(PLAN_PROFILES));
     for (int number = 1; text < end; number++) {
         char line[1024];
         struct error why = {ST_OK, ""};
@@ -182,7 +247,7 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
         for (size_t i = 0; i < n; i++)
             if ((unsigned char)line[i] < 0x20 && !strchr("\t\r", line[i] ? line[i] : ' '))
                 return fail(e, ST_USAGE, "%.200s line %d has a byte %d, which is no text", name, number, line[i]);
-        if (add_line(&p->lines, line, &why) != ST_OK)
+        if (add_line(&p->lines, line, profiles, &why) != ST_OK)
             return fail(e, why.status, "%.200s line %d: %.700s", name, number, why.text);
         text += n + 1;
     }
@@ -191,34 +256,45 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* above: the file of the plan that names it as its base, from whose folder a path goes; NULL: the command line does. */
+/* The path of a plan, or the name of one that is built in. above: the plan that names it as its base, from whose folder
+ * a path goes; NULL: the command line names it. */
 static enum status find_file(const char *name, const char *above, char path[PATH_BYTES], struct error *e) {
-    char shipped[PATH_BYTES], folder[PATH_BYTES];
+    char folder[PATH_BYTES];
+    bool profiles = above && !strncmp(above, PLAN_PROFILES, strlen(PLAN_PROFILES));
+    if (built_in_named(name)) return path_format(path, PATH_BYTES, e, "%s", name);
     if (strchr(name, '/') || text_ends(name, ENDING)) {
         if (*name == '/' || !above || !strchr(above, '/')) return path_format(path, PATH_BYTES, e, "%s", name);
         path_folder(above, folder, sizeof folder);
         return path_format(path, PATH_BYTES, e, "%s/%s", folder, name);
     }
-    TRY(path_format(shipped, sizeof shipped, e, "papers/%s" ENDING, name));
-    struct error why;
-    if (shipped_file_find(shipped, path, PATH_BYTES, &why) == ST_OK) return ST_OK;
+    TRY(path_format(path, PATH_BYTES, e, "%s%s", profiles ? PLAN_PROFILES : PLAN_PAPERS, name));
+    if (built_in_named(path)) return ST_OK;
     return fail(e, ST_DATA, "there is no plan '%.60s'; `lrnn list papers` names them, and one of your own is a path",
                 name);
 }
 
-/* ST_DATA: a folder, or anything else that cannot be read. */
-static enum status read_text(const char *path, char **text, size_t *size, struct error *e) {
+/* Reads the plan of a path or a name that find_file gave, without its bases. ST_DATA: a folder, or anything else that
+ * cannot be read. */
+static enum status read_one(struct plan_file *p, const char *path, struct error *e) {
+    const struct built_in *b = built_in_named(path);
     struct error why;
-    enum status status = file_read(path, PLAN_FILE_MOST_BYTES, text, size, &why);
-    if (status == ST_OK) return ST_OK;
+    char *text, name[PATH_BYTES + sizeof ENDING];
+    size_t size;
+    snprintf(name, sizeof name, "%s%s", path, b ? ENDING : "");
+    if (b) return plan_file_parse(p, name, b->text, b->size, e);
+    enum status status = file_read(path, PLAN_FILE_MOST_BYTES, &text, &size, &why);
     if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
-    return fail(e, ST_DATA, "%s; expected a plan, a file of key=value lines (docs/papers.md)", why.text);
+    if (status != ST_OK)
+        return fail(e, ST_DATA, "%s; expected a plan, a file of key=value lines (docs/papers.md)", why.text);
+    status = plan_file_parse(p, path, text, size, e);
+    free(text);
+    return status;
 }
 
 /* Whether a plan's own lines say how long runs are in the other unit than a line that it would inherit. */
 static bool says_length(const struct label *own, const char *key) {
     char line[2 * PLAN_NAME_BYTES];
-    const char *plain = without_profile(key), *other = args_other_length(plain);
+    const char *plain = without_profile(key), *other = config_other_length(plain);
     snprintf(line, sizeof line, "%.*s%s", (int)(plain - key), key, other ? other : "");
     return other && label_get(own, line);
 }
@@ -226,6 +302,7 @@ static bool says_length(const struct label *own, const char *key) {
 /* Whether two paths are of one file. */
 static bool is_same(const char *a, const char *b) {
     struct stat of[2];
+    if (!strcmp(a, b)) return true;
     return stat(a, &of[0]) == 0 && stat(b, &of[1]) == 0 && of[0].st_dev == of[1].st_dev && of[0].st_ino == of[1].st_ino;
 }
 
@@ -235,7 +312,7 @@ static enum status inherit(struct plan_file *p, const struct plan_file *base, co
     for (int i = 0; i < base->lines.n; i++) {
         const char *key = label_key(&base->lines, i), *plain = without_profile(key);
         int known = find_key(plain);
-        bool people = known >= 0 && keys[known].about == PEOPLE;
+        bool people = known >= 0 && keys[known].about == PEOPLE && !label_get(&base->lines, "profiles");
         if (people || label_get(&own, key) || says_length(&own, key)) continue;
         if (label_add(&p->lines, key, label_value(&base->lines, i), NULL) != ST_OK)
             return fail(e, ST_USAGE, "%.300s and its base are longer than %d characters together", path,
@@ -246,8 +323,6 @@ static enum status inherit(struct plan_file *p, const struct plan_file *base, co
 
 /* Reads a plan whose chain of bases is chain[0 .. n). */
 static enum status read_chain(struct plan_file *p, const char *name, char chain[][PATH_BYTES], int n, struct error *e) {
-    char *text;
-    size_t size;
     struct plan_file base;
     TRY(find_file(name, n ? chain[n - 1] : NULL, chain[n], e));
     for (int i = 0; i < n; i++)
@@ -255,10 +330,7 @@ static enum status read_chain(struct plan_file *p, const char *name, char chain[
             return fail(e, ST_USAGE, "%.300s is based on itself, through %.300s", chain[i], chain[n - 1]);
     if (n + 1 == MOST_BASES)
         return fail(e, ST_USAGE, "%.300s is based on more than %d plans", chain[0], MOST_BASES - 2);
-    TRY(read_text(chain[n], &text, &size, e));
-    enum status status = plan_file_parse(p, chain[n], text, size, e);
-    free(text);
-    TRY(status);
+    TRY(read_one(p, chain[n], e));
     const char *below = label_get(&p->lines, "base");
     if (!below) return ST_OK;
     TRY(read_chain(&base, below, chain, n + 1, e));
@@ -284,7 +356,7 @@ static const char *of_profile(const struct plan_file *p, const char *profile, co
 }
 
 const char *plan_file_get(const struct plan_file *p, const char *profile, const char *key) {
-    const char *value = of_profile(p, profile, key), *other = args_other_length(key);
+    const char *value = of_profile(p, profile, key), *other = config_other_length(key);
     if (value) return value;
     return other && of_profile(p, profile, other) ? NULL : label_get(&p->lines, key);
 }
@@ -311,38 +383,4 @@ enum status plan_file_settings(const struct plan_file *p, const char *profile, s
         if (value && !label_get(settings, plain)) TRY(label_add(settings, plain, value, e));
     }
     return ST_OK;
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Adds that of a file, without its ending. */
-static enum status add_name(char ***names, int *n, const char *file, struct error *e) {
-    char **longer = realloc(*names, (size_t)(*n + 1) * sizeof *longer);
-    if (longer) *names = longer;
-    char *name = longer ? strndup(file, strlen(file) - strlen(ENDING)) : NULL;
-    if (!name) return fail(e, ST_MEMORY, "no memory for the names of the plans");
-    (*names)[(*n)++] = name;
-    return ST_OK;
-}
-
-enum status plan_file_names(char ***names, int *n, struct error *e) {
-    char folder[PATH_BYTES];
-    *names = NULL;
-    *n = 0;
-    TRY(shipped_file_find("papers", folder, sizeof folder, e));
-    DIR *d = opendir(folder);
-    if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
-    enum status status = ST_OK;
-    for (struct dirent *entry; status == ST_OK && (entry = readdir(d));)
-        if (text_ends(entry->d_name, ENDING)) status = add_name(names, n, entry->d_name, e);
-    closedir(d);
-    if (status == ST_OK && *n) qsort(*names, (size_t)*n, sizeof **names, by_name);
-    if (status == ST_OK) return ST_OK;
-    for (int i = 0; i < *n; i++) free((*names)[i]);
-    free(*names);
-    *names = NULL;
-    *n = 0;
-    return status;
 }

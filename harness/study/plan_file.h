@@ -1,4 +1,5 @@
-/* plan_file.h - files that say which runs a table or figure of a paper is made of: papers/NAME.plan.
+/* plan_file.h - files that say which runs a table or figure of a paper is made of (papers/NAME.plan), or which ones a
+ * task has by default (profiles/SUITE.plan; harness/study/profile.h). Both kinds are built into the program.
  *
  * Lines are key=value; one that begins with a blank goes on with the value before it; '#' begins a comment line, in
  * which a plan names its sources. The keys are
@@ -28,6 +29,8 @@
 
 #define PLAN_FILE_MOST_BYTES 65536
 #define PLAN_NAME_BYTES      64
+#define PLAN_PAPERS          "papers/"
+#define PLAN_PROFILES        "profiles/"
 
 /* A plan as it was read: its lines, in their order, as pairs; the keys still have their profiles in front. */
 struct plan_file {
@@ -40,8 +43,8 @@ struct plan_file {
  * no text, or too many of them. */
 enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e);
 
-/* Reads a plan and those that it is based on. `name` is a file's path if it has a '/' or ends with ".plan", else that
- * of a plan that ships with the program. ST_DATA: there is none of that name, or it is no file that can be read;
+/* Reads a plan and those that it is based on. `name` is that of a plan that is built in, "profiles/s3" or "hlru-table2",
+ * else a file's path if it has a '/' or ends with ".plan". ST_DATA: there is none of that name, or it is no file that can be read;
  * ST_USAGE: as above, or the plans are based on each other in a circle, or too long together. */
 enum status plan_file_read(struct plan_file *p, const char *name, struct error *e);
 
@@ -55,8 +58,10 @@ const char *plan_file_differs(const struct plan_file *p, const char *profile, in
 /* Every key under that profile, once, with its value; what is for people, the base and the profile are left out. */
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings, struct error *e);
 
-/* Names of the plans that ship with the program, sorted, each to be freed as the list is. ST_DATA: their folder is not
- * there; ST_MEMORY. */
-enum status plan_file_names(char ***names, int *n, struct error *e);
+/* Name number i, from 0, of the plans of a folder that are built in, sorted; NULL past the end. */
+const char *plan_file_built_in(const char *folder, int i);
+
+/* Whether a file in profiles/ has a profile of that name. */
+bool plan_file_is_profile(const char *name);
 
 #endif

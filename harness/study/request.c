@@ -41,7 +41,7 @@ enum status request_flag(struct request *r, const char *name, const char *value,
         if (!strcmp(value, "yes") || !strcmp(value, "no")) return text_copy(value, r->variants, sizeof r->variants, e);
         return fail(e, ST_USAGE, "--variants: '%.60s' is not yes or no", value);
     }
-    if (plan_is_list(name, value)) return label_add(&r->axes, name, value, e); /* every run with each of them */
+    if (row_key_is_list(name, value)) return label_add(&r->axes, name, value, e); /* every run with each of them */
     *done = false;
     return args_note(&r->args, name, value, done, e);
 }
@@ -59,43 +59,25 @@ static bool is_path(const char *word) {
     return strchr(word, '/') || text_ends(word, ".plan");
 }
 
-/* The tasks' names, then those of the plans that ship with the program. */
-struct known_names {
-    char **plans;
-    int n_tasks, n_plans;
-};
-
+/* The tasks' names, then those of the plans of papers; `list` is the number of tasks. */
 static const char *known_name(const void *list, int i) {
-    const struct known_names *known = list;
-    return i < known->n_tasks ? task_name_at(i) : known->plans[i - known->n_tasks];
+    int n_tasks = *(const int *)list;
+    return i < n_tasks ? task_name_at(i) : plan_file_built_in(PLAN_PAPERS, i - n_tasks);
 }
 
-/* The error of a word whose name, up to a ':', is neither a task's nor a plan's. */
-static enum status no_such_name(const char *word, const struct known_names *known, struct error *e) {
+/* The error of a word that reads neither as a task nor as a plan: its options, or its name up to a ':', are wrong. */
+static enum status neither(const char *word, struct error *e) {
+    struct label label;
     char name[PLAN_NAME_BYTES];
+    int n_tasks = 0, n_plans = 0;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
-    const char *near = nearest_name(name, known->n_tasks + known->n_plans, known_name, known);
+    if (strchr(word, ':') && is_task(name)) return label_parse(&label, "task", word, e);
+    while (task_name_at(n_tasks)) n_tasks++;
+    while (plan_file_built_in(PLAN_PAPERS, n_plans)) n_plans++;
+    const char *near = nearest_name(name, n_tasks + n_plans, known_name, &n_tasks);
     return fail(e, ST_USAGE,
                 "there is neither a task nor a plan '%s'%s%.60s%s `lrnn list tasks` and `lrnn list papers` name them",
                 name, near ? "; did you mean '" : ";", near ? near : "", near ? "'?" : "");
-}
-
-/* What is wrong with a word that does not read as a task, nor as the name of a plan that can be read (why): the options
- * behind a task's name, the base of a plan, or the name. */
-static enum status neither(const char *word, const struct error *why, struct error *e) {
-    struct known_names known = {.plans = NULL};
-    struct label label;
-    bool is_plan = false;
-    char name[PLAN_NAME_BYTES];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ":"), word);
-    if (strchr(word, ':') && is_task(name)) return label_parse(&label, "task", word, e);
-    if (plan_file_names(&known.plans, &known.n_plans, NULL) != ST_OK) known.n_plans = 0;
-    while (task_name_at(known.n_tasks)) known.n_tasks++;
-    for (int i = 0; i < known.n_plans; i++) is_plan = is_plan || !strcmp(known.plans[i], word);
-    enum status status = is_plan ? fail(e, why->status, "%s", why->text) : no_such_name(word, &known, e);
-    for (int i = 0; i < known.n_plans; i++) free(known.plans[i]);
-    free(known.plans);
-    return status;
 }
 
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e) {
@@ -103,7 +85,7 @@ enum status request_words(struct request *r, const char *const *words, int n, st
     if (n && (is_path(words[0]) || !is_task(words[0]))) {
         struct error why;
         enum status status = plan_file_read(&r->file, words[0], &why);
-        if (status == ST_DATA && !is_path(words[0])) return neither(words[0], &why, e);
+        if (status == ST_DATA && !is_path(words[0])) return neither(words[0], e);
         if (status != ST_OK) return fail(e, status, "%s", why.text);
         snprintf(r->name, sizeof r->name, "%s", r->file.name);
         r->file_word = words[0];
@@ -226,12 +208,12 @@ static enum status take_settings(struct making *m, struct error *e) {
     TRY(ask_for(m, &r->axes, e));
     if (*r->rates) TRY(label_set(&m->asked, "lr", r->rates, e));
     for (int i = 0; i < m->plan.n; i++) {
-        const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i), *other = args_other_length(key);
+        const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i), *other = config_other_length(key);
         bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
         bool overruled = label_get(&m->asked, key) || (other && label_get(&m->asked, other));
         if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, value, e));
         if (!row_key_flag(key) || !strcmp(key, "lr") || overruled) continue;
-        TRY(label_add(plan_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
+        TRY(label_add(row_key_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
     }
     return ST_OK;
 }
@@ -315,7 +297,6 @@ static enum status add_task(struct making *m, int word, const char *task, struct
                             struct error *e) {
     struct request *r = m->r;
     double rates[REQUEST_MOST_RATES];
-    char counted[32];
     int64_t *seeds;
     struct plan_request p = {.args = &r->args,
                              .word = word,
@@ -327,23 +308,25 @@ static enum status add_task(struct making *m, int word, const char *task, struct
                              .grid = m->grid,
                              .taken = m->taken};
     TRY(find_profile(m, task, &p.profile, e));
-    TRY(args_apply(&r->args, p.profile->flags, &m->flags, e));
+    struct label flags;
+    TRY(profile_flags(p.profile, &flags, e));
+    TRY(args_apply(&r->args, &flags, &m->flags, e));
     TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
-    p.models = m->models ? m->models : p.profile->models;
+    p.models = m->models ? m->models : profile_get(p.profile, "models");
     p.origin = *r->models ? OF_COMMAND : m->models ? OF_PLAN : OF_PROFILE;
     p.own_length = gives_length(m);
     if (p.own_length && !gives(m, "stop-after")) r->args.config.stop_after = 0;
     if (lists_epochs(m)) r->args.config.steps = 0;
-    p.variants = m->variants ? !strcmp(m->variants, "yes") : p.profile->variants;
-    TRY(parse_rates(m->rates ? m->rates : p.profile->rates, rates, &p.n_rates, e));
-    snprintf(counted, sizeof counted, "%d", p.profile->seeds);
-    TRY(seeds_parse(m->seeds ? m->seeds : counted, &seeds, &p.n_seeds, e));
+    const char *own = profile_get(p.profile, "seeds");
+    p.variants = !strcmp(m->variants ? m->variants : profile_get(p.profile, "variants"), "yes");
+    TRY(parse_rates(m->rates ? m->rates : profile_get(p.profile, "lr"), rates, &p.n_rates, e));
+    TRY(seeds_parse(m->seeds ? m->seeds : *own ? own : "1", &seeds, &p.n_seeds, e));
     p.seeds = seeds;
     for (int i = 0; i < p.n_seeds; i++)
         if (seeds[i] > resolved->last_seed) resolved->last_seed = seeds[i];
     if (plan->n == 0) {
         resolved->note = p.profile->note;
-        resolved->defaulted = !strcmp(p.profile->suite, PROFILE_ANY_SUITE);
+        resolved->defaulted = !strcmp(p.profile->suite, PROFILE_DEFAULT);
         resolved->config = r->args.config;
     }
     resolved->variants = resolved->variants || p.variants;

@@ -12,6 +12,13 @@ const struct option *row_key_flag(const char *name) {
     return o ? o : option_find(config_options, name);
 }
 
+bool row_key_is_list(const char *name, const char *value) {
+    const struct option *o = row_key_flag(name);
+    if (!o || (o->flags & OPT_RUNTIME)) return false;
+    bool numeric = o->type == OPT_INT || o->type == OPT_REAL;
+    return (numeric || o->type == OPT_CHOICE) && (strchr(value, ',') || (numeric && strstr(value, "..")));
+}
+
 /* The k-th option that a task or a model calls so, or NULL. */
 static const struct option *option_number(const char *name, int k) {
     const struct option *o;

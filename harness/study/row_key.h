@@ -26,6 +26,9 @@ enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *
 /* The option that a pair of a key sets, or NULL: not of a run's flags. */
 const struct option *row_key_flag(const char *name);
 
+/* Whether a value is a list or a range of a flag that takes several. */
+bool row_key_is_list(const char *name, const char *value);
+
 /* The same of "task.OPTION" and "model.OPTION", of the first task or model that has one of that name. */
 const struct option *row_key_option(const char *name);
 

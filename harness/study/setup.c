@@ -8,7 +8,7 @@
 
 #include "core/schedule.h"
 #include "harness/study/numerics.h"
-#include "harness/study/profiles/profile_match.h"
+#include "harness/study/profile.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 #include "harness/table/family.h"
 #include "harness/rows/stats.h"
 #include "tasks/task.h"

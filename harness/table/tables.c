@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 #include "harness/table/report.h"
 #include "harness/table/summary.h"
 #include "harness/rows/filter.h"

@@ -175,13 +175,15 @@ static void collect_task(struct shape_cases *cases, const char *task, const stru
     struct plan_request request = {.args = args,
                                    .profile = profile,
                                    .task = task,
-                                   .models = profile->models,
+                                   .models = profile_get(profile, "models"),
                                    .rates = &rate,
                                    .n_rates = 1,
                                    .seeds = &seed,
                                    .n_seeds = 1,
-                                   .variants = profile->variants};
-    enum status status = args_apply(args, profile->flags, NULL, &e);
+                                   .variants = !strcmp(profile_get(profile, "variants"), "yes")};
+    struct label flags;
+    enum status status = profile_flags(profile, &flags, &e);
+    if (status == ST_OK) status = args_apply(args, &flags, NULL, &e);
     if (status == ST_OK) status = plan_make(&plan, &request, &e);
     if (status == ST_OK)
         cases->walked++;
@@ -245,13 +247,6 @@ static void collect_plan(struct shape_cases *cases, const char *name) {
 }
 
 void cases_collect_plans(struct shape_cases *cases) {
-    struct error e;
-    char **names;
-    int n;
-    if (plan_file_names(&names, &n, &e) != ST_OK) stop("the plans", e.text);
-    for (int i = 0; i < n; i++) {
-        collect_plan(cases, names[i]);
-        free(names[i]);
-    }
-    free(names);
+    const char *name;
+    for (int i = 0; (name = plan_file_built_in(PLAN_PAPERS, i)); i++) collect_plan(cases, name);
 }

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "harness/cli/cli.h"
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 #include "harness/store/clock.h"
 #include "kernels/kernel.h"
 #include "kernels/lib/libraries.h"

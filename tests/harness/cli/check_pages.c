@@ -11,8 +11,8 @@
 #include "tests/lib/scratch.h"
 #include "tests/testing.h"
 
-static const char *const folders[] = {".ci/",    "core/",  "docs/",    "harness/", "kernels/", "models/",
-                                      "papers/", "plots/", "results/", "tasks/",   "tests/",   "tools/"};
+static const char *const folders[] = {".ci/",      "core/",  "docs/",    "harness/", "kernels/", "models/", "papers/",
+                                      "profiles/", "plots/", "results/", "tasks/",   "tests/",   "tools/"};
 /* What commands write, which nobody commits. */
 static const char *const written[] = {"results/device/", "results/runs/"};
 

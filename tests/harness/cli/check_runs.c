@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/study/config.h"
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 #include "harness/store/record_files.h"
 #include "tests/lib/not_run.h"
 #include "tests/lib/program.h"

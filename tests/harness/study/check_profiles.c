@@ -4,7 +4,7 @@
 
 #include "core/schedule.h"
 #include "harness/study/plan.h"
-#include "harness/study/profiles/profile_match.h"
+#include "harness/study/profile.h"
 #include "tests/lib/support.h"
 #include "tests/tasks/task_examples.h"
 
@@ -13,7 +13,7 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
                  const char *models) {
     static struct args args;
     struct task_choice choice;
-    struct label label;
+    struct label label, flags;
     struct error e = {0};
     bool done;
     struct plan_request r = {.args = &args, .asked = &args.given, .task = task, .n_rates = 0};
@@ -24,19 +24,19 @@ static void make(struct plan *plan, const char *task, const char *name, const ch
     ck_assert_int_eq(label_parse(&label, "task", task, &e), ST_OK);
     ck_assert_msg(profile_find(label_name(&label), choice.task->suite, name, &r.profile, &e) == ST_OK, "%s", e.text);
     if (flag) ck_assert_msg(args_note(&args, flag, value, &done, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(args_apply(&args, r.profile->flags, NULL, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(profile_flags(r.profile, &flags, &e), ST_OK);
+    ck_assert_msg(args_apply(&args, &flags, NULL, &e) == ST_OK, "%s", e.text);
     strcpy(args.config.profile, name);
-    for (const char *at = r.profile->rates; *at; at += *at == ',') {
+    for (const char *at = profile_get(r.profile, "lr"); *at; at += *at == ',') {
         char number[64];
         ck_assert_int_eq(text_part(&at, ",", number, sizeof number, &e), ST_OK);
         ck_assert(parse_double(number, &rates[r.n_rates++]));
     }
     r.rates = rates;
     int64_t seeds[] = {1, 2, 3, 4, 5};
-    ck_assert_int_le(r.profile->seeds, 5);
     r.seeds = seeds;
-    r.n_seeds = r.profile->seeds;
-    r.models = models ? models : r.profile->models;
+    r.n_seeds = strcmp(profile_get(r.profile, "seeds"), "5") == 0 ? 5 : 1;
+    r.models = models ? models : profile_get(r.profile, "models");
     r.origin = models ? OF_COMMAND : OF_PROFILE;
     ck_assert_msg(plan_make(plan, &r, &e) == ST_OK, "%s", e.text);
     ck_assert_int_gt(plan->n, 0);
@@ -122,10 +122,10 @@ START_TEST(listops_of_the_papers_length_is_without_slice) {
     const struct profile *p;
     struct error e = {0};
     ck_assert_int_eq(profile_find("listops", "lra", "paper", &p, &e), ST_OK);
-    ck_assert_ptr_null(strstr(p->models, "slice"));
+    ck_assert_ptr_null(strstr(profile_get(p, "models"), "slice"));
     ck_assert_ptr_nonnull(strstr(p->note, "without slice"));
     ck_assert_int_eq(profile_find("listops", "lra", "quick", &p, &e), ST_OK);
-    ck_assert_ptr_nonnull(strstr(p->models, "slice"));
+    ck_assert_ptr_nonnull(strstr(profile_get(p, "models"), "slice"));
 }
 END_TEST
 

@@ -5,7 +5,7 @@
 
 #include "core/graph_walk.h"
 #include "harness/study/config.h"
-#include "harness/study/profiles/profile.h"
+#include "harness/study/profile.h"
 #include "tests/lib/support.h"
 
 static const struct problem {
@@ -39,12 +39,16 @@ static void expect_a_first_step(const struct problem *problem, const struct prof
     struct label flags;
     struct trial t;
     struct error e = {0};
-    bool time = strstr(p->task_options, "time=yes") != NULL;
+    bool time = !strcmp(profile_get(p, "task.time"), "yes");
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
-    ck_assert_int_eq(label_parse_pairs(&flags, "the profile", p->flags, " ", &e), ST_OK);
+    ck_assert_int_eq(profile_flags(p, &flags, &e), ST_OK);
     for (int i = 0; i < flags.n; i++)
         ck_assert_msg(config_set(&c, label_key(&flags, i), label_value(&flags, i), &e) == ST_OK, "%s", e.text);
-    snprintf(model, sizeof model, "%s,%s", word, p->model_options);
+    int used = snprintf(model, sizeof model, "%s", word);
+    for (int i = 0; i < p->settings.n; i++)
+        if (!strncmp(label_key(&p->settings, i), "model.", 6))
+            used += snprintf(model + used, sizeof model - (size_t)used, ",%s=%s", label_key(&p->settings, i) + 6,
+                             label_value(&p->settings, i));
     trial_open(&t,
                &(struct trial_shape){.model = model,
                                      .B = 1,
@@ -76,10 +80,10 @@ START_TEST(slice_starts_moderately_at_the_true_length) {
     struct error e = {0};
     ck_assert_int_eq(profile_find(problem->task, "uea", _i < PROBLEMS ? "paper" : "quick", &p, &e), ST_OK);
     int n = 0;
-    for (const char *at = p->models; *at; at += strspn(at, " ")) {
+    for (const char *at = profile_get(p, "models"); *at; at += strspn(at, " ")) {
         char word[LABEL_TEXT];
         ck_assert_int_eq(text_part(&at, " ", word, sizeof word, &e), ST_OK);
-        bool slice = strncmp(word, "slice:", 6) == 0, wide = strstr(p->flags, "dim=16 ") == NULL;
+        bool slice = strncmp(word, "slice:", 6) == 0, wide = strcmp(profile_get(p, "dim"), "16") != 0;
         if (!slice || (wide && strstr(word, "structure=dense"))) continue;
         expect_a_first_step(problem, p, word);
         n++;

@@ -1,0 +1,253 @@
+/* profile.c - see profile.h. */
+#include "harness/study/profile.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/values.h"
+#include "harness/study/plan_file.h"
+#include "tasks/task.h"
+#include "tasks/variants.h"
+
+/* --- the files ---------------------------------------------------------------------------------------------------- */
+
+#define MOST_PROFILES 256
+
+static struct {
+    struct profile *list; /* of MOST_PROFILES */
+    int n;
+    struct error error; /* of a file that cannot be read: then profile_find has it */
+} all;
+
+/* Adds the profiles of one file. The names stay for as long as the program runs. */
+static enum status load_file(const char *suite, struct error *e) {
+    char path[PATH_BYTES], name[PLAN_NAME_BYTES];
+    struct plan_file *file = calloc(1, sizeof *file);
+    TRY(file ? path_format(path, sizeof path, e, PLAN_PROFILES "%s", suite) : fail(e, ST_MEMORY, "no memory"));
+    enum status status = plan_file_read(file, path, e);
+    const char *names = status == ST_OK ? plan_file_get(file, "", "profiles") : "";
+    for (const char *at = names ? names : ""; *at && status == ST_OK; at += strspn(at, " ")) {
+        struct profile *p = &all.list[all.n];
+        status = text_part(&at, " ", name, sizeof name, e);
+        if (status != ST_OK || all.n + 1 == MOST_PROFILES) break;
+        status = plan_file_settings(file, name, &p->settings, e);
+        const char *published = plan_file_get(file, name, "published"), *note = plan_file_get(file, name, "note");
+        p->suite = strdup(suite);
+        p->name = strdup(name);
+        p->note = strdup(note ? note : "");
+        p->as_published = published ? !strcmp(published, "yes") : !strcmp(name, "paper");
+        if (status == ST_OK) all.n++;
+    }
+    free(file);
+    return status;
+}
+
+static void load(void) {
+    const char *suite;
+    all.list = calloc(MOST_PROFILES, sizeof *all.list);
+    if (!all.list) fail(&all.error, ST_MEMORY, "no memory for the profiles");
+    for (int i = 0; all.error.status == ST_OK && (suite = plan_file_built_in(PLAN_PROFILES, i)); i++)
+        load_file(suite, &all.error);
+}
+
+const struct profile *profile_list(void) {
+    static const struct profile none = {.suite = NULL};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return all.list ? all.list : &none;
+}
+
+/* --- look-up ------------------------------------------------------------------------------------------------------ */
+
+/* The profile of that name of a task or suite; NULL: it has none. */
+static const struct profile *find(const char *suite, const char *name) {
+    for (const struct profile *p = profile_list(); p->suite; p++)
+        if (!strcmp(p->suite, suite) && !strcmp(p->name, name)) return p;
+    return NULL;
+}
+
+static void add_names(const char *suite, char *names, size_t size) {
+    for (const struct profile *p = profile_list(); p->suite; p++) {
+        char word[PLAN_NAME_BYTES + 1];
+        size_t used = strlen(names);
+        snprintf(word, sizeof word, " %s", p->name);
+        if (!strcmp(p->suite, suite) && !strstr(names, word)) snprintf(names + used, size - used, "%s", word);
+    }
+}
+
+/* The names of a task's profiles, each with a blank before it. */
+static void profile_names(const char *task, const char *suite, char *names, size_t size) {
+    *names = 0;
+    add_names(task, names, size);
+    add_names(suite, names, size);
+    if (!*names) add_names(PROFILE_DEFAULT, names, size);
+}
+
+enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
+                         struct error *e) {
+    char own[256] = "", known[256];
+    add_names(task, own, sizeof own);
+    add_names(suite, own, sizeof own);
+    *profile = find(task, name);
+    if (!*profile) *profile = find(suite, name);
+    if (!*profile && !*own) *profile = find(PROFILE_DEFAULT, name);
+    if (*profile) return ST_OK;
+    if (all.error.status != ST_OK) return fail(e, all.error.status, "%s", all.error.text);
+    profile_names(task, suite, known, sizeof known);
+    return fail(e, ST_USAGE, "unknown profile '%.60s'; of %.60s there are:%s", name, task, known);
+}
+
+bool profile_is_name(const char *name) {
+    return plan_file_is_profile(name);
+}
+
+const char *profile_get(const struct profile *p, const char *key) {
+    const char *value = label_get(&p->settings, key);
+    return value ? value : "";
+}
+
+enum status profile_flags(const struct profile *p, struct label *flags, struct error *e) {
+    *flags = (struct label){0};
+    TRY(label_set_name(flags, "", e));
+    for (int i = 0; i < p->settings.n; i++) {
+        const char *key = label_key(&p->settings, i), *value = label_value(&p->settings, i);
+        bool flag = row_key_flag(key) && strcmp(key, "lr") != 0;
+        if (flag && !row_key_is_list(key, value)) TRY(label_add(flags, key, value, e));
+    }
+    return ST_OK;
+}
+
+bool profile_sets_flag(const char *flag) {
+    for (const struct profile *p = profile_list(); p->suite; p++)
+        if (label_get(&p->settings, flag)) return true;
+    return false;
+}
+
+bool profile_as_published(const char *task, const char *suite, const char *name) {
+    const struct profile *p;
+    struct label l;
+    return label_parse(&l, "task", task, NULL) == ST_OK &&
+           profile_find(label_name(&l), suite, name, &p, NULL) == ST_OK && p->as_published;
+}
+
+bool profile_word(const struct profile *p, const char *model, char word[LABEL_TEXT]) {
+    size_t length = strlen(model);
+    for (const char *at = profile_get(p, "models"); *at; at += strspn(at, " "))
+        if (text_part(&at, " ", word, LABEL_TEXT, NULL) == ST_OK && strncmp(word, model, length) == 0 &&
+            word[length] == '@')
+            return true;
+    return false;
+}
+
+/* --- whether a run is a profile's --------------------------------------------------------------------------------- */
+
+#define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE | OPT_OPEN))
+
+static bool has_rate(const char *rates, double lr) {
+    for (const char *at = rates; *at; at += *at == ',') {
+        char number[64];
+        double rate;
+        if (text_part(&at, ",", number, sizeof number, NULL) == ST_OK && parse_double(number, &rate) && rate == lr)
+            return true;
+    }
+    return false;
+}
+
+/* Whether every option that counts has the value it would have in a run of `c`, or where the profile has a list one of
+ * its values. An option that the key lacks is of no use to its net. */
+static bool agrees(const struct profile *p, struct config *c, const struct profile_question *q) {
+    const struct option *const tables[] = {backbone_options, config_options};
+    struct run_length length = config_length(c, q->n_train);
+    c->steps = length.schedule_steps;
+    c->eval_every = length.eval_every;
+    if (length.steps == length.schedule_steps) c->stop_after = 0;
+    for (int t = 0; t < 2; t++)
+        for (const struct option *o = tables[t]; o->name; o++) {
+            char value[OPTION_TEXT + 1];
+            const char *got = label_get(q->key, o->name), *list = profile_get(p, o->name);
+            if (o->flags & LEFT_OUT || !got) continue;
+            option_format_value(o, c, value, sizeof value);
+            if (!(row_key_is_list(o->name, list) ? values_hold(list, got) : strcmp(got, value) == 0)) return false;
+        }
+    return true;
+}
+
+/* Whether the run's mixer is that of a word "bdlru:m=5@stop-after=14000". */
+static bool is_mixer(const char *word, const struct profile_question *q) {
+    char text[LABEL_TEXT], name[128];
+    struct label mixer;
+    const char *model = label_get(q->key, "model");
+    if (!model || text_part(&word, "@", text, sizeof text, NULL) != ST_OK) return false;
+    if (label_parse(&mixer, "model", text, NULL) != ST_OK || strcmp(label_name(&mixer), model) != 0) return false;
+    for (int i = 0; i < mixer.n; i++) {
+        snprintf(name, sizeof name, "model.%s", label_key(&mixer, i));
+        const char *value = label_get(q->key, name);
+        if (!value || strcmp(value, label_value(&mixer, i)) != 0) return false;
+    }
+    return true;
+}
+
+/* Whether the task has the values that the profile gives its options, or in their place those of `change`, one of the
+ * task's published changes. */
+static bool is_task(const struct profile *p, const struct label *change, const struct profile_question *q) {
+    const char *task_name = label_get(q->key, "task");
+    const struct task *task = task_name ? task_find(task_name) : NULL;
+    for (int i = 0; i < p->settings.n; i++) {
+        char canonical[OPTION_TEXT + 1];
+        const char *key = label_key(&p->settings, i), *got = label_get(q->key, key);
+        if (strncmp(key, "task.", 5) != 0 || !got) continue;
+        const char *option = key + 5, *values = label_get(change, option);
+        if (!values) values = label_value(&p->settings, i);
+        if (task && option_canonical(task->options, "", option, values, canonical, sizeof canonical, NULL) == ST_OK)
+            values = canonical; /* no list */
+        if (!values_hold(values, got)) return false;
+    }
+    return true;
+}
+
+static bool makes_task(const struct profile *p, const char *name, const struct profile_question *q) {
+    struct label change = {0};
+    bool variants = !strcmp(profile_get(p, "variants"), "yes");
+    if (is_task(p, &change, q)) return true;
+    for (const char *const *changes = variants ? task_variants(name) : NULL; changes && *changes; changes++)
+        if (label_parse_pairs(&change, name, *changes, ",", NULL) == ST_OK && is_task(p, &change, q)) return true;
+    return false;
+}
+
+/* Whether the run has the flags of the profile, with flags of its mixer's own where the profile has such: then it is
+ * none of the profile's with the flags of all models. */
+static bool makes(const struct profile *p, const struct profile_question *q) {
+    struct config c;
+    struct label all_flags;
+    bool plain = false, own = false;
+    if (config_default(&c, NULL) != ST_OK || profile_flags(p, &all_flags, NULL) != ST_OK) return false;
+    for (int i = 0; i < all_flags.n; i++)
+        if (config_set(&c, label_key(&all_flags, i), label_value(&all_flags, i), NULL) != ST_OK) return false;
+    for (const char *at = profile_get(p, "models"); *at; at += strspn(at, " ")) {
+        char word[LABEL_TEXT];
+        struct label flags;
+        if (text_part(&at, " ", word, sizeof word, NULL) != ST_OK) return false;
+        const char *behind = strchr(word, '@');
+        if (!is_mixer(word, q)) continue;
+        own = own || behind;
+        plain = plain || !behind;
+        if (!behind || label_parse_pairs(&flags, "the profile", behind + 1, ",", NULL) != ST_OK) continue;
+        struct config with = c;
+        bool set = true;
+        for (int i = 0; i < flags.n; i++)
+            set = set && config_set(&with, label_key(&flags, i), label_value(&flags, i), NULL) == ST_OK;
+        bool rate = label_get(&flags, "lr") ? with.lr == q->lr : has_rate(profile_get(p, "lr"), q->lr);
+        if (set && rate && agrees(p, &with, q)) return true;
+    }
+    return (plain || !own) && has_rate(profile_get(p, "lr"), q->lr) && agrees(p, &c, q);
+}
+
+bool profile_holds(const struct profile_question *q) {
+    const struct profile *p;
+    struct label task;
+    bool known = label_parse(&task, "task", q->task, NULL) == ST_OK &&
+                 profile_find(label_name(&task), q->suite, q->name, &p, NULL) == ST_OK;
+    if (known) return makes_task(p, label_name(&task), q) && makes(p, q);
+    return *q->name && !profile_is_name(q->name);
+}
