@@ -297,80 +297,80 @@ other-real:
 # Writes the golden traces (harness/gate/trace.h), after a change of bits that is meant and a raised numerics version:
 # in both precisions, with this machine's instructions and without fused multiply-adds. MODELS='bdlru hlru' writes the
 # rows of these mixers and keeps all others. -O1 gives the same bits as -O3 and compiles faster.
-golden: golden-here
-	@$(MAKE) --no-print-directory REAL=$(if $(f64),float,double) CUDA=0 golden-here
+golden:
 	@for real in float double; do \
-	   $(MAKE) --no-print-directory REAL=$$real CUDA=0 OPT='-O1 $(portable)' BUILD=$(BUILD)/portable golden-here || \
-	     exit 1; done
+	   $(MAKE) --no-print-directory REAL=$$real CUDA=0 golden-here && \
+	   $(MAKE) --no-print-directory REAL=$$real CUDA=0 OPT='-O1 $(portable)' BUILD=$(BUILD)/plain golden-here || exit 1; \
+	 done
 
+# The rows of this build.
 golden-here: $(OWN)/golden
 	@$< $(MODELS)
 
-# Every kernel at the shapes that the quick and paper profiles of bench and the plans of papers train; PROFILES='paper'
-# walks that alone, 'plans' those. Takes an hour or more: images and Path-X are long, and the reference is slow.
+# Runs every kernel at the shapes that the quick and paper profiles and the plans of papers train. PROFILES='paper' or
+# 'plans' takes these alone. All take an hour or more: images and Path-X are long, and the reference kernels are slow.
 test-shapes: $(SHAPES)
 	@$(SHAPES) $(PROFILES)
 
 test-double:
 	@$(MAKE) --no-print-directory REAL=double test
 
-# Leaks are looked for as well. A time-out that is generous for the plain build is ten times that here. The suites of
-# CUDA are test-cuda-host's, of the same build. A + in front of a command that make does not see to be make: it compiles
-# with as many compilers at once as the rest.
+# The sanitized build finds leaks too, and its time-outs are ten times those of the plain build. test-cuda-host runs the
+# CUDA suites of this build. The + tells make that the command is a make, so that it shares the number of jobs.
 sanitized = ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 CK_TIMEOUT_MULTIPLIER=10 \
             $(MAKE) --no-print-directory SANITIZE=1 CUDA=host WERROR=0 BUILD=$(BUILD)/sanitize
-# faults takes the allocator's place in the program, as AddressSanitizer does. SUITES='a b' runs those alone.
+# The suite faults is left out: it replaces the allocator, as AddressSanitizer does. SUITES='a b' runs those alone.
 sanitize:
 	+@$(sanitized) programs
 	+@$(sanitized) test SUITES="$(or $(SUITES),$$($(BUILD)/sanitize/check --list | \
 	  grep -vx -e 'cuda.*' -e faults | tr '\n' ' '))"
 
-# The whole suite without a network, not even to oneself.
+# Runs all suites without a network, loopback included.
 test-offline:
 	@unshare --map-root-user --net $(MAKE) --no-print-directory test
 
-# One command of each kind under memcheck, in a build without AVX-512, which valgrind does not know.
+# Runs one command of each kind under memcheck, in a build without AVX-512, which valgrind does not know.
 valgrind:
 	@$(MAKE) --no-print-directory PORTABLE=1 CUDA=0 BUILD=$(BUILD)/portable all
 	@tools/valgrind.sh $(BUILD)/portable/lrnn$(f64)
 
-# A step of every mixer at 16 384 tokens, in at most 4 GB of memory in use.
+# Trains one step of every mixer at 16 384 tokens, in at most 4 GB of memory.
 test-memory: $(LRNN)
 	@tools/memory.sh $(LRNN) $(MODELS)
 
-# S3 by three models of its quick profile (MODELS='a b': those), each until solved, as in the committed table.
+# Trains three models of S3's quick profile (MODELS='a b': those), each until it solves S3, as in the committed table.
 test-solved: $(LRNN)
 	@rm -rf $(BUILD)/solved
 	@tools/solved.sh $(LRNN) $(BUILD)/solved s3 $(or $(MODELS),bdlru:m=3 bdlru:m=5 lstm)
 
-# Trainings in several threads, and several at once, under ThreadSanitizer.
+# Runs trainings in several threads, and several trainings at once, under ThreadSanitizer.
 tsan:
 	@$(MAKE) --no-print-directory CC=clang SANITIZE=thread CUDA=host WERROR=0 BUILD=$(BUILD)/tsan all
 	@tools/tsan.sh $(BUILD)/tsan/lrnn$(f64)
 
-# Every CUDA kernel against its reference, run on the CPU under the sanitizers; needs neither nvcc nor a device. Of the
-# sizes that a walk has every EVERY-th, of tests/device/measure.sh the first part; EVERY=1 takes all, and many times as
+# Compares every CUDA kernel with its reference on the CPU, under the sanitizers, without nvcc or a device. It takes
+# every EVERY-th size of a walk, and the first part of tests/device/measure.sh; EVERY=1 takes all, and many times as
 # long.
 EVERY ?= 31
 test-cuda-host:
 	+@LRNN_CUDA_EVERY=$(EVERY) $(sanitized) cuda-suites
 
-# The same cases on this machine's device.
+# Runs the CUDA suites on this machine's device.
 test-cuda: cuda-suites
 	@tools/cuda_sanitizer.sh $(CHECK)
 
 cuda-suites: $(CHECK) $(LRNN)
 	@LRNN=$(LRNN) $(CHECK) $(CUDA_SUITES)
-# cuda_short walks again what cuda walks, for compute-sanitizer, which takes too long over the whole.
+# cuda_short is a part of cuda, for compute-sanitizer, which takes too long for the whole.
 CUDA_SUITES := cuda cuda_ways cuda_order cuda_run cuda_values cuda_population \
                $(if $(HOST_TESTS),cuda_measure $(call suite_names,$(HOST_TESTS)),cuda_short)
 
-# `lrnn sweep --slurm` under a Slurm of one node that the test starts: needs root, slurm-wlm and munge; some minutes,
-# most of which a requeued job waits.
+# Runs `lrnn sweep --slurm` under a Slurm of one node that the test starts. Needs root, slurm-wlm and munge, and some
+# minutes, in which a requeued job mostly waits.
 test-slurm: all
 	@tests/slurm/slurm.sh $(LRNN)
 
-# What a device can do, apart from the program (tests/device/micro.cu, measure.sh).
+# Measures a device without the program (tests/device/micro.cu, measure.sh).
 MICRO := $(BUILD)/device-micro
 device-micro: $(MICRO)
 $(MICRO): tests/device/micro.cu $(OWN)/about.stamp
@@ -381,28 +381,28 @@ $(MICRO): tests/device/micro.cu $(OWN)/about.stamp
 	  -DBUILD_DIRTY=$(or $(dirty),0) -o $@ $< -L$(cuda_root)/lib64 -L$(cuda_root)/lib \
 	  -Xlinker -rpath,$(cuda_root)/lib64 -lcublas -lcublasLt -lcudart_static -ldl -lrt -lpthread
 
-# The pages of `lrnn report --html` in headless Chromium; KEEP=folder keeps them and their screenshots.
+# Opens the pages of `lrnn report --html` in headless Chromium. KEEP=folder keeps them and their screenshots.
 test-html: all
 	@tests/html/pages.sh $(LRNN) $(KEEP)
 
-# What P17 says of the linked program.
+# Checks the linked program for P17 of docs/trust.md.
 test-hardened: $(LRNN)
 	@tools/hardened.sh $(LRNN)
 
-# What `lrnn report --format latex` writes, compiled by pdflatex; KEEP=folder keeps the document.
+# Compiles the LaTeX of `lrnn report --format latex` by pdflatex. KEEP=folder keeps the document.
 test-latex: all
 	@tests/latex/compile.sh $(LRNN) $(KEEP)
 
-# Registers, stack, shared memory and spills of every kernel on the oldest architecture and on the newest, as CSV into
-# RESOURCES=; fails if one spills. It needs nvcc and no device.
+# Writes registers, stack, shared memory and spills of every kernel, on the oldest and the newest architecture, as CSV
+# into RESOURCES=, and fails if a kernel spills. Needs nvcc and no device.
 cuda-resources: cuda_archs := $(firstword $(known_archs)) $(lastword $(known_archs))
 cuda-resources: NVCC_ARCH = $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a))
 cuda-resources:
 	@$(if $(filter cuda,$(cuda_mode)),,echo "make cuda-resources needs nvcc: $(cuda_says)" >&2; exit 2)
 	@tools/cuda_resources.sh '$(COMPILE_NVCC)' $(CU) $(if $(RESOURCES),>'$(RESOURCES)')
 
-# Every kernel against its reference at random sizes, for SECONDS=60, from SEED= or the clock; what it finds it prints
-# as a command that repeats it. SANITIZE=1 takes the build of `make sanitize`.
+# Compares every kernel with its reference at random sizes, for SECONDS=60, from SEED= or the clock. It prints each
+# difference as a command that repeats it. SANITIZE=1 takes the build of `make sanitize`.
 fuzz-kernels:
 	@$(if $(SANITIZE),$(sanitized),$(MAKE) --no-print-directory) fuzz-kernels-here
 
@@ -414,7 +414,7 @@ fuzz:
 	@$(MAKE) --no-print-directory CC=clang SANITIZE=fuzzer-no-link,address,undefined BUILD=$(BUILD)/fuzz \
 	  CPPFLAGS=-DLRNN_FUZZER $(FUZZ:%=fuzz-%)
 
-# The corpus in the tree is read only; what the fuzzer adds stays in the build folder.
+# The fuzzer reads the corpus in the tree, and adds to one in the build folder.
 $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 	@$(LINK) -fsanitize=fuzzer -o $(BUILD)/$* $^ $(LIBS)
 	@mkdir -p $(BUILD)/corpus/$*
@@ -422,10 +422,10 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 	@$(BUILD)/$* -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
-# The heavy forms of the suites faults and fuzz, a quarter of the time for fuzzers, and beside them fuzz-kernels all the
-# time, in one process: within MINUTES=60, the counts into TO=results/torture.csv. A fuzzer has a second more, as it
-# takes 0 for no limit. What fuzz-kernels prints comes by a pipe that is not standard input, which the programs that are
-# exercised would read empty.
+# Runs the heavy forms of the suites faults and fuzz, with a quarter of the time for fuzzers, and beside them
+# fuzz-kernels in one process: MINUTES=60 in all, the counts into TO=results/torture.csv. Each fuzzer gets a second
+# more, as 0 would be no limit. The output of fuzz-kernels comes by descriptor 3, as the tested programs would read
+# standard input.
 MINUTES ?= 60
 TO ?= results/torture.csv
 torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
@@ -435,11 +435,11 @@ torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
 	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log \
 	    --kernels /dev/fd/3 --to $(TO) 3<&0 </dev/null || failed=1; exit $$failed; }
 
-# .ci/run is for every change; this is for every night.
+# .ci/run is for every change, this for every night.
 nightly:
 	@.ci/nightly
 
-# Includes go one way, and each header is complete: it compiles alone.
+# Checks that includes go one way and that each header compiles alone.
 layers:
 	@tools/layers.sh
 	@status=0; for h in $(call rooms,core kernels models tasks harness,h); do \
@@ -449,7 +449,7 @@ layers:
 format:
 	clang-format -i $(CODE)
 
-# clang-format leaves comments as they are, so that lines in them are looked at one by one.
+# clang-format does not wrap comments, so columns.sh looks at their lines.
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
 	  $(wildcard *.md docs/*.md papers/*.plan profiles/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py) \
@@ -457,9 +457,9 @@ format-check:
 	@printf '%s\n' $(CODE) | xargs -P $$(nproc) -n 40 clang-format --dry-run --Werror || \
 	  { echo "make format would format them" >&2; exit 1; }
 
-# Whole files, and no check is off for all of them but those of .clang-tidy, with their reasons: where a checker is
-# wrong, the line says so. clang-tidy and cppcheck see one file at a time, on all cores, and look again only at files
-# that have changed. What was found comes at the end, a line each.
+# Runs the static checkers on all files. Checks that are off for all files stand in .clang-tidy with their reasons; a
+# line where a checker is wrong says so itself. clang-tidy and cppcheck run on all cores, and only on files that have
+# changed. The findings come at the end, a line each.
 LINTED := $(sort $(SRC) $(call rooms,tests,c))
 TIDY := $(LINTED:%.c=$(OBJ)/%.tidy)
 LINT := $(OBJ)/lint
@@ -484,42 +484,43 @@ $(OBJ)/core/status.tidy: LINT_FIRST =
 -include $(TIDY:=.d)
 
 # --- use --------------------------------------------------------------------------------------------------------------
-# Only what is set is passed on; the defaults are the program's.
+# flag VARIABLE,FLAG: the flag, if the variable is set; the program has the defaults.
 flag = $(if $($(1)),$(2) '$($(1))')
-# Nothing is built before it is said what is missing.
+# A missing TASK is an error before anything is built.
 bench: $(if $(TASK),all)
 	@$(if $(TASK),,echo "make bench: say which task, for example TASK=s5; ./lrnn list tasks names them" >&2; exit 2)
 	@$(LRNN) bench '$(TASK)' $(call flag,MODELS,--models) $(call flag,PROFILE,--profile) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,POPULATION,--population) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
-# The runs of a paper's table or figure (./lrnn list papers), and the table: make paper PAPER=hlru-table2 PROFILE=quick
+# Trains the runs of a paper's table or figure (./lrnn list papers), and prints the table:
+# make paper PAPER=hlru-table2 PROFILE=quick
 paper: $(if $(PAPER),all)
 	@$(if $(PAPER),,echo "make paper: say which, for example PAPER=hlru-table2; ./lrnn list papers names them" >&2; exit 2)
 	@$(LRNN) sweep '$(PAPER)' $(call flag,PROFILE,--profile) $(call flag,MODELS,--models) $(call flag,SEEDS,--seeds) \
 	  $(call flag,JOBS,--jobs) $(call flag,POPULATION,--population) $(call flag,DEVICE,--device) $(call flag,OUT,--out)
 
-# docs/example/: the quick form of a paper's table, from its runs on. On two cores it takes up to half an hour; stop it
-# any time, the same command goes on.
+# Makes docs/example/: the quick form of a paper's table, with its runs. It takes up to half an hour on two cores. After
+# a stop the same command goes on.
 EXAMPLE := $(BUILD)/example
 example: all
 	@$(LRNN) sweep hlru-table2 --profile quick --quiet --out $(EXAMPLE) $(call flag,JOBS,--jobs) >/dev/null
 	@tools/example.sh $(LRNN) hlru-table2 quick $(EXAMPLE)
 
-# The CSV files of the committed records (curves.csv, as large as they are, is not committed), and the tables of the
-# pages, which name their commands.
+# Writes the CSV files of the committed records (curves.csv is too large to commit), and the tables of the pages, which
+# name their commands.
 PAGES := README.md docs/results.md $(wildcard results/tables/*.md)
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh
 
-# Fails where a page's table is not what its command writes, a committed record is damaged or its machine is not told.
+# Fails if a page's table differs from what its command writes, a committed record is damaged or its machine unknown.
 results-check: all
 	@told=$$($(LRNN) store check $(patsubst %/runs,%,$(wildcard results/*/runs))) && \
 	  ! printf '%s\n' "$$told" | grep 'not in machines.csv'
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh --check
 
-# Whether this build is as accurate and as fast as that of a commit: BASE=main. GATE='--force --junit gate.xml' are
-# flags of `lrnn gate`; ALLOW_INCONCLUSIVE=1 ends with 0 where it cannot decide (docs/ci.md).
+# Tests whether this build is as accurate and as fast as that of a commit: BASE=main. GATE='--force --junit gate.xml'
+# are flags of `lrnn gate`; with ALLOW_INCONCLUSIVE=1 an undecided gate ends with 0 (docs/ci.md).
 gate: $(if $(BASE),all)
 	@$(if $(BASE),,echo "make gate: say which commit to compare with, for example BASE=main" >&2; exit 2)
 	@MAKE='$(MAKE)' tools/gate.sh $(LRNN) $(OBJ) '$(BASE)' $(GATE)
