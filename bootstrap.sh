@@ -1,17 +1,17 @@
 #!/bin/sh
-# bootstrap.sh - installs what building, testing and plotting need, through apt-get: Debian 12 or 13, or alike.
+# bootstrap.sh - installs what building, testing and plotting need, by apt-get, on Debian 12 or 13 or similar systems.
 #
 #   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
-#   ./bootstrap.sh --dev      also what contributing needs: clang, sanitizers, formatter, static checkers, LaTeX, and
-#                             what tests run beside the program: python3, zsh
-#   ./bootstrap.sh --nightly  also what the stages of `make nightly` need: Chromium, Slurm
+#   ./bootstrap.sh --dev      also the tools for contributing: clang, sanitizers, formatter, static checkers, LaTeX, and
+#                             python3 and zsh, which some tests run
+#   ./bootstrap.sh --nightly  also Chromium and Slurm, for `make nightly`
 #
-# Safe to run again: it installs only what is missing, and asks for root (itself or sudo) only then.
+# It installs only what is missing, and needs root (directly or by sudo) only then.
 set -eu
 
-# oneDNN (version 2 or 3) multiplies in float, OpenBLAS in double. OpenBLAS in its default, pthread variant: it locks
-# its shared buffers, so OpenMP threads may call it at the same time once it is told to use one thread itself. (A serial
-# build may lack those locks.)
+# oneDNN (version 2 or 3) multiplies in float, OpenBLAS in double. The default, pthread variant of OpenBLAS locks its
+# shared buffers, so OpenMP threads may call it at once when it uses one thread itself. A serial variant may lack the
+# locks.
 base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
 base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
 dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
@@ -51,7 +51,7 @@ if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>
     exit $status
 fi
 
-# Also true for a package that another one provides (pkgconf for pkg-config).
+# True also if another package provides it (pkgconf for pkg-config).
 installed() {
     dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' 2>/dev/null |
         awk -v want="$1" '$1 == "installed" {
@@ -80,7 +80,7 @@ else
     exit 1
 fi
 
-# $root and $missing are lists of words.
+# $root and $missing hold several words.
 # shellcheck disable=SC2086
 {
     $root apt-get update -q || say 'apt-get update failed; trying with the package lists that are there'

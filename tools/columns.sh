@@ -1,6 +1,6 @@
 #!/bin/sh
-# columns.sh FILE... - names every line of over 120 columns, and fails if there is one. In Markdown the rows of tables,
-# code, and what a command has printed between its marks (tools/tables.sh) may be as wide as they are.
+# columns.sh FILE... - names every line of over 120 columns, and fails if there is one. In Markdown, rows of tables,
+# code and printed output between marks (tools/tables.sh) may be wider.
 set -eu
 
 awk '

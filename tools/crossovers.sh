@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# crossovers.sh - every kernel of the matrix-state scans at lengths of 2 to 256 and all sizes of a head, JSON lines for
-# tools/crossover_table.awk, which says where the kernel that is taken is not the one that is fastest. Takes two minutes
-# of a machine that does nothing else.
+# crossovers.sh - times every kernel of the matrix-state scans at lengths of 2 to 256 and all sizes of a head. It writes
+# JSON lines for tools/crossover_table.awk, which shows where the program does not take the fastest kernel. Takes two
+# minutes on an otherwise idle machine.
 #
 #     tools/crossovers.sh > results/baseline/crossovers.jsonl
 set -euo pipefail

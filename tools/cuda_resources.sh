@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# cuda_resources.sh - what ptxas says of every CUDA kernel, as CSV, a line a kernel and architecture, file by file:
-# registers, and bytes of shared memory, of stack and of spills. Fails if a kernel spills. As many files at once as
-# there are cores; nothing runs.
+# cuda_resources.sh - writes what ptxas reports of every CUDA kernel as CSV, a line for each kernel and architecture:
+# registers, and bytes of shared memory, stack and spills. Fails if a kernel spills. It compiles as many files at once
+# as there are cores, and runs none.
 #
 #   tools/cuda_resources.sh 'NVCC AND FLAGS' FILE.cu...      (make cuda-resources)
 set -euo pipefail
 
-# Of one file, into $2. A spill or a stack is said before the registers of the same kernel.
+# Reads one file's report into $2. ptxas prints spills and stack before the registers of the same kernel.
 look() {
     local object log
     object=$(mktemp)

@@ -1,12 +1,12 @@
 #!/bin/sh
-# cuda_sanitizer.sh - memcheck, racecheck and synccheck of compute-sanitizer over the CUDA suites' shorter tests; says
-# so where there is no device or no compute-sanitizer, and succeeds then.
+# cuda_sanitizer.sh - runs the shorter CUDA tests under memcheck, racecheck and synccheck of compute-sanitizer. Without
+# a device or compute-sanitizer it says so and succeeds.
 #
 #   tools/cuda_sanitizer.sh build/check      (part of make test-cuda)
 set -eu
 
 check=$1
-# With it set the tests do not start themselves again (kernels/lib/libraries.h) behind the tool's back.
+# With this set the tests do not start themselves again (kernels/lib/libraries.h), which the tool would not follow.
 export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}"
 tool=$(command -v compute-sanitizer || echo "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer")
 if ! command -v nvidia-smi >/dev/null 2>&1 || ! nvidia-smi -L 2>/dev/null | grep -q GPU; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# example.sh - fills docs/example/ from the folder in which `make example` has done the runs of a paper's table: the
-# report in every format, the cells and the table's rows for programs, the pictures, and which commands made them.
+# example.sh - fills docs/example/ from the folder in which `make example` has trained the runs of a paper's table: the
+# report in every format, the cells and rows for programs, the pictures, and the commands that made them.
 #
 #   tools/example.sh LRNN PAPER PROFILE RESULTS [TO]
 set -eu
@@ -25,7 +25,7 @@ for kind in accuracy table; do
     "$lrnn" plot $kind --paper "$paper" --profile "$profile" --out "$results" --to "$work/plots" --format svg
 done
 
-# What is said of a key in the records of the table's runs, a line a run.
+# The value of a key in the records of the table's runs, a line for each run.
 said() {
     "$lrnn" report --paper "$paper" --profile "$profile" --out "$results" --format csv --columns run_ids |
         tr -d '"' | tr ' ' '\n' | grep -E '^[0-9a-f]{32}$' | sort -u | while read -r id; do

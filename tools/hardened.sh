@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# hardened.sh PROGRAM: whether the linker and the compiler did what docs/trust.md (P17) says: the program may be
-# loaded anywhere, its tables of functions are read-only before main begins, the stack is not executed, functions with
-# arrays have canaries, and copies into arrays of known size are checked. And that the look at the processor before main
-# (kernels/lib/processor.c), which ends the program where instructions are missing, is there and takes none of those
-# itself.
+# hardened.sh PROGRAM - checks P17 of docs/trust.md: the program may be loaded anywhere, its tables of functions are
+# read-only before main begins, the stack cannot be executed, functions with arrays have canaries, and copies into
+# arrays of known size are checked. The check of the processor before main (kernels/lib/processor.c), which ends the program if
+# instructions are missing, must be there and use none of these instructions itself.
 set -euo pipefail
 
 program=$1
 tried=0
 missing=0
 
-# verdict WHAT COMMAND...: one line, and a failure where the command fails.
+# verdict WHAT COMMAND...: prints one line, and counts a failure if the command fails.
 verdict() {
     local what=$1 says=yes
     shift
@@ -20,7 +19,7 @@ verdict() {
     [ $says = yes ] || missing=$((missing + 1))
 }
 
-# has WHAT PATTERN READELF_FLAG: whether something matches.
+# has WHAT PATTERN READELF_FLAG: passes if a line of readelf matches.
 has() {
     verdict "$1" matches "$2" "$3"
 }
@@ -29,12 +28,12 @@ matches() {
     readelf -W "$2" "$program" | grep -E -- "$1" >/dev/null
 }
 
-# The code of the functions named, those that a compiler has not dissolved in others.
+# The code of the named functions, except those that the compiler inlined.
 code_of() {
     for name in "$@"; do objdump -d --no-show-raw-insn --disassemble="$name" "$program"; done
 }
 
-# No instruction of AVX, whose names begin with v, of SSSE3 and SSE4, or of BMI and its neighbours.
+# There may be no instruction of AVX (names with v), SSSE3, SSE4, BMI and the like.
 runs_anywhere() {
     local looks later='v[a-z]|p(abs|blend|shufb|(ins|ext)r[bdq]|mov[sz]x|m(ax|in)(s[bd]|u[wd]))'
     later+='|sh[lr]x|sarx|rorx|andn |bextr|bzhi|lzcnt|popcnt|movbe'

@@ -1,16 +1,18 @@
 #!/bin/sh
-# layers.sh - fails on an include that the layering forbids (docs/design.md, "Folders"): of a folder, or of a room in
-# one; on modules that include each other in a circle, a module being a header and the source of the same name; on
-# comments that name a file which is not there; on functions that a header declares and one source alone uses; on
-# members of structs that are called and have the name of such a function, which reads like an include that is not
-# there; and on sources and rooms that have grown too long to be read.
+# layers.sh - fails on
+#   - an include that the order of folders and rooms forbids (docs/design.md, "Folders")
+#   - modules that include each other in a circle; a module is a header and the source of the same name
+#   - a comment that names a missing file
+#   - a function that a header declares and only its own source uses
+#   - a called member of a struct that has the name of a function, which reads like an include that is not there
+#   - a source or a room that is too long to be read
 #
 #   tools/layers.sh          checks itself on a made-up tree, then checks this tree
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
 set -eu
 
 folders='core kernels models tasks harness tests'
-source_lines=600 # at most, of a source
+source_lines=600 # at most, in a source
 room_lines=4000  # at most, of the sources of a folder, without its subfolders
 
 # Folders whose headers a folder may include.
@@ -25,8 +27,8 @@ allowed() {
     esac
 }
 
-# Rooms of a folder in their order: a room may include itself and those before it. A header that lies in the folder
-# itself stands before all rooms, a source or a list behind them.
+# Rooms of a folder in their order: a room may include itself and those before it. A header in the folder itself counts
+# as before all rooms, a source or a list as after them.
 rooms() {
     case $1 in
     core) echo file cuda ;;
@@ -36,7 +38,7 @@ rooms() {
     esac
 }
 
-# awk_over_sources TREE ARGUMENT...: awk with these arguments over all files of the tree that include.
+# awk_over_sources TREE ARGUMENT...: runs awk over all files of the tree that include others.
 awk_over_sources() {
     cd "$1"
     shift
@@ -57,7 +59,7 @@ violations() {
         function holds(words, word) {
             return index(" " words " ", " " word " ") > 0
         }
-        # Place of a path in the order of its folder; -1: in a room that has none.
+        # The place of a path in the order of its folder; -1: its room is not in the order.
         function rank(path,   part, room, n, i) {
             n = split(path, part, "/")
             if (rooms[part[1]] == "") return 0
@@ -120,12 +122,12 @@ circles() {
             END { flush() }'
 }
 
-# Prints each source of the tree in $1 that a comment names and that is not there, a line each. Not those of others,
-# which are written <name.h>, examples, which are "name.h", and what NAME or ROOM stands in for.
+# Prints each missing source that a comment of the tree in $1 names, a line each. Exceptions: <name.h> is a file of
+# others, "name.h" an example, and NAME and ROOM are placeholders.
 named_in_vain() {
     # shellcheck disable=SC2016 # the $ are those of awk
     (awk_over_sources "$1" '
-        # What of the line is comment; `inside` tells whether its end is.
+        # The comment in a line; `inside` tells whether it goes on in the next.
         function comment(line,   text, at) {
             for (text = ""; line != ""; inside = !inside) {
                 at = index(line, inside ? "*/" : "/*")
@@ -154,7 +156,7 @@ named_in_vain() {
         }')
 }
 
-# Prints each header of the tree in $1 whose guard is not its path, so that no two have one, a line each.
+# Prints each header of the tree in $1 whose guard is not its path, a line each. So no two headers share a guard.
 misguarded() {
     # shellcheck disable=SC2016 # the $ are those of awk
     (awk_over_sources "$1" '
@@ -169,9 +171,9 @@ misguarded() {
         }')
 }
 
-# Prints each function that a header of the tree in $1 declares and that no other source than its own names, a line
-# each; it should be static there. A header that names it twice uses it. Headers of C alone: what a header of CUDA has
-# is mostly inline.
+# Prints each function that a header of the tree in $1 declares and only its own source names, a line each; it should
+# be static there. A header that names it twice uses it. CUDA headers are left out, as most of their functions are
+# inline.
 lonely() {
     # shellcheck disable=SC2016 # the $ are those of awk
     (awk_over_sources "$1" '
@@ -201,8 +203,8 @@ lonely() {
         }') | sort
 }
 
-# Prints each call through a struct of C, x->name(...), in a folder below the harness, whose name a header of these
-# folders gives to a function too: who follows names arrives at another module, in a circle at worst.
+# Prints each call through a struct, x->name(...), below the harness, if a header there declares a function of that
+# name: a reader who follows the name would arrive at another module.
 two_meanings() {
     # shellcheck disable=SC2016 # the $ are those of awk
     (awk_over_sources "$1" '
@@ -250,8 +252,7 @@ too_long() {
         }') | sort
 }
 
-# A file of the made-up tree with one line: try VERDICT FOLDER SUFFIX LINE. Its name says whether the line is to be
-# found.
+# try VERDICT FOLDER SUFFIX LINE: adds a file with one line to the made-up tree. The file's name holds the verdict.
 tried=0
 try() {
     tried=$((tried + 1))
@@ -259,7 +260,7 @@ try() {
     printf '/* x */\n%s\n' "$4" >"$tree/$2/$1$tried.$3"
 }
 
-# Every forbidden pair of folders and of rooms must be found, once, every allowed one must not.
+# Every forbidden pair of folders and of rooms must be found once, and no allowed pair.
 self_test() {
     tree=$(mktemp -d)
     trap 'rm -rf "$tree"' EXIT

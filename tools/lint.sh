@@ -1,6 +1,6 @@
 #!/bin/sh
-# lint.sh FILE... - of what clang-tidy, cppcheck and shellcheck have written, a line a finding, each once; exit 1 if
-# there is one. `make lint` calls it.
+# lint.sh FILE... - prints each finding in the output of clang-tidy, cppcheck and shellcheck once, on one line; exit 1
+# if there is one. `make lint` calls it.
 set -u
 found=$(cat "$@" | sed "s|^$PWD/||; s|^\./||" | grep -E '^[^ :]+:[0-9]+:[0-9]+: .* \[[A-Za-z0-9.,-]+\]$' | sort -u)
 [ -n "$found" ] || exit 0

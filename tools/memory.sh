@@ -1,6 +1,6 @@
 #!/bin/sh
-# memory.sh - a training step of one layer of every mixer at 16 384 tokens, 8 sequences and width 128: the process may
-# have at most 4 GB of memory in use at its fullest moment. `make test-memory` calls it.
+# memory.sh - trains one step of one layer of every mixer at 16 384 tokens, 8 sequences and width 128. The process may
+# use at most 4 GB of memory at its peak. `make test-memory` calls it.
 #
 #   tools/memory.sh LRNN [MODEL...]     without models: all that `lrnn list models` has
 set -u

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# same_bits.sh - whether two builds train to the same bits: after a change that moves code and must not move numbers.
-# Runs the smoke profile of a task of each suite by both and compares the weights of every run, those that validation
-# chose and those of the last step, every loss and metric of its curve, and the rows of the table. A run whose identity
-# differs has another name, which is found as well.
+# same_bits.sh - tests whether two builds train to the same bits, after a change that moves code and must not move
+# numbers. Both run the smoke profile of a task of each suite. It compares the weights of every run (the best in
+# validation and those of the last step), every loss and metric of its curve, and the rows of the table. It also finds a
+# run with another id, as its files have other names.
 #
 #   tools/same_bits.sh OLD/lrnn NEW/lrnn [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
 #
-# LRNN_CACHE names the released data; tests/data is imported into the folder where it does not.
+# LRNN_CACHE names the released data. Without it tests/data is imported into the folder.
 set -euo pipefail
 declare -A program=([old]=$(realpath "$1") [new]=$(realpath "$2"))
 cd "$(dirname "$0")/.."
@@ -22,13 +22,13 @@ tasks=${TASKS:-'s3 a5-slice parity listops compression in-context-recall memoriz
 if [ -z "${LRNN_CACHE:-}" ]; then
     export LRNN_CACHE=$work/cache
     for set in tests/data/*/; do
-        name=$(basename "$set") # not all are sets that tasks read
+        name=$(basename "$set") # tasks read only some of them
         "${program[new]}" data path "$name" >/dev/null 2>&1 || continue
         "${program[new]}" data import "$name" "$set" >/dev/null
     done
 fi
 
-# bits FOLDER: what is compared, a line each.
+# bits FOLDER: prints what is compared, line by line.
 bits() {
     (cd "$1/weights" && sha256sum -- *.safetensors)
     sed 1d "$1/summary.csv" | sort

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# scan_rates.sh - bytes a second of the scans of gated recurrences, a JSON line a kernel and pass, for
-# tools/scan_table.awk: scan_block from blocks of 2 on with as many bytes at every size, more than the caches hold (138
-# MB forward and backward, batch 128, 16 tokens), scan_companion with as many blocks. Takes two minutes of a machine
-# that does nothing else.
+# scan_rates.sh - measures the scans of gated recurrences in bytes a second, a JSON line for each kernel and pass, for
+# tools/scan_table.awk. scan_block, from blocks of 2 on, moves the same number of bytes at every size, more than the
+# caches hold (138 MB forward and backward, batch 128, 16 tokens); scan_companion has as many blocks. Takes two minutes
+# on an otherwise idle machine.
 #
 #     tools/scan_rates.sh > results/baseline/scans.jsonl
 set -euo pipefail

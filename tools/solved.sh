@@ -1,6 +1,6 @@
 #!/bin/sh
-# solved.sh - trains models of a task's quick profile and looks whether each solved the task, as its committed row did.
-# `make test-solved` calls it: those of s3 that take the fewest steps.
+# solved.sh - trains models of a task's quick profile and checks that each solves the task, as in its committed row.
+# `make test-solved` calls it for the models that solve s3 in the fewest steps.
 #
 #   tools/solved.sh LRNN OUT TASK MODEL...
 set -u

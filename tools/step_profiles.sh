@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# step_profiles.sh - training steps by op beside the floors of their ops, a JSON line each, for tools/steps_table.awk.
-# Takes three minutes of a machine that does nothing else.
+# step_profiles.sh - times training steps op by op, beside the least time that each op needs, a JSON line each, for
+# tools/steps_table.awk. Takes three minutes on an otherwise idle machine.
 #
 #     tools/step_profiles.sh > results/baseline/steps.jsonl
 set -euo pipefail
@@ -16,7 +16,7 @@ for threads in 1 2; do
         step bdlru:m=5,blocks=64 --mlp gelu --dim 256 --layers 2 --precision $precision --threads $threads
     done
 done
-# Two of them side by side, each with a thread of its own; "beside" marks their lines.
+# Two runs side by side, each with one thread; "beside" marks their lines.
 pids=()
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -26,11 +26,11 @@ for one in 1 2; do
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
 sed 's/^{/{"beside":1,/' "$folder"/*
-# BD-LRU of as many parameters at every block size.
+# BD-LRU with the same number of parameters at every block size.
 for cut in blocks=640,m=1 blocks=256,m=2 blocks=142,m=3 blocks=91,m=4; do
     step bdlru:$cut --mlp gelu --dim 128 --threads 1
 done
-# Single layers of sequences of 64 and of 512.
+# Single layers at 64 and at 512 tokens.
 for length in 64 512; do
     for model in lstm attention mamba2 deltanet deltaproduct mlstm plstm; do
         step $model --mlp none --dim 128 --batch 32 --length $length --vocab 2 --threads 1 --steps 10

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tables.sh - writes the tables and figures of pages again. A table stands between two marks, the first of which has
-# its command; a figure below one:
+# tables.sh - writes the tables and figures of pages again. A table stands between two marks, and the first holds its
+# command. A figure stands below such a mark:
 #
 #     <!-- table: lrnn report --what lengths -->
 #     <!-- end of table -->
@@ -12,9 +12,8 @@
 #
 # Commands begin with `lrnn report`, which reads results/baseline and writes Markdown unless they say --format, with
 # `lrnn compare FOLDER`, which writes Markdown, or with `awk -f tools/`; those of figures with `lrnn plot`, and draw
-# one SVG. LRNN is the program, ./lrnn if it is not set. No page is written where a command fails, a mark lacks its
-# fellow or a picture of the records has no command. --check writes nothing and fails where a page or picture would
-# change.
+# one SVG. LRNN names the program, by default ./lrnn. No page is written if a command fails, a mark has no partner or a
+# picture of the records has no command. --check writes nothing, and fails if a page or picture would change.
 set -eu
 check=no
 if [ "${1-}" = --check ]; then
@@ -28,7 +27,7 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# The command as it is run.
+# The command with the program and the defaults filled in.
 command_of() {
     case $1 in
     'lrnn report'*' --format '*) echo "'${LRNN:-./lrnn}' report --out results/baseline${1#lrnn report}" ;;
@@ -42,12 +41,12 @@ command_of() {
     esac
 }
 
-# A picture as it is compared: which release of gnuplot drew it is not in question.
+# A picture without the release of gnuplot, which the comparison ignores.
 without_version() {
     sed '/Produced by GNUPLOT/d' "$1"
 }
 
-# draw COMMAND PICTURE WHERE: the picture that the command draws, now.
+# draw COMMAND PICTURE WHERE: draws the picture by the command.
 draw() {
     case $1 in
     'lrnn plot '*) ;;
@@ -72,7 +71,7 @@ draw() {
 }
 
 # figure LINE WHERE: draws the picture that the line shows, by the command before it. Only pictures of the records have
-# one.
+# a command.
 figure() {
     picture=${1#*"]("}
     picture=$(dirname "$page")/${picture%")"*}
@@ -87,7 +86,7 @@ figure() {
     draw "$drawn_by" "$picture" "$2"
 }
 
-# The tables of a page, as many at once as there are cores: each in $folder/table.LINE, if its command did not fail.
+# Makes the tables of a page, as many at once as there are cores: each in $folder/table.LINE, unless its command fails.
 make_tables() {
     rm -f "$folder"/table.*
     grep -n '^<!-- table: .* -->$' "$1" | while IFS=: read -r number words; do
@@ -99,7 +98,7 @@ make_tables() {
     xargs -0 -r -n 2 -P "$(nproc)" sh -c 'sh -c "$2" </dev/null >"$1" || rm "$1"' sh <"$folder/commands"
 }
 
-# The page with its tables, on stdout.
+# Prints the page with its tables.
 fill() {
     make_tables "$1" || return 1
     inside=

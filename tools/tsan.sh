@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tsan.sh - under ThreadSanitizer: trainings of several mixers in four threads, and the thread that makes their batches;
-# populations, of four members, on the CPU and on a device (docs/gpu.md, on the host). `make tsan` calls it.
+# tsan.sh - runs under ThreadSanitizer: trainings of several mixers in four threads with the thread that makes batches,
+# and populations of four members on the CPU and on a device (CUDA on the host, docs/gpu.md). `make tsan` calls it.
 #
 #   tools/tsan.sh LRNN     a build by clang with -fsanitize=thread
 #
-# LLVM's OpenMP tells the sanitizer what waits for what through its library archer; libraries that are not built for it
-# (oneDNN) are left out. The last line is "N passed, N failed".
+# LLVM's OpenMP tells the sanitizer by its library archer which thread waits for which. Libraries that are not built for
+# it (oneDNN) are left out. The last line is "N passed, N failed".
 set -euo pipefail
 
 lrnn=$1
@@ -39,8 +39,8 @@ for model in bdlru:m=4,blocks=16 lstm mamba2:state=4,headdim=8 attention:heads=2
         --quiet --out "$folder/store"
 done
 
-# Of unequal runs, more than members. A report of the sanitizer ends the process, its runs are done again alone, and the
-# bench goes on: so what it said counts.
+# There are more runs than members, of different sizes. A report of the sanitizer ends its process, and the bench goes
+# on by repeating the runs; so the reports are counted.
 for device in cpu cuda; do
     tried "bench --population 4 --device $device" "$lrnn" bench s3:length=4,n_train=96,n_val=32,n_test=32 \
         --models 'bdlru:m=4,blocks=4 lru:state=4 bdlru:m=1,blocks=4' --dim 8 --batch 32 --profile smoke --epochs 2 \

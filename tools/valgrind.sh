@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# valgrind.sh - one command of every kind under valgrind's memcheck: reads of what nobody wrote, which the sanitizers of
-# `make sanitize` do not see, and what is lost. `make valgrind` calls it.
+# valgrind.sh - runs one command of every kind under valgrind's memcheck, which finds reads of uninitialised memory,
+# unseen by `make sanitize`, and leaks. `make valgrind` calls it.
 #
 #   tools/valgrind.sh LRNN     a build that valgrind understands (PORTABLE=1: no AVX-512)
 #
@@ -12,8 +12,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 passed=0 failed=0
 
-# check WORDS...: the program with these words. It starts itself again (kernels/lib/libraries.h), and is followed there;
-# that it was looked at to its end is what the summary says.
+# check WORDS...: runs the program with these words. It starts itself again (kernels/lib/libraries.h), and valgrind
+# follows; its summary shows that it watched to the end.
 check() {
     if valgrind --trace-children=yes --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
         --show-leak-kinds=definite "$lrnn" "$@" >"$folder/out" 2>"$folder/err" &&
