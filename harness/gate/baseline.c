@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/gate/seeds.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
 
@@ -30,16 +29,6 @@ void baseline_init(struct baseline *b) {
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static void print_bank(FILE *f, const struct baseline_bank *bank) {
-    char number[32];
-    fprintf(f, "bank\t%s\t%s\t%d\t%d", bank->name, bank->numerics, bank->n, bank->solved);
-    for (int i = 0; i < bank->n; i++) {
-        format_double(bank->metric[i], number, sizeof number);
-        fprintf(f, "\t%s", number);
-    }
-    fputc('\n', f);
-}
-
 static void print_body(FILE *f, const struct baseline *b) {
     char line[TRACE_LINE], number[32];
     fprintf(f, "machine\t%s\t%s\n", b->machine_id, b->env_epoch);
@@ -48,7 +37,14 @@ static void print_body(FILE *f, const struct baseline *b) {
         trace_format(&b->traces[i].row, line);
         fprintf(f, "trace\t%s\t%s\n", trace_kernel_names[b->traces[i].kernels], line);
     }
-    for (int i = 0; i < b->n_banks; i++) print_bank(f, &b->banks[i]);
+    for (const struct baseline_bank *bank = b->banks; bank < b->banks + b->n_banks; bank++) {
+        fprintf(f, "bank\t%s\t%s\t%d\t%d", bank->name, bank->numerics, bank->n, bank->solved);
+        for (int i = 0; i < bank->n; i++) {
+            format_double(bank->metric[i], number, sizeof number);
+            fprintf(f, "\t%s", number);
+        }
+        fputc('\n', f);
+    }
     for (int i = 0; i < b->n_floors; i++) {
         format_double(b->floors[i].aa_p99, number, sizeof number);
         fprintf(f, "floor\t%s\t%s\n", b->floors[i].bench, number);
@@ -81,13 +77,12 @@ static bool read_trace(struct baseline *b, const char *text) {
     size_t n = strcspn(text, "\t");
     struct baseline_trace *t = &b->traces[b->n_traces];
     if (b->n_traces == BASELINE_TRACES || !text[n] || !trace_parse(text + n + 1, &t->row)) return false;
-    for (int k = 0; k < TRACE_KERNELS; k++)
-        if (strlen(trace_kernel_names[k]) == n && !strncmp(text, trace_kernel_names[k], n)) {
-            t->kernels = (enum trace_kernels)k;
-            b->n_traces++;
-            return true;
-        }
-    return false;
+    int k = 0;
+    while (k < TRACE_KERNELS && (strlen(trace_kernel_names[k]) != n || strncmp(text, trace_kernel_names[k], n) != 0))
+        k++;
+    t->kernels = (enum trace_kernels)k;
+    b->n_traces++;
+    return k < TRACE_KERNELS;
 }
 
 static bool read_bank(struct baseline *b, const char *text) {
@@ -104,13 +99,6 @@ static bool read_bank(struct baseline *b, const char *text) {
     return *text == 0;
 }
 
-static bool read_floor(struct baseline *b, const char *text) {
-    struct baseline_floor *f = &b->floors[b->n_floors];
-    if (b->n_floors == BASELINE_FLOORS || sscanf(text, "%63[^\t]\t%lf", f->bench, &f->aa_p99) != 2) return false;
-    b->n_floors++;
-    return isfinite(f->aa_p99) && f->aa_p99 >= 0;
-}
-
 static bool read_line(struct baseline *b, const char *line) {
     size_t n = strcspn(line, "\t");
     const char *rest = line + n + (line[n] != 0);
@@ -118,11 +106,15 @@ static bool read_line(struct baseline *b, const char *line) {
     if (!strncmp(line, "build\t", n + 1)) return sscanf(rest, "%63s\t%7s\t%7s", b->commit, b->real, b->arithmetic) == 3;
     if (!strncmp(line, "trace\t", n + 1)) return read_trace(b, rest);
     if (!strncmp(line, "bank\t", n + 1)) return read_bank(b, rest);
-    return !strncmp(line, "floor\t", n + 1) && read_floor(b, rest);
+    if (strncmp(line, "floor\t", n + 1) != 0 || b->n_floors == BASELINE_FLOORS) return false;
+    struct baseline_floor *f = &b->floors[b->n_floors++];
+    return sscanf(rest, "%63[^\t]\t%lf", f->bench, &f->aa_p99) == 2 && isfinite(f->aa_p99) && f->aa_p99 >= 0;
 }
 
-static enum status check_sum(const char *text, size_t size, const char *path, struct error *e) {
-    char hex[HASH_HEX];
+/* Reads the whole text of a file, of which the first line holds the hash of the others. */
+static enum status read_text(struct baseline *b, char *text, size_t size, const char *path, struct error *e) {
+    char hex[HASH_HEX], *rest = NULL;
+    int number = 1;
     if (size < HEAD_BYTES || memcmp(text, HEAD, sizeof HEAD - 1) != 0 || text[HEAD_BYTES - 1] != '\n')
         return fail(e, ST_DATA,
                     "%s is no baseline of a gate, or is cut off in its first line, \"" HEAD
@@ -134,13 +126,7 @@ static enum status check_sum(const char *text, size_t size, const char *path, st
                     "the baseline %s was cut off or edited: what it holds has the hash %s, its first line says %.32s; "
                     "`lrnn gate --write %s` makes a new one",
                     path, hex, text + sizeof HEAD - 1, path);
-    return ST_OK;
-}
-
-static enum status read_body(struct baseline *b, char *text, const char *path, struct error *e) {
-    char *rest = NULL;
-    int number = 1;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(text + HEAD_BYTES, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         number++;
         if (!read_line(b, line))
             return fail(e, ST_DATA, "%s: line %d is no line of a baseline: '%.100s'", path, number, line);
@@ -153,30 +139,25 @@ enum status baseline_read(struct baseline *b, const char *path, struct error *e)
     size_t size;
     *b = (struct baseline){0};
     TRY(file_read(path, MOST_BYTES, &text, &size, e));
-    enum status status = check_sum(text, size, path, e);
-    if (status == ST_OK) status = read_body(b, text + HEAD_BYTES, path, e);
+    enum status status = read_text(b, text, size, path, e);
     free(text);
     return status;
 }
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-/* The numerics that this program gives the trace or the cell; "" where there is none of that name any more. */
-static enum status numerics_now(const struct baseline *b, int i, char now[NUMERICS_TEXT], struct error *e) {
-    struct trace t;
-    now[0] = 0;
-    if (i >= b->n_traces) return seeds_numerics(b->banks[i - b->n_traces].name, now, e);
-    return trace_find(b->traces[i].row.name, &t) ? trace_numerics(&t, trace_kernel_flags[b->traces[i].kernels], now, e)
-                                                 : ST_OK;
-}
-
+/* ST_USAGE: a trace or a bank has another numerics version in this program. One that it lacks is passed over. */
 static enum status check_numerics(const struct baseline *b, const char *path, struct error *e) {
-    char now[NUMERICS_TEXT];
     for (int i = 0; i < b->n_traces + b->n_banks; i++) {
-        bool trace = i < b->n_traces;
-        const char *name = trace ? b->traces[i].row.name : b->banks[i - b->n_traces].name;
-        const char *then = trace ? b->traces[i].row.numerics : b->banks[i - b->n_traces].numerics;
-        TRY(numerics_now(b, i, now, e));
+        const struct baseline_trace *trace = i < b->n_traces ? &b->traces[i] : NULL;
+        const struct baseline_bank *bank = trace ? NULL : &b->banks[i - b->n_traces];
+        const char *name = trace ? trace->row.name : bank->name, *then = trace ? trace->row.numerics : bank->numerics;
+        char now[NUMERICS_TEXT] = "";
+        struct trace t;
+        if (bank)
+            TRY(seeds_numerics(name, now, e));
+        else if (trace_find(name, &t))
+            TRY(trace_numerics(&t, trace_kernel_flags[trace->kernels], now, e));
         if (*now && strcmp(now, then) != 0)
             return fail(e, ST_USAGE,
                         "the baseline %s, of commit %.12s, is of other numerics: %s has version %s there and %s here; "

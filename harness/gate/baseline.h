@@ -1,6 +1,6 @@
 /* baseline.h - what a gate compares with, as one file of text: where and by which build it was made, golden traces with
  * reference kernels and with those that a run takes, solve rates of a bank of runs, and how far the throughput of one
- * build lies from its own. The first line holds the XXH3-128 of all bytes behind it. */
+ * build lies from its own. The first line holds the XXH3-128 of all bytes after it. */
 #ifndef LRNN_HARNESS_GATE_BASELINE_H
 #define LRNN_HARNESS_GATE_BASELINE_H
 
@@ -10,7 +10,7 @@
 
 enum trace_kernels { TRACE_REFERENCE, TRACE_TAKEN, TRACE_KERNELS };
 extern const char *const trace_kernel_names[TRACE_KERNELS]; /* "reference", "taken" */
-extern const char *const trace_kernel_flags[TRACE_KERNELS]; /* what --kernel is for them */
+extern const char *const trace_kernel_flags[TRACE_KERNELS]; /* value of --kernel for them */
 
 struct baseline_trace {
     enum trace_kernels kernels;
@@ -19,7 +19,7 @@ struct baseline_trace {
 
 /* The bank of a cell: the runs of seeds 1 to GATE_BANK. */
 struct baseline_bank {
-    char name[TRACE_TEXT]; /* "task model flags" (seeds.h) */
+    char name[TRACE_TEXT]; /* "task model flags" (trace.h) */
     char numerics[NUMERICS_TEXT];
     int n, solved;
     double metric[GATE_BANK]; /* of seed i + 1 */

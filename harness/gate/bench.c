@@ -13,7 +13,7 @@
 #include "harness/store/clock.h"
 #include "harness/store/version.h"
 
-/* Half a millisecond a call or so: a sitting of 30 is a fraction of a time slice's worth of noise. */
+/* A call takes about half a millisecond: 30 of them are short beside the noise of a time slice. */
 #define STEP "dim=64 layers=1 batch=8 threads=1 seed=1 allow-non-causal=yes ahead=no"
 static const struct gate_bench benches[] = {
     {"scan_block", "scan_block", "batch=4 length=64 blocks=64 m=5", NULL, NULL},
@@ -51,36 +51,6 @@ struct opened {
     double delay;
 };
 
-static enum status open_op(struct opened *o, const struct gate_bench *b, struct error *e) {
-    struct op_sizes sizes;
-    struct label given;
-    const char *why;
-    TRY(options_default(op_sizes_options, &sizes, e));
-    TRY(label_parse_pairs(&given, "bench", b->sizes, " ", e));
-    TRY(label_apply(&given, op_sizes_options, &sizes, "bench", e));
-    for (const struct op *const *op = op_list(); *op; op++)
-        if (!strcmp((*op)->name, b->op)) return kernel_run_open(&o->op, *op, NULL, &sizes, &why, e);
-    return fail(e, ST_USAGE, "there is no op '%s'", b->op);
-}
-
-static enum status open_step(struct opened *o, const struct gate_bench *b, struct error *e) {
-    struct config c;
-    TRY(config_default(&c, e));
-    TRY(flags_set(&c, b->sizes, e));
-    o->setup = setup_make(&c, b->task, b->model, e);
-    return o->setup ? trainer_create(&o->trainer, o->setup, e) : e->status;
-}
-
-static void close_all(struct opened *o) {
-    if (o->setup) {
-        trainer_free(&o->trainer);
-        setup_free(o->setup);
-        free(o->setup);
-    }
-    kernel_run_close(&o->op);
-    free(o);
-}
-
 static enum status call_once(void *context, struct error *e) {
     struct opened *o = context;
     double start = time_now_s(), end;
@@ -93,26 +63,45 @@ static enum status call_once(void *context, struct error *e) {
     return o->setup ? trainer_sync(&o->trainer, e) : ST_OK;
 }
 
-static enum status answer(struct opened *o, double seconds, FILE *from, FILE *to, struct error *e) {
-    const struct build_info *b = build_info();
-    struct sitting s;
-    char line[64];
-    fprintf(to, GATE_PROTOCOL "\t%s\t%s\t%s\t%s\n", b->real_name, b->compiler, b->flags, b->commit);
-    while (fflush(to) == 0 && fgets(line, sizeof line, from)) {
-        TRY(sitting_run(&s, call_once, o, seconds, e));
-        fprintf(to, "%.9g %d\n", s.median, s.samples);
+static enum status open_bench(struct opened *o, const struct gate_bench *b, struct error *e) {
+    struct op_sizes sizes;
+    struct label given;
+    struct config c;
+    const char *why;
+    if (!b->op) {
+        TRY(config_default(&c, e));
+        TRY(flags_set(&c, b->sizes, e));
+        o->setup = setup_make(&c, b->task, b->model, e);
+        return o->setup ? trainer_create(&o->trainer, o->setup, e) : e->status;
     }
-    return ST_OK;
+    TRY(options_default(op_sizes_options, &sizes, e));
+    TRY(label_parse_pairs(&given, "bench", b->sizes, " ", e));
+    TRY(label_apply(&given, op_sizes_options, &sizes, "bench", e));
+    return kernel_run_open(&o->op, op_find(b->op), NULL, &sizes, &why, e);
 }
 
 enum status gate_serve(const struct gate_bench *bench, double seconds, double delay, FILE *from, FILE *to,
                        struct error *e) {
+    const struct build_info *b = build_info();
+    struct sitting s;
+    char line[64];
     struct opened *o = calloc(1, sizeof *o);
     if (!o) return fail(e, ST_MEMORY, "no memory for the bench %s", bench->name);
     omp_set_num_threads(1);
     o->delay = delay;
-    enum status status = bench->op ? open_op(o, bench, e) : open_step(o, bench, e);
-    if (status == ST_OK) status = answer(o, seconds, from, to, e);
-    close_all(o);
+    enum status status = open_bench(o, bench, e);
+    if (status == ST_OK)
+        fprintf(to, GATE_PROTOCOL "\t%s\t%s\t%s\t%s\n", b->real_name, b->compiler, b->flags, b->commit);
+    while (status == ST_OK && fflush(to) == 0 && fgets(line, sizeof line, from)) {
+        status = sitting_run(&s, call_once, o, seconds, e);
+        if (status == ST_OK) fprintf(to, "%.9g %d\n", s.median, s.samples);
+    }
+    if (o->setup) {
+        trainer_free(&o->trainer);
+        setup_free(o->setup);
+        free(o->setup);
+    }
+    kernel_run_close(&o->op);
+    free(o);
     return status;
 }

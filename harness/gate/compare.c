@@ -1,15 +1,23 @@
 /* compare.c - see compare.h. */
+#define _GNU_SOURCE /* pipe2 */
 #include "harness/gate/compare.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/philox.h"
-#include "harness/gate/peer.h"
 #include "harness/perf/measure.h"
 #include "harness/store/clock.h"
+
+#define PATIENCE_MS 60000 /* a little more than GATE_SECONDS may take */
 
 enum status own_program(char *path, size_t size, struct error *e) {
     ssize_t n = readlink("/proc/self/exe", path, size - 1);
@@ -18,9 +26,110 @@ enum status own_program(char *path, size_t size, struct error *e) {
     return ST_OK;
 }
 
+enum status program_check(const char *program, struct error *e) {
+    if (access(program, X_OK) == 0) return ST_OK;
+    return fail(e, ST_DATA, "%s is no program that can be started: %s", program, strerror(errno));
+}
+
+/* --- a peer: a build as a child process that serves a bench (bench.h) --------------------------------------------- */
+
+struct peer {
+    const char *program;
+    pid_t pid;
+    FILE *to, *from;
+    char real[16], compiler[256], flags[1024];
+};
+
+/* Gives the child a file as its standard input or output. dup2 of a number onto itself would leave the file to be
+ * closed by exec; a gate whose own input is closed makes its pipe there. */
+static void give(int fd, int as) {
+    if (fd == as)
+        fcntl(fd, F_SETFD, 0);
+    else
+        dup2(fd, as);
+}
+
+static enum status make_process(struct peer *p, const char *bench, double seconds, double delay, struct error *e) {
+    int in[2], out[2];
+    char serve[80], time[64], more[64];
+    snprintf(serve, sizeof serve, "--serve=%s", bench);
+    snprintf(time, sizeof time, "--seconds=%.17g", seconds);
+    snprintf(more, sizeof more, "--delay=%.17g", delay);
+    if (pipe2(in, O_CLOEXEC) != 0)
+        return fail(e, ST_FAIL, "cannot make a pipe for %s: %s", p->program, strerror(errno));
+    if (pipe2(out, O_CLOEXEC) != 0) {
+        close(in[0]);
+        close(in[1]);
+        return fail(e, ST_FAIL, "cannot make a pipe for %s: %s", p->program, strerror(errno));
+    }
+    fflush(NULL);
+    signal(SIGPIPE, SIG_IGN); /* a peer that has ended is an error to be told */
+    p->pid = fork();
+    if (p->pid == 0) {
+        give(in[0], STDIN_FILENO);
+        give(out[1], STDOUT_FILENO);
+        signal(SIGPIPE, SIG_DFL);
+        execl(p->program, p->program, "gate", serve, time, more, (char *)NULL);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    p->to = fdopen(in[1], "w");
+    p->from = fdopen(out[0], "r");
+    if (!p->to) close(in[1]);
+    if (!p->from) close(out[0]);
+    if (p->pid < 0 || !p->to || !p->from) return fail(e, ST_FAIL, "cannot start %s: %s", p->program, strerror(errno));
+    return ST_OK;
+}
+
+/* Reads a line without its end; false: none came. */
+static bool read_line(struct peer *p, char *line, size_t size) {
+    struct pollfd ready = {.fd = fileno(p->from), .events = POLLIN};
+    int n;
+    while ((n = poll(&ready, 1, PATIENCE_MS)) < 0 && errno == EINTR) continue;
+    if (n <= 0 || !fgets(line, (int)size, p->from)) return false;
+    line[strcspn(line, "\n")] = 0;
+    return true;
+}
+
+/* Starts the program, no shell between, and reads what it is. ST_INCONCLUSIVE: it does not answer as a gate with that
+ * bench; ST_DATA: as program_check; ST_FAIL: no process. p is to be stopped in any case. */
+static enum status peer_start(struct peer *p, const char *program, const char *bench, double seconds, double delay,
+                              struct error *e) {
+    char line[2048];
+    *p = (struct peer){.program = program};
+    TRY(program_check(program, e));
+    TRY(make_process(p, bench, seconds, delay, e));
+    if (!read_line(p, line, sizeof line) ||
+        sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]", p->real, p->compiler, p->flags) != 3)
+        return fail(e, ST_INCONCLUSIVE,
+                    "%s does not serve the bench %s as " GATE_PROTOCOL
+                    "; the gate compares builds that have `lrnn gate` and the bench",
+                    program, bench);
+    return ST_OK;
+}
+
+/* Takes a sitting; *seconds of a call, its median. ST_FAIL: the peer ended, or said nothing for a minute. */
+static enum status peer_time(struct peer *p, double *seconds, struct error *e) {
+    char line[128];
+    bool asked = fputs("sit\n", p->to) != EOF && fflush(p->to) == 0;
+    if (!asked || !read_line(p, line, sizeof line) || sscanf(line, "%lf", seconds) != 1 || !(*seconds > 0))
+        return fail(e, ST_FAIL, "%s ended, or said nothing for a minute, in the middle of a bench", p->program);
+    return ST_OK;
+}
+
+static void peer_stop(struct peer *p) {
+    if (p->to) fclose(p->to);
+    if (p->from) fclose(p->from);
+    if (p->pid > 0) {
+        kill(p->pid, SIGTERM);
+        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    }
+}
+
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
 
-/* The times of a bench, pair by pair. */
+/* Times of a bench, pair by pair. */
 struct times {
     int n;
     double a[GATE_MAX], b[GATE_MAX];
@@ -40,41 +149,29 @@ static enum status same_build(const struct compare_request *q, const struct peer
     return ST_OK;
 }
 
-/* What becomes of b, the build under test: one that does not answer (`silent`) has lost what the baseline's can do. */
-static enum status of_b(enum status status, enum status silent, struct error *e) {
-    if (status == silent) e->status = ST_REGRESSED;
-    return status == silent ? ST_REGRESSED : status;
-}
-
-static enum status take_pair(struct peer *a, struct peer *b, bool b_first, double *time_a, double *time_b,
-                             struct error *e) {
-    if (b_first) TRY(of_b(peer_time(b, time_b, e), ST_FAIL, e));
-    TRY(peer_time(a, time_a, e));
-    return b_first ? ST_OK : of_b(peer_time(b, time_b, e), ST_FAIL, e);
-}
-
-/* A round of pairs, in fresh processes. */
+/* Takes a round of pairs in fresh processes. A build under test that does not answer has lost what the baseline's can
+ * do: ST_REGRESSED. */
 static enum status take_round(const struct compare_request *q, const struct gate_bench *bench, int pairs,
                               struct rng *order, struct times *t, struct error *e) {
     struct peer a = {0}, b = {0};
     enum status status = peer_start(&a, q->a, bench->name, q->seconds, 0, e);
-    if (status == ST_OK) status = of_b(peer_start(&b, q->b, bench->name, q->seconds, q->delay, e), ST_INCONCLUSIVE, e);
+    if (status == ST_OK) {
+        status = peer_start(&b, q->b, bench->name, q->seconds, q->delay, e);
+        if (status == ST_INCONCLUSIVE) status = e->status = ST_REGRESSED;
+    }
     if (status == ST_OK) status = same_build(q, &a, &b, e);
     for (int i = 0; i < pairs && status == ST_OK; i++) {
-        status = take_pair(&a, &b, rng_below(order, 2), &t->a[t->n], &t->b[t->n], e);
+        bool b_first = rng_below(order, 2);
+        for (int turn = 0; turn < 2 && status == ST_OK; turn++) {
+            bool of_b = b_first == (turn == 0);
+            status = peer_time(of_b ? &b : &a, of_b ? &t->b[t->n] : &t->a[t->n], e);
+            if (of_b && status == ST_FAIL) status = e->status = ST_REGRESSED;
+        }
         t->n += status == ST_OK;
     }
     peer_stop(&a);
     peer_stop(&b);
     return status;
-}
-
-static void evaluate(struct compare_row *row, const struct times *t) {
-    double log_ratio[GATE_MAX];
-    for (int i = 0; i < t->n; i++) log_ratio[i] = log(t->b[i] / t->a[i]);
-    row->pairs = pairs_evaluate(log_ratio, t->n);
-    row->a = stats_median(t->a, t->n);
-    row->b = stats_median(t->b, t->n);
 }
 
 static enum status measure(const struct compare_request *q, struct compare_row *row, int pairs, struct error *e) {
@@ -91,7 +188,13 @@ static enum status measure(const struct compare_request *q, struct compare_row *
     row->foreign = noise_end(&noise);
     row->seconds += time_now_s() - start;
     row->measured = status == ST_OK;
-    if (status == ST_OK) evaluate(row, t);
+    if (status == ST_OK) {
+        double log_ratio[GATE_MAX];
+        for (int i = 0; i < t->n; i++) log_ratio[i] = log(t->b[i] / t->a[i]);
+        row->pairs = pairs_evaluate(log_ratio, t->n);
+        row->a = stats_median(t->a, t->n);
+        row->b = stats_median(t->b, t->n);
+    }
     if (status == ST_INCONCLUSIVE || status == ST_REGRESSED) { /* the baseline's program has no such bench; b lost it */
         snprintf(row->detail, sizeof row->detail, "%.250s", e->text);
         row->verdict = status == ST_REGRESSED ? VERDICT_REGRESSED : VERDICT_SAME;

@@ -16,8 +16,8 @@
 struct compare_request {
     const char *a, *b; /* programs: the baseline and the one under test */
     double delay;      /* injected into b (bench.h) */
-    double seconds;    /* of a sitting */
-    int pairs;         /* at first; twice as many, anew, where those are inconclusive or a regression */
+    double seconds;    /* of a sitting, at most GATE_SECONDS */
+    int pairs;         /* at first; twice as many are taken anew if these are inconclusive or a regression */
     double load;       /* share of the cores' time that others may use; a row with more is inconclusive */
     uint64_t seed;     /* of the order of pairs */
     bool force;        /* also where compiler or flags differ */
@@ -31,18 +31,21 @@ struct compare_row {
     struct pairs pairs;
     double foreign; /* share of the cores' time that other processes used; NAN: the system does not say */
     enum verdict verdict;
-    bool measured; /* false: there are no times, as `detail` says: the baseline's program has no such bench (same), or
-                      the one under test does not serve it, or ended in it (regressed) */
+    bool measured; /* false: there are no times, as `detail` says: the baseline's program lacks the bench (same), or the
+                      one under test does not serve it, or ended in it (regressed) */
     char detail[256];
 };
 
-/* Measures and judges all rows together, at an error those that have been measured. Errors: ST_FAIL: a program does not
- * start, or the baseline's ended in the middle; ST_DATA: there is none; ST_USAGE: it is of another precision, or
- * (without `force`) of other compiler or flags. */
+/* Measures and judges all rows together; after an error those that have been measured. Errors: ST_FAIL: a program does
+ * not start, or the baseline's ended in the middle; ST_DATA: there is none; ST_USAGE: it has another precision, or
+ * (without `force`) another compiler or other flags. */
 enum status compare_builds(const struct compare_request *q, struct compare_row *rows, int n, struct error *e);
 
-/* The verdicts of rows that have been measured, and what they say; part of compare_builds. */
+/* Sets verdict and detail of rows that have been measured; part of compare_builds. */
 void compare_judge(struct compare_row *rows, int n, double load);
+
+/* ST_DATA: there is no such program, or it may not be started. */
+enum status program_check(const char *program, struct error *e);
 
 /* Path of the running program. */
 enum status own_program(char *path, size_t size, struct error *e);

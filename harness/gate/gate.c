@@ -1,11 +1,129 @@
-/* gate.c - throughput as rows, and what all rows come to; see gate.h. */
+/* gate.c - golden traces bit by bit, the seeds rule, throughput as rows, and the gate's own test; see gate.h. */
 #include "harness/gate/gate.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "harness/gate/peer.h"
+#include "harness/store/clock.h"
 
-/* The benches that are named, all where none is. */
+/* --- a baseline --------------------------------------------------------------------------------------------------- */
+
+enum status gate_measure(struct baseline *b, int traces, int seeds, struct error *e) {
+    struct trace t;
+    for (int k = 0; k < TRACE_KERNELS; k++)
+        for (int i = 0; i < traces && trace_at(i, &t); i++) {
+            if (b->n_traces == BASELINE_TRACES)
+                return fail(e, ST_FAIL, "a baseline has at most %d traces", BASELINE_TRACES);
+            struct baseline_trace *to = &b->traces[b->n_traces++];
+            to->kernels = (enum trace_kernels)k;
+            TRY(trace_run(&t, trace_kernel_flags[k], &to->row, e));
+        }
+    for (int i = 0; i < seeds_count(); i++) {
+        struct baseline_bank *bank = &b->banks[b->n_banks++];
+        seeds_name(i, bank->name);
+        TRY(seeds_numerics(bank->name, bank->numerics, e));
+        bank->n = seeds;
+        TRY(seeds_run(i, 1, seeds, bank->metric, &bank->solved, e));
+    }
+    return ST_OK;
+}
+
+/* --- traces ------------------------------------------------------------------------------------------------------- */
+
+/* Judges a trace. With kernels that a run takes only the size of a difference counts: they may sum in another order. */
+static void judge_trace(const struct baseline_trace *then, const struct trace_row *now, struct gate_row *row) {
+    bool same = trace_same_bits(now, &then->row);
+    bool near = then->kernels == TRACE_TAKEN && trace_is_near(now, &then->row, trace_tuned_bounds);
+    row->compared = true;
+    if (strcmp(now->numerics, then->row.numerics) != 0) {
+        row->verdict = VERDICT_INCONCLUSIVE;
+        snprintf(row->detail, sizeof row->detail, "numerics %s, in the baseline %s: bits that are meant to differ",
+                 now->numerics, then->row.numerics);
+        return;
+    }
+    row->verdict = same || near ? VERDICT_SAME : VERDICT_REGRESSED;
+    if (!same)
+        snprintf(row->detail, sizeof row->detail,
+                 "losses %.9g %.9g %.9g at steps 1, 10 and 50, in the baseline %.9g %.9g %.9g: %s", now->loss[0],
+                 now->loss[1], now->loss[2], then->row.loss[0], then->row.loss[1], then->row.loss[2],
+                 near ? "the order of sums" : "other numbers under the same numerics version");
+}
+
+static enum status compare_trace(const struct baseline_trace *then, struct gate_row *row, struct error *e) {
+    struct trace t;
+    struct trace_row now;
+    struct error why = {ST_OK, ""};
+    snprintf(row->name, sizeof row->name, "%s, %s kernels", then->row.name, trace_kernel_names[then->kernels]);
+    if (!trace_find(then->row.name, &t)) {
+        snprintf(row->detail, sizeof row->detail, "this program has no such trace");
+        return ST_OK;
+    }
+    if (trace_run(&t, trace_kernel_flags[then->kernels], &now, &why) == ST_OK) {
+        judge_trace(then, &now, row);
+        return ST_OK;
+    }
+    if (why.status == ST_MEMORY) return fail(e, why.status, "%s", why.text);
+    row->compared = true; /* what the baseline could train cannot be trained any more */
+    row->verdict = VERDICT_REGRESSED;
+    snprintf(row->detail, sizeof row->detail, "%.500s", why.text);
+    return ST_OK;
+}
+
+/* --- seeds -------------------------------------------------------------------------------------------------------- */
+
+static enum verdict judge_seeds(const struct baseline_bank *bank, const double *metric, int solved, int n,
+                                struct gate_row *row) {
+    double difference[2 * GATE_SEEDS];
+    for (int i = 0; i < n; i++) difference[i] = metric[i] - bank->metric[i];
+    enum verdict rate = seeds_verdict(solved, n), size = metric_verdict(difference, n);
+    snprintf(row->detail, sizeof row->detail, "%d of %d seeds solved, mean metric %+.4f of that of the same seeds%s",
+             solved, n, stats_mean(difference, n),
+             size == VERDICT_INCONCLUSIVE ? ": too good to be the baseline unseen" : "");
+    return rate > size ? rate : size;
+}
+
+static enum status compare_seeds(const struct baseline_bank *bank, struct gate_row *row, struct error *e) {
+    double metric[2 * GATE_SEEDS];
+    int cell = seeds_find(bank->name), solved = 0, n = GATE_SEEDS;
+    snprintf(row->name, sizeof row->name, "%s", bank->name);
+    if (cell < 0 || bank->n < 2 * GATE_SEEDS || bank->solved < bank->n) {
+        snprintf(row->detail, sizeof row->detail,
+                 "the bank has %d of %d runs that solved it: the rule asks for %d of %d", bank->solved, bank->n,
+                 GATE_BANK, GATE_BANK);
+        if (cell < 0) snprintf(row->detail, sizeof row->detail, "this program has no such cell");
+        return ST_OK;
+    }
+    /* Another numerics version may train otherwise, but must solve it too. */
+    TRY(seeds_run(cell, 1, n, metric, &solved, e));
+    row->verdict = judge_seeds(bank, metric, solved, n, row);
+    if (seeds_verdict(solved, n) == VERDICT_INCONCLUSIVE) {
+        TRY(seeds_run(cell, 1 + n, n, metric + n, &solved, e));
+        n *= 2;
+        row->verdict = judge_seeds(bank, metric, solved, n, row);
+    }
+    row->compared = true;
+    return ST_OK;
+}
+
+enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struct error *e) {
+    for (int i = 0; i < b->n_traces + b->n_banks; i++) {
+        struct gate_row *row = &r->rows[r->n++];
+        double start = time_now_s();
+        *row = (struct gate_row){.kind = i < b->n_traces ? "trace" : "seeds"};
+        if (i < b->n_traces)
+            TRY(compare_trace(&b->traces[i], row, e));
+        else
+            TRY(compare_seeds(&b->banks[i - b->n_traces], row, e));
+        row->seconds = time_now_s() - start;
+    }
+    return ST_OK;
+}
+
+/* --- throughput --------------------------------------------------------------------------------------------------- */
+
+/* Sets the benches of the rows: those that are named, or all of them. */
 static enum status choose(const char *names, struct compare_row *rows, int *n, struct error *e) {
     char copy[OPTION_TEXT], *rest = NULL;
     *n = 0;
@@ -21,8 +139,8 @@ enum status gate_throughput_check(const struct compare_request *q, const char *n
     struct compare_row rows[GATE_BENCHES];
     int n;
     TRY(choose(names, rows, &n, e));
-    TRY(peer_check(q->a, e));
-    return peer_check(q->b, e);
+    TRY(program_check(q->a, e));
+    return program_check(q->b, e);
 }
 
 enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
@@ -58,4 +176,61 @@ enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct 
     if (compared) return ST_OK;
     return fail(e, ST_FAIL, "the gate compared nothing%s%s", r->n ? ": " : "; the baseline is empty",
                 r->n ? r->rows[0].detail : "");
+}
+
+/* --- the gate's own test ------------------------------------------------------------------------------------------ */
+
+struct tally {
+    int n, verdicts[VERDICT_COUNT];
+    double *medians;
+};
+
+/* Takes n whole sittings as a gate does, with the second measurement of inconclusive ones, and counts the verdicts. */
+static enum status sit(const struct self_test_request *q, int n, double delay, struct tally *t, struct error *e) {
+    struct compare_request request = q->compare;
+    request.delay = delay;
+    for (int i = 0; i < n; i++) {
+        struct compare_row row = {.floor = gate_floor(NAN)};
+        request.seed = q->compare.seed + (uint64_t)i;
+        TRY(gate_bench_find(q->bench, &row.bench, e));
+        TRY(compare_builds(&request, &row, 1, e));
+        if (!row.measured) return fail(e, ST_FAIL, "%s", row.detail);
+        t->verdicts[row.verdict]++;
+        if (t->medians) t->medians[t->n] = fabs(row.pairs.median);
+        t->n++;
+    }
+    return ST_OK;
+}
+
+static void print_tally(FILE *f, const struct tally *t, const char *what, int k, const char *rate_of) {
+    struct interval i = stats_rate_interval(k, t->n, 0.95);
+    fprintf(f,
+            "%-12s %d sittings: %d regressed, %d improved, %d same, %d inconclusive; %s %.1f %% (exact 95 %%: %.1f to "
+            "%.1f)\n",
+            what, t->n, t->verdicts[VERDICT_REGRESSED], t->verdicts[VERDICT_IMPROVED], t->verdicts[VERDICT_SAME],
+            t->verdicts[VERDICT_INCONCLUSIVE], rate_of, 100.0 * k / t->n, 100 * i.low, 100 * i.high);
+    fflush(f);
+}
+
+enum status gate_self_test(const struct self_test_request *q, double *aa_p99, FILE *f, struct error *e) {
+    static const double delays[] = {0.05, 0.10};
+    struct tally aa = {.medians = calloc((size_t)q->sittings + 1, sizeof(double))};
+    if (!aa.medians) return fail(e, ST_MEMORY, "no memory for %d sittings", q->sittings);
+    enum status status = sit(q, q->sittings, 0, &aa, e);
+    if (status == ST_OK) {
+        int alarms = aa.verdicts[VERDICT_REGRESSED] + aa.verdicts[VERDICT_IMPROVED];
+        *aa_p99 = expm1(stats_quantile(aa.medians, aa.n, 0.99));
+        print_tally(f, &aa, "A/A", alarms, "false alarms");
+        fprintf(f, "%-12s 99th percentile of the change %.2f %%: floor %.2f %%\n", "", 100 * *aa_p99,
+                100 * gate_floor(*aa_p99));
+    }
+    free(aa.medians);
+    for (int i = 0; i < 2 && status == ST_OK && q->power > 0; i++) {
+        struct tally t = {0};
+        char what[32];
+        status = sit(q, q->power, delays[i], &t, e);
+        snprintf(what, sizeof what, "A/A +%.0f %%", 100 * delays[i]);
+        if (status == ST_OK) print_tally(f, &t, what, t.verdicts[VERDICT_REGRESSED], "found");
+    }
+    return status;
 }

@@ -12,21 +12,15 @@ static bool is_of(const struct gate_row *row, const char *kind) {
     return !strcmp(row->kind, kind);
 }
 
-/* How many rows of that kind have that verdict. */
+/* Counts the rows of a kind that have a verdict; those that were not compared for VERDICT_COUNT. */
 static int count(const struct gate_result *r, const char *kind, enum verdict verdict) {
     int n = 0;
     for (int i = 0; i < r->n; i++)
-        n += is_of(&r->rows[i], kind) && r->rows[i].compared && r->rows[i].verdict == verdict;
+        n += is_of(&r->rows[i], kind) && verdict == (r->rows[i].compared ? r->rows[i].verdict : VERDICT_COUNT);
     return n;
 }
 
-static int count_left_out(const struct gate_result *r, const char *kind) {
-    int n = 0;
-    for (int i = 0; i < r->n; i++) n += is_of(&r->rows[i], kind) && !r->rows[i].compared;
-    return n;
-}
-
-/* What is the same is a number; what is not has a line below. */
+/* Rows that are the same are a number; each of the others has a line below. */
 static void add_accuracy(const struct gate_result *r, struct sheet *s) {
     static const char *const kinds[] = {"trace", "seeds"};
     sheet_caption(s, "Accuracy");
@@ -40,7 +34,7 @@ static void add_accuracy(const struct gate_result *r, struct sheet *s) {
         sheet_text(s, "%s", k == 0 ? "golden traces" : "cells with many seeds");
         for (int v = 0; v < VERDICT_COUNT; v++)
             if (v != VERDICT_IMPROVED) sheet_int(s, count(r, kinds[k], (enum verdict)v));
-        sheet_int(s, count_left_out(r, kinds[k]));
+        sheet_int(s, count(r, kinds[k], VERDICT_COUNT));
     }
     for (int i = 0; i < r->n; i++) {
         const struct gate_row *row = &r->rows[i];
@@ -72,7 +66,8 @@ static void add_speed_row(const struct gate_row *row, struct sheet *s) {
     if (row->compared && row->verdict == VERDICT_REGRESSED) sheet_strong(s);
 }
 
-/* Many rows that got slower and none that got faster: more likely the sitting, or the builds, than the change. */
+/* True if many rows got slower and none got faster: the cause is more likely the sitting, or the builds, than the
+ * change. */
 static bool is_suspect(const struct gate_result *r) {
     int slower = 0, all = 0;
     for (int i = 0; i < r->n; i++) {
@@ -113,8 +108,9 @@ enum status gate_print(const struct gate_result *r, const struct sheet_format *f
 
 /* --- JUnit -------------------------------------------------------------------------------------------------------- */
 
-static void print_xml(FILE *f, const char *text) {
+static void print_attribute(FILE *f, const char *name, const char *text) {
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
+    fprintf(f, " %s=\"", name);
     for (const char *p = text; *p; p++) {
         const char *at = strchr("&<>\"", *p);
         if (at)
@@ -122,30 +118,15 @@ static void print_xml(FILE *f, const char *text) {
         else
             fputc((unsigned char)*p < 0x20 ? ' ' : *p, f);
     }
-}
-
-static void print_attribute(FILE *f, const char *name, const char *text) {
-    fprintf(f, " %s=\"", name);
-    print_xml(f, text);
     fputc('"', f);
 }
 
-static void print_case(FILE *f, const struct gate_row *row) {
-    bool failed = row->compared && row->verdict == VERDICT_REGRESSED;
-    bool open = !row->compared || row->verdict == VERDICT_INCONCLUSIVE;
-    char text[768];
-    snprintf(text, sizeof text, "%s%s%s", row->compared ? verdict_names[row->verdict] : "not compared",
-             row->detail[0] ? ": " : "", row->detail);
-    fputs("  <testcase", f);
-    print_attribute(f, "classname", row->kind);
-    print_attribute(f, "name", row->name);
-    fprintf(f, " time=\"%.3f\">", row->seconds);
-    if (failed || open) {
-        fputs(failed ? "<failure" : "<skipped", f);
-        print_attribute(f, "message", text);
-        fputs("/>", f);
-    }
-    fputs("</testcase>\n", f);
+static bool is_failed(const struct gate_row *row) {
+    return row->compared && row->verdict == VERDICT_REGRESSED;
+}
+
+static bool is_open(const struct gate_row *row) {
+    return !row->compared || row->verdict == VERDICT_INCONCLUSIVE;
 }
 
 enum status gate_junit(const struct gate_result *r, const char *path, struct error *e) {
@@ -156,16 +137,30 @@ enum status gate_junit(const struct gate_result *r, const char *path, struct err
     FILE *f = open_memstream(&text, &size);
     if (!f) return fail(e, ST_MEMORY, "no memory for %s", path);
     for (int i = 0; i < r->n; i++) {
-        const struct gate_row *row = &r->rows[i];
-        failures += row->compared && row->verdict == VERDICT_REGRESSED;
-        skipped += !row->compared || row->verdict == VERDICT_INCONCLUSIVE;
-        seconds += row->seconds;
+        failures += is_failed(&r->rows[i]);
+        skipped += is_open(&r->rows[i]);
+        seconds += r->rows[i].seconds;
     }
-    fprintf(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     fprintf(f,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuite name=\"lrnn gate\" tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"%.3f\">\n",
             r->n, failures, skipped, seconds);
-    for (int i = 0; i < r->n; i++) print_case(f, &r->rows[i]);
+    for (const struct gate_row *row = r->rows; row < r->rows + r->n; row++) {
+        bool failed = is_failed(row);
+        fputs("  <testcase", f);
+        print_attribute(f, "classname", row->kind);
+        print_attribute(f, "name", row->name);
+        fprintf(f, " time=\"%.3f\">", row->seconds);
+        if (failed || is_open(row)) {
+            char message[768];
+            snprintf(message, sizeof message, "%s%s%s", row->compared ? verdict_names[row->verdict] : "not compared",
+                     row->detail[0] ? ": " : "", row->detail);
+            fputs(failed ? "<failure" : "<skipped", f);
+            print_attribute(f, "message", message);
+            fputs("/>", f);
+        }
+        fputs("</testcase>\n", f);
+    }
     fprintf(f, "</testsuite>\n");
     bool whole = !ferror(f);
     enum status status =

@@ -13,11 +13,11 @@
 /* Three steps and a partial fourth an epoch; the last steps are those of a thirteenth. */
 #define WORDS "s3:n_train=30,n_val=8,n_test=8,length=9"
 
-/* Under every trace's own flags. Training never ends early; it is validated once, at its end. */
+/* Flags of all traces, under a trace's own. Training never ends early; it is validated once, at its end. */
 static const char *const trace_flags =
     "dim=12 layers=1 batch=8 steps=50 lr=0.001 eval-every=50 stop-at=2 threads=1 seed=3 allow-non-causal=yes ahead=no";
 
-/* Beside the mixers: nets, read-outs, schedules and the optimiser, on one mixer. */
+/* Traces beside those of every mixer: nets, read-outs, schedules and the optimiser, on one mixer. */
 #define MIXER "bdlru:m=2,blocks=5"
 static const struct trace others[] = {
     {WORDS, MIXER, "backbone=slice"},
@@ -72,7 +72,7 @@ bool trace_at(int index, struct trace *t) {
 }
 
 void trace_name(const struct trace *t, char name[TRACE_TEXT]) {
-    snprintf(name, TRACE_TEXT, "%s %s%s%s", t->task, t->model, *t->flags ? " " : "", t->flags);
+    snprintf(name, TRACE_TEXT, "%.99s %.99s%s%.99s", t->task, t->model, *t->flags ? " " : "", t->flags);
 }
 
 const char *trace_arithmetic(void) {
@@ -115,7 +115,7 @@ enum status flags_set(struct config *c, const char *flags, struct error *e) {
     return ST_OK;
 }
 
-/* In contract order, so that another inner layout is no other trace. */
+/* Hashes the weights in contract order, so that another inner layout is no other trace. */
 static enum status hash_weights(const struct params *p, char hex[RUN_ID_HEX], struct error *e) {
     int64_t used = 0;
     double *all = malloc((size_t)p->floats * sizeof *all);
@@ -141,13 +141,6 @@ static enum status take_steps(struct trainer *trainer, struct trace_row *row, st
     return hash_weights(&trainer->params, row->weights, e);
 }
 
-static void describe(const struct trace *t, const struct setup *s, struct trace_row *row) {
-    trace_name(t, row->name);
-    snprintf(row->real, sizeof row->real, "%s", REAL_NAME);
-    snprintf(row->arithmetic, sizeof row->arithmetic, "%s", trace_arithmetic());
-    snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
-}
-
 static enum status configure(struct config *c, const struct trace *t, const char *kernel, struct error *e) {
     TRY(config_default(c, e));
     TRY(flags_set(c, trace_flags, e));
@@ -168,7 +161,10 @@ enum status trace_run(const struct trace *t, const char *kernel, struct trace_ro
     if (!s) return e->status;
     struct trainer *trainer = calloc(1, sizeof *trainer);
     *row = (struct trace_row){0};
-    describe(t, s, row);
+    trace_name(t, row->name);
+    snprintf(row->real, sizeof row->real, "%s", REAL_NAME);
+    snprintf(row->arithmetic, sizeof row->arithmetic, "%s", trace_arithmetic());
+    snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
     enum status status = trainer ? trainer_create(trainer, s, e) : fail(e, ST_MEMORY, "no memory for a trainer");
     if (status == ST_OK) status = take_steps(trainer, row, e);
     if (trainer) trainer_free(trainer);
@@ -192,4 +188,74 @@ void trace_format(const struct trace_row *row, char line[TRACE_LINE]) {
     for (int i = 0; i < TRACE_POINTS; i++) format_double(row->loss[i], loss[i], sizeof loss[i]);
     snprintf(line, TRACE_LINE, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", row->name, row->real, row->arithmetic, row->numerics,
              loss[0], loss[1], loss[2], row->weights);
+}
+
+/* --- seeds -------------------------------------------------------------------------------------------------------- */
+
+/* Half a second a run on one core, and every one of 20 seeds solves its task. */
+#define CELL_TASK "s3:length=6"
+#define FLAGS     "dim=32 layers=1 mlp=none batch=64 lr=0.003 steps=320 ahead=no threads=1"
+static const struct trace cells[] = {{CELL_TASK, "bdlru:m=3", FLAGS}, {CELL_TASK, "lstm:hidden=32", FLAGS}};
+#define N_CELLS (int)(sizeof cells / sizeof *cells)
+
+int seeds_count(void) {
+    return N_CELLS;
+}
+
+void seeds_name(int cell, char name[TRACE_TEXT]) {
+    trace_name(&cells[cell], name);
+}
+
+int seeds_find(const char *name) {
+    char listed[TRACE_TEXT];
+    for (int i = 0; i < N_CELLS; i++) {
+        seeds_name(i, listed);
+        if (!strcmp(listed, name)) return i;
+    }
+    return -1;
+}
+
+static enum status configure_cell(struct config *c, int cell, int seed, struct error *e) {
+    TRY(config_default(c, e));
+    TRY(flags_set(c, cells[cell].flags, e));
+    c->seed = seed;
+    return ST_OK;
+}
+
+enum status seeds_numerics(const char *name, char text[NUMERICS_TEXT], struct error *e) {
+    struct config c;
+    int cell = seeds_find(name);
+    text[0] = 0;
+    if (cell < 0) return ST_OK;
+    TRY(configure_cell(&c, cell, 1, e));
+    return numerics_of_labels(&c, cells[cell].task, cells[cell].model, text, NUMERICS_TEXT, e);
+}
+
+static enum status train_cell(struct trainer *t, const struct setup *s, double *metric, struct error *e) {
+    struct scores scores;
+    TRY(trainer_create(t, s, e));
+    while (t->state.step < s->shapes.steps && !t->state.frozen) trainer_step(t);
+    TRY(trainer_sync(t, e));
+    trainer_evaluate(t, SPLIT_TEST, &scores);
+    *metric = t->state.frozen ? 0 : trainer_metric(t, &scores);
+    return ST_OK;
+}
+
+enum status seeds_run(int cell, int first, int n, double *metric, int *solved, struct error *e) {
+    struct config c;
+    struct trainer *t = calloc(1, sizeof *t);
+    enum status status = t ? ST_OK : fail(e, ST_MEMORY, "no memory for a trainer");
+    for (int i = 0; i < n && status == ST_OK; i++) {
+        status = configure_cell(&c, cell, first + i, e);
+        struct setup *s = status == ST_OK ? setup_make(&c, cells[cell].task, cells[cell].model, e) : NULL;
+        if (!s) status = e->status;
+        if (s) status = train_cell(t, s, &metric[i], e);
+        if (s && status == ST_OK) *solved += metric[i] >= s->spec.task.shape.solved;
+        trainer_free(t);
+        *t = (struct trainer){0};
+        if (s) setup_free(s);
+        free(s);
+    }
+    free(t);
+    return status;
 }

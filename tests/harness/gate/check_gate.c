@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "harness/gate/gate.h"
-#include "harness/gate/seeds.h"
 #include "harness/store/files.h"
 #include "tests/lib/not_run.h"
 #include "tests/lib/program.h"
