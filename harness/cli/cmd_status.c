@@ -4,7 +4,7 @@
 #include "core/paragraph.h"
 #include "harness/cli/cli.h"
 #include "harness/run/signals.h"
-#include "harness/pool/status.h"
+#include "harness/pool/planned.h"
 
 #define WATCH_EVERY 5 /* seconds */
 

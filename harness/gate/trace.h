@@ -68,7 +68,7 @@ bool trace_is_near(const struct trace_row *got, const struct trace_row *want, co
 void trace_format(const struct trace_row *row, char line[TRACE_LINE]);
 bool trace_parse(const char *line, struct trace_row *row);
 
-/* --- seeds: whether a task is still learned, in small cells whose runs all solve their task with many seeds -------- */
+/* --- seeds: whether a task is still learned, in small cells that every seed solves --------------------------------- */
 
 int seeds_count(void);
 void seeds_name(int cell, char name[TRACE_TEXT]);

@@ -1,6 +1,6 @@
 /* perf.h - the measurements of `lrnn perf`, which print to stdout: speed beside what the machine can do, by rates
- * (measure.h) that are measured in the same run at the same threads. A request's `threads` is 0 where nobody asked, until
- * the command has set as many as OpenMP then has. */
+ * (measure.h) that are measured in the same run at the same threads. A request's `threads` is 0 where nobody asked,
+ * until the command has set as many as OpenMP then has. */
 #ifndef LRNN_HARNESS_PERF_PERF_H
 #define LRNN_HARNESS_PERF_PERF_H
 

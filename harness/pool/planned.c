@@ -5,25 +5,24 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/file/name.h"
-#include "harness/study/setup.h"
+#include "harness/rows/rows.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/reuse.h"
+#include "harness/store/claim.h"
 #include "harness/store/files.h"
-#include "harness/store/record.h"
+#include "harness/store/record_files.h"
+#include "harness/store/record_json.h"
+#include "harness/study/row_key.h"
 
 #define FOLDER     "sweeps"
 #define ENDING     ".tsv"
 #define MOST_BYTES ((size_t)64 << 20)
-
-/* A name out of letters, digits and hyphens. */
-static void plain_name(const char *name, char *plain, size_t size) {
-    size_t n = 0;
-    for (; *name && n + 1 < size; name++) plain[n++] = isalnum((unsigned char)*name) ? *name : '-';
-    plain[n] = 0;
-}
 
 static enum status format_list(const struct plan *plan, char **text, size_t *size, struct error *e) {
     FILE *f = open_memstream(text, size);
@@ -34,17 +33,19 @@ static enum status format_list(const struct plan *plan, char **text, size_t *siz
                 s->id.model_label, s->spec.config.lr, s->spec.config.seed);
     }
     bool whole = !ferror(f);
-    whole = fclose(f) == 0 && whole;
-    if (whole) return ST_OK;
+    if (fclose(f) == 0 && whole) return ST_OK;
     free(*text);
     return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
 }
 
-/* OUT/sweeps/NAME-HASH.tsv */
+/* Path of a list: OUT/sweeps/NAME-HASH.tsv, the name made of letters, digits and hyphens. */
 static enum status list_path(const char *out, const char *name, const char *text, size_t size, char path[PATH_BYTES],
                              struct error *e) {
     char plain[48], hash[RUN_ID_HEX];
-    plain_name(*name ? name : "sweep", plain, sizeof plain);
+    size_t n = 0;
+    for (const char *c = *name ? name : "sweep"; *c && n + 1 < sizeof plain; c++)
+        plain[n++] = isalnum((unsigned char)*c) ? *c : '-';
+    plain[n] = 0;
     record_hash_bytes(text, size, hash);
     return path_format(path, PATH_BYTES, e, "%s/" FOLDER "/%s-%.8s" ENDING, out, plain, hash);
 }
@@ -69,12 +70,12 @@ void planned_withdraw(const struct plan *plan, const char *out, const char *name
     if (!new->list || format_list(plan, &text, &size, NULL) != ST_OK) return;
     if (list_path(out, name, text, size, path, NULL) == ST_OK) unlink(path);
     path_folder(path, folder, sizeof folder);
-    rmdir(folder); /* which does nothing where something lies in it */
+    rmdir(folder); /* does nothing if something lies in it */
     if (new->out) rmdir(out);
     free(text);
 }
 
-/* One line: the id, a tab, the FLOPs, and what people read. */
+/* Adds a line: the id, a tab, the FLOPs, and fields for people. */
 static enum status add_line(struct planned *p, const char *line, const char *path, struct error *e) {
     char *end;
     bool id = strspn(line, "0123456789abcdef") == RUN_ID_HEX - 1 && line[RUN_ID_HEX - 1] == '\t';
@@ -146,7 +147,7 @@ void planned_free(struct planned *list, int n) {
     free(list);
 }
 
-/* --- taken over --------------------------------------------------------------------------------------------------- */
+/* --- other folders ------------------------------------------------------------------------------------------------ */
 
 enum status planned_check(const char *out, struct error *e) {
     struct planned *list;
@@ -156,24 +157,155 @@ enum status planned_check(const char *out, struct error *e) {
     return ST_OK;
 }
 
-static enum status merge_one(const char *name, const char *from, const char *out, struct error *e) {
-    char path[PATH_BYTES], *text;
-    size_t size;
-    bool new;
-    TRY(path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, from, name));
-    TRY(file_read(path, MOST_BYTES, &text, &size, e));
-    enum status status = path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, out, name);
-    if (status == ST_OK) status = file_put(path, text, size, &new, e);
-    free(text);
-    return status;
-}
-
 enum status planned_merge(const char *from, const char *out, struct error *e) {
     struct planned *list;
     int n;
     TRY(planned_read(from, &list, &n, e));
     enum status status = ST_OK;
-    for (int i = 0; i < n && status == ST_OK; i++) status = merge_one(list[i].name, from, out, e);
+    for (int i = 0; i < n && status == ST_OK; i++) {
+        char path[PATH_BYTES], *text = NULL;
+        size_t size;
+        bool new;
+        status = path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, from, list[i].name);
+        if (status == ST_OK) status = file_read(path, MOST_BYTES, &text, &size, e);
+        if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, out, list[i].name);
+        if (status == ST_OK) status = file_put(path, text, size, &new, e);
+        free(text);
+    }
     planned_free(list, n);
+    return status;
+}
+
+/* --- printed before they are done --------------------------------------------------------------------------------- */
+
+/* True if the steps of a run depend on a time: they are measured when the runs are done, not to list them. */
+static bool is_timed(const struct setup *s, bool timed) {
+    return timed || s->spec.config.budget > 0;
+}
+
+enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, bool retry, struct error *e) {
+    struct label differing;
+    TRY(plan_differing_flags(plan, axes, &differing, e));
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        printf("%s %s %s lr %g", s->id.run_id, s->spec.task.name, s->id.model_label, s->spec.config.lr);
+        for (int k = 0; k < differing.n; k++) {
+            char value[OPTION_TEXT + 1];
+            option_format_value(row_key_flag(label_key(&differing, k)), &s->spec.config, value, sizeof value);
+            printf(" %s %s", label_key(&differing, k), *value ? value : "none");
+        }
+        printf(" seed %" PRId64 " steps %" PRId64 "%s%s\n", s->spec.config.seed, s->shapes.steps,
+               is_timed(s, timed) ? " or those of its time" : "", reuse_is_there(s, retry) ? ", on record" : "");
+    }
+    return ST_OK;
+}
+
+enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e) {
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        json_t *steps = is_timed(s, timed) ? json_null() : json_integer(s->shapes.steps);
+        json_t *line = json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->id.run_id, "task",
+                                 json_from_text(s->spec.task.name), "model", json_from_text(s->id.model_label), "lr",
+                                 s->spec.config.lr, "seed", (json_int_t)s->spec.config.seed, "steps", steps,
+                                 "on_record", reuse_is_there(s, retry), "config", json_from_text(s->id.config_text));
+        if (!line) return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
+        json_dumpf(line, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(line);
+    }
+    return ST_OK;
+}
+
+/* --- how far they are --------------------------------------------------------------------------------------------- */
+
+/* Content of a folder of records. */
+struct folder {
+    struct planned *sweeps;
+    struct claim_info *claims;
+    int n_sweeps, n_claims;
+    struct record_set set;
+};
+
+static const struct run *find_record(const struct folder *f, const char *run_id) {
+    for (int i = 0; i < f->set.n; i++)
+        if (!f->set.list[i].set_aside && !strcmp(f->set.list[i].run.run_id, run_id)) return &f->set.list[i].run;
+    return NULL;
+}
+
+static bool is_worked_on(const struct folder *f, const char *run_id) {
+    for (int i = 0; i < f->n_claims; i++)
+        if (f->claims[i].live && !strcmp(f->claims[i].run_id, run_id)) return true;
+    return false;
+}
+
+/* Prints the line of a sweep. Returns true if it has runs left and nobody does any of them now. */
+static bool print_sweep(const struct folder *folder, const struct planned *p, FILE *f) {
+    int done = 0, failed = 0, working = 0;
+    double work = 0, all = 0;
+    for (int i = 0; i < p->n; i++) {
+        const struct run *run = find_record(folder, p->ids[i]);
+        all += p->flops[i];
+        if (run) work += p->flops[i];
+        done += run != NULL;
+        failed += run && run_failed(run);
+        working += !run && is_worked_on(folder, p->ids[i]);
+    }
+    fprintf(f, "%s: %d of %d runs done", p->name, done, p->n);
+    if (failed) fprintf(f, ", %d of them failed", failed);
+    if (working) fprintf(f, ", %d in work", working);
+    fprintf(f, ", %d left", p->n - done);
+    if (all > 0) fprintf(f, "; %.0f %% of the steps' work at most", 100 * work / all);
+    bool idle = done < p->n && !working;
+    fputs(idle ? "; nobody is at work on it\n" : "\n", f);
+    return idle;
+}
+
+static int by_id(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Counts the runs of all lists that have no record. A run may stand in several lists: --confirm-seeds adds to one. */
+static enum status count_left(const struct folder *folder, int *left, struct error *e) {
+    size_t n = 0;
+    for (int i = 0; i < folder->n_sweeps; i++) n += (size_t)folder->sweeps[i].n;
+    const char **ids = calloc(n + 1, sizeof *ids);
+    if (!ids) return fail(e, ST_MEMORY, "no memory for lists of %zu runs", n);
+    n = 0;
+    for (int i = 0; i < folder->n_sweeps; i++)
+        for (int k = 0; k < folder->sweeps[i].n; k++)
+            if (!find_record(folder, folder->sweeps[i].ids[k])) ids[n++] = folder->sweeps[i].ids[k];
+    qsort(ids, n, sizeof *ids, by_id);
+    *left = 0;
+    for (size_t i = 0; i < n; i++) *left += i == 0 || strcmp(ids[i], ids[i - 1]) != 0;
+    free(ids);
+    return ST_OK;
+}
+
+enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
+    struct folder folder = {0};
+    *left = 0;
+    if (access(out, F_OK) != 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", out, strerror(errno));
+    enum status status = records_load(&folder.set, out, e);
+    if (status == ST_OK) status = planned_read(out, &folder.sweeps, &folder.n_sweeps, e);
+    if (status == ST_OK) status = claims_list(out, &folder.claims, &folder.n_claims, e);
+    if (status == ST_OK) {
+        bool idle = false;
+        for (int i = 0; i < folder.n_sweeps; i++) idle = print_sweep(&folder, &folder.sweeps[i], f) || idle;
+        for (const struct claim_info *c = folder.claims; c < folder.claims + folder.n_claims; c++) {
+            if (find_record(&folder, c->run_id)) continue; /* a kill may leave the claim of a run on record */
+            int64_t step = checkpoint_step(out, c->run_id);
+            fprintf(f, "  %.8s %s: %s %ld, since %s", c->run_id, c->what, c->host, c->pid, c->since);
+            if (step >= 0) fprintf(f, ", saved at step %" PRId64, step);
+            fputs(c->live ? "\n" : "; gone, the next sweep takes it over\n", f);
+        }
+        if (idle) fprintf(f, "(a sweep that is given up is counted until its list in %s/sweeps is taken away)\n", out);
+        if (folder.n_sweeps == 0)
+            fprintf(f, "%d record%s, no list of a sweep: lrnn sweep writes one\n", folder.set.n,
+                    folder.set.n == 1 ? "" : "s");
+        status = count_left(&folder, left, e);
+    }
+    free(folder.claims);
+    planned_free(folder.sweeps, folder.n_sweeps);
+    records_free(&folder.set);
     return status;
 }

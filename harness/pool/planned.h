@@ -1,7 +1,10 @@
-/* planned.h - which runs the sweeps of a folder are made of, for whoever looks at it while they run: OUT/sweeps/NAME-
- * HASH.tsv, a line a run. What is done of them the records say, what is being done the claims. */
+/* planned.h - the runs of a plan as lists: OUT/sweeps/NAME-HASH.tsv, a line a run, for those who look at a folder while
+ * its sweeps run; on standard output, as --dry-run has them; and how far they are, by the records (done) and the claims
+ * (being done). */
 #ifndef LRNN_HARNESS_POOL_PLANNED_H
 #define LRNN_HARNESS_POOL_PLANNED_H
+
+#include <stdio.h>
 
 #include "harness/study/plan.h"
 
@@ -13,25 +16,38 @@ struct planned_new {
 enum status planned_write(const struct plan *plan, const char *out, const char *name, struct planned_new *new,
                           struct error *e);
 
-/* Takes away what the same call of planned_write has made, because nothing comes of the plan. */
+/* Removes the files that the same call of planned_write has made, because nothing comes of the plan. */
 void planned_withdraw(const struct plan *plan, const char *out, const char *name, const struct planned_new *new);
 
 struct planned {
     char name[128]; /* of the file, without its ending */
     char (*ids)[RUN_ID_HEX];
-    double *flops; /* of each run: its share of the work */
+    double *flops; /* of each run */
     int n;
 };
 
-/* Every list of the folder, by their names; the caller frees them by planned_free. None: no sweep has begun there.
- * ST_DATA: one is damaged. */
+/* Reads every list of the folder, sorted by name; the caller frees them by planned_free. None: no sweep has begun
+ * there. ST_DATA: one is damaged. */
 enum status planned_read(const char *out, struct planned **list, int *n, struct error *e);
 void planned_free(struct planned *list, int n);
 
-/* Takes the lists of `from` over that `out` has not. ST_DATA: one is damaged; ST_FAIL: it cannot be written. */
+/* Copies the lists of `from` that `out` lacks. ST_DATA: one is damaged; ST_FAIL: it cannot be written. */
 enum status planned_merge(const char *from, const char *out, struct error *e);
 
-/* Whether every list of the folder is whole: ST_DATA. */
+/* ST_DATA: a list of the folder is damaged. */
 enum status planned_check(const char *out, struct error *e);
+
+/* Prints the plan's runs in its order, a line each. axes: the flags that the command line gives several values; timed:
+ * each run is as long as a time that all share; retry: failed runs are done again. ST_USAGE: the runs differ in too
+ * many flags for a line. */
+enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, bool retry, struct error *e);
+
+/* Prints an object a line; "steps" null: the run has a time. ST_MEMORY. */
+enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e);
+
+/* Prints a line a sweep: runs done, failed, in work and left, its share of the work, whether nobody is at work on it;
+ * then a line a run that is in work or was left. *left: runs of all sweeps that have no record, each once. ST_DATA: no
+ * such folder, or something in it is damaged. */
+enum status status_print(const char *out, FILE *f, int *left, struct error *e);
 
 #endif

@@ -16,7 +16,7 @@
 #include "harness/run/run_record.h"
 #include "harness/run/signals.h"
 
-/* What is given to a member: setup and failure lie at the same address in parent and child. */
+/* Order for a member. Setup and failure lie at the same address in parent and child. */
 struct order {
     struct setup *setup;
     const struct failure *failure; /* the row is written; NULL: the run is done */
@@ -25,10 +25,10 @@ struct order {
 
 /* --- the process: its members ------------------------------------------------------------------------------------- */
 
-/* What the members of a process share. */
+/* State that the members of a process share. */
 struct crowd {
-    pthread_mutex_t beginning; /* held by the one that is being made, and counts the memory that is free */
-    pthread_mutex_t lock;      /* of the rest */
+    pthread_mutex_t beginning; /* held while a trainer is made, which counts the memory that is free */
+    pthread_mutex_t lock;      /* of the other fields */
     pthread_cond_t change;
     int at_work, ended; /* members that hold memory; runs that have given back theirs */
 };
@@ -43,14 +43,14 @@ struct member {
 
 _Static_assert(sizeof(struct member_report) <= PIPE_BUF && sizeof(struct order) <= PIPE_BUF, "written whole or not");
 
-/* Waits where the parent has yet to read earlier ones. */
+/* Sends a report; waits while the parent has yet to read earlier ones. */
 static void tell(const struct member *m, const struct member_report *report) {
     ssize_t n;
     while ((n = write(m->reports, report, sizeof *report)) < 0 && errno == EINTR) continue; /* a signal loses none */
     if (n < 0 && errno == EPIPE) signals_raise_stop();                                      /* nobody is left */
 }
 
-/* Only where there is room: the run waits for nobody who looks on. */
+/* Sends progress if the pipe has room: the run does not wait for those who look on. */
 static void tell_progress(void *context, const struct progress *p) {
     const struct member *m = context;
     struct pollfd reports = {.fd = m->reports, .events = POLLOUT};
@@ -63,14 +63,14 @@ static void note_ended(struct member *m) {
     pthread_mutex_unlock(&m->crowd->lock);
 }
 
-/* How many others held memory at some time since note_ended: those at work, and those that have ended meanwhile. Under
- * the lock. */
+/* Counts the others that held memory at some time since note_ended: those at work, and those that have ended meanwhile.
+ * The caller holds the lock. */
 static int others_beside(const struct member *m) {
     const struct crowd *c = m->crowd;
     return c->at_work - m->at_work + c->ended - m->ended;
 }
 
-/* Behind a failure for want of memory: waits until a run that was beside gives back its own. False: there was none. */
+/* Waits, after a failure for want of memory, until another run gives back its own. False: there was none. */
 static bool wait_for_room(struct member *m) {
     struct crowd *c = m->crowd;
     pthread_mutex_lock(&c->lock);
@@ -81,7 +81,7 @@ static bool wait_for_room(struct member *m) {
     return beside > 0;
 }
 
-/* One after the other: what a trainer finds free is its own to take. */
+/* Makes trainers one after the other: memory that a trainer finds free is its own to take. */
 static enum status create_beside_others(void *context, struct trainer *t, const struct setup *s, struct error *e) {
     struct member *m = context;
     enum status status = ST_MEMORY;
@@ -92,7 +92,7 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
         note_ended(m);
     }
     pthread_mutex_lock(&m->crowd->lock);
-    m->at_work = true; /* what could not be made holds memory as well, until the run has ended */
+    m->at_work = true; /* a trainer that could not be made holds memory as well, until the run has ended */
     m->crowd->at_work++;
     pthread_mutex_unlock(&m->crowd->lock);
     pthread_mutex_unlock(&m->crowd->beginning);
@@ -100,10 +100,9 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
     return fail(e, (enum status)(128 + signal_received()), "stopped before its first step");
 }
 
-/* The run has given back its memory. Returns how many others held some at a time of it. */
+/* Notes that the run has given back its memory. Returns how many others held some at a time of it. */
 static int leave(struct member *m) {
     struct crowd *c = m->crowd;
-    if (!c) return 0;
     pthread_mutex_lock(&c->lock);
     int beside = others_beside(m);
     c->at_work -= m->at_work;
@@ -114,7 +113,8 @@ static int leave(struct member *m) {
     return beside;
 }
 
-/* A process of one alone does it: others would make their own rows' examples beside it. */
+/* Writes the row of a run that has failed. A process of one does so: others would make their own rows' examples beside
+ * it. */
 static void do_row(struct member *m, const struct order *order) {
     struct member_report end = {.kind = REPORT_END};
     const struct failure *f = order->failure;
@@ -134,7 +134,7 @@ static void do_run(struct member *m, const struct order *order) {
     omp_set_num_threads(order->threads);
     if (m->crowd) note_ended(m);
     end.error.status = train_run(order->setup, &hooks, NULL, &end.error);
-    end.beside = leave(m);
+    if (m->crowd) end.beside = leave(m);
     tell(m, &end);
     if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE)); /* its context is destroyed */
 }
@@ -152,7 +152,7 @@ static void *member_main(void *context) {
     }
 }
 
-/* The first to open a device prepares it for the process, which is no work for several threads; streams that run side
+/* Opens the device once, which prepares it for the process: that is no work for several threads. Streams that run side
  * by side want a hardware queue each. */
 static void prepare_device(const char *device) {
     struct place place;
@@ -172,7 +172,7 @@ static _Noreturn void population_main(struct member *members, int n, const char 
     signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent answers them by SIGTERM to its children */
     signal(SIGHUP, SIG_IGN);
     sigprocmask(SIG_SETMASK, before, NULL);
-    snprintf(own, sizeof own, "%s", device); /* which may lie in the setup of a run */
+    snprintf(own, sizeof own, "%s", device); /* `device` may lie in the setup of a run */
     for (int i = 0; i < n; i++) members[i].device = own;
     if (n == 1) {
         member_main(&members[0]);
@@ -189,22 +189,21 @@ static _Noreturn void population_main(struct member *members, int n, const char 
 
 /* --- the parent --------------------------------------------------------------------------------------------------- */
 
-static void close_all(const int *files, int n) {
-    for (int i = 0; i < n; i++) close(files[i]);
-}
-
 static void close_pipes(const struct population *p) {
-    close_all(p->orders, p->n);
-    close_all(p->reports, p->n);
+    for (int i = 0; i < p->n; i++) {
+        close(p->orders[i]);
+        close(p->reports[i]);
+    }
 }
 
-/* A pipe each way: the parent's ends in *p, a member's in *m. */
+/* Opens a pipe each way: the parent's ends in *p, a member's in *m. */
 static bool open_pipes(struct population *p, struct member *m) {
     int orders[2], reports[2];
     if (pipe(orders) != 0) return false;
     if (pipe(reports) != 0) {
         int reason = errno;
-        close_all(orders, 2);
+        close(orders[0]);
+        close(orders[1]);
         errno = reason;
         return false;
     }
@@ -214,8 +213,8 @@ static bool open_pipes(struct population *p, struct member *m) {
     return true;
 }
 
-/* Signals wait until the child has its own answer to them: one of the parent's would take the first of two for the
- * second, which ends a process unsaved. */
+/* Signals wait until the child handles them itself: the parent's handler would take the first of two for the second,
+ * which ends a process unsaved. */
 enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
                              struct error *e) {
     struct member members[POPULATION_MOST] = {{0}};

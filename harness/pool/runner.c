@@ -1,9 +1,10 @@
 /* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
  *
- * The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. A job is a run in work: that of
- * a process which is there for it alone, or of one member of a population. A process that dies takes nothing with it
- * but its unfinished runs; those of a population are then done alone, so that the guilty one alone becomes a row. A row
- * is written by a process as well, since the test examples are made for it, and meanwhile the others are heard. */
+ * The loop is run_waiting: start jobs, hear what they tell, show a line. A job is a run in work, in a process of its
+ * own or in one member of a population. The parent stays single-threaded (it starts no OpenMP region), so forking it is
+ * safe. A process that dies loses its unfinished runs alone; runs of a population are then done again, each alone, so
+ * that only the guilty one becomes a row. A process writes the row as well, since the test examples are made for it,
+ * and meanwhile the parent hears the others. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -28,24 +29,24 @@
 #include "harness/store/clock.h"
 #include "harness/store/record_files.h"
 
-#define PLAIN_EVERY 30.0 /* seconds between progress lines when stderr is not a terminal */
-#define LOOK_EVERY  2.0  /* seconds between two looks at the runs that other sweeps do */
-
+#define PLAIN_EVERY    30.0 /* seconds between progress lines when stderr is not a terminal */
+#define LOOK_EVERY     2.0  /* seconds between two looks at the runs that other sweeps do */
 #define MOST_PROCESSES (2 * RUNNER_MOST_JOBS)
 
 struct job {
-    struct setup *setup; /* NULL = idle */
+    struct setup *setup; /* NULL: idle */
     int index;           /* of the waiting runs */
     struct population *by;
     int member;
     int threads;
-    bool timed_out, writing; /* writing: the run has failed, and what is at work writes its row */
-    struct failure failure;  /* which says this */
-    double began, beat;      /* beat: when the claim was touched */
+    bool timed_out;
+    bool writing;           /* the run has failed, and `by` writes its row, */
+    struct failure failure; /* which says this */
+    double began, beat;     /* beat: when the claim was touched */
     struct claim claim;
     char started[32];
-    struct member_report last; /* its progress is the latest, also behind the end */
-    double work_before;        /* of its planned FLOPs those that an earlier sitting has done */
+    struct member_report last; /* its progress is the latest, also after the end */
+    double work_before;        /* of its planned FLOPs, what an earlier sitting has done */
 };
 
 struct runner {
@@ -54,81 +55,58 @@ struct runner {
     struct job jobs[RUNNER_MOST_JOBS];
     struct population populations[MOST_PROCESSES]; /* one a device, or one a job; then one a job for its row */
     int members;                                   /* of a population; 1: each run has a process of its own */
-    int devices;                                   /* with a population each; 1: that of the runs */
+    int devices;                                   /* with a population each; 1: the device of the runs */
     int n_jobs;
-    struct setup **waiting; /* of `total`, in the order in which they are to be done; NULL: begun or done */
-    struct setup **alone;   /* in the same places those that a population has left undone, which wait for the others */
-    int returned;           /* of these */
-    int stopped;            /* runs that were stopped by a signal of their own */
-    int done, total, next;  /* next: to be looked at */
-    int elsewhere;          /* of those that have been looked at: done by others now */
-    double looked;          /* when the last of them was */
-    bool told;              /* that there are such */
-    bool told_of_memory;    /* that members wait for some */
-    bool several_tasks;     /* which its lines then name */
+    struct setup **waiting; /* `total` of them, in the order in which they are to be done; NULL: begun or done */
+    struct setup **alone;  /* at the same places, runs that a population has left undone, to be done after the others */
+    int returned;          /* number of these */
+    int stopped;           /* runs that were stopped by a signal of their own */
+    int done, total, next; /* next: to be looked at */
+    int elsewhere;         /* runs that have been looked at and that others do now */
+    double looked;         /* when the last run was looked at */
+    bool told_of_others, told_of_memory; /* lines that are said once */
+    bool several_tasks;                  /* which its lines then name */
     bool write_failed, stopping, terminal;
-    const struct setup *longest; /* that goes first, alone and on all cores; NULL where none needs to */
+    const struct setup *longest; /* goes first, alone and on all cores; NULL: none needs to */
     double last_line;
     struct time_left left;
-    double best;                  /* validation metric of any run so far; NAN: none */
-    double work_total, work_done; /* planned FLOPs, for the ETA */
-    double work_before;           /* of those that are done: by earlier sittings */
+    double best;                               /* validation metric of any run so far; NAN: none */
+    double work_total, work_done, work_before; /* planned FLOPs: all; of ended runs; those done by earlier sittings */
     struct error first_error;
 };
 
 /* --- display ------------------------------------------------------------------------------------------------------ */
 
-/* Of the planned FLOPs those that are done. */
-static double work_done(const struct runner *r) {
-    double done = r->work_done;
-    for (int i = 0; i < r->n_jobs; i++) {
-        const struct job *j = &r->jobs[i];
-        if (j->setup && j->last.progress.steps)
-            done += j->setup->estimate.flops * (double)j->last.progress.step / (double)j->last.progress.steps;
-    }
-    return done;
-}
-
-/* Of those the ones that checkpoints of earlier sittings began with. */
-static double work_before(const struct runner *r) {
-    double before = r->work_before;
-    for (int i = 0; i < r->n_jobs; i++)
-        if (r->jobs[i].setup) before += r->jobs[i].work_before;
-    return before;
-}
-
-/* The job whose turn it is on a terminal, 2 seconds each; NULL: none is at work. */
-static const struct job *job_in_turn(const struct runner *r, double now) {
-    int turn = (int)(now / 2) % r->n_jobs;
-    for (int i = 0; i < r->n_jobs; i++) {
-        const struct job *j = &r->jobs[(turn + i) % r->n_jobs];
-        if (j->setup) return j;
-    }
-    return NULL;
-}
-
-/* On a terminal one line that is written again and again; else a line now and then. */
+/* Writes one line again and again on a terminal, and a line now and then elsewhere. */
 static void show_line(struct runner *r) {
-    double now = time_now_s();
+    double now = time_now_s(), done = r->work_done, before = r->work_before;
+    const struct job *shown = NULL; /* jobs take turns of 2 seconds */
     char text[512];
     if (r->options->quiet || (!r->terminal && now - r->last_line < PLAIN_EVERY)) return;
-    time_left_update(&r->left, now, r->work_total, work_done(r), work_before(r));
-    const struct job *j = job_in_turn(r, now);
-    if (!j) return;
-    const struct progress *p = &j->last.progress;
+    for (int i = 0; i < r->n_jobs; i++) {
+        const struct job *j = &r->jobs[((int)(now / 2) + i) % r->n_jobs];
+        const struct progress *p = &j->last.progress;
+        if (!j->setup) continue;
+        if (p->steps) done += j->setup->estimate.flops * (double)p->step / (double)p->steps;
+        before += j->work_before;
+        if (!shown) shown = j;
+    }
+    time_left_update(&r->left, now, r->work_total, done, before);
+    if (!shown) return;
+    const struct progress *p = &shown->last.progress;
     struct progress_view v = {.done = r->done,
                               .total = r->total,
-                              .share = r->work_total > 0 ? work_done(r) / r->work_total : 0,
+                              .share = r->work_total > 0 ? done / r->work_total : 0,
                               .best = r->best,
                               .left_s = r->left.left_s,
-                              .model = j->setup->id.model_label,
-                              .lr = j->setup->spec.config.lr,
+                              .model = shown->setup->id.model_label,
+                              .lr = shown->setup->spec.config.lr,
                               .loss = p->steps ? p->loss : NAN,
                               .acc = p->steps ? p->acc : NAN,
                               .tok_per_s = p->steps ? p->tok_per_s : NAN,
-                              .seed = j->setup->spec.config.seed,
+                              .seed = shown->setup->spec.config.seed,
                               .step = p->step,
-                              .steps = j->setup->shapes.steps};
+                              .steps = shown->setup->shapes.steps};
     progress_line(&v, r->terminal ? progress_width() : 200, text, sizeof text);
     fprintf(stderr, "%s%s%s", r->terminal ? "\r\033[K" : "", text, r->terminal ? "" : "\n");
     r->last_line = now;
@@ -146,33 +124,14 @@ static void say(const struct runner *r, const char *format, ...) {
     fputc('\n', stderr);
 }
 
-/* --- the parent --------------------------------------------------------------------------------------------------- */
+/* --- starting ----------------------------------------------------------------------------------------------------- */
 
-static bool is_running(const struct runner *r, const struct setup *setup) {
-    for (int i = 0; i < r->n_jobs; i++)
-        if (r->jobs[i].setup == setup && !r->jobs[i].writing) return true;
-    return false;
-}
-
-/* The first of the runs that wait, longest first, if its process would be at work alone when all others have ended. */
-static const struct setup *longest_of(const struct runner *r) {
-    return r->total > 0 && r->waiting[0]->estimate.flops * r->n_jobs > r->work_total ? r->waiting[0] : NULL;
-}
-
-/* Threads do not change a result, so a run that is alone may have all cores. */
-static int threads_of(const struct runner *r, const struct setup *setup) {
-    int own = setup->spec.config.threads ? (int)setup->spec.config.threads : 1, all = own * r->n_jobs;
-    int cores = omp_get_num_procs() > own ? omp_get_num_procs() : own;
-    return setup == r->longest ? (all < cores ? all : cores) : own;
-}
-
-/* The population of a job, which is started where there is none, or one that takes no further run. NULL: it cannot be,
- * or not yet. */
-static struct population *population_of(struct runner *r, const struct job *j, struct setup *setup) {
+/* Finds the population of a job; starts one where there is none, or one that takes no further run. NULL: it cannot. */
+static struct population *population_of(struct runner *r, const struct job *j, const struct setup *setup) {
     char numbered[16];
     int number = (int)(j - r->jobs) / r->members;
     struct population *p = &r->populations[number];
-    if (p->pid && p->told_to_stop) population_end(p); /* may_start: nobody is at work there */
+    if (p->pid && p->told_to_stop) population_end(p); /* nobody is at work there: may_start */
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
     const char *device = r->devices > 1 ? numbered : setup->spec.config.device;
@@ -180,29 +139,97 @@ static struct population *population_of(struct runner *r, const struct job *j, s
     return status == ST_OK ? p : NULL;
 }
 
+/* Gives the run to the job's process. Threads do not change a result, so a run that goes alone has all cores. */
 static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
     struct setup *setup = r->waiting[index];
-    int member = (int)(j - r->jobs) % r->members;
+    int member = (int)(j - r->jobs) % r->members, cores = omp_get_num_procs();
+    int threads = setup->spec.config.threads ? (int)setup->spec.config.threads : 1, all = threads * r->n_jobs;
+    if (cores < threads) cores = threads;
+    if (setup == r->longest) threads = all < cores ? all : cores;
     struct population *p = population_of(r, j, setup);
-    if (p && !population_give(p, member, setup, NULL, threads_of(r, setup))) { /* it has died while it did nothing */
+    if (p && !population_give(p, member, setup, NULL, threads)) { /* it has died while it did nothing */
         population_end(p);
         p = population_of(r, j, setup);
-        if (p && !population_give(p, member, setup, NULL, threads_of(r, setup))) {
+        if (p && !population_give(p, member, setup, NULL, threads)) {
             fail(&r->first_error, ST_FAIL, "a process for runs ends before it has one");
             return false;
         }
     }
     if (!p) return false;
     double now = time_now_s();
-    *j = (struct job){
-        .setup = setup, .index = index, .by = p, .member = member, .began = now, .beat = now, .claim = *claim};
-    j->threads = threads_of(r, setup);
+    *j = (struct job){.setup = setup,
+                      .index = index,
+                      .by = p,
+                      .member = member,
+                      .threads = threads,
+                      .began = now,
+                      .beat = now,
+                      .claim = *claim};
     time_now_text(j->started, sizeof j->started);
     r->waiting[index] = NULL;
     return true;
 }
 
-/* How a run ended that has no record, as a row of the results. died: its process did, with that wait status. */
+/* False while the longest run is at work alone, while a population that was told to stop has not ended, and at the
+ * end. */
+static bool may_start(const struct runner *r) {
+    for (int i = 0; i < r->n_jobs; i++) {
+        const struct job *j = &r->jobs[i];
+        if (!j->setup) continue;
+        if (j->setup == r->longest && !j->writing) return false;
+        if (r->members > 1 && j->by->told_to_stop) return false;
+    }
+    return !r->stopping && !r->write_failed;
+}
+
+/* True if the run has a record by now: another sweep made it. */
+static bool is_done_elsewhere(struct runner *r, int i) {
+    struct setup *s = r->waiting[i];
+    if (record_check(s->spec.config.out, s->id.run_id) != RECORD_DONE) return false;
+    r->waiting[i] = NULL;
+    r->work_done += s->estimate.flops;
+    r->done++;
+    return true;
+}
+
+/* Begins the waiting run number i unless another process is at it or has done it. */
+static void try_to_start(struct runner *r, struct job *j, int i) {
+    struct setup *s = r->waiting[i];
+    struct claim claim;
+    enum claim_state state;
+    char name[RECORD_TEXT];
+    if (is_done_elsewhere(r, i)) return;
+    snprintf(name, sizeof name, "%.200s %.200s lr %g seed %" PRId64, s->spec.task.name, s->id.model_label,
+             s->spec.config.lr, s->spec.config.seed);
+    if (claim_take(&claim, s->spec.config.out, s->id.run_id, name, &state, &r->first_error) != ST_OK) {
+        r->write_failed = true;
+    } else if (state == CLAIM_OTHERS) {
+        r->elsewhere++;
+    } else if (is_done_elsewhere(r, i)) { /* between the look and the claim */
+        claim_done(&claim, s->spec.config.out, s->id.run_id);
+    } else if (!start_job(r, j, i, &claim)) {
+        claim_release(&claim);
+        r->write_failed = true;
+    }
+}
+
+static void start_jobs(struct runner *r) {
+    for (int i = 0; i < r->n_jobs; i++)
+        while (!r->jobs[i].setup && r->next < r->total && may_start(r)) {
+            int next = r->next++;
+            if (r->waiting[next]) try_to_start(r, &r->jobs[i], next);
+            r->looked = time_now_s();
+        }
+    if (r->elsewhere && r->next == r->total && !r->told_of_others) {
+        say(r, "%d run%s being done by another sweep on this folder; lrnn status says by whom", r->elsewhere,
+            r->elsewhere == 1 ? " is" : "s are");
+        r->told_of_others = true;
+    }
+}
+
+/* --- the end of a run --------------------------------------------------------------------------------------------- */
+
+/* Says how a run ended that has no record, for its row. died: its process did, with that wait status. */
 static void classify(struct job *j, bool died, int wait_status) {
     struct failure *f = &j->failure;
     const size_t size = sizeof f->detail;
@@ -223,7 +250,7 @@ static void classify(struct job *j, bool died, int wait_status) {
     }
 }
 
-/* Has a process write the row of the job's run, which has failed. False: none can be started. */
+/* Starts a process that writes the row of the job's run, which has failed. False: none can be started. */
 static bool begin_row(struct runner *r, struct job *j) {
     struct population *p = &r->populations[RUNNER_MOST_JOBS + (j - r->jobs)];
     j->by = p;
@@ -238,7 +265,7 @@ static bool begin_row(struct runner *r, struct job *j) {
     return false;
 }
 
-/* A line on what its record says. */
+/* Prints a line on what the run's record says. */
 static void tell_end(const struct runner *r, const struct job *j) {
     const struct setup *s = j->setup;
     const char *task = r->several_tasks ? s->spec.task.name : "", *gap = r->several_tasks ? " " : "";
@@ -258,15 +285,7 @@ static void tell_end(const struct runner *r, const struct job *j) {
         s->spec.config.lr, s->spec.config.seed, end);
 }
 
-static void finish_recorded(struct runner *r, struct job *j) {
-    r->work_done += j->setup->estimate.flops;
-    r->work_before += j->work_before;
-    r->done++;
-    claim_done(&j->claim, j->setup->spec.config.out, j->setup->id.run_id);
-    tell_end(r, j);
-}
-
-/* The job is idle again, its run done, stopped or failed; or it goes on with the row of one that failed. */
+/* Makes the job idle, its run done, stopped or failed; or goes on with the row of a run that failed. */
 static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
     struct setup *s = j->setup;
     struct error end = j->last.error;
@@ -275,7 +294,11 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
     bool unwritten = j->writing || (ended && j->last.unwritten); /* no row: it says nothing of the model */
     if (done) {
-        finish_recorded(r, j);
+        r->work_done += s->estimate.flops;
+        r->work_before += j->work_before;
+        r->done++;
+        claim_done(&j->claim, s->spec.config.out, s->id.run_id);
+        tell_end(r, j);
     } else if (r->stopping) {
         if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->id.model_label, s->spec.config.seed, end.text);
     } else if (ended >= 128) { /* it alone was told to stop, and saved what it had */
@@ -293,13 +316,15 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     j->setup = NULL;
 }
 
-/* A run that a population has left undone waits to be done alone: no population is given it again. */
+/* Lets a run that a population has left undone wait to be done alone: no population is given it again. */
 static void return_job(struct runner *r, struct job *j) {
     claim_release(&j->claim);
     r->alone[j->index] = j->setup;
     j->setup = NULL;
     r->returned++;
 }
+
+/* --- news of the jobs --------------------------------------------------------------------------------------------- */
 
 static void note_report(struct runner *r, struct job *j, struct member_report *report) {
     if (report->kind == REPORT_WAITS && !r->told_of_memory) {
@@ -316,14 +341,14 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
     if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
 }
 
-/* What is done again alone: a run of a process that died, or has no device any more, and one that ran out of memory
- * beside others. */
+/* True if the run is to be done again alone: its process died or has no device any more, or it ran out of memory beside
+ * others. */
 static bool is_undone(const struct job *j) {
-    if (j->last.kind != REPORT_END) return true;
-    return j->last.error.status == ST_DEVICE || (j->last.error.status == ST_MEMORY && j->last.beside);
+    return j->last.kind != REPORT_END || j->last.error.status == ST_DEVICE ||
+           (j->last.error.status == ST_MEMORY && j->last.beside);
 }
 
-/* A population of several has died, or is about to. What its members have told is heard first. */
+/* Ends a population of several that has died or is about to. What its members have told is heard first. */
 static void bury(struct runner *r, struct population *p, const struct error *why) {
     int before = r->returned;
     for (int i = 0; i < r->n_jobs; i++) {
@@ -347,7 +372,7 @@ static void bury(struct runner *r, struct population *p, const struct error *why
     say(r, "%d run%s that it left undone %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
 }
 
-/* The run of a job has ended, as its last report says. */
+/* Ends the run of a job as its last report says. */
 static void end_of_run(struct runner *r, struct job *j) {
     if (j->by->n == 1) {
         population_end(j->by);
@@ -364,7 +389,7 @@ static void end_of_run(struct runner *r, struct job *j) {
     }
 }
 
-/* Reads what a job has to tell. */
+/* Reads a report of a job, or that its process has died. */
 static void hear(struct runner *r, struct job *j) {
     struct member_report report;
     if (population_read(j->by, j->member, &report)) {
@@ -377,14 +402,7 @@ static void hear(struct runner *r, struct job *j) {
     }
 }
 
-static void stop_jobs(struct runner *r) {
-    if (r->stopping) return;
-    r->stopping = true;
-    say(r, "stopping: running runs save their checkpoints");
-    for (int i = 0; i < r->n_jobs; i++)
-        if (r->jobs[i].setup) population_stop(r->jobs[i].by);
-}
-
+/* Waits for reports, 0.2 s at most; ends runs that take too long. Returns how many jobs are at work. */
 static int wait_for_news(struct runner *r) {
     struct pollfd fds[RUNNER_MOST_JOBS];
     struct job *of[RUNNER_MOST_JOBS];
@@ -411,7 +429,10 @@ static int wait_for_news(struct runner *r) {
     return n;
 }
 
-/* Seed after seed over all models, so that a sweep that is stopped can be compared; of one seed the longest first. */
+/* --- all runs ----------------------------------------------------------------------------------------------------- */
+
+/* Orders runs seed after seed over all models, so that a sweep that is stopped can be compared; in a seed the longest
+ * run is first. */
 static int by_seed_and_length(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
     if ((*x)->spec.config.seed != (*y)->spec.config.seed)
@@ -450,100 +471,8 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
-/* A population that was told to stop is waited for. */
-static bool may_start(const struct runner *r) {
-    bool alone = r->longest && is_running(r, r->longest), leaving = false;
-    for (int i = 0; i < r->n_jobs && r->members > 1; i++)
-        leaving = leaving || (r->jobs[i].setup && r->jobs[i].by->told_to_stop);
-    return !alone && !leaving && !r->stopping && !r->write_failed;
-}
-
-/* The run has a record: another sweep made it. */
-static bool is_done_elsewhere(struct runner *r, int i) {
-    struct setup *s = r->waiting[i];
-    if (record_check(s->spec.config.out, s->id.run_id) != RECORD_DONE) return false;
-    r->waiting[i] = NULL;
-    r->work_done += s->estimate.flops;
-    r->done++;
-    return true;
-}
-
-/* Begins the waiting run number i unless another process is at it or has done it. */
-static void try_to_start(struct runner *r, struct job *j, int i) {
-    struct setup *s = r->waiting[i];
-    struct claim claim;
-    enum claim_state state;
-    char what[RECORD_TEXT];
-    if (is_done_elsewhere(r, i)) return;
-    snprintf(what, sizeof what, "%.200s %.200s lr %g seed %" PRId64, s->spec.task.name, s->id.model_label,
-             s->spec.config.lr, s->spec.config.seed);
-    if (claim_take(&claim, s->spec.config.out, s->id.run_id, what, &state, &r->first_error) != ST_OK) {
-        r->write_failed = true;
-    } else if (state == CLAIM_OTHERS) {
-        r->elsewhere++;
-    } else if (is_done_elsewhere(r, i)) { /* between the look and the claim */
-        claim_done(&claim, s->spec.config.out, s->id.run_id);
-    } else {
-        if (start_job(r, j, i, &claim)) return;
-        claim_release(&claim);
-        r->write_failed = true;
-    }
-}
-
-/* Whether runs are left that others do; they are looked at again from time to time: they may be done, or left. */
-static bool look_again(struct runner *r) {
-    if (r->next < r->total || r->elsewhere == 0) return r->next < r->total;
-    if (time_now_s() - r->looked >= LOOK_EVERY) r->next = r->elsewhere = 0;
-    return true;
-}
-
-static void start_jobs(struct runner *r) {
-    for (int i = 0; i < r->n_jobs; i++)
-        while (!r->jobs[i].setup && r->next < r->total && may_start(r)) {
-            int next = r->next++;
-            if (r->waiting[next]) try_to_start(r, &r->jobs[i], next);
-            r->looked = time_now_s();
-        }
-    if (r->elsewhere && r->next == r->total && !r->told) {
-        say(r, "%d run%s being done by another sweep on this folder; lrnn status says by whom", r->elsewhere,
-            r->elsewhere == 1 ? " is" : "s are");
-        r->told = true;
-    }
-}
-
-static void end_populations(struct runner *r) {
-    for (int i = 0; i < MOST_PROCESSES; i++) population_end(&r->populations[i]);
-}
-
-/* Behind all others those that a population has left: one after the other, each in a process of its own. */
-static void turn_to_returned(struct runner *r) {
-    end_populations(r);
-    for (int i = 0; i < r->total; i++)
-        if (r->alone[i]) r->waiting[i] = r->alone[i];
-    r->members = r->devices = r->n_jobs = 1;
-    r->returned = r->next = r->elsewhere = 0;
-}
-
-static void run_waiting(struct runner *r) {
-    int busy = 1;
-    while ((look_again(r) || busy || r->returned) && !((r->stopping || r->write_failed) && !busy)) {
-        if (!busy && r->next == r->total && r->returned) turn_to_returned(r);
-        start_jobs(r);
-        busy = wait_for_news(r);
-        if (signal_received() || r->write_failed) stop_jobs(r);
-        show_line(r);
-    }
-    end_populations(r);
-    if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
-}
-
-const char *runner_goes_on(bool force, bool retry_failed) {
-    if (force) return "without --force does what has no record, with it everything anew";
-    if (retry_failed) return "without --retry-failed does what has no record, with it what has failed since, too";
-    return "goes on";
-}
-
-/* A population has no more members than runs; on a device no run goes first, because none gets more of it alone. */
+/* Sets how many runs are done at a time. A population has no more members than runs. A run goes first, alone, if its
+ * process would be the last at work; on a device none does, because it gets no more of it alone. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
@@ -554,7 +483,43 @@ static void set_jobs(struct runner *r) {
     if (r->members < 1) r->members = 1;
     r->n_jobs = most > 1 ? r->members * r->devices : r->options->jobs;
     if (r->n_jobs > RUNNER_MOST_JOBS) r->n_jobs = RUNNER_MOST_JOBS;
-    r->longest = r->options->members > 1 ? NULL : longest_of(r);
+    bool is_long = r->total > 0 && r->waiting[0]->estimate.flops * r->n_jobs > r->work_total;
+    r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
+}
+
+/* Does the waiting runs, then those that a population has left, one after the other, each in a process of its own. Runs
+ * that others do are looked at again from time to time: they may be done, or left. */
+static void run_waiting(struct runner *r) {
+    for (int busy = 1;;) {
+        bool looked_at_all = r->next == r->total;
+        if (looked_at_all && !r->elsewhere && !busy && !r->returned) break;
+        if ((r->stopping || r->write_failed) && !busy) break;
+        if (looked_at_all && r->elsewhere && time_now_s() - r->looked >= LOOK_EVERY) r->next = r->elsewhere = 0;
+        if (!busy && r->next == r->total && r->returned) {
+            for (int i = 0; i < MOST_PROCESSES; i++) population_end(&r->populations[i]);
+            for (int i = 0; i < r->total; i++)
+                if (r->alone[i]) r->waiting[i] = r->alone[i];
+            r->members = r->devices = r->n_jobs = 1;
+            r->returned = r->next = r->elsewhere = 0;
+        }
+        start_jobs(r);
+        busy = wait_for_news(r);
+        if ((signal_received() || r->write_failed) && !r->stopping) {
+            r->stopping = true;
+            say(r, "stopping: running runs save their checkpoints");
+            for (int i = 0; i < r->n_jobs; i++)
+                if (r->jobs[i].setup) population_stop(r->jobs[i].by);
+        }
+        show_line(r);
+    }
+    for (int i = 0; i < MOST_PROCESSES; i++) population_end(&r->populations[i]);
+    if (r->terminal && !r->options->quiet) fputs("\r\033[K", stderr);
+}
+
+const char *runner_goes_on(bool force, bool retry_failed) {
+    if (force) return "without --force does what has no record, with it everything anew";
+    if (retry_failed) return "without --retry-failed does what has no record, with it what has failed since, too";
+    return "goes on";
 }
 
 enum status runner_do(const struct plan *plan, const struct runner_options *options, struct error *e) {

@@ -14,7 +14,7 @@
 #include "harness/store/shell.h"
 
 #define FOLDER   "slurm"
-#define NOTICE_S 120 /* before a task's time is over its runs begin to save */
+#define NOTICE_S 120 /* seconds before the end of a task's time, when its runs begin to save */
 
 /* A task whose time ends, which Slurm announces by SIGUSR1, saves its checkpoints and goes back into the queue; one
  * that somebody cancels, or whose node is wanted for another job, gets SIGTERM and saves them too. */
@@ -30,14 +30,7 @@ static const char body[] =
     "if [ -n \"$again\" ] && [ \"$status\" -eq 143 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\n"
     "exit \"$status\"\n";
 
-static enum status absolute(const char *path, char *whole, size_t size, struct error *e) {
-    char here[PATH_BYTES];
-    if (*path == '/') return path_format(whole, size, e, "%s", path);
-    if (!getcwd(here, sizeof here)) return fail(e, ST_FAIL, "cannot tell the working folder: %s", strerror(errno));
-    return path_format(whole, size, e, "%s/%s", here, path);
-}
-
-/* Of a line of #SBATCH nothing can be quoted that ends it. */
+/* ST_USAGE: nothing can quote a character that ends a line of #SBATCH. */
 static enum status check_line(const char *what, const char *text, struct error *e) {
     for (const char *c = text; *c; c++)
         if (iscntrl((unsigned char)*c))
@@ -46,7 +39,7 @@ static enum status check_line(const char *what, const char *text, struct error *
     return ST_OK;
 }
 
-/* Of a list of devices no character means anything to the reader of #SBATCH, so that it needs no quotes. */
+/* ST_USAGE: a list of devices has a character that could mean something to the reader of #SBATCH. It has no quotes. */
 static enum status check_gres(const char *text, struct error *e) {
     for (const char *c = text; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr(":,._-=/", *c))
@@ -57,17 +50,31 @@ static enum status check_gres(const char *text, struct error *e) {
     return ST_OK;
 }
 
-static void print_directives(const struct slurm_array *a, const char *out, FILE *f) {
-    fputs("#SBATCH --job-name=lrnn-", f);
+enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) {
+    char out[PATH_BYTES], here[PATH_BYTES], program[PATH_BYTES];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0) return fail(e, ST_FAIL, "cannot tell where this program lies: %s", strerror(errno));
+    program[n] = 0;
+    if (!getcwd(here, sizeof here)) return fail(e, ST_FAIL, "cannot tell the working folder: %s", strerror(errno));
+    bool absolute = a->out[0] == '/';
+    TRY(path_format(out, sizeof out, e, "%s%s%s", absolute ? "" : here, absolute ? "" : "/", a->out));
+    TRY(check_line("--out", out, e));
+    TRY(check_line("--sbatch", a->sbatch, e));
+    TRY(check_gres(a->gres, e));
+    if (strchr(out, '"') || strchr(out, '%'))
+        return fail(e, ST_USAGE, "--out %.500s: Slurm would not read \" and %% in a folder's name as they stand", out);
+
+    fputs("#!/bin/bash\n#SBATCH --job-name=lrnn-", f);
     for (const char *c = a->name; *c; c++) fputc(isalnum((unsigned char)*c) ? *c : '-', f);
     fprintf(f, "\n#SBATCH --array=1-%" PRId64 "\n", a->tasks);
     fprintf(f, "#SBATCH --output=\"%s/" FOLDER "/%%A_%%a.log\"\n", out);
     fprintf(f, "#SBATCH --open-mode=append\n#SBATCH --requeue\n#SBATCH --signal=B:USR1@%d\n", NOTICE_S);
     if (*a->gres) fprintf(f, "#SBATCH --gres=%s\n", a->gres);
     if (*a->sbatch) fprintf(f, "#SBATCH %s\n", a->sbatch);
-}
 
-static void print_command(const struct slurm_array *a, const char *program, FILE *f) {
+    fputs("cd ", f);
+    shell_quote(f, here);
+    fputs(" || exit 1\n", f);
     if (a->jobs == 0) /* as many runs as the task's processors have room for, of those that a sweep takes */
         fprintf(f,
                 "jobs=$((${SLURM_CPUS_ON_NODE:-1} / %" PRId64 "))\n"
@@ -77,41 +84,21 @@ static void print_command(const struct slurm_array *a, const char *program, FILE
     shell_quote(f, program);
     fprintf(f, " %s --shard \"$SLURM_ARRAY_TASK_ID/%" PRId64 "\"", a->command, a->tasks);
     if (a->jobs == 0) fputs(" -j \"$jobs\"", f);
-    fprintf(f, " %s)\n", a->words); /* behind the flags, because "--" among them ends what is read as flags */
-}
-
-enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) {
-    char out[PATH_BYTES], here[PATH_BYTES], program[PATH_BYTES];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0) return fail(e, ST_FAIL, "cannot tell where this program lies: %s", strerror(errno));
-    program[n] = 0;
-    if (!getcwd(here, sizeof here)) return fail(e, ST_FAIL, "cannot tell the working folder: %s", strerror(errno));
-    TRY(absolute(a->out, out, sizeof out, e));
-    TRY(check_line("--out", out, e));
-    TRY(check_line("--sbatch", a->sbatch, e));
-    TRY(check_gres(a->gres, e));
-    if (strchr(out, '"') || strchr(out, '%'))
-        return fail(e, ST_USAGE, "--out %.500s: Slurm would not read \" and %% in a folder's name as they stand", out);
-    fputs("#!/bin/bash\n", f);
-    print_directives(a, out, f);
-    fputs("cd ", f);
-    shell_quote(f, here);
-    fputs(" || exit 1\n", f);
-    print_command(a, program, f);
+    fprintf(f, " %s)\n", a->words); /* after the flags, because "--" among the words ends what is read as flags */
     fputs(body, f);
     return ST_OK;
 }
 
 /* --- submitting --------------------------------------------------------------------------------------------------- */
 
-/* On one line. */
+/* Puts a text on one line. */
 static void join_lines(char *text) {
     for (; *text; text++)
         if (*text == '\n') *text = ' ';
 }
 
-/* What sbatch says of errors is its own to show when it has taken the job: sites warn there. ST_FAIL: nobody knows
- * whether the job is queued. */
+/* Gives the script to sbatch. Its standard error is shown also when it has taken the job: sites warn there. ST_FAIL:
+ * nobody knows whether the job is queued. */
 static enum status hand_over(const char *script, int64_t *id, struct error *e) {
     static const char *const arguments[] = {"sbatch", "--parsable", NULL};
     struct program_words words;
@@ -154,7 +141,7 @@ enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error 
     if (status == ST_OK) status = make_folder(folder, e);
     if (status == ST_OK) {
         status = hand_over(text, id, e);
-        if (*id < 0) rmdir(folder); /* which does nothing where something lies in it */
+        if (*id < 0) rmdir(folder); /* does nothing if something lies in it */
     }
     if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%" PRId64 ".sh", folder, *id);
     if (status == ST_OK) status = write_file_atomic(path, text, size, e);

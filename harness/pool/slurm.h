@@ -14,11 +14,11 @@ struct slurm_array {
     const char *name;    /* of the sweep */
     const char *out;     /* folder of the records, as it was given */
     const char *command; /* "sweep" */
-    const char *words;   /* behind it, each quoted for a shell, without what chooses the shard; or "" */
+    const char *words;   /* that follow it, each quoted for a shell, without the choice of a shard; or "" */
     const char *sbatch;  /* further flags of sbatch: "--time=4:00:00 --mem=8G", or "" */
     const char *gres;    /* devices of a task: "gpu:1", or "" */
     int64_t tasks;
-    int64_t jobs; /* 0: a task does as many runs at a time as it has cores for; else the words or the device say it */
+    int64_t jobs; /* 0: a task does as many runs at a time as it has cores for; else the words or the device decide */
     int64_t threads; /* of a run; 0: one */
 };
 

@@ -28,7 +28,6 @@
 #include "harness/pool/announce.h"
 #include "harness/table/paper.h"
 #include "harness/pool/planned.h"
-#include "harness/pool/run_list.h"
 #include "harness/pool/slurm.h"
 
 #define SPEED_SECONDS 1.0  /* of a measurement, behind its warm-up */
