@@ -9,7 +9,7 @@
 #include "harness/perf/limit.h"
 #include "harness/study/args.h"
 #include "harness/rows/rows.h"
-#include "harness/run/run.h"
+#include "harness/run/train.h"
 #include "harness/run/signals.h"
 #include "harness/pool/progress_line.h"
 #include "harness/store/record_files.h"

@@ -148,7 +148,7 @@ static enum status count_step(struct step_count *n, struct trainer *t, struct er
     n->cost = trainer_step_cost(t);
     count_graph(n, &t->train, true);
     count_graph(n, &t->update, false);
-    if (t->resident) count_graph(n, &t->data.take, false);
+    count_graph(n, &t->batches.take, false);
     return ST_OK;
 }
 

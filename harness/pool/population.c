@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/run/run_record.h"
+#include "harness/run/running.h"
 #include "harness/run/signals.h"
 
 /* Order for a member. Setup and failure lie at the same address in parent and child. */

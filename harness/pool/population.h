@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "harness/run/run.h"
+#include "harness/run/train.h"
 #include "harness/store/record.h"
 
 #define POPULATION_MOST 64 /* members */

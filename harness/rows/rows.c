@@ -8,7 +8,7 @@
 
 #include "harness/study/profile.h"
 #include "harness/study/row_key.h"
-#include "harness/run/test_split.h"
+#include "harness/run/batches/examples.h"
 #include "harness/rows/row_label.h"
 #include "harness/store/perf_log.h"
 #include "models/model.h"

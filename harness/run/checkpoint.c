@@ -1,9 +1,9 @@
-/* checkpoint.c - a run's whole state in one file, so that resumed equals uninterrupted, bit for bit.
+/* checkpoint.c - the whole state of a run in one file, so that resumed equals uninterrupted, bit for bit.
  *
- * Layout: header, values, moment1, moment2, best (params.floats each), curve points, then XXH3-128 over all before it.
- * Written whole under a temporary name, fsynced, renamed: the previous one stays until then. The run id in the header
- * covers the configuration, precision and numerics version among it; another build (sources, flags, compiler) and,
- * on the CPU, other kernels of matrix products are refused without --force-resume. */
+ * Layout: header; values, moment1, moment2 and best (params.floats each); points of the curve; XXH3-128 of all before.
+ * It is written whole under a temporary name, fsynced and renamed: the previous one stays until then. The run id in the
+ * header covers the configuration, precision and numerics version included. A checkpoint of another build (sources,
+ * flags, compiler) or, on the CPU, of other kernels of matrix products is refused without --force-resume. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,26 +19,24 @@
 #include "harness/store/version.h"
 #include "kernels/lib/gemm.h"
 
-#define MAGIC "LRNNCKP5"
+#define MAGIC "LRNNCKP6"
 
 struct header {
-    char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7], numerics[NUMERICS_TEXT];
+    char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7];
     uint64_t real_bytes, curve_point_bytes;
-    int64_t floats, n_curve;
+    int64_t floats;
     struct step_state state;
     int64_t best_step;
     struct scores best_val;
-    double wall_s, data_s, step_s, eval_s, train_loss, gained;
-    int64_t resumed, mixed_builds, solved_step, stale;
-    char started[32];
-    int64_t precision; /* enum precision; as numerics, for who looks into the file: the run id covers both */
+    double data_s, step_s, eval_s;
+    struct run_progress progress; /* its curve lies at the end of the file */
 };
 
 static void checkpoint_path(const struct setup *s, char *path, size_t size) {
     snprintf(path, size, "%s/checkpoints/%s.ckpt", s->spec.config.out, s->id.run_id);
 }
 
-/* False: there is no such file, or it does not begin as a checkpoint. */
+/* Reads the header; false: there is no such file, or it does not begin like a checkpoint. */
 static bool read_header(const char *path, struct header *h) {
     FILE *file = fopen(path, "rb");
     bool whole = file && fread(h, sizeof *h, 1, file) == 1 && memcmp(h->magic, MAGIC, sizeof h->magic) == 0;
@@ -51,8 +49,8 @@ static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
 }
 
-/* What decides the bits of a run beside its configuration: the build, and what its library of products takes for the
- * processor, which the library's environment may say as well. */
+/* Hashes what decides the bits of a run beside its configuration: the build, and the kernels that its library of matrix
+ * products takes on this processor. */
 static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     const struct build_info *b = build_info();
     bool cpu = !strcmp(s->spec.config.device, "cpu");
@@ -61,7 +59,7 @@ static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     record_hash(text, hex);
 }
 
-/* ST_USAGE where the checkpoint is another build's, or of other products, and the run does not take it all the same. */
+/* Refuses (ST_USAGE) a checkpoint of another build or of other products, unless the run takes it all the same. */
 static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
                          struct error *e) {
     char build[RUN_ID_HEX];
@@ -75,7 +73,7 @@ static enum status admit(const struct setup *s, const struct header *h, const ch
                 path);
 }
 
-/* The four arrays of reals in file order; the last is the host's own. */
+/* Lists the four arrays of reals in file order; the last lies on the host. */
 static void arrays_of(const struct trainer *t, real *arrays[4]) {
     arrays[0] = t->params.value;
     arrays[1] = t->params.moment1;
@@ -91,35 +89,26 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     size_t size = file_bytes(t, p->n_curve), array = (size_t)t->params.floats * sizeof(real);
     char *bytes = calloc(1, size), *at = bytes;
     if (!bytes) return fail(e, ST_MEMORY, "no memory for a checkpoint of %zu MB", size >> 20);
-    struct header h = {.real_bytes = sizeof(real),
+    struct header h = {.magic = MAGIC,
+                       .real_bytes = sizeof(real),
                        .curve_point_bytes = sizeof(struct curve_point),
                        .floats = t->params.floats,
-                       .n_curve = p->n_curve,
                        .state = t->state,
                        .best_step = t->best_step,
                        .best_val = t->best_val,
-                       .wall_s = p->wall_s,
                        .data_s = t->data_s,
                        .step_s = t->step_s,
                        .eval_s = t->eval_s,
-                       .train_loss = p->train_loss,
-                       .resumed = p->resumed,
-                       .mixed_builds = p->mixed_builds,
-                       .solved_step = p->solved_step,
-                       .stale = p->stale,
-                       .gained = p->gained,
-                       .precision = t->setup->spec.config.precision};
-    memcpy(h.magic, MAGIC, sizeof h.magic);
+                       .progress = *p};
+    h.progress.curve = NULL;
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->id.run_id);
     build_hash(t->setup, h.build);
-    snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->id.numerics);
-    memcpy(h.started, p->started, sizeof h.started);
     memcpy(at, &h, sizeof h);
     at += sizeof h;
     real *arrays[4];
     arrays_of(t, arrays);
     for (int i = 0; i < 4; i++, at += array) memcpy(at, i < 3 ? params_fetch(&t->params, arrays[i]) : arrays[i], array);
-    enum status status = place_wait(&t->place, e); /* what a dead device gave must not replace an earlier checkpoint */
+    enum status status = place_wait(&t->place, e); /* bytes of a dead device must not replace an earlier checkpoint */
     if (status != ST_OK) {
         free(bytes);
         return status;
@@ -133,7 +122,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     return status;
 }
 
-/* Why these bytes are not a checkpoint of this run; NULL if they are. */
+/* Says why these bytes are not a checkpoint of this run; NULL if they are. */
 static const char *defect(const struct trainer *t, const struct run_progress *p, const char *bytes, size_t size,
                           struct header *h) {
     if (size < file_bytes(t, 0)) return "it is too short";
@@ -142,8 +131,8 @@ static const char *defect(const struct trainer *t, const struct run_progress *p,
     if (h->real_bytes != sizeof(real) || h->curve_point_bytes != sizeof(struct curve_point) ||
         h->floats != t->params.floats || strncmp(h->run_id, t->setup->id.run_id, sizeof h->run_id) != 0)
         return "it belongs to another run or build";
-    if (h->n_curve < 0 || h->n_curve > p->curve_capacity || size != file_bytes(t, h->n_curve))
-        return "its length is wrong";
+    int64_t n = h->progress.n_curve;
+    if (n < 0 || n > p->curve_capacity || size != file_bytes(t, n)) return "its length is wrong";
     XXH128_hash_t sum = XXH3_128bits(bytes, size - sizeof sum), stored;
     memcpy(&stored, bytes + size - sizeof stored, sizeof stored);
     return XXH128_isEqual(sum, stored) ? NULL : "its checksum is wrong";
@@ -160,7 +149,13 @@ static void restore(struct trainer *t, struct run_progress *p, const struct head
     }
     memcpy(arrays[3], at, array);
     at += array;
-    memcpy(p->curve, at, (size_t)h->n_curve * sizeof *p->curve);
+    struct curve_point *curve = p->curve;
+    int64_t capacity = p->curve_capacity;
+    *p = h->progress;
+    p->curve = curve;
+    p->curve_capacity = capacity;
+    p->resumed++;
+    memcpy(curve, at, (size_t)p->n_curve * sizeof *curve);
     t->state = h->state;
     trainer_set_state(t);
     t->best_step = h->best_step;
@@ -168,25 +163,6 @@ static void restore(struct trainer *t, struct run_progress *p, const struct head
     t->data_s = h->data_s;
     t->step_s = h->step_s;
     t->eval_s = h->eval_s;
-    p->n_curve = h->n_curve;
-    p->wall_s = h->wall_s;
-    p->resumed = h->resumed + 1;
-    p->mixed_builds = h->mixed_builds;
-    p->solved_step = h->solved_step;
-    p->stale = h->stale;
-    p->gained = h->gained;
-    p->train_loss = h->train_loss;
-    memcpy(p->started, h->started, sizeof p->started);
-}
-
-/* A damaged one that keeps its name would be lost under the next. */
-static enum status set_aside(const char *path, const char *why, struct error *e) {
-    char target[PATH_BYTES];
-    if (!file_move_aside(path, "corrupt", target) && errno != ENOENT)
-        return fail(e, ST_FAIL, "checkpoint %s is not usable: %s; it cannot be renamed to %s: %s", path, why, target,
-                    strerror(errno));
-    fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why, target);
-    return ST_OK;
 }
 
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e) {
@@ -199,9 +175,15 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
     if (status == ST_DATA) return ST_OK; /* there is none */
     if (status != ST_OK) return status;
     const char *why = defect(t, p, bytes, size, &h);
-    if (why) {
+    if (why) { /* one that keeps its name would be lost under the next */
+        char target[PATH_BYTES];
         free(bytes);
-        return set_aside(path, why, e);
+        if (!file_move_aside(path, "corrupt", target) && errno != ENOENT)
+            return fail(e, ST_FAIL, "checkpoint %s is not usable: %s; it cannot be renamed to %s: %s", path, why,
+                        target, strerror(errno));
+        fprintf(stderr, "lrnn: checkpoint %s is not usable: %s; renamed to %s, the run starts over\n", path, why,
+                target);
+        return ST_OK;
     }
     bool other = false;
     status = admit(t->setup, &h, path, &other, e);

@@ -1,21 +1,9 @@
-/* checkpoint.h - a run that was interrupted, to be gone on with: OUT/checkpoints/<run_id>.ckpt. */
+/* checkpoint.h - the state of an interrupted run, from which the same command goes on:
+ * OUT/checkpoints/<run_id>.ckpt. */
 #ifndef LRNN_HARNESS_RUN_CHECKPOINT_H
 #define LRNN_HARNESS_RUN_CHECKPOINT_H
 
-#include "harness/run/trainer.h"
-
-struct run_progress {
-    struct curve_point *curve;
-    int64_t n_curve, curve_capacity;
-    double wall_s;        /* of earlier sittings */
-    int64_t resumed;      /* times */
-    int64_t mixed_builds; /* 1: one of those times from a checkpoint of another build or of other products */
-    int64_t solved_step;  /* first validation at or above the task's solved threshold; -1 */
-    int64_t stale;        /* validations in a row without a gain */
-    double gained;        /* metric at the latest gain; -1 before the first */
-    double train_loss;    /* mean over the last validation interval */
-    char started[32];
-};
+#include "harness/run/running.h"
 
 enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "harness/study/args.h"
-#include "harness/run/run.h"
+#include "harness/run/train.h"
 #include "harness/store/find_run.h"
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"

@@ -7,12 +7,33 @@
 #define LRNN_HARNESS_STUDY_GRAPHS_H
 
 #include "core/graph.h"
-#include "harness/study/buckets.h"
+#include "harness/study/setup.h"
 #include "kernels/train/train.h"
 
-/* A training step: the net, and where the task has strings of another length a second one (else *second is zeros) on the
- * same parameters; the root is then the sum of both losses, and what is reported as the loss stays that of the main
- * batch. With --buckets it is that of a bucket whose graph has room for all examples. */
+/* --- buckets: graphs for parts of a batch (--buckets) ------------------------------------------------------------- */
+
+/* Room of a graph: positions of a sequence and, where examples are graphs, links. */
+struct bucket_size {
+    int64_t T;
+    struct links_size links;
+};
+
+#define BUCKET_SIZES 20
+
+/* Gives the sizes for the examples of a split of a run, ascending. The last has room for all; each other one is five
+ * sixths of the next, so that a sequence fills eleven twelfths of its graph on average. Sizes that the mixer does not
+ * fit are left out, such as those of one with given edges. Returns how many. */
+int bucket_sizes(const struct setup *s, enum split split, struct bucket_size sizes[BUCKET_SIZES]);
+
+/* A batch is cut into so many parts of so many examples; the first may have fewer. */
+int64_t bucket_rows(const struct setup *s);
+int64_t bucket_parts(const struct setup *s);
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+/* Builds the graph of a training step: the net and, if the task has a second batch, a second net on the same parameters
+ * (else *second is zeros). The root is then the sum of both losses; the loss that is reported stays that of the main
+ * batch. With --buckets it is the graph of a bucket with room for all examples. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *second, struct error *e);
 

@@ -167,12 +167,12 @@ START_TEST(batches_out_of_the_device_are_the_feeders) {
     struct feeder feeder = {0};
     struct error e = {ST_OK, ""};
     open_trainer(&t, s);
-    ck_assert_uint_gt(t.resident, 0);
+    ck_assert_ptr_eq(t.batches.way, &way_resident);
     ck_assert_msg(feeder_start(&feeder, s, &e) == ST_OK, "%s", e.text);
     for (int step = 0; step < 8; step++) {
         t.state.step = step;
         trainer_set_state(&t);
-        graph_forward(&t.data.take, t.live);
+        graph_forward(&t.batches.take, t.live);
         const struct step_batches *want = feeder_take(&feeder, step);
         expect_batch(&t.train, &t.train_net, &want->main, step);
         if (want->second.B) expect_batch(&t.train, &t.second_net, &want->second, step);
@@ -207,7 +207,7 @@ START_TEST(sent_batches_give_the_same_bits) {
     struct trainer whole, sent;
     open_trainer(&whole, s[0]);
     open_trainer(&sent, s[1]);
-    ck_assert(whole.resident && !sent.resident);
+    ck_assert(whole.batches.way == &way_resident && sent.batches.way == &way_sent);
     for (int i = 0; i < 2; i++) {
         trainer_step(&whole);
         trainer_step(&sent);

@@ -9,7 +9,7 @@
 #include "harness/cli/data/data_sets.h"
 #include "harness/study/setup.h"
 #include "harness/plot/picture.h"
-#include "harness/run/feeder.h"
+#include "harness/run/batches/examples.h"
 #include "harness/store/files.h"
 #include "harness/store/npz.h"
 #include "tasks/task.h"

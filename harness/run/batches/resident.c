@@ -1,9 +1,9 @@
-/* resident.c - see resident.h. */
-#include "harness/run/batches/resident.h"
-
+/* resident.c - training data that lies on a device whole: made and sent once; a graph there takes the batch of each
+ * step out of it. The batches are those that sent.c makes, bit for bit. */
 #include <stdlib.h>
 
 #include "core/graph_plan.h"
+#include "harness/run/batches/batches.h"
 #include "harness/run/signals.h"
 
 #define ROWS_AT_ONCE 4096 /* examples made on the host before they are sent */
@@ -17,13 +17,11 @@ static struct step_batches whole_split(const struct setup *s) {
     return whole;
 }
 
-size_t resident_bytes(const struct setup *s) {
+size_t batches_resident_bytes(const struct setup *s) {
     struct step_batches whole = whole_split(s);
     if (!graphs_can_take(s)) return 0;
     return batch_bytes(&whole.main) + batch_bytes(&whole.second);
 }
-
-/* --- sending ------------------------------------------------------------------------------------------------------ */
 
 static void send_rows(const struct place *p, struct tensor *t, int64_t first, int64_t rows, const void *from) {
     size_t bytes = t ? tensor_bytes(t) / (size_t)t->dims[0] : 0;
@@ -53,16 +51,27 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
                 "stopped while the training examples were made, before a step; the same command goes on");
 }
 
-enum status resident_create(struct resident *r, const struct setup *s, const struct place *place, const struct net *net,
-                            const struct net *second, struct error *e) {
-    struct step_batches whole = whole_split(s);
+/* The graph takes what lies there into the inputs of the nets, which are planned. */
+static enum status start(struct batches *b, const struct params *params, struct error *e) {
+    const struct place *place = b->graph->options.place;
+    struct step_batches whole = whole_split(b->setup);
     struct batch_tensors split[2];
-    TRY(graphs_build_take(&r->take, s, place, net, second, split, e));
-    TRY(graph_plan(&r->take, e));
-    TRY(send_split(s, place, &split[0], whole.main, false, e));
-    return split[1].input ? send_split(s, place, &split[1], whole.second, true, e) : ST_OK;
+    (void)params;
+    TRY(graphs_build_take(&b->take, b->setup, place, b->net, b->second, split, e));
+    TRY(graph_plan(&b->take, e));
+    TRY(send_split(b->setup, place, &split[0], whole.main, false, e));
+    return split[1].input ? send_split(b->setup, place, &split[1], whole.second, true, e) : ST_OK;
 }
 
-void resident_free(struct resident *r) {
-    graph_free(&r->take);
+/* The number of the step is in the state on the device. */
+static void next(struct batches *b, int64_t step) {
+    (void)b, (void)step;
 }
+
+static bool walk(struct batches *b, struct step_state *live, struct walk *w) {
+    walk_whole(b, live, w);
+    if (b->at == 0) *w = (struct walk){.graph = &b->take, .state = live};
+    return b->at < 2;
+}
+
+const struct way way_resident = {start, next, walk};

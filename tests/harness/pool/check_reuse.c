@@ -5,8 +5,7 @@
 
 #include "harness/run/checkpoint.h"
 #include "harness/run/reuse.h"
-#include "harness/run/run.h"
-#include "harness/run/run_record.h"
+#include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/pool/runner.h"
 #include "harness/store/record_files.h"

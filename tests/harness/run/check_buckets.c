@@ -90,8 +90,9 @@ static void expect_same_steps(const char *task, const char *model, const char *m
     struct setup *a = setup_of(task, model, more), *b = setup_of(task, model, buckets);
     open_trainer(&whole, a);
     open_trainer(&cut, b);
-    ck_assert(whole.buckets.n == 0 && cut.buckets.n > 1 && cut.buckets.parts == 4);
-    ck_assert(whole.parts.n == 0 && cut.parts.n > 1 && cut.parts.parts == 4);
+    ck_assert(whole.batches.way == &way_sent && cut.batches.way == &way_cut);
+    ck_assert(whole.batches.cut.n == 0 && cut.batches.cut.n > 1 && cut.batches.cut.parts == 4);
+    ck_assert(whole.looks.cut.n == 0 && cut.looks.cut.n > 1 && cut.looks.cut.parts == 4);
     int64_t steps[] = {0, 1, a->shapes.steps_per_epoch - 1};
     for (int i = 0; i < 3; i++) {
         memcpy(cut.params.value, whole.params.value, (size_t)whole.params.floats * sizeof(real));
@@ -146,7 +147,7 @@ START_TEST(a_batch_may_be_cut_into_single_examples) {
     struct trainer whole, cut;
     open_trainer(&whole, a);
     open_trainer(&cut, b);
-    ck_assert(cut.buckets.rows == 1 && cut.buckets.parts == 23);
+    ck_assert(cut.batches.cut.rows == 1 && cut.batches.cut.parts == 23);
     trainer_step(&whole);
     trainer_step(&cut);
     expect_same_gradient(&cut, &whole, "single examples");
@@ -210,21 +211,21 @@ END_TEST
 START_TEST(parts_have_masks_of_their_own) {
     struct setup *s = setup_of(WORDS, MIXER, "buckets=2 batch=20 dropout=0.5");
     struct trainer t;
-    struct bucket part;
+    struct walk part;
     double loss[2];
     open_trainer(&t, s);
-    struct batch twice = feeder_take(&t.feeder, 0)->main;
+    struct batch twice = feeder_take(&t.batches.feeder, 0)->main;
     for (int64_t row = 10; row < 20; row++) {
         memcpy(batch_row(&twice, row), batch_row(&twice, row - 10), batch_row_bytes(&twice));
         memcpy(twice.targets + row * twice.labels, twice.targets + (row - 10) * twice.labels,
                (size_t)twice.labels * sizeof *twice.targets);
     }
     for (int64_t row = 0; row < 20; row++) twice.lengths[row] = (int32_t)twice.T; /* the order is theirs */
-    buckets_sort(&t.buckets, &twice);
+    cut_take(&t.batches, &twice);
     for (int i = 0; i < 2; i++) {
-        ck_assert(buckets_begin(&t.buckets, i, &t.state, &part));
+        ck_assert(batches_walk(&t.batches, &t.state, &part));
         ck_assert(part.weight == 0.5);
-        graph_forward(part.graph, &part.state);
+        graph_forward(part.graph, part.state);
         loss[i] = tensor_real(part.net->loss)[0];
     }
     ck_assert_msg(loss[0] != loss[1], "both parts have the loss %g", loss[0]);
@@ -239,7 +240,7 @@ START_TEST(sizes_ascend_to_the_whole_and_no_part_is_longer_than_it_needs) {
     struct setup *s = setup_of(_i == 0 ? WORDS : GRAPHS, _i == 0 ? MIXER : "gcn", "buckets=5 batch=50");
     const struct task_shape *shape = &s->spec.task.shape;
     struct bucket_size sizes[BUCKET_SIZES];
-    struct bucket part;
+    struct walk part;
     struct trainer t;
     int n = bucket_sizes(s, SPLIT_TRAIN, sizes), shorter = 0;
     ck_assert_int_gt(n, 5);
@@ -247,13 +248,13 @@ START_TEST(sizes_ascend_to_the_whole_and_no_part_is_longer_than_it_needs) {
               sizes[n - 1].links.pairs == shape->links.pairs);
     for (int i = 1; i < n; i++) ck_assert(sizes[i - 1].T < sizes[i].T && 6 * sizes[i - 1].T >= 5 * sizes[i].T);
     open_trainer(&t, s);
-    buckets_sort(&t.buckets, &feeder_take(&t.feeder, 0)->main);
+    batches_next(&t.batches, 0);
     int64_t seen = 0, before = 0;
-    for (int64_t i = 0; i < t.buckets.parts; i++) {
-        ck_assert(buckets_begin(&t.buckets, i, &t.state, &part));
+    for (int64_t i = 0; i < t.batches.cut.parts; i++) {
+        ck_assert(batches_walk(&t.batches, &t.state, &part));
         int64_t T = part.net->input->dims[1];
         ck_assert(T >= before && (before = T) > 0);
-        for (int64_t k = 0; k < t.buckets.rows; k++) seen += tensor_i32(part.net->lengths)[k] > 0;
+        for (int64_t k = 0; k < t.batches.cut.rows; k++) seen += tensor_i32(part.net->lengths)[k] > 0;
         shorter += T < shape->T;
         ck_assert_msg(part.graph->plan->base == t.train.plan->base, "part %d has memory of its own", (int)i);
     }

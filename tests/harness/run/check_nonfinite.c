@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/run/run.h"
+#include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/run/small_run.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "harness/study/args.h"
-#include "harness/run/run.h"
+#include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/record_files.h"

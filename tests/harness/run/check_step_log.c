@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include "harness/run/checkpoint.h"
-#include "harness/run/run.h"
-#include "harness/run/step_log.h"
-#include "harness/run/trainer.h"
+#include "harness/run/train.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/alloc_count.h"
 #include "tests/lib/scratch.h"
@@ -157,7 +155,7 @@ START_TEST(a_log_with_a_gap_is_refused) {
         if (i == 2) spill(path, "other,header\n1,2,3,4\n", 21);
         if (i == 3) unlink(path);
         ck_assert_int_eq(train(s, path, NULL, &e), ST_DATA);
-        ck_assert_msg(strstr(e.text, "behind step 7") && strstr(e.text, path), "%s", e.text);
+        ck_assert_msg(strstr(e.text, "after step 7") && strstr(e.text, path), "%s", e.text);
         ck_assert_int_eq(scratch_count(folder, ".ckpt"), 1);
         ck_assert_msg(train(s, NULL, NULL, &e) == ST_OK, "%s", e.text);
     }

@@ -9,7 +9,7 @@
 
 #include "harness/study/args.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/run.h"
+#include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "harness/study/args.h"
-#include "harness/run/run.h"
+#include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/record_files.h"

@@ -1,4 +1,4 @@
-/* run_record.c - the record of a run that ended: its setup, results, speed and surroundings. See run_record.h. */
+/* record.c - the record of a run that ended: its setup, results, speed and surroundings. See running.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "harness/run/run_record.h"
-#include "harness/run/test_split.h"
+#include "harness/run/running.h"
 #include "harness/run/weights.h"
 #include "harness/store/clock.h"
 #include "harness/store/machine.h"
@@ -15,19 +14,6 @@
 #include "harness/store/schema.h"
 #include "harness/store/version.h"
 #include "kernels/lib/gemm.h"
-
-double running_wall_s(const struct running *r) {
-    return r->sitting_wall_s + time_now_s() - r->began;
-}
-
-int64_t running_step_tokens(const struct setup *s) {
-    return s->spec.config.batch * task_documents(&s->spec.task.shape) * s->spec.task.shape.T;
-}
-
-enum status running_written(const struct train_hooks *hooks, enum status status) {
-    if (status == ST_FAIL && hooks && hooks->unwritten) *hooks->unwritten = true;
-    return status;
-}
 
 static int compare_floats(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
@@ -265,8 +251,8 @@ enum status run_record_write(struct running *r, struct run *row, struct error *e
         free(record);
         return fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     }
-    struct test_split test; /* a run that ended in NaN has no state to be saved: it is not stopped here */
-    enum status status = test_split_stored(&r->trainer.test, r->status == RUN_OK, &test, e);
+    struct test_split test; /* a run that ended in NaN has no state to save, so it is not stopped here */
+    enum status status = split_store_hash(&r->trainer.test, r->status == RUN_OK, &test, e);
     if (status == ST_OK) fill_test_split(&test, &record->run);
     if (status == ST_OK) status = fill_kernels(r, &record->run, e);
     if (status == ST_OK) status = running_written(r->hooks, write_files(r, record, e));

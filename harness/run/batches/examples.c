@@ -1,0 +1,186 @@
+/* examples.c - see examples.h. */
+#include "harness/run/batches/examples.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "core/arena.h"
+#include "harness/run/signals.h"
+
+#define PARALLEL_FROM 16384 /* positions of a batch from which on threads pay */
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+size_t batch_bytes(const struct batch *b) {
+    size_t words = (size_t)(b->labels + batch_documents(b) + b->words);
+    size_t bytes = (size_t)b->B * (batch_row_bytes(b) + words * sizeof(int32_t));
+    return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+/* The input comes first: it alone may hold numbers of 8 bytes. */
+char *batch_lay(struct batch *b, char *at) {
+    b->tokens = b->channels ? NULL : (int32_t *)(void *)at;
+    b->values = b->channels ? (real *)(void *)at : NULL;
+    b->targets = (int32_t *)(void *)(at + (size_t)b->B * batch_row_bytes(b));
+    b->lengths = b->targets + b->B * b->labels;
+    b->links = b->lengths + b->B * batch_documents(b);
+    return at + batch_bytes(b);
+}
+
+struct batch batch_of(const struct task_shape *shape, enum split split, int64_t rows) {
+    return (struct batch){.B = rows,
+                          .T = task_length(shape, split),
+                          .channels = shape->channels,
+                          .labels = task_targets(shape, split),
+                          .words = links_words(shape->links),
+                          .documents = shape->reading.documents};
+}
+
+struct step_batches step_sizes(const struct setup *s) {
+    const struct task_shape *shape = &s->spec.task.shape;
+    int64_t T = shape->second.T;
+    return (struct step_batches){
+        .main = batch_of(shape, SPLIT_TRAIN, s->spec.config.batch),
+        .second = {.B = setup_second_rows(s), .T = T, .channels = shape->channels, .labels = T}};
+}
+
+size_t step_bytes(const struct setup *s) {
+    struct step_batches sizes = step_sizes(s);
+    return batch_bytes(&sizes.main) + batch_bytes(&sizes.second);
+}
+
+/* --- rows --------------------------------------------------------------------------------------------------------- */
+
+int64_t train_example(const struct setup *s, int64_t epoch, int64_t position) {
+    uint64_t n = (uint64_t)s->spec.task.shape.examples[SPLIT_TRAIN];
+    return (int64_t)permute_index(s->spec.task.seed, STREAM_SHUFFLE, (uint64_t)epoch, (uint64_t)position, n);
+}
+
+int64_t second_example(const struct setup *s, int64_t position) {
+    uint64_t n = (uint64_t)s->spec.task.shape.second.examples, at = (uint64_t)position;
+    return (int64_t)permute_index(~s->spec.task.seed, STREAM_SHUFFLE, at / n, at % n, n);
+}
+
+/* Fills a row with the example of that index, of a split or of the second batch; index -1: with nothing. */
+static void fill_row(const struct task_choice *task, enum split split, bool second, int64_t index, struct batch *b,
+                     int64_t row) {
+    struct example x = {.targets = b->targets + row * b->labels};
+    int64_t documents = batch_documents(b);
+    if (b->channels)
+        x.values = batch_row(b, row);
+    else
+        x.tokens = batch_row(b, row);
+    if (b->words) x.links = b->links + row * b->words;
+    for (int64_t i = 0; i < b->labels; i++) x.targets[i] = IGNORED;
+    for (int64_t i = 0; i < b->words; i++) x.links[i] = IGNORED;
+    if (index < 0)
+        memset(batch_row(b, row), 0, batch_row_bytes(b));
+    else if (second)
+        task->shape.second.fill(task->inst, index, &x);
+    else
+        task->task->fill(task->inst, split, index, &x);
+    b->lengths[row * documents] = x.length;
+    if (documents > 1) b->lengths[row * documents + 1] = x.second;
+}
+
+/* Fills a row with what stands at a place of a split, in training of an epoch. */
+static void fill_place(const struct setup *s, enum split split, int64_t place, int64_t epoch, struct batch *b,
+                       int64_t row) {
+    int64_t index = place < s->spec.task.shape.examples[split] ? place : -1;
+    if (index >= 0 && split == SPLIT_TRAIN) index = train_example(s, epoch, index);
+    fill_row(&s->spec.task, split, false, index, b, row);
+}
+
+int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
+                   struct batch *b) {
+    int64_t left = s->spec.task.shape.examples[split] - first;
+    if (parallel && b->B * b->T > PARALLEL_FROM) {
+#pragma omp parallel for schedule(static)
+        for (int64_t row = 0; row < b->B; row++) fill_place(s, split, first + row, epoch, b, row);
+    } else
+        for (int64_t row = 0; row < b->B; row++) fill_place(s, split, first + row, epoch, b, row);
+    return left < b->B ? left : b->B;
+}
+
+void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b) {
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++) fill_row(&s->spec.task, SPLIT_TRAIN, second, first + row, b, row);
+}
+
+void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
+    int64_t epoch = step / s->shapes.steps_per_epoch, within = step % s->shapes.steps_per_epoch;
+    batch_fill(s, SPLIT_TRAIN, within * s->spec.config.batch, epoch, parallel, &b->main);
+    for (int64_t row = 0; row < b->second.B; row++)
+        fill_row(&s->spec.task, SPLIT_TRAIN, true, second_example(s, step * b->second.B + row), &b->second, row);
+}
+
+/* --- the test split ----------------------------------------------------------------------------------------------- */
+
+/* Examples read so far. */
+struct digest {
+    XXH3_state_t *state;
+    double chance, sum; /* of a scored position; of sequences */
+    int64_t n;
+};
+
+static enum status digest_begin(struct digest *d, double chance, struct error *e) {
+    *d = (struct digest){.state = XXH3_createState(), .chance = chance};
+    if (!d->state) return fail(e, ST_MEMORY, "no memory to read the test examples");
+    XXH3_128bits_reset(d->state);
+    return ST_OK;
+}
+
+static void digest_row(struct digest *d, const struct batch *b, int64_t row) {
+    int64_t documents = batch_documents(b), scored = 0;
+    const int32_t *targets = b->targets + row * b->labels, *lengths = b->lengths + row * documents;
+    for (int64_t t = 0; t < b->labels; t++) scored += targets[t] != IGNORED;
+    if (scored) d->sum += pow(d->chance, (double)scored); /* without a scored position no sequence is right */
+    d->n++;
+    XXH3_128bits_update(d->state, lengths, sizeof *lengths);
+    if (documents > 1 && lengths[1]) XXH3_128bits_update(d->state, lengths + 1, sizeof *lengths);
+    XXH3_128bits_update(d->state, batch_row(b, row), batch_row_bytes(b));
+    XXH3_128bits_update(d->state, targets, (size_t)b->labels * sizeof *targets);
+    if (b->words) XXH3_128bits_update(d->state, b->links + row * b->words, (size_t)b->words * sizeof *b->links);
+}
+
+static void digest_end(struct digest *d, struct test_split *t) {
+    XXH128_hash_t hash = XXH3_128bits_digest(d->state);
+    snprintf(t->hash, sizeof t->hash, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64, (uint64_t)hash.low64);
+    t->seq_chance = d->n ? d->sum / (double)d->n : 0;
+    XXH3_freeState(d->state);
+}
+
+enum status test_split_hash(const struct task_choice *task, const struct batch *rows, int64_t examples,
+                            struct test_split *t, struct error *e) {
+    struct digest d;
+    TRY(digest_begin(&d, task->shape.chance, e));
+    for (int64_t row = 0; row < examples; row++) digest_row(&d, rows, row);
+    digest_end(&d, t);
+    return ST_OK;
+}
+
+enum status test_split_read(const struct task_choice *task, bool obeys, struct test_split *t, struct error *e) {
+    struct batch one = batch_of(&task->shape, SPLIT_TEST, 1);
+    struct digest d;
+    char *memory = malloc(batch_bytes(&one));
+    if (!memory) return fail(e, ST_MEMORY, "no memory for an example of %s", task->name);
+    enum status status = digest_begin(&d, task->shape.chance, e);
+    if (status == ST_OK) {
+        int64_t n = task->shape.examples[SPLIT_TEST];
+        batch_lay(&one, memory);
+        for (int64_t i = 0; i < n && status == ST_OK; i++) {
+            memset(batch_row(&one, 0), 0, batch_row_bytes(&one));
+            fill_row(task, SPLIT_TEST, false, i, &one, 0);
+            digest_row(&d, &one, 0);
+            if (obeys && i + 1 < n && signal_received())
+                status = fail(e, (enum status)(128 + signal_received()), "stopped while the test examples were read");
+        }
+        digest_end(&d, t);
+    }
+    free(memory);
+    return status;
+}

@@ -1,0 +1,122 @@
+/* stored.c - the examples of validation and test: made once, in their own order, lying where the net runs. A batch is a
+ * part of them and nothing is copied: the inputs of the net point there. */
+#include <stdlib.h>
+
+#include "core/graph_walk.h"
+#include "harness/run/batches/batches.h"
+#include "harness/run/signals.h"
+
+#define ROWS_AT_ONCE 1024 /* examples made between two looks at signals; the slowest tasks' take about a second */
+
+/* --- the store ---------------------------------------------------------------------------------------------------- */
+
+static struct batch whole_batches(const struct setup *s, enum split split) {
+    const struct task_shape *shape = &s->spec.task.shape;
+    int64_t n = shape->examples[split], B = s->spec.config.batch;
+    return batch_of(shape, split, (n + B - 1) / B * B);
+}
+
+size_t split_store_bytes(const struct setup *s, enum split split) {
+    struct batch rows = whole_batches(s, split);
+    return batch_bytes(&rows);
+}
+
+/* Rows first .. first+n of a batch, as a batch. */
+static struct batch rows_of(const struct batch *all, int64_t first, int64_t n) {
+    struct batch b = *all;
+    b.B = n;
+    if (b.channels)
+        b.values = batch_row(all, first);
+    else
+        b.tokens = batch_row(all, first);
+    b.targets += first * all->labels;
+    b.lengths += first * batch_documents(all);
+    b.links += first * all->words;
+    return b;
+}
+
+enum status split_store_create(struct split_store *store, const struct setup *s, enum split split, size_t room,
+                               const struct place *place, struct error *e) {
+    size_t bytes = split_store_bytes(s, split);
+    bool window = place->device == DEVICE_CPU && bytes > room;
+    *store = (struct split_store){.setup = s,
+                                  .split = split,
+                                  .window = window,
+                                  .examples = s->spec.task.shape.examples[split],
+                                  .rows = window ? batch_of(&s->spec.task.shape, split, s->spec.config.batch)
+                                                 : whole_batches(s, split)};
+    bytes = batch_bytes(&store->rows);
+    store->memory = calloc(1, bytes); /* padding is 0 each time: test_split_hash reads it too */
+    if (!store->memory) return fail(e, ST_MEMORY, "no memory for examples to evaluate on: %zu MB", bytes >> 20);
+    batch_lay(&store->rows, store->memory);
+    if (window) return ST_OK;
+    for (int64_t first = 0; first < store->rows.B; first += ROWS_AT_ONCE) {
+        int64_t left = store->rows.B - first;
+        if (first && signal_received())
+            return fail(e, (enum status)(128 + signal_received()),
+                        "stopped while the examples to evaluate on were made, before a step; the same command goes on");
+        struct batch part = rows_of(&store->rows, first, left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE);
+        batch_fill(s, split, first, 0, true, &part);
+    }
+    if (place->device == DEVICE_CPU) return ST_OK;
+    TRY(place_reserve(place, &store->there, bytes, e));
+    place_put(place, store->there.base, store->memory, bytes);
+    return ST_OK;
+}
+
+int64_t split_store_rows(struct split_store *store, int64_t first, struct batch *b) {
+    int64_t left = store->examples - first, B = store->setup->spec.config.batch;
+    *b = rows_of(&store->rows, store->window ? 0 : first, B);
+    if (store->window) return batch_fill(store->setup, store->split, first, 0, true, b);
+    return left < B ? left : B;
+}
+
+/* Points an input at rows of the host, or at the same rows on the device. */
+static void point(const struct split_store *store, struct tensor *input, void *rows) {
+    if (!input) return;
+    input->data = store->there.base ? store->there.base + ((char *)rows - store->memory) : rows;
+}
+
+int64_t split_store_select(struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
+    int64_t in_use = split_store_rows(store, first, b);
+    point(store, net->input, batch_row(b, 0));
+    point(store, net->targets, b->targets);
+    point(store, net->lengths, b->lengths);
+    point(store, net->links, b->links);
+    return in_use;
+}
+
+enum status split_store_hash(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
+    const struct task_choice *task = &store->setup->spec.task;
+    if (store->window) return test_split_read(task, obeys, t, e); /* padding in its rows is that of earlier batches */
+    return test_split_hash(task, &store->rows, store->examples, t, e);
+}
+
+void split_store_free(struct split_store *store) {
+    arena_free(&store->there);
+    free(store->memory);
+    *store = (struct split_store){0};
+}
+
+/* --- the way ------------------------------------------------------------------------------------------------------ */
+
+static enum status start(struct batches *b, const struct params *params, struct error *e) {
+    (void)b, (void)params, (void)e;
+    return ST_OK;
+}
+
+static void next(struct batches *b, int64_t n) {
+    b->in_use = split_store_select(b->store, n * b->setup->spec.config.batch, b->net, &b->batch);
+}
+
+static bool walk(struct batches *b, struct step_state *live, struct walk *w) {
+    if (b->at) {
+        graph_get(b->graph, b->net->predictions, b->predictions);
+        graph_get(b->graph, b->net->loss, &b->loss);
+        return false;
+    }
+    walk_whole(b, live, w);
+    return true;
+}
+
+const struct way way_stored = {start, next, walk};

@@ -1,0 +1,78 @@
+/* nonfinite.c - the search for the first tensor that is not finite: a step is walked once more, op by op. */
+#include <math.h>
+
+#include "core/graph_walk.h"
+#include "harness/run/trainer.h"
+
+#define FINITE_AT_ONCE 16384 /* values fetched together */
+
+static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
+    real part[FINITE_AT_ONCE];
+    for (int64_t at = 0; at < n; at += FINITE_AT_ONCE) {
+        int64_t count = n - at < FINITE_AT_ONCE ? n - at : FINITE_AT_ONCE;
+        place_get(&t->place, part, x + at, (size_t)count * sizeof *part);
+        for (int64_t i = 0; i < count; i++)
+            if (!isfinite(part[i])) return false;
+    }
+    return true;
+}
+
+/* The first trained parameter whose part of an array is not finite. Running statistics are left out: they are written
+ * before a step freezes, and an op is to blame. */
+static const char *bad_param(const struct trainer *t, const real *array) {
+    for (int i = 0; i < t->params.n; i++) {
+        const struct param *p = &t->params.list[i];
+        if (p->spec.group != PARAM_CONST && !all_finite(t, array + p->offset, p->count)) return p->name;
+    }
+    return NULL;
+}
+
+/* The input of a net, if it holds values and they are not finite. */
+static const char *bad_input(const struct trainer *t, const struct net *net) {
+    const struct tensor *x = net ? net->input : NULL;
+    bool values = x && x->dtype == DT_REAL;
+    return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
+}
+
+/* Walks a graph forward op by op. */
+static const char *bad_in_walk(const struct trainer *t, const struct graph *g, struct step_state *state) {
+    struct exec x = {.place = &t->place, .training = true, .state = state};
+    for (int i = 0; i < g->n_calls; i++) {
+        struct call *c = &g->calls[i];
+        c->kernel->forward(c, &x);
+        for (int j = 0; j < c->n_out; j++)
+            if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
+                return c->out[j]->name;
+    }
+    return NULL;
+}
+
+/* Walks the step of the state: the inputs of each walk, its ops, and after the last the gradient. */
+static const char *bad_in_step(struct trainer *t) {
+    struct walk w;
+    batches_next(&t->batches, t->state.step);
+    while (batches_walk(&t->batches, t->live, &w)) {
+        if (!w.net) {
+            graph_forward(w.graph, w.state);
+            continue;
+        }
+        const char *bad = bad_input(t, w.net);
+        if (!bad) bad = bad_input(t, w.second);
+        if (!bad) bad = bad_in_walk(t, w.graph, w.state);
+        if (bad) return bad;
+        graph_backward_weighted(w.graph, w.state, (real)w.weight);
+    }
+    return bad_param(t, t->params.grad);
+}
+
+const char *trainer_find_nonfinite(struct trainer *t, int64_t step) {
+    int64_t reached = t->state.step;
+    const char *bad = bad_param(t, t->params.value);
+    if (bad) return bad;
+    t->state.step = step; /* dropout's masks and, on a device, the batch depend on it */
+    trainer_set_state(t);
+    bad = bad_in_step(t);
+    t->state.step = reached;
+    trainer_set_state(t);
+    return bad;
+}

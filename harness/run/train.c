@@ -1,0 +1,362 @@
+/* train.c - one run, top to bottom: a step (take a batch, walk, update), a look at the loss, a validation, the reasons
+ * to stop, the loop over them, the test of the best parameters, the record. The graphs are built in trainer.c. */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph_walk.h"
+#include "harness/run/checkpoint.h"
+#include "harness/run/reuse.h"
+#include "harness/run/signals.h"
+#include "harness/run/train.h"
+#include "harness/store/clock.h"
+#include "harness/store/files.h"
+#include "harness/store/record_files.h"
+
+#define SYNC_EVERY    50  /* steps queued on a device before the host looks at their losses */
+#define LOOK_EVERY_MS 1e3 /* of queued steps, on a device */
+
+/* --- a step ------------------------------------------------------------------------------------------------------- */
+
+/* Walks the batch forward and backward, and updates the parameters. */
+static void walk_step(struct trainer *t) {
+    struct walk w;
+    while (batches_walk(&t->batches, t->live, &w)) {
+        graph_forward(w.graph, w.state);
+        if (w.net) graph_backward_weighted(w.graph, w.state, (real)w.weight);
+    }
+    graph_forward(&t->update, t->live);
+}
+
+/* Captures a step on a device, to be replayed. A step that cannot be captured is walked each time: the same bits, more
+ * launches. */
+static void capture_step(struct trainer *t) {
+    while (!t->capture && place_capture_begin(&t->place)) {
+        walk_step(t);
+        t->capture = place_capture_end(&t->place);
+    }
+    if (*place_capture_failure(&t->place))
+        fprintf(stderr, "%s: the step cannot be captured%s, which is slower: %s\n", t->setup->spec.config.device,
+                t->capture ? " with launches that overlap or branch, it is without" : ", every step is walked",
+                place_capture_failure(&t->place));
+}
+
+/* On a device the first step loads its kernels, the second is captured, and all from there on are replayed. */
+void trainer_step(struct trainer *t) {
+    double start = time_now_s();
+    batches_next(&t->batches, t->state.step);
+    double filled = time_now_s();
+    bool queued = t->place.device != DEVICE_CPU;
+    if (queued && t->steps_queued == 1) capture_step(t);
+    if (t->capture)
+        place_replay(&t->place, t->capture);
+    else
+        walk_step(t);
+    t->steps_queued += queued;
+    t->state.step += queued; /* on the CPU the update counts it */
+    t->data_s += filled - start;
+    t->step_s += time_now_s() - filled;
+}
+
+enum status trainer_sync(struct trainer *t, struct error *e) {
+    if (t->live == &t->state) return ST_OK;
+    double start = time_now_s();
+    place_get(&t->place, &t->state, t->live, sizeof t->state);
+    t->step_s += time_now_s() - start;
+    return place_wait(&t->place, e);
+}
+
+void trainer_set_state(struct trainer *t) {
+    if (t->live != &t->state) place_put(&t->place, t->live, &t->state, sizeof t->state);
+}
+
+int64_t trainer_sync_every(const struct trainer *t) {
+    return t->place.device == DEVICE_CPU ? 1 : SYNC_EVERY;
+}
+
+/* --- an evaluation ------------------------------------------------------------------------------------------------ */
+
+bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
+    double start = time_now_s();
+    struct batches *b = &t->looks;
+    struct walk w;
+    int64_t B = t->setup->spec.config.batch, n = t->setup->spec.task.shape.examples[split];
+    bool whole = true;
+    metrics_reset(&t->metrics);
+    b->store = split == SPLIT_TEST ? &t->test : &t->val;
+    for (int64_t first = 0; first < n && whole; first += B) {
+        batches_next(b, first / B);
+        while (batches_walk(b, t->live, &w)) graph_forward(w.graph, w.state);
+        metrics_add(&t->metrics, b->batch.targets, b->predictions, b->batch.lengths, b->in_use, b->batch.labels,
+                    (double)b->loss);
+        whole = first + B >= n || !signal_received();
+    }
+    if (whole) *scores = metrics_scores(&t->metrics);
+    t->eval_s += time_now_s() - start;
+    return whole;
+}
+
+double trainer_metric(const struct trainer *t, const struct scores *scores) {
+    return t->setup->spec.task.shape.metric == METRIC_MACRO_ACC ? scores->macro_acc : scores->acc;
+}
+
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+/* Takes steps up to the next moment at which something is looked at, at most the next validation. On a device several
+ * are queued before the host looks, at most as many as the last ones took a second for, so that a signal is obeyed and
+ * a checkpoint saved in time. A log looks at each. */
+static enum status take_steps(struct running *r, struct error *e) {
+    struct trainer *t = &r->trainer;
+    const struct shapes *s = &t->setup->shapes;
+    int64_t before = t->state.step, count = r->log.file || r->n_samples == 0 ? 1 : trainer_sync_every(t);
+    if (count > 1) {
+        double fit = LOOK_EVERY_MS / (double)r->step_ms[(r->n_samples - 1) % STEP_SAMPLES];
+        if (fit < (double)count) count = fit > 1 ? (int64_t)fit : 1;
+    }
+    int64_t until = before + count, validation = (before / s->eval_every + 1) * s->eval_every;
+    if (until > validation) until = validation;
+    if (until > s->steps) until = s->steps;
+    double start = time_now_s();
+    while (t->state.step < until) trainer_step(t);
+    TRY(trainer_sync(t, e));
+    r->step_ms[r->n_samples++ % STEP_SAMPLES] = (float)(1e3 * (time_now_s() - start) / (double)(until - before));
+    r->n_steps_here += until - before;
+    r->validated = false;
+    return step_log_add(&r->log, &t->state, e);
+}
+
+/* Looks at the loss of the latest steps. True: one is not finite, the run has its status and its detail. */
+static bool diverged(struct running *r) {
+    struct trainer *t = &r->trainer;
+    if (!t->state.frozen) return false;
+    double loss = t->state.loss;
+    int64_t step = t->state.frozen_step;
+    char loss_text[40], norm[40];
+    format_double(loss, loss_text, sizeof loss_text);
+    format_double(t->state.grad_norm, norm, sizeof norm);
+    const char *tensor = trainer_find_nonfinite(t, step);
+    r->status = isinf(loss) || !tensor ? RUN_DIVERGED : RUN_NAN;
+    t->state.step = step + 1; /* on a device more were queued, which changed nothing */
+    trainer_set_state(t);
+    if (tensor)
+        snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s",
+                 step + 1, loss_text, tensor);
+    else
+        snprintf(r->detail, sizeof r->detail,
+                 "step %" PRId64 ": loss %s, the gradient's norm %s has no square in " REAL_NAME "; --clip bounds it",
+                 step + 1, loss_text, norm);
+    struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
+    running_add_point(r, SPLIT_TRAIN, &none, "nan");
+    return true;
+}
+
+/* Whether the current step is one that is validated. */
+static bool is_due(const struct trainer *t) {
+    const struct shapes *s = &t->setup->shapes;
+    return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
+}
+
+/* Validates the current step and keeps the parameters if they are the best so far. False: a signal asked to stop
+ * meanwhile, and all is as before. */
+static bool validate(struct running *r) {
+    struct trainer *t = &r->trainer;
+    struct run_progress *p = &r->progress;
+    struct scores s, train = {NAN, NAN, NAN, NAN, NAN, NAN, 0, 0};
+    if (!trainer_evaluate(t, SPLIT_VAL, &s)) return false;
+    if (t->state.loss_steps) p->train_loss = t->state.loss_sum / (double)t->state.loss_steps;
+    t->state.loss_sum = 0;
+    t->state.loss_steps = 0;
+    trainer_set_state(t);
+    train.loss = p->train_loss;
+    running_add_point(r, SPLIT_TRAIN, &train, "eval");
+    running_add_point(r, SPLIT_VAL, &s, "eval");
+    r->validated = true;
+    r->metric = trainer_metric(t, &s);
+    if (p->solved_step < 0 && r->metric >= t->setup->spec.task.shape.solved) p->solved_step = t->state.step;
+    bool gain = r->metric > p->gained + t->setup->spec.config.min_gain;
+    p->stale = gain ? 0 : p->stale + 1;
+    if (gain) p->gained = r->metric;
+    if (t->best_step < 0 || r->metric > trainer_metric(t, &t->best_val)) {
+        memcpy(t->best, params_fetch(&t->params, t->params.value), (size_t)t->params.floats * sizeof(real));
+        t->best_step = t->state.step;
+        t->best_val = s;
+    }
+    return true;
+}
+
+static bool has_nan(const struct running *r) {
+    return r->status == RUN_NAN;
+}
+
+static bool has_diverged(const struct running *r) {
+    return r->status == RUN_DIVERGED;
+}
+
+static bool at_target(const struct running *r) {
+    return r->validated && r->metric >= r->trainer.setup->spec.config.stop_at;
+}
+
+static bool without_gain(const struct running *r) {
+    int64_t patience = r->trainer.setup->spec.config.patience;
+    return r->validated && patience && r->progress.stale >= patience;
+}
+
+static bool at_end(const struct running *r) {
+    return r->validated && r->trainer.state.step == r->trainer.setup->shapes.steps;
+}
+
+static bool at_budget(const struct running *r) {
+    return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
+}
+
+/* Why a run ends: the name in its record (stop_reason), and when. The first that holds counts. A new criterion is a row
+ * here. */
+static const struct {
+    const char *name;
+    bool (*holds)(const struct running *r);
+} stops[] = {
+    {"nan", has_nan},           {"diverged", has_diverged}, {"target", at_target},
+    {"patience", without_gain}, {"budget", at_budget},      {"steps", at_end},
+};
+
+static const char *reason_to_stop(const struct running *r) {
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        if (stops[i].holds(r)) return stops[i].name;
+    return NULL;
+}
+
+static enum status save(struct running *r, struct error *e) {
+    r->progress.wall_s = running_wall_s(r);
+    r->last_checkpoint = time_now_s();
+    return running_written(r->hooks, checkpoint_write(&r->trainer, &r->progress, e));
+}
+
+/* Saves a checkpoint, from which the same command goes on, and returns the signal as a status. */
+static enum status interrupted(struct running *r, const char *when, struct error *e) {
+    TRY(save(r, e));
+    return fail(e, (enum status)(128 + signal_received()),
+                "stopped %sat step %" PRId64 " of %" PRId64 "; the same command goes on from there", when,
+                r->trainer.state.step, r->trainer.setup->shapes.steps);
+}
+
+/* Trains until there is a reason to stop, or a signal. A run that was interrupted while validating begins with it. */
+static enum status train_loop(struct running *r, struct error *e) {
+    struct trainer *t = &r->trainer;
+    double save_every = t->setup->spec.config.checkpoint_every;
+    while (!(r->stop_reason = reason_to_stop(r))) {
+        if (!is_due(t) || r->validated) TRY(take_steps(r, e));
+        if (diverged(r)) continue;
+        if (is_due(t) && !validate(r)) return interrupted(r, "while validating ", e);
+        running_report(r, false);
+        if (signal_received() && !reason_to_stop(r)) return interrupted(r, "", e);
+        if (save_every > 0 && time_now_s() - r->last_checkpoint >= save_every) TRY(save(r, e));
+    }
+    return ST_OK;
+}
+
+/* --- test and record ---------------------------------------------------------------------------------------------- */
+
+/* Exchanges the parameters of the last step and the best. */
+static void exchange_best(struct trainer *t) {
+    real *last = params_fetch(&t->params, t->params.value);
+    for (int64_t i = 0; i < t->params.floats; i++) {
+        real value = last[i];
+        last[i] = t->best[i];
+        t->best[i] = value;
+    }
+    params_store(&t->params, t->params.value);
+}
+
+/* Looks at the test set once, with the parameters that validation chose, and writes the record. A signal meanwhile puts
+ * the last parameters back for the checkpoint. A run that diverged has no state to save, and is not tested. */
+static enum status test_and_record(struct running *r, struct run *row, struct error *e) {
+    struct trainer *t = &r->trainer;
+    if (r->status == RUN_OK) exchange_best(t);
+    if (r->status == RUN_OK && !trainer_evaluate(t, SPLIT_TEST, &r->test)) {
+        exchange_best(t);
+        return interrupted(r, "while testing ", e);
+    }
+    TRY(trainer_sync(t, e));
+    enum status status = run_record_write(r, row, e);
+    if (status <= 128) return status;
+    exchange_best(t);
+    return interrupted(r, "while recording ", e);
+}
+
+/* --- from first to last ------------------------------------------------------------------------------------------- */
+
+/* Builds the trainer, or goes on from a checkpoint. A run that is done again begins at its first step, and its former
+ * record stays until nothing more can prevent the run. */
+static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
+    struct run_progress *p = &r->progress;
+    struct trainer *t = &r->trainer;
+    const char *device = setup->spec.config.device;
+    p->curve_capacity = 2 * (setup->shapes.steps / setup->shapes.eval_every) + 64;
+    p->curve = calloc((size_t)p->curve_capacity, sizeof *p->curve);
+    p->solved_step = -1;
+    p->gained = -1;
+    p->train_loss = NAN;
+    if (!p->curve) return fail(e, ST_MEMORY, "no memory for a curve of %" PRId64 " points", p->curve_capacity);
+    time_now_text(p->started, sizeof p->started);
+    bool shared = r->hooks && r->hooks->create, resumed = false;
+    TRY(shared ? r->hooks->create(r->hooks->context, t, setup, e) : trainer_create(t, setup, e));
+    if (t->device_bytes && !setup->spec.config.quiet) {
+        struct place_info info;
+        char text[PLACE_NOTE];
+        fprintf(stderr, "%s: the run takes %zu MB of device memory\n", device, t->device_bytes >> 20);
+        if (place_describe(&t->place, &info, NULL) == ST_OK && place_code_note(&info, text))
+            fprintf(stderr, "%s: %s\n", device, text);
+    }
+    if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
+    for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
+        r->validated |= p->curve[i].split == SPLIT_VAL;
+    r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY; /* a target is the best */
+    if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
+    TRY(reuse_release(setup, reuse, e));
+    r->sitting_wall_s = resumed ? p->wall_s : 0;
+    r->began = r->last_checkpoint = time_now_s();
+    return ST_OK;
+}
+
+static enum status run_all(struct running *r, struct setup *setup, const struct reuse *reuse, struct run *row,
+                           struct error *e) {
+    TRY(begin(r, setup, reuse, e));
+    TRY(train_loop(r, e));
+    TRY(step_log_close(&r->log, e));
+    running_report(r, true);
+    TRY(test_and_record(r, row, e));
+    checkpoint_remove(setup);
+    return ST_OK;
+}
+
+enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e) {
+    const struct config *c = &setup->spec.config;
+    char folder[RECORD_TEXT];
+    snprintf(folder, sizeof folder, "%s/runs/%.2s", c->out, setup->id.run_id);
+    TRY(running_written(hooks, make_folder(folder, e))); /* an unwritable output is said before training, not after */
+    struct reuse reuse = reuse_find(setup, false);
+    if (!reuse_wanted(&reuse)) {
+        reuse_tell(reuse.other, 1);
+        if (!reuse.failed) checkpoint_remove(setup);
+        if (!hooks || !hooks->log_steps) return ST_OK;
+        return fail(e, ST_USAGE,
+                    "run %s is on record in %s, so no step is left for --log-steps; --out names another folder",
+                    setup->id.run_id, c->out);
+    }
+    TRY(running_written(hooks, folder_links_check(folder, e)));
+    if (!reuse.again) TRY(checkpoint_admit(setup, e));
+    snprintf(folder, sizeof folder, "%s/" WEIGHTS_FOLDER, c->out);
+    if (c->keep_weights != KEEP_NONE) TRY(running_written(hooks, make_folder(folder, e)));
+    if (c->threads) omp_set_num_threads((int)c->threads);
+    struct running *r = calloc(1, sizeof *r);
+    if (!r) return fail(e, ST_MEMORY, "no memory for a run");
+    r->hooks = hooks;
+    enum status status = run_all(r, setup, &reuse, row, e);
+    free(r->progress.curve);
+    if (r->log.file) fclose(r->log.file);
+    trainer_free(&r->trainer);
+    free(r);
+    return status;
+}
