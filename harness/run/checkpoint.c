@@ -23,6 +23,7 @@
 
 struct header {
     char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7];
+    char numerics[NUMERICS_TEXT]; /* for readers of the file: the run id covers it */
     uint64_t real_bytes, curve_point_bytes;
     int64_t floats;
     struct step_state state;
@@ -103,6 +104,7 @@ enum status checkpoint_write(const struct trainer *t, const struct run_progress 
     h.progress.curve = NULL;
     snprintf(h.run_id, sizeof h.run_id, "%s", t->setup->id.run_id);
     build_hash(t->setup, h.build);
+    snprintf(h.numerics, sizeof h.numerics, "%s", t->setup->id.numerics);
     memcpy(at, &h, sizeof h);
     at += sizeof h;
     real *arrays[4];
