@@ -22,7 +22,7 @@ const struct op *op_find(const char *name);
 const struct kernel *kernel_find(const char *name);
 const struct kernel *kernel_reference(const struct op *op);
 
-/* What a list.def says of an op and of a kernel: here that they are there, in registry.c the tables. A family's header
+/* Lines of a list.def. Here they declare ops and kernels; in registry.c they fill the tables. A family's header
  * includes the list of its room, so that one more op compiles its family and what calls that again, nothing else. */
 #define OP(name)          extern const struct op op_##name;
 #define KERNEL(name)      extern const struct kernel kernel_##name;

@@ -35,7 +35,7 @@ static const struct kernel *const kernels[] = {
     NULL,
 };
 
-/* Every op, and behind it its CUDA kernels, which other builds have not. */
+/* Every op, followed by its CUDA kernels, which other builds do not have. */
 static const struct {
     const struct op *op; /* NULL: a CUDA kernel of the op before */
 } twins[] = {

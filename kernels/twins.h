@@ -4,7 +4,7 @@
 
 #include "kernels/kernel.h"
 
-/* Whether list.def has a CUDA kernel of the op. */
+/* True if list.def has a CUDA kernel of the op. */
 bool op_has_cuda_twin(const struct op *op);
 
 #endif

@@ -31,7 +31,7 @@ struct looked_up {
                 if (++at.rest < D) continue;
                 at.rest = 0;
                 at.whole++;
-                if (k + 1 == W) break; /* there may be no id behind */
+                if (k + 1 == W) break; /* there may be no id after it */
             }
         }
         store_lanes<W>(y + i, u);
@@ -67,7 +67,7 @@ static struct cut cut_of(const struct call *c) {
     return k;
 }
 
-/* Adds the first n of the queue, in order; `sums` and dy at this lane's column, which may be one behind the last. */
+/* Adds the first n of the queue, in order; `sums` and dy at this lane's column, which may be one past the last. */
 static __device__ void add_rows(int n, const struct wanted *queue, const real *dy, int64_t D, bool inside, real *sums) {
     for (int first = 0; first < n; first += TOGETHER) {
         real v[TOGETHER];

@@ -20,7 +20,7 @@ static int64_t grouped_channels(const struct call *c) {
     return tensor_cols(c->in[1]) == BLOCK && LANES % BLOCK == 0 ? tensor_cols(c->in[0]) / LANES * LANES : 0;
 }
 
-/* Where weight i of input channel c, w[c * 4 + i], stands in its group so that a vector of weights multiplies number
+/* Index of weight i of input channel c, w[c * 4 + i], in its group so that a vector of weights multiplies number
  * c % 4 of each block, or, turned, number i. */
 FORCE_INLINE int64_t place(int64_t c, int64_t i, bool turned) {
     int64_t lane = c % LANES, group = (c - lane) * BLOCK;

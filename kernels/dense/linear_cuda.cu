@@ -45,7 +45,7 @@ struct rounding {
 };
 
 /* All factors of a pass in one launch, since a step of small products is its launches: groups of four elements, those
- * of one array behind those of the other. An array may begin anywhere: a batch of values is a part of a split's, and
+ * of one array after the other's. An array may begin anywhere: a batch of values is a part of a split's, and
  * begins where the one before has ended. */
 struct roundings {
     struct rounding of[FACTORS];
@@ -103,7 +103,7 @@ struct factors {
     const real *x, *w, *dy;
 };
 
-/* Backward: those of the gradients that are wanted. exec NULL: measured. */
+/* Backward: products for the gradients that are wanted. exec NULL: measured. */
 factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;

@@ -1,6 +1,6 @@
-/* brackets.c - the generators of a log-signature of depth 2 from those of its letters: the op and its reference.
+/* brackets.c - generators of a log-signature of depth 2 from the generators of its letters: the op and its reference.
  *
- *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, behind the letters A_i
+ *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, after the letters A_i
  * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q; the same formula
  * twice, if A_[j,i] = -A_[i,j] has the gradient -Q. */
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static struct cost brackets_cost(const struct call *c, enum pass pass) {
     return (struct cost){8 * m * (all - a), sizeof(real) * (2 * a + all)};
 }
 
-/* Of `dim` generators. */
+/* Inputs for `dim` generators. */
 static bool brackets_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     brackets(g, input_matrix(g, "a", s->m * s->m * s->blocks, s->dim), s->blocks, s->m);
@@ -61,7 +61,7 @@ const struct op op_brackets = {
 
 /* --- reference ---------------------------------------------------------------------------------------------------- */
 
-/* Where element (i,j) of block k stands. */
+/* Index of element (i,j) of block k. */
 static int64_t row_of(const struct brackets_attr *at, int64_t i, int64_t j, int64_t k) {
     return (i * at->m + j) * at->N + k;
 }

@@ -30,7 +30,7 @@ LRNN_INLINE double clip_slope(double after, double before, double clip) {
     return fabs(q) <= CLIP_LINEAR ? 1 : slope < 0 ? 0 : slope; /* |q| may round to just above 1 */
 }
 
-/* Whether one of n steps is beyond what is left alone; a row without such keeps its bits and costs two reads. */
+/* True if one of n steps exceeds the bound. A row without such a step keeps its bits and costs two reads. */
 static inline bool clip_meets(int64_t n, double clip, const real *before, const real *after) {
     real linear = (real)(CLIP_LINEAR * clip);
     bool large = false;
@@ -44,7 +44,7 @@ static inline void clip_moves(int64_t n, double clip, const real *before, real *
     for (int64_t i = 0; i < n; i++) after[i] = (real)clipped(after[i], before[i], clip);
 }
 
-/* The gradient G of y_t becomes that of s_t, n elements. */
+/* The gradient G of y_t becomes the gradient of s_t, n elements. */
 static inline void clip_gradient(int64_t n, double clip, const real *before, const real *after, real *G) {
     if (!clip_meets(n, clip, before, after)) return;
     for (int64_t i = 0; i < n; i++) G[i] *= (real)clip_slope(after[i], before[i], clip);

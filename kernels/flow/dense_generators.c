@@ -38,7 +38,7 @@ static struct cost dense_generators_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * rank * a, sizeof(real) * (2 * in + a)};
 }
 
-/* Of `vocab` letters, of rank m. */
+/* Inputs for `vocab` letters of rank m. */
 static bool dense_generators_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     struct tensor *d = input_matrix(g, "d", s->dim, s->vocab), *u = input_matrix(g, "u", s->m * s->dim, s->vocab);

@@ -35,7 +35,8 @@ struct diagonal_gradient {
     }
 };
 
-/* Of U, which sums over a row of Q (`along` 1), or of V, over a column (`along` D); other: the other factor. */
+/* Gradient of U, which sums over a row of Q (`along` 1), or of V, which sums over a column (`along` D). other: the
+ * other factor. */
 struct factor_gradient {
     struct low_rank z;
     const real *Q, *other;

@@ -49,7 +49,7 @@ struct expm_work expm_work_of(struct scratch *s, int64_t n, expm_product *produc
 /* Matrix number q of `from` and its exponential in `to`. */
 void expm_one(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from, real *to);
 
-/* The gradient of matrix number q, from that of its exponential. */
+/* The gradient of matrix number q, from the gradient of its exponential. */
 void expm_one_gradient(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from,
                        const real *dU, real *dA, bool accumulate);
 

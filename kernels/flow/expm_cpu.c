@@ -128,7 +128,7 @@ static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
     }
 }
 
-/* What differs for lanes that square no more: there `to` becomes `from`. */
+/* Lanes that square no more: there `to` becomes `from`. */
 static void keep_done(const struct work *w, int step, int64_t n, const double *from, double *to) {
     for (int64_t k = 0; k < LANES; k++)
         for (int64_t e = 0; step >= w->q[k] && e < n; e++) to[e * LANES + k] = from[e * LANES + k];
@@ -208,7 +208,7 @@ static void tile(int64_t lanes, int64_t J, double factor, const double *a, int64
     for (int64_t k = 0; k < lanes; k++) out[k] = factor * sum[k] + (add ? out[k] : 0);
 }
 
-/* As product, of one matrix; `spare` takes b^T. */
+/* Like product, for one matrix; `spare` takes b^T. */
 static void large_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
                           double *out, double *spare) {
     for (int64_t i = 0; bt && i < J; i++)

@@ -31,14 +31,14 @@ struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m
 /* The log-signature of depth 1 or 2 of a piecewise-linear path over intervals of `interval` steps, the last one
  * perhaps shorter. Row t >= 1 of w (B,T,C) is the increment of step t; row 0, where the path starts, is not read. ->
  * (B,1+K,S), K = ceil((T-1) / interval): row k >= 1 of interval k, row 0 is 0, as scan_flow takes it. Of an interval
- * with points p_0 .. p_n the C letters l = p_n - p_0; at depth 2 behind them, for i < j in lexicographic order (S =
+ * with points p_0 .. p_n the C letters l = p_n - p_0; at depth 2 after them, for i < j in lexicographic order (S =
  * C + C(C-1)/2), the signed areas a_ij = 1/2 sum_k ((p_k - p_0)_i d_j - (p_k - p_0)_j d_i), d = p_{k+1} - p_k. */
 struct tensor *log_signature(struct graph *g, struct tensor *w, int64_t interval, int depth);
 int64_t log_signature_size(int64_t C, int depth);             /* S */
 int64_t log_signature_intervals(int64_t T, int64_t interval); /* K */
 
 /* The generators that a log-signature of depth 2 is multiplied by: a (m*m*N,C), column c the generator A_c in
- * scan_flow's layout -> (m*m*N,S), behind the letters the brackets A_j A_i - A_i A_j of each block. The weight of a
+ * scan_flow's layout -> (m*m*N,S), after the letters the brackets A_j A_i - A_i A_j of each block. The weight of a
  * linear map, like a. */
 struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m);
 

@@ -22,7 +22,7 @@ static double magnitude(const struct call *c, int input, int64_t at) {
     return fabs((double)tensor_real(c->in[input])[at]);
 }
 
-/* Of scan_flow: to[j] += sum_i |A_ij| g_i of each block; the largest term of dA. */
+/* scan_flow: to[j] += sum_i |A_ij| g_i of each block. Returns the largest term of dA. */
 static double flow_step(const struct step *s, double *to, int input) {
     const struct flow_attr *at = flow_attr(s->c);
     int64_t N = at->N, m = at->m;
@@ -37,7 +37,7 @@ static double flow_step(const struct step *s, double *to, int input) {
     return input == 0 ? most : 0;
 }
 
-/* Of scan_dplr, the largest term of dd, dU or dV. */
+/* scan_dplr: the largest term of dd, dU or dV. */
 static double dplr_step(const struct step *s, double *to, int input) {
     int64_t D = s->D, r = s->c->in[1]->dims[2] / D;
     double most = 0, largest = 0, state = 0;
@@ -60,7 +60,7 @@ static double dplr_step(const struct step *s, double *to, int input) {
     return most;
 }
 
-/* Of scan_hadamard, the largest term of dd. */
+/* scan_hadamard: the largest term of dd. */
 static double hadamard_step(const struct step *s, double *to, int input) {
     double sum = 0, most = 0;
     for (int64_t i = 0; i < s->D; i++) sum += s->g[i] / sqrt((double)s->D);
@@ -71,7 +71,8 @@ static double hadamard_step(const struct step *s, double *to, int input) {
     return input == 0 ? most : 0;
 }
 
-/* Step t > 0 at `token`: carry, the magnitudes of the gradient of y_t, becomes that of y_{t-1} but for its own. */
+/* Step t > 0 at `token`: carry, the magnitudes of the gradient of y_t, becomes the gradient of y_{t-1} but for its own.
+ */
 static double walk_back(const struct call *c, int64_t token, int64_t D, double *carry, double *g, int input) {
     double clip = flow_attr(c)->clip;
     const real *y = tensor_real(c->out[0]) + token * D;

@@ -3,7 +3,7 @@
  *   l = sum of d_n,   a_ij = 1/2 sum over n of (p_n,i d_n,j - p_n,j d_n,i)
  * with d_n the increments, p_n the sum of those before.
  * Adjoint, Q the antisymmetric matrix with the gradient of a_ij at i < j: a's share of the loss is 1/2 sum over m < n
- * of d_m^T Q d_n, so that with r_n the sum of the increments behind n
+ * of d_m^T Q d_n, so that with r_n the sum of the increments after n
  *   dd_n = dl + 1/2 Q (r_n - p_n),   r_n - p_n = l - d_n - 2 p_n
  * The order of the a_ij is Hall's. */
 #include "kernels/flow/log_signature.h"
@@ -72,7 +72,7 @@ const struct op op_log_signature = {
 
 /* --- reference: one number after the other, sums in double -------------------------------------------------------- */
 
-/* Of n increments d: l_i, and a_ij. */
+/* Letters l_i and areas a_ij of n increments d. */
 static double letter(const real *d, int64_t C, int64_t n, int64_t i) {
     double sum = 0;
     for (int64_t k = 0; k < n; k++) sum += d[k * C + i];

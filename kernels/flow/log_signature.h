@@ -34,11 +34,11 @@ LRNN_INLINE struct range interval_at(int64_t T, int64_t interval, int64_t k) {
 /* y += factor * Q z, Q as above: a row of q serves its own sum and the sums of the columns. */
 LRNN_INLINE void add_antisymmetric(int64_t C, real factor, const real *q, const real *z, real *y) {
     for (int64_t i = 0; i + 1 < C; i++) {
-        const real *row = q + pairs_before(C, i), *behind = z + i + 1;
+        const real *row = q + pairs_before(C, i), *later = z + i + 1;
         real *under = y + i + 1, sum = 0, x = factor * z[i];
 #pragma omp simd reduction(+ : sum)
         for (int64_t j = 0; j < C - 1 - i; j++) {
-            sum += row[j] * behind[j];
+            sum += row[j] * later[j];
             under[j] = real_fma(-row[j], x, under[j]);
         }
         y[i] = real_fma(factor, sum, y[i]);

@@ -100,7 +100,7 @@ struct intervals intervals_of(const struct call *c) {
 struct blocks {
     int64_t N, m, C, S;
 
-    /* Where row r of the generators stands: element (i,j) of block k. */
+    /* Index of row r of the generators: element (i,j) of block k. */
     struct element {
         int64_t i, j, k;
     };

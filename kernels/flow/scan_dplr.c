@@ -36,7 +36,7 @@ static struct cost scan_dplr_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * d + 8 * u, sizeof(real) * (4 * d + 4 * u)};
 }
 
-/* Of rank m. Variant 1: with a bound that steps pass, of short sequences. */
+/* Inputs of rank m. Variant 1: a bound that steps exceed, with short sequences. */
 static bool scan_dplr_build(struct graph *g, const struct op_sizes *s) {
     struct op_sizes bounded = flow_trial_sizes(s);
     if (s->variant > 1) return false;

@@ -60,13 +60,13 @@ static void sequence_forward(const struct call *c, int64_t b) {
     }
 }
 
-/* Where the gradient of input i goes for that token, or NULL. */
+/* Destination of the gradient of input i for that token, or NULL. */
 static real *gradient_at(const struct call *c, int i, int64_t token) {
     return c->din[i] ? c->din[i] + token * c->in[i]->dims[2] : NULL;
 }
 
 /* One step t > 0: writes the gradients of d, u, v; leaves what flows to the state before in next. G is the gradient of
- * the state after the step and becomes that of the step's move. */
+ * the state after the step and becomes the gradient of the step's move. */
 static void step_backward(const struct call *c, int64_t token, real *G, real *next) {
     int64_t D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     const real *d = tensor_real(c->in[0]) + token * D, *u = tensor_real(c->in[1]) + token * r * D;
@@ -124,7 +124,7 @@ static void scan_dplr_cpu_backward(const struct call *c, const struct exec *exec
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) sequence_backward(c, b);
 }
 
-/* As scan_flow_cpu; the two products in a row each round. */
+/* Like scan_flow_cpu; each of the two products in a row rounds. */
 const struct kernel kernel_scan_dplr_cpu = {
     .name = "scan_dplr_cpu",
     .op = &op_scan_dplr,

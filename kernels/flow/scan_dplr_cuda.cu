@@ -16,7 +16,7 @@ struct dplr {
     const real *d, *u, *v, *y0;
 };
 
-/* Where gradients go, NULL: nowhere. */
+/* Destinations of gradients; NULL: not wanted. */
 struct dplr_gradients {
     real *d, *u, *v, *y0;
     bool add_d, add_u, add_v, add_y0;
@@ -26,7 +26,7 @@ __device__ __forceinline__ void put_wanted(real *to, int64_t at, bool accumulate
     if (to) put(to + at, accumulate, value);
 }
 
-/* Of the pairs from q on, how many go together. */
+/* Number of pairs, from q on, that go together. */
 __device__ __forceinline__ int together(const struct dplr &k, int64_t q) {
     return k.r - q < INNER ? (int)(k.r - q) : INNER;
 }
@@ -78,10 +78,10 @@ template <bool RINGS>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     dplr_backward_kernel(struct dplr k, const real *y, const real *dy, struct dplr_gradients to) {
     await_previous();
-    DYNAMIC_SHARED(real, moved); /* D: the gradient of the step's move; that of the state D, sums of warps; the ring */
+    DYNAMIC_SHARED(real, moved); /* D: gradients of the step's move and of the state D, sums of warps, the ring */
     real *carried = moved + k.D, *partial = carried + k.D;
     int64_t b = blockIdx.x;
-    auto row = [&](int64_t n, int64_t r) { /* d, dy, y behind the step and before it, then u, then v */
+    auto row = [&](int64_t n, int64_t r) { /* d, dy, y after the step and before it, then u, then v */
                                            int64_t token = b * k.T + k.T - 1 - n;
                                            if (r < 4)
                                                return (r == 0 ? k.d : r == 1 ? dy : r == 2 ? y : y - k.D) + token * k.D;

@@ -205,7 +205,7 @@ static void clear_first(const struct strip *s) {
         memset(s->da + i * s->N, 0, (size_t)s->W * sizeof *s->da);
 }
 
-/* What the steps from t down read and write, when it is due. */
+/* Fetches what the steps from t down read and write, when it is due. */
 static void fetch_back(const struct strip *s, int64_t t) {
     int64_t D = s->m * s->N, first;
     if (!fetch_is_due(t, s->T, s->m * s->m * s->W, &first)) return;

@@ -46,7 +46,7 @@ __device__ inline struct flow_thread flow_here(const struct flow_shape &s) {
 
 } // namespace
 
-/* What a block reads at a step: of each thread a row or column, and `beside` values. */
+/* Values that a block reads at a step: a row or column for each thread, and `beside` more. */
 static __host__ __device__ inline int64_t flow_values(const struct flow_shape &s, int beside) {
     return (int64_t)(s.m + beside) * s.m * s.side;
 }

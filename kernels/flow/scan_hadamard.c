@@ -34,7 +34,8 @@ static struct cost scan_hadamard_cost(const struct call *c, enum pass pass) {
     return (struct cost){(5 + levels) * y, sizeof(real) * 4 * y};
 }
 
-/* Of the largest power of two that dim has room for. Variant 1: with a bound that steps pass, of short sequences. */
+/* Inputs whose width is the largest power of two up to dim. Variant 1: a bound that steps exceed, with short sequences.
+ */
 static bool scan_hadamard_build(struct graph *g, const struct op_sizes *s) {
     int64_t D = 1;
     struct op_sizes bounded = flow_trial_sizes(s);

@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) hadamard_forward_kernel(s
     ring_steps<RINGS>(k.T - 1, state + 2 * k.D, k.D, ask, step);
 }
 
-/* Rows that a step back in time reads: d, dy, y behind it and before it. */
+/* Rows that a step back in time reads: d, dy, y after it and before it. */
 #define BACKWARD_ROWS 4
 
 /* dd, dy0 NULL: not wanted. */

@@ -14,13 +14,13 @@ static inline size_t step_ring_bytes(int64_t values) {
     return STEP_RING * (size_t)values * sizeof(real);
 }
 
-/* Whether there is room for one beside `bytes` of a block, a device that copies so, and a step to look ahead to. */
+/* True if a ring fits beside `bytes` of a block, the device copies so, and there is a step to look ahead to. */
 static inline bool step_ring_pays(const struct exec *x, int64_t steps, int64_t values, size_t bytes) {
     const struct cuda_context *cuda = x->place->cuda;
     return cuda->capability >= COPY_ASYNC_CAPABILITY && steps > 0 && step_ring_bytes(values) + bytes <= cuda->shared;
 }
 
-/* step(n, slots) for all steps, behind ask(n, slots), which has copied what it reads; without a ring step(n, NULL)
+/* step(n, slots) for all steps, after ask(n, slots), which has copied what it reads; without a ring step(n, NULL)
  * alone. ring: of the block. With a ring nothing for older devices, to which none is given: they have no such copy. */
 template <bool RINGS, class Ask, class Step>
 __device__ __forceinline__ void ring_steps(int64_t steps, real *ring, int64_t values, Ask ask, Step step) {
@@ -28,7 +28,7 @@ __device__ __forceinline__ void ring_steps(int64_t steps, real *ring, int64_t va
         for (int64_t n = 0; n < steps; n++) step(n, nullptr);
     } else {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 10 * COPY_ASYNC_CAPABILITY
-        auto request = [&](int64_t n) { /* behind the last step nothing, but counted all the same */
+        auto request = [&](int64_t n) { /* after the last step nothing, but counted too */
                                         if (n < steps) ask(n, ring + n % STEP_RING * values);
                                         copy_async_commit();
         };

@@ -17,7 +17,7 @@
 #define GATE_MIN_SUM ((real)1e-12) /* of relu gates */
 #define GATE_LOW     ((real)-40)   /* of a row's largest sigmoid gate: e^-40 is below half a unit of 1 in double, too */
 
-/* Whether the gradient subtracts sum_l a_l da_l: whether the row is divided by its sum. */
+/* True if the row is divided by its sum; then the gradient subtracts sum_l a_l da_l. */
 FORCE_INLINE bool gate_divides(enum gate gate) {
     return gate != GATE_NONE;
 }

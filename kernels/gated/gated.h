@@ -32,7 +32,8 @@ struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *
  * x (B,T,N); a (B,T,N), or [N] for a transition that is constant over time and batch -> h (B,T,N). */
 struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x);
 
-/* The same over complex numbers held as two real tensors each (re, im planes); *h_im receives the imaginary plane. */
+/* Diagonal recurrence over complex numbers, each held as two real tensors (re, im planes); *h_im receives the imaginary
+ * plane. */
 struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct tensor *a_im, struct tensor *x_re,
                                  struct tensor *x_im, struct tensor **h_im);
 

@@ -12,12 +12,12 @@ static __device__ __forceinline__ real lstm_sigmoid(real x) {
     return 1 / (1 + real_exp(-x));
 }
 
-/* What a channel has at one time step: its gates i, f, g, o, its cell and the one before. */
+/* Values of a channel at one time step: its gates i, f, g, o, its cell and the one before. */
 struct lstm_channel {
     real gate[4], cell, before;
 };
 
-/* Of the channel's four pre-activations; leaves its gates and its cell in x, and returns h. */
+/* One step from the channel's four pre-activations: leaves its gates and its cell in x, and returns h. */
 static __device__ __forceinline__ real lstm_channel_forward(const real p[4], struct lstm_channel *x) {
     x->gate[0] = lstm_sigmoid(p[0]);
     x->gate[1] = lstm_sigmoid(p[1]);

@@ -59,7 +59,7 @@ template <int PLANES> struct sink {
 
 /* --- walks -------------------------------------------------------------------------------------------------------- */
 
-/* What they share: a lane's a if that is constant, and where elements lie. */
+/* Values that lanes share: a if that is constant, and where elements lie. */
 template <int PLANES, bool CONSTANT> struct diag_walk {
     static constexpr int ROWS = 1, LANES = 64;
     using value = number<PLANES>;
@@ -210,7 +210,7 @@ template <int PLANES> sink<PLANES> gradient_to(const struct call *c, int input) 
     return s;
 }
 
-/* Planes of n values each of this pass's scratch, `skip` planes behind its start. */
+/* Planes of n values each of this pass's scratch, `skip` planes past its start. */
 template <int PLANES> sink<PLANES> scratch_at(const struct call *c, enum pass pass, int skip, int64_t n) {
     sink<PLANES> s = {};
     for (int p = 0; p < PLANES; p++) s.plane[p] = (real *)c->scratch[pass] + (skip + p) * n;

@@ -40,7 +40,7 @@ template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_no
     }
 }
 
-/* Whether a gated scan is worth chunks. Where rows are not divided by their sum, products of gates may overflow
+/* True if a gated scan is faster in chunks. Where rows are not divided by their sum, products of gates may overflow
  * though no state does. values: what a channel reads at a time step. */
 static inline bool scan_gated_chunks_pay(const struct call *c, int64_t values) {
     const int64_t *dims = c->in[1]->dims;
@@ -53,7 +53,7 @@ static inline bool scan_gates_fit(const struct call *c, const char **why) {
     return scan_attr(c)->m <= SCAN_UNROLLED;
 }
 
-/* Calls run.operator()<m>() with that of the call. */
+/* Calls run.operator()<m>() with the call's m. */
 template <class F> void scan_with(const struct scan_attr *a, F run) {
     switch (a->m) {
     case 1:

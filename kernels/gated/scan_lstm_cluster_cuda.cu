@@ -4,7 +4,7 @@
  * of the channels, and their rows of wh (backward: columns) in its shared memory all the while. At each step a block
  * sums up what its channels get from all channels of the step before, and stores the new values of its own in the
  * shared memory of every block of the cluster. While these come together at the barrier, what a step leaves in memory
- * and what the next one reads from there is on its way: behind `cluster_arrive`, which would else wait for it.
+ * and what the next one reads from there is on its way: after `cluster_arrive`, which would else wait for it.
  *
  * A sum is cut into parts by H alone and a sequence meets no other, so that neither the size of the cluster nor what
  * stands beside a sequence changes a bit. */
@@ -31,7 +31,7 @@ struct lstm_cut {
     }
 };
 
-/* What a block sums up at each step: 4 G sums, in groups of four, of K values, in parts, for each sequence. */
+/* Sums of a block at each step: 4 G sums, in groups of four, of K values, in parts, for each sequence. */
 struct lstm_sums {
     int G, K, parts;
 
@@ -60,7 +60,7 @@ __host__ __device__ struct lstm_sums backward_sums(const struct lstm_cut &k) {
     return {(k.channels() + 3) / 4, 4 * k.H, 4 * LSTM_PARTS};
 }
 
-/* Where a thread stands: it has a channel of one sequence, or it only sums. */
+/* Position of a thread: it has a channel of one sequence, or it only sums. */
 struct lstm_place {
     bool owns, in; /* in: and there is such a sequence */
     int first, local, channel, s;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void sum_part(const struct lstm_sums &n, const real *
 }
 static_assert(LSTM_TILE == 4, "a tile's values are loaded as four lanes");
 
-/* p[i] += the four sums of group g, of all parts in their order; behind a barrier. Four at once: threads side by side
+/* p[i] += the four sums of group g, of all parts in their order; after a barrier. Four at once: threads side by side
  * read what lies side by side. */
 __device__ __forceinline__ void add_parts(const struct lstm_sums &n, const real *partial, int s, int g, real p[4]) {
     for (int part = 0; part < n.parts; part++) {
@@ -149,7 +149,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
             if (at.in) add_parts(n, partial, at.s, at.local, p);
         }
         if (at.in) out = lstm_channel_forward(p, &x);
-        bool more = t < k.T - 1; /* behind the last step nobody reaches into another block any more */
+        bool more = t < k.T - 1; /* after the last step nobody reaches into another block */
         if (more && at.owns) store_in_all(k, values + t % 2 * n.values() + at.channel * LSTM_TILE + at.s, out);
         if (more) cluster_arrive();
         if (at.in) {
@@ -201,7 +201,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
             if (at.in) d += sum_parts(n, partial, at.s, at.local);
         }
         if (at.in) lstm_channel_backward(&x, d, &dc, p);
-        bool more = t > 0; /* behind the last step nobody reaches into another block any more */
+        bool more = t > 0; /* after the last step nobody reaches into another block */
         for (int i = 0; i < 4 && more && at.owns; i++)
             store_in_all(k, values + t % 2 * n.values() + (i * k.H + at.channel) * LSTM_TILE + at.s, p[i]);
         if (more) cluster_arrive();

@@ -166,7 +166,7 @@ static void scan_lstm_cpu_backward(const struct call *c, const struct exec *x) {
 /* A pre-activation errs by units of the terms that it sums, H of |wh| |h|, not of itself, and its gate by as much: with
  * weights of magnitude 30 and H = 64 up to a thousand units, with weights below 1 a few. A step hands that on times
  * the derivative of h_t by h_{t-1}, which with weights of such magnitude is above 1: the recurrence is chaotic, an
- * error grows with T as that of an input's last bit does, and no number of units bounds it. On random inputs of that
+ * error grows with T like an error in an input's last bit, and no number of units bounds it. On random inputs of that
  * kind `make fuzz-kernels` asks the reference how far last bits of its inputs move it, and bounds the kernel by that.
  */
 const struct kernel kernel_scan_lstm_cpu = {

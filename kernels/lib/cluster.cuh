@@ -16,7 +16,7 @@
 #if defined(LRNN_CUDA_HOST) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 
 /* A barrier in two halves: what all threads of the cluster stored before they arrive, in any block's shared memory too,
- * is there behind the wait. What a thread does between the two is on its way while it waits, and no one else may count
+ * is there after the wait. What a thread does between the two is on its way while it waits, and no one else may count
  * on it: no other block's shared memory is reached there. */
 __device__ __forceinline__ void cluster_arrive(void) {
     (void)cooperative_groups::this_cluster().barrier_arrive();
@@ -26,7 +26,7 @@ __device__ __forceinline__ void cluster_wait(void) {
     cooperative_groups::this_cluster().barrier_wait();
 }
 
-/* Where block `rank` of the cluster has the dynamic shared memory that this block has at `mine`. */
+/* Address in block `rank` of the cluster of the dynamic shared memory that this block has at `mine`. */
 template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int rank) {
     return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
 }
@@ -45,7 +45,7 @@ template <class T> __device__ __forceinline__ T *cluster_shared(T *mine, int) {
 
 #endif
 
-/* Both halves: all threads of the cluster must come. A block's shared memory is reached by others behind the first one,
+/* Both halves: all threads of the cluster must come. Other blocks reach a block's shared memory after the first half,
  * and no block may end before the last reach. */
 __device__ __forceinline__ void cluster_sync(void) {
     cluster_arrive();

@@ -63,8 +63,9 @@ template <class T> __device__ __forceinline__ T block_sum(T x, T *partial) {
  * net is little more than its launches. So each block stores its partial sums and counts itself, and the one that comes
  * last, whichever that is, adds them in the order of the blocks: the same bits as by a second kernel. */
 
-/* Whether `blocks` blocks have come to the counter with this one, in each of its threads; then later_load() finds what
- * they all stored before. The counter, one of the place's, is 0 again for the next launch. All threads must come. */
+/* True, in each thread of the block, if `blocks` blocks have come to the counter with this one; then later_load() finds
+ * what they all stored before. The counter, one of the place's, is 0 again for the next launch. All threads must come.
+ */
 static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned blocks) {
     __shared__ bool last;
     __threadfence(); /* what this thread stored is there for all blocks before its block is counted */
@@ -78,8 +79,8 @@ static __device__ __forceinline__ bool last_block(unsigned *counter, unsigned bl
     return last;
 }
 
-/* What another block of the same launch stored: not from this multiprocessor's own cache, which may hold what was there
- * before. */
+/* Value that another block of the same launch stored, not from this multiprocessor's own cache, which may hold what was
+ * there before. */
 template <class T> __device__ __forceinline__ T later_load(const T *from) {
     return __ldcg(from);
 }
@@ -115,7 +116,7 @@ static __device__ __forceinline__ void copy_async(real *to, const real *from) {
     __pipeline_memcpy_async(to, from, sizeof *to);
 }
 
-/* The two as instructions, and not by <cuda_pipeline.h>, whose wait says nothing of memory: behind it no barrier keeps
+/* The two as instructions, and not by <cuda_pipeline.h>, whose wait says nothing of memory: after it no barrier keeps
  * the compiler from reading a slot sooner, since a thread reads its own slots alone. */
 static __device__ __forceinline__ void copy_async_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -161,7 +162,7 @@ template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_kernel(i
 }
 
 /* f.run<W>(i) computes elements i to i + W - 1, for all of n elements; f holds plain pointers and numbers, and its type
- * stands in an unnamed namespace: it must not meet that of another file. */
+ * stands in an unnamed namespace: it must not meet another file's. */
 template <class F> void each(const struct call *c, const struct exec *x, int64_t n, F f) {
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, each_kernel<F>,
                 cuda_blocks((n + 3) / 4, CUDA_THREADS), dim3(CUDA_THREADS), 0, n, f);
@@ -206,7 +207,7 @@ __device__ __forceinline__ struct quotient divide(int64_t i, int64_t n) {
     return q;
 }
 
-/* Likewise of numbers below 2^32, without a branch, behind which a loop's next loads would have to wait. */
+/* Likewise of numbers below 2^32, without a branch, for which a loop's next loads would have to wait. */
 __device__ __forceinline__ struct quotient divide_narrow(int64_t i, int64_t n) {
     uint32_t whole = (uint32_t)i / (uint32_t)n;
     return {whole, (uint32_t)i - whole * (uint32_t)n};
@@ -254,7 +255,7 @@ static inline struct column_cut column_cut_of(int64_t rows, int64_t C, int64_t c
     return {rows, C, chunks, column_sums_tiles(C), column_sums_width(C)};
 }
 
-/* What a block has of it, a chunk of a tile, and a thread: its column, and whether it stores the column's sum. */
+/* Share of a block, a chunk of a tile, and of a thread: its column, and whether it stores the column's sum. */
 struct column_place {
     int64_t chunk, tile, begin, end, column;
     bool stores;
@@ -309,9 +310,9 @@ template <class V> struct partial_term {
     }
 };
 
-/* out(c, sum of term(r, r*C + c) over r); partial[k*C + c]: that of chunk k, if there is more than one. The tile's last
- * block adds its chunks: as many blocks as a second kernel would have, so that it is never slower than that. counters:
- * one a tile; sums: CUDA_THREADS of shared memory. */
+/* out(c, sum of term(r, r*C + c) over r); partial[k*C + c]: the sum of chunk k, if there is more than one. The tile's
+ * last block adds its chunks: as many blocks as a second kernel would have, so that it is never slower than that.
+ * counters: one a tile; sums: CUDA_THREADS of shared memory. */
 template <class V, class Term, class Out>
 __device__ __forceinline__ void column_sums(const struct column_cut &cut, int64_t block, const Term &term, V *partial,
                                             unsigned *counters, const Out &out, V *sums) {
@@ -333,7 +334,7 @@ __global__ void __launch_bounds__(CUDA_THREADS)
     column_sums(cut, blockIdx.x, term, partial, counters, out, sums);
 }
 
-/* Of each column c, out(c, sum of term(r, r*C + c) over r); scratch: cuda_column_sums_bytes of V. */
+/* out(c, sum of term(r, r*C + c) over r) for each column c; scratch: cuda_column_sums_bytes of V. */
 template <class V, class Term, class Out>
 void cuda_column_sums_to(const struct call *c, const struct exec *x, struct column_cut cut, Term term, Out out,
                          V *scratch) {

@@ -46,7 +46,7 @@ bool describe_matrices(struct cuda_context *cuda, struct description *d, const s
            matrix(&d->a, p.transpose_a ? p.M : p.K, p.transpose_a ? p.K : p.M, p.lda) && matrix(&d->c, p.N, p.M, p.ldc);
 }
 
-/* Bytes that divide the address, those of a cache line at most: so that the choice does not depend on where memory
+/* Bytes that divide the address, at most a cache line: so that the choice does not depend on where memory
  * happens to lie. */
 uint32_t alignment(const void *at) {
     uint32_t bytes = ARENA_ALIGN;
@@ -69,7 +69,7 @@ bool describe_wishes(struct cuda_context *cuda, struct description *d, const str
            set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.C));
 }
 
-/* That there is no such product: said before anything is queued, by the heuristic or by the product it has named. */
+/* Refusal of a product that the library does not have, before anything is queued. */
 bool is_refusal(cublasStatus_t status) {
     return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ||
            status == CUBLAS_STATUS_INVALID_VALUE;
@@ -86,7 +86,7 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
     struct description d;
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
-    /* What fails here is kept by the place as any launch's failure is, and there is nothing left to be done. */
+    /* The place keeps a failure as for any launch, so nothing is left to be done here. */
     if (!describe_product(cuda, &d, precision, p, epilogue, vector) || !describe_matrices(cuda, &d, p) ||
         !describe_wishes(cuda, &d, p))
         return true;

@@ -35,8 +35,8 @@ static inline void cuda_gemm(const struct exec *x, enum precision precision, con
                                  (int)p.ldb, p.A, (int)p.lda, &before, p.C, (int)p.ldc));
 }
 
-/* What the launch of a product does beside it: adds bias[n] to column n of C; or writes the sum of row m of op(A) to
- * sums[m]. */
+/* Work that the launch of a product does beside it: adds bias[n] to column n of C; or writes the sum of row m of op(A)
+ * to sums[m]. */
 enum epilogue { EPILOGUE_BIAS, EPILOGUE_SUMS };
 
 /* Both in one launch, `vector` being the bias or the sums. False: cuBLAS has no such product at these sizes on this

@@ -34,7 +34,7 @@ LRNN_INLINE void fetch_written(const real *to, int64_t rows, int64_t width, int6
     if (width == stride) fetch_rows(to, rows, width, stride);
 }
 
-/* Whether a walk over T steps back in time that reads `numbers` a step is to fetch before it reads step t: at its
+/* True if a walk over T steps back in time that reads `numbers` a step must fetch before it reads step t: at its
  * begin, and then every FETCH_NUMBERS. *first: the step to fetch from, up to t. */
 static inline bool fetch_is_due(int64_t t, int64_t T, int64_t numbers, int64_t *first) {
     int64_t steps = FETCH_NUMBERS / numbers + 1;

@@ -26,7 +26,7 @@ const char *gemm_core(void);
  * record because results differ between them in rounding. */
 const char *gemm_library(void);
 
-/* The same with its version and how it was built, for people. */
+/* gemm_library() with the version and how it was built, for people. */
 const char *gemm_about(void);
 
 /* C (+)= alpha op(A) op(B), row-major: op(A) is M x K, op(B) is K x N, C is M x N with row stride ldc >= N; A and B are
@@ -41,12 +41,12 @@ void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t
 void gemm_bf16(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
                const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc);
 
-/* The same by widened factors, whatever the CPU has. */
+/* Like gemm_bf16, by widened factors, whatever the CPU has. */
 void gemm_widened(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
                   const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc);
 
-/* Whether that is faster than real_gemm here: with AMX it is, several times; with AVX512_BF16 alone on AMD's Zen 4 as
- * well, 1.6 times in a whole step, while Emerald Rapids without AMX takes twice the time. */
+/* True if gemm_bf16 is faster than real_gemm here. With AMX it is, several times; with AVX512_BF16 alone on AMD's Zen 4
+ * as well, 1.6 times in a whole step, while Emerald Rapids without AMX takes twice the time. */
 bool gemm_bf16_pays(void);
 
 /* C = A B^T + bias in each row, as a linear map has it: A M x K, B N x K, C M x N, rows side by side. bias NULL: none.

@@ -30,7 +30,7 @@
 #define PAGE      4096
 #define MAX_PARTS 6 /* arguments of a primitive */
 
-/* What a primitive is made for. Compared by its bytes: starts zeroed, padding included. */
+/* Key of a primitive. Compared by its bytes, so it starts zeroed, padding included. */
 struct shape {
     int64_t M, N, K, lda, ldb, ldc;
     float alpha;
@@ -100,7 +100,7 @@ static const char *isa_name(void) {
     }
 }
 
-/* Of oneDNN 2 without a version, for 2.6 of Debian 12 is the one that is in use. */
+/* oneDNN 2 has no version here, because 2.6 of Debian 12 is the one in use. */
 const char *gemm_library(void) {
     static _Thread_local char text[64];
     const dnnl_version_t *v = dnnl_version();
@@ -122,8 +122,8 @@ static bool has_isa(int isa) {
     return ((int)dnnl_get_effective_cpu_isa() & isa) == isa;
 }
 
-/* A vector's products of pairs of bf16 take as long as those of fp32 on AMD's processors, and twice as long on Intel's,
- * which have AMX for them. */
+/* A vector's products of pairs of bf16 take as long as products of fp32 on AMD's processors, and twice as long on
+ * Intel's, which have AMX for them. */
 bool gemm_bf16_pays(void) {
     return has_isa(dnnl_cpu_isa_avx512_core_amx) || (has_isa(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
 }
@@ -214,7 +214,7 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, matrix_seen a, matrix
     return dnnl_matmul_primitive_desc_create(chosen, engine, a, b, bias, c, how);
 }
 
-/* Where a call reads alpha: the shape that stays in the table. */
+/* Address where a call reads alpha: the shape that stays in the table. */
 static void add_alpha(struct product *q) {
     dnnl_exec_arg_t *part = &q->parts[q->n_parts++];
     dnnl_memory_desc_t one;

@@ -1,4 +1,4 @@
-/* libraries.h - what the libraries behind the kernels read from the environment while they are being loaded. */
+/* libraries.h - settings that the libraries under the kernels read from the environment while they are being loaded. */
 #ifndef LRNN_KERNELS_LIB_LIBRARIES_H
 #define LRNN_KERNELS_LIB_LIBRARIES_H
 

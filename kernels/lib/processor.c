@@ -15,8 +15,8 @@
 
 #include <cpuid.h>
 
-/* Without SSE3 there is none of the vectors behind it. Unlike arch=x86-64, which clang takes as a lower bound, this
- * means the same to gcc and clang. */
+/* Without SSE3 there is none of the later vector instructions. Unlike arch=x86-64, which clang takes as a lower bound,
+ * this means the same to gcc and clang. */
 #define BASELINE __attribute__((target("no-sse3,no-bmi,no-bmi2,no-lzcnt,no-popcnt,no-movbe,no-tbm")))
 
 /* A macro that the compiler has set is 1; one that it has not stays its name. */
@@ -32,8 +32,8 @@ enum { EAX, EBX, ECX, EDX };
 #define YMM 0x06u
 #define ZMM 0xe6u
 
-/* What gcc and clang make of plain C by themselves, and SHA, whose intrinsics core/file/sha256.c has. Of what else
- * needs intrinsics (AES, AMX) this program has none. */
+/* Instructions that gcc and clang make of plain C by themselves, and SHA, whose intrinsics core/file/sha256.c has. Of
+ * what else needs intrinsics (AES, AMX) this program has none. */
 static const struct {
     const char *name;
     bool used;
@@ -144,8 +144,8 @@ BASELINE void processor_require(uint64_t has) {
     _exit(ST_USAGE);
 }
 
-/* Before all other functions of the program, its own constructors included; those of libraries suit themselves to the
- * processor. */
+/* Runs before all other functions of the program, its own constructors included. Constructors of libraries suit
+ * themselves to the processor. */
 BASELINE __attribute__((constructor(101))) static void look_before_main(void) {
     processor_require(processor_has());
 }

@@ -12,10 +12,11 @@
 extern "C" {
 #endif
 
-/* What the compiler was allowed to use; 0 for any x86-64, and on other processors, where nothing is looked at. */
+/* Instructions that the compiler was allowed to use; 0 for any x86-64, and on other processors, where nothing is looked
+ * at. */
 uint64_t processor_used(void);
 
-/* What this processor has and its operating system lets programs use. */
+/* Instructions that this processor has and its operating system lets programs use. */
 uint64_t processor_has(void);
 
 #define PROCESSOR_TEXT 512 /* bytes that hold the names of all sets */

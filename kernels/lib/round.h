@@ -31,7 +31,7 @@ LRNN_INLINE real rounded(enum precision p, real x) {
 /* to[i] = from[i] rounded, i < n. On OpenMP's threads; elsewhere than in place. */
 void round_reals(enum precision p, int64_t n, const real *from, real *to);
 
-/* The same to bf16, in 16 bits each. */
+/* Rounds to bf16, 16 bits each. */
 void round_to_bf16(int64_t n, const real *from, uint16_t *to);
 
 #ifdef __cplusplus

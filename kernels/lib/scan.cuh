@@ -12,7 +12,7 @@
  *   begin               the state before the first step
  *   load, prepare       a time step's input, its values by read(address), in the same order whatever `read` does; all
  *                       arithmetic of the next STEPS inputs that needs no state
- *   step, hear          the state after a time step, and its stores; with several rows then, behind a barrier, what the
+ *   step, hear          the state after a time step, and its stores; with several rows then, after a barrier, what the
  *                       others told meanwhile. Two buffers take turns, so that none is overwritten while it is read
  *   end                 what is stored after the last one, by all rows together
  * Sequential: a lane is a whole sequence. For long sequences of few lanes: a lane is one chunk of a sequence. A first
@@ -59,7 +59,7 @@ __host__ __device__ static inline int64_t scan_lanes(const struct scan_shape &s)
     return s.B * s.chunks * s.N;
 }
 
-/* Where a thread stands. */
+/* Position of a thread. */
 struct scan_lane {
     int64_t index, tokens; /* of the lane; in front of its batch element */
     int k, N;              /* channel, of how many */
@@ -67,7 +67,7 @@ struct scan_lane {
     int x, row;            /* in the thread block */
     bool stores;           /* false: there only for the barriers, on the last lane's data */
 
-    /* Of the channel's first value at time t in a tensor (B,T,rows*N). */
+    /* Index of the channel's first value at time t in a tensor (B,T,rows*N). */
     __device__ __forceinline__ int64_t at(int t, int rows = 1) const {
         return tokens * rows * N + k + (int64_t)t * (rows * N);
     }
@@ -114,7 +114,7 @@ struct scan_at_once {
     }
 };
 
-/* The input of time steps i and on; those behind the last repeat it. */
+/* The input of time steps i and on; steps past the last repeat it. */
 template <class W>
 __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int i, typename W::input *next) {
     if (i + W::STEPS <= lane.count) {
@@ -131,7 +131,7 @@ __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int
  * half of the multiprocessor's among 256 threads. */
 #define SCAN_BLOCKS(threads) (REAL_IS_DOUBLE ? 1 : (threads) <= 64 ? 4 : 512 / (threads))
 
-/* Of several rows all threads of a block go through all time steps of the longest lane, for the barriers. */
+/* With several rows all threads of a block go through all time steps of the longest lane, for the barriers. */
 template <class W> __device__ __forceinline__ int scan_steps_of(const W &w, const scan_lane &lane) {
     return W::ROWS > 1 ? w.shape.length : lane.count;
 }
@@ -173,7 +173,7 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLO
 /* Registers hold STEPS inputs on their way. By Little's law a device needs its rate times its latency on the way, an
  * H100 3.35 TB/s times some .7 us; where lanes are few that is more. There each thread has what it will read copied
  * (cp.async, capability 8.0) into slots of its own, in SCAN_RING turns of STEPS time steps each, and waits for the turn
- * at hand alone. No thread reads another's slots, so there is no barrier; sums, and so bits, are those of scan_walk. */
+ * at hand alone. No thread reads another's slots, so there is no barrier; sums, and so bits, equal scan_walk's. */
 #define SCAN_RING         4           /* turns, of which all but one are on their way */
 #define SCAN_BYTES_WANTED (18u << 10) /* on their way, of a multiprocessor: 3.35 TB/s * .7 us / 132 */
 
@@ -189,7 +189,7 @@ template <class W> struct scan_slots {
     }
 };
 
-/* read() of a walk that has the values copied to slots, and that of one which takes them from there. */
+/* read() of a walk that has the values copied to slots, and read() of a walk that takes them from there. */
 template <int THREADS> struct scan_ask {
     real **slot;
     __device__ __forceinline__ real operator()(const real *from) const {
@@ -208,7 +208,7 @@ template <int THREADS> struct scan_take {
     }
 };
 
-/* A turn's inputs by Read; those behind the last repeat it. */
+/* A turn's inputs by Read; steps past the last repeat it. */
 template <template <int> class Read, class W>
 __device__ __forceinline__ void scan_turn(const W &w, const scan_lane &lane, const scan_slots<W> &slots, int turn,
                                           typename W::input *in) {
@@ -255,7 +255,7 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, 1) scan_
 #endif
 }
 
-/* Whether registers hold too little of it, and time is long enough for a second turn. */
+/* True if registers hold too little of it, and time is long enough for a second turn. */
 template <class W> bool scan_wants_ring(const struct cuda_context *cuda, const W &w) {
     int64_t in_flight = scan_lanes(w.shape) * W::ROWS * W::STEPS * W::VALUES * (int64_t)sizeof(real);
     return cuda->capability >= COPY_ASYNC_CAPABILITY && scan_slots<W>::BYTES <= cuda->shared &&
@@ -278,7 +278,7 @@ template <class W> void scan_launch_long(const struct call *c, const struct exec
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
 
-/* Of a summary, m*m planes of transition products, row after row, then m planes of ends, become the chunks' first
+/* Turns a summary, m*m planes of transition products, row after row, then m planes of ends, into the chunks' first
  * states; a plane is one value a lane. Complex numbers (m = 2) have two planes of products instead, the real and the
  * imaginary part. */
 

@@ -13,10 +13,10 @@
  *   run:        struct scratch s = scratch_of(c, pass);  struct rows r = rows_of(n, &s);
  *
  * Parts that run on threads have the same arrays each: `workspace` takes them `parts` times over, part i from
- * scratch_part(&s, i, parts), s a cursor behind what all share.
+ * scratch_part(&s, i, parts), s a cursor after what all share.
  *
- * In a graph with guards (struct graph_options) a zone lies behind each array: NaN, which what reads across the border
- * of two arrays finds, and which must be there still after the call. So no kernel may count on which array follows. */
+ * In a graph with guards (struct graph_options) a zone of NaN lies after each array. A read across the border of two
+ * arrays finds it, and it must still be there after the call. So no kernel may count on which array follows. */
 #ifndef LRNN_KERNELS_LIB_SCRATCH_H
 #define LRNN_KERNELS_LIB_SCRATCH_H
 
@@ -28,7 +28,7 @@ extern "C" {
 
 struct scratch {
     char *base;                 /* NULL: measures */
-    size_t used, bytes;         /* behind base; bytes: of all there is */
+    size_t used, bytes;         /* after base; bytes: of all there is */
     bool guards;                /* zones between the arrays */
     struct zone_visitor *zones; /* while measuring: told of them; or NULL */
 };
@@ -43,7 +43,7 @@ LRNN_INLINE struct scratch scratch_of(const struct call *c, enum pass pass) {
     return s;
 }
 
-/* What is left behind `shared`, in `parts` equal parts: part i. */
+/* Part i of the scratch after `shared`, cut into `parts` equal parts. */
 LRNN_INLINE struct scratch scratch_part(const struct scratch *shared, int64_t i, int64_t parts) {
     struct scratch s = *shared;
     size_t each = (s.bytes - s.used) / (size_t)parts;
@@ -56,7 +56,7 @@ LRNN_INLINE void *scratch_bytes(struct scratch *s, size_t bytes) {
     if (s->guards) end += ARENA_GUARD;
     if (s->zones) s->zones->visit(s->zones, begin + bytes, end);
     s->used = end;
-#ifdef __clang_analyzer__ /* it sees one file at a time and would take a run's arrays for those of a measurement */
+#ifdef __clang_analyzer__ /* it sees one file at a time and would take a run's arrays for a measurement's */
     return s->base + begin;
 #else
     return s->base ? s->base + begin : NULL;
@@ -86,7 +86,7 @@ LRNN_INLINE void scratch_take(struct scratch *s, const struct scratch_array *lis
     for (size_t i = 0; i < count; i++) *list[i].to = scratch_reals(s, list[i].n);
 }
 
-/* What `workspace` says of a kernel with one array, which is c->scratch[pass] itself; 0 of 0 bytes. */
+/* Result of `workspace` for a kernel with one array, which is c->scratch[pass] itself; 0 for 0 bytes. */
 LRNN_INLINE size_t scratch_single(const struct call *c, size_t bytes) {
     struct scratch s = scratch_measure(c);
     if (bytes > 0) scratch_bytes(&s, bytes);

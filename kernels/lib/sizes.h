@@ -1,5 +1,5 @@
 /* sizes.h - the inputs that most ops make in op->build. Of an id or a length no gradient is ever wanted, of all
- * others it is. NULL behind an error of the graph. */
+ * others it is. NULL after an error of the graph. */
 #ifndef LRNN_KERNELS_LIB_SIZES_H
 #define LRNN_KERNELS_LIB_SIZES_H
 

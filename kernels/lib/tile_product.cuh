@@ -12,7 +12,7 @@
  * |low| <= 2^-11 |x| and |rest| <= 2^-22 |x|, so that what is left out, low_a low_b and the two rests, is at most
  * 3 * 2^-22 |a b|: of the size of fp32's rounding, which is 2^-24 of each partial sum. The products themselves are
  * exact, and the small ones are summed apart, where the large sum does not round them. How tensor cores round within a
- * sum of eight the ISA leaves open; where they cut off instead of rounding, as those of some devices were found to, a
+ * sum of eight the ISA leaves open; where they cut off instead of rounding, as some devices do, a
  * sum is short by up to 2^-23 of its parts every eight terms, which the tests' bounds have room for. An infinite factor
  * makes NaN of what is infinite in plain fp32.
  * Elsewhere the lanes take the same elements by fused multiply-adds of `real`. */

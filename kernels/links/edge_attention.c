@@ -29,7 +29,7 @@ static void edge_attention_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, v->dims);
 }
 
-/* Of a node and each of its neighbours, both ways: score, weight, row. */
+/* Values for a node and each of its neighbours, both ways: score, weight, row. */
 static struct cost edge_attention_cost(const struct call *c, enum pass pass) {
     const struct links_attr *a = links_attr(c);
     double n = (double)tensor_count(c->in[0]), B = (double)c->in[0]->dims[0], D = (double)c->in[0]->dims[2];
@@ -112,7 +112,7 @@ static void ref_weights(const struct call *c, int64_t b, int64_t h, int64_t n, s
     for (int32_t i = begin; i < end; i++) r.p[i] /= sum;
 }
 
-/* Of the gradients of the scores, p (dp - mean): where one weight is nearly 1 the two cancel. */
+/* Terms of the gradients of the scores, p (dp - mean): where one weight is nearly 1 the two cancel. */
 static double edge_attention_terms(const struct call *c, enum pass pass, int j) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], H = c->in[2]->dims[2], dv = D / H;
     if (pass == PASS_FORWARD || j < 2) return 0;
@@ -158,7 +158,7 @@ static void edge_attention_ref_forward(const struct call *c, const struct exec *
     }
 }
 
-/* What node n and its neighbours have of dy_n, added to the sums of the head. */
+/* Gradients of node n and its neighbours from dy_n, added to the sums of the head. */
 static void ref_node_backward(const struct call *c, int64_t b, int64_t h, int64_t n, struct ref r) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2], dv = D / c->in[2]->dims[2];
     const real *dy = call_dout(c, 0) + (b * T + n) * D + h * dv;

@@ -11,7 +11,7 @@ extern "C" {
 
 #define EDGE_ATTENTION_SLOPE 0.2 /* of leaky_relu below 0, as in the paper */
 
-/* The neighbours of each node, the node itself first: those of n at [start[n], start[n + 1]) of `node`. */
+/* The neighbours of each node, the node itself first: node n has [start[n], start[n + 1]) of `node`. */
 struct neighbourhoods {
     int32_t *start, *node; /* [T + 1], [T + 2 edges] */
 };

@@ -59,7 +59,7 @@ static real dot(int64_t n, const real *a, const real *b) {
     return sum;
 }
 
-/* Where node n of the head has its row in an array of rows of D. */
+/* Address of the row of node n of the head in an array of rows of D. */
 static int64_t row_at(const struct head *g, int64_t n) {
     return (g->row + n) * g->D + g->h * g->dv;
 }

@@ -58,7 +58,7 @@ static size_t edge_messages_ref_workspace(const struct call *c, enum pass pass) 
     return s.used;
 }
 
-/* What node u tells node n. */
+/* Message of node u to node n. */
 static double message(const real *a, const real *c, int64_t n, int64_t u, int64_t D) {
     double sum = (double)a[n * D] + c[u * D];
     return sum <= 0 ? 0 : sum; /* NaN comes through */

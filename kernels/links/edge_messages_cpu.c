@@ -32,7 +32,7 @@ static void tell_back(int64_t D, const real *a, const real *c, const real *dy, r
     for (int64_t d = 0; d < D; d++) dx[d] += a[d] + c[d] > 0 ? dy[d] : 0;
 }
 
-/* Of a (input 0) a message's reader has the gradient, of c (input 2) its writer. */
+/* The reader of a message has the gradient of a (input 0), its writer the gradient of c (input 2). */
 static void backward_sequence(const struct call *c, int64_t b, int input) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     struct links_view l = links_at(c, b, T);

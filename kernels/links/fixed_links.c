@@ -1,7 +1,7 @@
 /* fixed_links.c - the same links in every sequence: the op and its CPU kernel, which copies.
  *
  *   links_b = words, without the edges that lead to a position >= lengths[b]
- * Pairs need no change: those of an absent edge are not in effect. */
+ * Pairs need no change: pairs of an absent edge have no effect. */
 #include "kernels/lib/infer.h"
 #include "kernels/links/links_call.h"
 
@@ -56,7 +56,7 @@ static bool fixed_links_build(struct graph *g, const struct op_sizes *s) {
 
 const struct op op_fixed_links = {
     .name = "fixed_links",
-    .maths = "links_b = words without the edges that lead behind the end of sequence b",
+    .maths = "links_b = words without the edges that lead past the end of sequence b",
     .source = "",
     .no_grad_in = 3,
     .table = fixed_links_table,

@@ -1,4 +1,4 @@
-/* link_rows.c - features of edges and of pairs of edges from those of nodes: the op and its reference.
+/* link_rows.c - features of edges and of pairs of edges from the features of nodes: the op and its reference.
  *
  *   y[r] = [ (x[a] + x[b]) / 2 for each column (a, b) of row r ], side by side; a = b takes a node as it is
  *   dx[a], dx[b] += dy / 2, summed over rows in their order
@@ -39,7 +39,7 @@ static void add_halves(double *sum, int32_t (*ends)[2], int64_t k, double value)
     sum[ends[k][1]] += 0.5 * value;
 }
 
-/* Of dx: a node's share of every row that names it. */
+/* Terms of dx: a node's share of every row that names it. */
 static double link_rows_terms(const struct call *c, enum pass pass, int j) {
     const struct links_attr *a = links_attr(c);
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], columns = link_columns(a->rule);

@@ -2,7 +2,7 @@
  *
  *   y_p = t_p / S, S = 1/2 + sum of |t| over the pairs with p's edge `from` (or `to`); 0 of a pair not in effect
  *   dt_p = (dy_p - sign(t_p) sum over the same pairs of dy y) / S
- * pLSTM, Eq. 4; the 1/2 is that of ml-jku/plstm, torch/plstm_graph.py. */
+ * pLSTM, Eq. 4; the 1/2 stands in ml-jku/plstm, torch/plstm_graph.py. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -33,7 +33,7 @@ static size_t link_shares_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Where the sums of pair p's edge begin; -1: it is not in effect. */
+/* Index where the sums of pair p's edge begin; -1: it is not in effect. */
 static int64_t sums_at(const struct shares *k, int64_t p) {
     int32_t from, to;
     if (!links_pair(&k->l, p, &from, &to)) return -1;

@@ -8,7 +8,7 @@
 
 namespace {
 
-/* Of sequences of T nodes. */
+/* Linked sequences of T nodes. */
 struct linked {
     const int32_t *words;
     struct links_attr attr;

@@ -1,4 +1,4 @@
-/* links.h - ops on the graphs that examples are (core/links.h): rows of edges and pairs from those of nodes, sums over
+/* links.h - ops on the graphs that examples are (core/links.h): rows of edges and pairs from rows of nodes, sums over
  * neighbours. The nodes are the T positions of a sequence; a node without links stands alone. Rows of absent edges, and
  * of pairs that are not in effect, are zeros, and nothing of them reaches a node. */
 #ifndef LRNN_KERNELS_LINKS_LINKS_H
@@ -13,8 +13,8 @@ extern "C" {
 
 #include "kernels/links/list.def"
 
-/* The same links in every sequence of x (B,T,D): `words` of that size, which live as long as the graph, without the
- * edges that lead to a position behind the sequence's end. lengths: ids (B), or NULL: all positions are in use. */
+/* Equal links in every sequence of x (B,T,D): `words` of that size, which live as long as the graph, without the
+ * edges that lead to a position past the sequence's end. lengths: ids (B), or NULL: all positions are in use. */
 struct links fixed_links(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *words,
                          struct links_size size);
 
@@ -52,7 +52,7 @@ struct tensor *edge_attention(struct graph *g, struct tensor *v, struct tensor *
 
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
-/* Of every op here: the words are its last input; `rule` is one of the enums above. */
+/* Attributes of every op here: the words are its last input; `rule` is one of the enums above. */
 struct links_attr {
     struct links_size size;
     bool reversed;

@@ -25,7 +25,7 @@ LRNN_INLINE struct links_view links_of(const struct call *c, int i, struct links
     return l;
 }
 
-/* The same of an op that keeps a links_attr and has the words behind x. */
+/* Like the above, for an op that keeps a links_attr and has the words after x. */
 LRNN_INLINE struct links_view links_at(const struct call *c, int64_t b, int64_t T) {
     const struct links_attr *a = links_attr(c);
     return links_of(c, 1, a->size, a->reversed, b, T);

@@ -14,8 +14,8 @@ struct fixed_words {
     __device__ void operator()(int64_t i) const {
         struct quotient at = divide(i, count);
         int64_t length = lengths ? lengths[at.whole] : T, edge = at.rest / LINK_EDGE_WORDS * LINK_EDGE_WORDS;
-        bool behind = edge < LINK_EDGE_WORDS * edges && (words[edge] >= length || words[edge + 1] >= length);
-        y[i] = behind ? IGNORED : words[at.rest];
+        bool past = edge < LINK_EDGE_WORDS * edges && (words[edge] >= length || words[edge + 1] >= length);
+        y[i] = past ? IGNORED : words[at.rest];
     }
 };
 

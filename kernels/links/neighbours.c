@@ -66,7 +66,7 @@ static void ref_factors(const struct links_view *l, double *factor) {
     for (int64_t n = 0; n < l->T; n++) factor[n] = 1 / sqrt(factor[n]);
 }
 
-/* Of the column that begins at x, in steps of D: r.sum. `sign` of each term is kept, or its magnitude taken. */
+/* Sum of the column that begins at x, in steps of D: r.sum. `sign` of each term is kept, or its magnitude taken. */
 static void ref_column(const struct call *c, const struct links_view *l, const real *x, bool magnitudes, struct ref r) {
     bool gcn = links_attr(c)->rule == NEIGHBOURS_GCN;
     int64_t D = c->in[0]->dims[2];

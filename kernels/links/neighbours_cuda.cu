@@ -86,7 +86,7 @@ struct messages {
     const real *a, *c;
     int64_t D;
 
-    /* What node u tells node n; columns begin at `at`. */
+    /* Message of node u to node n; columns begin at `at`. */
     __device__ double message(int64_t at, int64_t n, int64_t u) const {
         double sum = (double)a[at + n * D] + (double)c[at + u * D];
         return sum <= 0 ? 0 : sum; /* NaN comes through */
@@ -108,7 +108,7 @@ struct tell {
     }
 };
 
-/* Of a (`told`) the gradient of what a node hears, of c that of what it tells. */
+/* Gradient of a (`told`), which a node hears, or of c, which it tells. */
 struct tell_back {
     struct messages m;
     const real *dy;

@@ -53,12 +53,12 @@ struct cursor {
 /* --- where a block stands ----------------------------------------------------------------------------------------- */
 
 struct segment {
-    int64_t b, h, head, strip; /* head, strip: among those of all sequences */
+    int64_t b, h, head, strip; /* head, strip: counted over all sequences */
     int index, begin, end;     /* tokens */
     int first, width;          /* columns */
 };
 
-/* Blocks are the strips of segment `from`, then those of the next one. */
+/* Blocks are the strips of segment `from`, then the strips of the next one. */
 __device__ inline struct segment segment_here(const struct strip_shape &s, int from) {
     struct segment at;
     int64_t strips = s.B * s.H * s.strips;
@@ -117,7 +117,7 @@ struct spaced_rows {
     }
 };
 
-/* to, rows x columns, = factor row(i), whose first `width` values there are; 0 behind them, and where a row is NULL. */
+/* to, rows x columns, = factor row(i), whose first `width` values there are; 0 after them, and where a row is NULL. */
 template <class Row>
 __device__ inline void load(struct matrix to, int rows, int columns, int width, Row row, real factor = 1) {
     for (int e = (int)threadIdx.x; e < rows * columns; e += CHUNK_THREADS) {
@@ -139,8 +139,8 @@ __device__ inline void store_state(const struct strip_shape &s, int dk, const st
         to[e / at.width * s.dv + e % at.width] = from(e / at.width, e % at.width);
 }
 
-/* Of states kept before every `every`-th token, (B,tokens / every,H,dk,dv): the block's columns of the one before token
- * `begin`. */
+/* Columns of the block in one of the states kept before every `every`-th token, (B,tokens / every,H,dk,dv): the one
+ * before token `begin`. */
 __device__ inline real *kept_at(const struct strip_shape &s, int dk, const struct segment &at, int begin, int every,
                                 real *kept) {
     int64_t count = (s.T + every - 1) / every;
@@ -149,7 +149,7 @@ __device__ inline real *kept_at(const struct strip_shape &s, int dk, const struc
 
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
-/* X = through X + rows^T diag(weight) columns: the state behind a chunk, or the gradient of the one before it. */
+/* X = through X + rows^T diag(weight) columns: the state after a chunk, or the gradient of the state before it. */
 template <class Weight>
 __device__ inline void advance(const struct strip_shape &s, real through, struct matrix rows, Weight weight,
                                struct matrix columns, struct matrix X) {

@@ -1,7 +1,7 @@
 /* chunk_gates.h - the gates of a chunk of an outer-product state with J states a head (outer_chunk.h),
  * and their gradients.
  *
- * The readers n of a chunk are its tokens and, behind them, its exits: exit a stands for state a after the chunk. What
+ * The readers n of a chunk are its tokens and, after them, its exits: exit a stands for state a after the chunk. What
  * reader n reads of a unit written into state i at token t is Z_t[i][n] = (M_n^T T_{n-1} ... T_{t+1})[i] for a later
  * token, (T_last ... T_{t+1})[a][i] for an exit. From the last token back, Z_{t-1} = T_t^T Z_t, where column t becomes
  * M_t; Z_-1 is what readers read of the states before the chunk. Then
@@ -19,10 +19,10 @@
 #include "kernels/matrix/chunk.h"
 #include "kernels/matrix/outer_head.h"
 
-/* Where a chunk lies in a sequence. */
+/* Place of a chunk in a sequence. */
 struct chunk {
     int64_t first, count; /* tokens */
-    bool begins, ends;    /* the sequence: no states before, no gradient behind */
+    bool begins, ends;    /* the sequence: no states before, no gradient after */
 };
 
 enum { READERS = 2 * STATE_CHUNK }; /* tokens, then exits; there are at most as many as tokens */
@@ -100,7 +100,7 @@ FORCE_INLINE void single_reader_factors(const struct chunk_gates *g, enum reader
     }
 }
 
-/* Z, gate and writes. Column t of Z_t is 0 before M_t is put there, that of gate before D_t is. */
+/* Z, gate and writes. Column t of Z_t is 0 before M_t is put there; column t of gate, before D_t is. */
 FORCE_INLINE void reader_factors(int64_t J, const struct chunk_gates *g, enum readers which) {
     int64_t rows = J * READERS, first = which == TOKENS_TOO ? 0 : STATE_CHUNK;
     if (J == 1) {

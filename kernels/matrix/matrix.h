@@ -1,5 +1,5 @@
 /* matrix.h - recurrences with one dk x dv matrix a head, updated with outer products and read with q. Inputs are
- * (B,T,...): all axes behind B and T count as one width. Heads are contiguous: element h*dk + i of q, h*dv + j of v. */
+ * (B,T,...): all axes after B and T count as one width. Heads are contiguous: element h*dk + i of q, h*dv + j of v. */
 #ifndef LRNN_KERNELS_MATRIX_MATRIX_H
 #define LRNN_KERNELS_MATRIX_MATRIX_H
 

@@ -2,10 +2,10 @@
  * of matrices, from chunk to chunk the states. See outer_chunk.h.
  *
  * With the gates of chunk_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of state i
- * before the chunk, x_a[m] = Gate[m][a] what they write into state a behind it, F[i][a] = Z_-1[i][a] what passes
+ * before the chunk, x_a[m] = Gate[m][a] what they write into state a after it, F[i][a] = Z_-1[i][a] what passes
  * through:
  *   O = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
- * Adjoint, E_a the gradient of state a behind the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
+ * Adjoint, E_a the gradient of state a after the chunk, W = scale dO, U[m][n] = Gate[m][n] (w_n . v_m):
  *   dQ = U^T K + sum_i diag(r_i) W C_i^T      dK = U Q + sum_a diag(x_a) V E_a^T      dV = P W + sum_a diag(x_a) K E_a
  *   E_i <- sum_a F[i][a] E_a + (diag(r_i) Q)^T W */
 #include "kernels/lib/scratch.h"
@@ -15,7 +15,7 @@
 
 #define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
 
-/* What a bundle of heads goes through time with, an array a head. */
+/* Arrays with which a bundle of heads goes through time, one a head. */
 struct bundle_arrays {
     struct scratch_rows T, S, M, D; /* gates of the chunk at hand */
     struct scratch_rows C, E;       /* states; backward: their gradient */
@@ -140,7 +140,7 @@ FORCE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t colu
     }
 }
 
-/* How much of a state the product behind mix_states keeps. */
+/* Share of a state that the product after mix_states keeps. */
 FORCE_INLINE real kept_part(int64_t J, const real *F, bool fresh) {
     return fresh ? 0 : J == 1 ? *F : 1;
 }
@@ -149,7 +149,7 @@ FORCE_INLINE void read_rows(const struct outer_rows *rows, const struct chunk *k
     pad_rows(k->count, n, rows->at + k->first * rows->step, rows->step, width, to);
 }
 
-/* What tokens read of state i before the chunk; what they write into state a behind it. */
+/* Factors by which tokens read state i before the chunk, and write into state a after it. */
 FORCE_INLINE const real *reads_of(const struct work *w, int64_t i) {
     return w->g.Z + i * READERS;
 }
@@ -193,7 +193,7 @@ FORCE_INLINE void write_outputs(const struct outer_head *h, const struct work *w
     for (int64_t n = 0; n < k->count; n++) copy_row(w->dv, O + n * VW, h->o + (k->first + n) * h->o_step);
 }
 
-/* One chunk of one head: C becomes the states behind it. */
+/* One chunk of one head: C becomes the states after it. */
 FORCE_INLINE void forward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, bool read,
                                 real *C) {
     if (!read && k->ends) return;
@@ -230,7 +230,7 @@ FORCE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, 
         add_row(n, factor, from, to);
 }
 
-/* What the states before the chunk give: dQ, and what tokens read in Y_0. */
+/* Shares of the states before the chunk: dQ, and what tokens read in Y_0. */
 FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->begins) clear_row(N * KW, w->dQ);
@@ -245,7 +245,7 @@ FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, c
     }
 }
 
-/* What the gradients of the states behind the chunk give: dK, dV, and what goes to the exits in R. */
+/* Shares of the gradients of the states after the chunk: dK, dV, and what goes to the exits in R. */
 FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->ends) {
@@ -268,7 +268,7 @@ FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, co
     }
 }
 
-/* What the exits read of the states before the chunk, in Y_0. */
+/* Share of the states before the chunk that the exits read, in Y_0. */
 FORCE_INLINE void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
     int64_t n = w->KW * w->VW, J = w->J;
     for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
@@ -319,8 +319,8 @@ FORCE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k,
     }
 }
 
-/* One chunk of one head in reverse; C: the states before it, E: becomes that of the chunk before. add: another head
- * has written dq and dk already. */
+/* One chunk of one head in reverse; C: the states before it, E: becomes the gradient of the chunk before. add: another
+ * head has written dq and dk already. */
 FORCE_INLINE void backward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
                                  real *E, bool add) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
@@ -359,7 +359,7 @@ static void pack_states(const struct work *w, const real *C, real *kept) {
     for (int64_t j = 0; j < w->J; j++) pack_rows(w->dk, w->dv, C + j * w->KW * w->VW, w->VW, kept + j * w->dk * w->dv);
 }
 
-/* Where the states lie ready for use, or w->padded after a copy. */
+/* The states where they lie if they are ready for use, else w->padded after a copy. */
 static const real *padded_states(const struct work *w, const real *kept) {
     if (w->dk == w->KW && w->dv == w->VW) return kept;
     memset(w->padded, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *w->padded);
@@ -427,7 +427,7 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
     }
 }
 
-/* E from behind chunk `end` to behind chunk `begin`. */
+/* E goes from after chunk `end` to after chunk `begin`. */
 static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end) {
     for (int64_t i = end - 1; i >= begin; i--) {
         struct chunk k = chunk_at(b->s, i);

@@ -2,7 +2,7 @@
  * scan_outer_chunk_cuda and scan_plstm_chunk_cuda are instances of. Equations: outer_chunk.c, gates as products, never
  * logarithms or quotients (chunk_gates.h): a decay may be negative or 0.
  *
- * Three stages (blocks: chunk.cuh): what a segment of 64 tokens adds to the states behind it (backward: to the
+ * Three stages (blocks: chunk.cuh): what a segment of 64 tokens adds to the states after it (backward: to the
  * gradients of the states before it), a thread block a strip and segment; the states between segments, a thread an
  * element; then outputs (gradients), again a block a strip and segment. One segment needs the last stage alone.
  *
@@ -12,7 +12,7 @@
  * states, one after the other, and keeps their gradients in shared memory.
  *
  * With P[m][n] = Gate[m][n] (q_n . k_m), U[m][n] = Gate[m][n] (w_n . v_m), r_i what tokens read of state i before the
- * chunk, x_a what they write into state a behind it, F[i][a] what passes through, w = scale do:
+ * chunk, x_a what they write into state a after it, F[i][a] what passes through, w = scale do:
  *   o = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
  *   dq = U^T K + sum_i diag(r_i) W C_i^T    dk = U Q + sum_a diag(x_a) V E_a^T    dv = P W + sum_a diag(x_a) K E_a
  *   E_i <- sum_a F[i][a] E_a + Q^T diag(r_i) W
@@ -21,7 +21,7 @@
  *   J, SINGLE                      states of a head; whether every head of the type has one
  *   take(J, pass, cursor)          its arrays in shared memory
  *   load(in, s, at, begin)         tokens that are missing write nothing, read nothing and keep the states
- *   products()                     behind a barrier after load: makes what follows, which is there behind another one
+ *   products()                     after a barrier past load: makes what follows, which is there after another one
  *   gate(m, n)                     Gate[m][n], 0 for m > n
  *   reads(i, n), writes(a, m)      r_i[n], x_a[m]
  *   through(i, a)                  F[i][a]
@@ -29,7 +29,7 @@
  *   entry(i, n), taken(a, m)       q_n . C_i w_n and k_m . E_a v_m
  *   along(a, i)                    the sum of E_a o C_i
  *   warps                          of block_sum
- *   write(keys, values, n, to, step)  gradients of the first n tokens, behind a barrier; all threads come. keys[m][n] =
+ *   write(keys, values, n, to, step)  gradients of the first n tokens, after a barrier; all threads come. keys[m][n] =
  *                                  k_m . q_n, values[m][n] = v_m . w_n; to: a token's dS, dM, dT, dD (outer_partial)
  */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_CHUNK_CUH
@@ -131,7 +131,7 @@ __device__ inline void load_values(const struct outer_inputs &in, const struct s
          spaced_rows{from + (row * in.H + at.h) * s.dv + at.first, in.H * s.dv, chunk_count(at, begin)}, factor);
 }
 
-/* J states that lie one behind the other at `from`, or of 0 where that is NULL. */
+/* J states that lie one after the other at `from`, or zeros where that is NULL. */
 __device__ inline void load_states(const struct strip_shape &s, int J, int dk, const struct segment &at,
                                    const real *from, struct matrix to) {
     for (int j = 0; j < J; j++)
@@ -157,17 +157,17 @@ template <class Weight, class At> __device__ inline void mix(int J, int n, Weigh
     }
 }
 
-/* What of state `from` comes to state `to` through a chunk, or of its gradient. */
+/* Share of state `from`, or of its gradient, that comes to state `to` through a chunk. */
 template <enum pass PASS, class Gates> __device__ inline real passing(const Gates &g, int from, int to) {
     return PASS == PASS_FORWARD ? g.through(from, to) : g.through(to, from);
 }
 
-/* What a token adds to state j behind the chunk, or to the gradient of the one before. */
+/* Factor of a token in state j after the chunk, or in the gradient of the state before it. */
 template <enum pass PASS, class Gates> __device__ inline real adding(const Gates &g, int j, int n) {
     return PASS == PASS_FORWARD ? g.writes(j, n) : g.reads(j, n);
 }
 
-/* The states behind a chunk, or the gradients of those before it. */
+/* The states after a chunk, or the gradients of the states before it. */
 template <enum pass PASS, class Gates>
 __device__ inline void advance_states(const struct strip_shape &s, const Gates &g, struct matrix rows,
                                       struct matrix columns, struct matrix X, real *spare) {
@@ -196,7 +196,7 @@ __device__ inline real *between_states(const struct outer_inputs &in, const stru
     return mid.states + (i * s.B * s.H + at.head) * in.J * in.dk * s.dv + at.first;
 }
 
-/* What a segment adds, of the first segments but the last (backward: the last but the first), and what it lets
+/* Sum that a segment adds, for all segments but the last (backward: all but the first), and what it lets
  * through. dy: backward. */
 template <class Gates, enum pass PASS>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
@@ -363,7 +363,7 @@ __device__ inline void write_values(const struct outer_inputs &in, const struct 
     });
 }
 
-/* What state i before the chunk gives, which lies in r.C: dq, and what the gates' gradients have of it. */
+/* Shares of state i before the chunk, which lies in r.C: in dq and in the gates' gradients. */
 template <class Gates>
 __device__ inline void entry_gradients(const struct outer_inputs &in, const struct strip_shape &s, int count, int i,
                                        const struct chunk_room<Gates> &r, real *dq) {
@@ -380,7 +380,7 @@ __device__ inline void entry_gradients(const struct outer_inputs &in, const stru
     __syncthreads();
 }
 
-/* What the gradient of state a behind the chunk gives: dk, and what the gates' gradients have of it. */
+/* Shares of the gradient of state a after the chunk: in dk and in the gates' gradients. */
 template <class Gates>
 __device__ inline void exit_gradients(const struct outer_inputs &in, const struct strip_shape &s, int count, int a,
                                       const struct chunk_room<Gates> &r, real *dk) {

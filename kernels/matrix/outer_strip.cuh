@@ -33,7 +33,7 @@ __device__ inline struct outer_token outer_room(const struct outer_inputs &in, r
     return t;
 }
 
-/* dy NULL: forward. All lanes come; the token may be read behind it. */
+/* dy NULL: forward. All lanes come; the token may be read after it. */
 __device__ inline void outer_read(const struct outer_inputs &in, const struct strip_shape &s, const struct strip &at,
                                   int64_t row, const real *dy, struct outer_token *t) {
     int64_t group = at.h / (in.H / in.G), head = row * in.H + at.h;
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* Sums over the strip's columns of one token, from the state P before it and the gradient E of the one behind. */
+/* Sums over the strip's columns of one token, from the state P before it and the gradient E of the state after it. */
 __device__ inline void outer_row_sums(const struct outer_inputs &in, const struct strip_shape &s,
                                       const struct strip &at, const struct outer_token &t, const real *P, const real *E,
                                       real *partial) {

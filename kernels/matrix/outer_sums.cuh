@@ -8,7 +8,7 @@
 namespace {
 
 /* Inputs (B,T,...): q, k of G groups; v of H heads; gates of H heads. source NULL: 1. mark and direct NULL: as
- * transition and source, the state is read behind its update. */
+ * transition and source, the state is read after its update. */
 struct outer_inputs {
     const real *q, *k, *v, *source, *transition, *mark, *direct;
     int64_t H, G;
@@ -16,13 +16,13 @@ struct outer_inputs {
     real scale;
 };
 
-/* Where a gradient goes; NULL: nowhere. */
+/* Destination of a gradient; NULL: not wanted. */
 struct outer_gradients {
     real *q, *k, *v, *source, *transition, *mark, *direct;
     bool add_q, add_k, add_v, add_source, add_transition, add_mark, add_direct;
 };
 
-/* What a strip leaves of a token for the sums over strips: dq, dk, then the gates'. */
+/* Values of a token that a strip leaves for the sums over strips: dq, dk, then the gates'. */
 __host__ __device__ inline int64_t outer_partial(int64_t dk, int64_t J) {
     return 2 * dk + J * J + 2 * J + 1;
 }
@@ -43,7 +43,7 @@ struct outer_key_sums {
     }
 };
 
-/* n gates a head, behind dq and dk from `from` on, and those at `beside` added where that is not negative. */
+/* n gates a head, after dq and dk from `from` on, and those at `beside` added where that is not negative. */
 struct outer_gate_sums {
     struct strip_shape s;
     const real *partial;
@@ -66,7 +66,7 @@ inline void outer_gradient_sums(const struct call *c, const struct exec *x, cons
                                 const struct strip_shape &s, const real *partial, const struct outer_gradients &d) {
     int64_t B = s.B, T = s.T;
     int64_t J = in.J, direct = 2 * J + J * J;
-    bool behind = !in.mark;
+    bool after = !in.mark;
     if (d.q)
         each_value(c, x, B * T * in.G * in.dk, outer_key_sums{s, partial, d.q, in.H, in.G, 0, in.dk, in.J, d.add_q});
     if (d.k)
@@ -74,10 +74,10 @@ inline void outer_gradient_sums(const struct call *c, const struct exec *x, cons
                    outer_key_sums{s, partial, d.k, in.H, in.G, in.dk, in.dk, in.J, d.add_k});
     if (d.source)
         each_value(c, x, B * T * in.H * J,
-                   outer_gate_sums{s, partial, d.source, in.H, J, 0, behind ? direct : -1, in.dk, in.J, d.add_source});
+                   outer_gate_sums{s, partial, d.source, in.H, J, 0, after ? direct : -1, in.dk, in.J, d.add_source});
     if (d.transition)
         each_value(c, x, B * T * in.H * J * J,
-                   outer_gate_sums{s, partial, d.transition, in.H, J * J, 2 * J, behind ? J : -1, in.dk, in.J,
+                   outer_gate_sums{s, partial, d.transition, in.H, J * J, 2 * J, after ? J : -1, in.dk, in.J,
                                    d.add_transition});
     if (d.mark)
         each_value(c, x, B * T * in.H * J,

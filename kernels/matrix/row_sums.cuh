@@ -42,7 +42,7 @@ static inline bool column_strips_fit(const struct column_strips &s, const char *
     return fits;
 }
 
-/* Where a lane stands: its column of head h, nowhere if not `in`. */
+/* Position of a lane: its column of head h; none if not `in`. */
 struct column {
     int lane;
     int64_t strip, j;
@@ -68,7 +68,7 @@ static __device__ __forceinline__ void row_share(const struct column_strips &s, 
     if (at.lane < s.W) table[r * (s.W + 1) + at.lane] = x;
 }
 
-/* The sum of line r, of the columns in their order; behind a barrier. */
+/* The sum of line r, of the columns in their order; after a barrier. */
 static __device__ __forceinline__ real row_sum(const struct column_strips &s, const real *table, int r) {
     real sum = 0;
     for (int j = 0; j < s.W; j++) sum += table[r * (s.W + 1) + j];
@@ -156,7 +156,7 @@ struct outside_direct {
     }
 };
 
-/* Of gates, which have no other terms. */
+/* Gradients of gates, which have no other terms. */
 struct sum_shares {
     const real *shares;
     int64_t stride, parts;
@@ -167,7 +167,7 @@ struct sum_shares {
     }
 };
 
-/* Of a call with q, k, v as inputs 0 to 2; dy: NULL forward. */
+/* Pointers of a call with q, k, v as inputs 0 to 2; dy: NULL forward. */
 static inline struct outside outside_of(const struct call *c, struct row_sizes z, double scale, int direct,
                                         const real *dy) {
     struct outside k = {

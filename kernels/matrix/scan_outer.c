@@ -116,7 +116,7 @@ static void ref_update(const struct state_shape *s, struct double_gates a, const
         for (int64_t j = 0; j < s->dv; j++) after[i * s->dv + j] = a.T * before[i * s->dv + j] + a.S * k[i] * v[j];
 }
 
-/* Forward the state; backward its gradient, the state before each token and behind the last, and sums of dq and dk
+/* Forward the state; backward its gradient, the state before each token and after the last, and sums of dq and dk
  * [T][2][dk]. */
 struct ref_states {
     double *C, *E, *P, *keys;

@@ -5,12 +5,12 @@
 
 namespace {
 
-/* Gates of a chunk of one state. reach[m][n]: what token n reads of a unit in the state behind token m < n, else 0. */
+/* Gates of a chunk of one state. reach[m][n]: what token n reads of a unit in the state after token m < n, else 0. */
 struct single_gates {
     static constexpr bool SINGLE = true;
     static constexpr int J = 1;
     real *T, *S, *M, *D;
-    real *before, *after; /* products of T before and behind a token; before[STATE_CHUNK]: of all, F */
+    real *before, *after; /* products of T before and after a token; before[STATE_CHUNK]: of all, F */
     struct matrix reach;
     struct matrix Y;          /* backward, with what follows; [t][n]: what token n would read of the state before t */
     real *dM, *passed, *left; /* by token; left: as Y, of what passes through the chunk */
@@ -78,16 +78,16 @@ struct single_gates {
             reach(m, n) = z;
         }
         for (int n = (int)threadIdx.x; n <= N; n += CHUNK_THREADS) {
-            real front = 1, behind = 1;
+            real front = 1, rest = 1;
             for (int t = 0; t < n; t++) front *= T[t];
-            for (int t = N - 1; t > n; t--) behind *= T[t];
+            for (int t = N - 1; t > n; t--) rest *= T[t];
             before[n] = front;
-            if (n < N) after[n] = behind;
+            if (n < N) after[n] = rest;
         }
     }
 
     /* Y, dM and left: along the chunk, a token a thread, and one for what passes through. Y of the state before the
-     * chunk lies in the first row, that of what passes through in left[0]. */
+     * chunk lies in the first row, the product of what passes through in left[0]. */
     __device__ void walk(struct matrix keys, struct matrix values) const {
         int n = (int)threadIdx.x;
         if (n < STATE_CHUNK) {

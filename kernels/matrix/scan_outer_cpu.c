@@ -33,13 +33,14 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                   const real *C, real *after, real *read),
                  dk, a, q, k, v, C, after, read)
 
-/* What a token's pass over the rows leaves: gradients of the gates but D, q and k without their direct terms, E^T k. */
+/* Results of a token's pass over the rows: gradients of the gates but D, of q and k without their direct terms, and E^T
+ * k. */
 struct reads {
     real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
     real EP;
 };
 
-/* Of one head, padded. */
+/* Rows of one head, padded. */
 struct work {
     real *v, *C, *read;    /* forward: [width], the state, [width] */
     real *w, *E;           /* backward: [width], gradient of the state */

@@ -5,7 +5,7 @@
  *
  * As in outer_chunk.c with one state a head, writers m, readers n: Z[m][n] = T_{m+1} ... T_{n-1} M_n for n > m, Gate =
  * S_m Z[m][n], D_m for n = m; reads_n = T_first ... T_{n-1} M_n of the state before the chunk, writes_m = S_m T_{m+1}
- * ... T_last into the state behind it. With P = Gate o (k_m . q_n), U = Gate o (v_m . w_n), w = scale dO:
+ * ... T_last into the state after it. With P = Gate o (k_m . q_n), U = Gate o (v_m . w_n), w = scale dO:
  *   O = scale (P^T V + diag(reads) Q C)
  *   dQ = U^T K + diag(reads) W C^T    dK = U Q + diag(writes) V E^T    dV = P W + diag(writes) K E
  *   E <- T_first ... T_last E + (diag(reads) Q)^T W
@@ -193,7 +193,7 @@ static void scale_rows(int64_t rows, int64_t width, real scale, const real *fact
     for (int64_t t = 0; t < rows; t++) scale_row(width, scale * factors[t], x + t * width, x + t * width);
 }
 
-/* Keeps the state before each STATE_CHUNK tokens, and takes it behind the chunk. V becomes what the tokens write. */
+/* Keeps the state before each STATE_CHUNK tokens, and takes it past the chunk. V becomes what the tokens write. */
 static void next_state(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *C) {
     const struct stretch_gates *g = w->g;
     if (k->begins) memset(C, 0, (size_t)(w->KW * w->VW) * sizeof *C);
@@ -313,7 +313,7 @@ static void write_rows(const struct work *w, int i, const struct stretch *k, int
         for (int64_t j = 0; j < n; j++) put(to + t * step + j, add, from[t * width + j]);
 }
 
-/* E: the gradient of the state behind the chunk; becomes that before it. */
+/* E: the gradient of the state after the chunk becomes the gradient of the state before it. */
 static void backward_head(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *E) {
     int64_t dk = w->s.dk, dv = w->s.dv, KW = w->KW, VW = w->VW, rows = k->rows;
     const real *d_o = call_dout(w->c, 0) + (k->token * w->s.heads + h) * dv, *C = state_before(w, k, b, h);
@@ -413,7 +413,7 @@ static void scan_outer_long_backward(const struct call *c, const struct exec *x)
 }
 
 /* Measured, forward + backward (`lrnn perf crossover`): of the states of 16 x 16 and 32 x 32 that four heads have each
- * for themselves those of scan_outer_chunk stay in L1 and are as fast or faster. */
+ * for themselves, scan_outer_chunk's stay in L1 and are as fast or faster. */
 static bool scan_outer_long_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
     return s.T >= STATE_CHUNK && s.heads / s.groups * s.dk * s.dv >= 2048;

@@ -17,7 +17,7 @@ struct state_shape {
     int64_t B, T, heads, groups, steps, dk, dv, chunks; /* groups: of q and k; steps: of the delta rule, else 1 */
 };
 
-/* Elements of one token: everything behind the axes B and T. */
+/* Elements of one token: everything after the axes B and T. */
 LRNN_INLINE int64_t token_width(const struct tensor *t) {
     int64_t n = 1;
     for (int i = 2; i < t->rank; i++) n *= t->dims[i];
@@ -53,7 +53,7 @@ LRNN_INLINE real *gradient_row(const struct call *c, int i, int64_t token, int64
 }
 
 /* The gates of scan_outer for one head at one token. Without source a token writes with 1; without mark it reads the
- * state behind its own step. */
+ * state after its own step. */
 struct outer_token_gates {
     real T, S, M, D; /* decay, source, mark, direct */
 };

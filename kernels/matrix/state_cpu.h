@@ -40,7 +40,7 @@ LRNN_INLINE int64_t state_parts(int64_t pairs) {
 }
 
 /* How many heads go through time side by side, a chunk of each after the other, with states of `reals` each: a token's
- * rows of neighbouring heads lie side by side in memory, while those of one head are far apart. The states stay in
+ * rows of neighbouring heads lie side by side in memory, while rows of one head are far apart. The states stay in
  * L1. */
 LRNN_INLINE int64_t heads_side_by_side(int64_t reals) {
     int64_t n = 32768 / (reals * (int64_t)sizeof(real));

@@ -44,7 +44,7 @@ static inline bool strip_fits(int64_t rows, int64_t matrices, int64_t vectors, c
     return fits;
 }
 
-/* Where a warp, which is a block, stands. */
+/* Position of a warp, which is a block. */
 struct strip {
     int64_t b, h, index; /* index: of the strip among all */
     int first, width;    /* its columns of the head */

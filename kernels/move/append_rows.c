@@ -1,4 +1,4 @@
-/* append_rows.c - rows of a table behind the rows of each sequence (the virtual nodes of a tree): the op, its reference
+/* append_rows.c - rows of a table after the rows of each sequence (the virtual nodes of a tree): the op, its reference
  * and its CPU twin, sequences on threads.
  *
  *   y[b][t] = x[b][t] for t < T;  y[b][T + i] = p[which[i]], or 0 where which[i] is -1

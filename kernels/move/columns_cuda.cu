@@ -14,7 +14,7 @@ struct parts {
     bool accumulate[OP_MAX_OUT];
 };
 
-/* Where column `column` of row r lies: in which part (-1: in none), and where in it. */
+/* Location of column `column` of row r: the part (-1: none), and the index in it. */
 struct place_in_parts {
     real *at;
     bool accumulate;

@@ -37,7 +37,7 @@ static void grid_positions_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, x->dims);
 }
 
-/* As where nothing is resized, which is all of training. */
+/* Grid as in training, where nothing is resized. */
 static struct cost grid_positions_cost(const struct call *c, enum pass pass) {
     (void)pass;
     double x = (double)tensor_count(c->in[0]), p = (double)tensor_count(c->in[1]);
@@ -87,7 +87,7 @@ static void grid_positions_ref_forward(const struct call *c, const struct exec *
     }
 }
 
-/* What entry j of the table gets in column d. */
+/* Gradient of entry j of the table in column d. */
 static double entry_gradient(const struct call *c, int64_t j, int64_t d) {
     const struct grid *of_table = &grid_positions_attr(c)->trained;
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];

@@ -67,7 +67,7 @@ LRNN_INLINE struct token_grid token_grid_of(const struct call *c, int64_t b) {
     return token_grid_in(&a->own, c->in[2] ? tensor_i32(c->in[2])[b] : c->in[0]->dims[1]);
 }
 
-/* Whether its positions are those of the table. */
+/* True if its positions are the table's own. */
 LRNN_INLINE bool token_grid_is(const struct token_grid *g, const struct grid *trained) {
     return g->height == trained->height && g->width == trained->width;
 }

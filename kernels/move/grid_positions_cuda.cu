@@ -28,7 +28,7 @@ struct add_positions {
     const real *x, *table;
     real *y;
 
-    /* What the table has at token t in the column that begins at p. */
+    /* Value of the table at token t in the column that begins at p. */
     __device__ double between(const struct token_grid &g, int64_t t, const real *p) const {
         struct cubic row = k.row(g, t / g.width), column = k.column(g, t % g.width);
         double sum = 0;
@@ -50,7 +50,7 @@ struct add_positions {
     }
 };
 
-/* Of a column of an entry, over the sequences and their tokens in order. */
+/* Gradient of one column of an entry, summed over the sequences and their tokens in order. */
 struct entry_gradient {
     struct positions k;
     const real *dy;

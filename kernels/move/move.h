@@ -31,7 +31,7 @@ struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n);
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-/* y[b] = (x[b], p[which]): n rows of the table p [R][D] behind the rows of x (B,T,D), which[i] = -1 for a row of zeros
+/* y[b] = (x[b], p[which]): n rows of the table p [R][D] after the rows of x (B,T,D), which[i] = -1 for a row of zeros
  * -> (B,T+n,D). `which` lives as long as the graph. */
 struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n);
 
@@ -53,16 +53,17 @@ struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
 
 /* --- rows at other places ----------------------------------------------------------------------------------------- */
 
-/* By a rule that knows the tokens n of each sequence; zeros where the rule names no row. What stands behind the end of
+/* By a rule that knows the tokens n of each sequence; zeros where the rule names no row. What stands past the end of
  * a sequence does not reach y. */
 
 /* Row r as it is where it is in use, first[r] < n (NULL: r < n), else zeros: x (B,R,C) -> y likewise. `first` [R] lives
  * as long as the graph. */
 struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *first);
 
-/* What each of T positions has of x (B,1+K,C), a row behind each interval of `interval` steps and one before the first,
- * as log_signature (kernels/flow/flow.h) cuts them: position t < n-1 the row behind the last interval that has ended by
- * then, position n-1, and all behind it, the row behind the interval that holds step n-1, ended or not -> (B,T,C). */
+/* Rows of x (B,1+K,C) for each of T positions. x has a row after each interval of `interval` steps and one before the
+ * first, as log_signature (kernels/flow/flow.h) cuts them: position t < n-1 gets the row after the last interval that
+ * has ended by then. Position n-1, and all after it, get the row after the interval that holds step n-1, ended or not
+ * -> (B,T,C). */
 struct tensor *rows_of_intervals(struct graph *g, struct tensor *x, struct tensor *lengths, int64_t interval,
                                  int64_t T);
 
@@ -91,7 +92,7 @@ struct tensor *rows_of_corners(struct graph *g, struct tensor *x, struct tensor 
 
 /* y[b][t] = x[b][t] + the table's vector at the position of token t in the grid of sequence b, whose sides follow as
  * above from `own` and its tokens n: x (B,T,D), table (height * width, D) of the grid `trained`, both sides given; what
- * stands behind a sequence's end stays as it is. Where the grid has other sides, the table is resized to them: bicubic,
+ * stands past a sequence's end stays as it is. Where the grid has other sides, the table is resized to them: bicubic,
  * pixels as areas (grid_positions.h). */
 struct tensor *grid_positions(struct graph *g, struct tensor *x, struct tensor *table, struct tensor *lengths,
                               const struct grid *trained, const struct grid *own);

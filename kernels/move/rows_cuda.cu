@@ -11,7 +11,7 @@ namespace {
 
 /* --- take_rows ---------------------------------------------------------------------------------------------------- */
 
-/* Of sequences of T rows x and `rows` rows y. */
+/* Shape: sequences of T rows x and `rows` rows y. */
 struct taking {
     struct take_rows_attr attr; /* first: the table's */
     const int32_t *lengths;     /* or NULL */
@@ -63,7 +63,7 @@ struct taking taking_of(const struct call *c) {
 
 /* --- append_rows -------------------------------------------------------------------------------------------------- */
 
-/* n rows behind T. */
+/* n rows after T. */
 struct append {
     const real *x, *p;
     const int32_t *which;

@@ -160,7 +160,7 @@ const struct kernel kernel_reverse_cpu = {
     .backward = reverse_cpu_backward,
 };
 
-/* As pool_cpu, for the gradient; forward is bit-equal. */
+/* Like pool_cpu, for the gradient; forward is bit-equal. */
 const struct kernel kernel_decode_positions_cpu = {
     .name = "decode_positions_cpu",
     .op = &op_decode_positions,

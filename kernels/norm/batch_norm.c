@@ -112,7 +112,7 @@ static struct column_terms column_terms(const struct call *c, int64_t d, double 
     return k;
 }
 
-/* Of the gradients of x, weight and bias. */
+/* Largest terms of the gradients of x, weight and bias. */
 static double batch_norm_terms(const struct call *c, enum pass pass, int j) {
     if (pass == PASS_FORWARD || j > BIAS) return 0;
     int64_t rows = tensor_rows(c->in[X]), D = tensor_cols(c->in[X]);
@@ -154,7 +154,7 @@ static void update_running(const struct call *c, const double *mean, const doubl
     }
 }
 
-/* Of each column; the sums over rows in backward alone. */
+/* Scratch for each column; the sums over rows in backward alone. */
 struct columns {
     double *mean, *variance, *dy_sum, *dyn_sum;
 };

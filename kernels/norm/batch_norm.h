@@ -19,7 +19,7 @@ enum {
     BATCH_NORM_INPUTS
 };
 
-/* Whether row r of all sequences' rows is in use. */
+/* True if row r, counted over all sequences, is in use. */
 LRNN_INLINE bool batch_norm_in_use(const struct call *c, int64_t r) {
     const struct batch_norm_attr *a = batch_norm_attr(c);
     const struct tensor *lengths = c->in[BATCH_NORM_LENGTHS];

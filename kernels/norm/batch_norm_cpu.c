@@ -16,7 +16,7 @@ enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS };
 /* Rows of a chunk's sums, D columns each; forward has the first two. */
 enum { SUM_MEAN, SUM_SQUARES, SUM_DY, SUM_DYX, SUM_ROWS };
 
-/* Of one column or all: mean, 1/sqrt(var + eps), and in backward sums of dy and of dy n over all rows. */
+/* Statistics of one column or all: mean, 1/sqrt(var + eps), and in backward sums of dy and of dy n over all rows. */
 enum { ALL_MEAN, ALL_Q, ALL_DY, ALL_DYN, ALL_ROWS };
 
 /* Scratch: the rows in use of each chunk, the chunks' sums, SUM_ROWS each, then what is common to all. */
@@ -59,7 +59,7 @@ static void add_gradient(int64_t D, const real *x, const real *mean, const real 
     }
 }
 
-/* Sums of one chunk of rows; dy NULL: those of x alone. Returns the rows in use. */
+/* Sums of one chunk of rows; dy NULL: sums of x alone. Returns the rows in use. */
 static double chunk_statistics(const struct call *c, const struct work *w, int64_t chunk, const real *dy) {
     int64_t D = w->D, used = 0;
     struct range part = part_at(tensor_rows(c->in[X]), w->chunks, chunk);
@@ -81,7 +81,7 @@ static double chunk_statistics(const struct call *c, const struct work *w, int64
     return (double)used;
 }
 
-/* Statistics of all rows from those of the chunks; the biased variance goes to the place of q. Returns the rows in
+/* Statistics of all rows from the chunks' statistics; the biased variance goes to the place of q. Returns the rows in
  * use. */
 static double gather_statistics(struct work w) {
     double used = 0;

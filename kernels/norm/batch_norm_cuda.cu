@@ -32,8 +32,8 @@ __device__ __forceinline__ double mean_of(const tally &t) {
 /* Sums of dy and of dy (x - mean). */
 typedef numbers<double, 2> flows;
 
-/* Of each column its mean, (variance + eps)^-1/2, and how many rows are in use; in backward the sums of dy and of dy n;
- * of each chunk and column what the last block gathers. */
+/* For each column: its mean, (variance + eps)^-1/2, and the number of rows in use; in backward the sums of dy and of dy
+ * n; of each chunk and column what the last block gathers. */
 struct columns {
     double *mean, *q, *count, *dy_sum, *dyn_sum;
     tally *tallies;
@@ -67,7 +67,7 @@ struct batch batch_of(const struct call *c) {
             batch_norm_attr(c)->eps};
 }
 
-/* Values are read whether or not they are in use, so that those of the next rows need not wait for the lengths. */
+/* Values are read whether or not they are in use, so that the next rows' values need not wait for the lengths. */
 struct tally_term {
     struct batch b;
     const real *x;
@@ -151,7 +151,7 @@ struct batch_dx {
     }
 };
 
-/* Running statistics, to which those of the batch go; mean NULL: to none. */
+/* Running statistics, which take up the batch's; mean NULL: none. */
 struct running {
     real *mean, *variance;
     double momentum;

@@ -64,7 +64,7 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
 
-/* Of dw and db: sums over the rows. */
+/* Terms of dw and db: sums over the rows. */
 static double vector_terms(const struct call *c, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     double most = 0;
@@ -121,8 +121,8 @@ static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     return true;
 }
 
-/* Variants, RMSNorm and LayerNorm in turn: all gradients wanted; not that of one summand; with a large eps none of
- * both, or none of the vectors. */
+/* Variants, RMSNorm and LayerNorm in turn: all gradients wanted; not the gradient of one summand; with a large eps none
+ * of both, or none of the vectors. */
 static bool add_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     bool layer = s->variant % 2 == 1;

@@ -108,7 +108,8 @@ static void summand_rows(const struct call *c, int64_t r, const real *x, const r
     }
 }
 
-/* Of each chunk of rows: its sums, db where there is a bias; of add_norm d, the gradient of one row of the sum. */
+/* Arrays of each chunk of rows: its sums, db where there is a bias, and for add_norm d, the gradient of one row of the
+ * sum. */
 struct partials {
     struct scratch_rows dw, db, d;
 };

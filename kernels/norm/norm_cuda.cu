@@ -23,8 +23,8 @@ struct weight_term {
     }
 };
 
-/* Where the gradient of what is normed goes: to x, and of a sum to the branch as well, the sum's own added. NULL: there
- * is none, or it is not wanted. */
+/* Destinations of the gradient of the normed value: x, and for a sum also the branch, with the sum's own added. NULL:
+ * there is none, or it is not wanted. */
 struct summands {
     const real *ds;
     real *dx, *dbranch;
@@ -33,7 +33,7 @@ struct summands {
 
 } // namespace
 
-/* Of a row of D columns, W at a time, in every lane of the warp; mean 0 for rmsnorm. */
+/* Statistics of a row of D columns, W at a time, in every lane of the warp; mean 0 for rmsnorm. */
 template <bool LAYER, int W>
 __device__ __forceinline__ struct statistics row_statistics(int64_t D, const real *x, real eps, int lane) {
     struct statistics s = {0, 0};
@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* What goes to the summands of a row x, and its statistics. */
+/* Gradients of the summands of a row x, and its statistics. */
 template <bool LAYER, int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     norm_dx_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *w, const real *dy, struct summands to,

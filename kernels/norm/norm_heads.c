@@ -42,7 +42,7 @@ static struct cost norm_heads_cost(const struct call *c, enum pass pass) {
     return (struct cost){12 * n, sizeof(real) * (3 * n + 2 * w)};
 }
 
-/* What makes a head's n, and what its weight is added to. */
+/* Factor that makes a head's n, and the value that its weight is added to. */
 struct ref_statistics {
     double mean, q, one;
 };
@@ -57,7 +57,7 @@ static struct ref_statistics ref_statistics_of(const struct call *c, const real 
     return (struct ref_statistics){mean, q, layer};
 }
 
-/* Of dw: sums over the rows. */
+/* Terms of dw: sums over the rows. */
 static double weight_terms(const struct call *c) {
     int64_t rows = tensor_rows(c->in[0]), H = c->in[1]->dims[0], width = c->in[1]->dims[1];
     double most = 0;

@@ -95,8 +95,8 @@ static void norm_heads_cpu_backward(const struct call *c, const struct exec *exe
     if (c->din[1]) sum_partials(n, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* As rmsnorm_cpu: sums over columns and rows in working precision err by about the root of their number, and the means
- * of dx cancel against e. */
+/* Like rmsnorm_cpu: sums over columns and rows in working precision err by about the root of their number, and the
+ * means of dx cancel against e. */
 const struct kernel kernel_rmsnorm_heads_cpu = {
     .name = "rmsnorm_heads_cpu",
     .op = &op_rmsnorm_heads,

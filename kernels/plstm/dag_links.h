@@ -38,7 +38,7 @@ LRNN_INLINE void dag_read_edges(const struct links_view *l, struct dag *d) {
     }
 }
 
-/* Whether pair p counts; then its edges, by their place in the walk. */
+/* True if pair p counts; then sets its edges, by their place in the walk. */
 LRNN_INLINE bool dag_read_pair(const struct links_view *l, bool tree, const struct dag *d, int64_t p, int32_t *from,
                                int32_t *to) {
     if (!links_pair(l, p, from, to) || (tree && !links_pair_in_tree(l, p))) return false;
@@ -68,7 +68,7 @@ LRNN_INLINE void dag_read_links(const struct links_view *l, bool tree, struct da
     }
 }
 
-/* Reads those of sequence b. */
+/* Reads the links of sequence b. */
 void dag_read(const struct call *c, int64_t b, struct dag *d);
 
 /* Gradients of head h of the gates of sequence b: 0 unless they are added to, since edges and pairs that are not there

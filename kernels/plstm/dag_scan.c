@@ -44,7 +44,7 @@ static struct cost dag_scan_cost(const struct call *c, enum pass pass) {
     return (struct cost){state * (13 * E + 6 * L), 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-/* Each kind of links, with all pairs and with those of a multitree. */
+/* Each kind of links, with all pairs and with the pairs of a multitree. */
 static bool dag_scan_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant >= 2 * LINK_INPUTS) return false;
     int64_t H = s->heads, B = s->batch;

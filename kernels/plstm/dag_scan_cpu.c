@@ -2,7 +2,7 @@
  * other goes over all edges; its states, and in the gradient theirs, stay in scratch. Forward a tile's rows are those
  * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
  * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
- * behind it, give. */
+ * after it, give. */
 #include "kernels/lib/simd.h"
 #include "kernels/plstm/dag_links.h"
 
@@ -151,17 +151,17 @@ static void states_tile(const struct head *g) {
     }
 }
 
-/* E of edge e: its mark, and T E of the edges behind it, whose gradients of T come on the way. */
+/* E of edge e: its mark, and T E of the edges after it, whose gradients of T come on the way. */
 FORCE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, lanes mark, lanes *E) {
     const real *C = g->C + e * TILE;
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) E[j] = w[j] * mark;
     for (int64_t p = g->first[e]; p >= 0; p = g->next[p]) {
-        const real *behind = g->E + g->d.to[p] * TILE;
+        const real *next = g->E + g->d.to[p] * TILE;
         lanes T = all_lanes(g->T[p]), even = {0}, odd = {0};
 #pragma GCC unroll 8
         for (int j = 0; j < LANES; j += 2) {
-            lanes first = lanes_at(behind + j * LANES), second = lanes_at(behind + (j + 1) * LANES);
+            lanes first = lanes_at(next + j * LANES), second = lanes_at(next + (j + 1) * LANES);
             E[j] = lanes_fma(T, first, E[j]);
             E[j + 1] = lanes_fma(T, second, E[j + 1]);
             even = lanes_fma(lanes_at(C + j * LANES), first, even);

@@ -168,7 +168,7 @@ __device__ __forceinline__ int64_t pairs_end(const struct dag_strip &w, int64_t 
     return p;
 }
 
-/* E of edge e, which has come from the edges behind it, with its mark; then the sums that it gives. */
+/* E of edge e, which has come from the edges after it, with its mark; then the sums that it gives. */
 __device__ void backward_edge(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r,
                               int64_t e, real *table) {
     struct row_sizes z = g.s.z;
@@ -212,7 +212,7 @@ __device__ void backward_edge(const struct dag_strips &g, const struct dag_strip
     __syncthreads();
 }
 
-/* Of pair p into edge e: the gradient of its transition, and E of the edge that it comes from. */
+/* Pair p into edge e: the gradient of its transition, and E of the edge that it comes from. */
 __device__ void backward_pair(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r,
                               int64_t e, int64_t p) {
     real T = transition_of(g, w, p), dT = 0;
@@ -236,7 +236,7 @@ __device__ void backward_pair(const struct dag_strips &g, const struct dag_strip
     if (w.at.lane == 0) r.transition[w.at.strip * gates + row_of(g, w, g.a.size.pairs, w.d.pair_row[p])] = dT;
 }
 
-/* A strip's shares, to which edges add, and those of gates that are not there, begin at 0. */
+/* A strip's shares, to which edges add, and the shares of absent gates begin at 0. */
 __device__ void clear_shares(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r) {
     struct row_sizes z = g.s.z;
     int64_t rows = z.B * z.T * z.H, edges = g.a.size.edges, pairs = g.a.size.pairs;
@@ -283,7 +283,7 @@ static __device__ void read_edges(const struct links_view &l, struct dag *d) {
     __syncwarp();
 }
 
-/* Of 32 pairs p the lane's, if there is one that counts, whose edges are then known by their place in the walk. */
+/* The lane's one of 32 pairs p, if it counts; its edges are then known by their place in the walk. */
 struct lane_pair {
     int32_t from, to;
     bool there;

@@ -35,7 +35,7 @@ bool infer_dag_state(struct graph *g, const struct call *c, int64_t H);
 /* Input i must be (B,rows,width); `what` names it. Sets the error if it is not. */
 bool infer_gate(struct graph *g, const struct call *c, int i, int64_t rows, int64_t width, const char *what);
 
-/* Where token `row` of input i has the values of head h, each head `width` wide; the gradient likewise, NULL if
+/* Address of the values of head h of token `row` in input i, each head `width` wide. The gradient likewise, NULL if
  * unwanted. */
 LRNN_INLINE const real *head_in(const struct call *c, int i, int64_t row, int64_t h, int64_t width) {
     return tensor_real(c->in[i]) + row * tensor_cols(c->in[i]) + h * width;
@@ -56,7 +56,7 @@ LRNN_INLINE void put_wanted(const struct call *c, int i, real *d, int64_t at, re
 typedef void dag_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,
                       struct scratch own);
 
-/* How many groups H heads make: `workspace` takes the arrays of one that often. */
+/* Number of groups that H heads make: `workspace` takes the arrays of one that often. */
 int64_t dag_groups(const struct call *c, int64_t H);
 
 /* Calls `head` for all heads of all sequences, in parallel where `work` (multiplications, about) is worth it. The
@@ -64,7 +64,7 @@ int64_t dag_groups(const struct call *c, int64_t H);
 void dag_each_head(const struct call *c, enum pass pass, int64_t H, int64_t work, struct scratch all, dag_head *head,
                    const void *shared);
 
-/* The same for a kernel whose forward or backward pass `one` needs its call alone, with T steps or nodes and a dk x dv
+/* Workspace of a kernel whose forward or backward pass `one` needs its call alone, with T steps or nodes and a dk x dv
  * state. */
 typedef void dag_pass(const struct call *c, int64_t b, int64_t h, struct scratch own);
 void dag_each_pass(const struct call *c, enum pass pass, int64_t H, dag_pass *one);

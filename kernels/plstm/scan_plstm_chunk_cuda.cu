@@ -8,7 +8,7 @@
 
 namespace {
 
-/* Gates of a chunk of J coupled states. Readers n are the tokens and, behind them, an exit for each state after the
+/* Gates of a chunk of J coupled states. Readers n are the tokens and, after them, an exit for each state after the
  * chunk. z(t, j, n): what reader n reads of a unit in state j before token t, which is Z_{t-1}. */
 struct track_gates {
     static constexpr bool SINGLE = false;
@@ -85,7 +85,7 @@ struct track_gates {
         if (n < STATE_CHUNK) D[n] = n < count ? in.direct[head + n * in.H] : 0;
     }
 
-    /* What reader n reads of state j before token t, from what it reads before the next one. */
+    /* Share of state j before token t that reader n reads, from its share before the next token. */
     __device__ real reach(int t, int j, int n) const {
         if (t == STATE_CHUNK) return n == STATE_CHUNK + j;
         if (n <= t) return n == t ? M[t * J + j] : 0;

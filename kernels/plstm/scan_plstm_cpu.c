@@ -54,7 +54,7 @@ static struct rows rows_of(const struct sizes *z, struct scratch *s) {
 struct work {
     struct rows r;
     real *X;                             /* forward the states, backward their gradient E */
-    struct scratch_rows copies, stretch; /* backward: states at each multiple of stride, those of one stretch */
+    struct scratch_rows copies, stretch; /* backward: states at multiples of stride, and in one stretch */
 };
 
 static struct work work_of(const struct sizes *z, enum pass pass, struct scratch *s) {
@@ -96,7 +96,7 @@ static struct token token_at(const struct call *c, const struct sizes *z, const 
                           .h = h};
 }
 
-/* What a walk does at a token: out += a (sum_i read[i] X[i]), X[i] <- sum_j through[i * row + j * column] X[j] +
+/* Work of a walk at a token: out += a (sum_i read[i] X[i]), X[i] <- sum_j through[i * row + j * column] X[j] +
  * write[i] b u^T. */
 struct step {
     const real *read, *a, *through, *write, *b, *u;
@@ -123,7 +123,7 @@ FORCE_INLINE lanes walk_columns(int64_t J, int64_t n, int64_t width, struct step
     return out;
 }
 
-/* The same with one state: its three gates stay in registers. */
+/* Like the above, with one state: its three gates stay in registers. */
 FORCE_INLINE lanes walk_single(int64_t n, int64_t width, struct step s, const real *X, real *after, lanes u,
                                lanes out) {
     const real *a = s.a, *b = s.b;
@@ -184,7 +184,7 @@ static void forward_head(const struct call *c, const struct sizes *z, int64_t b,
     }
 }
 
-/* C: the states before the token, E: the gradient of those behind it, still. */
+/* C: the states before the token; E: still the gradient of the states after it. */
 static void state_gradients(const struct sizes *z, const struct token *t, const real *C, const real *E,
                             const struct rows *r) {
     int64_t KW = z->KW, VW = z->VW, n = KW * VW, J = z->J;
@@ -227,7 +227,7 @@ static void backward_token(const struct call *c, const struct sizes *z, const st
     put_gradients(c, z, &t, r);
 }
 
-/* The states behind token `row` from those before it. */
+/* The states after token `row` from the states before it. */
 static void next_states(const struct call *c, const struct sizes *z, const struct rows *r, int64_t row, int64_t h,
                         const real *before, real *after) {
     struct token t = token_at(c, z, r, row, h);

@@ -19,7 +19,7 @@ extern "C" {
 struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
                             struct tensor **m);
 
-/* What a state with such gates is read as: o (B,T, H*(1+dv)) holds (den, num) of each head, m (B,T,H) ->
+/* Readout of a state with such gates: o (B,T, H*(1+dv)) holds (den, num) of each head, m (B,T,H) ->
  * h = num / (max(|den|, exp(-m)) + eps) (B,T, H*dv). */
 struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps);
 

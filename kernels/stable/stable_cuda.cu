@@ -69,7 +69,7 @@ struct gates_from_maxima {
 
 /* --- stable_gates backward ---------------------------------------------------------------------------------------- */
 
-/* What arrives at a gate by each of the outputs. */
+/* Gradients that arrive at a gate by each of the outputs. */
 struct arrival {
     double by_decay, by_source, by_m;
     bool is_input; /* the maximum was the input */
@@ -95,7 +95,7 @@ struct gate_flow {
     }
 };
 
-/* What arrives at a time step's a, which is what passes to the time step before. */
+/* Gradient that arrives at a time step's a, which also passes to the time step before. */
 struct arrival_walk {
     static constexpr int ROWS = 1, LANES = WARP, VALUES = 7, STEPS = scan_steps(VALUES, 56);
     static constexpr bool REVERSE = true;

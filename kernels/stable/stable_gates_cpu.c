@@ -63,7 +63,7 @@ static struct sequence sequence_at(const struct call *c, int64_t first) {
                              .d_m = gradient_from(c, STABLE_M, first)};
 }
 
-/* da and di of one sequence, e descending: da of the token behind stands H further on. */
+/* da and di of one sequence, e descending: da of the next token stands H further on. */
 static void backward_maximum(int64_t T, int64_t H, const struct sequence *s, real *da, real *di) {
     for (int64_t e = T * H - 1; e >= 0; e--) {
         real decay = s->d_decay ? s->d_decay[e] * s->decay[e] : 0,

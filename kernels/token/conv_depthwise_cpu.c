@@ -45,7 +45,7 @@ static void conv_depthwise_cpu_forward(const struct call *c, const struct exec *
     }
 }
 
-/* Of each chunk: a row of dx, dw [m][C] and db [C]. */
+/* Arrays of each chunk: a row of dx, dw [m][C] and db [C]. */
 struct partials {
     struct scratch_rows dx, dw, db;
 };

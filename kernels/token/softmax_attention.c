@@ -112,7 +112,7 @@ static struct head head_at(const struct call *c, enum pass pass, int64_t b, int6
     return head;
 }
 
-/* Of query t over the first `keys` keys. */
+/* Weights of query t over the first `keys` keys. */
 static void probabilities(const struct head *a, int64_t t, int64_t keys) {
     double top = -INFINITY, sum = 0;
     for (int64_t s = 0; s < keys; s++) {

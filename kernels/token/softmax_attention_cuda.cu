@@ -13,7 +13,7 @@
 
 namespace {
 
-/* qkv (B,T,3D): of a head q, and k and v D and 2D behind it. */
+/* qkv (B,T,3D): q of a head, with k and v D and 2D after it. */
 struct attention {
     const real *qkv;
     int64_t B, T, D;
@@ -51,13 +51,13 @@ struct normaliser {
     }
 };
 
-/* What a query leaves for the gradients of its keys; mean: the sum of p dp. */
+/* Values that a query leaves for the gradients of its keys; mean: the sum of p dp. */
 struct attention_query {
     struct normaliser p;
     real mean;
 };
 
-/* Where a warp stands: its query or key `t` of a head, no such one if not `in`; of the block's the first, and how many
+/* Position of a warp: its query or key `t` of a head, none if not `in`; the block's first one, and how many
  * there are from it on. */
 struct attention_place {
     int64_t b, head, first, t; /* head: of all sequences */
@@ -85,12 +85,12 @@ static __device__ __forceinline__ struct attention_place place_here(const struct
     return at;
 }
 
-/* Of the head's first token in (B,T,D). */
+/* Index of the head's first token in (B,T,D). */
 static __device__ __forceinline__ int64_t token_offset(const struct attention &a, const struct attention_place &at) {
     return at.b * a.T * a.D + (at.head - at.b * a.heads) * a.dk;
 }
 
-/* Values of a warp's own vector in shared memory, zeros behind the dk-th: it is read four at a time. */
+/* Values of a warp's own vector in shared memory, zeros after the dk-th: it is read four at a time. */
 __host__ __device__ static inline int own_values(int dk) {
     return (dk + 3) / 4 * 4;
 }
@@ -191,7 +191,7 @@ struct softmax_so_far {
         return weight;
     }
 
-    /* Of no key at all: weights of zero. */
+    /* No key at all: weights of zero. */
     __device__ __forceinline__ struct normaliser normalised(void) const {
         real whole = warp_sum(sum);
         return {top, whole > 0 ? 1 / whole : 0};

@@ -24,7 +24,7 @@ struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk
  * y (B,T,D): y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head. */
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads);
 
-/* The same over all keys of a sequence, s < n: every query sees what lies before and behind it. `lengths`: ids (B), the
+/* Attention over all keys of a sequence, s < n: every query sees what lies before and after it. `lengths`: ids (B), the
  * tokens n in use of each sequence, or NULL: all; y = 0 where there is none. */
 struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t heads);
 

@@ -36,7 +36,7 @@ struct convolution_dx {
     }
 };
 
-/* Of the tap `back` steps back. */
+/* Index of the tap `back` steps back. */
 struct tap_term {
     const real *x, *dy;
     int64_t T, C, back;
@@ -45,7 +45,7 @@ struct tap_term {
     }
 };
 
-/* Of an angle; in double, since angles grow with the position. */
+/* Sine and cosine of an angle; in double, because angles grow with the position. */
 struct sine_cosine {
     double sine, cosine;
 };

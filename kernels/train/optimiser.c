@@ -2,7 +2,7 @@
  * references, in double. AdamW: Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2.
  *
  *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss that is not finite and on a norm
- *               whose square, behind the clip, no second moment can hold
+ *               whose square, after the clip, no second moment can hold
  *   adamw       g = grad min(1, clip / (grad_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ clips;
  *               m1 = b1 m1 + (1 - b1) g;  m2 = b2 m2 + (1 - b2) g^2
  *               w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps),   t = step + 1; step = t
@@ -61,7 +61,7 @@ static struct cost adamw_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * n, sizeof(real) * 7 * n};
 }
 
-/* Of as many parameters as a linear map has weights. Variants: schedules, with and without clipping. */
+/* As many parameters as a linear map has weights. Variants: schedules, with and without clipping. */
 static bool step_begin_build(struct graph *g, const struct op_sizes *s) {
     static const struct step_attr variants[] = {
         {{.kind = SCHEDULE_CONSTANT, .lr = 1e-3}, .clip = 0},
@@ -74,7 +74,7 @@ static bool step_begin_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* Bias and weights of a linear map, with gaps before, between and behind them. Variants: without and with clipping. */
+/* Bias and weights of a linear map, with gaps before, between and after them. Variants: without and with clipping. */
 static bool adamw_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t bias = s->dim, weights = s->dim * op_sizes_out(s), count = bias + weights + 9;

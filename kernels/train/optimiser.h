@@ -21,7 +21,7 @@ LRNN_INLINE double clip_factor(double clip, double norm) {
     return clip > 0 && shrink < 1 ? shrink : 1;
 }
 
-/* Whether the second moments can hold an update by a gradient of this norm: no element is larger than the norm, and the
+/* True if the second moments can hold an update by a gradient of this norm: no element is larger than the norm, and the
  * moment is a mean of squares; half the range leaves room for its roundings. False of NaN and infinity. */
 LRNN_INLINE bool has_square(double norm) {
     return norm * norm <= (REAL_IS_DOUBLE ? DBL_MAX : (double)FLT_MAX) / 2;
@@ -34,7 +34,7 @@ LRNN_INLINE void begin_step(struct step_state *state, const struct step_attr *at
                             double sum_of_squares) {
     if (state->frozen) return;
     state->loss = loss;
-    if (isfinite(loss)) { /* the mean of a diverged run is that of its finite losses */
+    if (isfinite(loss)) { /* the mean of a diverged run is the mean of its finite losses */
         state->loss_sum += loss;
         state->loss_steps++;
     }

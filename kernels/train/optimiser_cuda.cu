@@ -9,7 +9,7 @@
 
 #define NORM_ELEMENTS 4096 /* of one block's partial sum of squares */
 
-/* A block's sum of squares, and the step's scalars from those of all. */
+/* A block's sum of squares, and the step's scalars from the sums of all blocks. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     begin_kernel(int64_t n, const real *grad, double *partial, unsigned *counter, const real *loss,
                  struct step_attr attr, struct step_state *state) {
@@ -51,7 +51,7 @@ static void step_begin_cuda_forward(const struct call *c, const struct exec *x) 
 
 namespace {
 
-/* What one step's update needs of the state. */
+/* Values of the step state that one update needs. */
 struct update_scalars {
     struct adamw_scalars k;
     double lr;

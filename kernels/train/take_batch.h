@@ -13,7 +13,7 @@ extern "C" {
 /* Inputs of the call, copied as words of 4 bytes. Lengths and links are optional, in both places. */
 enum { TAKE_INPUT, TAKE_TARGETS, TAKE_LENGTHS, TAKE_LINKS, TAKE_ARRAYS };
 
-/* What the words of a row without an example hold; those of 0 are all 0. */
+/* Value of the words of a row without an example; for 0 all of them are 0. */
 LRNN_INLINE int32_t take_batch_empty(int array) {
     return array == TAKE_TARGETS || array == TAKE_LINKS ? IGNORED : 0;
 }

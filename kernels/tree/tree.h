@@ -13,13 +13,13 @@ extern "C" {
 /* Perfect k-ary trees, nodes breadth first with the leaves first: level l = 0 .. levels-1 holds k^(levels-1-l) nodes,
  * the children of node i of level l+1 are nodes k*i .. k*i+k-1 of level l. Nodes that have no leaf below `leaves` under
  * them are padding: cut off, u taken as 0, x = 0. Of a chain (k = 1) every node holds a token, and `leaves` counts
- * nodes: it ends behind the last of them. */
+ * nodes: it ends after the last of them. */
 struct tree {
     int64_t arity, levels;
     int64_t leaves; /* of which real, 0 .. tree_places */
 };
 
-/* Where tokens can stand: k^(levels-1) leaves, of a chain its nodes. */
+/* Number of places for tokens: k^(levels-1) leaves, or the nodes of a chain. */
 int64_t tree_places(const struct tree *t);
 
 /* Nodes of the tree; -1 if arity or levels is below 1 or there are 2^31 or more. */

@@ -311,7 +311,7 @@ static void clear_padding(const struct part *t, struct tree_level v, struct plan
     }
 }
 
-/* Nodes behind the end of a chain. */
+/* Nodes past the end of a chain. */
 static void clear_behind(const struct part *t, struct planes x) {
     for (int64_t i = tree_nodes(&t->tree); i < t->T; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
@@ -440,7 +440,7 @@ static void couple_node(const struct part *t, int64_t b, struct tree_level v, in
     if (sample) unbound_row(t->c, table_at(t, b, v, i), t->width, t->pitch, d);
 }
 
-/* As `down`, for lambda, with the gradients of the couplings on the way. */
+/* Like `down`, for lambda, with the gradients of the couplings on the way. */
 static void down_backward(const struct part *t, int64_t b, struct const_planes s, struct planes lambda,
                           struct const_planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
@@ -485,7 +485,7 @@ static void clear_row(const struct part *t, int64_t b, int64_t node) {
             memset(t->c->din[plane] + at, 0, (size_t)t->width * sizeof(real));
 }
 
-/* Rows of a table of each sequence's own that belong to no real child: the root's, padding's and those behind a
+/* Rows of a table of each sequence's own that belong to no real child: the root's, padding's and those past a
  * chain. */
 static void clear_unused_rows(const struct part *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;

@@ -68,13 +68,13 @@ struct tree_systems {
         struct complex_real y = {factor * theta.re, factor * theta.im};
         return y;
     }
-    /* As they are in the tables at element e. */
+    /* Values in the tables at element e. */
     __device__ struct couplings stored(int64_t e) const {
         struct couplings k = {up.at(e), {0, 0}};
         if (form == TREE_FREE) k.down = down.at(e);
         return k;
     }
-    /* What the system has for them; `adjoint`: its conjugate transpose. */
+    /* Values in the system of equations; `adjoint`: its conjugate transpose. */
     __device__ struct couplings bound(struct couplings k, bool adjoint) const {
         k.up = bounded(k.up);
         k.down = form == TREE_FREE ? bounded(k.down) : conjugate(k.up);
@@ -83,7 +83,7 @@ struct tree_systems {
         struct couplings swapped = {conjugate(k.down), conjugate(k.up)};
         return swapped;
     }
-    /* Of node i of level v in sequence b. */
+    /* Values of node i of level v in sequence b. */
     __device__ struct couplings of_node(int64_t b, struct tree_level v, int64_t i, int64_t head, bool adjoint) const {
         int64_t row = tree_row(sharing, v, i) + (sharing == OWN_OF_SAMPLE ? b * T : 0);
         return bound(stored(row * P + head), adjoint);
@@ -151,7 +151,7 @@ __device__ void solve(const struct tree_systems &s, const struct tree_block &at,
     }
 }
 
-/* Whether a node of the whole tree is one of t, the tree of a sequence. */
+/* True if a node of the whole tree belongs to t, the tree of a sequence. */
 __device__ bool is_real(const struct tree_systems &s, const struct tree &t, int64_t node) {
     struct tree_level v = tree_bottom(&s.tree, t.leaves);
     while (node >= v.offset + v.count) v = tree_above(&s.tree, t.leaves, v);
@@ -161,7 +161,7 @@ __device__ bool is_real(const struct tree_systems &s, const struct tree &t, int6
 /* The real and the imaginary parts of the gradients of a node's b and c, summed in double. */
 typedef numbers<double, 4> coupling_sums;
 
-/* Of a node that is not the root, from lambda and the solution x. */
+/* Gradients of a node that is not the root, from lambda and the solution x. */
 struct coupling_gradients {
     struct tree_systems s;
     const struct complex_real *lambda;
@@ -179,7 +179,7 @@ struct coupling_gradients {
     }
 };
 
-/* Where gradients of the tables' four planes go, NULL: nowhere; then through the bound. */
+/* Destinations of the gradients of the tables' four planes, NULL: not wanted; then through the bound. */
 struct table_gradients {
     struct tree_systems s;
     real *to[4];
@@ -239,7 +239,7 @@ int64_t strips_of(const struct tree_systems &s) {
     return (s.P + width_of(s) - 1) / width_of(s);
 }
 
-/* Whether rows of the tables sum over sequences. */
+/* True if rows of the tables sum over sequences. */
 bool is_table(const struct call *c) {
     return c->in[TREE_UP_RE] && c->in[TREE_UP_RE]->rank == 2;
 }
@@ -291,7 +291,7 @@ struct chain_walk {
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
         s = {k.s.chain_nodes(lane.tokens / k.s.T), {0, 0}, {0, 0}};
     }
-    /* Of node t and the one above, if there are both. */
+    /* Values of node t and its parent, if both exist. */
     __device__ __forceinline__ struct couplings link(const scan_lane &lane, int t) const {
         struct couplings none = {{0, 0}, {0, 0}};
         return t >= 0 && t < k.s.T - 1 ? k.s.stored(k.s.of_link(lane.tokens / k.s.T, t, lane.k)) : none;

@@ -6,14 +6,15 @@
 #include "kernels/lib/cuda.cuh"
 #include "kernels/tree/tree_walk.h"
 
-/* Of a table of `rows` x P. chunks: of the row that most nodes share; a block whose row has fewer has nothing to do. */
+/* Sums for a table of `rows` x P. chunks: for the row that most nodes share; a block whose row has fewer has nothing to
+ * do. */
 struct table_cut {
     struct tree tree;
     enum tree_sharing sharing;
     int64_t B, P, rows, chunks, tiles;
     int width;
 
-    /* Of a row with so many nodes a sequence. */
+    /* Chunks of a row with so many nodes a sequence. */
     __host__ __device__ struct column_cut of_nodes(int64_t nodes) const {
         return {B * nodes, P, sum_chunks(B * nodes, rows * tiles), tiles, width};
     }
@@ -26,7 +27,7 @@ static inline struct table_cut table_cut_of(const struct tree *t, enum tree_shar
                                             int64_t B) {
     int64_t P = tensor_cols(table), first, end;
     struct table_cut cut = {*t, sharing, B, P, table->dims[0], 1, column_sums_tiles(P), column_sums_width(P)};
-    tree_row_nodes(t, sharing, 0, &first, &end); /* no level has more nodes than that of the leaves */
+    tree_row_nodes(t, sharing, 0, &first, &end); /* no level has more nodes than the leaves' level */
     cut.chunks = cut.of_nodes(end - first).chunks;
     return cut;
 }

@@ -71,7 +71,7 @@ LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int
     return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
 }
 
-/* The nodes that share a row of a table of a whole tree, one behind the other: the first, and behind the last. */
+/* The nodes that share a row of a table of a whole tree, one after the other: the first, and one past the last. */
 LRNN_INLINE void tree_row_nodes(const struct tree *t, enum tree_sharing sharing, int64_t row, int64_t *first,
                                 int64_t *end) {
     *first = sharing == SHARED_BY_ALL ? 0 : row;
@@ -89,7 +89,7 @@ struct tree tree_for(int64_t arity, int64_t leaves);
 struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, const struct tree *t,
                                enum tree_sharing sharing, const char *name);
 
-/* The parent of a node that is not the root: counted from the root back, nodes are those of a heap. */
+/* The parent of a node that is not the root: counted from the root back, nodes are numbered like a heap. */
 LRNN_INLINE int64_t tree_parent(const struct tree *t, int64_t nodes, int64_t node) {
     return nodes - 1 - (nodes - 2 - node) / t->arity;
 }

@@ -15,7 +15,7 @@ struct delta_inputs {
     real scale, rate;
 };
 
-/* What a strip leaves of a token: dq, ddecay, then dk and dbeta of each step. */
+/* Values of a token that a strip leaves: dq, ddecay, then dk and dbeta of each step. */
 __host__ __device__ inline int64_t delta_partial(int64_t dk, int64_t steps) {
     return (dk + 1) * (1 + steps);
 }

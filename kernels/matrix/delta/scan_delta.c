@@ -108,8 +108,8 @@ static void ref_step(const struct call *c, const struct state_shape *s, int64_t 
     }
 }
 
-/* Forward the state and the error of a step; backward those of all steps, the state behind the last too, the state's
- * gradient and a row. */
+/* Forward the state and the error of a step; backward states and errors of all steps, the state after the last too, the
+ * state's gradient and a row. */
 struct ref_states {
     double *S, *e, *G, *u;
 };

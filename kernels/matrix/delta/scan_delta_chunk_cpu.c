@@ -6,13 +6,13 @@
  *   E = V - diag(a) K S - N U,  N = strict lower part of L o K K^T      the errors: (I + N diag(b)) E = V - diag(a) K S
  *   O = scale ((L o Q K^T) U + diag(a) Q S)                            L and a at the last step of each token
  *   S <- a_last S + K^T diag(l) U
- * Adjoint, G the gradient of the state behind the chunk, W = scale dO:
+ * Adjoint, G the gradient of the state after the chunk, W = scale dO:
  *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P,  P = diag(b) dU        from the last row up; P is the gradient of V
  *   dbeta = rate dU . E
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f goes as that of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w .
+ * The gradient of f goes like the one of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w .
  * u_s) more where r is the last step of a token, q and w its own; here the factor of the reading row itself counts. */
 #include <string.h>
 
@@ -37,10 +37,10 @@ struct factors {
     real L[SCORES]; /* [s][r] */
 };
 
-/* Where a chunk lies. */
+/* Place of a chunk. */
 struct chunk {
     int64_t token, count; /* first token in the batch, tokens */
-    bool first, last;     /* of the sequence: no state before, no gradient behind */
+    bool first, last;     /* of the sequence: no state before, no gradient after */
 };
 
 /* Matrices of one chunk, each an array of its own: nothing is read across the border of two. The row of a query is that
@@ -191,7 +191,7 @@ FORCE_INLINE void next_state(const struct head *d, const struct chunk *k, const 
                   (struct right){m->U, d->VW}, k->first ? 0 : x->a[STATE_CHUNK - 1], S, d->VW);
 }
 
-/* to = factor L o scores; rows of scores are TWO apart, those of to ldt. */
+/* to = factor L o scores; rows of scores are TWO apart, rows of `to` ldt. */
 FORCE_INLINE void range_scores(const struct factors *x, real factor, const real *scores, real *to, int64_t ldt) {
     for (int s = 0; s < STATE_CHUNK; s++) {
 #pragma omp simd
@@ -220,7 +220,7 @@ FORCE_INLINE void write_outputs(const struct head *d, const struct chunk *k, con
                  tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
 }
 
-/* m->S: the state before the chunk, becomes that behind it. */
+/* m->S: the state before the chunk becomes the state after it. */
 FORCE_INLINE void forward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     read_factors(d, k, m->x);
     solve_errors(d, k, m);
@@ -468,7 +468,7 @@ static void backward_between(const struct head *d, int64_t kept, struct matrices
     }
 }
 
-/* As forward_heads, with G. */
+/* Like forward_heads, with G. */
 static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
     for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
         for (int64_t h = 0; h < n; h++) {
@@ -509,7 +509,7 @@ static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* As many heads from `first` on as go side by side, before `end`. */
+/* Number of heads from `first` on, before `end`, that go side by side. */
 static void run_heads(const struct call *c, const struct state_shape *s, enum pass pass, int64_t first, int64_t end,
                       struct matrices *m) {
     struct head d[STATE_BUNDLE];

@@ -15,7 +15,7 @@ namespace {
 /* Factors of a chunk's rows, which are steps in order; missing rows have f = 1, b = 0 and zero vectors.
  * L[s][r] = f_{s+1} ... f_r for s <= r, else 0. */
 struct delta_factors {
-    real *f, *b, *a, *after; /* a: f of the rows up to r; after: of those behind */
+    real *f, *b, *a, *after; /* a: f of the rows up to r; after: of the rows past r */
     struct matrix L;
 };
 
@@ -76,7 +76,7 @@ __host__ __device__ inline int delta_tokens(int64_t steps) {
 
 /* --- reading a chunk ---------------------------------------------------------------------------------------------- */
 
-/* Where a chunk lies: its first token in the batch, and its rows. */
+/* Place of a chunk: its first token in the batch, and its rows. */
 struct delta_place {
     int64_t token;
     int rows;
@@ -88,7 +88,7 @@ __device__ inline struct delta_place delta_at(const struct delta_inputs &in, con
     return {at.b * s.T + begin, (left < tokens ? left : tokens) * in.steps};
 }
 
-/* Of tokens, at their last steps. */
+/* Values of tokens, at their last steps. */
 struct token_rows {
     const real *from;
     int64_t step;
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* D = dU but for what rows behind give: (L o Q K^T)^T W + diag(after) K G; D holds K G. */
+/* D = dU but for the share of later rows: (L o Q K^T)^T W + diag(after) K G; D holds K G. */
 __device__ inline void begin_adjoint(const struct strip_shape &s, const struct delta_chunk &r) {
     each_tile(STATE_CHUNK, s.W, [&](struct tile tile) {
         struct tile_sums sums = {};
@@ -236,7 +236,7 @@ __device__ inline void solve_up(const struct strip_shape &s, const struct delta_
     }
 }
 
-/* What row i has left of a strip's sums: dk, then dbeta. */
+/* Sums of a strip that row i leaves: dk, then dbeta. */
 __device__ inline real *step_partial(const struct delta_inputs &in, real *partial, int i) {
     return partial + i / in.steps * delta_partial(in.dk, in.steps) + (in.dk + 1) * (1 + i % in.steps);
 }
@@ -353,7 +353,7 @@ __device__ inline void pass_back(const struct strip_shape &s, const struct delta
     });
 }
 
-/* One chunk in reverse, behind a barrier after it has been read. */
+/* One chunk in reverse, after a barrier past its reading. */
 __device__ inline void chunk_gradients(const struct delta_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, const struct delta_place &p,
                                        const struct delta_chunk &r, real *dv, bool add_v, real *partial) {

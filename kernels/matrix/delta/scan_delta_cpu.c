@@ -86,7 +86,7 @@ struct head {
     real rate, scale;
 };
 
-/* Of one head: rows padded to width but `sums`, which has dk. */
+/* Arrays of one head: rows padded to width, except `sums`, which has dk. */
 struct work {
     real *v, *sums, *G;       /* sums and G, the gradient of the state, in backward alone */
     struct scratch_rows S, e; /* states and errors: forward one each; backward of the steps of a chunk, S one more */

@@ -17,7 +17,7 @@ struct raw_gates {
     __device__ bool per_node() const { /* P-mode */
         return form == GRID_P || form == GRID_P_REF;
     }
-    /* Where plane 0 of element i of the raw values stands. */
+    /* Index of plane 0 of element i of the raw values. */
     __device__ int64_t gate_at(int64_t i) const {
         struct quotient at = divide(i, width);
         return at.whole * GRID_PLANES * width + at.rest;

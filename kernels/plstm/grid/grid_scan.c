@@ -82,7 +82,7 @@ const struct op op_grid_scan = {
 /* --- reference: one head, one direction after the other, row-major in the frame ----------------------------------- */
 
 /* All states of one head and direction, node after node in the frame; zero is the state outside the grid. The gradients
- * have one place more, behind the last, where what flows out of the grid is dropped. */
+ * have one place more, after the last, where what flows out of the grid is dropped. */
 struct ref {
     real *Cr, *Cd, *Er, *Ed, *zero;
     double *y, *dq, *dk, *dv; /* sums over the directions */
@@ -214,7 +214,7 @@ static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, in
         put(c->din[3] + grid_gate_at(a->H, n.row, direction, h) + p * 4 * a->H, call_accumulates(c, 3), (real)d[p]);
 }
 
-/* Er of the last row and Ed of the last column of the frame: nothing lies behind them. Others are written by their
+/* Er of the last row and Ed of the last column of the frame: nothing lies past them. Others are written by their
  * successor. */
 static void ref_clear(const struct call *c, struct ref *r) {
     const struct grid_scan_attr *a = grid_scan_attr(c);

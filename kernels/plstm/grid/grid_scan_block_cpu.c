@@ -28,7 +28,7 @@ struct block {
     int32_t axis;          /* that is halved: 0 x, 1 y, -1 none: a leaf */
     int32_t lower, upper;  /* children: blocks of the table; lower of a leaf: its first node in the grid */
     int32_t edges;         /* m = nx + ny; 0 of the whole grid: nothing enters or leaves it */
-    int64_t F, S;          /* where they stand: reals behind the blocks' first */
+    int64_t F, S;          /* where they stand: reals past the blocks' first */
 };
 
 /* How the grid is cut: the same for all heads and directions. */
@@ -73,7 +73,7 @@ static int32_t add_block(struct plan *p, int64_t x, int64_t y, int64_t nx, int64
     return (int32_t)p->blocks++;
 }
 
-/* F and S of a block with `edges` edges behind those of all that it is made of, as add_block has them; returns the
+/* F and S of a block with `edges` edges, after F and S of all that it is made of, as add_block has them; returns the
  * first. */
 static real *take_blocks(int64_t nx, int64_t ny, int64_t edges, struct scratch *s) {
     int64_t half = nx >= ny ? nx / 2 : ny / 2;
@@ -189,8 +189,8 @@ static void children_of(const struct plan *p, const struct block *parent, int di
     *b = child_of(parent, &p->block[back ? parent->lower : parent->upper]);
 }
 
-/* What of a child is its parent's own: F and S but for the edges between the children, given as `row` and `column` of
- * it (-1: none). To the parent, or (backward) from the parent to the child. */
+/* Part of a child that its parent takes over: F and S but for the edges between the children, given as `row` and
+ * `column` of it (-1: none). To the parent, or (backward) from the parent to the child. */
 static void pass_on(const struct block *parent, struct child c, int row, int column, struct level_data d,
                     bool backward) {
     struct matrix F = F_of(c.b, d), S = S_of(c.b, d), parent_F = F_of(parent, d), parent_S = S_of(parent, d);
@@ -286,7 +286,7 @@ static int64_t leaf_side(int64_t n) {
     return n < LEAF_SIDE ? n : LEAF_SIDE;
 }
 
-/* Of the largest leaf. */
+/* Sizes of the largest leaf. */
 static struct leaf_rows take_leaf(struct grid_sizes z, struct scratch *s) {
     int64_t nx = leaf_side(z.X), ny = leaf_side(z.Y), width = whole_lanes(nx * ny + nx + ny);
     struct leaf_rows r = {.l = scratch_reals(s, nx * ny * width)};
@@ -409,7 +409,7 @@ static void leaf_node_backward(const struct leaf *f, const real *gate, int64_t o
     dgate[GRID_MU] = sum_of(gmu);
 }
 
-/* Gradients of the gates from those of F, S and G. */
+/* Gradients of the gates from the gradients of F, S and G. */
 static void leaf_backward(const struct leaf *f, struct level_data g) {
     const struct block *t = f->block;
     int64_t N = f->p->z.N, n = f->nodes, m = t->edges, W = f->width, H = f->p->z.H;

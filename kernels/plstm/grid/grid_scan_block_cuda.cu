@@ -73,12 +73,12 @@ struct block_room room_of(const struct grid_block &g, enum pass pass, struct scr
 
 /* --- numbers on their way ----------------------------------------------------------------------------------------- */
 
-/* Where a thread stands: a head of a grid and a source, which is none from T on. */
+/* Position of a thread: a head of a grid and a source, which is none from T on. */
 struct source {
     int64_t b, h, head, warp, at;
 };
 
-/* Warps lie side by side, those of a head together; index: of the warp. */
+/* Warps lie side by side, a head's together; index: of the warp. */
 __device__ struct source source_of(const struct grid_block &g, int64_t index) {
     struct source m;
     m.head = index / g.warps();
@@ -237,7 +237,7 @@ __device__ inline int nodes_from(const struct grid_block &g, int64_t first) {
     return g.z.T - first < NODES ? (int)(g.z.T - first) : NODES;
 }
 
-/* to = 16 rows of a tensor of heads, from node `first` on, zeros behind the last; from NULL: all zeros. */
+/* to = 16 rows of a tensor of heads, from node `first` on, zeros after the last; from NULL: all zeros. */
 __device__ inline void load_nodes(const struct grid_block &g, const struct block_place &at, int64_t first,
                                   const real *from, int64_t width, int padded, struct matrix to, real factor = 1) {
     load(to, NODES, padded, (int)width,
@@ -273,7 +273,7 @@ __device__ inline void each_sum(const struct grid_block &g, const struct block_p
         put(at.row(g, at.first + e / columns) * width + e % columns, sums(e / columns, e % columns));
 }
 
-/* Where gradients go, NULL for those that are unwanted. */
+/* Destinations of gradients, NULL for unwanted ones. */
 struct block_gradients {
     real *q, *k, *v, *direct;
     bool add_q, add_k, add_v, add_direct;
@@ -394,7 +394,7 @@ static bool grid_scan_block_cuda_applicable(const struct call *c, const char **w
     return pairs_shared(g, OF_DK_DV) <= CUDA_SHARED_UNASKED;
 }
 
-/* A thread goes through its 4 N nodes one after the other, each a latency of the L2 cache behind the last (measured on
+/* A thread goes through its 4 N nodes one after the other, each a latency of the L2 cache after the last (measured on
  * no device): beyond so many the wave is the faster one by estimate. */
 #define BLOCK_NODES_PREFERRED 64
 
@@ -454,7 +454,7 @@ static void grid_scan_block_cuda_backward(const struct call *c, const struct exe
     each_value(c, x, gates, sum_shares{r.dgates, gates, g.warps(), c->din[GATES], call_accumulates(c, GATES)});
 }
 
-/* Tolerance: as grid_scan_cpu; the same products of gates in another order, and those of nodes by tensor cores, which
+/* Tolerance: like grid_scan_cpu; equal products of gates in another order, and products of nodes by tensor cores, which
  * are as exact as fp32's (tile_product.cuh). */
 const struct kernel kernel_grid_scan_block_cuda = {
     .name = "grid_scan_block_cuda",

@@ -2,8 +2,8 @@
  * of them at once. Equations: grid_scan.c.
  *
  * A block has a strip of columns of one head and direction (row_sums.cuh), all four directions at once, and its warps
- * have a row of the grid each: warp w is one node behind warp w - 1, and when it is through its row it begins the one
- * `warps` further. What goes to the next node of the row and to the next row lies in shared memory; what the last warp
+ * have a row of the grid each: warp w is one node later than warp w - 1. After its row it begins the one `warps`
+ * further. What goes to the next node of the row and to the next row lies in shared memory; what the last warp
  * hands to the first, which comes to it later, in scratch.
  *
  * Backward keeps the states that enter each node of a stretch of rows, and before each stretch those that enter its
@@ -132,7 +132,7 @@ __device__ struct grid_strip strip_at(const struct grid_strips &g, const struct 
     return w;
 }
 
-/* What a warp has in shared memory: a state between rows, one along its row, and backward a table of sums. */
+/* Shared memory of a warp: a state between rows, one along its row, and backward a table of sums. */
 __device__ __forceinline__ real *shared_at(const struct grid_strips &g, const struct grid_strip &w, int warp,
                                            int states) {
     return w.shared + warp * g.s.lines * (g.s.W + 1) + states * g.state();
@@ -147,8 +147,8 @@ struct turn {
     int slot;
 };
 
-/* node(turn) for all nodes of `rows` rows, each behind those before it in its row and in its column; those of a warp's
- * row take at least as long as the other warps are behind: there are Y >= warps of them. */
+/* node(turn) for all nodes of `rows` rows, each after the nodes before it in its row and in its column; the nodes of a
+ * warp's row take at least as long as the other warps are late: there are Y >= warps of them. */
 template <class Node> __device__ __forceinline__ void wave(const struct grid_strips &g, int64_t rows, Node node) {
     int warp = (int)threadIdx.x / WARP;
     int64_t steps = ((rows - 1) / g.warps + 1) * g.a.Y + (rows - 1) % g.warps;
@@ -180,7 +180,7 @@ struct carried {
     }
 };
 
-/* What enters the first row of a wave and where what leaves the last one goes, each a state a node or NULL. */
+/* Input of the first row of a wave and destination of the last one's output, each a state a node or NULL. */
 struct borders {
     const real *before;
     real *after;
@@ -209,7 +209,7 @@ __device__ struct carried along(const struct grid_strips &g, const struct grid_s
     return c;
 }
 
-/* Of states in scratch, that of node n; NULL if there are none, or no column for this lane. */
+/* State of node n in scratch; NULL if there are none, or no column for this lane. */
 __device__ __forceinline__ real *kept_at(const struct grid_strips &g, const struct grid_strip &w, real *states,
                                          int64_t n) {
     return states && w.at.in ? states + n * g.state() : nullptr;
@@ -268,7 +268,7 @@ struct forward_rows {
     }
 };
 
-/* The same without q; l and u to where they are kept, unless that is NULL. */
+/* Like the above, without q; l and u go to where they are kept, unless that is NULL. */
 struct enter_rows {
     const struct grid_place &p;
     struct carried left, top;
@@ -320,7 +320,7 @@ struct backward_rows {
     const struct grid_place &p;
     struct carried right, down, left, top;
     real weight, dv, d[GRID_PLANES];
-    real *table; /* shares of dq, those of dk behind them */
+    real *table; /* shares of dq, then shares of dk */
 
     template <int N> __device__ __forceinline__ void operator()(row_count<N>, int64_t i) {
         real er[N], ed[N], l[N], u[N], q[N], k[N];

@@ -2,7 +2,7 @@
  * on one tile of the states.
  *
  * States are cut into tiles of LANES rows and LANES columns, which do not meet before y and the gradients are summed.
- * Forward the columns of dv lie in the lanes and the rows are those of dk, so that y is summed in registers; backward
+ * Forward the columns of dv lie in the lanes and the rows are rows of dk, so that y is summed in registers; backward
  * the other way round, which leaves one sum over lanes (dv) instead of two (dq, dk). */
 #ifndef LRNN_KERNELS_PLSTM_GRID_GRID_TILE_H
 #define LRNN_KERNELS_PLSTM_GRID_GRID_TILE_H
@@ -126,7 +126,7 @@ FORCE_INLINE void tile_update(const real *gate, const real *x, lanes c, const re
     }
 }
 
-/* The same in place with rows k and columns v, and before it y += (Ml l + Mu u)^T q. */
+/* Like the above, in place, with rows k and columns v, and first y += (Ml l + Mu u)^T q. */
 FORCE_INLINE void tile_forward(const real *gate, const real *q, const real *k, const real *v, real *l, real *u,
                                real *y) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * lanes_at(v);
@@ -144,7 +144,7 @@ FORCE_INLINE void tile_forward(const real *gate, const real *q, const real *k, c
     lanes_to(y, lanes_fma(all_lanes(gate[GRID_MU]), from_top, sum));
 }
 
-/* What one node's tile adds to: dq, dk (lanes), dv (rows), and the gates' gradients, each spread over the lanes:
+/* Sums that one node's tile adds to: dq, dk (lanes), dv (rows), and the gates' gradients, each spread over the lanes:
  * dgate [GRID_PLANES][LANES]. */
 struct tile_sums {
     real *dq, *dk, *dv, *dgate;
