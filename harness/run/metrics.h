@@ -22,7 +22,7 @@ struct counts {
 
 struct metrics {
     int64_t vocab, longest;
-    int64_t documents;              /* lengths an example has, of which the first one counts; 1 unless set otherwise */
+    int64_t documents;              /* lengths that an example has; the first one counts. 1 unless set otherwise */
     int64_t *truths, *hits, *wrong; /* per class, of the current batch; on the arena */
     struct counts *by_length;       /* [longest + 1]; on the arena */
     struct counts all;
@@ -35,8 +35,8 @@ size_t metrics_bytes(int64_t vocab, int64_t longest);
 enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, struct arena *arena, struct error *e);
 void metrics_reset(struct metrics *m);
 
-/* One batch: targets and predictions (rows x labels), rows in use first; lengths of the sequences (rows x documents);
- * loss is the mean over its scored positions. */
+/* Adds a batch: targets and predictions (rows x labels), rows in use first; lengths of the sequences (rows x
+ * documents); loss, the mean over its scored positions. */
 void metrics_add(struct metrics *m, const int32_t *targets, const int32_t *predictions, const int32_t *lengths,
                  int64_t rows, int64_t labels, double loss);
 

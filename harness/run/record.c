@@ -41,7 +41,7 @@ static void fill_speed(struct running *r, struct run *row) {
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    bool shared = r->hooks && r->hooks->create; /* a process of several runs tells nothing of one */
+    bool shared = r->hooks && r->hooks->create; /* the peak of a process of several runs says nothing of one */
     if (!shared) row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
     if (r->trainer.device_bytes) row->peak_dev_bytes = (int64_t)r->trainer.device_bytes;
     row->data_s = r->trainer.data_s;
@@ -50,7 +50,7 @@ static void fill_speed(struct running *r, struct run *row) {
     row->wall_s = running_wall_s(r);
 }
 
-/* The model's integer option of that flag, or -1. */
+/* Reads the model's integer option of that flag; -1: it has none. */
 static int64_t model_size(const struct setup *s, enum option_flag flag) {
     for (const struct option *o = s->shapes.model.model->options; o->name; o++)
         if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->shapes.model.inst + o->offset);
@@ -105,7 +105,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->chance = shape->chance;
 }
 
-/* Those of embedding and head: of the symbols, not of the net between them. */
+/* Counts parameters of embedding and head: of the symbols, not of the net between them. */
 static int64_t outer_params(const struct params *p) {
     int64_t n = 0;
     for (int i = 0; i < p->n; i++) {
@@ -166,7 +166,7 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
     snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
     row->threads = omp_get_max_threads();
-    row->deterministic = strcmp(row->backend, "cpu") == 0; /* of a device nobody has promised it */
+    row->deterministic = strcmp(row->backend, "cpu") == 0; /* no promise holds for a device */
     snprintf(row->version, sizeof row->version, "%s", b->version);
     snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
     snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
@@ -190,8 +190,8 @@ static struct eval_point evaluation(const struct running *r, const struct scores
                                .last_acc = s->last_acc};
 }
 
-/* The test split, and where its sequences differ in length each length by itself (difficulty "length"). The caller's to
- * free; NULL without memory. */
+/* Lists the scores of the test split and, if its sequences differ in length, of each length (difficulty "length"). The
+ * caller frees the list; NULL: no memory. */
 static struct eval_point *list_evaluations(const struct running *r, int64_t *n) {
     const struct metrics *m = &r->trainer.metrics; /* the test split was evaluated last */
     struct eval_point *list = calloc((size_t)m->longest + 2, sizeof *list);
@@ -207,7 +207,7 @@ static struct eval_point *list_evaluations(const struct running *r, int64_t *n) 
     return list;
 }
 
-/* "embedding_cpu linear_cpu ... adamw_cpu, oneDNN AVX512_CORE": what computed the run, and its matrix products. */
+/* Names the kernels of the run, and of its matrix products: "embedding_cpu ... adamw_cpu, oneDNN AVX512_CORE". */
 static enum status fill_kernels(const struct running *r, struct run *row, struct error *e) {
     struct graph_list graphs = trainer_graphs(&r->trainer);
     bool cuda = r->trainer.place.device != DEVICE_CPU;
@@ -218,7 +218,7 @@ static enum status fill_kernels(const struct running *r, struct run *row, struct
     return ST_OK;
 }
 
-/* The record makes the run; the weights get their names when it is known that it is this process's. */
+/* Writes weights and record. The weights get their names once it is known that the record is this process's. */
 static enum status write_files(const struct running *r, struct run_record *record, struct error *e) {
     const struct config *c = &r->trainer.setup->spec.config;
     const real *last = c->keep_weights == KEEP_ALL ? r->trainer.best : NULL;
@@ -231,28 +231,38 @@ static enum status write_files(const struct running *r, struct run_record *recor
     return status == ST_OK ? settled : status;
 }
 
-enum status run_record_write(struct running *r, struct run *row, struct error *e) {
+/* Makes a record of what is known of a run before it trains, and of its surroundings. place NULL: it never got one. The
+ * caller frees it; NULL: no memory. */
+static struct run_record *begin_record(const struct setup *s, const struct place *place, const char *started,
+                                       struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_MEMORY, "no memory for the run record");
-    const struct setup *s = r->trainer.setup;
+    if (!record) {
+        fail(e, ST_MEMORY, "no memory for the run record");
+        return NULL;
+    }
     record_init(record);
     fill_setup(s, &record->run);
-    fill_results(r, &record->run);
-    fill_speed(r, &record->run);
-    fill_environment(s, &r->trainer.place, &record->run);
-    memcpy(record->run.started, r->progress.started, sizeof record->run.started);
-    record->run.resumed = r->progress.resumed;
-    record->run.mixed_builds = r->progress.mixed_builds;
+    fill_environment(s, place, &record->run);
+    snprintf(record->run.started, sizeof record->run.started, "%s", started);
     snprintf(record->config, sizeof record->config, "%s", s->id.config_text);
     snprintf(record->identity, sizeof record->identity, "%s", s->id.text);
+    return record;
+}
+
+enum status run_record_write(struct running *r, struct run *row, struct error *e) {
+    struct run_record *record = begin_record(r->trainer.setup, &r->trainer.place, r->progress.started, e);
+    if (!record) return e->status;
+    fill_results(r, &record->run);
+    fill_speed(r, &record->run);
+    record->run.resumed = r->progress.resumed;
+    record->run.mixed_builds = r->progress.mixed_builds;
     record->curve = r->progress.curve;
     record->n_curve = r->progress.n_curve;
-    if (r->status == RUN_OK && !(record->evals = list_evaluations(r, &record->n_evals))) {
-        free(record);
-        return fail(e, ST_MEMORY, "no memory for the evaluations of the run");
-    }
+    enum status status = ST_OK;
+    if (r->status == RUN_OK && !(record->evals = list_evaluations(r, &record->n_evals)))
+        status = fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     struct test_split test; /* a run that ended in NaN has no state to save, so it is not stopped here */
-    enum status status = split_store_hash(&r->trainer.test, r->status == RUN_OK, &test, e);
+    if (status == ST_OK) status = split_store_hash(&r->trainer.test, r->status == RUN_OK, &test, e);
     if (status == ST_OK) fill_test_split(&test, &record->run);
     if (status == ST_OK) status = fill_kernels(r, &record->run, e);
     if (status == ST_OK) status = running_written(r->hooks, write_files(r, record, e));
@@ -264,20 +274,14 @@ enum status run_record_write(struct running *r, struct run *row, struct error *e
 
 enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
                            int threads, struct error *e) {
-    struct run_record *record = calloc(1, sizeof *record);
-    if (!record) return fail(e, ST_MEMORY, "no memory for the run record");
-    record_init(record);
-    fill_setup(s, &record->run);
-    fill_environment(s, NULL, &record->run);
+    struct run_record *record = begin_record(s, NULL, started, e);
+    struct test_split test;
+    if (!record) return e->status;
     record->run.threads = threads;
     record->run.status = status;
     record->run.solved = 0;
     snprintf(record->run.status_detail, sizeof record->run.status_detail, "%s", detail);
     snprintf(record->run.stop_reason, sizeof record->run.stop_reason, "%s", run_status_names[status]);
-    snprintf(record->run.started, sizeof record->run.started, "%s", started);
-    snprintf(record->config, sizeof record->config, "%s", s->id.config_text);
-    snprintf(record->identity, sizeof record->identity, "%s", s->id.text);
-    struct test_split test;
     enum status put = test_split_read(&s->spec.task, true, &test, e);
     if (put == ST_OK) fill_test_split(&test, &record->run);
     if (put == ST_OK) put = record_write(s->spec.config.out, record, NULL, e);

@@ -19,7 +19,7 @@
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
-/* The flags of a table that decide the result and are not at their default. */
+/* Writes the flags of a table that decide the result and are not at their default. */
 static void put_flags(FILE *f, const struct option *table, const struct config *config, const struct config *plain) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1], usual[OPTION_TEXT + 1];
@@ -50,7 +50,7 @@ static enum status write_command(const struct setup *s, const char *task, FILE *
     return ST_OK;
 }
 
-/* The setup of a record; NULL with *e set. */
+/* Makes the setup of a record; NULL with *e set. */
 static struct setup *stored(const struct run_record *r, int64_t threads, struct error *e) {
     char name[RUN_ID_HEX + 8];
     snprintf(name, sizeof name, "run %s", r->run.run_id);
@@ -83,10 +83,6 @@ bool rerun_rounds(const struct run *run, char *text, size_t size) {
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-static bool same(double a, double b) {
-    return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
-}
-
 /* A number of a point of the curve, or of an evaluation. */
 struct column {
     const char *name;
@@ -103,14 +99,14 @@ static const struct column evaluation_columns[] = {OF_EVALUATION(loss),      OF_
                                                    OF_EVALUATION(macro_acc), OF_EVALUATION(seq_acc),
                                                    OF_EVALUATION(last_acc),  {0}};
 
-/* False: a number is not the same; `text` is "loss 1.5, now 1.6", of the first, with all its digits. */
+/* Compares all columns, bit for bit. False: `text` names the first that differs, "loss 1.5, now 1.6", with all digits. */
 static bool same_columns(const struct column *columns, const void *a, const void *b, char *text, size_t size) {
     for (const struct column *c = columns; c->name; c++) {
         double then, now;
         char digits[2][40];
         memcpy(&then, (const char *)a + c->offset, sizeof then);
         memcpy(&now, (const char *)b + c->offset, sizeof now);
-        if (same(then, now)) continue;
+        if (memcmp(&then, &now, sizeof then) == 0 || (isnan(then) && isnan(now))) continue;
         format_double(then, digits[0], sizeof digits[0]);
         format_double(now, digits[1], sizeof digits[1]);
         snprintf(text, size, "%s %s, now %s", c->name, digits[0], digits[1]);
@@ -131,64 +127,52 @@ static bool same_evaluation(const struct eval_point *a, const struct eval_point 
            same_columns(evaluation_columns, a, b, text, size);
 }
 
-/* What agrees; the accuracy is left out where the run has none, because it ended in NaN. */
-static void tell_agreement(const struct run_record *r, bool weights, char *text, size_t size) {
-    bool macro = r->run.metric == METRIC_MACRO_ACC;
-    double accuracy = macro ? r->run.test_macro_acc : r->run.test_acc;
-    int n = snprintf(text, size, "the bits agree: %" PRId64 " point%s of the curve, %" PRId64 " evaluation%s%s",
-                     r->n_curve, r->n_curve == 1 ? "" : "s", r->n_evals, r->n_evals == 1 ? "" : "s",
-                     weights ? ", the best weights" : "");
-    if (isfinite(accuracy))
-        snprintf(text + n, size - (size_t)n, "; test %saccuracy %.4f", macro ? "macro " : "", accuracy);
-}
-
+/* Compares a run on record with the second one; the first difference ends it. */
 static struct rerun_result compare(const struct run_record *a, const struct run_record *b) {
     struct rerun_result r = {.agrees = false};
     char what[128];
-    for (int64_t i = 0; i < a->n_curve && i < b->n_curve; i++) {
-        if (same_point(&a->curve[i], &b->curve[i], what, sizeof what)) continue;
-        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": %s", a->curve[i].step, what);
-        return r;
-    }
-    if (a->n_curve != b->n_curve) {
+    int64_t p = 0, v = 0;
+    while (p < a->n_curve && p < b->n_curve && same_point(&a->curve[p], &b->curve[p], what, sizeof what)) p++;
+    while (v < a->n_evals && v < b->n_evals && same_evaluation(&a->evals[v], &b->evals[v], what, sizeof what)) v++;
+    bool weights = *a->run.ckpt_xxh3 && *b->run.ckpt_xxh3, macro = a->run.metric == METRIC_MACRO_ACC;
+    double accuracy = macro ? a->run.test_macro_acc : a->run.test_acc;
+    if (p < a->n_curve && p < b->n_curve) {
+        same_point(&a->curve[p], &b->curve[p], what, sizeof what);
+        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": %s", a->curve[p].step, what);
+    } else if (a->n_curve != b->n_curve) {
         snprintf(r.text, sizeof r.text, "the curves agree as far as both go: %" PRId64 " points, now %" PRId64,
                  a->n_curve, b->n_curve);
-        return r;
-    }
-    for (int64_t i = 0; i < a->n_evals && i < b->n_evals; i++) {
-        if (same_evaluation(&a->evals[i], &b->evals[i], what, sizeof what)) continue;
-        snprintf(r.text, sizeof r.text, "the curves agree; the evaluations part at number %" PRId64 ": %s", i + 1,
+    } else if (v < a->n_evals && v < b->n_evals) {
+        snprintf(r.text, sizeof r.text, "the curves agree; the evaluations part at number %" PRId64 ": %s", v + 1,
                  what);
-        return r;
-    }
-    if (a->n_evals != b->n_evals) {
+    } else if (a->n_evals != b->n_evals) {
         snprintf(r.text, sizeof r.text, "the curves agree; there were %" PRId64 " evaluations, now %" PRId64,
                  a->n_evals, b->n_evals);
-        return r;
-    }
-    bool weights = *a->run.ckpt_xxh3 && *b->run.ckpt_xxh3;
-    if (weights && strcmp(a->run.ckpt_xxh3, b->run.ckpt_xxh3) != 0) {
+    } else if (weights && strcmp(a->run.ckpt_xxh3, b->run.ckpt_xxh3) != 0) {
         snprintf(r.text, sizeof r.text, "curve and evaluations agree, the best weights do not");
-        return r;
+    } else {
+        r.agrees = true;
+        int n = snprintf(r.text, sizeof r.text,
+                         "the bits agree: %" PRId64 " point%s of the curve, %" PRId64 " evaluation%s%s", a->n_curve,
+                         a->n_curve == 1 ? "" : "s", a->n_evals, a->n_evals == 1 ? "" : "s",
+                         weights ? ", the best weights" : "");
+        if (isfinite(accuracy)) /* a run that ended in NaN has none */
+            snprintf(r.text + n, sizeof r.text - (size_t)n, "; test %saccuracy %.4f", macro ? "macro " : "", accuracy);
     }
-    r.agrees = true;
-    tell_agreement(a, weights, r.text, sizeof r.text);
     return r;
 }
 
 /* --- doing it ----------------------------------------------------------------------------------------------------- */
 
-/* What the second run has left, and no more: files of another run keep their folder. */
+/* Removes the files of the second run, and folders that are empty then. */
 static void remove_traces(const char *folder, const char *id) {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], runs[16];
     record_path(folder, id, path, sizeof path);
     unlink(path);
-    for (int i = 0; i < 2; i++) {
-        char name[64];
-        snprintf(name, sizeof name, i ? "weights/%.32s.last.safetensors" : "weights/%.32s.safetensors", id);
-        if (path_format(path, sizeof path, NULL, "%s/%s", folder, name) == ST_OK) unlink(path);
-    }
-    char runs[16];
+    for (int i = 0; i < 2; i++)
+        if (path_format(path, sizeof path, NULL, "%s/weights/%.32s%s.safetensors", folder, id, i ? ".last" : "") ==
+            ST_OK)
+            unlink(path);
     snprintf(runs, sizeof runs, "runs/%.2s", id);
     const char *const folders[] = {runs, "runs", "weights", "checkpoints", ""};
     for (int i = 0; i < 5; i++)
@@ -196,26 +180,9 @@ static void remove_traces(const char *folder, const char *id) {
             rmdir(path);
 }
 
-static enum status read_second(const char *folder, const struct run_record *first, struct rerun_result *result,
-                               struct error *e) {
-    struct open_record *second;
-    TRY(run_record_open("rerun", folder, first->run.run_id, &second, e));
-    *result = compare(first, &second->record);
-    record_close(second);
-    return ST_OK;
-}
-
-/* What --keep has kept is not done over, nor taken away afterwards. */
-static enum status refuse_kept(const char *folder, const char *id, struct error *e) {
-    char path[PATH_BYTES];
-    record_path(folder, id, path, sizeof path);
-    if (access(path, F_OK) != 0) return ST_OK;
-    return fail(e, ST_USAGE, "rerun: %s is there already, kept by --keep; move the folder %s away", path, folder);
-}
-
 static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
                                struct rerun_result *result, struct error *e) {
-    char folder[PATH_BYTES];
+    char folder[PATH_BYTES], path[PATH_BYTES];
     if (r->n_curve == 0) /* another process wrote its record, and knew of none */
         return fail(e, ST_DATA,
                     "rerun: run %.8s has no curve on record (%s), so there is nothing to compare; `lrnn show %.8s "
@@ -232,12 +199,17 @@ static enum status train_again(struct setup *s, const struct run_record *r, cons
         return fail(e, ST_USAGE, "rerun: run %.8s started from a file; `lrnn show` has the command, with --from",
                     s->id.run_id);
     TRY(path_format(folder, sizeof folder, e, "%s/rerun", out));
-    TRY(refuse_kept(folder, s->id.run_id, e));
+    record_path(folder, s->id.run_id, path, sizeof path);
+    if (access(path, F_OK) == 0)
+        return fail(e, ST_USAGE, "rerun: %s is there already, kept by --keep; move the folder %s away", path, folder);
     TRY(text_copy(folder, s->spec.config.out, sizeof s->spec.config.out, e));
     s->spec.config.keep_weights = *r->run.ckpt_xxh3 ? s->spec.config.keep_weights : KEEP_NONE;
     s->spec.config.quiet = true;
     TRY(train_run(s, NULL, NULL, e));
-    TRY(read_second(folder, r, result, e));
+    struct open_record *second;
+    TRY(run_record_open("rerun", folder, r->run.run_id, &second, e));
+    *result = compare(r, &second->record);
+    record_close(second);
     if (!keep) remove_traces(folder, s->id.run_id);
     return ST_OK;
 }

@@ -8,8 +8,8 @@
  * the stored configuration cannot be read; ST_USAGE: `text` is too short for it. */
 enum status rerun_command(const struct run_record *r, char *text, size_t size, struct error *e);
 
-/* Whether a run on record multiplied its matrices by other kernels than this program would on this CPU, and which, or
- * is one of two builds; it then agrees to rounding, not bit for bit. `text`: a part of a sentence, "" if not. */
+/* Tells whether a run on record multiplied its matrices by other kernels than this program would on this CPU, or is one
+ * of two builds: it then agrees to rounding, not bit for bit. `text` says which, as a part of a sentence; "" if not. */
 bool rerun_rounds(const struct run *run, char *text, size_t size);
 
 struct rerun_result {

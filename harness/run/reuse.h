@@ -17,7 +17,7 @@ struct reuse {
  * runs under --force, and with `retry` those that failed. */
 struct reuse reuse_find(const struct setup *s, bool retry);
 
-/* Whether the run is to be done, by what was found. */
+/* Tells whether the run is to be done. */
 static inline bool reuse_wanted(const struct reuse *found) {
     return !found->known || found->again;
 }
@@ -26,11 +26,11 @@ static inline bool reuse_wanted(const struct reuse *found) {
  * not be renamed. */
 enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e);
 
-/* Whether the run has a record that a sweep would keep, by its name alone, unless `retry`, under which those that
- * failed are done again: nothing is renamed. */
+/* Tells by its name alone whether the run has a record that a sweep would keep; nothing is renamed. With `retry` a
+ * record of a failure does not count. */
 bool reuse_is_there(const struct setup *s, bool retry);
 
-/* One line on stderr if `other` of `total` runs are on record by other builds. */
+/* Writes one line to stderr if `other` of `total` runs are on record by other builds. */
 void reuse_tell(int other, int total);
 
 #endif

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SAME_MS 1000 /* a signal that comes so soon behind the first says the same thing once more */
+#define SAME_MS 1000 /* a signal that comes so soon after the first repeats it */
 
 static atomic_int received; /* lock-free: a handler writes it, all threads look */
 static atomic_llong came;   /* when the first did */

@@ -43,7 +43,7 @@ static void capture_step(struct trainer *t) {
                 place_capture_failure(&t->place));
 }
 
-/* On a device the first step loads its kernels, the second is captured, and all from there on are replayed. */
+/* Takes a step. On a device the first loads its kernels, the second is captured, and all later ones are replayed. */
 void trainer_step(struct trainer *t) {
     double start = time_now_s();
     batches_next(&t->batches, t->state.step);
@@ -152,7 +152,7 @@ static bool diverged(struct running *r) {
     return true;
 }
 
-/* Whether the current step is one that is validated. */
+/* Tells whether the current step is one that is validated. */
 static bool is_due(const struct trainer *t) {
     const struct shapes *s = &t->setup->shapes;
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
@@ -211,8 +211,8 @@ static bool at_budget(const struct running *r) {
     return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
 }
 
-/* Why a run ends: the name in its record (stop_reason), and when. The first that holds counts. A new criterion is a row
- * here. */
+/* Reasons to end a run: the name in its record (stop_reason), and when. The first that holds counts. A new criterion is
+ * a row here. */
 static const struct {
     const char *name;
     bool (*holds)(const struct running *r);

@@ -1,5 +1,5 @@
 /* trainer.h - the machine of a run: graphs, parameters, optimiser and batches, which steps and evaluates. train.h makes
- * a whole run of it; who wants steps alone (perf, gate, import) uses it directly:
+ * a whole run of it; perf, gate and import use it directly:
  *
  *     trainer_create(&t, setup, e);
  *     while (...) trainer_step(&t);

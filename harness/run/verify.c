@@ -13,7 +13,7 @@
 
 #define TINY 1e-12 /* below this the error is absolute */
 
-/* One case on its way through: the file and the mixer built from it. */
+/* A case: the file and the mixer built from it. */
 struct check {
     const char *path, *kernel;
     const struct place *place;
@@ -32,7 +32,7 @@ struct check {
 
 /* --- reading the case --------------------------------------------------------------------------------------------- */
 
-/* The tensor of that name, of exactly that shape. */
+/* Finds the tensor of that name and of exactly that shape. */
 static enum status find_tensor(const struct check *c, const char *name, int rank, const int64_t *dims,
                                const struct st_tensor **found, struct error *e) {
     const struct st_tensor *t = *found = safetensors_find(&c->file, name);
@@ -100,7 +100,7 @@ static enum status build(struct check *c, struct error *e) {
     return ST_OK;
 }
 
-/* Every parameter must be there with its gradient, and nothing else. */
+/* Checks that every parameter is there with its gradient, and nothing else. */
 static enum status check_tensors(const struct check *c, struct error *e) {
     char name[300];
     const struct st_tensor *found;
@@ -121,7 +121,7 @@ static enum status check_tensors(const struct check *c, struct error *e) {
     return ST_OK;
 }
 
-/* Why the forced kernel does not apply to this mixer; NULL if it does, or none is forced. */
+/* Says why the forced kernel does not apply to this mixer; NULL if it does, or none is forced. */
 static const char *skip_reason(const struct check *c) {
     if (!c->kernel || !*c->kernel || strcmp(c->kernel, "reference") == 0) return NULL;
     const struct kernel *k = kernel_find(c->kernel);
@@ -169,20 +169,17 @@ static enum status load(struct check *c, struct error *e) {
     return ST_OK;
 }
 
-/* max|got-want| / max|want|, NAN where a value is not finite. */
-static double error_of(const double *got, const struct st_tensor *want) {
+/* Compares values in contract order with the tensor of that name: max|got-want| / max|want|, NAN if a value is not
+ * finite. */
+static void compare(struct check *c, const char *name, const double *got) {
+    const struct st_tensor *want = safetensors_find(&c->file, name);
     double difference = 0, size = 0;
     for (int64_t i = 0; i < want->count; i++) {
         double w = st_value(want, i), d = fabs(got[i] - w);
-        if (!isfinite(d)) return NAN;
-        if (d > difference) difference = d;
-        if (fabs(w) > size) size = fabs(w);
+        difference = isfinite(d) ? fmax(difference, d) : INFINITY;
+        size = fmax(size, fabs(w));
     }
-    return size < TINY ? difference : difference / size;
-}
-
-static void compare(struct check *c, const char *name, const double *got) {
-    double error = error_of(got, safetensors_find(&c->file, name));
+    double error = isinf(difference) ? NAN : size < TINY ? difference : difference / size;
     bool pass = error <= VERIFY_BOUND; /* false for NAN */
     if (!pass || !c->total->quiet) fprintf(c->out, "%s %s %.3e %s\n", c->path, name, error, pass ? "pass" : "FAIL");
     c->total->tensors++;
@@ -190,14 +187,14 @@ static void compare(struct check *c, const char *name, const double *got) {
     if (isnan(error) || error > c->total->worst) c->total->worst = error;
 }
 
-/* What the caller has read into c->reals. */
+/* Compares c->reals, into which the caller has read a tensor. */
 static void compare_reals(struct check *c, const char *name, int64_t count) {
     double *value = values_of(c, count);
     for (int64_t i = 0; i < count; i++) value[i] = (double)c->reals[i];
     compare(c, name, value);
 }
 
-/* No op of a mixer reads the step state. */
+/* Walks forward and backward and compares. No op of a mixer reads the step state. */
 static void run_and_compare(struct check *c) {
     struct step_state state = {0};
     const struct st_tensor *dy = safetensors_find(&c->file, "dy");
@@ -224,29 +221,27 @@ static void run_and_compare(struct check *c) {
     c->total->files++;
 }
 
-static void print_skipped(struct check *c, const char *why) {
-    c->total->skipped += 2 + c->params.n;
-    if (c->total->quiet) return;
-    const char *name = c->kernel ? c->kernel : "", *comma = *name ? ", " : "";
-    fprintf(c->out, "%s y skipped: %s%s%s\n", c->path, name, comma, why);
-    fprintf(c->out, "%s dx skipped: %s%s%s\n", c->path, name, comma, why);
-    for (int i = 0; i < c->params.n; i++)
-        fprintf(c->out, "%s g.%s skipped: %s%s%s\n", c->path, c->params.list[i].name, name, comma, why);
-}
-
 static enum status verify(struct check *c, struct error *e) {
     TRY(read_metadata(c, e));
     TRY(read_shape(c, e));
     TRY(build(c, e));
     TRY(check_tensors(c, e));
     const char *why = skip_reason(c);
-    if (why) {
-        print_skipped(c, why);
-        return ST_OK;
+    if (!why) {
+        TRY(load(c, e));
+        run_and_compare(c);
+        return place_wait(c->place, e);
     }
-    TRY(load(c, e));
-    run_and_compare(c);
-    return place_wait(c->place, e);
+    int tensors = 2 + c->params.n; /* y, dx and the gradient of each parameter */
+    c->total->skipped += tensors;
+    for (int i = 0; i < tensors && !c->total->quiet; i++)
+        fprintf(c->out, "%s %s%s skipped: %s%s%s\n", c->path,
+                i == 0   ? "y"
+                : i == 1 ? "dx"
+                         : "g.",
+                i < 2 ? "" : c->params.list[i - 2].name, c->kernel ? c->kernel : "",
+                c->kernel && *c->kernel ? ", " : "", why);
+    return ST_OK;
 }
 
 enum status verify_file(const char *path, const char *kernel, const struct place *place, struct verify_total *total,

@@ -10,7 +10,7 @@
 
 #define VERIFY_BOUND (REAL_IS_DOUBLE ? 1e-9 : 1e-4) /* largest error that passes */
 
-/* Sums over files; starts zeroed. */
+/* Counts over files; starts zeroed. */
 struct verify_total {
     const struct model *model;           /* of the latest file that names a known one */
     int files, tensors, failed, skipped; /* files compared; tensors compared, failed, and left out by `kernel` */

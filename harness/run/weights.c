@@ -98,7 +98,7 @@ enum status weights_settle(const struct weights_kept *kept, bool won, struct err
 
 /* --- exporting ---------------------------------------------------------------------------------------------------- */
 
-/* What an exported file says of itself. */
+/* Metadata of an exported file. */
 struct metadata {
     struct st_pair pairs[18];
     int n;
@@ -142,7 +142,7 @@ static void describe(const struct run_record *r, enum weights_of which, struct m
     add_number(m, "test_macro_acc", run->test_macro_acc);
 }
 
-/* A tensor's name in the file is the net's, so a kept file is copied as it is; its values are all in double. */
+/* Copies a kept file with other metadata. Its tensors have the names of the net. */
 static enum status write_copy(const struct safetensors *kept, const char *path, const struct metadata *m,
                               struct weights_count *count, struct error *e) {
     int64_t total = 0, done = 0;
@@ -172,14 +172,14 @@ static enum status nothing_kept(const struct run *run, struct error *e) {
                 run->run_id);
 }
 
-/* The path in a record is one that weights_write gave it: a record from elsewhere cannot lead out of the folder. */
+/* Checks that the path in a record is one that weights_write gives: a record from elsewhere cannot lead out of OUT. */
 static bool is_kept_path(const struct run *run) {
     char expected[RECORD_TEXT];
     record_weights_name(run, "", expected);
     return strcmp(run->ckpt, expected) == 0;
 }
 
-/* Folders are handed on without the weights, which training again gives back. */
+/* Says that a file is missing. Folders are handed on without weights, and training again gives them back. */
 static enum status not_there(const struct run *run, const char *out, const char *name, const struct error *why,
                              struct error *e) {
     char word[4 * PATH_BYTES];
@@ -190,7 +190,7 @@ static enum status not_there(const struct run *run, const char *out, const char 
                 run->run_id, why->text, run->run_id, shell_word(out, word, sizeof word), out);
 }
 
-/* A file of the run below OUT, whole and of that hash. */
+/* Reads a file of the run below OUT, which must be whole and have that hash. */
 static enum status read_kept(const struct run *run, const char *out, const char *name, const char *hash,
                              const char *witness, struct safetensors *kept, struct error *e) {
     char path[PATH_BYTES], found[HASH_HEX], *bytes;
@@ -208,7 +208,7 @@ static enum status read_kept(const struct run *run, const char *out, const char 
     return status;
 }
 
-/* The file of the best weights, whose hash is in the record, holds the hash of the other. */
+/* Reads the last weights. Their hash is in the file of the best weights, whose hash is in the record. */
 static enum status read_last(const struct run *run, const char *out, const struct safetensors *best,
                              struct safetensors *last, struct error *e) {
     const char *hash = safetensors_metadata(best, "last_xxh3");
@@ -299,8 +299,7 @@ static void compare_tensor(const struct param *p, const struct safetensors *file
         list(wrong, "%.99s is F64, expected F32", p->name);
 }
 
-/* Every float is a double, so F32 may go where F64 is computed. The other way would round, and the net would hold other
- * weights than the file. */
+/* Tells whether a file has F64 and this program computes in float: values would be rounded. The other way is exact. */
 static bool any_narrowed(const struct safetensors *file) {
     bool any = false;
     for (int i = 0; i < file->n; i++) any = any || file->tensors[i].f64;

@@ -47,7 +47,7 @@ enum weights_of { WEIGHTS_BEST, WEIGHTS_LAST, WEIGHTS_INITIAL };
 enum status weights_export(const struct run_record *record, enum weights_of which, const char *out, const char *target,
                            struct weights_count *count, struct error *e);
 
-/* The same of `params`, which are the run's before its first step. */
+/* Like weights_export, for `params`: those of the run before its first step. */
 enum status weights_export_initial(const struct run_record *record, const struct params *params, const char *target,
                                    struct weights_count *count, struct error *e);
 

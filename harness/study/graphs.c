@@ -204,7 +204,7 @@ enum status graphs_build_take(struct graph *g, const struct setup *s, const stru
 
 /* --- which kernels they take -------------------------------------------------------------------------------------- */
 
-/* Call number i of all graphs together; NULL behind the last. */
+/* Call number i of all graphs together; NULL after the last. */
 static const struct call *call_at(const struct graph_list *graphs, int i) {
     for (int g = 0; g < graphs->n; g++) {
         if (i < graphs->list[g]->n_calls) return &graphs->list[g]->calls[i];
@@ -213,7 +213,7 @@ static const struct call *call_at(const struct graph_list *graphs, int i) {
     return NULL;
 }
 
-/* Whether an earlier call has the same kernel, or of `by_op` the same op. */
+/* Tells whether an earlier call has the same kernel or, with `by_op`, the same op. */
 static bool is_repeated(const struct graph_list *graphs, int i, bool by_op) {
     const struct call *c = call_at(graphs, i);
     for (int j = 0; j < i; j++) {
@@ -278,7 +278,7 @@ enum status graphs_check_forced(const struct graph_list *graphs, const struct se
 
 /* --- how large a run is ------------------------------------------------------------------------------------------- */
 
-/* A run's graphs without its memory. */
+/* Graphs of a run without memory. */
 struct measured {
     struct params params;
     struct graph train, eval, update, take;
@@ -286,7 +286,7 @@ struct measured {
     size_t largest; /* bytes of the largest of the graphs */
 };
 
-/* As when it runs, the evaluation's inputs are no part of its graph (batches/stored.c); but for those of buckets. The
+/* Leaves the inputs of evaluation out of its graph, as in a run (batches/stored.c), unless batches are cut. The
  * address is never read, for the graph is only measured. */
 static void leave_inputs_out(const struct net *net) {
     struct tensor *const inputs[] = {net->input, net->targets, net->lengths, net->links};

@@ -37,48 +37,48 @@ int64_t bucket_parts(const struct setup *s);
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *second, struct error *e);
 
-/* The net of a bucket whose examples, of that split, need that much room. */
+/* Builds the net of a bucket whose examples, of that split, need that much room. */
 enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
                                 struct params *params, const struct bucket_size *size, struct net *net,
                                 struct error *e);
 
-/* FLOPs of the forward and backward walks of a step, from the graph of graphs_build_training: of buckets, as many as if
- * all were as long as that. */
+/* FLOPs of the forward and backward walks of a step, from the graph of graphs_build_training. With buckets they count
+ * as if all were as long as that one. */
 double graphs_step_flops(const struct graph *train, const struct setup *s);
 
-/* A batch of validation or test; with --buckets, a bucket of one whose graph has room for all examples. */
+/* Builds the graph of a batch of validation or test; with --buckets, of a bucket with room for all examples. */
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e);
 
-/* The optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, [1] of the same
+/* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, [1] of the same
  * place; before params_reserve there are none, and the graph can be measured alone. */
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
                                 const struct params *params, real *loss, struct error *e);
 
-/* The batch of a step out of training data that lies there whole: split[0] and, for the strings of another length,
- * split[1] are inputs that the caller fills, the nets' own inputs are written. */
+/* Builds the graph that takes the batch of a step out of training data that lies there whole. split[0] and, for the
+ * second batch, split[1] are inputs that the caller fills; the inputs of the nets are written. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *second, struct batch_tensors split[2], struct error *e);
 
-/* Whether a step of the run can take its batch by itself: the data of a whole epoch is used, and the strings of another
- * length, if the task has any, are of a number that memory may hold. */
+/* Tells whether the training data may lie on a device whole: the run uses a whole epoch of it, and the second batch, if
+ * there is one, has a number of examples that memory may hold. */
 bool graphs_can_take(const struct setup *s);
 
-/* The run's graphs, planned or measured: what they have in common. */
+/* Graphs of a run, planned or measured. */
 struct graph_list {
     const struct graph *list[4 + 2 * BUCKET_SIZES];
     int n;
 };
 
-/* Whether the kernel that the run forces computes an op of one of its graphs. ST_USAGE: it is none, or of another op or
- * device; the message names it, its op and what to try. */
+/* Checks that the kernel that the run forces computes an op of one of its graphs. ST_USAGE: it does not exist, or is of
+ * another op or device; the message names it, its op and what to try. */
 enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e);
 
 /* Names the kernels that the graphs take, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL:
  * the text is too short for them. */
 enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
 
-/* What a run comes to, as far as its graphs say so. */
+/* Size of a run, from its graphs. */
 struct run_size {
     double flops;   /* of the whole run */
     int64_t params; /* that it trains */
