@@ -1,4 +1,4 @@
-/* cmd_doctor.c - `lrnn doctor`: what the program was built with, what the machine has, and what to do about it. */
+/* cmd_doctor.c - `lrnn doctor`: build, machine and files, and what to do where something is missing. */
 #include <errno.h>
 #include <omp.h>
 #include <stdarg.h>
@@ -33,17 +33,13 @@ static const struct option flags[] = {
     {0},
 };
 
-/* Fine; works without it; does not work. */
+/* Marks of a line: fine; the program works without it; it does not work. */
 enum verdict { GOOD, NOTE, BAD };
 
-struct doctor {
-    int bad; /* findings that stop the program from working */
-};
-
-static void say(struct doctor *d, enum verdict verdict, const char *what, const char *format, ...)
+/* Prints a line and counts those that are BAD. */
+static void say(int *bad, enum verdict verdict, const char *what, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-
-static void say(struct doctor *d, enum verdict verdict, const char *what, const char *format, ...) {
+static void say(int *bad, enum verdict verdict, const char *what, const char *format, ...) {
     static const char *const marks[] = {"ok", "note", "BAD"};
     va_list args;
     va_start(args, format);
@@ -51,50 +47,50 @@ static void say(struct doctor *d, enum verdict verdict, const char *what, const 
     vprintf(format, args);
     putchar('\n');
     va_end(args);
-    d->bad += verdict == BAD;
+    *bad += verdict == BAD;
 }
 
 /* --- the program -------------------------------------------------------------------------------------------------- */
 
-static void check_program(struct doctor *d) {
+static void check_program(int *bad) {
     char names[PROCESSOR_TEXT];
     const struct build_info *b = build_info();
-    say(d, GOOD, "program", "lrnn %s, commit %.12s%s, %s", b->version, b->commit, b->dirty ? " with local changes" : "",
-        b->real_name);
-    say(d, GOOD, "compiler", "%s", b->compiler);
-    say(d, GOOD, "flags", "%s", b->flags);
+    say(bad, GOOD, "program", "lrnn %s, commit %.12s%s, %s", b->version, b->commit,
+        b->dirty ? " with local changes" : "", b->real_name);
+    say(bad, GOOD, "compiler", "%s", b->compiler);
+    say(bad, GOOD, "flags", "%s", b->flags);
     processor_names(processor_used(), names); /* all there, or the program would have ended before */
-    say(d, GOOD, "processor", "has what the program was built to use: %s", *names ? names : "no more than all have");
+    say(bad, GOOD, "processor", "has what the program was built to use: %s", *names ? names : "no more than all have");
 }
 
 /* --- the machine -------------------------------------------------------------------------------------------------- */
 
-static void check_machine(struct doctor *d) {
+static void check_machine(int *bad) {
     struct machine m;
     machine_read(&m);
-    say(d, GOOD, "machine", "%s, %lld cores, %s, %s", m.cpu, (long long)m.cores, m.os, m.kernel);
-    if (m.governor[0]) say(d, strcmp(m.governor, "powersave") == 0 ? NOTE : GOOD, "governor", "%s", m.governor);
-    say(d, GOOD, "threads", "%d by default; --threads N and OMP_NUM_THREADS change it", omp_get_max_threads());
+    say(bad, GOOD, "machine", "%s, %lld cores, %s, %s", m.cpu, (long long)m.cores, m.os, m.kernel);
+    if (m.governor[0]) say(bad, strcmp(m.governor, "powersave") == 0 ? NOTE : GOOD, "governor", "%s", m.governor);
+    say(bad, GOOD, "threads", "%d by default; --threads N and OMP_NUM_THREADS change it", omp_get_max_threads());
     if (m.ram_gib > 0 && m.ram_gib < LEAST_MEMORY_GIB)
-        say(d, BAD, "memory", "%.1f GiB; at least %.1f GiB is needed", m.ram_gib, LEAST_MEMORY_GIB);
+        say(bad, BAD, "memory", "%.1f GiB; at least %.1f GiB is needed", m.ram_gib, LEAST_MEMORY_GIB);
     else
-        say(d, GOOD, "memory", "%.0f GiB", m.ram_gib);
+        say(bad, GOOD, "memory", "%.0f GiB", m.ram_gib);
     real a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8}, c[4];
     real_gemm(false, false, 2, 2, 2, 1, a, 2, b, 2, false, c, 2);
     bool right = c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
-    say(d, right ? GOOD : BAD, "products", "%s%s", gemm_about(),
+    say(bad, right ? GOOD : BAD, "products", "%s%s", gemm_about(),
         right ? "" : "; a 2 x 2 product came out wrong, install the library anew (bootstrap.sh names it)");
-    say(d, GOOD, "images", "%s", png_versions());
+    say(bad, GOOD, "images", "%s", png_versions());
     struct error e = {ST_OK, ""};
     struct place place;
     struct place_info info = {0};
     if (place_open(&place, "cuda", &e) != ST_OK || place_describe(&place, &info, &e) != ST_OK)
-        say(d, NOTE, "CUDA", "%s; everything runs on the CPU", e.text);
+        say(bad, NOTE, "CUDA", "%s; everything runs on the CPU", e.text);
     else
-        say(d, GOOD, "CUDA", "%s, compute capability %d.%d, %zu MB of %zu MB free, %s", info.name, info.major,
+        say(bad, GOOD, "CUDA", "%s, compute capability %d.%d, %zu MB of %zu MB free, %s", info.name, info.major,
             info.minor, info.free >> 20, info.memory >> 20, info.driver);
     char text[PLACE_NOTE];
-    if (e.status == ST_OK && place_code_note(&info, text)) say(d, NOTE, "kernels", "%s", text);
+    if (e.status == ST_OK && place_code_note(&info, text)) say(bad, NOTE, "kernels", "%s", text);
     place_close(&place);
 }
 
@@ -112,7 +108,7 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* Whether a file can be made in the folder, by making one. */
+/* True if a file can be made in the folder; tries it. */
 static bool can_write(const char *folder) {
     char name[PATH_BYTES];
     snprintf(name, sizeof name, "%.4000s/.doctor-XXXXXX", folder);
@@ -126,61 +122,55 @@ static bool can_write(const char *folder) {
     return written;
 }
 
-/* The folder itself, or the nearest one above it that exists. */
-static void existing_folder(const char *folder, char *found, size_t size) {
+static void check_results(int *bad, const char *out) {
+    char folder[PATH_BYTES], above[PATH_BYTES];
     struct stat s;
-    char above[PATH_BYTES];
-    snprintf(found, size, "%s", folder);
-    while (stat(found, &s) != 0 && errno == ENOENT && strcmp(found, ".") != 0 && strcmp(found, "/") != 0) {
-        path_folder(found, above, sizeof above);
-        snprintf(found, size, "%s", above);
-    }
-}
-
-static void check_results(struct doctor *d, const char *out) {
-    char folder[PATH_BYTES];
     struct statvfs disk;
-    existing_folder(out, folder, sizeof folder);
+    snprintf(folder, sizeof folder, "%s", out);
+    while (stat(folder, &s) != 0 && errno == ENOENT && strcmp(folder, ".") != 0 && strcmp(folder, "/") != 0) {
+        path_folder(folder, above, sizeof above);
+        snprintf(folder, sizeof folder, "%s", above);
+    }
     const char *new = strcmp(folder, out) == 0 ? "" : " (not there yet; the folder above it was tried)";
     if (can_write(folder))
-        say(d, GOOD, "results", "%s can be written%s", out, new);
+        say(bad, GOOD, "results", "%s can be written%s", out, new);
     else
-        say(d, BAD, "results", "%s cannot be written: %s; use --out with another folder", folder, strerror(errno));
+        say(bad, BAD, "results", "%s cannot be written: %s; use --out with another folder", folder, strerror(errno));
     if (statvfs(folder, &disk) != 0) {
-        say(d, NOTE, "disk", "free space under %s is unknown: %s", folder, strerror(errno));
+        say(bad, NOTE, "disk", "free space under %s is unknown: %s", folder, strerror(errno));
         return;
     }
     double free_mb = (double)disk.f_bavail * (double)disk.f_frsize / 1e6;
     if (free_mb < LEAST_DISK_MB)
-        say(d, BAD, "disk", "%.0f MB free; at least %.0f MB are needed", free_mb, LEAST_DISK_MB);
+        say(bad, BAD, "disk", "%.0f MB free; at least %.0f MB are needed", free_mb, LEAST_DISK_MB);
     else
-        say(d, GOOD, "disk", "%.1f GB free", free_mb / 1e3);
+        say(bad, GOOD, "disk", "%.1f GB free", free_mb / 1e3);
 }
 
-static void check_files(struct doctor *d, const char *out) {
+static void check_files(int *bad, const char *out) {
     char path[PATH_BYTES];
     if (in_path("gnuplot"))
-        say(d, GOOD, "gnuplot", "found");
+        say(bad, GOOD, "gnuplot", "found");
     else
-        say(d, NOTE, "gnuplot", "not found: no plots; apt-get install gnuplot-nox, or ./bootstrap.sh");
+        say(bad, NOTE, "gnuplot", "not found: no plots; apt-get install gnuplot-nox, or ./bootstrap.sh");
     if (shipped_file_find("results/published.csv", path, sizeof path, NULL) == ST_OK)
-        say(d, GOOD, "published", "%s", path);
+        say(bad, GOOD, "published", "%s", path);
     else
-        say(d, NOTE, "published", "results/published.csv not found: tables lack the papers' numbers");
-    check_results(d, out);
+        say(bad, NOTE, "published", "results/published.csv not found: tables lack the papers' numbers");
+    check_results(bad, out);
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
     struct doctor_flags f;
-    struct doctor d = {0};
+    int bad = 0;
     struct flag_set set = {flags, &f};
     struct cli cli = {.command = &command_doctor, .sets = &set, .n_sets = 1};
     TRY(options_default(flags, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
-    check_program(&d);
-    check_machine(&d);
-    check_files(&d, f.out);
-    if (d.bad) return fail(e, ST_FAIL, "%d finding%s above must be mended first", d.bad, d.bad == 1 ? "" : "s");
+    check_program(&bad);
+    check_machine(&bad);
+    check_files(&bad, f.out);
+    if (bad) return fail(e, ST_FAIL, "%d finding%s above must be mended first", bad, bad == 1 ? "" : "s");
     printf("this machine is ready\n");
     return ST_OK;
 }

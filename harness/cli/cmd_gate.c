@@ -17,7 +17,7 @@ struct gate_flags {
     int format;
     int64_t pairs, sittings, power, seed;
     double seconds, load, delay;
-    const struct cli *cli; /* that has read them */
+    const struct cli *cli; /* has read them */
 };
 
 #define AT(field) offsetof(struct gate_flags, field)
@@ -38,12 +38,13 @@ static const struct option options[] = {
     {"sittings", OPT_INT, AT(sittings), "200", 1, 1e6, NULL, "of the self-test without a delay", 0},
     {"power", OPT_INT, AT(power), "50", 0, 1e6, NULL, "of the self-test with 5 % and with 10 %", 0},
     {"seed", OPT_INT, AT(seed), "auto", 1, 9e18, NULL, "of the order of pairs; auto = the clock", OPT_AUTO},
-    {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL, "also a baseline of another machine, numerics or flags", 0},
+    {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL,
+     "compare also with a baseline of another machine, numerics or flags", 0},
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the tables on standard output", 0},
-    {"markdown", OPT_TEXT_FIELD, AT(markdown), "", 0, 0, NULL, "file that gets them as Markdown besides", OPT_FILLED},
+    {"markdown", OPT_TEXT_FIELD, AT(markdown), "", 0, 0, NULL, "file that also gets them as Markdown", OPT_FILLED},
     {"junit", OPT_TEXT_FIELD, AT(junit), "", 0, 0, NULL, "file that gets the verdicts as JUnit XML", OPT_FILLED},
-    {"serve", OPT_TEXT_FIELD, AT(serve), "", 0, 0, NULL, "what a gate starts its processes with: a bench", 0},
-    {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL, "of --serve: each call takes so much of its time longer", 0},
+    {"serve", OPT_TEXT_FIELD, AT(serve), "", 0, 0, NULL, "bench to serve: a gate starts its processes so", 0},
+    {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL, "with --serve: each call takes this share of its time longer", 0},
     {0}};
 
 static struct compare_request request_of(const struct gate_flags *f, const char *against, const char *own) {
@@ -72,8 +73,8 @@ static enum status write_baseline(const struct gate_flags *f, struct baseline *b
     return ST_OK;
 }
 
-/* This program beside itself and no other: what differs between two of them is no floor. That of a bench is kept where
- * there is a baseline to keep it. */
+/* Compares this program with itself alone: a difference between two programs is no floor. The floor of a bench is
+ * written to the baseline, if there is one. */
 static enum status self_test(const struct gate_flags *f, struct baseline *b, struct error *e) {
     char own[PATH_BYTES];
     double aa_p99;
@@ -97,25 +98,23 @@ static enum status self_test(const struct gate_flags *f, struct baseline *b, str
 
 /* --- the gate ----------------------------------------------------------------------------------------------------- */
 
-static enum status write_markdown(const struct gate_result *r, const char *path, struct error *e) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *m = open_memstream(&text, &size);
-    if (!m) return fail(e, ST_MEMORY, "no memory for %s", path);
-    enum status status = gate_print(r, &format_md, m, e);
-    if (fclose(m) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for %s", path);
-    if (status == ST_OK) status = write_file_atomic(path, text, size, e);
-    free(text);
-    return status;
-}
-
 static enum status show(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
     if (*f->junit) TRY(gate_junit(r, f->junit, e));
-    if (*f->markdown) TRY(write_markdown(r, f->markdown, e));
+    if (*f->markdown) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *m = open_memstream(&text, &size);
+        if (!m) return fail(e, ST_MEMORY, "no memory for %s", f->markdown);
+        enum status status = gate_print(r, &format_md, m, e);
+        if (fclose(m) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for %s", f->markdown);
+        if (status == ST_OK) status = write_file_atomic(f->markdown, text, size, e);
+        free(text);
+        TRY(status);
+    }
     return r->n ? gate_print(r, sheet_formats()[f->format], stdout, e) : ST_OK;
 }
 
-/* The verdict stands behind tables that are for people; others have standard output to themselves. */
+/* Shows the result and prints the verdict: after tables for people, and on standard error beside other formats. */
 static enum status tell(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
     enum verdict worst;
     bool people = sheet_formats()[f->format] == &format_term;
@@ -126,14 +125,7 @@ static enum status tell(const struct gate_flags *f, const struct gate_result *r,
     return verdict_status(worst);
 }
 
-/* What came out before an error is shown all the same; the error stands. */
-static enum status show_behind(enum status status, const struct gate_flags *f, const struct gate_result *r) {
-    struct error ignored;
-    if (r->n) show(f, r, &ignored);
-    return status;
-}
-
-/* What would keep an answer from being written is said before anything is measured. */
+/* Refuses, before anything is measured, flags that would keep an answer from being written. */
 static enum status check_compare(const struct gate_flags *f, bool throughput, struct error *e) {
     if (!*f->baseline)
         return fail(e, ST_USAGE, "gate needs --baseline FILE; `lrnn gate --write FILE` of the other build makes one");
@@ -161,7 +153,10 @@ static enum status compare(const struct gate_flags *f, struct baseline *b, struc
     if (throughput) TRY(gate_throughput_check(&q, f->benches, e));
     if (accuracy) status = gate_accuracy(b, r, e);
     if (throughput && status == ST_OK) status = gate_throughput(b, &q, f->benches, r, e);
-    return status == ST_OK ? tell(f, r, e) : show_behind(status, f, r);
+    if (status == ST_OK) return tell(f, r, e);
+    struct error ignored; /* rows that came out before the error are shown; the error stands */
+    if (r->n) show(f, r, &ignored);
+    return status;
 }
 
 static enum status serve(const struct gate_flags *f, struct error *e) {

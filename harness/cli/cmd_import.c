@@ -22,11 +22,11 @@ static const struct option flags[] = {
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", 0},
     {0}};
 
-/* --- what the file says ------------------------------------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------------------------------------------- */
 
 #define SHOWN 100 /* bytes of a text from the file that is printed */
 
-/* The text on one line: control characters replaced, a long one cut. Returns `out`. */
+/* Puts the text on one line: control characters replaced, a long one cut. Returns `out`. */
 static const char *shown(const char *text, char out[SHOWN]) {
     size_t i = 0;
     for (; i < SHOWN - 1 && text[i]; i++) out[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
@@ -48,17 +48,6 @@ static enum status check_metadata(const struct safetensors *file, const char *pa
         return fail(e, ST_DATA, "%s holds %.99s weights, and this program computes in %s; %s reads them", path, dtype,
                     REAL_NAME, REAL_IS_DOUBLE ? "lrnn" : "lrnn-f64");
     return ST_OK;
-}
-
-/* The configuration decides the id, together with what the program adds: version of task and numerics. */
-static void compare_ids(const struct safetensors *file, const struct setup *s) {
-    const char *id = safetensors_metadata(file, "run_id");
-    char text[SHOWN];
-    if (id && strcmp(id, s->id.run_id) != 0)
-        fprintf(stderr,
-                "lrnn: the file names run %s, its configuration is that of run %s in this program: the text was "
-                "changed, or the task or the numerics have another version; accuracies may differ\n",
-                shown(id, text), s->id.run_id);
 }
 
 /* --- evaluation --------------------------------------------------------------------------------------------------- */
@@ -88,27 +77,23 @@ static enum status evaluate(const struct setup *s, const struct safetensors *fil
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-/* Whether the file holds the number `key`, and it is another one. */
-static bool differs(const struct safetensors *file, const char *key, double value) {
-    double recorded;
-    const char *text = safetensors_metadata(file, key);
-    return text && parse_double(text, &recorded) && recorded != value;
-}
-
+/* Compares the numbers of the file with ours: "equal", "different", or "unknown" without accuracies. */
 static const char *comparison(const struct safetensors *file, const struct evaluation *v) {
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"val_acc", v->val.acc},   {"test_acc", v->test.acc},   {"val_macro_acc", v->val.macro_acc},
+                   {"val_loss", v->val.loss}, {"test_loss", v->test.loss}, {"test_macro_acc", v->test.macro_acc}};
     if (!safetensors_metadata(file, "test_acc") || !safetensors_metadata(file, "val_acc")) return "unknown";
-    bool other = differs(file, "val_acc", v->val.acc) || differs(file, "test_acc", v->test.acc) ||
-                 differs(file, "val_macro_acc", v->val.macro_acc) ||
-                 differs(file, "test_macro_acc", v->test.macro_acc) || differs(file, "val_loss", v->val.loss) ||
-                 differs(file, "test_loss", v->test.loss);
-    return other ? "different" : "equal";
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        double recorded;
+        const char *text = safetensors_metadata(file, numbers[i].key);
+        if (text && parse_double(text, &recorded) && recorded != numbers[i].value) return "different";
+    }
+    return "equal";
 }
 
-static bool is_macro(const struct setup *s) {
-    return s->spec.task.shape.metric == METRIC_MACRO_ACC;
-}
-
-/* "s3", where the configuration says word-problem. */
+/* Name of the task as it was given: "s3", where the configuration says word-problem. */
 static const char *task_of(const struct setup *s, const struct safetensors *file) {
     const char *called = safetensors_metadata(file, "task");
     return called ? called : s->spec.task.name;
@@ -142,35 +127,31 @@ static enum status print_json(const struct setup *s, const struct safetensors *f
     return cli_print_json(NULL, e);
 }
 
-/* What the task is measured by comes first. */
-static void print_split(const char *name, const struct scores *scores, bool macro, int64_t n) {
-    printf("%-4s ", name);
-    if (macro) printf("macro accuracy %.4f, token ", scores->macro_acc);
-    printf("accuracy %.4f, sequences %.4f, last position %.4f, loss %.6f; %" PRId64 " examples\n", scores->acc,
-           scores->seq_acc, scores->last_acc, scores->loss, n);
-}
-
-/* "macro accuracy 0.25" of the file: what the task is measured by, as the run's record has it. */
-static void print_recorded(const struct setup *s, const struct safetensors *file, const char *split) {
-    char key[32], text[SHOWN];
-    snprintf(key, sizeof key, "%s_%s", split, metric_names[s->spec.task.shape.metric]);
-    const char *value = safetensors_metadata(file, key);
-    printf("%s %saccuracy %s", split, is_macro(s) ? "macro " : "", value ? shown(value, text) : "unknown");
-}
-
 static void print_text(const struct setup *s, const struct safetensors *file, const struct evaluation *v,
                        const char *verdict) {
-    char task[SHOWN];
-    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", shown(task_of(s, file), task), s->id.model_label,
+    const struct scores *scores[] = {&v->val, &v->test};
+    static const char *const names[] = {"val", "test"};
+    bool macro = s->spec.task.shape.metric == METRIC_MACRO_ACC;
+    char text[SHOWN];
+    printf("%s %s, run %s: %d tensors, %" PRId64 " parameters\n", shown(task_of(s, file), text), s->id.model_label,
            s->id.run_id, v->tensors, v->values);
-    print_split("val", &v->val, is_macro(s), s->spec.task.shape.examples[SPLIT_VAL]);
-    print_split("test", &v->test, is_macro(s), s->spec.task.shape.examples[SPLIT_TEST]);
+    for (int i = 0; i < 2; i++) { /* the task's metric comes first */
+        printf("%-4s ", names[i]);
+        if (macro) printf("macro accuracy %.4f, token ", scores[i]->macro_acc);
+        printf("accuracy %.4f, sequences %.4f, last position %.4f, loss %.6f; %" PRId64 " examples\n", scores[i]->acc,
+               scores[i]->seq_acc, scores[i]->last_acc, scores[i]->loss,
+               s->spec.task.shape.examples[i == 0 ? SPLIT_VAL : SPLIT_TEST]);
+    }
     if (!strcmp(verdict, "equal")) printf("accuracies and losses equal the run's record to the last bit\n");
     if (strcmp(verdict, "different") != 0) return;
     printf("they differ from the run's record: ");
-    print_recorded(s, file, "val");
-    printf(", ");
-    print_recorded(s, file, "test");
+    for (int i = 0; i < 2; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_%s", names[i], metric_names[s->spec.task.shape.metric]);
+        const char *value = safetensors_metadata(file, key);
+        printf("%s%s %saccuracy %s", i ? ", " : "", names[i], macro ? "macro " : "",
+               value ? shown(value, text) : "unknown");
+    }
     putchar('\n');
 }
 
@@ -183,7 +164,14 @@ static enum status import_file(const struct safetensors *file, const char *path,
     cli_threads(f->threads);
     enum status status = evaluate(s, file, path, &v, e);
     if (status == ST_OK) {
-        compare_ids(file, s);
+        /* The configuration decides the id, together with the program's versions of task and numerics. */
+        const char *id = safetensors_metadata(file, "run_id");
+        char text[SHOWN];
+        if (id && strcmp(id, s->id.run_id) != 0)
+            fprintf(stderr,
+                    "lrnn: the file names run %s, its configuration is that of run %s in this program: the text was "
+                    "changed, or the task or the numerics have another version; accuracies may differ\n",
+                    shown(id, text), s->id.run_id);
         if (f->json)
             status = print_json(s, file, &v, comparison(file, &v), e);
         else

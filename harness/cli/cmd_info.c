@@ -17,7 +17,7 @@
 #include "models/model.h"
 #include "tasks/task.h"
 
-/* The sizes a model is described for: the defaults of a run, and length and vocabulary, or a task that has them. */
+/* Sizes that a model is described for: the defaults of a run, and length and vocabulary, or a task that has them. */
 struct info_flags {
     struct config config;
     int64_t length, vocab;
@@ -39,7 +39,7 @@ static const struct option flags[] = {
     {0},
 };
 
-/* A titled paragraph: each line of the text indented. */
+/* Prints a title and the text, each line indented. */
 static void print_block(const char *title, const char *text) {
     printf("%s\n", title);
     for (size_t n; *text; text += n + (text[n] == '\n')) {
@@ -48,7 +48,7 @@ static void print_block(const char *title, const char *text) {
     }
 }
 
-/* The option table, and the values in `object` where they are not the defaults. */
+/* Prints the option table, and the values in `object` that are not the defaults. */
 static void print_options(const char *name, const struct option *table, const void *object) {
     if (!table->name) return;
     printf("options (%s:name=value,...)\n", name);
@@ -66,7 +66,7 @@ static void print_options(const char *name, const struct option *table, const vo
 
 /* --- models ------------------------------------------------------------------------------------------------------- */
 
-/* What a training step of a net costs at the sizes asked for; nothing is allocated for it. */
+/* Costs of a training step of a net at the sizes asked for; nothing is allocated for it. */
 struct measure {
     struct setup *setup;        /* a run of the task; NULL: sizes alone are given */
     struct model_choice choice; /* fitted to them */
@@ -78,35 +78,31 @@ struct measure {
     size_t planned, live; /* bytes; live: at the moment of a step when most are */
 };
 
-/* The net of the sizes given. */
-static enum status build_net(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
+/* Builds the net: of the sizes that are given, or, with --task, what a run of the task trains in a step, its strings of
+ * another length too. */
+static enum status measure_net(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
+    static const struct place cpu = {.device = DEVICE_CPU};
     struct graph_options options = {.training = true, .kernels = kernel_list()};
     int64_t vocab = f->vocab ? f->vocab : VOCAB;
-    m->shape = (struct net_shape){.B = f->config.batch,
-                                  .T = f->length ? f->length : LENGTH,
-                                  .vocab_in = vocab,
-                                  .vocab_out = vocab,
-                                  .readout = READOUT_POSITIONS};
-    TRY(model_parse(&m->choice, text, e));
-    TRY(model_fit(&m->choice, &(struct dims){.B = m->shape.B, .T = m->shape.T, .D = f->config.net.dim}, e));
-    TRY(graph_create(&m->graph, &options, &m->params, e));
-    return net_build(&m->net, &m->graph, &f->config.net, &m->choice, &m->shape, e);
-}
-
-/* What a run of the task trains in a step, its strings of another length too. */
-static enum status build_step(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
-    static const struct place cpu = {.device = DEVICE_CPU};
-    if (f->length || f->vocab) return fail(e, ST_USAGE, "info: --task has a length and a vocabulary of its own");
-    m->setup = setup_make(&f->config, f->task, text, e);
-    if (!m->setup) return e->status;
-    m->shape = setup_net_shape(m->setup, SPLIT_TRAIN);
-    m->choice = m->setup->shapes.model;
-    return graphs_build_training(&m->graph, m->setup, &cpu, &m->params, &m->net, &m->extra, e);
-}
-
-static enum status measure_net(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
     TRY(params_create(&m->params, e));
-    TRY(*f->task ? build_step(m, text, f, e) : build_net(m, text, f, e));
+    if (*f->task) {
+        if (f->length || f->vocab) return fail(e, ST_USAGE, "info: --task has a length and a vocabulary of its own");
+        m->setup = setup_make(&f->config, f->task, text, e);
+        if (!m->setup) return e->status;
+        m->shape = setup_net_shape(m->setup, SPLIT_TRAIN);
+        m->choice = m->setup->shapes.model;
+        TRY(graphs_build_training(&m->graph, m->setup, &cpu, &m->params, &m->net, &m->extra, e));
+    } else {
+        m->shape = (struct net_shape){.B = f->config.batch,
+                                      .T = f->length ? f->length : LENGTH,
+                                      .vocab_in = vocab,
+                                      .vocab_out = vocab,
+                                      .readout = READOUT_POSITIONS};
+        TRY(model_parse(&m->choice, text, e));
+        TRY(model_fit(&m->choice, &(struct dims){.B = m->shape.B, .T = m->shape.T, .D = f->config.net.dim}, e));
+        TRY(graph_create(&m->graph, &options, &m->params, e));
+        TRY(net_build(&m->net, &m->graph, &f->config.net, &m->choice, &m->shape, e));
+    }
     TRY(graph_measure(&m->graph, &m->planned, e));
     m->live = graph_live_bytes(&m->graph);
     m->forward = graph_cost(&m->graph, PASS_FORWARD);
@@ -114,39 +110,26 @@ static enum status measure_net(struct measure *m, const char *text, const struct
     return ST_OK;
 }
 
-static void print_sizes(const struct info_flags *f, const struct measure *m) {
+static void print_measure(const struct info_flags *f, const struct measure *m) {
     static const char *const names[] = {"lr", "decay", "schedule", "epochs"};
     const struct net_shape *shape = &m->shape;
+    const struct tensor *input = m->net.input, *extra = m->extra.input;
+    const struct param *table = params_find(&m->params, "embedding");
+    double tokens = (double)(input->dims[0] * input->dims[1] + (extra ? extra->dims[0] * extra->dims[1] : 0));
+    int64_t trained = params_trained(&m->params);
     char text[512];
     options_format(backbone_options, &f->config, " ", 0, text, sizeof text);
     printf("at %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64, text, shape->B, shape->T, shape->vocab_out);
     if (shape->documents > 1) printf(", %" PRId64 " documents of that length an example", shape->documents);
-    if (m->extra.input)
-        printf(", a step also takes %" PRId64 " of length %" PRId64, m->extra.input->dims[0], m->extra.input->dims[1]);
-    printf("\n");
-    printf("trained by default with");
+    if (extra) printf(", a step also takes %" PRId64 " of length %" PRId64, extra->dims[0], extra->dims[1]);
+    printf("\ntrained by default with");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct option *o = option_find(config_options, names[i]);
         if (!o) continue;
         option_format_value(o, &f->config, text, sizeof text);
         printf(" %s=%s", o->name, text);
     }
-    printf("\n");
-}
-
-/* Positions of the step's sequences. */
-static double step_tokens(const struct measure *m) {
-    const struct tensor *input = m->net.input, *extra = m->extra.input;
-    return (double)(input->dims[0] * input->dims[1] + (extra ? extra->dims[0] * extra->dims[1] : 0));
-}
-
-static void print_measure(const struct info_flags *f, const struct measure *m) {
-    double tokens = step_tokens(m);
-    double state = (double)m->params.floats * sizeof(real) * 4;
-    const struct param *table = params_find(&m->params, "embedding");
-    int64_t trained = params_trained(&m->params);
-    print_sizes(f, m);
-    printf("  parameters        %" PRId64 ", of them %" PRId64 " without the embedding\n", trained,
+    printf("\n  parameters        %" PRId64 ", of them %" PRId64 " without the embedding\n", trained,
            trained - (table ? table->count : 0));
     printf("  state             %" PRId64 " floats a sequence\n", net_state_floats(&f->config.net, &m->choice));
     printf("  FLOPs a token     forward %.0f, backward %.0f\n", m->forward.flops / tokens, m->backward.flops / tokens);
@@ -155,7 +138,7 @@ static void print_measure(const struct info_flags *f, const struct measure *m) {
     printf(
         "  planned memory    %.1f MB for activations and gradients of a training step, of which %.1f MB are live at\n"
         "                    its fullest moment; %.1f MB for parameters, their gradients and moments\n",
-        (double)m->planned / 1e6, (double)m->live / 1e6, state / 1e6);
+        (double)m->planned / 1e6, (double)m->live / 1e6, (double)m->params.floats * sizeof(real) * 4 / 1e6);
 }
 
 static void print_params(const struct params *params, const struct backbone *b) {
@@ -177,16 +160,6 @@ static void print_params(const struct params *params, const struct backbone *b) 
     }
 }
 
-static void print_model(const struct info_flags *f, const struct measure *m) {
-    const struct model *model = m->choice.model;
-    printf("%s: %s\n", model->name, model->summary);
-    print_block("equation", model->equation);
-    printf("causal: %s\n", model->causal ? "yes" : "no");
-    print_options(model->name, model->options, m->choice.inst);
-    print_params(&m->params, &f->config.net);
-    print_measure(f, m);
-}
-
 static void print_model_json(const struct model *model, const struct params *params, const struct backbone *b) {
     printf("{\"model\":\"%s\",\"trained\":%" PRId64 ",\"params\":[", model->name, params_trained(params));
     for (int i = 0; i < params->n; i++) {
@@ -206,10 +179,17 @@ static void print_model_json(const struct model *model, const struct params *par
 static enum status info_model(const char *text, const struct info_flags *f, struct error *e) {
     struct measure m = {0};
     enum status status = measure_net(&m, text, f, e);
-    if (status == ST_OK && f->json)
+    if (status == ST_OK && f->json) {
         print_model_json(m.choice.model, &m.params, &f->config.net);
-    else if (status == ST_OK)
-        print_model(f, &m);
+    } else if (status == ST_OK) {
+        const struct model *model = m.choice.model;
+        printf("%s: %s\n", model->name, model->summary);
+        print_block("equation", model->equation);
+        printf("causal: %s\n", model->causal ? "yes" : "no");
+        print_options(model->name, model->options, m.choice.inst);
+        print_params(&m.params, &f->config.net);
+        print_measure(f, &m);
+    }
     graph_free(&m.graph);
     params_free(&m.params);
     if (m.setup) setup_free(m.setup);
@@ -239,7 +219,7 @@ static void print_shape(const struct task_shape *s) {
            s->chance, s->floor, s->solved);
 }
 
-/* What a task is, it is without its data too; its shape it may not be. */
+/* Prints a task; without its data all but its shape. */
 static enum status info_task(const char *text, const struct info_flags *f, struct error *e) {
     (void)f;
     struct task_choice choice;
@@ -288,7 +268,7 @@ static enum status info_kernel(const char *text, const struct info_flags *f, str
     return ST_OK;
 }
 
-/* --json and --task say something of a model's net. */
+/* ST_USAGE: --json or --task is given for a thing that is no model. */
 static enum status refuse_of_net(const char *name, const struct info_flags *f, struct error *e) {
     if (!f->json && !*f->task) return ST_OK;
     return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", name);
@@ -327,7 +307,7 @@ static enum status info_profile(const char *name, struct error *e) {
     return ST_OK;
 }
 
-/* The plan of a paper's table. ST_DATA: there is none of that name. */
+/* Prints the plan of a paper's table. ST_DATA: there is none of that name. */
 static enum status info_plan(const char *name, const struct info_flags *f, struct error *e) {
     struct plan_file *plan = calloc(1, sizeof *plan);
     if (!plan) return fail(e, ST_MEMORY, "no memory for a plan");
@@ -360,7 +340,7 @@ static enum status print_plans_of(const char *arxiv, struct error *e) {
     return status;
 }
 
-/* A paper whose numbers stand beside ours, by its number at arXiv. ST_DATA: there is none of that number. */
+/* Prints a paper whose numbers stand beside ours, by its number at arXiv. ST_DATA: there is none of that number. */
 static enum status info_paper(const char *arxiv, const struct info_flags *f, struct error *e) {
     char path[PATH_BYTES], title[512] = "";
     struct csv_table t;
@@ -378,8 +358,8 @@ static enum status info_paper(const char *arxiv, const struct info_flags *f, str
 
 /* --- the name ----------------------------------------------------------------------------------------------------- */
 
-/* Everything that has a name, in one row: models, tasks with their short names, ops, kernels. The i-th name, and what
- * describes it; NULL past the end. */
+/* Gives the i-th of all things that have a name: models, tasks with their short names, ops, kernels; and the function
+ * that describes it. NULL: i is past the end. */
 struct named {
     const char *name;
     enum status (*describe)(const char *text, const struct info_flags *f, struct error *e);
@@ -428,7 +408,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     TRY(name_choose("name", plain, n, thing_name, NULL, &index, e));
     struct named thing = thing_at(index);
     if (*options && thing.describe != info_model && thing.describe != info_task)
-        return fail(e, ST_USAGE, "info: '%s' has no options; leave out what stands behind its name", thing.name);
+        return fail(e, ST_USAGE, "info: '%s' has no options; leave out the text after its name", thing.name);
     if (thing.describe != info_model) TRY(refuse_of_net(thing.name, &f, e));
     return thing.describe ? thing.describe(name[0], &f, e) : ST_OK;
 }

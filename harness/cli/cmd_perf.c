@@ -3,55 +3,18 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/perf/perf.h"
 #include "harness/perf/measure.h"
+#include "harness/perf/perf.h"
 #include "kernels/kernel.h"
 
-static enum status run_op(int argc, char **argv, struct error *e);
-static enum status run_step(int argc, char **argv, struct error *e);
-static enum status run_data(int argc, char **argv, struct error *e);
-static enum status run_crossover(int argc, char **argv, struct error *e);
-static enum status run_layers(int argc, char **argv, struct error *e);
-static enum status run_device(int argc, char **argv, struct error *e);
-static enum status run_launches(int argc, char **argv, struct error *e);
-
 enum { OP, STEP, CROSSOVER, DATA, LAYERS, DEVICE, LAUNCHES, SUBS };
-static const struct command subs[SUBS + 1] = {
-    [OP] = {.name = "perf op",
-            .usage = "perf op OP [flags]",
-            .summary = "every kernel of an op beside its byte and FLOP floors",
-            .run = run_op},
-    [STEP] = {.name = "perf step",
-              .usage = "perf step MODEL [flags]",
-              .summary = "a training step beside the floor of its matrix products",
-              .run = run_step},
-    [CROSSOVER] = {.name = "perf crossover",
-                   .usage = "perf crossover OP [flags]",
-                   .summary = "from which length on one kernel of an op is faster",
-                   .run = run_crossover},
-    [DATA] = {.name = "perf data",
-              .usage = "perf data TASK [flags]",
-              .summary = "tokens generated, or bytes of files read, a second on one core",
-              .run = run_data},
-    [LAYERS] = {.name = "perf layers",
-                .usage = "perf layers [flags]",
-                .summary = "tokens/s of one layer of every mixer, as a Markdown table",
-                .run = run_layers},
-    [DEVICE] = {.name = "perf device",
-                .usage = "perf device [flags]",
-                .summary = "every CUDA kernel, copies, products and a step on a device, as CSV",
-                .run = run_device},
-    [LAUNCHES] = {.name = "perf launches",
-                  .usage = "perf launches [MODEL] [flags]",
-                  .summary = "what a step of a model, or of every mixer, queues on a device",
-                  .run = run_launches},
-};
+static const struct command subs[SUBS + 1];
 
-/* Reads one positional and the flags of the sets. */
-static enum status read_words(struct cli *cli, int argc, char **argv, struct error *e) {
-    cli->max_positional = 1;
+/* Reads the flags of the sets, their defaults first, and one word, which may be missing if `words` is 0. */
+static enum status read_line(struct cli *cli, int words, int argc, char **argv, struct error *e) {
+    for (int i = 0; i < cli->n_sets; i++) TRY(options_default(cli->sets[i].table, cli->sets[i].object, e));
     TRY(cli_parse(cli, argc, argv, e));
-    if (cli->n_positional == 0)
+    if (cli->n_positional < words)
         return fail(e, ST_USAGE, "%s: a name is missing; usage: lrnn %s", cli->command->name, cli->command->usage);
     return ST_OK;
 }
@@ -72,25 +35,22 @@ static const char *op_name(const void *list, int i) {
     return ((const struct op *const *)list)[i]->name;
 }
 
-static enum status choose_op(const char *name, const struct op **op, struct error *e) {
+/* Finds the op. ST_USAGE: there is none, or it lacks a size that is given, which would change nothing. All ops have a
+ * variant. */
+static enum status choose_op(const struct cli *cli, const struct op **op, struct error *e) {
     const struct op *const *ops = op_list();
     int n = 0, index;
-    while (ops[n]) n++;
-    TRY(name_choose("op", name, n, op_name, ops, &index, e));
-    *op = ops[index];
-    return ST_OK;
-}
-
-/* A size that the op has not would change nothing of what is measured. All ops have a variant. */
-static enum status refuse_sizes(const struct cli *cli, const struct op *op, struct error *e) {
     char names[256] = "";
     size_t used = 0;
+    while (ops[n]) n++;
+    TRY(name_choose("op", *cli->positional, n, op_name, ops, &index, e));
+    *op = ops[index];
     for (const struct option *o = op_sizes_options; o->name; o++)
-        if (op_reads_size(op, o->name) && used < sizeof names)
+        if (op_reads_size(*op, o->name) && used < sizeof names)
             used += (size_t)snprintf(names + used, sizeof names - used, " --%s", o->name);
     for (const struct option *o = op_sizes_options; o->name; o++)
-        if (cli_given(cli, o->name) && !op_reads_size(op, o->name) && strcmp(o->name, "variant") != 0)
-            return fail(e, ST_USAGE, "%s: %s has no --%s; its sizes are%s", cli->command->name, op->name, o->name,
+        if (cli_given(cli, o->name) && !op_reads_size(*op, o->name) && strcmp(o->name, "variant") != 0)
+            return fail(e, ST_USAGE, "%s: %s has no --%s; its sizes are%s", cli->command->name, (*op)->name, o->name,
                         names);
     return ST_OK;
 }
@@ -100,12 +60,9 @@ static enum status run_op(int argc, char **argv, struct error *e) {
     const struct flag_set sets[] = {{op_sizes_options, &q.sizes}, {op_flags, &q}};
     const struct op *op;
     const char *name;
-    struct cli cli = {.command = &subs[OP], .sets = sets, .n_sets = 2, .positional = &name};
-    TRY(options_default(op_sizes_options, &q.sizes, e));
-    TRY(options_default(op_flags, &q, e));
-    TRY(read_words(&cli, argc, argv, e));
-    TRY(choose_op(name, &op, e));
-    TRY(refuse_sizes(&cli, op, e));
+    struct cli cli = {.command = &subs[OP], .sets = sets, .n_sets = 2, .positional = &name, .max_positional = 1};
+    TRY(read_line(&cli, 1, argc, argv, e));
+    TRY(choose_op(&cli, &op, e));
     q.threads = cli_threads(q.threads);
     return perf_op(op, &q, e);
 }
@@ -117,9 +74,9 @@ static const struct option step_flags[] = {
     {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
     {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
     {"min-length", OPT_INT, AT(least), "auto", 1, 1e9, NULL,
-     "fewest tokens of a sequence, lengths being spread evenly from there on; auto = all have --length; tokens/s are "
-     "of "
-     "these tokens, where runs and bench count padding as well",
+     "fewest tokens of a sequence, up to --length spread evenly; auto = all have --length; tokens/s count these "
+     "tokens, "
+     "where runs and bench count padding as well",
      OPT_AUTO},
     {"buckets", OPT_INT, AT(config.buckets), "1", 1, 1 << 24, NULL, "as of `lrnn train`", 0},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
@@ -138,10 +95,9 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     struct perf_step_request q;
     const struct flag_set sets[] = {{backbone_options, &q.config.net}, {step_flags, &q}};
     const char *model;
-    struct cli cli = {.command = &subs[STEP], .sets = sets, .n_sets = 2, .positional = &model};
+    struct cli cli = {.command = &subs[STEP], .sets = sets, .n_sets = 2, .positional = &model, .max_positional = 1};
     TRY(config_default(&q.config, e));
-    TRY(options_default(step_flags, &q, e));
-    TRY(read_words(&cli, argc, argv, e));
+    TRY(read_line(&cli, 1, argc, argv, e));
     if (strcmp(q.config.device, "cpu") != 0)
         return fail(e, ST_USAGE, "perf step measures the CPU; `lrnn perf device` measures a CUDA device");
     if (q.least > q.length)
@@ -168,31 +124,22 @@ static const struct option crossover_flags[] = {
 };
 #undef AT
 
-/* The options of the op's sizes without the length, which takes all values; fewer sequences, for one core. */
-static const struct option *sizes_but_length(struct option *table, int room) {
+static enum status run_crossover(int argc, char **argv, struct error *e) {
+    struct option sizes[32] = {{0}}; /* without the length, which takes all values; fewer sequences, for one core */
     int n = 0;
-    for (const struct option *o = op_sizes_options; o->name && n + 1 < room; o++) {
+    for (const struct option *o = op_sizes_options; o->name && n < 31; o++) {
         if (strcmp(o->name, "length") == 0) continue;
-        table[n] = *o;
-        if (strcmp(o->name, "batch") == 0) table[n].value = "4";
+        sizes[n] = *o;
+        if (strcmp(o->name, "batch") == 0) sizes[n].value = "4";
         n++;
     }
-    table[n] = (struct option){0};
-    return table;
-}
-
-static enum status run_crossover(int argc, char **argv, struct error *e) {
-    struct option table[32];
     struct perf_crossover_request q = {0};
-    const struct flag_set sets[] = {{sizes_but_length(table, 32), &q.sizes}, {crossover_flags, &q}};
+    const struct flag_set sets[] = {{sizes, &q.sizes}, {crossover_flags, &q}};
     const struct op *op;
     const char *name;
-    struct cli cli = {.command = &subs[CROSSOVER], .sets = sets, .n_sets = 2, .positional = &name};
-    TRY(options_default(table, &q.sizes, e));
-    TRY(options_default(crossover_flags, &q, e));
-    TRY(read_words(&cli, argc, argv, e));
-    TRY(choose_op(name, &op, e));
-    TRY(refuse_sizes(&cli, op, e));
+    struct cli cli = {.command = &subs[CROSSOVER], .sets = sets, .n_sets = 2, .positional = &name, .max_positional = 1};
+    TRY(read_line(&cli, 1, argc, argv, e));
+    TRY(choose_op(&cli, &op, e));
     cli_threads(1);
     return perf_crossover(op, &q, e);
 }
@@ -226,9 +173,8 @@ static enum status run_data(int argc, char **argv, struct error *e) {
     struct data_flags f;
     const struct flag_set set = {data_flags, &f};
     const char *task;
-    struct cli cli = {.command = &subs[DATA], .sets = &set, .n_sets = 1, .positional = &task};
-    TRY(options_default(data_flags, &f, e));
-    TRY(read_words(&cli, argc, argv, e));
+    struct cli cli = {.command = &subs[DATA], .sets = &set, .n_sets = 1, .positional = &task, .max_positional = 1};
+    TRY(read_line(&cli, 1, argc, argv, e));
     if (*f.files) return perf_files(task, f.files, f.seconds, f.json, f.out, e);
     return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, f.out, e);
 }
@@ -240,7 +186,7 @@ static const struct option layers_flags[] = {
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 24, NULL, "sequences", 0},
     {"threads", OPT_INT, AT(threads), "1", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
-    {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, behind its warm-up", 0},
+    {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each number, after its warm-up", 0},
     {"out", OPT_TEXT_FIELD, AT(out), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
      OPT_FILLED},
     {0},
@@ -251,8 +197,7 @@ static enum status run_layers(int argc, char **argv, struct error *e) {
     struct perf_layers_request q;
     const struct flag_set set = {layers_flags, &q};
     struct cli cli = {.command = &subs[LAYERS], .sets = &set, .n_sets = 1};
-    TRY(options_default(layers_flags, &q, e));
-    TRY(cli_parse(&cli, argc, argv, e));
+    TRY(read_line(&cli, 0, argc, argv, e));
     q.threads = cli_threads(q.threads);
     return perf_layers(&q, e);
 }
@@ -279,8 +224,7 @@ static enum status run_device(int argc, char **argv, struct error *e) {
     struct perf_device_request q;
     const struct flag_set set = {device_flags, &q};
     struct cli cli = {.command = &subs[DEVICE], .sets = &set, .n_sets = 1};
-    TRY(options_default(device_flags, &q, e));
-    TRY(cli_parse(&cli, argc, argv, e));
+    TRY(read_line(&cli, 0, argc, argv, e));
     return perf_device(&q, e);
 }
 
@@ -302,12 +246,29 @@ static enum status run_launches(int argc, char **argv, struct error *e) {
     const struct flag_set set = {launches_flags, &q};
     struct cli cli = {
         .command = &subs[LAUNCHES], .sets = &set, .n_sets = 1, .positional = &q.model, .max_positional = 1};
-    TRY(options_default(launches_flags, &q, e));
-    TRY(cli_parse(&cli, argc, argv, e));
+    TRY(read_line(&cli, 0, argc, argv, e));
     if (!strcmp(q.device, "cpu"))
-        return fail(e, ST_USAGE, "perf launches counts what a CUDA device is given; --device cpu launches nothing");
+        return fail(e, ST_USAGE, "perf launches counts launches on a CUDA device; --device cpu launches nothing");
     return perf_launches(&q, e);
 }
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static const struct command subs[SUBS + 1] = {
+    [OP] = {"perf op", "perf op OP [flags]", "every kernel of an op beside its byte and FLOP floors", run_op},
+    [STEP] = {"perf step", "perf step MODEL [flags]", "a training step beside the floor of its matrix products",
+              run_step},
+    [CROSSOVER] = {"perf crossover", "perf crossover OP [flags]", "from which length on one kernel of an op is faster",
+                   run_crossover},
+    [DATA] = {"perf data", "perf data TASK [flags]", "tokens generated, or bytes of files read, a second on one core",
+              run_data},
+    [LAYERS] = {"perf layers", "perf layers [flags]", "tokens/s of one layer of every mixer, as a Markdown table",
+                run_layers},
+    [DEVICE] = {"perf device", "perf device [flags]",
+                "every CUDA kernel, copies, products and a step on a device, as CSV", run_device},
+    [LAUNCHES] = {"perf launches", "perf launches [MODEL] [flags]",
+                  "what a step of a model, or of every mixer, queues on a device", run_launches},
+};
 
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_perf, argc, argv, e);

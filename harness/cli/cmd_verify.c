@@ -25,13 +25,6 @@ static const char *kernel_name(const void *list, int i) {
     return i == 0 ? "reference" : ((const struct kernel *const *)list)[i - 1]->name;
 }
 
-static enum status check_kernel(const char *kernel, struct error *e) {
-    const struct kernel *const *list = kernel_list();
-    int n = 0, index;
-    while (list[n]) n++;
-    return *kernel ? name_choose("kernel", kernel, n + 1, kernel_name, list, &index, e) : ST_OK;
-}
-
 static void add_to(struct verify_total *sum, const struct verify_total *file) {
     sum->model = file->model;
     sum->files += file->files;
@@ -41,20 +34,7 @@ static void add_to(struct verify_total *sum, const struct verify_total *file) {
     if (isnan(file->worst) || file->worst > sum->worst) sum->worst = file->worst;
 }
 
-/* One line a mixer, in the registry's order; `sums` has one for each. */
-static void print_mixers(const struct verify_total *sums, int n) {
-    for (int i = 0; i < n; i++) {
-        const struct verify_total *t = &sums[i];
-        if (!t->model) continue;
-        printf("mixer %s %d files %d tensors worst %.1e", t->model->name, t->files, t->tensors, t->worst);
-        if (t->failed) printf(", %d failed", t->failed);
-        if (t->skipped) printf(", %d skipped", t->skipped);
-        printf("\n");
-    }
-}
-
-/* Every file is processed, whatever the ones before were like. The last of `sums` is the total, before it one a
- * mixer. */
+/* Processes every file, whatever the ones before gave. The last of `sums` is the total; the others are one a mixer. */
 static enum status verify_all(const char *const *files, int n, const struct verify_flags *f, const struct place *place,
                               struct verify_total *sums, int n_mixers, struct error *e) {
     struct verify_total *total = &sums[n_mixers];
@@ -72,7 +52,13 @@ static enum status verify_all(const char *const *files, int n, const struct veri
         fprintf(stderr, "lrnn: %s\n", bad_file.text);
         bad++;
     }
-    print_mixers(sums, n_mixers);
+    for (const struct verify_total *t = sums; t < total; t++) {
+        if (!t->model) continue;
+        printf("mixer %s %d files %d tensors worst %.1e", t->model->name, t->files, t->tensors, t->worst);
+        if (t->failed) printf(", %d failed", t->failed);
+        if (t->skipped) printf(", %d skipped", t->skipped);
+        printf("\n");
+    }
     printf("verified %d files, %d tensors, worst %.3e\n", total->files, total->tensors, total->worst);
     if (bad) return fail(e, ST_USAGE, "%d of %d files could not be verified", bad, n);
     if (total->failed)
@@ -89,11 +75,12 @@ static enum status run(int argc, char **argv, struct error *e) {
     TRY(options_default(flags, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
     struct place place;
-    TRY(check_kernel(f.kernel, e));
+    int n_mixers = 0, n_kernels = 0, index;
+    while (model_list()[n_mixers]) n_mixers++;
+    while (kernel_list()[n_kernels]) n_kernels++;
+    if (*f.kernel) TRY(name_choose("kernel", f.kernel, n_kernels + 1, kernel_name, kernel_list(), &index, e));
     if (cli.n_positional == 0)
         return fail(e, ST_USAGE, "verify: say which case files; usage: lrnn %s", command_verify.usage);
-    int n_mixers = 0;
-    while (model_list()[n_mixers]) n_mixers++;
     struct verify_total *sums = calloc((size_t)n_mixers + 1, sizeof *sums);
     if (!sums) return fail(e, ST_MEMORY, "no memory for the sums of %d mixers", n_mixers);
     enum status status = place_open(&place, f.device, e);

@@ -1,6 +1,6 @@
-/* baseline.h - what a gate compares with, as one file of text: where and by which build it was made, golden traces with
- * reference kernels and with those that a run takes, solve rates of a bank of runs, and how far the throughput of one
- * build lies from its own. The first line holds the XXH3-128 of all bytes after it. */
+/* baseline.h - the file of text that a gate compares with: where and by which build it was made, golden traces with
+ * reference kernels and with the kernels that a run takes, solve rates of a bank of runs, and how much the throughput
+ * of one build varies. The first line holds the XXH3-128 of all bytes after it. */
 #ifndef LRNN_HARNESS_GATE_BASELINE_H
 #define LRNN_HARNESS_GATE_BASELINE_H
 
@@ -17,7 +17,7 @@ struct baseline_trace {
     struct trace_row row;
 };
 
-/* The bank of a cell: the runs of seeds 1 to GATE_BANK. */
+/* Bank of a cell: the runs of seeds 1 to GATE_BANK. */
 struct baseline_bank {
     char name[TRACE_TEXT]; /* "task model flags" (trace.h) */
     char numerics[NUMERICS_TEXT];
@@ -42,7 +42,7 @@ struct baseline {
     struct baseline_floor floors[BASELINE_FLOORS];
 };
 
-/* An empty one of this machine and build. */
+/* Makes an empty baseline of this machine and build. */
 void baseline_init(struct baseline *b);
 
 /* Replaces the file, whole or not at all. ST_FAIL with path and reason. */
@@ -51,14 +51,14 @@ enum status baseline_write(const struct baseline *b, const char *path, struct er
 /* ST_DATA: no such file, cut off, edited, or of another format. */
 enum status baseline_read(struct baseline *b, const char *path, struct error *e);
 
-/* Whether this program on this machine may be compared with it. ST_USAGE: it is of another precision; or, without
- * `force`, of another machine, of this one with another system, or has traces or banks of another numerics version. */
+/* Checks that this program on this machine may be compared with it. ST_USAGE: it has another precision; or, without
+ * `force`, another machine, another system on this one, or traces or banks of another numerics version. */
 enum status baseline_check(const struct baseline *b, const char *path, bool force, struct error *e);
 
-/* NAN: it does not say. */
+/* Gives the 99th percentile of a bench; NAN: the baseline does not say. */
 double baseline_aa_p99(const struct baseline *b, const char *bench);
 
-/* Sets what it says of a bench. */
+/* Sets the 99th percentile of a bench. */
 enum status baseline_set_floor(struct baseline *b, const char *bench, double aa_p99, struct error *e);
 
 #endif

@@ -6,7 +6,7 @@
 #include "harness/gate/compare.h"
 #include "harness/table/sheet.h"
 
-/* One thing that was compared, or could not be. */
+/* Result of one comparison, or why there is none. */
 struct gate_row {
     const char *kind; /* "trace", "seeds" or "throughput" */
     char name[TRACE_TEXT + 16];
@@ -24,16 +24,17 @@ struct gate_result {
     struct gate_row rows[GATE_ROWS];
 };
 
-/* Fills an empty baseline with what this build makes: the first `traces` traces with either kernels, and banks of the
+/* Fills an empty baseline by this build: the first `traces` traces with either kernels, and banks of the
  * first `seeds` seeds, at most GATE_BANK. Errors: as trace_run and seeds_run. */
 enum status gate_measure(struct baseline *b, int traces, int seeds, struct error *e);
 
 /* Adds a row for each trace and bank of the baseline. A trace of another numerics version (--force) is inconclusive, a
- * bank of another is judged as usual, since what trains otherwise must solve the task too; one that this program does
- * not have any more is not compared. */
+ * bank of another is judged as usual, since what trains otherwise must solve the task too; one that this program lacks
+ * is not compared. */
 enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struct error *e);
 
-/* What gate_throughput would refuse: ST_USAGE: a name that is no bench; ST_DATA: a program that cannot be started. */
+/* Checks a request of gate_throughput before anything is measured. ST_USAGE: a name that is no bench; ST_DATA: a
+ * program that cannot be started. */
 enum status gate_throughput_check(const struct compare_request *q, const char *names, struct error *e);
 
 /* Adds a row for each bench of the request's names (blank-separated; "" = all). Errors: as gate_throughput_check; as
@@ -41,11 +42,11 @@ enum status gate_throughput_check(const struct compare_request *q, const char *n
 enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
                             struct gate_result *r, struct error *e);
 
-/* The worst verdict. ST_FAIL: nothing was compared. */
+/* Gives the worst verdict. ST_FAIL: nothing was compared. */
 enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct error *e);
 
-/* The result as tables, and as a JUnit file (written whole or not at all): a regression is a failure, what could not be
- * decided or compared is skipped. */
+/* Prints the result as tables, and as a JUnit file (written whole or not at all): a regression is a failure, a row that
+ * could not be decided or compared is skipped. */
 enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e);
 enum status gate_junit(const struct gate_result *r, const char *path, struct error *e);
 

@@ -12,7 +12,7 @@ static bool is_of(const struct gate_row *row, const char *kind) {
     return !strcmp(row->kind, kind);
 }
 
-/* Counts the rows of a kind that have a verdict; those that were not compared for VERDICT_COUNT. */
+/* Counts the rows of a kind that have a verdict; for VERDICT_COUNT, the rows that were not compared. */
 static int count(const struct gate_result *r, const char *kind, enum verdict verdict) {
     int n = 0;
     for (int i = 0; i < r->n; i++)

@@ -10,7 +10,7 @@
 #include "harness/run/trainer.h"
 #include "models/small.h"
 
-/* Three steps and a partial fourth an epoch; the last steps are those of a thirteenth. */
+/* An epoch has three steps and a partial fourth; the last steps are in the thirteenth. */
 #define WORDS "s3:n_train=30,n_val=8,n_test=8,length=9"
 
 /* Flags of all traces, under a trace's own. Training never ends early; it is validated once, at its end. */

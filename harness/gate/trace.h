@@ -3,8 +3,8 @@
  * Every mixer in every small variant, and each backbone, read-out, schedule and flag of the optimiser once, 50 steps.
  * With reference kernels (plain loops, plain products) the bits depend on the precision and on whether the build has
  * fused multiply-adds (core/real.h), on nothing else: compiler, thread count and vector width do not matter.
- * tests/golden/traces.tsv holds a row for each; those of plain arithmetic (PORTABLE=1) are the exact traces, to which
- * all other runs stay near. The gate compares those of two builds (baseline.h). */
+ * tests/golden/traces.tsv holds a row for each. Traces of plain arithmetic (PORTABLE=1) are exact, and all other runs
+ * stay near them. The gate compares the traces of two builds (baseline.h). */
 #ifndef LRNN_HARNESS_GATE_TRACE_H
 #define LRNN_HARNESS_GATE_TRACE_H
 
@@ -52,8 +52,8 @@ void trace_name(const struct trace *t, char name[TRACE_TEXT]);
 /* Arithmetic of this build: "fma" or "plain". */
 const char *trace_arithmetic(void);
 
-/* Trains the trace; kernel "reference", or "" for those that a run would take. ST_FAIL: an update was frozen, at a loss
- * that is not finite; else as setup_make and trainer_create. */
+/* Trains the trace; kernel "reference", or "" for the kernels that a run would take. ST_FAIL: an update was frozen, at
+ * a loss that is not finite; else as setup_make and trainer_create. */
 enum status trace_run(const struct trace *t, const char *kernel, struct trace_row *row, struct error *e);
 
 /* Gives the numerics version of the trace with that kernel. */
@@ -68,7 +68,7 @@ bool trace_is_near(const struct trace_row *got, const struct trace_row *want, co
 void trace_format(const struct trace_row *row, char line[TRACE_LINE]);
 bool trace_parse(const char *line, struct trace_row *row);
 
-/* --- seeds: whether a task is still learned, in small cells that every seed solves --------------------------------- */
+/* --- seeds: whether a task is still learned, in small cells that every seed solves -------------------------------- */
 
 int seeds_count(void);
 void seeds_name(int cell, char name[TRACE_TEXT]);

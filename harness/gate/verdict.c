@@ -12,7 +12,7 @@ enum status verdict_status(enum verdict worst) {
 
 /* --- throughput --------------------------------------------------------------------------------------------------- */
 
-/* P(X >= k) of X binomial (n, 1/2) is an incomplete beta function. */
+/* Two-sided sign test. P(X >= k) of X binomial (n, 1/2) is an incomplete beta function. */
 static double sign_test(const double *x, int n) {
     int above = 0, below = 0;
     for (int i = 0; i < n; i++) {
@@ -30,8 +30,8 @@ struct pairs pairs_evaluate(const double *log_ratio, int n) {
                           .p = sign_test(log_ratio, n)};
 }
 
-/* A row is rejected where its p-value and all smaller ones are within alpha over the number of rows that are not
- * smaller. Ties share the strictest rank. */
+/* Rejects a row where its p-value and all smaller ones are within alpha over the number of rows that are not smaller.
+ * Ties share the strictest rank. */
 void holm_reject(const double *p, int n, double alpha, bool *rejected) {
     for (int i = 0; i < n; i++) {
         rejected[i] = true;

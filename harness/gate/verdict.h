@@ -1,4 +1,4 @@
-/* verdict.h - what paired times and seeds say (docs/ci.md). Every function is pure. */
+/* verdict.h - verdicts on paired times and seeds (docs/ci.md). Every function is pure. */
 #ifndef LRNN_HARNESS_GATE_VERDICT_H
 #define LRNN_HARNESS_GATE_VERDICT_H
 
@@ -10,12 +10,13 @@
 enum verdict { VERDICT_SAME, VERDICT_IMPROVED, VERDICT_INCONCLUSIVE, VERDICT_REGRESSED, VERDICT_COUNT };
 extern const char *const verdict_names[VERDICT_COUNT]; /* "same" ... */
 
-/* What the gate ends with at the worst verdict that it has: ST_OK, ST_INCONCLUSIVE or ST_REGRESSED. */
+/* Status that the gate ends with at this worst verdict: ST_OK, ST_INCONCLUSIVE or ST_REGRESSED. */
 enum status verdict_status(enum verdict worst);
 
 /* --- throughput: log(B/A) of pairs of times, A the baseline ------------------------------------------------------- */
 
-#define GATE_LEVEL 0.99 /* of every interval, and 1 - it is what all rows together may reject by chance */
+#define GATE_LEVEL                                                                                                     \
+    0.99 /* of every interval; all rows together reject by chance with probability 1 - GATE_LEVEL at most */
 #define GATE_FLOOR 0.03 /* the least change that counts */
 
 struct pairs {
@@ -25,14 +26,14 @@ struct pairs {
     double p;                 /* two-sided sign test of a median of 0; pairs that tie count for neither side */
 };
 
-/* n >= 1 finite values. */
+/* Evaluates n >= 1 finite values. */
 struct pairs pairs_evaluate(const double *log_ratio, int n);
 
-/* Holm's step-down over the p-values of n rows: which are rejected where all of them together may err with probability
- * alpha. */
+/* Says by Holm's step-down which of n p-values are rejected, where all together may err with probability alpha. */
 void holm_reject(const double *p, int n, double alpha, bool *rejected);
 
-/* The least relative change that counts in a bench whose A/A comparisons had this 99th percentile (NAN: unknown). */
+/* Gives the least relative change that counts in a bench whose A/A comparisons had this 99th percentile (NAN: unknown).
+ * */
 double gate_floor(double aa_p99);
 
 /* `rejected`: by Holm, among all rows of the sitting. Regressed: the whole interval lies above 0 and the median above
@@ -45,15 +46,15 @@ enum verdict pairs_verdict(const struct pairs *p, double floor, bool rejected);
 #define GATE_BANK  20 /* baseline runs, which all solved the task */
 #define GATE_SEEDS 5  /* runs of the program under test, and as many again if those do not decide */
 
-/* Solved runs of GATE_SEEDS or 2 GATE_SEEDS beside such a bank: of five all five are the same, two or fewer a
- * regression (Fisher p = 0.004), three or four inconclusive: five more runs. Of ten, six or fewer are a regression
- * (p = 0.008). It catches collapse, not drift. */
+/* Judges the solved runs among GATE_SEEDS or 2 GATE_SEEDS, beside a bank that solved all. Among five: five solved are
+ * the same, two or fewer a regression (Fisher p = 0.004), three or four inconclusive, which asks for five more runs.
+ * Among ten: six or fewer are a regression (p = 0.008). It catches collapse, not drift. */
 enum verdict seeds_verdict(int solved, int n);
 
 #define GATE_POINT 0.01 /* of a metric between 0 and 1 */
 
-/* Metrics of paired seeds, new minus baseline: regressed where the 95 % interval leaves 0 out and the mean lost more
- * than a point; a gain of as much is inconclusive, for a number that is too good wants to be looked at before it
+/* Judges metrics of paired seeds, new minus baseline: regressed where the 95 % interval leaves 0 out and the mean lost
+ * more than a point; a gain of as much is inconclusive, for somebody has to look at a number that is too good before it
  * becomes the baseline. n < 2 says nothing. */
 enum verdict metric_verdict(const double *difference, int n);
 

@@ -16,8 +16,8 @@
 
 #define ROUND 64 /* examples between two looks at the clock */
 
-/* Appends samples of one thread as a row of OUT/perf.csv, of which awk scripts in tools/ make results/tables/speed.md.
- * The row has bench, pass and shape; `tokens` of a sample, NAN: they are not counted. */
+/* Appends samples of one thread as a row of OUT/perf.csv, from which awk scripts in tools/ make
+ * results/tables/speed.md. The row has bench, pass and shape; `tokens` of a sample, NAN: they are not counted. */
 static enum status keep(struct perf_row *row, const struct samples *all, double foreign, double tokens, const char *out,
                         struct error *e) {
     struct sitting s = {.warm_up = 1, .foreign = foreign};

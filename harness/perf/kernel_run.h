@@ -13,7 +13,7 @@ enum { PASS_BOTH = 2 }; /* after those of enum pass */
 struct kernel_run {
     enum precision precision;  /* of products; set before kernel_run_open */
     const struct place *place; /* where it runs: set before kernel_run_open; NULL: the CPU */
-    struct step_state *live;   /* what its ops read: &state, or its like in the memory of the place */
+    struct step_state *live;   /* state that its ops read: &state, or a copy in the memory of the place */
     struct arena there;        /* owns live elsewhere */
     struct graph graph;
     struct call *call;
@@ -23,13 +23,13 @@ struct kernel_run {
     char shape[256];
 };
 
-/* Builds, plans and fills the op with that kernel of it, or with the one that is taken unasked (NULL). *why says why
- * the kernel does not apply, nothing is planned then; else NULL. r starts zeroed; kernel_run_close also after an
+/* Builds, plans and fills the op with that kernel, or with the one that is taken unasked (NULL). *why says why the
+ * kernel does not apply, and nothing is planned then; else it is NULL. r starts zeroed; kernel_run_close also after an
  * error. */
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
                             const struct op_sizes *sizes, const char **why, struct error *e);
 void kernel_run_sample(struct kernel_run *r); /* forward, and backward if the op has one */
-void kernel_run_forward(void *run);           /* untimed; takes a void pointer, as what walks on a device does */
+void kernel_run_forward(void *run);           /* untimed; a void pointer, for struct device_work */
 void kernel_run_close(struct kernel_run *r);
 
 #endif

@@ -72,7 +72,7 @@ static enum status measure_layer(const char *model, struct dims d, double second
     return status;
 }
 
-/* Prints the row of a mixer, and appends each number to OUT/perf.csv, of which tools/layers_table.awk makes
+/* Prints the row of a mixer, and appends each number to OUT/perf.csv, from which tools/layers_table.awk makes
  * results/tables/speed.md. *misfit receives why the mixer does not fit. */
 static enum status print_layer(const struct perf_layers_request *q, const char *model, const struct machine *m,
                                struct error *misfit, struct error *e) {
@@ -121,7 +121,8 @@ enum status perf_layers(const struct perf_layers_request *q, struct error *e) {
 
 /* --- launches ----------------------------------------------------------------------------------------------------- */
 
-/* Counts of one step: training graph forward and backward, the optimiser's graph, and that of the resident data. */
+/* Counts of one step: training graph forward and backward, the optimiser's graph, and the graph of the resident data.
+ * */
 struct step_count {
     int64_t calls; /* one for each op and pass: the launches, if each were one kernel */
     int64_t launches;

@@ -26,7 +26,7 @@
 
 struct stepping {
     struct trainer trainer;
-    int64_t together; /* steps of a sample: on a device those that are queued at once */
+    int64_t together; /* steps of a sample: on a device, as many as are queued at once */
 };
 
 static enum status take_steps(void *context, struct error *e) {

@@ -87,7 +87,7 @@ struct gemm_bench {
     uint16_t *half_a, *half_b; /* in bf16; NULL: the product is of reals */
 };
 
-/* Makes a product as those of that precision run here: of bf16 where the CPU gains by it, else of reals. */
+/* Makes a product as this CPU computes it in that precision: of bf16 where that is faster, else of reals. */
 static enum status gemm_create(struct gemm_bench *g, enum precision precision, struct error *e) {
     const int64_t n = (int64_t)GEMM_SIZE * GEMM_SIZE;
     size_t bytes = (size_t)n * sizeof(real);
@@ -180,7 +180,7 @@ static int by_loss(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Fills p->ops from p->calls, those that lost the most time first; returns how many there are. */
+/* Fills p->ops from p->calls, the most lost time first; returns how many there are. */
 static int gather(const struct op_times *p, const struct floor_rates *rates) {
     int n = 0;
     for (const struct call_time *c = p->calls; c->call; c++) {

@@ -9,7 +9,7 @@
 #include "harness/study/plan.h"
 
 /* Writes the list of a plan's runs; the same plan has the same file. ST_FAIL with path and reason. *new, unless it is
- * NULL: what of it was not there before, for planned_withdraw. */
+ * NULL: the files that were not there before, for planned_withdraw. */
 struct planned_new {
     bool out, list;
 };

@@ -486,8 +486,8 @@ static void set_jobs(struct runner *r) {
     r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
 }
 
-/* Does the waiting runs, then those that a population has left, one after the other, each in a process of its own. Runs
- * that others do are looked at again from time to time: they may be done, or left. */
+/* Does the waiting runs, then the runs that a population has left, one after the other, each in a process of its own.
+ * Runs that others do are looked at again from time to time: they may be done, or left. */
 static void run_waiting(struct runner *r) {
     for (int busy = 1;;) {
         bool looked_at_all = r->next == r->total;

@@ -16,7 +16,7 @@
 #define FOLDER   "slurm"
 #define NOTICE_S 120 /* seconds before the end of a task's time, when its runs begin to save */
 
-/* A task whose time ends, which Slurm announces by SIGUSR1, saves its checkpoints and goes back into the queue; one
+/* A task whose time ends, which Slurm announces by SIGUSR1, saves its checkpoints and goes back into the queue. A task
  * that somebody cancels, or whose node is wanted for another job, gets SIGTERM and saves them too. */
 static const char body[] =
     "again=\n"
@@ -75,7 +75,7 @@ enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) 
     fputs("cd ", f);
     shell_quote(f, here);
     fputs(" || exit 1\n", f);
-    if (a->jobs == 0) /* as many runs as the task's processors have room for, of those that a sweep takes */
+    if (a->jobs == 0) /* as many runs as the task's processors have room for */
         fprintf(f,
                 "jobs=$((${SLURM_CPUS_ON_NODE:-1} / %" PRId64 "))\n"
                 "jobs=$((jobs < 1 ? 1 : jobs > %d ? %d : jobs))\n",

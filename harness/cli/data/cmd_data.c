@@ -19,27 +19,6 @@
 #define SPLIT_NAMES    "train val test extra"
 #define SPLIT_EXTRA    SPLIT_COUNT /* strings of another length that training takes besides (tasks/task.h) */
 
-static enum status show(int argc, char **argv, struct error *e);
-static enum status stats(int argc, char **argv, struct error *e);
-static enum status dump(int argc, char **argv, struct error *e);
-
-static const struct command subs[DATA_COMMANDS + 1] = {
-    [DATA_SHOW] = {.name = "data show",
-                   .usage = "data show TASK [flags]",
-                   .summary =
-                       "examples, one JSON object a line or as a picture, or the order that training takes them in",
-                   .run = show},
-    [DATA_STATS] = {.name = "data stats",
-                    .usage = "data stats TASK [flags]",
-                    .summary = "labels, lengths, and what trivial answers score",
-                    .run = stats},
-    [DATA_DUMP] = {.name = "data dump",
-                   .usage = "data dump TASK FILE [flags]",
-                   .summary = "a split's examples as a file, for other programs",
-                   .run = dump},
-    DATA_SET_COMMANDS,
-};
-
 struct data_flags {
     int split;
     int64_t first, count, seed, batch, epochs, steps;
@@ -65,7 +44,7 @@ static const struct option show_flags[] = {
     {"count", OPT_INT, AT(count), "auto", 1, 1e18, NULL, "number of examples; auto = 1, with --png at most 60",
      OPT_AUTO},
     SEED_FLAG,
-    {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "what `lrnn data stats` says of them instead", 0},
+    {"stats", OPT_BOOL, AT(stats), "no", 0, 0, NULL, "statistics of them instead, as `lrnn data stats` prints", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "with --stats: one JSON object", 0},
     {"png", OPT_TEXT_FIELD, AT(png), "", 0, 0, NULL, "write the images to this file, as one picture with their labels",
      OPT_FILLED},
@@ -100,7 +79,7 @@ static const struct option dump_flags[] = {
     {0},
 };
 
-/* A task and room for one example. */
+/* Task and room for one example. */
 struct view {
     struct data_flags flags;
     struct task_choice task;
@@ -140,22 +119,32 @@ static enum status make_room(struct view *v, struct error *e) {
     return ST_OK;
 }
 
-/* Refuses what is given of these flags, a list that NULL ends. */
-static enum status refuse(const struct cli *cli, const char *const *flags, const char *why, struct error *e) {
-    for (; *flags; flags++)
-        if (cli_given(cli, *flags)) return fail(e, ST_USAGE, "data show: --%s %s", *flags, why);
-    return ST_OK;
-}
-
-/* `data show` says four things of a task: an epoch's order, statistics, a picture, or the examples. */
+/* `data show` prints one of four: an epoch's order, statistics, a picture, or the examples. Flags of another are
+ * refused. */
 static enum status check_show(const struct data_flags *f, const struct cli *cli, struct error *e) {
-    static const char *const of_examples[] = {"split", "first", "count", "stats", "png", "json", NULL};
-    static const char *const of_order[] = {"batch", "epochs", "steps", NULL}, *const of_stats[] = {"json", NULL};
-    static const char *const of_picture[] = {"png", NULL};
-    if (*f->order) return refuse(cli, of_examples, "is of examples, and --order of a whole epoch of training", e);
-    TRY(refuse(cli, of_order, "is of a run whose order is asked for: --order 0 is its first epoch", e));
-    if (f->stats) return refuse(cli, of_picture, "is a picture of the examples, and --stats are numbers", e);
-    return refuse(cli, of_stats, "is of --stats; examples are JSON lines without it", e);
+    enum { ORDER, STATS, EXAMPLES };
+    int what = *f->order ? ORDER : f->stats ? STATS : EXAMPLES;
+    static const char *const of_run = "is of a run whose order is asked for: --order 0 is its first epoch";
+    static const char *const of_examples = "is of examples, and --order of a whole epoch of training";
+    const struct {
+        const char *flag;
+        bool refused;
+        const char *why;
+    } rules[] = {{"split", what == ORDER, of_examples},
+                 {"first", what == ORDER, of_examples},
+                 {"count", what == ORDER, of_examples},
+                 {"stats", what == ORDER, of_examples},
+                 {"png", what == ORDER, of_examples},
+                 {"json", what == ORDER, of_examples},
+                 {"batch", what != ORDER, of_run},
+                 {"epochs", what != ORDER, of_run},
+                 {"steps", what != ORDER, of_run},
+                 {"png", what == STATS, "is a picture of the examples, and --stats are numbers"},
+                 {"json", what == EXAMPLES, "is of --stats; examples are JSON lines without it"}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].refused && cli_given(cli, rules[i].flag))
+            return fail(e, ST_USAGE, "data show: --%s %s", rules[i].flag, rules[i].why);
+    return ST_OK;
 }
 
 /* Reads the command line, opens the task, checks the range. */
@@ -191,7 +180,7 @@ static enum status view_open(struct view *v, const struct command *command, cons
     return make_room(v, e);
 }
 
-/* Example number `index` of the range. */
+/* Makes example number `index` of the range. */
 static void view_fill(struct view *v, int64_t index) {
     for (int64_t i = 0; i < v->targets; i++) v->example.targets[i] = IGNORED;
     v->example.length = (int32_t)view_length(v);
@@ -209,7 +198,7 @@ static void print_ints(FILE *f, const int32_t *x, int64_t n) {
     fputc(']', f);
 }
 
-/* The edges of a graph, each once. */
+/* Prints the edges of a graph, each once. */
 static void print_edges(FILE *f, const struct view *v) {
     struct links_view l = {v->example.links, v->task.shape.links, view_length(v), false};
     const char *separator = "";
@@ -223,7 +212,7 @@ static void print_edges(FILE *f, const struct view *v) {
     fputc(']', f);
 }
 
-/* n rows of `channels` values; of one channel a flat list. */
+/* Prints n rows of `channels` values; one channel is a flat list. */
 static void print_values(FILE *f, const real *x, int64_t n, int64_t channels) {
     char text[40];
     fputc('[', f);
@@ -255,7 +244,14 @@ static void print_example(FILE *f, const struct view *v, int64_t index) {
     fprintf(f, "}\n");
 }
 
-/* One line a step of the epoch, as many as the run does of it. Steps are counted from 1, as in curves.csv. */
+static void print_examples(FILE *f, struct view *v) {
+    for (int64_t i = 0; i < v->flags.count && !ferror(f); i++) {
+        view_fill(v, i);
+        print_example(f, v, i);
+    }
+}
+
+/* Prints a line for each step of the epoch that the run does. Steps are counted from 1, as in curves.csv. */
 static void print_order(const struct setup *s, int64_t epoch) {
     int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch, extra = setup_second_rows(s);
     for (int64_t first = 0, step = epoch * s->shapes.steps_per_epoch; first < examples && step < s->shapes.steps;
@@ -301,13 +297,6 @@ static enum status show_order(const struct view *v, struct error *e) {
     return status;
 }
 
-static void show_examples(struct view *v) {
-    for (int64_t i = 0; i < v->flags.count && !ferror(stdout); i++) {
-        view_fill(v, i);
-        print_example(stdout, v, i);
-    }
-}
-
 static enum status show_picture(struct view *v, struct error *e) {
     struct picture p;
     TRY(picture_make(&p, &v->task.shape, (enum split)v->flags.split, v->flags.count, e));
@@ -327,7 +316,8 @@ static enum status show_picture(struct view *v, struct error *e) {
 
 struct summary {
     int64_t *label_count;                         /* (vocab_out) scored targets of each label */
-    int64_t scored, outside;                      /* outside: targets that are no label; a fault of the task */
+    int64_t scored, outside;                      /* outside: targets that are no label, a fault of the task */
+    int64_t top;                                  /* the commonest label */
     int64_t documents, tokens, shortest, longest; /* an example is one document, or two */
 };
 
@@ -359,17 +349,12 @@ static enum status summarise(struct view *v, struct summary *s, struct error *e)
         add_length(s, x->length);
         if (task_documents(&v->task.shape) > 1) add_length(s, x->second);
     }
+    for (int64_t i = 1; i < labels; i++)
+        if (s->label_count[i] > s->label_count[s->top]) s->top = i;
     if (s->outside)
         return fail(e, ST_DATA, "%s: %" PRId64 " targets lie outside [0, %" PRId64 ")", v->task.name, s->outside,
                     labels);
     return ST_OK;
-}
-
-static int64_t commonest(const struct summary *s, int64_t labels) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < labels; i++)
-        if (s->label_count[i] > s->label_count[best]) best = i;
-    return best;
 }
 
 static double share(int64_t part, int64_t whole) {
@@ -378,7 +363,6 @@ static double share(int64_t part, int64_t whole) {
 
 static void print_stats(const struct view *v, const struct summary *s) {
     const struct task_shape *shape = &v->task.shape;
-    int64_t top = commonest(s, shape->vocab_out);
     printf("%s, %s examples %" PRId64 " to %" PRId64 " of %" PRId64 "\n", v->task.name, split_name(v->flags.split),
            v->flags.first, v->flags.first + v->flags.count - 1, view_examples(v));
     printf("  lengths    %" PRId64 " to %" PRId64 ", mean %.1f\n", s->shortest, s->longest,
@@ -386,7 +370,7 @@ static void print_stats(const struct view *v, const struct summary *s) {
     printf("  scored     %" PRId64 " positions, %.1f a sequence\n", s->scored, share(s->scored, v->flags.count));
     printf("  chance     %.4f  uniform guess (metric %s)\n", shape->chance, metric_names[shape->metric]);
     printf("  floor      %.4f  best trivial answer\n", shape->floor);
-    printf("  majority   %.4f  always answers label %" PRId64 "\n", share(s->label_count[top], s->scored), top);
+    printf("  majority   %.4f  always answers label %" PRId64 "\n", share(s->label_count[s->top], s->scored), s->top);
     printf("  labels     %" PRId64 ", count of each:\n", shape->vocab_out);
     for (int64_t i = 0; i < shape->vocab_out; i++)
         printf("%s%5" PRId64 ":%8" PRId64 "%s", i % 8 == 0 ? "  " : "", i, s->label_count[i],
@@ -395,13 +379,12 @@ static void print_stats(const struct view *v, const struct summary *s) {
 
 static void print_stats_json(const struct view *v, const struct summary *s) {
     const struct task_shape *shape = &v->task.shape;
-    int64_t top = commonest(s, shape->vocab_out);
     printf("{\"task\":\"%s\",\"split\":\"%s\",\"first\":%" PRId64 ",\"count\":%" PRId64 ",\"length_min\":%" PRId64
            ",\"length_max\":%" PRId64 ",\"length_mean\":%.6g,\"scored\":%" PRId64
            ",\"chance\":%.6g,\"floor\":%.6g,\"majority\":%.6g,\"majority_label\":%" PRId64 ",\"labels\":[",
            v->task.name, split_name(v->flags.split), v->flags.first, v->flags.count, s->shortest, s->longest,
            share(s->tokens, s->documents), s->scored, shape->chance, shape->floor,
-           share(s->label_count[top], s->scored), top);
+           share(s->label_count[s->top], s->scored), s->top);
     for (int64_t i = 0; i < shape->vocab_out; i++) printf("%s%" PRId64, i ? "," : "", s->label_count[i]);
     printf("]}\n");
 }
@@ -415,7 +398,7 @@ static enum status show_stats(struct view *v, struct error *e) {
 
 static enum status stats(int argc, char **argv, struct error *e) {
     struct view v = {0};
-    enum status status = view_open(&v, &subs[DATA_STATS], stats_flags, argc, argv, e);
+    enum status status = view_open(&v, &data_commands[DATA_STATS], stats_flags, argc, argv, e);
     if (status == ST_OK) status = show_stats(&v, e);
     arena_free(&v.host);
     return status;
@@ -423,7 +406,7 @@ static enum status stats(int argc, char **argv, struct error *e) {
 
 static enum status show(int argc, char **argv, struct error *e) {
     struct view v = {0};
-    enum status status = view_open(&v, &subs[DATA_SHOW], show_flags, argc, argv, e);
+    enum status status = view_open(&v, &data_commands[DATA_SHOW], show_flags, argc, argv, e);
     if (status == ST_OK && *v.flags.order)
         status = show_order(&v, e);
     else if (status == ST_OK && v.flags.stats)
@@ -431,7 +414,7 @@ static enum status show(int argc, char **argv, struct error *e) {
     else if (status == ST_OK && *v.flags.png)
         status = show_picture(&v, e);
     else if (status == ST_OK)
-        show_examples(&v);
+        print_examples(stdout, &v);
     arena_free(&v.host);
     return status;
 }
@@ -443,10 +426,7 @@ static enum status dump_lines(struct view *v, struct error *e) {
     size_t size;
     FILE *f = open_memstream(&text, &size);
     if (!f) return fail(e, ST_MEMORY, "no memory for %" PRId64 " examples", v->flags.count);
-    for (int64_t i = 0; i < v->flags.count && !ferror(f); i++) {
-        view_fill(v, i);
-        print_example(f, v, i);
-    }
+    print_examples(f, v);
     bool whole = !ferror(f);
     whole = fclose(f) == 0 && whole;
     enum status status = whole ? write_file_atomic(v->file, text, size, e)
@@ -455,24 +435,11 @@ static enum status dump_lines(struct view *v, struct error *e) {
     return status;
 }
 
-/* Rows of the arrays, a row an example; what lies behind an example's length is 0, or IGNORED. */
-static void fill_arrays(struct view *v, char *input, size_t row_bytes, int32_t *targets, int32_t *lengths) {
-    const struct task_shape *s = &v->task.shape;
-    size_t step = s->vocab_in ? sizeof(int32_t) : (size_t)s->channels * sizeof(real);
-    for (int64_t i = 0; i < v->flags.count; i++) {
-        view_fill(v, i);
-        const struct example *x = &v->example;
-        const void *from = x->tokens ? (const void *)x->tokens : x->values;
-        memcpy(input + (size_t)i * row_bytes, from, (size_t)x->length * step);
-        memcpy(targets + i * v->targets, x->targets, (size_t)v->targets * sizeof *targets);
-        lengths[i] = x->length;
-    }
-}
-
+/* Writes arrays with a row an example; entries past an example's length are 0, or IGNORED. */
 static enum status dump_arrays(struct view *v, struct error *e) {
     const struct task_shape *s = &v->task.shape;
     int64_t T = view_length(v), n = v->flags.count;
-    size_t row_bytes = (size_t)T * (s->vocab_in ? sizeof(int32_t) : (size_t)s->channels * sizeof(real));
+    size_t step = s->vocab_in ? sizeof(int32_t) : (size_t)s->channels * sizeof(real), row_bytes = (size_t)T * step;
     if (task_documents(s) > 1)
         return fail(e, ST_USAGE, "data dump: an example of %s is %" PRId64 " documents, which --format jsonl has",
                     v->task.name, s->reading.documents);
@@ -486,7 +453,14 @@ static enum status dump_arrays(struct view *v, struct error *e) {
     enum status status =
         input && targets && lengths ? ST_OK : fail(e, ST_MEMORY, "no memory for %" PRId64 " examples", n);
     if (status == ST_OK) {
-        fill_arrays(v, input, row_bytes, targets, lengths);
+        for (int64_t i = 0; i < n; i++) {
+            view_fill(v, i);
+            const struct example *x = &v->example;
+            const void *from = x->tokens ? (const void *)x->tokens : x->values;
+            memcpy(input + (size_t)i * row_bytes, from, (size_t)x->length * step);
+            memcpy(targets + i * v->targets, x->targets, (size_t)v->targets * sizeof *targets);
+            lengths[i] = x->length;
+        }
         const struct npz_array arrays[] = {{"input",
                                             s->vocab_in      ? "<i4"
                                             : REAL_IS_DOUBLE ? "<f8"
@@ -504,27 +478,37 @@ static enum status dump_arrays(struct view *v, struct error *e) {
     return status;
 }
 
-/* What the flag says, else the end of the file's name. */
-static enum status choose_format(struct view *v, struct error *e) {
-    static const char *const endings[] = {[DUMP_NPZ] = ".npz", [DUMP_JSONL] = ".jsonl"};
-    for (int f = DUMP_NPZ; f <= DUMP_JSONL && v->flags.format == DUMP_BY_NAME; f++)
-        if (text_ends(v->file, endings[f])) v->flags.format = f;
-    if (v->flags.format != DUMP_BY_NAME) return ST_OK;
-    return fail(e, ST_USAGE, "data dump: %.300s ends with neither .npz nor .jsonl; name it so, or say --format",
-                v->file);
-}
-
 static enum status dump(int argc, char **argv, struct error *e) {
     struct view v = {0};
-    enum status status = view_open(&v, &subs[DATA_DUMP], dump_flags, argc, argv, e);
-    if (status == ST_OK) status = choose_format(&v, e);
-    if (status == ST_OK) status = (v.flags.format == DUMP_NPZ ? dump_arrays : dump_lines)(&v, e);
+    enum status status = view_open(&v, &data_commands[DATA_DUMP], dump_flags, argc, argv, e);
+    int format = v.flags.format;
+    if (status == ST_OK && format == DUMP_BY_NAME)
+        format = text_ends(v.file, ".npz") ? DUMP_NPZ : text_ends(v.file, ".jsonl") ? DUMP_JSONL : DUMP_BY_NAME;
+    if (status == ST_OK && format == DUMP_BY_NAME)
+        status = fail(e, ST_USAGE, "data dump: %.300s ends with neither .npz nor .jsonl; name it so, or say --format",
+                      v.file);
+    if (status == ST_OK) status = (format == DUMP_NPZ ? dump_arrays : dump_lines)(&v, e);
     if (status == ST_OK)
         printf("%s: %" PRId64 " %s examples of %s, from %" PRId64 "\n", v.file, v.flags.count,
                split_name(v.flags.split), v.task.name, v.flags.first);
     arena_free(&v.host);
     return status;
 }
+
+const struct command data_commands[DATA_COMMANDS + 1] = {
+    [DATA_SHOW] = {"data show", "data show TASK [flags]",
+                   "examples, one JSON object a line or as a picture, or the order that training takes them in", show},
+    [DATA_STATS] = {"data stats", "data stats TASK [flags]", "labels, lengths, and scores of trivial answers", stats},
+    [DATA_DUMP] = {"data dump", "data dump TASK FILE [flags]", "a split's examples as a file, for other programs",
+                   dump},
+    [DATA_LIST] = {"data list", "data list", "released data that tasks read, and which of it is imported",
+                   data_sets_list},
+    [DATA_URLS] = {"data urls", "data urls [NAME]", "address, size and SHA-256 of each file", data_sets_urls},
+    [DATA_IMPORT] = {"data import", "data import NAME FOLDER",
+                     "check the files in a folder and store them in the cache folder", data_sets_import},
+    [DATA_VERIFY] = {"data verify", "data verify [NAME]", "whether the imported data is whole", data_sets_verify},
+    [DATA_PATH] = {"data path", "data path NAME", "the file that an import writes and tasks read", data_sets_path},
+};
 
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_data, argc, argv, e);
@@ -535,5 +519,5 @@ const struct command command_data = {
     .usage = "data show|stats|dump|list|urls|import|verify|path ...",
     .summary = "examples of a task, statistics of them, and released data",
     .run = run,
-    .subs = subs,
+    .subs = data_commands,
 };

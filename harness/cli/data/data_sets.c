@@ -1,4 +1,4 @@
-/* data_sets.c - see data_sets.h. Nothing here opens a socket: people fetch files, this says which and looks at them. */
+/* data_sets.c - see data_sets.h. Nothing here opens a socket: people fetch files, the program names and checks them. */
 #include "harness/cli/data/data_sets.h"
 
 #include <inttypes.h>
@@ -8,12 +8,10 @@
 #include "harness/run/signals.h"
 #include "tasks/data/datasets.h"
 
-static const struct command commands[DATA_COMMANDS] = {DATA_SET_COMMANDS};
-
 /* Reads up to `most` words; the first one, if there is any, names a data set. */
-static enum status read_words(enum data_command which, int argc, char **argv, const char *words[2], int most, int *n,
+static enum status read_words(int which, int argc, char **argv, const char *words[2], int most, int *n,
                               const struct dataset **d, struct error *e) {
-    struct cli cli = {.command = &commands[which], .positional = words, .max_positional = most};
+    struct cli cli = {.command = &data_commands[which], .positional = words, .max_positional = most};
     TRY(cli_parse(&cli, argc, argv, e));
     *n = cli.n_positional;
     *d = NULL;
@@ -21,7 +19,7 @@ static enum status read_words(enum data_command which, int argc, char **argv, co
 }
 
 enum status data_sets_list(int argc, char **argv, struct error *e) {
-    struct cli cli = {.command = &commands[DATA_LIST]};
+    struct cli cli = {.command = &data_commands[DATA_LIST]};
     TRY(cli_parse(&cli, argc, argv, e));
     for (const struct dataset *const *at = dataset_list(); *at; at++) {
         char path[CACHE_PATH], text[DATASET_TEXT];
@@ -92,8 +90,7 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
         printf("  passed over %" PRId64 " files whose names are none of the released set\n", log.count.passed_over);
     if (log.examples != d->examples)
         printf("  the released files hold %" PRId64 " examples, these %" PRId64
-               ": numbers of a run on them stand beside "
-               "no published ones\n",
+               ": numbers of a run on them stand beside no published ones\n",
                d->examples, log.examples);
     return ST_OK;
 }
