@@ -6,22 +6,20 @@
 #include "core/option.h"
 
 static const struct protocol protocols[] = {
-    [PROTOCOL_VAL_MEAN] = {"val-mean", "95% CI or values", "Mean over the seeds at the rate that validation chose",
-                           "acc: val-mean, the mean test %s over the seeds of the learning rate with the best mean "
-                           "validation value of it.",
-                           0.95, 5},
-    [PROTOCOL_BEST_OF_GRID] =
-        {"best-of-grid", "grid", "Largest value of all rates and seeds",
-         "acc: best-of-grid, the largest test %s of all rates and seeds; grid: how many they are.", 0, 0},
+    [PROTOCOL_VAL_MEAN] =
+        {"val-mean", "95% CI or values", "Mean over the seeds at the rate that validation chose",
+         "acc: val-mean, test %s averaged over seeds, at the learning rate with the best validation mean.", 0.95, 5},
+    [PROTOCOL_BEST_OF_GRID] = {"best-of-grid", "grid", "Largest value of all rates and seeds",
+                               "acc: best-of-grid, the largest test %s of all rates and seeds; grid: their number.", 0,
+                               0},
     [PROTOCOL_MEAN_CI90] = {"mean-ci90", "90% CI or values", "Mean over the seeds at the rate that validation chose",
-                            "acc: mean-ci90, the mean test %s over the seeds of the learning rate with the best mean "
-                            "validation value of it, with a t-interval from two seeds on.",
+                            "acc: mean-ci90, test %s averaged over seeds, at the learning rate with the best "
+                            "validation mean, with a t-interval from two seeds on.",
                             0.90, 2},
-    [PROTOCOL_IQM] =
-        {"iqm", "95% CI or values", "Interquartile mean over the seeds at the rate that validation chose",
-         "acc: iqm, the interquartile mean of the test %s over the seeds of the learning rate with the best "
-         "mean validation value of it, with a bootstrap interval.",
-         0.95, 5},
+    [PROTOCOL_IQM] = {"iqm", "95% CI or values", "Interquartile mean over the seeds at the rate that validation chose",
+                      "acc: iqm, the interquartile mean of test %s over seeds, at the learning rate with the best "
+                      "validation mean, with a bootstrap interval.",
+                      0.95, 5},
 };
 
 static const char *protocol_name(const void *list, int i) {

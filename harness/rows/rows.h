@@ -111,24 +111,22 @@ bool run_cut_off(const struct run *run);
 const char *run_metric_name(const struct run *run);
 double run_point_metric(const struct run *run, const struct curve_point *p);
 #define OUTDATED_NOTE                                                                                                  \
-    "numerics=N: the program's numbers have changed since for what these runs use; they cannot be repeated bit for "   \
-    "bit"
+    "numerics=N: the program's numbers have changed since these runs, which cannot be repeated bit for bit"
 #define OTHER_PRODUCTS_NOTE                                                                                            \
-    "had their matrices multiplied by OpenBLAS, which only the double build does now: they repeat to rounding, not "   \
-    "bit for bit"
+    "multiplied matrices by OpenBLAS, which only the double build does now: they repeat to rounding, not bit for bit"
 #define SETTINGS_MARK "~" /* behind a published number that is of other settings than ours */
 #define SETTINGS_NOTE                                                                                                  \
-    "~ of another setting, no diff: other sizes, steps or data than the paper's, or its mean over settings (report "   \
+    "~ the paper's setting differs, so there is no diff: other sizes, steps or data, or a mean over settings (report " \
     "--what settings has ours)"
 #define DISTURBED_MARK "!" /* behind a speed */
 #define DISTURBED_NOTE                                                                                                 \
-    "! not known to be measured alone: other processes had more than 3 % of the cores, steps varied, or nobody looked"
+    "! disturbed measurement: another process used over 3 % of the cores, step times varied, or nobody checked"
 #define CONFIRMED_NOTE                                                                                                 \
-    "Each row is of its %lld largest seeds; the others chose the rate (--confirm-seeds)" /* of report_tables: confirm */
+    "Each row reports its %lld largest seeds; the others chose the rate (--confirm-seeds)" /* of report_tables: confirm */
 #define FAILED_MARK       "#" /* behind each number that such a run has a part in */
 #define FAILED_NOTE       "# a run that failed counts as chance"
 #define FAILED_COUNT_NOTE FAILED_MARK ": %d of %d runs failed and count as chance" /* of those of the numbers */
 #define CUT_OFF_MARK      "*" /* behind each number that such a run has a part in */
-#define CUT_OFF_NOTE      "* cut off before the end of its schedule: the number of a shorter training than planned"
+#define CUT_OFF_NOTE      "* cut off before the end of its schedule: trained for fewer steps than planned"
 
 #endif

@@ -193,17 +193,14 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
         for (const char *id = c->run_ids; id && *id; id += strcspn(id, " "), id += strspn(id, " "))
             sheet_append(s, "%s%.8s", id > c->run_ids ? " " : "", id);
     }
-    sheet_note(
-        s,
-        "within: the paper's number, half a unit of its last digit to either side, reaches our interval or, where "
-        "there "
-        "is none, %.2f to either side of ours. "
-        "unfinished: runs are missing that could change this, of those planned or of as many as the paper has of "
-        "each setting. cut off: runs were stopped before the end of their schedule, and a higher number could "
-        "change this.",
-        PAPER_MARGIN);
+    sheet_note(s,
+               "within: the paper's number, as it is rounded, reaches our interval, or lies within %.2f of ours where "
+               "there is none. unfinished: runs are missing that could change the verdict: planned ones, or as many as "
+               "the paper has of each setting. cut off: runs stopped before the end of their schedule, and a higher "
+               "number could change the verdict.",
+               PAPER_MARGIN);
     note_spreads(s, p);
-    sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of those of the schedule.");
+    sheet_note(s, "runs: done/planned. steps: done, from the fewest to the most, of the schedule's.");
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------------- */

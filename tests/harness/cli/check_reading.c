@@ -128,7 +128,7 @@ START_TEST(tables_of_all_records_need_not_have_the_reports_seeds) {
     snprintf(command, sizeof command,
              "report results/baseline --task s3-250 --profile paper --confirm-seeds 2 --to %s/csv", program_folder);
     expect_status(run(command), 0, command);
-    expect_text(out, "Each row is of its 2 largest seeds", command);
+    expect_text(out, "Each row reports its 2 largest seeds", command);
     snprintf(path, sizeof path, "%s/csv/summary.csv", program_folder);
     ck_assert_msg(csv_read(&t, path, &e) == ST_OK, "%s", e.text);
     for (int i = 0; i < t.rows; i++) {

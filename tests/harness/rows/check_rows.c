@@ -456,7 +456,7 @@ START_TEST(speed_comes_from_perf_csv_alone) {
     ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));
     text = render(&format_term, NULL);
     ck_holds(text, "  250k!  ");
-    ck_holds(text, "! not known to be measured alone");
+    ck_holds(text, "! disturbed measurement: another process");
     free(text);
     perf.quiet = 1;
     ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));

@@ -320,7 +320,7 @@ START_TEST(the_first_page_says_which_seeds_its_numbers_are_of) {
     ck_ok(site_write(&fixture_set, &(struct report_filter){.confirm = 1}, fixture_folder, dir, &pages, &pictures, &why,
                      &fixture_problem));
     char *index = page("site/index.html");
-    ck_holds(index, "<p>Each row is of its 1 largest seeds; the others chose the rate (--confirm-seeds).</p>");
+    ck_holds(index, "<p>Each row reports its 1 largest seeds; the others chose the rate (--confirm-seeds).</p>");
     free(index);
 }
 END_TEST

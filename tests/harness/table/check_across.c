@@ -242,7 +242,7 @@ START_TEST(seeds_that_confirm_are_told_in_every_table_or_refused) {
     for (size_t i = 0; i < sizeof reports / sizeof *reports; i++) {
         char *text = render_by(reports[i], &confirmed);
         ck_assert_msg(text != NULL, "%s: %s", reports[i]->name, fixture_problem.text);
-        ck_holds(text, "Each row is of its 1 largest seeds; the others chose the rate (--confirm-seeds).\n");
+        ck_holds(text, "Each row reports its 1 largest seeds; the others chose the rate (--confirm-seeds).\n");
         free(text);
     }
     ck_assert_ptr_null(render_by(&report_settings, &confirmed));
@@ -254,7 +254,7 @@ START_TEST(seeds_that_confirm_are_told_in_every_table_or_refused) {
     for (int i = 0; i < 4; i++) strcpy(fixture_records[i].run.task, i < 2 ? "molecules" : "molecules:fold=1");
     char *text = render_by(&report_settings, &confirmed);
     ck_assert_msg(text != NULL, "%s", fixture_problem.text);
-    ck_holds(text, "Each row is of its 1 largest seeds");
+    ck_holds(text, "Each row reports its 1 largest seeds");
     free(text);
 }
 END_TEST

@@ -183,7 +183,7 @@ START_TEST(published_means_over_settings_have_no_difference_to_one) {
     strcpy(run->task, "hlru-copy");
     char *text = render(&format_term, NULL);
     ck_holds(text, "0.7500 (1)     1.000~     -\n");
-    ck_holds(text, "~ of another setting, no diff: ");
+    ck_holds(text, "~ the paper's setting differs, so there is no diff: ");
     free(text);
 }
 END_TEST
@@ -322,10 +322,11 @@ START_TEST(tables_say_their_protocol) {
         bool few;
     } cases[] = {
         {PROTOCOL_VAL_MEAN, "95% CI or values", "0.6000  0.500 0.600 0.700",
-         "acc: val-mean, the mean test token accuracy", true},
+         "acc: val-mean, test token accuracy averaged", true},
         {PROTOCOL_BEST_OF_GRID, "grid", "1.0000  best of 6", "acc: best-of-grid, the largest test token", false},
-        {PROTOCOL_MEAN_CI90, "90% CI or values", "0.6000    [0.431, 0.769]", "acc: mean-ci90, the mean test", false},
-        {PROTOCOL_IQM, "95% CI or values", "0.6000  0.500 0.600 0.700", "acc: iqm, the interquartile mean of the",
+        {PROTOCOL_MEAN_CI90, "90% CI or values", "0.6000    [0.431, 0.769]",
+         "acc: mean-ci90, test token accuracy averaged", false},
+        {PROTOCOL_IQM, "95% CI or values", "0.6000  0.500 0.600 0.700", "acc: iqm, the interquartile mean of test",
          true},
     };
     add_grid();
@@ -357,7 +358,7 @@ START_TEST(fresh_seeds_confirm_what_others_chose) {
     ck_assert(!row->uneven);
     report_tables_free(&tables);
     char *text = render(&format_term, &(struct report_filter){.confirm = 2});
-    ck_holds(text, "Each row is of its 2 largest seeds; the others chose the rate");
+    ck_holds(text, "Each row reports its 2 largest seeds; the others chose the rate");
     free(text);
     struct report_filter all = {.confirm = 5};
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_USAGE);

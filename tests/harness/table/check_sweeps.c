@@ -198,7 +198,7 @@ START_TEST(the_mean_over_settings_is_that_of_the_best_of_each) {
     bench = "bench hlru-recall --variants --profile smoke --models lru:state=4 --steps 3 --lr 0.01 --seeds 2 "
             "--confirm-seeds 1 --jobs 1 --no-plots --no-speed";
     expect_status(run_out(bench), 0, bench); /* the tables are of those seeds, the mean over settings of all */
-    expect_text(out, "Each row is of its 1 largest seeds", bench);
+    expect_text(out, "Each row reports its 1 largest seeds", bench);
     expect_text(out, "best of the grid in each setting, and the mean", bench);
 }
 END_TEST
@@ -215,7 +215,7 @@ START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
         ck_assert_int_eq(scratch_count(runs, ".json"), 2 * 2 + 3);
         expect_text(out, "profile custom: 1 row, 7 runs", bench);
         expect_text(out, "  0/3 [", bench);
-        expect_text(out, "Each row is of its 3 largest seeds", bench);
+        expect_text(out, "Each row reports its 3 largest seeds", bench);
         expect_text(err, "/r/summary.csv (val-mean of all seeds there) and runs.csv; again: lrnn report --out ", bench);
         expect_text(err, " --task s3:length=3,n_train=50,n_val=10,n_test=10 --confirm-seeds 3\n", bench);
     }
