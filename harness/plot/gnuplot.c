@@ -74,6 +74,7 @@ static const char *last_words(const char *said) {
 /* The files of one plot while it is made, all in TO. gnuplot runs there and sees their last part only. */
 struct drawing {
     const struct figure *figure;
+    const char *settings, *numbers;
     char data[PATH_BYTES], script[PATH_BYTES], picture[N_TERMINALS][PATH_BYTES + 8];
 };
 
@@ -120,7 +121,7 @@ static enum status print_script(FILE *f, const struct drawing *d, struct error *
     size_t first = 0;
     while (first < N_TERMINALS - 1 && !wanted(d->figure, first)) first++;
     gnuplot_setting(f, "data", base_name(d->data));
-    fputs(d->figure->settings, f);
+    fputs(d->settings, f);
     print_terminal(f, d, first);
     TRY(add_shipped(f, "common", e));
     TRY(add_shipped(f, d->figure->kind, e));
@@ -203,7 +204,7 @@ void gnuplot_longest(FILE *f, int longest) {
 static enum status draw_into(struct drawing *d, const char *to, struct error *e) {
     char target[PATH_BYTES];
     TRY(path_format(target, sizeof target, e, "%s/data.tsv", to));
-    TRY(temporary_write(target, d->figure->numbers, strlen(d->figure->numbers), d->data, e));
+    TRY(temporary_write(target, d->numbers, strlen(d->numbers), d->data, e));
     for (size_t k = 0; k < N_TERMINALS; k++)
         snprintf(d->picture[k], sizeof d->picture[k], "%s.%s", d->data, terminals[k].name);
     enum status status = draw(d, to, e);
@@ -213,25 +214,28 @@ static enum status draw_into(struct drawing *d, const char *to, struct error *e)
     return status;
 }
 
-enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e) {
+enum status gnuplot_draw(const struct figure *figure, void (*print)(FILE *settings, FILE *numbers, const void *context),
+                         const void *context, const char *to, struct error *e) {
     bool is_new = access(to, F_OK) != 0;
+    char *settings = NULL, *numbers = NULL;
+    size_t size;
     TRY(make_folder(to, e));
     struct drawing *d = calloc(1, sizeof *d);
-    if (!d) return fail(e, ST_MEMORY, "no memory to plot");
-    d->figure = figure;
-    enum status status = draw_into(d, to, e);
+    FILE *script = open_memstream(&settings, &size), *data = open_memstream(&numbers, &size);
+    if (script && data) print(script, data, context);
+    bool whole = d && script && data;
+    if (script) whole = fclose(script) == 0 && whole;
+    if (data) whole = fclose(data) == 0 && whole;
+    enum status status = ST_OK;
+    if (whole) {
+        *d = (struct drawing){.figure = figure, .settings = settings, .numbers = numbers};
+        status = draw_into(d, to, e);
+    } else {
+        status = fail(e, ST_MEMORY, "no memory to plot");
+    }
     free(d);
+    free(settings);
+    free(numbers);
     if (status != ST_OK && is_new) rmdir(to);
     return status;
-}
-
-enum status gnuplot_draw_streams(struct figure *figure, FILE *settings, FILE *numbers, char *const text[2],
-                                 const char *to, struct error *e) {
-    bool whole = settings && numbers;
-    if (settings) whole = fclose(settings) == 0 && whole;
-    if (numbers) whole = fclose(numbers) == 0 && whole;
-    if (!whole) return fail(e, ST_MEMORY, "no memory to plot");
-    figure->settings = text[0];
-    figure->numbers = text[1];
-    return gnuplot_draw(figure, to, e);
 }

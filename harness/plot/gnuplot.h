@@ -13,12 +13,10 @@
 enum figure_format { FIGURE_SVG = 1, FIGURE_PNG = 2, FIGURE_PDF = 4 }; /* bits of `formats` */
 
 struct figure {
-    const char *stem;     /* file name without its ending */
-    const char *kind;     /* of plots/KIND.gp */
-    const char *settings; /* lines of a script */
-    const char *numbers;  /* the data file */
-    int height;           /* of 1200 points of width */
-    unsigned formats;     /* 0: SVG and PNG */
+    const char *stem; /* file name without its ending */
+    const char *kind; /* of plots/KIND.gp */
+    int height;       /* of 1200 points of width */
+    unsigned formats; /* 0: SVG and PNG */
 };
 
 #define FIGURE_WIDE 40 /* characters of a name that takes about a third of the width */
@@ -30,17 +28,14 @@ int figure_height(int names, int longest);
 void gnuplot_longest(FILE *f, int longest);
 
 /* Writes TO/STEM.svg and so on, and nothing else; makes the folder where there is none, and leaves none without a
- * figure. ST_FAIL: no gnuplot, with what to install; it could not draw, with its own words. */
-enum status gnuplot_draw(const struct figure *figure, const char *to, struct error *e);
+ * figure. `print` writes the settings, which are lines of a script, and the numbers of the data file. ST_FAIL: no
+ * gnuplot, with what to install; it could not draw, with its own words; ST_MEMORY. */
+enum status gnuplot_draw(const struct figure *figure, void (*print)(FILE *settings, FILE *numbers, const void *context),
+                         const void *context, const char *to, struct error *e);
 
 /* Whether it could, so far as files of other people go: ST_USAGE as own_file_check. Of the figure only its stem and
  * formats are read. */
 enum status gnuplot_check(const struct figure *figure, const char *to, struct error *e);
-
-/* Draws the figure of two streams into memory, text[0] its settings and text[1] its numbers: closes both. ST_MEMORY:
- * one is NULL or has failed. */
-enum status gnuplot_draw_streams(struct figure *figure, FILE *settings, FILE *numbers, char *const text[2],
-                                 const char *to, struct error *e);
 
 /* "svg,png" as bits. ST_USAGE. */
 enum status figure_formats_parse(const char *text, unsigned *formats, struct error *e);

@@ -1,6 +1,6 @@
-/* plot.c - the kinds of figures: what is drawn of which tables, and where it goes; here are also the table as bars,
- * accuracy by length and against cost. plot_curve.h has accuracy over training, plot_heat.h all runs as a map,
- * plot_speed.h throughput over length; gnuplot.h draws. */
+/* plot.c - the kinds of figures: what is drawn of which tables, and where it goes. Bars, accuracy by length and against
+ * cost are here; plot_curve.c has accuracy over training, plot_heat.c all runs as a map, plot_speed.c throughput over
+ * length; gnuplot.h draws. */
 #include "harness/plot/plot.h"
 
 #include <inttypes.h>
@@ -10,11 +10,7 @@
 
 #include "core/option.h"
 #include "harness/plot/gnuplot.h"
-#include "harness/plot/plot_curve.h"
-#include "harness/plot/plot_heat.h"
-#include "harness/plot/plot_name.h"
-#include "harness/plot/plot_settings.h"
-#include "harness/plot/plot_speed.h"
+#include "harness/plot/plot_kinds.h"
 #include "harness/rows/test_lengths.h"
 #include "tasks/task.h"
 
@@ -287,19 +283,9 @@ struct job {
     char stem[PLOT_STEM_BYTES];
 };
 
-static enum status draw_job(const struct job *job, const char *to, struct error *e) {
-    char *text[2] = {NULL, NULL};
-    size_t size[2];
-    FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
-    if (script && data) job->kind->print(script, data, job->table, &job->view);
-    struct figure figure = {.stem = job->stem,
-                            .kind = job->kind->name,
-                            .height = job->kind->height(job->table),
-                            .formats = job->view.formats};
-    enum status status = gnuplot_draw_streams(&figure, script, data, text, to, e);
-    free(text[0]);
-    free(text[1]);
-    return status;
+static void print_job(FILE *script, FILE *data, const void *context) {
+    const struct job *job = context;
+    job->kind->print(script, data, job->table, &job->view);
 }
 
 static enum status check_view(const struct plot_kind *kind, const struct plot_view *v, struct error *e) {
@@ -337,7 +323,12 @@ static int list_jobs(struct job *jobs, const struct report_tables *tables, const
 static enum status draw_jobs(const struct job *jobs, int n, const char *to, struct error *e) {
     for (int i = 0; i < n; i++)
         TRY(gnuplot_check(&(struct figure){.stem = jobs[i].stem, .formats = jobs[i].view.formats}, to, e));
-    for (int i = 0; i < n; i++) TRY(draw_job(&jobs[i], to, e));
+    for (int i = 0; i < n; i++)
+        TRY(gnuplot_draw(&(struct figure){.stem = jobs[i].stem,
+                                          .kind = jobs[i].kind->name,
+                                          .height = jobs[i].kind->height(jobs[i].table),
+                                          .formats = jobs[i].view.formats},
+                         print_job, &jobs[i], to, e));
     return ST_OK;
 }
 

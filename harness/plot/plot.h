@@ -1,24 +1,42 @@
-/* plot.h - figures of run records. */
+/* plot.h - figures of run records: how they are asked for, and what draws them. */
 #ifndef LRNN_HARNESS_PLOT_PLOT_H
 #define LRNN_HARNESS_PLOT_PLOT_H
 
-#include "harness/plot/plot_view.h"
+#include "harness/rows/rows.h"
+
+enum plot_axis { PLOT_AUTO, PLOT_STEPS, PLOT_TOKENS, PLOT_TIME, PLOT_EPOCHS, PLOT_PARAMS, PLOT_STATE, PLOT_FLOPS };
+#define PLOT_X_NAMES "auto steps tokens time epochs params state flops"
+enum plot_value { PLOT_ACC, PLOT_LOSS };
+#define PLOT_Y_NAMES "acc loss"
+
+struct plot_view {
+    int x; /* enum plot_axis: of curves four, of cost the last three; auto: steps of curves, params of cost */
+    int y; /* enum plot_value, of curves */
+    bool log_x, log_y;
+    unsigned formats;              /* enum figure_format; 0: SVG and PNG */
+    enum report_protocol protocol; /* of the tables, and so many seeds that confirm; no caller has to set them */
+    int64_t confirm;
+    /* The plan to which all runs belong, and its profile, which titles name. A plan's profile may differ from the
+     * profile of that name, so that its runs are custom. NULL: each table's own profile. */
+    const char *plan, *profile;
+    bool none_is_fine; /* a kind that has nothing to draw of any table is no error */
+};
 
 /* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell, into the folder `to`,
- * which is made where there is something to draw: kind "accuracy"
- * TO/<task>-accuracy.{svg,png}, seeds and their mean; "table" TO/<task>-table, bars; "length", of tables whose runs
- * were tested at several lengths; "cost", accuracy against parameters, state or FLOPs; "heat", every rate and seed;
- * "throughput" TO/throughput of perf.csv. NULL: the first three, where they apply. <task> is the name in front of the
- * ':', followed by the profile, the task's options or both where the filter passes several tables of that name, and by
- * a hash where that is not enough; characters other than letters, digits and . _ = , + become '-'. A table that
- * a kind has nothing to draw of has no such plot. ST_USAGE: unknown kind, an axis that it has not, or nothing of it to
- * draw of any table; ST_FAIL: without gnuplot, with what to install (tables and CSV do not need it). */
+ * which is made where there is something to draw: kind "accuracy" TO/<task>-accuracy.{svg,png}, seeds and their mean;
+ * "table" TO/<task>-table, bars; "length", of tables whose runs were tested at several lengths; "cost", accuracy
+ * against parameters, state or FLOPs; "heat", every rate and seed; "throughput" TO/throughput of perf.csv. NULL: the
+ * first three, where they apply. <task> is the name before the ':'. The profile, the task's options or both follow it
+ * where the filter passes several tables of that name, and a hash where that is not enough; characters other than
+ * letters, digits and . _ = , + become '-'. A table that a kind has nothing to draw of has no such plot. ST_USAGE:
+ * unknown kind, an axis that it has not, or nothing to draw of any table; ST_FAIL: without gnuplot, with what to install
+ * (tables and CSV do not need it). */
 enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
                              const struct plot_view *view, const char *out, const char *to, struct error *e);
 
-/* Before there are records: whether the figures that are drawn of such tables where no kind is named would take the
- * place of somebody else's file in TO. Of the tables the tasks and profiles alone are read; lengths: their runs will be
- * tested at several. ST_USAGE with the file. */
+/* Checks, before there are records, that the usual figures of such tables would take the place of nobody else's file in
+ * TO. Only tasks and profiles of the tables are read; lengths: their runs will be tested at several. ST_USAGE with the
+ * file. */
 enum status report_plot_check(const struct report_tables *tables, bool lengths, const char *to, struct error *e);
 
 /* Flags of the axes that a kind of plot takes: "x y "; NULL: there is no such kind. */
@@ -26,5 +44,26 @@ const char *plot_axis_flags(const char *kind);
 
 /* Whether a kind is drawn of perf.csv, which may be there without records. NULL: no kind. */
 bool plot_is_of_speeds(const char *kind);
+
+/* Chooses rows of these cells; NULL: every row. */
+struct speed_choice {
+    const char *const *cells;
+    int n_cells;
+};
+
+/* Draws TO/throughput, in `formats` as struct figure has them, from OUT/perf.csv, where `bench` and `perf layers` leave
+ * their rows: a line a model that was measured at two lengths or more, at each length the row that perf_replaces
+ * leaves. Models have in their names the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312 cuda".
+ * ST_USAGE: there is no such model, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
+enum status plot_throughput(const struct speed_choice *choice, unsigned formats, const char *out, const char *to,
+                            struct error *e);
+
+/* Six digits of the hash of a table's task and profile, for files that have both in plain letters in their names, which
+ * two tables may share. */
+#define PLOT_HASH_BYTES 7
+void plot_table_hash(const struct report_table *t, char hash[PLOT_HASH_BYTES]);
+
+/* Whether a run that failed has a part in a row's number under that protocol. */
+bool estimate_failed(const struct report_row *row, enum report_protocol protocol);
 
 #endif

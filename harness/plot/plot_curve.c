@@ -1,5 +1,5 @@
-/* plot_curve.c - see plot_curve.h. */
-#include "harness/plot/plot_curve.h"
+/* plot_curve.c - accuracy or loss over training, the kind "accuracy" (plot_kinds.h). */
+#include "harness/plot/plot_kinds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
-#include "harness/plot/plot_settings.h"
 
 /* What a curve shows of an evaluation; NAN of one that is of no validation. */
 static double y_of(const struct run_record *r, const struct curve_point *p, const struct plot_view *v) {

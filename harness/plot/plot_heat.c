@@ -1,5 +1,5 @@
-/* plot_heat.c - see plot_heat.h. */
-#include "harness/plot/plot_heat.h"
+/* plot_heat.c - every run as a cell, a row a model and rate, a column a seed: the kind "heat" (plot_kinds.h). */
+#include "harness/plot/plot_kinds.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "harness/plot/gnuplot.h"
-#include "harness/plot/plot_settings.h"
 
 #define HEAT_MOST 200 /* columns, rows */
 

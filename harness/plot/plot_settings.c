@@ -1,6 +1,7 @@
-/* plot_settings.c - see plot_settings.h. */
-#include "harness/plot/plot_settings.h"
+/* plot_settings.c - what figures of tables share (plot_kinds.h): title, sizes, names with their marks, files. */
+#include "harness/plot/plot_kinds.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -29,7 +30,7 @@ int longest_name(const struct report_table *t) {
 static void add_sizes(char *text, size_t size, const struct report_table *t) {
     static const struct {
         size_t at; /* in struct run */
-        const char *before, *behind;
+        const char *before, *after;
     } sizes[] = {{offsetof(struct run, d_model), "D = ", ""},
                  {offsetof(struct run, n_layers), "", " layer"},
                  {offsetof(struct run, batch), "batch ", ""}};
@@ -41,8 +42,8 @@ static void add_sizes(char *text, size_t size, const struct report_table *t) {
             shared = shared && *(const int64_t *)((const char *)t->rows[k].run + sizes[i].at) == first;
         if (!shared) continue;
         size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s%s%" PRId64 "%s%s", separator, sizes[i].before, first, sizes[i].behind,
-                 *sizes[i].behind && first != 1 ? "s" : "");
+        snprintf(text + used, size - used, "%s%s%" PRId64 "%s%s", separator, sizes[i].before, first, sizes[i].after,
+                 *sizes[i].after && first != 1 ? "s" : "");
         separator = ", ";
     }
 }
@@ -108,4 +109,40 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
     gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
     for (int k = 0; k < t->n_rows; k++) print_plot_name(f, t, k, v, marked, "");
+}
+
+/* --- files --------------------------------------------------------------------------------------------------------- */
+
+/* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
+static void name_files(const struct report_table *t, int k, char stem[PLOT_STEM_BYTES]) {
+    struct label label;
+    bool whole = k & 2 || label_parse(&label, "task", t->task, NULL) != ST_OK;
+    snprintf(stem, PLOT_STEM_BYTES, "%.150s%s%s", whole ? t->task : label_name(&label), k & 1 ? "-" : "",
+             k & 1 ? t->profile : "");
+    for (char *p = stem; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("._=,+", *p)) *p = '-';
+    if (*stem == '.') *stem = '-';
+}
+
+void plot_table_hash(const struct report_table *t, char hash[PLOT_HASH_BYTES]) {
+    char text[RECORD_TEXT + 64], hex[RUN_ID_HEX];
+    snprintf(text, sizeof text, "%s %s", t->task, t->profile);
+    record_hash(text, hex);
+    snprintf(hash, PLOT_HASH_BYTES, "%.6s", hex);
+}
+
+void plot_stem(const struct report_tables *tables, int i, const char *kind, char stem[PLOT_STEM_BYTES]) {
+    bool alone = false;
+    char other[PLOT_STEM_BYTES], hash[PLOT_HASH_BYTES];
+    for (int k = 0; k < 4 && !alone; k++) {
+        alone = true;
+        name_files(&tables->list[i], k, stem);
+        for (int j = 0; j < tables->n; j++) {
+            name_files(&tables->list[j], k, other);
+            alone = alone && (i == j || strcmp(stem, other) != 0);
+        }
+    }
+    size_t used = strlen(stem);
+    plot_table_hash(&tables->list[i], hash);
+    snprintf(stem + used, PLOT_STEM_BYTES - used, "%s%s-%s", alone ? "" : "-", alone ? "" : hash, kind);
 }

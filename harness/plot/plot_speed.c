@@ -1,5 +1,5 @@
 /* plot_speed.c - throughput over length. */
-#include "harness/plot/plot_speed.h"
+#include "harness/plot/plot.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -145,7 +145,8 @@ static enum status collect_speeds(struct speeds *s, const struct csv_table *t, c
     return ST_OK;
 }
 
-static void print_speeds(FILE *script, FILE *data, const struct speeds *s) {
+static void print_speeds(FILE *script, FILE *data, const void *speeds) {
+    const struct speeds *s = speeds;
     gnuplot_longest(script, s->longest);
     fprintf(script, "n = %d\narray name[%d]\n", s->lines, s->lines + 1);
     for (int i = 0, line = 0, of; i < s->n; i += of) {
@@ -160,19 +161,6 @@ static void print_speeds(FILE *script, FILE *data, const struct speeds *s) {
     gnuplot_setting(script, "subheading", "perf.csv: each model alone, the latest measurement");
 }
 
-static enum status draw_speeds(const struct speeds *s, unsigned formats, const char *to, struct error *e) {
-    struct figure figure = {
-        .stem = "throughput", .kind = "throughput", .height = figure_height(s->lines, s->longest), .formats = formats};
-    char *text[2] = {NULL, NULL};
-    size_t size[2];
-    FILE *script = open_memstream(&text[0], &size[0]), *data = open_memstream(&text[1], &size[1]);
-    if (script && data) print_speeds(script, data, s);
-    enum status status = gnuplot_draw_streams(&figure, script, data, text, to, e);
-    free(text[0]);
-    free(text[1]);
-    return status;
-}
-
 enum status plot_throughput(const struct speed_choice *choice, unsigned formats, const char *out, const char *to,
                             struct error *e) {
     char path[PATH_BYTES];
@@ -184,7 +172,12 @@ enum status plot_throughput(const struct speed_choice *choice, unsigned formats,
     if (status == ST_OK && s.lines == 0)
         status = fail(e, ST_USAGE, "no model in %s was measured at two lengths; lrnn perf layers --out %s does that",
                       path, out);
-    if (status == ST_OK) status = draw_speeds(&s, formats, to, e);
+    if (status == ST_OK)
+        status = gnuplot_draw(&(struct figure){.stem = "throughput",
+                                               .kind = "throughput",
+                                               .height = figure_height(s.lines, s.longest),
+                                               .formats = formats},
+                              print_speeds, &s, to, e);
     csv_free(&t);
     free(s.rows);
     return status;

@@ -11,8 +11,6 @@
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
-#include "harness/plot/plot_name.h"
-#include "harness/plot/plot_settings.h"
 #include "harness/site/site_folder.h"
 #include "harness/table/html.h"
 #include "harness/table/report.h"
@@ -73,14 +71,6 @@ static void table_stem(const struct report_table *t, char stem[STEM_BYTES]) {
     snprintf(stem, STEM_BYTES, "%.60s-%s", text, hash);
     for (char *c = stem; *c; c++)
         if (!isalnum((unsigned char)*c)) *c = '-';
-}
-
-static void print_heading(FILE *f, const char *task, const char *profile) {
-    fputs("<h1>", f);
-    html_text(f, task);
-    fputs(", profile ", f);
-    html_text(f, profile);
-    fputs("</h1>\n", f);
 }
 
 /* A run's page. Of one that was done again its failed attempts have pages, too. */
@@ -226,16 +216,22 @@ static struct report_filter only(const struct site *site, const struct report_ta
     return filter;
 }
 
-/* The sheets of a report of one table. That it has none is fine: nothing to show. */
+static enum status print_sheets(FILE *f, struct sheets *sheets, struct error *e) {
+    struct sheet_format bare = format_html;
+    bare.begin = bare.end = NULL;
+    enum status status = sheets_write(sheets, &bare, f, e);
+    sheets_free(sheets);
+    return status;
+}
+
+/* Prints the sheets of a report. A report that has none is fine: there is nothing to show. */
 static enum status print_report(FILE *f, const struct site *site, const struct report *report,
                                 const struct report_filter *filter, struct error *e) {
     struct report_tables tables;
     struct sheets sheets = {0};
-    struct sheet_format bare = format_html;
-    bare.begin = bare.end = NULL;
     TRY(report_tables_make(&tables, site->set, filter, site->out, e));
     enum status status = report_make(&sheets, report, &tables, NULL, false, NULL, e);
-    if (status == ST_OK) status = sheets_write(&sheets, &bare, f, e);
+    if (status == ST_OK) status = print_sheets(f, &sheets, e);
     sheets_free(&sheets);
     report_tables_free(&tables);
     return status == ST_DATA ? ST_OK : status;
@@ -281,48 +277,39 @@ static void print_pictures(FILE *f, struct site *site, const char *stem) {
     free(entries);
 }
 
-static void print_note(FILE *f, const char *text) {
-    fputs("<li>", f);
-    html_text(f, text);
-    fputs("</li>\n", f);
+static void note_marks(struct sheet *s, bool cut_off, bool failed) {
+    if (cut_off) sheet_note(s, "%s", CUT_OFF_NOTE);
+    if (failed) sheet_note(s, "%s", FAILED_NOTE);
 }
 
-/* What the marks of numbers mean, where there are any. */
-static void print_marks(FILE *f, bool cut_off, bool failed) {
-    if (!cut_off && !failed) return;
-    fputs("<ul>\n", f);
-    if (cut_off) print_note(f, CUT_OFF_NOTE);
-    if (failed) print_note(f, FAILED_NOTE);
-    fputs("</ul>\n", f);
-}
-
-/* A row a run, with the way to its page. */
-static void print_runs(FILE *f, const struct report_table *t) {
+/* A row a run, with a link to its page. */
+static enum status print_runs(FILE *f, const struct report_table *t, struct error *e) {
     bool cut_off = false, failed = false;
-    fputs("<h2>Runs</h2>\n<div class=\"box\"><table>\n<thead><tr><th>run</th><th>model</th><th class=\"r\">rate</th>"
-          "<th class=\"r\">seed</th><th class=\"r\">steps</th><th>end</th><th class=\"r\">test</th></tr></thead>\n",
-          f);
+    struct sheets sheets = {0};
+    struct sheet *s = sheets_add(&sheets);
+    sheet_caption(s, "Runs");
+    sheet_columns(s, "run|model|>rate|>seed|>steps|end|>test");
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < t->rows[k].n_all; i++) {
             const struct run *run = &t->rows[k].all[i]->run;
             char name[RUN_PAGE_BYTES];
+            bool bad = run_failed(run), cut = !bad && run_cut_off(run);
             run_page(t->rows[k].all[i], name);
-            fprintf(f, "<tr><td><a href=\"%s.html\">%.8s</a></td><td>", name, run->run_id);
-            html_text(f, t->rows[k].label);
-            fprintf(f,
-                    "</td><td class=\"r\">%g</td><td class=\"r\">%" PRIu64 "</td><td class=\"r\">%" PRId64 "/%" PRId64
-                    "</td><td>",
-                    run->lr, run->seed, run->steps, run->max_steps);
-            html_text(f, run_failed(run) ? run_status_names[run->status] : run->stop_reason);
-            fprintf(f, "</td><td class=\"r\">%.4f%s</td></tr>\n", run_test_metric(run),
-                    run_failed(run)    ? FAILED_MARK
-                    : run_cut_off(run) ? CUT_OFF_MARK
-                                       : "");
-            failed = failed || run_failed(run);
-            cut_off = cut_off || (!run_failed(run) && run_cut_off(run));
+            sheet_row(s);
+            sheet_text(s, "%.8s", run->run_id);
+            sheet_link(s, "%s.html", name);
+            sheet_text(s, "%s", t->rows[k].label);
+            sheet_real(s, "%g", run->lr);
+            sheet_text(s, "%" PRIu64, run->seed);
+            sheet_text(s, "%" PRId64 "/%" PRId64, run->steps, run->max_steps);
+            sheet_text(s, "%s", bad ? run_status_names[run->status] : run->stop_reason);
+            sheet_real(s, "%.4f", run_test_metric(run));
+            marks_append(s, cut, bad, false);
+            failed = failed || bad;
+            cut_off = cut_off || cut;
         }
-    fputs("</table></div>\n", f);
-    print_marks(f, cut_off, failed);
+    note_marks(s, cut_off, failed);
+    return print_sheets(f, &sheets, e);
 }
 
 static enum status write_table(struct site *site, const struct report_table *t, struct error *e) {
@@ -333,11 +320,15 @@ static enum status write_table(struct site *site, const struct report_table *t, 
     draw(site, t, stem);
     TRY(page_begin(&page, t->task, e));
     fputs("<p><a href=\"index.html\">all</a></p>\n", page.f);
-    print_heading(page.f, t->task, t->profile);
+    fputs("<h1>", page.f);
+    html_text(page.f, t->task);
+    fputs(", profile ", page.f);
+    html_text(page.f, t->profile);
+    fputs("</h1>\n", page.f);
     enum status status = print_report(page.f, site, &report_tables, &with_folds, e);
     if (status == ST_OK) status = print_report(page.f, site, &report_lengths, &alone, e);
     print_pictures(page.f, site, stem);
-    print_runs(page.f, t);
+    if (status == ST_OK) status = print_runs(page.f, t, e);
     status = page_end(&page, site, stem, status, e);
     for (int k = 0; k < t->n_rows && status == ST_OK; k++)
         for (int i = 0; i < t->rows[k].n_all && status == ST_OK; i++) status = write_run(site, t, t->rows[k].all[i], e);
@@ -346,48 +337,41 @@ static enum status write_table(struct site *site, const struct report_table *t, 
 
 /* --- all of them -------------------------------------------------------------------------------------------------- */
 
-static const struct report_row *best_row(const struct report_table *t) {
-    const struct report_row *best = &t->rows[0];
-    for (int k = 1; k < t->n_rows; k++)
-        if (!(t->rows[k].estimate <= best->estimate)) best = &t->rows[k];
-    return best;
-}
-
-/* A task's row, with the way to its page. */
-static void print_task(FILE *f, const struct report_table *t, const struct report_row *best,
-                       enum report_protocol protocol) {
-    char stem[STEM_BYTES];
-    table_stem(t, stem);
-    fprintf(f, "<tr><td><a href=\"%s.html\">", stem);
-    html_text(f, t->task);
-    fputs("</a></td><td>", f);
-    html_text(f, t->profile);
-    fprintf(f, "</td><td class=\"r\">%d</td><td class=\"r\">%d</td><td>", t->n_rows, t->n_runs);
-    html_text(f, best->label);
-    fprintf(f, "</td><td class=\"r\">%.4f%s%s</td></tr>\n", best->estimate, best->estimate_cut ? CUT_OFF_MARK : "",
-            estimate_failed(best, protocol) ? FAILED_MARK : "");
-}
-
 static enum status write_index(struct site *site, struct error *e) {
     struct page page;
+    struct sheets sheets = {0};
+    struct sheet *s = sheets_add(&sheets);
     bool cut_off = false, failed = false;
-    TRY(page_begin(&page, "lrnn-bench: all tasks", e));
-    FILE *f = page.f;
-    fprintf(f,
-            "<h1>Structured linear recurrences</h1>\n<p>%d records, by lrnn-bench.</p>\n<h2>Tasks</h2>\n"
-            "<div class=\"box\"><table>\n<thead><tr><th>task</th><th>profile</th><th class=\"r\">rows</th>"
-            "<th class=\"r\">runs</th><th>best</th><th class=\"r\">acc</th></tr></thead>\n",
-            site->set->n);
+    sheet_caption(s, "Tasks");
+    sheet_columns(s, "task|profile|>rows|>runs|best|>acc");
     for (int i = 0; i < site->tables.n; i++) {
-        const struct report_row *best = best_row(&site->tables.list[i]);
-        print_task(f, &site->tables.list[i], best, site->tables.protocol);
+        const struct report_table *t = &site->tables.list[i];
+        const struct report_row *best = &t->rows[0];
+        char stem[STEM_BYTES];
+        for (int k = 1; k < t->n_rows; k++)
+            if (!(t->rows[k].estimate <= best->estimate)) best = &t->rows[k];
+        bool bad = estimate_failed(best, site->tables.protocol);
+        table_stem(t, stem);
+        sheet_row(s);
+        sheet_text(s, "%s", t->task);
+        sheet_link(s, "%s.html", stem);
+        sheet_text(s, "%s", t->profile);
+        sheet_int(s, t->n_rows);
+        sheet_int(s, t->n_runs);
+        sheet_text(s, "%s", best->label);
+        sheet_real(s, "%.4f", best->estimate);
+        marks_append(s, best->estimate_cut, bad, false);
         cut_off = cut_off || best->estimate_cut;
-        failed = failed || estimate_failed(best, site->tables.protocol);
+        failed = failed || bad;
     }
-    fputs("</table></div>\n", f);
-    print_marks(f, cut_off, failed);
-    if (site->tables.confirm) fprintf(f, "<p>" CONFIRMED_NOTE ".</p>\n", (long long)site->tables.confirm);
-    enum status status = print_report(f, site, &report_across, site->filter, e);
+    note_marks(s, cut_off, failed);
+    enum status status = page_begin(&page, "lrnn-bench: all tasks", e);
+    if (status != ST_OK) sheets_free(&sheets);
+    TRY(status);
+    fprintf(page.f, "<h1>Structured linear recurrences</h1>\n<p>%d records, by lrnn-bench.</p>\n", site->set->n);
+    status = print_sheets(page.f, &sheets, e);
+    if (site->tables.confirm) fprintf(page.f, "<p>" CONFIRMED_NOTE ".</p>\n", (long long)site->tables.confirm);
+    if (status == ST_OK) status = print_report(page.f, site, &report_across, site->filter, e);
     return page_end(&page, site, "index", status, e);
 }
 

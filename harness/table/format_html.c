@@ -8,7 +8,9 @@ static void print_cell(FILE *f, const struct sheet *s, int i) {
     bool right = s->columns[i % s->n_columns].align == SHEET_RIGHT;
     fputs(right ? "<td class=\"r\">" : "<td>", f);
     if (cell->strong) fputs("<strong>", f);
+    if (cell->link) fputs("<a href=\"", f), html_text(f, cell->link), fputs("\">", f);
     html_text(f, cell->text);
+    if (cell->link) fputs("</a>", f);
     if (cell->strong) fputs("</strong>", f);
     if (cell->n_notes) fprintf(f, "<sup>%d", cell->first_note);
     if (cell->n_notes > 1) fprintf(f, "-%d", cell->first_note + cell->n_notes - 1);

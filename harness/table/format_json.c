@@ -5,28 +5,14 @@
 #include "core/option.h"
 #include "harness/table/sheet.h"
 
-static bool is_continuation(unsigned char c) {
-    return (c & 0xc0) == 0x80;
-}
-
-/* Bytes of the character of UTF-8 at c; 0: none is there, or one in a form that the standard forbids. */
-static int length_of_character(const unsigned char *c) {
-    int n = *c < 0x80 ? 1 : *c < 0xc2 ? 0 : *c < 0xe0 ? 2 : *c < 0xf0 ? 3 : *c < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if (!is_continuation(c[i])) return 0;
-    bool too_long = (*c == 0xe0 && c[1] < 0xa0) || (*c == 0xf0 && c[1] < 0x90);
-    bool no_character = (*c == 0xed && c[1] > 0x9f) || (*c == 0xf4 && c[1] > 0x8f);
-    return too_long || no_character ? 0 : n;
-}
-
 /* A byte of no character, as names of files may have, becomes U+FFFD: JSON is UTF-8. */
 static void print_string(FILE *f, const char *text) {
     fputc('"', f);
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        int n = length_of_character(c);
+    for (const char *c = text; *c;) {
+        int n = utf8_bytes(c);
         if (*c == '"' || *c == '\\')
             fprintf(f, "\\%c", *c);
-        else if (*c < 0x20)
+        else if ((unsigned char)*c < 0x20)
             fprintf(f, "\\u%04x", *c);
         else if (n == 0)
             fputs("\\ufffd", f);

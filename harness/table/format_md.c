@@ -1,6 +1,8 @@
-/* format_md.c - a sheet as a Markdown table, the notes as a list below it. */
+/* format_md.c - a sheet as a Markdown table, the notes as a list below it; and the same folded under its caption, the
+ * format "details", for pages of many tables. */
 #include <string.h>
 
+#include "harness/table/html.h"
 #include "harness/table/sheet.h"
 
 static void print_md(FILE *f, const char *text) {
@@ -54,3 +56,15 @@ static void write_sheet(const struct sheet *s, FILE *f) {
 }
 
 const struct sheet_format format_md = {.name = "md", .write = write_sheet};
+
+static void write_folded(const struct sheet *s, FILE *f) {
+    struct sheet body = *s;
+    body.caption = NULL;
+    fputs("<details>\n<summary>", f);
+    html_text(f, s->caption ? s->caption : "table");
+    fputs("</summary>\n\n", f);
+    write_sheet(&body, f);
+    fputs("\n</details>\n", f);
+}
+
+const struct sheet_format format_details = {.name = "details", .write = write_folded};

@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 
+#include "harness/table/sheet.h"
+
 static const char head[] = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                            "<meta name=\"generator\" content=\"";
@@ -29,21 +31,9 @@ static const char style[] =
     ".curve { width: 100%; max-width: 34rem; height: auto; color: var(--ink); font-size: 13px; }\n"
     "</style>\n</head>\n<body>\n";
 
-/* Bytes of the character that text begins with, 0 where these are not UTF-8 (RFC 3629: neither longer than need be,
- * nor surrogates, nor above U+10FFFF). */
-static int character_bytes(const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
-    int n = c[0] < 0x80 ? 1 : c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 2 : c[0] < 0xF0 ? 3 : c[0] < 0xF5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((c[i] & 0xC0) != 0x80) return 0;
-    if ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] >= 0xA0)) return 0;
-    if ((c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] >= 0x90)) return 0;
-    return n;
-}
-
 static void print_escaped(FILE *f, const char *text, bool lines) {
     for (const char *p = text; *p; p++) {
-        int bytes = character_bytes(p);
+        int bytes = utf8_bytes(p);
         if (bytes != 1) {
             fprintf(f, "%.*s", bytes ? bytes : 3, bytes ? p : "\xEF\xBF\xBD");
             p += bytes ? bytes - 1 : 0;

@@ -236,7 +236,17 @@ void sheet_strong(struct sheet *s) {
     if (cell) cell->strong = true;
 }
 
-/* Of two numbers of one column. */
+void sheet_link(struct sheet *s, const char *format, ...) {
+    struct sheet_cell *cell = latest_cell(s);
+    if (!cell) return;
+    va_list args;
+    va_start(args, format);
+    cell->link = text_of(cell->link, format, args);
+    va_end(args);
+    if (!cell->link) no_memory(s);
+}
+
+/* Compares two numbers of one column as they print. */
 static bool prints_alike(const struct sheet_cell *a, const struct sheet_cell *b) {
     return a->n_value == b->n_value && strncmp(a->text, b->text, (size_t)a->n_value) == 0;
 }
@@ -319,7 +329,10 @@ struct sheet *sheets_add(struct sheets *sheets) {
 
 static void sheet_free(struct sheet *s) {
     for (int i = 0; i < s->n_columns; i++) free(s->columns[i].heading);
-    for (int i = 0; i < s->n_cells; i++) free(s->cells[i].text);
+    for (int i = 0; i < s->n_cells; i++) {
+        free(s->cells[i].text);
+        free(s->cells[i].link);
+    }
     for (int i = 0; i < s->n_notes; i++) free(s->notes[i].text);
     free(s->columns);
     free(s->cells);
@@ -367,6 +380,16 @@ enum status sheets_write(const struct sheets *sheets, const struct sheet_format 
     }
     if (format->end) format->end(f);
     return ST_OK;
+}
+
+int utf8_bytes(const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    int n = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    bool too_long = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool no_character = (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf4 && c[1] > 0x8f);
+    return too_long || no_character ? 0 : n;
 }
 
 void print_plain(FILE *f, const char *text) {

@@ -27,6 +27,7 @@ struct sheet_column {
 
 struct sheet_cell {
     char *text; /* as people read it */
+    char *link; /* of a page: where it leads; NULL: nowhere */
     enum sheet_kind kind;
     int64_t whole;  /* of SHEET_INT; -1: does not apply */
     double real;    /* of SHEET_REAL; not finite: does not apply, or is no number */
@@ -86,6 +87,7 @@ void sheet_count(struct sheet *s, double value);
  * which rows are sorted where it is a text ("553..15800/15800"). */
 void sheet_append(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_strong(struct sheet *s);
+void sheet_link(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_sort_key(struct sheet *s, double key);
 void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -122,8 +124,7 @@ struct sheet_format {
     void (*begin)(FILE *f), (*end)(FILE *f); /* around all sheets; or NULL */
 };
 
-/* One file a format: harness/table/format_NAME.c defines `const struct sheet_format format_NAME`, listed in
- * formats.def. */
+/* A file harness/table/format_*.c defines `const struct sheet_format format_NAME` of each format in formats.def. */
 #define FORMAT(name) extern const struct sheet_format format_##name;
 #include "harness/table/formats.def"
 #undef FORMAT
@@ -140,6 +141,10 @@ enum status sheets_write(const struct sheets *sheets, const struct sheet_format 
 /* What marks the footnotes of a cell behind its text, in plain text: " [1-3]", or "". */
 #define SHEET_MARK_BYTES 32
 void sheet_mark(const struct sheet_cell *cell, char mark[SHEET_MARK_BYTES]);
+
+/* Bytes of the UTF-8 character that the text begins with (RFC 3629: neither longer than need be, nor a surrogate, nor
+ * above U+10FFFF); 0: it begins with none. */
+int utf8_bytes(const char *text);
 
 /* The text on one line: control characters, which would end it or move a cursor, become blanks. */
 void print_plain(FILE *f, const char *text);

@@ -231,7 +231,7 @@ START_TEST(what_failed_is_marked) {
     ck_holds(runs, "</table></div>\n<ul>\n<li>" FAILED_NOTE "</li>\n</ul>");
     free(table);
     index = page("site/index.html");
-    ck_holds(index, FAILED_MARK "</td></tr>\n</table></div>\n<ul>\n<li>" FAILED_NOTE "</li>\n</ul>");
+    ck_holds(index, FAILED_MARK "</td></tr>\n</tbody>\n</table></div>\n<ul>\n<li>" FAILED_NOTE "</li>\n</ul>");
     free(index);
     cut_off(&fixture_records[1].run, 200);
     table = page_of_table();
