@@ -298,7 +298,7 @@ static enum status take_flags(struct request *r, const char *where, struct error
     return ST_OK;
 }
 
-/* What the words of a command line ask for; the caller's to free. NULL: no such plan, no memory. */
+/* Makes the request of a command line's words, which the caller frees. NULL: no such plan, no memory. */
 static struct request *new_request(const struct paper_choice *choice, struct error *e) {
     struct request *r = calloc(1, sizeof *r);
     enum status status = r ? request_words(r, &choice->name, 1, e) : fail(e, ST_MEMORY, "no memory for a plan");
@@ -328,35 +328,7 @@ enum status paper_print_request(const struct request *request, const char *out, 
 
 /* --- figures ------------------------------------------------------------------------------------------------------ */
 
-static enum status plot_runs(const struct plan *plan, enum report_protocol protocol, const struct plot_view *view,
-                             const char *kind, const char *out, const char *to, struct error *e) {
-    struct record_set set;
-    const char **ids = calloc((size_t)plan->n + 1, sizeof *ids);
-    if (!ids) return fail(e, ST_MEMORY, "no memory for a plan");
-    for (int i = 0; i < plan->n; i++) ids[i] = plan->setups[i]->id.run_id;
-    /* a plan's runs stand in one figure, whatever profile each was done under */
-    struct report_filter filter = {.runs = ids, .n_runs = plan->n, .protocol = protocol, .together = view->profile};
-    enum status status = report_load(&set, out, e);
-    if (status == ST_OK) {
-        status = report_plot_view(&set, &filter, kind, view, out, to, e);
-        records_free(&set);
-    }
-    free(ids);
-    return status;
-}
-
-/* Speeds have no records. */
-static enum status plot_speeds(const struct plan *plan, unsigned formats, const char *out, const char *to,
-                               struct error *e) {
-    const char **cells = calloc((size_t)plan->n + 1, sizeof *cells);
-    if (!cells) return fail(e, ST_MEMORY, "no memory for a plan");
-    for (int i = 0; i < plan->n; i++) cells[i] = plan->setups[i]->id.cell_id;
-    enum status status = plot_throughput(&(struct speed_choice){cells, plan->n}, formats, out, to, e);
-    free(cells);
-    return status;
-}
-
-/* Why a plan's speeds were not drawn: where some have not been measured, what does that. */
+/* Says why a plan's speeds were not drawn, and, where some have not been measured, which command measures them. */
 static enum status tell_missing_speeds(const struct plan *plan, const struct request *r, bool speed, const char *out,
                                        const struct error *why, struct error *e) {
     struct perf_row row;
@@ -371,7 +343,7 @@ static enum status tell_missing_speeds(const struct plan *plan, const struct req
                     shell_word(out, folder, sizeof folder));
     return fail(e, ST_USAGE,
                 "%s/perf.csv has no speed of %d of the %d runs of %s, which is a plan of trainings; lrnn bench TASK "
-                "measures its models' speeds behind their runs",
+                "measures its models' speeds after their runs",
                 out, missing, plan->n, r->name);
 }
 
@@ -381,19 +353,32 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
     struct resolved resolved;
     struct request *r = new_request(choice, e);
     if (!r) return e->status;
-    enum status status = request_plan(r, &plan, &resolved, e);
-    struct plot_view named = *view;
-    named.plan = r->name;
-    named.profile = resolved.profile;
     enum report_protocol protocol = PROTOCOL_VAL_MEAN;
     bool speeds = plot_is_of_speeds(kind);
+    const char **ids = NULL;
+    enum status status = request_plan(r, &plan, &resolved, e);
     if (status == ST_OK) status = paper_protocol(r, resolved.profile, &protocol, e);
-    if (status == ST_OK && speeds) {
+    if (status == ST_OK && !(ids = calloc((size_t)plan.n + 1, sizeof *ids)))
+        status = fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < plan.n && status == ST_OK; i++)
+        ids[i] = speeds ? plan.setups[i]->id.cell_id : plan.setups[i]->id.run_id;
+    if (status == ST_OK && speeds) { /* they have no records */
         struct error why;
-        status = plot_speeds(&plan, view->formats, out, to, &why);
+        status = plot_throughput(&(struct speed_choice){ids, plan.n}, view->formats, out, to, &why);
         if (status != ST_OK) status = tell_missing_speeds(&plan, r, resolved.speed, out, &why, e);
+    } else if (status == ST_OK) {
+        struct plot_view named = *view;
+        struct record_set set = {0};
+        /* a plan's runs stand in one figure, whatever profile each was done under */
+        struct report_filter filter = {
+            .runs = ids, .n_runs = plan.n, .protocol = protocol, .together = resolved.profile};
+        named.plan = r->name;
+        named.profile = resolved.profile;
+        status = report_load(&set, out, e);
+        if (status == ST_OK) status = report_plot_view(&set, &filter, kind, &named, out, to, e);
+        records_free(&set);
     }
-    if (status == ST_OK && !speeds) status = plot_runs(&plan, protocol, &named, kind, out, to, e);
+    free(ids);
     plan_free(&plan);
     free(r);
     return status;
