@@ -1,4 +1,4 @@
-/* plot.c - the kinds of figures: what is drawn of which tables, and where it goes. Bars, accuracy by length and against
+/* plot_draw.c - the kinds of figures: what is drawn of which tables, and where it goes. Bars, accuracy by length and against
  * cost are here; plot_curve.c has accuracy over training, plot_heat.c all runs as a map, plot_speed.c throughput over
  * length; gnuplot.h draws. */
 #include "harness/plot/plot.h"
@@ -201,7 +201,7 @@ static const struct plot_kind {
     int x;            /* enum plot_axis that auto stands for */
     bool usual;       /* drawn where no kind is named */
     bool by_length;   /* of runs alone that are tested at several lengths */
-    bool of_speeds;   /* of perf.csv, which plot_speed.h draws: nothing above but the name holds for it */
+    bool of_speeds;   /* of perf.csv, which plot_speed.c draws: nothing above but the name holds for it */
 } kinds[] = {
     {.name = "accuracy",
      .of_loss = "loss",
