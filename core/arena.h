@@ -16,14 +16,14 @@ extern "C" {
 #endif
 
 #define ARENA_ALIGN 64 /* bytes; one cache line, one AVX-512 register */
-#define ARENA_GUARD 64 /* bytes of guard zone behind each allocation when guards are on */
+#define ARENA_GUARD 64 /* bytes of guard zone after each allocation when guards are on */
 
 struct arena {
     char *base;                               /* NULL while measuring */
     size_t size;                              /* bytes reserved */
     size_t used;                              /* bytes handed out, guards included */
     size_t peak;                              /* largest `used` ever */
-    bool guards;                              /* put a poisoned zone behind each allocation; set before the first one */
+    bool guards;                              /* put a poisoned zone after each allocation; set before the first one */
     int fail_after;                           /* tests: the n-th allocation from now fails; 0 = never */
     void (*release)(char *base, size_t size); /* how the range is given back; NULL: munmap */
 };
@@ -32,12 +32,12 @@ struct arena {
  * ST_MEMORY names the size when the system refuses. */
 enum status arena_reserve(struct arena *a, size_t bytes, struct error *e);
 
-/* Asks for huge pages: for memory of which most will be used, since a first touch then clears 2 MB. */
+/* Asks for huge pages. A first touch then clears 2 MB, so this pays where most of the memory will be used. */
 void arena_huge_pages(struct arena *a);
 
-/* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL when measuring, which counts, and
- * when the arena is full, fail_after strikes or the size overflows: the arena is then unchanged, but that `peak` counts
- * what a full one was asked for. */
+/* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL while measuring, where `used` grows
+ * all the same. NULL also when the arena is full, fail_after strikes or the size overflows: the arena stays as it is,
+ * and only `peak` counts the bytes that a full arena was asked for. */
 void *arena_alloc(struct arena *a, size_t bytes);
 
 /* A copy of the string on the arena; NULL as arena_alloc. */

@@ -67,8 +67,8 @@ struct lookup {
     struct tensor *x, *ids, *table;
 };
 
-/* What is being declared now. The net and its layers write it (models/net.c, models/backbone.c); a mixer reads what
- * concerns it. Everything is zero in a graph without a net. */
+/* The facts about the net that is being declared now. The net and its layers write them (models/net.c,
+ * models/backbone.c); a mixer reads what concerns it. Everything is zero in a graph without a net. */
 struct graph_builder {
     char scope[128];       /* prefix of parameter names */
     size_t scope_ends[16]; /* its length before each push */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Twice what a net of the most layers, which look both ways, has of either: a training graph may hold two nets. */
+/* The largest net, with the most layers and two mixers each, has half as many: a training graph may hold two nets. */
 #define MAX_CALLS   32768
 #define MAX_TENSORS 65536
 #define HOST_BYTES  ((size_t)64 << 20) /* address space for them, names and attributes; committed as used */

@@ -65,7 +65,7 @@ static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, 
     return b;
 }
 
-/* Which calls have a gradient to compute: those whose outputs the root depends on through tensors that want one. */
+/* Marks the calls that have a gradient to compute: the root depends on their outputs through tensors that want one. */
 static void mark_active(struct graph *g) {
     for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.has_grad = false;
     if (!g->options.training || !g->root) return;
@@ -239,7 +239,7 @@ enum status graph_measure(struct graph *g, size_t *bytes, struct error *e) {
 
 size_t graph_live_bytes(const struct graph *g) {
     size_t most = 0;
-    for (int i = 0; i < g->plan->n_buffers; i++) { /* it is reached at a moment at which a buffer begins to live */
+    for (int i = 0; i < g->plan->n_buffers; i++) { /* the maximum is reached when some buffer begins to live */
         size_t live = 0;
         for (int k = 0; k < g->plan->n_buffers; k++)
             if (g->plan->buffers[k].first <= g->plan->buffers[i].first &&

@@ -15,21 +15,21 @@ struct plan_buffer {
     int first, last;
 };
 
-/* Told before each call of a walk, and with NULL at the walk's end: who measures takes the time between two. */
+/* Is called before each call of a walk, and with NULL at the walk's end: a measurement takes the time between two. */
 typedef void graph_watch(void *watcher, const struct call *c, enum pass pass);
 
 /* How a graph runs. Owned by the graph's host arena. */
 struct graph_plan {
     struct plan_buffer *buffers; /* every activation, gradient, workspace and table */
     int n_buffers;
-    size_t bytes;            /* memory of them all */
-    size_t sum_bytes;        /* what it would be without reuse */
-    char *base;              /* where they lie: in the graph's memory, or in that of the graph beside; NULL: measured
-                                alone, no memory is reserved */
+    size_t bytes;            /* memory of all buffers */
+    size_t sum_bytes;        /* memory that they would take without reuse */
+    char *base;              /* where they lie: in the graph's memory, or in the memory of the graph beside; NULL: the
+                                graph is measured alone, and no memory is reserved */
     bool adds;               /* gradients of parameters: graph_add_gradients */
     int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
-    graph_watch *watch;      /* NULL: nobody looks on */
-    void *watcher;           /* for it */
+    graph_watch *watch;      /* NULL: none */
+    void *watcher;           /* its first argument */
 };
 
 /* Returns the error of the calls if there is one. Chooses kernels, plans memory by lifetimes, reserves, binds. The

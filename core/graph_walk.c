@@ -32,8 +32,8 @@ void graph_forward(struct graph *g, struct step_state *state) {
     tell(g, NULL, PASS_FORWARD);
 }
 
-/* `weight` into the gradient of a scalar root, 0 into those of parameters that the root does not depend on, where
- * gradients are not added up. */
+/* Writes `weight` into the gradient of a scalar root. Unless gradients are added up, writes 0 into the gradients of
+ * parameters that the root does not depend on. */
 static void seed_gradients(struct graph *g, real weight) {
     const struct place *place = g->options.place;
     bool there = weight == 1 && graph_keeps_root(g);

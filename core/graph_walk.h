@@ -8,18 +8,18 @@
 extern "C" {
 #endif
 
-/* Between the graph's memory and the host's: a tensor's value, or its gradient. Writing and reading through the
- * pointers of a tensor is for graphs on the CPU. */
+/* Copies a tensor's value, or its gradient, between the graph's memory and the host's. Only a graph on the CPU may be
+ * written and read through the pointers of its tensors. */
 void graph_put(struct graph *g, struct tensor *t, const void *from);
 void graph_get(const struct graph *g, const struct tensor *t, void *to);
 void graph_get_grad(const struct graph *g, const struct tensor *t, real *to);
 
 void graph_forward(struct graph *g, struct step_state *state);
 
-/* Gradients of all parameters and of inputs with needs_grad, overwriting the previous ones. */
+/* Computes the gradients of all parameters and of inputs with needs_grad, and overwrites the previous ones. */
 void graph_backward(struct graph *g, struct step_state *state);
 
-/* Those of `weight` times the root, which is a loss. */
+/* Computes the gradients of `weight` times the root, which is a loss. */
 void graph_backward_weighted(struct graph *g, struct step_state *state, real weight);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* label.c - see label.h. As each string is ended by one byte, and ':', '=' and ',' are one byte each in the label's
- * text, both take as many bytes. */
+/* label.c - see label.h. The strings and the label's text take equally many bytes: each string ends in one byte, where
+ * the text has ':', '=' or ','. */
 #include "core/label.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static enum status replace(struct label *l, int index, const char *text, struct 
     return splice(l, (size_t)(old - l->text), strlen(old) + 1, text, strlen(text) + 1, e);
 }
 
-/* The number of the pair of that key; -1 if there is none. */
+/* The number of the pair with that key; -1 if there is none. */
 static int find(const struct label *l, const char *key) {
     const char *at = string_at(l, 1);
     for (int i = 0; i < l->n; i++) {

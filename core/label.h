@@ -1,7 +1,7 @@
-/* label.h - what names a task or a model together with its options: "name:key=value,key=value".
+/* label.h - the text that names a task or a model together with its options: "name:key=value,key=value".
  *
- * The command line, profiles, config files, run records, reports and published numbers all speak in labels; they are
- * taken apart and put together here alone. A label that does not fit is an error, never cut off. */
+ * The command line, profiles, config files, run records, reports and published numbers all speak in labels. Only
+ * this file takes them apart and puts them together. A label that does not fit is an error and is never cut off. */
 #ifndef LRNN_CORE_LABEL_H
 #define LRNN_CORE_LABEL_H
 
@@ -29,20 +29,20 @@ enum status label_parse(struct label *l, const char *kind, const char *text, str
 enum status label_parse_pairs(struct label *l, const char *owner, const char *text, const char *separators,
                               struct error *e);
 
-/* Name, and key and value of pair number i < l->n; value of a key, NULL if the label has none of it. All are valid
- * until the label is changed. */
+/* The name; the key and the value of pair number i < l->n; the value of a key, NULL if the label lacks the key. All are
+ * valid until the label is changed. */
 const char *label_name(const struct label *l);
 const char *label_key(const struct label *l, int i);
 const char *label_value(const struct label *l, int i);
 const char *label_get(const struct label *l, const char *key);
 
-/* Renames the label; adds a pair behind the others; or gives the key another value in its place, adding it if it is
- * new. ST_USAGE: the label would be too long; label_add: the key is there. */
+/* label_set_name renames the label. label_add adds a pair after the others; a key that is there is an error. label_set
+ * gives a key another value in its place, or adds the pair. ST_USAGE also: the label would be too long. */
 enum status label_set_name(struct label *l, const char *name, struct error *e);
 enum status label_add(struct label *l, const char *key, const char *value, struct error *e);
 enum status label_set(struct label *l, const char *key, const char *value, struct error *e);
 
-/* Takes a pair out; a key that is not there is no error. */
+/* Takes a pair out; a missing key is no error. */
 void label_remove(struct label *l, const char *key);
 
 /* Writes "name:key=value,...", without a name "key=value,...". ST_USAGE: longer than the buffer, or a value holds a
@@ -55,7 +55,8 @@ enum status label_format(const struct label *l, char *buffer, size_t size, struc
 enum status label_apply(const struct label *l, const struct option *table, void *object, const char *owner,
                         struct error *e);
 
-/* The label of an object: every option in table order, in canonical form, but those with a flag of `skip_flags`. */
+/* The label of an object: every option in table order, in canonical form, except options with a flag of
+ * `skip_flags`. */
 enum status label_of(struct label *l, const char *name, const struct option *table, const void *object,
                      unsigned skip_flags, struct error *e);
 
@@ -66,27 +67,28 @@ enum status label_normalise(struct label *l, const struct option *table, struct 
  * forms, however they were written. ST_USAGE as options_set. */
 enum status label_canonical(struct label *l, const struct option *table, struct error *e);
 
-/* The short form: the canonical one without what stands at its default, unless the option has a flag of `always`. */
+/* The short form: the canonical form without options at their default, unless the option has a flag of `always`. */
 enum status label_shorten(struct label *l, const struct option *table, unsigned always, struct error *e);
 
-/* Whether a label has every pair of `wanted`, of the same name; both normalised, or both canonical. */
+/* Whether a label has the name and every pair of `wanted`; both are normalised, or both canonical. */
 bool label_includes(const struct label *l, const struct label *wanted);
 
-/* The pairs of `l` that `base` lacks or has with another value, under the name of `base`. The labels are three. */
+/* The pairs of `l` that `base` lacks or has with another value, under the name of `base`. `difference` is a third
+ * label. */
 enum status label_difference(const struct label *l, const struct label *base, struct label *difference,
                              struct error *e);
 
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
-/* Copies a text; or what stands at *at up to the first of `stops` or to the end, and moves *at there. ST_USAGE: it does
- * not fit. */
+/* text_copy copies a text. text_part copies from *at up to the first of `stops` or to the end, and moves *at there.
+ * ST_USAGE: the text does not fit. */
 enum status text_copy(const char *text, char *copy, size_t size, struct error *e);
 enum status text_part(const char **at, const char *stops, char *part, size_t size, struct error *e);
 
-/* Takes the blanks at its end away, a carriage return too. */
+/* Removes blanks and a carriage return at the end of the text. */
 void text_trim(char *text);
 
-/* Whether it ends so and is more than that: "a.json", but not ".json". */
+/* Whether the text ends in `ending` and is longer: "a.json", but not ".json". */
 bool text_ends(const char *text, const char *ending);
 
 #ifdef __cplusplus

@@ -21,7 +21,7 @@ int64_t links_scratch(int64_t n) {
     return n * row_words(n) + 1;
 }
 
-/* Whether no strict ancestor of `from` reaches `to` already; then `to` gains `from` and its ancestors. Row e of
+/* Whether no strict ancestor of `from` reaches `to` yet; then `to` gains `from` and its ancestors. Row e of
  * `ancestors` has a bit for each edge that reaches e. */
 static bool keep_in_tree(uint64_t *ancestors, int64_t n, int64_t from, int64_t to) {
     uint64_t *of_from = ancestors + from * row_words(n), *of_to = ancestors + to * row_words(n);

@@ -1,13 +1,13 @@
-/* links.h - the graph whose nodes the positions of an example are: its edges, and the pairs of consecutive ones.
+/* links.h - a graph on the positions of an example: its edges, and the pairs of consecutive edges.
  *
- * An example's links are whole numbers, laid out alike in all examples of a batch, so that the graph may be another one
- * in every example and every step:
- *   edges x (tail, head)          an edge between two positions; absent if either is no position
+ * An example's links are whole numbers in a layout that all examples of a batch share, so every example may have
+ * another graph in every step:
+ *   edges x (tail, head)          an edge between two positions; absent if either end is no position
  *   pairs x (from, to, tree)      the state of edge `from` flows on into edge `to`; in effect if from < to and both
  *                                 edges are there; tree < 0: the multitree reduction leaves the pair out
  * An undirected edge leads from its lower position to its higher one, and edges stand by (tail, head): that is a
- * topological order of the edges, so a walk through them in their order meets every state before it is used. Reversed,
- * tails and heads change places, from and to as well, and the walk is from the last edge to the first.
+ * topological order, so a walk over the edges in their order meets every state before it is used. Reversed, tails and
+ * heads change places, from and to as well, and the walk goes from the last edge to the first.
  *
  * Multitree: at most one path between any two edges (pLSTM's D-mode, section 3.2). */
 #ifndef LRNN_CORE_LINKS_H
@@ -40,7 +40,7 @@ struct links {
     bool reversed;
 };
 
-/* Those of one example, to read; T positions. */
+/* The links of one example, to read; T positions. */
 struct links_view {
     const int32_t *words;
     struct links_size size;
@@ -48,7 +48,7 @@ struct links_view {
     bool reversed;
 };
 
-/* Where edge e leads from and to; false if it is absent. */
+/* The positions that edge e leads from and to; false if the edge is absent. */
 LRNN_INLINE bool links_edge(const struct links_view *l, int64_t e, int32_t *tail, int32_t *head) {
     int32_t a = l->words[LINK_EDGE_WORDS * e], b = l->words[LINK_EDGE_WORDS * e + 1];
     *tail = l->reversed ? b : a;
@@ -56,7 +56,7 @@ LRNN_INLINE bool links_edge(const struct links_view *l, int64_t e, int32_t *tail
     return a >= 0 && b >= 0 && a < l->T && b < l->T;
 }
 
-/* The edges that pair p joins; false if it is not in effect. */
+/* The edges that pair p joins; false if the pair is not in effect. */
 LRNN_INLINE bool links_pair(const struct links_view *l, int64_t p, int32_t *from, int32_t *to) {
     const int32_t *pair = l->words + LINK_EDGE_WORDS * l->size.edges + LINK_PAIR_WORDS * p;
     int32_t a = pair[0], b = pair[1], tail, head;
@@ -71,14 +71,14 @@ LRNN_INLINE bool links_pair_in_tree(const struct links_view *l, int64_t p) {
 
 /* --- making them -------------------------------------------------------------------------------------------------- */
 
-/* Room that n edges of that order (below) take. */
+/* Room that n edges take, in the order that links_fill asks for. */
 struct links_size links_size_of(int64_t n, const int32_t (*edges)[2]);
 
-/* Words of 64 bits that links_fill wants for itself. */
+/* Words of 64 bits that links_fill needs as scratch. */
 int64_t links_scratch(int64_t n);
 
-/* Writes n edges, each with tail < head, ascending by (tail, head), their pairs and which of them a multitree keeps;
- * what is left of the room is absent. n 0: scratch may be NULL. */
+/* Writes n edges, each with tail < head, ascending by (tail, head), and their pairs, and marks the pairs that a
+ * multitree keeps. The rest of the room is marked absent. n 0: scratch may be NULL. */
 void links_fill(int32_t *words, struct links_size room, int64_t n, const int32_t (*edges)[2], uint64_t *scratch);
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@ extern "C" {
 
 struct op;
 
-/* Every op reads some of these, which it names in op->sizes. Words as in docs/design.md. */
+/* Every op reads some of these and names them in op->sizes. Words as in docs/design.md. */
 struct op_sizes {
     int64_t batch, length; /* B, T */
     int64_t blocks, m;     /* N; block size, order or rank of what is m x m or has m terms */
@@ -29,14 +29,14 @@ extern const struct option op_sizes_options[];
 
 int64_t op_sizes_out(const struct op_sizes *s);
 
-/* Whether op->sizes names the option. All ops have a variant, which none names. */
+/* Whether op->sizes names the option. The variant is in no op->sizes, for all ops have it. */
 bool op_reads_size(const struct op *op, const char *option);
 
-/* Writes "batch=128 length=16" of the options that the op reads, and behind them the variant unless it is 0: flags of
- * `lrnn perf op`. As snprintf. */
+/* Writes the options that the op reads, then the variant unless it is 0, as `lrnn perf op` takes them:
+ * "batch=128 length=16". As snprintf. */
 int op_sizes_format(const struct op *op, const struct op_sizes *s, char *text, size_t size);
 
-/* How many variants the op has. */
+/* The number of variants that the op has. */
 int op_variants(const struct op *op);
 
 #ifdef __cplusplus

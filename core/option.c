@@ -10,7 +10,7 @@
 
 #include "core/paragraph.h"
 
-#define MOST_NAMED 24 /* of names in an error; `lrnn list` and `lrnn --help` name all of longer lists */
+#define MOST_NAMED 24 /* names in an error at most; `lrnn list` and `lrnn --help` show longer lists */
 
 bool parse_int64(const char *text, int64_t *value) {
     if (!*text || isspace((unsigned char)*text)) return false;
@@ -32,7 +32,7 @@ bool parse_double(const char *text, double *value) {
     double v = strtod(text, &end);
     bool vanished = v == 0 && errno == ERANGE;
     if (end == text || *end || !isfinite(v) || vanished) return false;
-    *value = v + 0.0; /* of -0 it makes 0, so that one number has one text */
+    *value = v + 0.0; /* turns -0 into 0, so that one number has one text */
     return true;
 }
 

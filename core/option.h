@@ -29,7 +29,7 @@ enum option_flag {
     OPT_AXIS = 1,    /* a difficulty axis of a task: profiles and sweeps may vary it */
     OPT_AUTO = 2,    /* the word auto stands for "derived from the sizes", held as 0, which is below `min` */
     OPT_RUNTIME = 4, /* does not change results (threads, output folder): left out of the run's identity */
-    OPT_HERE = 8,    /* of this machine or this call (a file, a folder, quiet): left out of stored configurations too */
+    OPT_HERE = 8, /* for this machine or this call alone (a file, a folder, quiet): left out of stored configurations */
     OPT_LATER =
         16,        /* came after runs were recorded: left out of a run's identity while at its default, which is written
                         in canonical form, so that those runs keep their identity */
@@ -38,8 +38,8 @@ enum option_flag {
     OPT_ORDER = 128, /* block size or order of a mixer: always part of labels, tables' too, and the column `order` */
     OPT_LENGTH = 256, /* tokens of a task's sequences: what a sweep over lengths varies */
     OPT_RATE = 512,   /* tells the cells of one row of a table apart: left out of the row's key */
-    OPT_OPEN = 1024,  /* how and where numbers are computed, and for how long at most: a profile says nothing of it */
-    OPT_FOLD = 2048,  /* which part of a task's examples is tested on: what is reported is the mean over all parts */
+    OPT_OPEN = 1024,  /* how, where and how long numbers are computed: profiles leave it open */
+    OPT_FOLD = 2048,  /* which part of a task's examples is tested on: reports have the mean over all parts */
     OPT_FOUND = 4096, /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
     /* A file, a folder or the like: refused where it is given as an empty text, as a shell's unset variable makes it,
      * which would name the root folder or pass as not given. Its default may be empty. */
@@ -67,21 +67,21 @@ enum status options_default(const struct option *table, void *object, struct err
 enum status options_set(const struct option *table, void *object, const char *owner, const char *name,
                         const char *value, struct error *e);
 
-/* Writes "name=value<separator>name=value" of all fields, in table order, canonical form (shortest text that reads
- * back the same), leaving out what option_left_out says. Returns the length it wants, as snprintf. */
+/* Writes all fields as "name=value<separator>name=value", in table order and canonical form (the shortest text that
+ * reads back the same), except fields that option_left_out leaves out. Returns the length it wants, as snprintf. */
 int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
                    char *buffer, size_t size);
 
-/* Whether an entry of that value is left out: its flags are among skip_flags; of OPT_LATER, and the value is its
- * default. */
+/* Whether an entry with that value is left out: it has a flag of skip_flags; an entry with OPT_LATER is left out only
+ * at its default. */
 bool option_left_out(const struct option *option, const char *value, unsigned skip_flags);
 
 /* Value of one field in canonical form; as snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);
 
-/* Where auto stands for the value of another option (`choices`): options_plain turns that value into auto wherever it
- * was given, so that nothing has two names; option_meant is the option that has the value of one at auto, else this
- * one itself. */
+/* For options whose auto stands for the value of another option (`choices`). options_plain turns that value into auto
+ * wherever it was given, so that one setting has one name. option_meant returns the option whose value counts: the
+ * other one where `o` stands at auto, else `o`. */
 void options_plain(const struct option *table, void *object);
 const struct option *option_meant(const struct option *table, const struct option *option, const void *object);
 
@@ -90,26 +90,26 @@ const struct option *option_meant(const struct option *table, const struct optio
 enum status option_canonical(const struct option *table, const char *owner, const char *name, const char *value,
                              char *buffer, size_t size, struct error *e);
 
-/* ST_USAGE: the value is empty, and the entry of OPT_FILLED. */
+/* ST_USAGE: the value is empty although the entry has OPT_FILLED. */
 enum status option_filled(const struct option *option, const char *owner, const char *value, struct error *e);
 
-/* The entry of that name, or NULL. */
+/* The entry with that name, or NULL. */
 const struct option *option_find(const struct option *table, const char *name);
 
-/* Of `count` names (name_of(list, i)), the one nearest to `name` by edit distance; NULL if none is near. */
+/* The nearest to `name` by edit distance among `count` names (name_of(list, i)); NULL if none is near. */
 const char *nearest_name(const char *name, int count, const char *(*name_of)(const void *list, int i),
                          const void *list);
 
-/* Finds `name` among these names and stores its *index. ST_USAGE: "unknown KIND 'NAME'; did you mean 'NEAREST'?", or
- * where none is near all names but a template's; of a long list, the commands that print it. */
+/* Finds `name` among these names and stores its *index. ST_USAGE: "unknown KIND 'NAME'; did you mean 'NEAREST'?". Where
+ * none is near, the message has all names except a template's, or for a long list the commands that print it. */
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
                         const void *list, int *index, struct error *e);
 
 /* Prints one line an option: name, default, range or choices, help. `prefix` is "--" for flags, "" for keys. */
 void options_print_help(const struct option *table, const char *prefix, FILE *out);
 
-/* Strict number parsing: the whole text or an error, which a number too large or too small for the type is as well; -0
- * is read as 0. Shortest decimal text that reads back as the same double. */
+/* Strict number parsing: the whole text is a number in the range of the type, else an error; -0 is read as 0. The
+ * shortest decimal text that reads back as the same double. */
 bool parse_int64(const char *text, int64_t *value);
 bool parse_double(const char *text, double *value);
 int format_double(double value, char *buffer, size_t size);

@@ -41,7 +41,7 @@ static bool is_control(char c) {
     return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* Bytes of the word that text begins with, and the columns they take. */
+/* Bytes of the word at the start of the text, and the columns that they take. */
 static int word_bytes(const char *text, int *columns) {
     int n = 0;
     for (*columns = 0; text[n] && text[n] != ' ' && !is_control(text[n]); n++) *columns += takes_a_column(text[n]);

@@ -1,4 +1,4 @@
-/* params.h - the parameters of a model: one flat array of values, with gradients and moments beside it.
+/* params.h - the parameters of a model: one flat array of values, and such arrays of gradients and moments.
  *
  * Graphs (training, evaluation, one per length) share one struct params. A parameter has a contract: its name and its
  * element order at the border (case files, export, import). Inside it may be stored transposed, so that scans are
@@ -41,10 +41,10 @@ struct init {
         *draws_as; /* share the random numbers of this parameter of the same scope (LRU: gamma follows nu); or NULL */
 };
 
-/* What a parameter is. Which groups decay, and at which rate they are trained, is the net's to say
+/* The kind of a parameter. The net decides which groups decay and at which rate each is trained
  * (backbone_param_rule). */
 enum param_group {
-    PARAM_WEIGHT,    /* what is none of the following: maps */
+    PARAM_WEIGHT,    /* maps, and all that is none of the following */
     PARAM_VECTOR,    /* biases and gains */
     PARAM_EMBEDDING, /* the vectors of the tokens */
     PARAM_NORM,      /* weight and bias of the norms around the mixers */
@@ -88,7 +88,7 @@ enum status params_create(struct params *p, struct error *e);
 void params_free(struct params *p);
 
 /* Declares a parameter under the full name `name`, or finds the one of that name (the shapes must agree). The pointer
- * is valid until params_free. NULL after an error: shapes disagree, or declared after params_reserve. */
+ * is valid until params_free. NULL after an error: the shapes disagree, or params_reserve came before. */
 struct param *params_declare(struct params *p, const char *name, const struct param_spec *spec, struct error *e);
 
 struct param *params_find(const struct params *p, const char *name);
@@ -100,8 +100,8 @@ enum status params_reserve(struct params *p, bool training, struct error *e);
  * layout, the order of declaration, or other parameters. */
 void params_init(struct params *p, uint64_t seed);
 
-/* An array (value, grad or a moment) in host memory, valid until the next call: on the CPU itself, elsewhere a copy.
- * What is written there counts after params_store. */
+/* An array (value, grad or a moment) in host memory, valid until the next call: on the CPU the array itself, elsewhere
+ * a copy. Changes take effect with params_store. */
 real *params_fetch(const struct params *p, real *array);
 void params_store(const struct params *p, real *array);
 

@@ -1,4 +1,5 @@
-/* place.c - the CPU's half of place.h, and what a build without CUDA says. The other half: core/cuda/place_cuda.cu. */
+/* place.c - the CPU's half of place.h, and the messages of a build without CUDA. The other half is in
+ * core/cuda/place_cuda.cu. */
 #include "core/place.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ enum status place_open(struct place *p, const char *name, struct error *e) {
 #endif
 }
 
-/* What the child process has found. */
+/* The findings of the child process. */
 struct probed {
     struct error error;
     int devices;
@@ -80,7 +81,7 @@ static enum status describe_device(int index, struct place_info *info, struct er
     return status;
 }
 
-/* All devices, whose names are to be that of the first. */
+/* Looks at all devices, which must have the name of the first one. */
 static void look_at_all(const char *name, struct probed *found) {
     const char *why;
     struct place_info first, info;
@@ -139,7 +140,7 @@ enum status place_probe_all(const char *name, int *devices, struct error *e) {
     return status;
 }
 
-/* The newest that a kernel of ours has instructions for: clusters, launches that overlap. */
+/* The newest capability that kernels use instructions of: clusters, launches that overlap. */
 #define NEWEST_CODE 90
 
 bool place_code_note(const struct place_info *info, char text[PLACE_NOTE]) {
@@ -226,7 +227,7 @@ static const char *cpu_capture_failure(const struct place *p) {
     return "";
 }
 
-/* It has no marks and captures nothing, so that what takes a mark or a capture is never called of it. */
+/* The CPU has no marks and captures nothing, so the functions that take a mark or a capture are never called. */
 static const struct place_ops cpu_ops = {
     .close = cpu_close,
     .describe = cpu_describe,
@@ -246,7 +247,7 @@ static const struct place_ops cpu_ops = {
     .capture_failure = cpu_capture_failure,
 };
 
-/* --- each place by its own ---------------------------------------------------------------------------------------- */
+/* --- each place has its own -------------------------------------------------------------------------------------- */
 
 static const struct place_ops *ops_of(const struct place *p) {
     return p && p->ops ? p->ops : &cpu_ops;

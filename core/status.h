@@ -21,7 +21,7 @@ enum status {
     ST_HELP = 8          /* help was asked for and has been printed: nothing is left to do; ends the process with 0 */
 };
 
-/* What the process ends with; 128 + the signal's number after a signal. */
+/* The exit code of the process; 128 + the signal's number after a signal. */
 int status_exit_code(enum status status);
 
 struct error {

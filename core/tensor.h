@@ -19,7 +19,7 @@ enum dtype { DT_REAL, DT_I32 };
 
 struct param;
 
-/* What the planner knows of a tensor (core/graph_plan.h). */
+/* The planner's notes on a tensor (core/graph_plan.h). */
 struct tensor_plan {
     bool has_grad, written;        /* a gradient flows here; a call has written it */
     int value_last, grad_first;    /* moment the value is last read, the gradient first written */
@@ -64,7 +64,7 @@ LRNN_INLINE struct tensor *tensor_base(struct tensor *t) {
     return t;
 }
 
-/* Keeps value (and gradient) readable after a walk of its graph; none, as a graph that has failed gives, is left. */
+/* Keeps value (and gradient) readable after a walk of its graph. NULL, as a graph that has failed gives, is allowed. */
 LRNN_INLINE void tensor_keep(struct tensor *t) {
     if (t) tensor_base(t)->keep = true;
 }

@@ -49,7 +49,7 @@ enum status values_expand(const char *name, const char *list, struct texts *valu
         bool range = range_parse(item, &from, &to);
         if (range) TRY(range_check(name, from, to, e));
         if (!range) TRY(texts_add(values, item, e));
-        for (int64_t v = 0; range && v <= to - from; v++) { /* not up to `to`, behind which there may be no number */
+        for (int64_t v = 0; range && v <= to - from; v++) { /* a loop up to `to` never ends at INT64_MAX */
             snprintf(number, sizeof number, "%" PRId64, from + v);
             TRY(texts_add(values, number, e));
         }

@@ -27,7 +27,7 @@ enum status range_check(const char *what, int64_t from, int64_t to, struct error
 /* Adds the values of a flag: "1..4", "0,0.1", "2". Errors: as range_check, texts_add. */
 enum status values_expand(const char *name, const char *list, struct texts *values, struct error *e);
 
-/* Whether the value, in canonical form, is one of the list's. */
+/* Whether the list has the value, in canonical form. */
 bool values_hold(const char *list, const char *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* cuda.cuh - what .cu files share: the context behind a place, and how a kernel is launched. C++ alone.
+/* cuda.cuh - shared by .cu files: the context of a CUDA place, and the launch of kernels. C++ alone.
  *
  * The same source is compiled by nvcc for devices and, in tests, by the host's C++ compiler (LRNN_CUDA_HOST), where
  * tests/cuda/cuda_host.h stands for the CUDA run-time. docs/gpu.md says how a twin is written. */
@@ -17,7 +17,7 @@
 #define CUDA_COUNTERS       1024               /* of a context */
 #define CUDA_BLAS_WORKSPACE ((size_t)32 << 20) /* bytes */
 
-/* A stream, and what its launches, which follow each other, share. */
+/* A stream, and the memory that its launches share, one after the other. */
 struct cuda_queue {
     cudaStream_t stream;
     /* Device memory, CUDA_COUNTERS zeros whenever no kernel runs: blocks of one launch count themselves there
@@ -26,27 +26,27 @@ struct cuda_queue {
     cublasHandle_t blas;
     void *blas_workspace; /* CUDA_BLAS_WORKSPACE bytes */
     cudaEvent_t reached;  /* how far it had come when the other queue was last to wait for it */
-    bool alone; /* the next launch may not overlap what is before it: that is no launch, or there are two before it */
+    bool alone; /* the next launch may not overlap the work before it: that is no launch, or two launches run */
 };
 
 struct cuda_context {
     int index;
-    /* What kernels choose by. Compute capability x 10, of the device or of the code compiled for it, whichever is less:
-     * what is compiled for an older one has no instructions of the newer. Most bytes of shared memory that a block can
-     * ask for; multiprocessors. */
+    /* The facts that kernels choose by: compute capability x 10 of the device or of the compiled code, the smaller,
+     * since code for an older device lacks newer instructions; multiprocessors; the most shared memory, in bytes, that
+     * a block can ask for. */
     int capability, cores;
     size_t shared;
     struct cuda_queue now, beside; /* where launches go; the other one of cuda_side_by_side */
     bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */
     bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture that failed */
-    /* Unless careful, turned off, or a capture with them failed: launches begin while those before them end
-     * (await_previous), LRNN_CUDA_OVERLAP=0; and where they do not, cuda_side_by_side has two streams,
-     * LRNN_CUDA_BRANCHES=0: a step with both is slower than with either (docs/gpu.md). */
+    /* overlaps: launches begin while the previous ones end (await_previous); LRNN_CUDA_OVERLAP=0 turns it off.
+     * branches: without overlaps, cuda_side_by_side has two streams; LRNN_CUDA_BRANCHES=0 turns it off. A step with
+     * both is slower than with either (docs/gpu.md). Both are off if careful, or after a capture with them failed. */
     bool overlaps, branches;
     bool parted;               /* between cuda_part and cuda_meet, unless it failed */
-    bool failed, full;         /* full: for want of memory */
+    bool failed, full;         /* full: it failed for want of memory */
     char failure[512];         /* the first one: call, file, line, CUDA's message */
-    char capture_failure[512]; /* likewise of the capture that failed; "": none did */
+    char capture_failure[512]; /* likewise for the capture that failed; "": none did */
 };
 
 /* Keeps the first failure; later ones are its consequences. Returns whether this call went well. */
@@ -59,7 +59,7 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
  * of dynamic shared memory, arguments. Arguments are copied now. */
 #define LAUNCH(x, kernel, ...) cuda_launch((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
-/* Likewise of a grid whose blocks, `cluster` neighbours each, run at once (kernels/lib/cluster.cuh): x, kernel, cluster
+/* LAUNCH for a grid whose blocks run at once, `cluster` neighbours each (kernels/lib/cluster.cuh): x, kernel, cluster
  * <= 8, which divides the grid's x, grid, block, shared, arguments. More than 1 takes capability 9.0. */
 #define LAUNCH_CLUSTERS(x, kernel, ...)                                                                                \
     cuda_launch_clusters((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
@@ -69,12 +69,12 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
 
 #define CUDA_OVERLAP_CAPABILITY 90
 
-/* What every kernel does first. On capability 9.0 and newer the blocks of a launch may begin while the launch before it
- * on the stream has not ended (CUDA C++ Programming Guide, "Programmatic Dependent Launch"), so that the time that a
- * launch takes is not added to the kernel's. Here a block lets those of the next launch begin in their turn, and waits
- * until the launch before this one has ended and all that it stored can be seen. That one has waited for the one before
- * it likewise, so nothing earlier is under way either: one of cuBLAS's, too, which is either launched to wait as ever
- * or, as its libraries' names of attributes suggest, has the same wait in its kernels. */
+/* The first statement of every kernel. On capability 9.0 and newer the blocks of a launch may begin before the previous
+ * launch on the stream has ended (CUDA C++ Programming Guide, "Programmatic Dependent Launch"), so that the time of a
+ * launch is not added to the kernel's. Here a block lets the blocks of the next launch begin, and waits until the
+ * previous launch has ended and its stores can be seen. The previous launch waited likewise, so nothing earlier is
+ * under way. cuBLAS's launches either wait as usual or, as names of attributes in its libraries suggest, have the same
+ * wait in their kernels. */
 static __device__ __forceinline__ void await_previous(void) {
 #ifdef LRNN_CUDA_HOST
     cuda_host_await_previous();
@@ -129,19 +129,19 @@ void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, 
 
 /* --- branches ----------------------------------------------------------------------------------------------------- */
 
-/* Opens a queue of the context's device; what fails is kept, and false. One that is only half open can be closed. */
+/* Opens a queue of the context's device. False after a failure, which is kept; a half-open queue can be closed. */
 bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue);
 void cuda_queue_close(struct cuda_queue *queue);
 
-/* The three parts of cuda_side_by_side: launches go beside, behind all that is queued now; they go on here; and what
- * comes waits for both. */
+/* The three parts of cuda_side_by_side: launches go to the other queue, after all work queued now; launches go on here;
+ * later work waits for both. */
 void cuda_part(struct cuda_context *cuda);
 void cuda_return(struct cuda_context *cuda);
 void cuda_meet(struct cuda_context *cuda);
 
-/* What `beside` queues may run while what `here` queues does, both behind all that is queued before; all that is queued
- * later waits for both. Neither may write, into scratch either, what the other reads or writes. The bits are those of
- * one after the other. */
+/* Lets the work that `beside` queues run at the same time as the work that `here` queues. Both come after all work
+ * queued before, and later work waits for both. Neither may write memory, scratch included, that the other reads or
+ * writes. The bits are the same as one after the other. */
 template <class Beside, class Here> void cuda_side_by_side(struct cuda_context *cuda, Beside beside, Here here) {
     cuda_part(cuda);
     beside();

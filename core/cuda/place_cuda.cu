@@ -97,7 +97,7 @@ static void close_place(struct place *p) {
     close_context(p->cuda);
 }
 
-/* What a run computes with is said by its flags alone: these would change the products of cuBLAS behind its back. */
+/* The flags of a run alone decide how it computes; these variables would change the products of cuBLAS unseen. */
 static void forget_overrides(void) {
     unsetenv("NVIDIA_TF32_OVERRIDE");
     unsetenv("CUBLAS_EMULATE_SINGLE_PRECISION");
@@ -145,7 +145,8 @@ static enum status open_place(struct place *p, struct error *e) {
     struct cuda_context *cuda = new (std::nothrow) cuda_context();
     if (!cuda) return fail(e, ST_MEMORY, "no memory for a device context");
     cuda->index = p->index;
-    /* A thread that waits for a stream sleeps: by default it would spin, and those of a population take a core each. */
+    /* A thread that waits for a stream sleeps: by default it would spin, and each thread of a population would take a
+     * core. */
     bool good = CUDA_TRY(cuda, cudaInitDevice(p->index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid)) &&
                 CUDA_TRY(cuda, cudaSetDevice(p->index)) &&
                 CUDA_TRY(cuda, cudaGetDeviceProperties(&properties, p->index));
@@ -322,7 +323,7 @@ struct place_mark {
 
 static struct place_mark *mark_create(const struct place *p) {
     struct place_mark *m = new (std::nothrow) place_mark();
-    /* Whoever waits for it sleeps; the flag of the device is not that of its events. */
+    /* A thread that waits for the event sleeps; the device's flag does not cover events. */
     if (m && CUDA_TRY(p->cuda, cudaEventCreateWithFlags(&m->event, cudaEventBlockingSync))) return m;
     delete m;
     return nullptr;
@@ -354,9 +355,9 @@ struct place_capture {
     size_t launches;
 };
 
-/* What fails between the beginning of a capture and its instance has done nothing yet: the place goes on without
- * overlapping launches or branches, of which an older driver's graphs know nothing, and if it has gone without either
- * already, without captures. A device that has really failed fails again in the next walk. */
+/* Recovers from a failure between the beginning of a capture and its instance, when no work is done yet. The place goes
+ * on without overlapping launches and branches, which graphs of older drivers lack; if it has none already, without
+ * captures. A device that has really failed fails again in the next walk. */
 static void give_up_captures(struct cuda_context *cuda) {
     cudaGetLastError();
     cuda->walks = !cuda->overlaps && !cuda->branches;
@@ -377,7 +378,7 @@ static bool capture_begin(const struct place *p) {
     return false;
 }
 
-/* Which takes memory of the device. */
+/* Making an instance takes memory of the device. */
 static bool instantiate(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
     device_alone lock;
     return CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0));
@@ -392,7 +393,7 @@ static struct place_capture *capture_end(const struct place *p) {
     pthread_rwlock_unlock(&device_lock);
     good = good && instantiate(p->cuda, c, graph);
     if (graph) cudaGraphDestroy(graph);
-    p->cuda->now.alone = p->cuda->beside.alone = true; /* what was captured is not what the streams have behind them */
+    p->cuda->now.alone = p->cuda->beside.alone = true; /* the captured work is not the last work of the streams */
     if (good) return c;
     delete c;
     give_up_captures(p->cuda);

@@ -25,7 +25,7 @@ bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue) {
            CUBLAS_TRY(cuda, cublasSetMathMode(queue->blas, CUBLAS_DEFAULT_MATH));
 }
 
-/* What a run has left queued when it failed is done first, for it uses what is given back here. */
+/* Waits for work that a failed run has left queued, since it uses the memory that is given back here. */
 void cuda_queue_close(struct cuda_queue *queue) {
     if (queue->stream) cudaStreamSynchronize(queue->stream);
     if (queue->blas) cublasDestroy(queue->blas);
@@ -35,7 +35,7 @@ void cuda_queue_close(struct cuda_queue *queue) {
     if (queue->stream) cudaStreamDestroy(queue->stream);
 }
 
-/* What is queued on `later` from now on waits for all that is on `earlier`; false if that failed. */
+/* Makes work queued on `later` from now on wait for all work on `earlier`; false after a failure. */
 static bool wait_for(struct cuda_context *cuda, struct cuda_queue *later, struct cuda_queue *earlier) {
     later->alone = true;
     return CUDA_TRY(cuda, cudaEventRecord(earlier->reached, earlier->stream)) &&

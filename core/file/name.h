@@ -1,4 +1,4 @@
-/* name.h - the names of files: new ones that nobody else uses, and what of them a loss of power keeps. */
+/* name.h - the names of files: new names that nobody else uses, and names that survive a loss of power. */
 #ifndef LRNN_CORE_FILE_NAME_H
 #define LRNN_CORE_FILE_NAME_H
 

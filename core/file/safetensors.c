@@ -108,7 +108,7 @@ static size_t key_offset(const struct image *im, int n) {
     return PREFIX_BYTES;
 }
 
-/* "FILE: offset N: what is wrong", N that of the entry being read. */
+/* Fails with "FILE: offset N: what is wrong"; N is the offset of the entry that is being read. */
 static enum status bad_entry(const struct image *im, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static enum status bad_entry(const struct image *im, const char *format, ...) {
     char what[sizeof im->e->text / 2];
@@ -192,7 +192,7 @@ static enum status parse_metadata(struct safetensors *st, json_t *object, const 
     return ST_OK;
 }
 
-/* By offset in the file; an empty tensor before the one that starts where it stands. */
+/* Orders tensors by offset in the file; an empty tensor stands before another that starts at the same offset. */
 static int by_place(const void *left, const void *right) {
     const struct st_tensor *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;

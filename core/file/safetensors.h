@@ -34,7 +34,7 @@ struct safetensors {
 /* Reads and checks a whole file. Errors: ST_DATA with path, offset where it matters, and reason. */
 enum status safetensors_read(struct safetensors *st, const char *path, struct error *e);
 
-/* The same from memory; `name` stands for the path in messages. The bytes are copied. */
+/* Reads and checks a file in memory, likewise; `name` stands for the path in messages. The bytes are copied. */
 enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t size, const char *name,
                               struct error *e);
 
@@ -59,7 +59,7 @@ struct st_source {
 };
 
 /* Writes under a temporary name in the same folder, fsyncs, renames: the old file stays whole until then.
- * Errors: ST_FAIL with path and the system's reason; ST_USAGE: what has the name is a device, a pipe or a link. */
+ * Errors: ST_FAIL with path and the system's reason; ST_USAGE: the name belongs to a device, a pipe or a link. */
 enum status safetensors_write(const char *path, const struct st_source *sources, int n, const struct st_pair *metadata,
                               int n_metadata, struct error *e);
 

@@ -1,5 +1,5 @@
-/* sha256.c - see sha256.h. A block is mixed by the processor's own instructions where the build is for one that has
- * them, else as FIPS 180-4 states it. */
+/* sha256.c - see sha256.h. A block is mixed by the processor's own instructions where the build is for a
+ * processor that has them, else as FIPS 180-4 states it. */
 #include "core/file/sha256.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256 (FIPS 180-4): what sites of data name their files by. */
+/* sha256.h - SHA-256 (FIPS 180-4), by which sites of data name their files. */
 #ifndef LRNN_CORE_FILE_SHA256_H
 #define LRNN_CORE_FILE_SHA256_H
 

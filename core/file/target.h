@@ -4,8 +4,8 @@
 
 #include "core/status.h"
 
-/* A rename puts a file in the place of whatever has the name: of a device, a pipe or a link as well, which would be
- * gone. ST_USAGE: `path` is one of these. (A folder is not replaced: the rename itself refuses it.) */
+/* Refuses a path whose rename would destroy a device, a pipe or a link: a rename puts a file in the place of whatever
+ * has the name. ST_USAGE: `path` is one of these. (The rename itself refuses a folder.) */
 enum status file_target_check(const char *path, struct error *e);
 
 #endif
