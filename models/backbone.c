@@ -7,16 +7,17 @@
  *              linear biases 0, no positional code
  *   slice      z = x + mixer(x), z <- z + tanh(W z + b), x <- dropout(LayerNorm(z)); embedding N(0, 1), no decay on it
  *              (Benjamin-Walker/structured-linear-cdes, models/slcde.py)
- *   slice-glu  the same with z <- z + (P z + p) * sig(Q z + q): its baselines' wrapper (models/mamba.py, models/fla.py)
- *   stacked    x <- mixer(x), nothing around, dropout between layers alone: its LSTM, of torch
+ *   slice-glu  like slice with z <- z + (P z + p) * sig(Q z + q): the wrapper of its baselines (models/mamba.py,
+ *              models/fla.py)
+ *   stacked    x <- mixer(x), with dropout between layers alone: its LSTM, which is PyTorch's
  *   slice-xlstm  x <- x + dropout(mixer(norm(x))), that norm once more before the head: a LayerNorm without a bias, its
  *              weight stored as the difference from 1, which is what decays (models/xlstm.py, NX-AI/xlstm)
  *   slice-transformer  x <- x + dropout(mixer(norm(x))), x <- x + dropout(W2 dropout(gelu(W1 norm(x) + b1)) + b2) of
  *              inner width 512, a norm before the head: LayerNorms (models/transformer.py, which has biases in its
  *              attention, 16 heads and dropout on its weights besides)
- *   slice-paper  of the five the one that the mixer has in the SLiCE paper's comparisons: slice SLiCE, slice-glu Mamba2
- *              and the delta rules, stacked the LSTM, slice-xlstm mLSTM, slice-transformer attention. A mixer that is
- *              not in that paper has slice-glu, like most of its baselines
+ *   slice-paper  the net that the SLiCE paper puts around the mixer: slice around SLiCE, stacked for the LSTM,
+ *              slice-xlstm for mLSTM, slice-transformer for attention, and slice-glu for Mamba2, the delta rules and
+ *              all mixers that the paper does not have
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (lindermanlab/S5, s5/layers.py, half_glu1), running statistics
  *              with momentum .95
@@ -97,7 +98,7 @@ static struct tensor *layer_norm(struct graph *g, const struct backbone *b, cons
     return residual_norm(g, NORM_LAYER, name, r);
 }
 
-/* xLSTM's: a row is one head, whose norm has such a weight and no bias. */
+/* The norm of xLSTM: the head norm of rows with one head, whose weight is stored less 1 and which has no bias. */
 static struct tensor *norm_around_one(struct graph *g, const struct backbone *b, const char *name, struct residual *r) {
     (void)b;
     *r = (struct residual){residual_sum(g, *r), NULL};
@@ -121,19 +122,14 @@ struct tensor *affine(struct graph *g, const struct backbone *b, const char *nam
     return y;
 }
 
-/* floor(8 D / 3) rounded up to a multiple of 16, as MAD's SwiGLU. */
-static int64_t swiglu_width(int64_t D) {
-    return (8 * D / 3 + 15) / 16 * 16;
-}
-
-/* pLSTM's on images: W2 gelu(W1 x + b1) + b2. */
+/* W2 gelu(W1 x + b1) + b2, the MLP of pLSTM on images. */
 static struct tensor *vision_mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
     int64_t D = x->dims[x->rank - 1], inner = (4 * D + 63) / 64 * 64;
     struct tensor *y = activate(g, affine(g, b, "w1", x, inner, init_small(D)), ACT_GELU_TANH);
     return affine(g, b, "w2", y, D, init_small(inner));
 }
 
-/* MAD's: W2 gelu(W1 x), inner width 4D. */
+/* W2 gelu(W1 x), inner width 4D, the MLP of MAD. */
 static struct tensor *gelu_mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
     int64_t D = x->dims[x->rank - 1];
     (void)b;
@@ -141,27 +137,22 @@ static struct tensor *gelu_mlp(struct graph *g, const struct backbone *b, struct
     return linear(g, activate(g, inner, ACT_GELU_TANH), weight(g, "w2.weight", D, 4 * D, 1, AS_CONTRACT), NULL);
 }
 
-/* That of SLiCE's transformer, as wide within at every width. */
+/* The MLP of SLiCE's transformer, whose inner width is the same at every width D. */
 static struct tensor *transformer_mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
     int64_t D = x->dims[x->rank - 1];
     struct tensor *y = activate(g, affine(g, b, "w1", x, TRANSFORMER_INNER, init_linear(D, 1)), ACT_GELU_ERF);
     return affine(g, b, "w2", dropout(g, y, b->dropout), D, init_linear(TRANSFORMER_INNER, 1));
 }
 
-/* W3 (silu(W1 x) * W2 x). */
+/* W3 (silu(W1 x) * W2 x), of inner width 8 D / 3 rounded up to a multiple of 16, as in MAD. */
 static struct tensor *swiglu_mlp(struct graph *g, struct tensor *x) {
-    int64_t D = x->dims[x->rank - 1], W = swiglu_width(D);
+    int64_t D = x->dims[x->rank - 1], W = (8 * D / 3 + 15) / 16 * 16;
     struct tensor *gated = linear(g, x, weight(g, "w1.weight", W, D, 1, AS_CONTRACT), NULL);
     struct tensor *value = linear(g, x, weight(g, "w2.weight", W, D, 1, AS_CONTRACT), NULL);
     return linear(g, silu_mul(g, gated, value), weight(g, "w3.weight", D, W, 1, AS_CONTRACT), NULL);
 }
 
-static struct tensor *mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
-    if (!x) return NULL;
-    return b->mlp == MLP_GELU ? backbone_traits(b)->gelu(g, b, x) : swiglu_mlp(g, x);
-}
-
-/* The mixer under `name`. */
+/* One mixer, whose parameters stand under `name`. */
 static struct tensor *one_way(struct graph *g, const struct model_choice *choice, const char *name, struct tensor *x) {
     graph_scope_push(g, name);
     struct tensor *y = choice->model->build(choice->inst, g, x);
@@ -192,19 +183,20 @@ static struct residual pre_norm_layer(struct graph *g, const struct backbone *b,
     r.branch = dropout(g, mixer(g, b, choice, normed), b->dropout);
     if (b->mlp == MLP_NONE) return r;
     normed = traits->norm(g, b, "mlp_norm", &r);
+    if (!normed) return r;
     graph_scope_push(g, "mlp");
-    struct tensor *mixed_channels = mlp(g, b, normed);
+    struct tensor *mixed_channels = b->mlp == MLP_GELU ? traits->gelu(g, b, normed) : swiglu_mlp(g, normed);
     graph_scope_pop(g);
     r.branch = dropout(g, mixed_channels, b->dropout);
     return r;
 }
 
-/* What SLiCE's blocks add to z: tanh(W z + b). */
+/* tanh(W z + b), which SLiCE's blocks add to z. */
 static struct tensor *tanh_branch(struct graph *g, const struct backbone *b, struct tensor *z, int64_t D) {
     return activate(g, affine(g, b, "mlp", z, D, init_linear(D, 1)), ACT_TANH);
 }
 
-/* Its baselines': (P z + p) * sig(Q z + q). */
+/* (P z + p) * sig(Q z + q), which the blocks of its baselines add to z. */
 static struct tensor *glu_branch(struct graph *g, const struct backbone *b, struct tensor *z, int64_t D) {
     struct tensor *value = affine(g, b, "mlp", z, D, init_linear(D, 1));
     return mul(g, value, activate(g, affine(g, b, "mlp_gate", z, D, init_linear(D, 1)), ACT_SIGMOID));
@@ -219,7 +211,7 @@ static struct residual post_norm_layer(struct graph *g, const struct backbone *b
     return (struct residual){dropout(g, residual_norm(g, NORM_LAYER, "norm", &sum), b->dropout), NULL};
 }
 
-/* Dropout between layers alone. */
+/* The mixer alone, with dropout between layers. */
 static struct residual stacked_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                      struct residual r, bool last) {
     return (struct residual){dropout(g, mixer(g, b, choice, r.x), last ? 0 : b->dropout), NULL};
@@ -255,14 +247,15 @@ static struct residual s5_layer(struct graph *g, const struct backbone *b, const
 #define IN(group) (1U << PARAM_##group)
 #define IN_ALL    (IN(WEIGHT) | IN(VECTOR) | IN(EMBEDDING) | IN(NORM) | IN(STATE))
 
-/* What decays, and at what rate, is as the code of each paper has it:
+/* Decay and rates follow the code of each paper:
  *   MAD     every parameter: its optimiser minds no tags of the mixers (athms/mad-lab, mad/model/pl_model_wrapper.py)
  *   SLiCE   every parameter but the embedding: its loop minds none either (structured-linear-cdes, train.py)
  *   pLSTM   its maps alone, on images (ml-jku/plstm_experiments)
  *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
  *           others have lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments)
  * Biases start at 0 in MAD's nets, in S5's and in pLSTM's, as the authors' do, and like weights in SLiCE's (the
- * framework's default). slice-paper is resolved before a net is built, and of its five the rules are the same. */
+ * framework's default). slice-paper is resolved before a net is built; all nets that it resolves to have the same
+ * rules. */
 static const struct backbone_traits traits[] = {
     [BACKBONE_MAD_LM] = {pre_norm_layer, .as_asked = true, .norm = norm_as_asked, .gelu = gelu_mlp,
                          .ends_in_norm = true, .zero_biases = true, .embedding_sd = 0.02, .decays = IN_ALL},

@@ -3,8 +3,8 @@
  *   (q, k, v)_t = W_qkv x_t + b_qkv
  *   o_t = sum_{s<n} softmax_s(q_t . k_s / sqrt(dk)) v_s per head     y_t = W_o o_t + b_o
  *
- * It knows no positions: the net adds them (--positions learnt). Dosovitskiy et al. 2021 (ViT); maps N(0, 0.02^2),
- * biases 0. */
+ * The mixer knows no positions: the net adds them (--positions learnt). Dosovitskiy et al. 2021 (ViT); maps N(0,
+ * 0.02^2), biases 0. */
 #include "kernels/dense/dense.h"
 #include "kernels/token/token.h"
 #include "models/parts.h"

@@ -3,7 +3,7 @@
  *   v = W x, H heads   s = A x   r = A' x   p_n = softmax over u in N(n) and n of leaky_relu(s_n + r_u)
  *   y_n = sum over u in N(n) and n of p_nu v_u + b
  * The paper's scores are a . W x, so A has rows a W of each head; here A and A' are learnt as they are (H,D).
- * The graph is the example's, or that of the option `edges` between a sequence's tokens; which way an edge leads does
+ * The graph is the example's, or the option `edges` gives it between a sequence's tokens; which way an edge leads does
  * not matter. Velickovic et al. 2018, Eq. 3 to 5. */
 #include "kernels/dense/dense.h"
 #include "models/graph_links.h"

@@ -1,7 +1,7 @@
 /* gcn.c - graph convolution: a node takes the mean of its neighbourhood, weighted by degrees.
  *
  *   y_n = relu(W sum over u in N(n) and n of x_u / sqrt(d_n d_u) + b),  d = 1 + |N|
- * The graph is the example's, or that of the option `edges` between a sequence's tokens; which way an edge leads does
+ * The graph is the example's, or the option `edges` gives it between a sequence's tokens; which way an edge leads does
  * not matter. Kipf & Welling 2017, Eq. 2. */
 #include "kernels/dense/dense.h"
 #include "models/graph_links.h"

@@ -48,7 +48,7 @@ static enum status check_edges(const char *mixer, const struct edges *s, int64_t
                 "%s: edge %d-%d does not lead from a lower to a higher node; number them so that each edge does", mixer,
                 tail, head);
         if (i > 0 && (s->ends[i - 1][0] > tail || (s->ends[i - 1][0] == tail && s->ends[i - 1][1] >= head)))
-            return fail(e, ST_USAGE, "%s: edge %d-%d stands behind %d-%d; list each edge once, by tail, then head",
+            return fail(e, ST_USAGE, "%s: edge %d-%d stands after %d-%d; list each edge once, by tail, then head",
                         mixer, tail, head, s->ends[i - 1][0], s->ends[i - 1][1]);
     }
     return ST_OK;
@@ -72,7 +72,7 @@ int64_t graph_links_edges(const char *edges, const struct dims *d) {
     return parse_edges("", edges, &s, &e) == ST_OK ? s.n : 0;
 }
 
-/* A path through all positions, or the edges listed; *n receives how many. The caller frees them. */
+/* A path through all positions, or the listed edges; *n receives their number. The caller frees them. */
 static int32_t (*list_edges(const char *text, int64_t nodes, int64_t *n, struct error *e))[2] {
     struct edges s = {0};
     bool path = strcmp(text, "path") == 0;

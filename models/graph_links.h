@@ -1,12 +1,12 @@
-/* graph_links.h - the graph that a mixer of a graph works on: that of the example, or where a task has none, the one
- * that its option `edges` names. Private to models/. */
+/* graph_links.h - the graph that a graph mixer works on: the example's graph or, where a task has none, the graph that
+ * the option `edges` names. Private to models/. */
 #ifndef LRNN_MODELS_GRAPH_LINKS_H
 #define LRNN_MODELS_GRAPH_LINKS_H
 
 #include "kernels/links/links.h"
 #include "models/model.h"
 
-/* The option, of the field `edges` of OPTION_TEXT characters. */
+/* The option `edges`; the field has OPTION_TEXT characters. */
 #define GRAPH_EDGES_OPTION(type)                                                                                       \
     {                                                                                                                  \
         "edges", OPT_TEXT_FIELD, offsetof(type, edges), "path", 0, 0, NULL,                                            \
@@ -15,18 +15,18 @@
             0                                                                                                          \
     }
 
-/* Whether the edges fit the sequences; of a task with graphs they are not asked for. ST_USAGE names the mixer, the edge
- * and what is wrong. */
+/* Checks that the edges fit the sequences; on a task with graphs the option must be left out. ST_USAGE names the mixer,
+ * the edge and the fault. */
 enum status graph_links_check(const char *mixer, const char *edges, const struct dims *d, struct error *e);
 
-/* The links of sequences like x (B,T,D); all mixers of a net share them. Sets the graph's error and has no words if
- * there is no room. */
+/* The links of sequences like x (B,T,D); all mixers of a net share them. After an error of the graph they have no
+ * words. */
 struct links graph_links(const char *edges, struct graph *g, struct tensor *x);
 
-/* How many edges those sequences have at most. */
+/* The most edges that such sequences have. */
 int64_t graph_links_edges(const char *edges, const struct dims *d);
 
-/* model->state_floats of a mixer that carries nothing from node to node within a layer: 0. */
+/* model->state_floats of a mixer without a state within a layer: 0. */
 int64_t graph_no_state(const void *inst, const struct dims *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* matrix_state.c - what the mixers with a matrix state a head share. See matrix_state.h. */
+/* matrix_state.c - parts that the mixers with a matrix state a head share. See matrix_state.h. */
 #include "models/matrix_state.h"
 
 #include "kernels/dense/dense.h"

@@ -1,5 +1,5 @@
-/* matrix_state.h - what the mixers with a matrix state a head (mamba2, deltanet, deltaproduct) share. Private to
- * models/. */
+/* matrix_state.h - parts that the mixers with a matrix state a head (mamba2, deltanet, deltaproduct, mlstm) share.
+ * Private to models/. */
 #ifndef LRNN_MODELS_MATRIX_STATE_H
 #define LRNN_MODELS_MATRIX_STATE_H
 

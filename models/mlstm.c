@@ -4,15 +4,14 @@
  *   (i, f) = W (q, k, v) + b a head, dk = E / heads wide            m_t = max(logsig(f) + m_{t-1}, i), m_{-1} = 0
  *   F = exp(logsig(f) + m_{t-1} - m_t)   I = exp(i - m_t)           C_t = F C_{t-1} + I k v^T / sqrt(dk), n with v = 1
  *   h = C_t^T q / (max(|n_t . q|, exp(-m_t)) + 1e-6)                y = W_down ((LayerNorm_head(h) + skip c) silu(z))
- * C and n are one recurrence, scan_outer on (1, v). As two, the second with values I, they take up to half as long
- * again (dk = 24; a tenth at 128): the scores q . k are computed twice, and the values of each filled up to whole
- * vectors.
+ * C and n are one recurrence, scan_outer on (1, v). Two recurrences would take longer, by a half at dk = 24 and a tenth
+ * at 128: they compute the scores q . k twice, and each fills its values up to whole vectors.
  *
  * Beck et al. 2024 (xLSTM), Eq. 19 to 27; the release's block without residual and outer norms
  * (NX-AI/xlstm, blocks/mlstm), whose start this is: W_up, W_q, W_k and W_v N(0, 2 / 5D), W_down N(0, 4 / (layers^2 D)),
  * gates with weights 0, i bias N(0, 0.1^2), f bias from 3 to 6 over the heads; skip 1; the convolution as the
  * framework's. In the contract norm.weight [H][dk] is the weight less 1; gates.weight [2H][3E] and gates.bias have the
- * rows of i, then those of f, and the columns of q, k, v. */
+ * rows of i, then the rows of f; the columns are q, k, v. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -53,7 +52,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return ST_OK;
 }
 
-/* One of W_q, W_k, W_v; they start by the outer width, not by that of a block. */
+/* One of W_q, W_k, W_v. Their start depends on the outer width instead of the block's. */
 static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name) {
     if (!x) return NULL;
     int64_t I = x->dims[2];
@@ -61,20 +60,20 @@ static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name
     return linear_blocks(g, x, weight_from(g, name, I, BLOCK, init_small(I / EXPAND), inputs_first));
 }
 
-/* W_up or W_down, [out][in] from `own`; where a net draws its linear maps anew, as that does. */
+/* W_up or W_down, [out][in]: starts from `own` unless the net states how its linear maps start. */
 static struct tensor *outer_map(struct graph *g, const char *name, int64_t out, int64_t in, struct init own) {
     if (graph_builder(g)->linear_sd > 0) return weight(g, name, out, in, 1, AS_CONTRACT);
     return weight_from(g, name, out, in, own, AS_CONTRACT);
 }
 
-/* A branch that is added to the others of a net of so many layers. */
+/* The start of W_down, which shrinks with the number of layers, whose branches are all added up. */
 static struct init init_of_branch(struct graph *g, int64_t D) {
     const struct graph_builder *now = graph_builder(g);
     double layers = now->layers > 0 ? now->layers : 1;
     return (struct init){.kind = INIT_NORMAL, .b = 2 / (layers * sqrt((double)D))};
 }
 
-/* Bias of the gates of a = H heads: those of i, then those of f. */
+/* The gates' biases for a = H heads: N(0, 0.1^2) for i, then 3 to 6 for f. */
 static double draw_gate_bias(struct rng *r, int64_t element, double a, double b) {
     (void)b;
     int64_t H = (int64_t)a, h = element - H;
@@ -82,7 +81,7 @@ static double draw_gate_bias(struct rng *r, int64_t element, double a, double b)
     return H > 1 ? 3 + 3 * (double)h / (double)(H - 1) : 3;
 }
 
-/* Raw i and f of (q, k, v), whose columns need not be joined for that: the weight's are taken apart. */
+/* Raw i and f from (q, k, v). The weight is split by columns, so that q, k and v need not be joined. */
 static void raw_gates(const struct mlstm *o, struct graph *g, struct tensor *const qkv[3], struct tensor *raw[2]) {
     int64_t H = o->heads, I = qkv[0]->dims[2];
     struct tensor *parts[3];

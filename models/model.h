@@ -8,30 +8,30 @@
 
 struct dims {
     int64_t B, T, D;
-    int64_t height, width;   /* of the image whose pixels the tokens are, row by row; 0: they are none */
-    struct links_size links; /* of the graph that an example is; 0: it is none */
+    int64_t height, width;   /* the tokens are the pixels of such an image, row by row; 0: no image */
+    struct links_size links; /* room for the links of an example that is a graph; 0: no graph */
 };
 
 struct model {
     const char *name;             /* "bdlru" */
     const char *summary;          /* one line, ends with the paper's short cite */
     const char *equation;         /* ASCII, may have several lines */
-    const struct option *options; /* the keys behind the mixer's name; ends with name == NULL */
+    const struct option *options; /* the keys after the mixer's name; ends with name == NULL */
     size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
     bool causal;                  /* output at t depends on inputs up to t only */
     const char *small;            /* its variants at small sizes, for the tests: labels, blanks between */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
 
-    /* Whether the options fit the sizes; fills OPT_AUTO fields that stand at 0. ST_USAGE names both numbers. A mixer
-     * of a grid takes that of an image. */
+    /* Checks that the options fit the sizes, and fills OPT_AUTO fields that stand at 0; a mixer on a grid takes the
+     * image's. ST_USAGE names both numbers. */
     enum status (*check)(void *inst, const struct dims *d, struct error *e);
     /* Calls the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
      * names with initialisers. Computes nothing. A term of its own in the training loss goes to graph_keep_term. */
     struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
-    /* For a mixer whose nodes are more than the tokens (a tree); else both are NULL. `nodes` tells how many it makes of
-     * T tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` makes
+    /* For a mixer with more nodes than tokens (a tree); else both are NULL. `nodes` gives the number of nodes for T
+     * tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` makes
      * (B,T,D) -> (B,nodes,D), the tokens first, and says in graph_builder(g)->row_first which rows have a token below
      * them; it is called before the first layer. The head sees the tokens alone. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
@@ -46,16 +46,17 @@ const struct model *model_find(const char *name);
 /* A mixer with its parsed options; fitted once model_fit has filled the sizes. */
 struct model_choice {
     const struct model *model;
-    int64_t tokens;   /* of the sequences it is fitted to; 0: to none yet */
-    struct dims dims; /* those sequences as the mixer sees them: T counts its nodes */
+    int64_t tokens;   /* of the sequences that it is fitted to; 0: none yet */
+    struct dims dims; /* of the sequences as the mixer sees them: T counts its nodes */
     _Alignas(16) unsigned char inst[MODEL_INST_BYTES];
 };
 
 /* Parses "bdlru:m=5,blocks=32". ST_USAGE: unknown name or option, with the nearest one. */
 enum status model_parse(struct model_choice *choice, const char *text, struct error *e);
 
-/* Fits the mixer to d->B sequences of d->T tokens of width d->D: sets `tokens` and `dims`, fills options at auto. Once
- * a choice: another length is fitted from a copy of what was parsed. ST_USAGE names the numbers that do not fit. */
+/* Fits the mixer to d->B sequences of d->T tokens of width d->D: sets `tokens` and `dims`, fills options at auto. A
+ * choice is fitted once; for another length, fit a copy of the parsed choice. ST_USAGE names the numbers that do not
+ * fit. */
 enum status model_fit(struct model_choice *choice, const struct dims *d, struct error *e);
 
 #endif

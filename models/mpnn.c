@@ -1,7 +1,7 @@
 /* mpnn.c - message passing: each neighbour tells a node what a layer makes of both, and an MLP takes node and sum.
  *
  *   m_n = sum over u in N(n) of relu(A x_n + C x_u + c)   y_n = W2 relu(W1 [x_n, m_n] + b1) + b2
- * The graph is the example's, or that of the option `edges` between a sequence's tokens; which way an edge leads does
+ * The graph is the example's, or the option `edges` gives it between a sequence's tokens; which way an edge leads does
  * not matter. Gilmer et al. 2017, section 2, with a layer as message and an MLP as update. */
 #include "kernels/dense/dense.h"
 #include "kernels/move/move.h"

@@ -7,10 +7,10 @@
  *
  * Myosotis paper (Egorov et al.), Eq. 9 to 12 and section 3.5, which wants the system symmetric and diagonally dominant
  * and gives no formula: the bounds, and the forms pd, skew and free, are ours. T = all nodes, breadth first, leaves
- * first. A sequence has the tree over its own tokens: a node with none of them below is cut off. Tokens are the leaves;
- * of a chain (arity 1) they are all nodes, and it ends with the sequence.
+ * first. The tokens are the leaves, or all nodes of a chain (arity 1). A sequence has the tree over its own tokens: a
+ * node with no token below it is cut off, and a chain ends with the sequence.
  *
- * Initial couplings: those of S5 (s5/ssm_init.py), from HiPPO-N, as section 3.5 says; the rule is ours. lambda_h =
+ * Initial couplings follow S5 (s5/ssm_init.py), from HiPPO-N, as section 3.5 says; the rule is ours. lambda_h =
  * exp(Delta_h (-1/2 + i w_h)), w the lower half of the spectrum of -i (N + I/2), `blocks` copies side by side; b/beta =
  * -min(|lambda|, 0.99) lambda/|lambda| for every node. Initial W_in = V^H G and W_out = G' V with V unitary: for normal
  * G that is independent normal planes, drawn as such. */
@@ -35,7 +35,7 @@ struct myosotis {
     double rho;
     char leaves[OPTION_TEXT];
     bool selective;
-    int64_t tokens; /* no option: places that hold a token; 0: all */
+    int64_t tokens; /* no option: how many leaves, or nodes of a chain, hold a token; 0: all */
 };
 
 static const struct option options[] = {
@@ -49,13 +49,13 @@ static const struct option options[] = {
      0},
     {"rho", OPT_REAL, offsetof(struct myosotis, rho), "0.95", 1e-6, 1, NULL, "bound on the couplings' sum", 0},
     {"leaves", OPT_TEXT_FIELD, offsetof(struct myosotis, leaves), "all", 0, 0, NULL,
-     "real leaves, of a chain nodes; the rest is padding", 0},
+     "real leaves, or nodes of a chain; the rest is padding", 0},
     {"selective", OPT_BOOL, offsetof(struct myosotis, selective), "no", 0, 0, NULL, "couplings depend on the input", 0},
     {"blocks", OPT_INT, offsetof(struct myosotis, blocks), "1", 1, 1 << 20, NULL,
      "copies of HiPPO-N in the initial couplings", OPT_BLOCKS},
     {0}};
 
-/* The levels that make T nodes; 0 if no number does. Below and above T: the sizes next to it. */
+/* The number of levels that gives T nodes; 0: there is none, and *below and *above are the nearest sizes. */
 static int64_t levels_for(int64_t arity, int64_t T, int64_t *below, int64_t *above) {
     struct tree t = {arity, 1, 0};
     *below = 0;
@@ -67,30 +67,9 @@ static int64_t levels_for(int64_t arity, int64_t T, int64_t *below, int64_t *abo
     return *above == T ? t.levels : 0;
 }
 
-static enum status check_leaves(struct myosotis *o, const struct tree *t, struct error *e) {
-    int64_t all = tree_places(t), leaves;
-    if (!strcmp(o->leaves, "all")) return ST_OK;
-    if (!parse_int64(o->leaves, &leaves))
-        return fail(e, ST_USAGE, "myosotis: leaves=%s is neither a number nor all", o->leaves);
-    if (leaves < 1 || leaves > all)
-        return fail(e, ST_USAGE,
-                    "myosotis: leaves=%" PRId64 " but the tree of arity=%" PRId64 " levels=%" PRId64 " has 1..%" PRId64,
-                    leaves, t->arity, t->levels, all);
-    return ST_OK;
-}
-
-/* Couplings that are bounded by nothing. */
-static enum status check_bound(const struct myosotis *o, struct error *e) {
-    if (o->form != FORM_SKEW || o->rho == RHO) return ST_OK;
-    return fail(e, ST_USAGE,
-                "myosotis: rho=%g bounds the couplings of the other forms, and those of form=skew may have any size; "
-                "leave it out, or take another form",
-                o->rho);
-}
-
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     struct myosotis *o = inst;
-    int64_t below, above;
+    int64_t below, above, leaves;
     if (o->levels == 0 && !(o->levels = levels_for(o->arity, d->T, &below, &above)))
         return fail(e, ST_USAGE,
                     "myosotis: no perfect tree of arity=%" PRId64 " has %" PRId64 " nodes; the nearest have %" PRId64
@@ -113,8 +92,18 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
         return fail(e, ST_USAGE,
                     "myosotis: heads=%" PRId64 " in blocks=%" PRId64 " are more than %d a block; raise blocks",
                     o->heads, o->blocks, HIPPO_MAX);
-    TRY(check_leaves(o, &t, e));
-    TRY(check_bound(o, e));
+    bool all = strcmp(o->leaves, "all") == 0;
+    if (!all && !parse_int64(o->leaves, &leaves))
+        return fail(e, ST_USAGE, "myosotis: leaves=%s is neither a number nor all", o->leaves);
+    if (!all && (leaves < 1 || leaves > tree_places(&t)))
+        return fail(e, ST_USAGE,
+                    "myosotis: leaves=%" PRId64 " but the tree of arity=%" PRId64 " levels=%" PRId64 " has 1..%" PRId64,
+                    leaves, t.arity, t.levels, tree_places(&t));
+    if (o->form == FORM_SKEW && o->rho != RHO)
+        return fail(e, ST_USAGE,
+                    "myosotis: rho=%g bounds the couplings of the other forms, and couplings of form=skew may have any "
+                    "size; leave it out, or take another form",
+                    o->rho);
     double floats = (double)o->heads * (double)d->B * (double)d->T * (o->selective ? 8 : 4);
     char asked[80];
     snprintf(asked, sizeof asked, "myosotis: heads=%" PRId64, o->heads);
@@ -123,7 +112,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
 
 /* --- tokens as leaves ------------------------------------------------------------------------------------------- */
 
-/* Every node of a chain is a token; of a tree the leaves are. */
+/* Every node of a chain is a token; in a tree the leaves are tokens. */
 static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
     struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels ? o->levels : o->arity == 1 ? T : 1, 0};
@@ -177,8 +166,8 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
 
 /* --- initial couplings ----------------------------------------------------------------------------------------- */
 
-/* Delta = exp(U(log 1e-3, log 1e-1)), one a head: the number of the head's element in the first row. Radius |t| and
- * angle of t = b/beta. */
+/* Radius |t| and angle of t = b/beta. Delta = exp(U(log 1e-3, log 1e-1)) is one number a head, drawn as the head's
+ * element in the first row. */
 static void draw_target(struct rng *r, int64_t element, double heads, double blocks, double *radius, double *angle) {
     int64_t P = (int64_t)heads, head = element % P, per_block = P / (int64_t)blocks;
     struct rng own = rng_at(r->seed, r->stream, (uint64_t)head);
@@ -205,7 +194,7 @@ static double draw_im_conjugate(struct rng *r, int64_t element, double heads, do
     return -draw_im(r, element, heads, blocks);
 }
 
-/* Without a bound theta is b itself. */
+/* Draws for form=skew, where theta is b itself. */
 static double draw_unbounded_re(struct rng *r, int64_t element, double heads, double blocks) {
     double radius, angle;
     draw_target(r, element, heads, blocks, &radius, &angle);
@@ -225,7 +214,7 @@ static struct tensor *normal(struct graph *g, const char *name, int64_t out, int
         g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .init = {.kind = INIT_NORMAL, .b = sd}});
 }
 
-/* One plane of theta: the table `name`, selective: plus weight x_v. NULL where there is nothing to couple. */
+/* One plane of theta: the table `name` and, where selective, plus weight x_v. NULL: there is nothing to couple. */
 static struct tensor *plane(const struct myosotis *o, const struct tree *t, struct graph *g, struct tensor *x,
                             const char *name, const char *weight_name,
                             double (*draw)(struct rng *, int64_t, double, double)) {
@@ -272,8 +261,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     s.u_re = linear(g, x, normal(g, "in.re", P, D, in_sd), NULL);
     s.u_im = linear(g, x, normal(g, "in.im", P, D, in_sd), NULL);
     struct tensor *z_im, *z_re = tree_solve(g, &s, &z_im);
-    /* One statement each: the order of declaration is that of the flat block, and arguments are evaluated in any
-     * order. */
+    /* One statement each: parameters lie in the flat array as declared, and C evaluates arguments in any order. */
     struct tensor *out_im = normal(g, "out.im", D, P, out_sd);
     struct tensor *out_re = normal(g, "out.re", D, P, out_sd);
     struct tensor *half_im = linear(g, z_im, out_im, NULL);

@@ -1,18 +1,19 @@
 /* net.c - the net around a mixer, from its inputs to the loss; its layers are backbone.c's.
  *
  * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
- * bias like the net's others (S5's and S4's encoder of images and series). --encoder linear has W u: of a path's
- * increments b would be a drift, the same at every step, which a linear CDE multiplies up over thousands of them.
+ * bias like the net's others (S5's and S4's encoder of images and series). --encoder linear has W u: on the increments
+ * of a path, b would be a constant drift, which a linear CDE multiplies up over thousands of steps.
  *
- * --positions learnt adds a vector to every position of an image's grid, resized where an image is larger than those of
- * training; in another order than row by row to every position of the sequence.
+ * --positions learnt adds a vector to every position of an image's grid, resized for images larger than in training. If
+ * the positions do not stand row by row, it adds one to every position of the sequence.
  *
  * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs).
  *
- * Read-outs: logits = W x_t + b at every position; of one vector a sequence, the rows in use pooled, or the four
- * corners of its grid side by side; of two documents' vectors u and v, W gelu(W' (u, v, u - v, u * v) + b') + b (S4's
- * retrieval); or MAD's auto-encoder: e = x at the last row in use, then at each position p, d = e + PE[p], twice d <-
- * gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd 0.02. */
+ * Read-outs: logits = W x_t + b at every position; or for one label a sequence from one vector, which is the pool of
+ * the rows in use, or the four corners of its grid side by side; or for a pair of documents with vectors u and v, W
+ * gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval); or MAD's auto-encoder: e = x at the last row in use, then at
+ * each position p, d = e + PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd
+ * 0.02. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,20 +25,12 @@
 #include "models/net.h"
 #include "models/parts.h"
 
-/* Maps from outside and to the logits. */
+/* The start of maps of input values and of maps to the logits. */
 static struct init map_init(const struct backbone *b, int64_t fan_in) {
     return backbone_traits(b)->small_maps ? init_small(fan_in) : init_linear(fan_in, 1);
 }
 
 /* --- read-outs ---------------------------------------------------------------------------------------------------- */
-
-/* loss + the terms that the mixers have kept. */
-static struct tensor *with_terms(struct graph *g, struct tensor *loss) {
-    struct graph_builder *now = graph_builder(g);
-    for (const struct graph_term *term = now->terms; term; term = term->next) loss = add(g, loss, term->build(g, term));
-    now->terms = NULL;
-    return loss;
-}
 
 /* (B,nodes,D) -> (B,n,D), the first n rows. */
 static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
@@ -47,14 +40,8 @@ static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
     return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
 }
 
-/* (B,T,D) -> (B,4D): the rows at the corners of the grid side by side. */
-static struct tensor *corners(struct graph *g, const struct grid *grid, struct tensor *x) {
-    struct tensor *y = rows_of_corners(g, x, graph_builder(g)->lengths, grid);
-    return y ? graph_reshape(g, y, 2, (int64_t[]){y->dims[0], 4 * y->dims[2]}) : NULL;
-}
-
-/* (B,D), of corners (B,4D): what one label a sequence is read from. The root of a tree is its last node, which every
- * token lies below; that of a chain is its last token. */
+/* The vector that the label of a sequence is read from: (B,D), or (B,4D) for the corners of the grid side by side. The
+ * root of a tree is its last node, which every token lies below; the root of a chain is its last token. */
 static struct tensor *pooled(struct graph *g, const struct backbone *b, const struct grid *grid, struct tensor *x,
                              int64_t T) {
     if (!x) return NULL;
@@ -63,7 +50,10 @@ static struct tensor *pooled(struct graph *g, const struct backbone *b, const st
     bool root = now->row_first && now->row_first[nodes - 1] == 0;
     if (b->pool == FROM_ROOT && root) return pool(g, x, now->lengths, POOL_TOP);
     if (nodes > T) x = first_rows(g, x, T);
-    if (b->pool == FROM_CORNERS) return corners(g, grid, x);
+    if (b->pool == FROM_CORNERS) {
+        struct tensor *y = rows_of_corners(g, x, now->lengths, grid);
+        return y ? graph_reshape(g, y, 2, (int64_t[]){y->dims[0], 4 * y->dims[2]}) : NULL;
+    }
     return pool(g, x, now->lengths, b->pool == FROM_MEAN ? POOL_MEAN : POOL_LAST);
 }
 
@@ -77,11 +67,11 @@ static struct tensor *matched(struct graph *g, const struct backbone *b, struct 
     return activate(g, affine(g, b, "match", all, D, init_linear(4 * D, 1)), ACT_GELU_ERF);
 }
 
-/* MAD's auto-encoder draws every linear map, those of mixers and MLPs too, from N(0, .02^2): athms/mad-lab,
- * mad/model/auto_encoder.py, which goes over all modules of that kind. Its language model leaves them as they are. */
+/* MAD's auto-encoder draws every linear map from N(0, .02^2), in mixers and MLPs too: athms/mad-lab,
+ * mad/model/auto_encoder.py, which goes over all modules of that kind. MAD's language model leaves them as they are. */
 #define DECODED_SD 0.02
 
-/* MAD's auto-encoder behind the layers: each of T positions from the last row in use. */
+/* MAD's auto-encoder after the layers: each of T positions is decoded from the last row in use. */
 static struct tensor *decoded(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
     struct init init = {.kind = INIT_NORMAL, .b = DECODED_SD};
     struct tensor *d = decode_positions(g, pool(g, x, graph_builder(g)->lengths, POOL_LAST), T);
@@ -96,7 +86,7 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
     return d;
 }
 
-/* --- what is asked of it ------------------------------------------------------------------------------------------ */
+/* --- checks of the flags ------------------------------------------------------------------------------------------ */
 
 enum status net_check(const struct backbone *b, const struct model *m, struct error *e) {
     if (b->pool == FROM_ROOT && !m->nodes)
@@ -119,7 +109,7 @@ int64_t net_state_floats(const struct backbone *b, const struct model_choice *fi
     return fitted->model->state_floats(fitted->inst, &fitted->dims) * mixers;
 }
 
-/* Sequences of B examples. */
+/* The number of sequences in B examples. */
 static int64_t sequences(const struct net_shape *s) {
     return s->B * (s->documents > 1 ? s->documents : 1);
 }
@@ -145,7 +135,7 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
     now->embedded = (struct lookup){0};
 }
 
-/* Tokens by a table of vectors, values by a linear map. */
+/* Encodes tokens by a table of vectors, values by a linear map. */
 static struct tensor *encoded(struct graph *g, const struct backbone *b, const struct net_shape *s,
                               struct tensor *input) {
     if (!s->vocab_in && b->encoder == ENCODER_AFFINE)
@@ -165,8 +155,8 @@ static struct tensor *encoded(struct graph *g, const struct backbone *b, const s
     return x;
 }
 
-/* x + the table of the positions of the images that training has. In another order than row by row they stand in that
- * order, since images are of one size there. */
+/* x + a table of vectors for the positions of training images. Where the positions do not stand row by row, all images
+ * have one size, and the table has the order of the sequence. */
 static struct tensor *with_positions(struct graph *g, const struct net_shape *s, const struct grid *images,
                                      struct tensor *x) {
     if (!x) return NULL;
@@ -182,7 +172,7 @@ static struct tensor *with_positions(struct graph *g, const struct net_shape *s,
     return grid_positions(g, x, table, graph_builder(g)->lengths, &trained, own);
 }
 
-/* Whether the flags of the net fit the task's examples. */
+/* Checks that the flags of the net fit the task's examples. */
 static enum status check_examples(const struct backbone *b, const struct net_shape *shape, struct error *e) {
     if (b->degree_code && shape->links.edges == 0)
         return fail(e, ST_USAGE,
@@ -190,7 +180,7 @@ static enum status check_examples(const struct backbone *b, const struct net_sha
                     "leave it out, or take molecules");
     if (b->encoder != ENCODER_AFFINE && shape->vocab_in)
         return fail(e, ST_USAGE,
-                    "--encoder linear is that of values, and the task's examples are of tokens, which have an "
+                    "--encoder linear is for values, and the task's examples are of tokens, which have an "
                     "embedding; leave it out, or take a task of series or images");
     if (b->positions == POSITIONS_LEARNT && shape->height == 0 && !shape->reordered)
         return fail(e, ST_USAGE,
@@ -198,7 +188,7 @@ static enum status check_examples(const struct backbone *b, const struct net_sha
                     "leave it out, or take a task of images");
     if (b->pool == FROM_CORNERS && shape->readout == READOUT_SEQUENCE && shape->height == 0)
         return fail(e, ST_USAGE,
-                    "--pool corners reads those of an image that is read row by row, and the task's examples are none; "
+                    "--pool corners is for images that are read row by row, and the task's examples are none; "
                     "take last or mean, or an image task without order, transpose and pad");
     return ST_OK;
 }
@@ -212,7 +202,7 @@ static struct tensor *embedded(struct graph *g, const struct backbone *b, const 
     return choice->dims.T > shape->T ? choice->model->append(choice->inst, g, x) : x;
 }
 
-/* What the last layer leaves, a vector a target: of `nodes` rows a sequence those of its T tokens. */
+/* The vectors that the targets are read from, given the output of the last layer, which has `nodes` rows a sequence. */
 static struct tensor *read_out(struct graph *g, const struct backbone *b, const struct net_shape *shape,
                                const struct grid *grid, int64_t nodes, struct residual r) {
     bool label = shape->readout == READOUT_SEQUENCE;
@@ -222,13 +212,6 @@ static struct tensor *read_out(struct graph *g, const struct backbone *b, const 
     struct tensor *x = traits->ends_in_norm ? traits->norm(g, b, "norm", &r) : r.x;
     if (label) x = pooled(g, b, grid, x, shape->T);
     return shape->documents == 2 ? matched(g, b, x) : x;
-}
-
-static struct tensor *head(struct graph *g, const struct backbone *b, const struct net_shape *shape, struct tensor *x) {
-    if (!x) return NULL;
-    bool decodes = shape->readout == READOUT_DECODED;
-    struct init drawn = {.kind = INIT_NORMAL, .b = DECODED_SD};
-    return affine(g, b, "head", x, shape->vocab_out, decodes ? drawn : map_init(b, x->dims[x->rank - 1]));
 }
 
 enum status net_build(struct net *net, struct graph *g, const struct backbone *asked, const struct model_choice *choice,
@@ -242,16 +225,24 @@ enum status net_build(struct net *net, struct graph *g, const struct backbone *a
                     sequences(shape), shape->T, b->dim, choice->model->name, dims.B, choice->tokens, dims.D);
     TRY(net_check(b, choice->model, e));
     TRY(check_examples(b, shape, e));
-    graph_builder(g)->linear_sd = shape->readout == READOUT_DECODED ? DECODED_SD : 0;
-    graph_builder(g)->layers = (int)b->layers;
+    struct graph_builder *now = graph_builder(g);
+    bool decodes = shape->readout == READOUT_DECODED;
+    now->linear_sd = decodes ? DECODED_SD : 0;
+    now->layers = (int)b->layers;
     declare_inputs(net, g, shape);
     const struct grid grid = {dims.height, dims.width};
     struct residual r = {embedded(g, b, choice, shape, &grid, net->input), NULL};
     for (int64_t i = 0; i < b->layers; i++) r = backbone_layer(g, b, choice, i, r);
-    net->logits = head(g, b, shape, read_out(g, b, shape, &grid, dims.T, r));
+    struct tensor *x = read_out(g, b, shape, &grid, dims.T, r);
+    if (!x) return graph_status(g, e);
+    struct init start = decodes ? (struct init){.kind = INIT_NORMAL, .b = DECODED_SD} : map_init(b, tensor_cols(x));
+    net->logits = affine(g, b, "head", x, shape->vocab_out, start);
     net->loss = cross_entropy(g, net->logits, net->targets, &net->predictions);
     tensor_keep(net->predictions);
     tensor_keep(net->loss);
-    graph_set_root(g, with_terms(g, net->loss));
+    struct tensor *root = net->loss;
+    for (const struct graph_term *term = now->terms; term; term = term->next) root = add(g, root, term->build(g, term));
+    now->terms = NULL;
+    graph_set_root(g, root);
     return graph_status(g, e);
 }

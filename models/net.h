@@ -8,44 +8,44 @@
 /* Whether the flags of the net fit together and to the mixer. ST_USAGE says which do not. */
 enum status net_check(const struct backbone *b, const struct model *m, struct error *e);
 
-/* What is read out of a net: every position, each sequence through one vector, or every position decoded from one
- * vector (MAD's auto-encoder). */
+/* The read-out of a net: every position, each sequence through one vector, or every position decoded from one vector
+ * (MAD's auto-encoder). */
 enum readout { READOUT_POSITIONS, READOUT_SEQUENCE, READOUT_DECODED };
 
-/* What a task asks of a net. */
+/* A task's demands on a net. */
 struct net_shape {
     int64_t B, T;
-    int64_t documents;          /* that an example has; 0 and 1: one. Of two, one label a pair */
-    int64_t vocab_in, channels; /* ids of the input; 0: it is of values, `channels` a position */
+    int64_t documents;          /* of an example: 0 and 1 mean one; 2: a pair with one label */
+    int64_t vocab_in, channels; /* ids of the input; 0: the input is values, `channels` a position */
     int64_t vocab_out;
-    int64_t height, width;   /* of the image that an example is in training, in positions row by row; 0: it is none */
-    bool reordered;          /* the T positions are those of an image in another order, all of one size */
-    struct links_size links; /* room for those of an example; 0: there are none */
+    int64_t height, width;   /* of an image in training, whose positions stand row by row; 0: no image */
+    bool reordered;          /* the T positions are an image in another order; all images have one size */
+    struct links_size links; /* room for the links of an example; 0: there are none */
     enum readout readout;
 };
 
 /* A built net: tensors of one graph. */
 struct net {
-    struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller; of pairs (2B,T), first and second one
-                               in turn */
-    struct tensor *lengths; /* (B), of pairs (2B): tokens in use of each sequence, filled by the caller */
+    struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller; for pairs (2B,T), first and second
+                               document in turn */
+    struct tensor *lengths; /* (B), for pairs (2B): tokens in use of each sequence, filled by the caller */
     struct tensor *links;   /* (B, links_words), filled by the caller; NULL: examples are no graphs */
     struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
     struct tensor *logits;  /* as targets, with an axis V */
-    struct tensor *loss;    /* [1], the task's: the mean over scored positions. The root of the graph, but in training
+    struct tensor *loss;    /* [1], the task's: the mean over scored positions. It is the root of the graph; in training
                                    the root is its sum with the mixers' terms */
     struct tensor *predictions; /* ids, as targets */
 };
 
-/* Builds embedding or encoder, layers, read-out and loss on the graph; backbone.c has the equations of each backbone,
- * net.c those of each read-out. Parameter names: embedding (of values: encoder.weight and, with a bias, encoder.bias),
- * positions, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* of the reversed sequence),
+/* Builds embedding or encoder, layers, read-out and loss on the graph; the equations of each backbone stand in
+ * backbone.c, of each read-out in net.c. Parameter names: embedding (for values: encoder.weight and, with a bias,
+ * encoder.bias), positions, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* reads the reversed sequence),
  * layers.I.mlp_norm.weight, layers.I.mlp.*, norm.weight, decoder.I.*, head.weight, head.bias. `fitted` is the mixer
  * fitted to the shape's sequences (model_fit); ST_FAIL: it is not. ST_USAGE: as net_check. */
 enum status net_build(struct net *net, struct graph *g, const struct backbone *b, const struct model_choice *fitted,
                       const struct net_shape *shape, struct error *e);
 
-/* Floats of recurrent state of a sequence, of all layers and both directions. */
+/* Floats of recurrent state of a sequence, over all layers and both directions. */
 int64_t net_state_floats(const struct backbone *b, const struct model_choice *fitted);
 
 /* Whether outputs at t depend on inputs up to t only. */

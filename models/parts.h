@@ -1,4 +1,4 @@
-/* parts.h - what several mixers declare alike. Private to models/. */
+/* parts.h - declarations that several mixers share. Private to models/. */
 #ifndef LRNN_MODELS_PARTS_H
 #define LRNN_MODELS_PARTS_H
 
@@ -24,7 +24,7 @@ static inline struct tensor *weight_from(struct graph *g, const char *name, int6
         g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .layout = layout, .init = init});
 }
 
-/* Weight of a linear map: as the net has them start, times `gain`. */
+/* Weight of a linear map, which starts as the net states, times `gain`. */
 static inline struct tensor *weight(struct graph *g, const char *name, int64_t out, int64_t in, double gain,
                                     struct layout layout) {
     double sd = graph_builder(g)->linear_sd;
@@ -43,7 +43,7 @@ static inline struct tensor *vector(struct graph *g, const char *name, int64_t n
 #define AS_CONTRACT ((struct layout){0})
 
 /* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g where they are not
- * selective. `gain` multiplies the initial W_g; the layouts are those of gates.bias and gates.weight. */
+ * selective. `gain` multiplies the initial W_g; `bias` and `weight` are the layouts of gates.bias and gates.weight. */
 struct gate_map {
     int64_t rows; /* of W_g */
     bool selective;
@@ -52,14 +52,14 @@ struct gate_map {
 };
 struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r);
 
-/* ST_USAGE where the heads do not share the width evenly. */
+/* ST_USAGE: the heads do not share the width evenly. */
 enum status check_heads(const char *mixer, int64_t heads, const struct dims *d, struct error *e);
 
-/* ST_USAGE where gate-init is given to gates that have no weights. */
+/* ST_USAGE: gate-init is given to gates that have no weights. */
 enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e);
 
-/* ST_USAGE where the machine's memory does not hold so many floats, which a mixer needs at d for `what` alone. asked:
- * the mixer and the options that make them so many, as "bdlru: blocks=64 m=5". */
+/* ST_USAGE: the machine's memory does not hold so many floats, which a mixer needs at d for `what` alone. `asked` names
+ * the mixer and the options that decide their number, as "bdlru: blocks=64 m=5". */
 enum status check_room(const char *asked, const char *what, double floats, const struct dims *d, struct error *e);
 
 #endif

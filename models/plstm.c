@@ -6,8 +6,8 @@
  * One state a head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states a head: S and
  * M have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
  *
- * The released start of J > 1 is an exact saddle: all J states are equal, and the gradient moves them alike. Ours draws
- * the weights of S and M from N(0, s^2) and adds such numbers to the biases of L and R, s = `track-init`.
+ * The released code starts J > 1 at an exact saddle: all J states are equal, and the gradient moves them alike. Here
+ * the weights of S and M start at N(0, s^2) and such numbers are added to the biases of L and R, s = `track-init`.
  *
  * pLSTM paper (workshop version), Eq. 1, 2, App. D.6 and D.7; gates, norm and initialisation as the released 1D layer
  * (ml-jku/plstm, config/plstm_1d_layer.py). */
@@ -48,13 +48,13 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("plstm", o->heads, d, e);
 }
 
-/* What tells the J states of a head apart at the start. */
+/* The start of weights that tells the J states of a head apart. */
 static struct init apart(const struct plstm *o) {
     if (o->track == 1) return (struct init){.kind = INIT_ZERO};
     return (struct init){.kind = INIT_NORMAL, .b = o->track_init};
 }
 
-/* A source or mark gate: H*J logistic gates, of the input or constant. */
+/* A source or mark gate: H*J logistic gates, computed from the input or constant. */
 static struct tensor *gate(const struct plstm *o, struct graph *g, struct tensor *x, const char *weight_name,
                            const char *bias_name) {
     int64_t n = o->heads * o->track, D = x->dims[2];

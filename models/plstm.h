@@ -1,4 +1,4 @@
-/* plstm.h - what the pLSTM mixers (sequence, grid, graph) declare alike. Private to models/. */
+/* plstm.h - parts that the pLSTM mixers (sequence, grid, graph) share. Private to models/. */
 #ifndef LRNN_MODELS_PLSTM_H
 #define LRNN_MODELS_PLSTM_H
 

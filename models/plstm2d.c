@@ -1,15 +1,14 @@
 /* plstm2d.c - pLSTM on a grid of height x width nodes (token r*width + s), in four directions whose outputs are summed.
  *
  * Tokens fill the grid row by row. A sequence that does not fill it leaves nodes missing: all their gates are 0, so
- * that nothing comes from there, as from beyond the grid's edge. The grid of an image that is visited row by row is the
- * image. A side that is not given follows from the number of the sequence's own tokens, not from the length of the
- * graph that it lies in.
+ * nothing comes from them, as from beyond the grid's edge. An image that is read row by row is its own grid. A side
+ * that is not given follows from the number of the sequence's own tokens, whatever the padded length.
  *
  *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
  *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down
  *   D-mode: sources, marks = sig, right, down and turn = tanh(5 .)
- *   gates are maps of all of x, or as in the released code of a slice each of D/4H channels, or constant; the angle
- *   always is of all of x
+ *   gates read all of x, or a slice of D/4H channels each, as in the released code, or nothing (constant); the angle
+ *   always reads all of x
  *   y = dk^-1/2 (sum over directions and in-edges M C^T q + D (q.k) v);   out = W_o RMSNorm_head(y)
  *
  * A net of the paper (pLSTM-Vis) has layers of P-mode and D-mode in turn: mode=PD, gates=sliced, form=ref.
@@ -68,7 +67,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("plstm2d", o->heads, d, e);
 }
 
-/* What the layer at hand is. */
+/* Whether the layer at hand is of P-mode. */
 static bool is_p(const struct plstm2d *o, struct graph *g) {
     return o->mode == MODE_P || (o->mode == MODE_PD && graph_builder(g)->layer % 2 == 0);
 }
@@ -82,10 +81,10 @@ static double draw_orientation(struct rng *r, int64_t element, double a, double 
 
 struct raw_gate {
     const char *weight, *bias;
-    double start, factor; /* initial bias; factor on W x: of the angle it is not 1 */
+    double start, factor; /* initial bias; factor on W x, 1 except for the angle */
 };
 
-/* Biases of all directions and heads: [4H] */
+/* The biases of all directions and heads: [4H]. */
 static struct tensor *raw_bias(const struct plstm2d *o, struct graph *g, const struct raw_gate *gate) {
     int64_t H = o->heads;
     struct init start = {.kind = INIT_CONST, .a = gate->start};
@@ -95,8 +94,8 @@ static struct tensor *raw_bias(const struct plstm2d *o, struct graph *g, const s
     return graph_reshape(g, b, 1, (int64_t[]){4 * H});
 }
 
-/* factor W x + b of all directions and heads: (B,T,4H). A slice is a head's of a direction, in the order of the
- * biases. */
+/* factor W x + b of all directions and heads: (B,T,4H). Each direction and head has a slice, in the order of
+ * the biases. */
 static struct tensor *raw(const struct plstm2d *o, struct graph *g, struct tensor *x, const struct raw_gate *gate) {
     int64_t H = o->heads, D = x->dims[2];
     bool angle = gate->factor != 1, sliced = o->gates == GATES_SLICED && !angle;

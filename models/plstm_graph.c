@@ -8,12 +8,12 @@
  *   C_e = sum T_{e'e} C_{e'} + S_e k v^T
  *   y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;   out = W_o RMSNorm_head(y)
  *
- * The graph is the example's (core/links.h), or that of the option `edges` between a sequence's tokens. Reversed, edges
- * lead the other way and the pairs of a multitree stay what they are. A net of the paper has blocks of two layers, P
- * and D, the first block on the graph, the next one on the reversed one, and so on: mode=PD, direction=both.
+ * The graph is the example's (core/links.h), or the option `edges` gives it between a sequence's tokens. Reversed,
+ * edges lead the other way and the pairs of a multitree stay what they are. A net of the paper has blocks of two
+ * layers, P and D, the first block on the graph, the next one on the reversed one, and so on: mode=PD, direction=both.
  *
- * pLSTM paper (workshop version), Eq. 1, 2 and 4; the edge variant of ml-jku/plstm (torch/plstm_graph.py). There is no
- * factor dk^-1/2 here, as there. */
+ * pLSTM paper (workshop version), Eq. 1, 2 and 4; the edge variant of ml-jku/plstm (torch/plstm_graph.py). Neither has
+ * a factor dk^-1/2. */
 #include "kernels/dense/dense.h"
 #include "kernels/plstm/plstm.h"
 #include "models/graph_links.h"
@@ -56,7 +56,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("plstm-graph", o->heads, d, e);
 }
 
-/* What the layer at hand is. */
+/* Whether the layer at hand is of P-mode. */
 static bool is_p(const struct plstm_graph *o, struct graph *g) {
     return o->mode == MODE_P || (o->mode == MODE_PD && graph_builder(g)->layer % 2 == 0);
 }
@@ -107,7 +107,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return plstm_finish(g, y, o->heads);
 }
 
-/* A state on each edge. */
+/* One state on each edge. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct plstm_graph *o = inst;
     return graph_links_edges(o->edges, d) * d->D * (d->D / o->heads);

@@ -1,26 +1,26 @@
 /* slice.c - SLiCE: a homogeneous recurrence whose generator is linear in the input, with a choice of structures.
  *
  *   w_t = dt (1, x_t)     y_0 = W_i x_0 + b_i     y_t = y_{t-1} + A(w_t) y_{t-1}
- *   time-letter=no: w_t = dt x_t, a path whose time, if it has one, is among its channels, as that of a series
+ *   time-letter=no: w_t = dt x_t, for a path whose channels have the time, such as a series
  *   diagonal  A = diag(w A)          block, dense  A = blocks of w A        sparse   A = w (A * mask)
  *   dplr      A = diag(w A) + (w U)(w V)^T         hadamard  A = H diag(w tanh(A))
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
- * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py). A step's move
- * s = A y_{t-1} is c tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as
- * it is. That is of commit 76dd0dd, which has no diagonal-dense. Commit 00f605522dab, not in the same history, has:
- * its dense part starts at N(0, init_std^2), sqrt(b) above ours, which starts as blocks do. Its dplr sums w_c U_c
- * V_c^T over the letters c, linear in w. Which of them the paper's runs had is not known. The matrices A are
- * [D+1][columns], row 0 the letter of time; inside they are stored transposed, as the weight of a linear map of w.
+ * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py). A step's move s
+ * = A y_{t-1} is c tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it
+ * is. So does commit 76dd0dd, which lacks diagonal-dense. Commit 00f605522dab, of another history, has it: its dense
+ * part starts at N(0, init_std^2), sqrt(b) above ours, which starts like blocks. Its dplr sums w_c U_c V_c^T over the
+ * letters c, linear in w. Which commit the paper's runs had is unknown. The matrices A are [D+1][columns], row 0 the
+ * letter of time; inside they are stored transposed, as the weight of a linear map of w.
  *
  * Log-ODE form (Walker et al. 2024, log-neural-cdes): positions 1..T-1 are cut into intervals of `interval` steps, the
  * last one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
  *   L = sum_i l_i A_i  (+ sum_{i<j} a_ij (A_j A_i - A_i A_j) at depth 2)     y_k = (I + L) y_{k-1}, or exp(L) y_{k-1}
- * Blocks of one state commute and take the letters alone at any depth: diagonal, and that part of diagonal-dense. The
- * letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H
+ * Blocks of one state commute and take the letters alone at any depth: diagonal, and the diagonal of diagonal-dense.
+ * The letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H
  * diag(A[i]), where token nets take products of sums, and tanh. The reference returns one state an interval. A mixer
- * gives one a position: ours is the state at the end of the last interval that has ended by then, y_0 before; at a
- * sequence's last position that behind its shorter last interval. Steps behind a sequence's end move nothing. */
+ * gives one a position: the state at the end of the last interval that has ended, y_0 before the first one ends, and at
+ * a sequence's last position the state after its shorter last interval. Steps past a sequence's end move nothing. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -69,40 +69,18 @@ static const struct option options[] = {
      "in nets whose first layer reads the embedding itself (slice, slice-glu, stacked); dropout then draws other masks",
      OPT_LATER},
     {"time-letter", OPT_BOOL, offsetof(struct slice, time_letter), "yes", 0, 0, NULL,
-     "a letter of time beside those of the input, which moves the state by dt a step whatever the input is", OPT_LATER},
+     "a letter of time beside the letters of the input: it moves the state by dt a step whatever the input is",
+     OPT_LATER},
     {0}};
 
-/* Whether the log-signature is more than w itself. */
+/* Whether the mixer takes log-signatures in place of w itself. */
 static bool takes_signature(const struct slice *o) {
     return o->interval > 1;
 }
 
-/* Letters of w where the input has n. */
+/* The number of letters of w for n channels of the input. */
 static int64_t letters(const struct slice *o, int64_t n) {
     return n + o->time_letter;
-}
-
-/* Columns of A, U and V together; of dplr's log-ODE form those of the matrices they make. */
-static double generator_columns(const struct slice *o, int64_t D) {
-    double d = (double)D, b = (double)o->block;
-    switch ((enum structure)o->structure) {
-    case BLOCK:
-        return d * b;
-    case DENSE:
-    case SPARSE:
-        return d * d;
-    case DPLR:
-        return takes_signature(o) ? d * d : d * (1 + 2 * (double)o->rank);
-    case DIAGONAL_DENSE:
-        return d - b + b * b;
-    default:
-        return d;
-    }
-}
-
-/* Brackets of block matrices are of the same blocks; those of the others would fill a dense matrix. */
-static bool closed_under_brackets(const struct slice *o) {
-    return o->structure != DPLR && o->structure != HADAMARD && o->structure != SPARSE;
 }
 
 /* Depth of the log-signature that the mixer takes: matrices of one element have no brackets, single steps no area. */
@@ -110,6 +88,9 @@ static int depth_of(const struct slice *o, int64_t D) {
     int64_t m = o->structure == DIAGONAL ? 1 : o->structure == DENSE ? D : o->block;
     return o->depth == 2 && m > 1 && o->interval > 1 ? 2 : 1;
 }
+
+#define RANK 1 /* the defaults of rank and keep */
+#define KEEP 0.1
 
 static enum status check_structure(const struct slice *o, const struct dims *d, struct error *e) {
     if (o->structure == BLOCK && d->D % o->block)
@@ -121,7 +102,20 @@ static enum status check_structure(const struct slice *o, const struct dims *d, 
                     o->block, d->D);
     if (o->structure == HADAMARD && (d->D & (d->D - 1)))
         return fail(e, ST_USAGE, "slice: structure=hadamard needs D to be a power of two, but D=%" PRId64, d->D);
-    if (!closed_under_brackets(o) && (o->depth > 1 || o->flow == FLOW_EXP))
+    if (o->rank != RANK && o->structure != DPLR)
+        return fail(e, ST_USAGE,
+                    "slice: rank=%" PRId64
+                    " has an effect on structure=dplr alone, and this one is structure=%s; leave "
+                    "it out, or take structure=dplr",
+                    o->rank, structure_names[o->structure]);
+    if (o->keep != KEEP && o->structure != SPARSE)
+        return fail(e, ST_USAGE,
+                    "slice: keep=%g is the chance of an entry of structure=sparse, and this one is structure=%s; leave "
+                    "it out, or take structure=sparse",
+                    o->keep, structure_names[o->structure]);
+    /* Brackets of block matrices have the same blocks; brackets of the others would fill a dense matrix. */
+    bool closed = o->structure != DPLR && o->structure != HADAMARD && o->structure != SPARSE;
+    if (!closed && (o->depth > 1 || o->flow == FLOW_EXP))
         return fail(e, ST_USAGE,
                     "slice: %s would make dense matrices of structure=%s; try %s, or structure=block, dense, diagonal "
                     "or diagonal-dense",
@@ -132,15 +126,34 @@ static enum status check_structure(const struct slice *o, const struct dims *d, 
     return ST_OK;
 }
 
-/* What depth 2 and intervals need, values alone: log-signatures, generators of all letters and brackets, and those of
- * each interval, which exp(L) - I doubles. */
+/* Checks the memory of depth 2 and intervals, values alone: log-signatures, generators of all letters and brackets, and
+ * generators of each interval, which exp(L) - I doubles. */
 static enum status check_memory(const struct slice *o, const struct dims *d, struct error *e) {
-    double columns = generator_columns(o, d->D),
-           rows = (double)d->B * (double)(1 + log_signature_intervals(d->T, o->interval));
+    double D = (double)d->D, b = (double)o->block, columns = D;
+    switch (
+        (enum structure)o->structure) { /* of A, U and V together; of the matrices they make in dplr's log-ODE form */
+    case BLOCK:
+        columns = D * b;
+        break;
+    case DENSE:
+    case SPARSE:
+        columns = D * D;
+        break;
+    case DPLR:
+        columns = takes_signature(o) ? D * D : D * (1 + 2 * (double)o->rank);
+        break;
+    case DIAGONAL_DENSE:
+        columns = D - b + b * b;
+        break;
+    case DIAGONAL:
+    case HADAMARD:
+        break;
+    }
+    double rows = (double)d->B * (double)(1 + log_signature_intervals(d->T, o->interval));
     double S = (double)log_signature_size(letters(o, d->D), depth_of(o, d->D));
     double moves = columns * rows * (o->flow == FLOW_EXP ? 2 : 1) * sizeof(real);
     double signatures = takes_signature(o) ? S * rows * sizeof(real) : 0;
-    double of_pairs = o->structure == DIAGONAL_DENSE ? (double)o->block * (double)o->block : columns;
+    double of_pairs = o->structure == DIAGONAL_DENSE ? b * b : columns;
     bool made = depth_of(o, d->D) == 2 || (o->structure == DPLR && takes_signature(o));
     double brackets = made ? S * of_pairs * sizeof(real) : 0;
     if (moves + signatures + brackets <= (double)machine_memory_bytes()) return ST_OK;
@@ -160,31 +173,12 @@ static enum status check_memory(const struct slice *o, const struct dims *d, str
         depth_of(o, d->D) == 2 ? "depth=1 or a smaller D" : "a longer interval or a sparser structure");
 }
 
-#define RANK 1 /* the defaults of rank and keep */
-#define KEEP 0.1
-
-/* What is of one structure would be asked for in vain of another. */
-static enum status check_acts(const struct slice *o, struct error *e) {
-    if (o->rank != RANK && o->structure != DPLR)
-        return fail(e, ST_USAGE,
-                    "slice: rank=%" PRId64 " is that of structure=dplr, and this one is structure=%s; leave it out, or "
-                    "take structure=dplr",
-                    o->rank, structure_names[o->structure]);
-    if (o->keep != KEEP && o->structure != SPARSE)
-        return fail(e, ST_USAGE,
-                    "slice: keep=%g is the chance of an entry of structure=sparse, and this one is structure=%s; leave "
-                    "it out, or take structure=sparse",
-                    o->keep, structure_names[o->structure]);
-    return ST_OK;
-}
-
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     const struct slice *o = inst;
-    TRY(check_acts(o, e));
     if (o->table && takes_signature(o))
         return fail(e, ST_USAGE,
                     "slice: table=yes looks up the generators of tokens, and interval=%" PRId64
-                    " has those of log-signatures; take interval=1 or table=no",
+                    " has generators of log-signatures; take interval=1 or table=no",
                     o->interval);
     TRY(check_structure(inst, d, e));
     if (o->depth > 1 && !takes_signature(o))
@@ -214,8 +208,8 @@ static struct init normal(const struct slice *o, int64_t fan) {
     return (struct init){.kind = INIT_NORMAL, .b = o->init_std / sqrt((double)fan)};
 }
 
-/* The training loss descends penalty * |A|, vf_A of the reference: neither U nor V, tanh not yet applied, of
- * diagonal-dense both parts together, of sparse what the mask keeps. */
+/* The training loss has the term penalty * |A|, where A is vf_A of the reference: without U and V, before tanh, both
+ * parts of diagonal-dense together, and for sparse the entries that the mask keeps. */
 static struct tensor *norm_of(struct graph *g, const struct graph_term *term) {
     return scale_by(g, frobenius(g, term->of[0], term->of[1]), term->weight);
 }
@@ -376,7 +370,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return rows_of_intervals(g, states(o, g, &d, y0, D), now->lengths, o->interval, T);
 }
 
-/* And, in longer intervals than a step, the log-signature so far. */
+/* y and, in intervals longer than a step, the log-signature so far. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct slice *o = inst;
     return d->D + (takes_signature(o) ? log_signature_size(letters(o, d->D), depth_of(o, d->D)) : 0);
@@ -385,10 +379,11 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 const struct model model_slice = {
     .name = "slice",
     .summary = "structured linear CDE: y_t = (I + A(w_t)) y_{t-1}, seven structures of A (Walker et al. 2025)",
-    .equation = "w_t = dt (1, x_t), of time-letter=no dt x_t;  y_0 = W_i x_0 + b_i;  y_t = y_{t-1} + A(w_t) y_{t-1}\n"
-                "interval, depth: A of the log-signature of each interval, sum_i l_i A_i + sum_{i<j} a_ij (A_j A_i - "
-                "A_i A_j);\n"
-                "flow=exp: y_k = exp(A) y_{k-1}",
+    .equation =
+        "w_t = dt (1, x_t), or dt x_t with time-letter=no;  y_0 = W_i x_0 + b_i;  y_t = y_{t-1} + A(w_t) y_{t-1}\n"
+        "interval, depth: A of the log-signature of each interval, sum_i l_i A_i + sum_{i<j} a_ij (A_j A_i - "
+        "A_i A_j);\n"
+        "flow=exp: y_k = exp(A) y_{k-1}",
     .options = options,
     .small = "slice:structure=diagonal slice:structure=block,block=3 slice:structure=dense "
              "slice:structure=dplr,rank=2 slice:structure=sparse,keep=0.4 "

@@ -1,4 +1,4 @@
-/* small.h - the small variants of every mixer: what tests walk, and what the gate trains. */
+/* small.h - the small variants of every mixer: tests walk them, and the gate trains them. */
 #ifndef LRNN_MODELS_SMALL_H
 #define LRNN_MODELS_SMALL_H
 

@@ -401,8 +401,8 @@ static const struct {
     {"0-1+2-1",
      "plstm-graph: edge 2-1 does not lead from a lower to a higher node; number them so that each edge does"},
     {"1-1", "plstm-graph: edge 1-1 does not lead from a lower to a higher node; number them so that each edge does"},
-    {"0-2+0-1", "plstm-graph: edge 0-1 stands behind 0-2; list each edge once, by tail, then head"},
-    {"0-1+0-1", "plstm-graph: edge 0-1 stands behind 0-1; list each edge once, by tail, then head"},
+    {"0-2+0-1", "plstm-graph: edge 0-1 stands after 0-2; list each edge once, by tail, then head"},
+    {"0-1+0-1", "plstm-graph: edge 0-1 stands after 0-1; list each edge once, by tail, then head"},
 };
 
 /* The sentence's own example is one that a label takes. */
