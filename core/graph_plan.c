@@ -39,20 +39,18 @@ static const struct kernel *forced_kernel(const struct graph *g, const struct ca
     return NULL;
 }
 
-static enum status choose_kernel(struct graph *g, struct call *c, struct error *e) {
-    const struct kernel *forced = forced_kernel(g, c);
-    const char *why = "it gives no reason";
-    if (forced && !applies(forced, c, &why))
-        return fail(e, ST_USAGE, "kernel %s does not apply: %s", forced->name, why);
-    c->kernel = forced ? forced : graph_kernel_unasked(g, c, &why);
-    return c->kernel ? ST_OK : fail(e, ST_USAGE, "op %s cannot run: %s", c->op->name, why);
-}
-
 static enum status choose_kernels(struct graph *g, struct error *e) {
-    const char *forced = g->options.kernel;
-    if (forced && !strcmp(forced, "reference") && graph_device(g) != DEVICE_CPU)
+    const char *asked = g->options.kernel;
+    if (asked && !strcmp(asked, "reference") && graph_device(g) != DEVICE_CPU)
         return fail(e, ST_USAGE, "--kernel reference: the references run on the CPU alone; use --device cpu");
-    for (int i = 0; i < g->n_calls; i++) TRY(choose_kernel(g, &g->calls[i], e));
+    for (struct call *c = g->calls; c < g->calls + g->n_calls; c++) {
+        const struct kernel *forced = forced_kernel(g, c);
+        const char *why = "it gives no reason";
+        if (forced && !applies(forced, c, &why))
+            return fail(e, ST_USAGE, "kernel %s does not apply: %s", forced->name, why);
+        c->kernel = forced ? forced : graph_kernel_unasked(g, c, &why);
+        if (!c->kernel) return fail(e, ST_USAGE, "op %s cannot run: %s", c->op->name, why);
+    }
     return ST_OK;
 }
 
@@ -173,15 +171,11 @@ static int larger_first(const void *a, const void *b) {
     return x < y ? -1 : 1; /* a total order: the plan does not depend on the sort */
 }
 
-static bool overlap_in_time(const struct plan_buffer *a, const struct plan_buffer *b) {
-    return a->first <= b->last && b->first <= a->last;
-}
-
 /* Lowest offset where `b` fits among the placed buffers (kept in ascending offset) that live at the same time. */
 static size_t lowest_fit(struct plan_buffer *const *placed, int n, const struct plan_buffer *b, size_t guard) {
     size_t at = 0;
     for (int i = 0; i < n; i++) {
-        if (!overlap_in_time(placed[i], b)) continue;
+        if (placed[i]->first > b->last || b->first > placed[i]->last) continue;
         if (at + b->bytes + guard <= placed[i]->offset) return at;
         size_t end = placed[i]->offset + placed[i]->bytes + guard;
         if (end > at) at = end;

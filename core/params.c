@@ -35,24 +35,16 @@ struct param *params_find(const struct params *p, const char *name) {
     return NULL;
 }
 
-static bool same_shape(const struct param_spec *a, const struct param_spec *b) {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);
-}
-
-static int64_t spec_count(const struct param_spec *spec) {
-    int64_t n = 1;
-    for (int i = 0; i < spec->rank; i++) n *= spec->dims[i];
-    return n;
-}
-
 struct param *params_declare(struct params *p, const char *name, const struct param_spec *spec, struct error *e) {
     struct param *known = params_find(p, name);
-    if (known && same_shape(&known->spec, spec)) return known;
     if (known) {
+        size_t bytes = (size_t)spec->rank * sizeof *spec->dims;
+        if (known->spec.rank == spec->rank && !memcmp(known->spec.dims, spec->dims, bytes)) return known;
         fail(e, ST_FAIL, "parameter '%s' is declared twice with different shapes", name);
         return NULL;
     }
-    int64_t count = spec_count(spec), viewed = 1;
+    int64_t count = 1, viewed = 1;
+    for (int i = 0; i < spec->rank; i++) count *= spec->dims[i];
     for (int i = 0; i < spec->layout.rank; i++) viewed *= spec->layout.dims[i];
     if (p->value || (spec->layout.rank && viewed != count)) {
         fail(e, ST_FAIL, "parameter '%s' of %" PRId64 " elements cannot be declared: %s", name, count,
