@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # hardened.sh PROGRAM - checks P17 of docs/trust.md: the program may be loaded anywhere, its tables of functions are
 # read-only before main begins, the stack cannot be executed, functions with arrays have canaries, and copies into
-# arrays of known size are checked. The check of the processor before main (kernels/lib/processor.c), which ends the program if
-# instructions are missing, must be there and use none of these instructions itself.
+# arrays of known size are checked. The check of the processor before main (kernels/lib/processor.c), which ends the
+# program if instructions are missing, must be there and use none of these instructions itself.
 set -euo pipefail
 
 program=$1
