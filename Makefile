@@ -269,8 +269,9 @@ suites := $(foreach s,$(call suite_names,$(filter-out tests/cuda/%,$(TESTS))),CH
 
 $(call stamp,$(OBJ)/flags.stamp,$(call quoted,$(compiler) $(COMPILE)))
 # The plans of papers and the profiles, one after another: they are built into the program.
-$(shell mkdir -p $(OBJ); for f in $(plans); do echo "@$$f"; cat $$f; done >$(OBJ)/plans.new; \
-  cmp -s $(OBJ)/plans.new $(OBJ)/plans.txt || cp $(OBJ)/plans.new $(OBJ)/plans.txt)
+plan_texts := for f in $(plans); do echo "@$$f"; cat $$f; done
+$(if $(COUNTING),,$(shell mkdir -p $(OBJ); { $(plan_texts); } | cmp -s - $(OBJ)/plans.txt || \
+                          { $(plan_texts); } >$(OBJ)/plans.txt))
 $(call stamp,$(OBJ)/fuzz.def,'$(foreach f,$(FUZZ),FUZZ_TARGET($(f)))')
 $(call stamp,$(OWN)/cuda.stamp,$(call quoted,$(compiler) $(cuda_defines) $(if $(cuda_mode),$(COMPILE_CU))))
 $(call stamp,$(OWN)/about.stamp,$(call quoted,$(about)))

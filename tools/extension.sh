@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # extension.sh - proves the promise of docs/extend.md: a mixer, a task, an op, a command and a report are each one new
-# file and one line in a list, a schedule is one row of a table. Copies the tree, adds a visible copy of every template
-# under a new name, builds, writes the golden traces of the new mixer, trains with the new schedule, and runs the suites
-# that walk the lists. Fails if anything else has to change.
+# file and one line in a list, a profile is one file, a schedule one row of a table. Copies the tree, adds a visible copy
+# of every template under a new name, builds, writes the golden traces of the new mixer, trains with the new schedule,
+# and runs the suites that walk the lists. Fails if anything else has to change.
 #
 #   tools/extension.sh [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
 set -euo pipefail
@@ -39,6 +39,16 @@ add tasks/template.c tasks/language/newtask.c tasks/list.def 'TASK(newtask)'
 add kernels/template.c kernels/gated/newop.c kernels/gated/list.def 'OP(newop) KERNEL(newop_ref)'
 add harness/cli/template.c harness/cli/cmd_newcommand.c harness/cli/commands.def 'COMMAND(newcommand)'
 add harness/table/template.c harness/table/newreport.c harness/table/reports.def 'REPORT(newreport)'
+cat >profiles/newtask.plan <<'PLAN'
+profiles=smoke
+models=newmixer
+
+smoke.dim=16
+smoke.steps=4
+smoke.schedule=newschedule
+smoke.note=smoke: four steps
+PLAN
+echo "extension: profiles/newtask.plan"
 row='ROW(NEWSCHEDULE, "newschedule", RATE_PER_STEP, 0.0001, 0, rate_cosine, "a cosine to 0.0001")'
 sed -i "s/^    ROW(CONSTANT, .*/&\n    $row \\\\/" core/schedule.h
 echo "extension: '$row' in core/schedule.h"
@@ -51,7 +61,8 @@ tools/layers.sh
 ./lrnn --help | grep ' newcommand ' >/dev/null
 ./lrnn report --help | grep newreport >/dev/null
 ./lrnn newcommand >/dev/null
-./lrnn train s3 newmixer --schedule newschedule --steps 3 --quiet --out build/trained >/dev/null
+./lrnn info newtask/smoke | grep 'profiles/newtask.plan'
+./lrnn bench newtask --profile smoke --no-speed --no-plots --quiet --out build/trained | grep newmixer
 # The golden rows of the new mixer alone, for this build; `make golden MODELS=newmixer` writes those of all builds.
 make --no-print-directory CUDA=0 golden-here MODELS=newmixer
 grep ' newmixer' tests/golden/traces.tsv
