@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# extension.sh - proves the promise of docs/extend.md: a mixer, a task, an op, a command and a report are each one new
-# file and one line in a list, a profile is one file, a schedule one row of a table. Copies the tree, adds a visible
-# copy of every template under a new name, builds, writes the golden traces of the new mixer, trains with the new schedule,
-# and runs the suites that walk the lists. Fails if anything else has to change.
+# extension.sh - proves the promise of docs/extend.md: a mixer, a task, an op, a command and a report are each one
+# new file and one line in a list, a profile is one file, a schedule one row of a table. Copies the tree, adds a
+# visible copy of every template under a new name, builds, writes the golden traces of the new mixer, trains with the
+# new schedule, and runs the suites that walk the lists. Fails if anything else has to change.
 #
 #   tools/extension.sh [FOLDER]     works in FOLDER (default: a temporary one, removed at the end)
 set -euo pipefail
