@@ -45,6 +45,7 @@ models=newmixer
 
 smoke.dim=16
 smoke.steps=4
+smoke.lr=0.01
 smoke.schedule=newschedule
 smoke.note=smoke: four steps
 PLAN
