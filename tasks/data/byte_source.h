@@ -37,7 +37,7 @@ enum status source_open(struct byte_source *s, const char *path, struct error *e
 enum status source_open_one_of_many(struct byte_source *s, int folder, const char *file, const char *path,
                                     struct error *e);
 
-/* The same bytes in memory, which outlives the source. */
+/* Opens bytes in memory, which outlives the source. */
 enum status source_open_memory(struct byte_source *s, const void *bytes, size_t size, const char *name,
                                struct error *e);
 

@@ -16,7 +16,7 @@
 
 #define MOST_IMAGES 1000000 /* that a file may hold */
 
-/* Where readers put images. */
+/* Receives the images of a reader. */
 struct packing {
     struct image_sink sink; /* first */
     struct image_pack *pack;

@@ -33,7 +33,7 @@ struct dataset {
                           struct entry_pack *entries, struct import_log *log, struct error *e);
 };
 
-/* What an import has read. */
+/* The findings of an import. */
 struct import_log {
     void (*read)(struct import_log *log, const char *path, int64_t bytes, const char sha256[SHA256_HEX],
                  const struct dataset_file *released);

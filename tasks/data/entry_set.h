@@ -52,7 +52,7 @@ struct entry entry_get(const struct entry_set *s, int64_t i);
  * mapping lives as long as the process. ST_DATA: it is missing, or what is wrong with it. */
 enum status entry_set_open(struct entry_set *set, const char *path, const char *kind, struct error *e);
 
-/* The same of bytes in memory, which outlive it. */
+/* Opens a set in memory, which outlives it. */
 enum status entry_set_parse(struct entry_set *set, const void *bytes, size_t size, const char *name, const char *kind,
                             struct error *e);
 

@@ -32,7 +32,7 @@ struct image_set {
  * it. */
 enum status image_set_open(struct image_set *set, const char *path, struct error *e);
 
-/* The same of bytes in memory, which outlive it. */
+/* Opens a set in memory, which outlives it. */
 enum status image_set_parse(struct image_set *set, const void *bytes, size_t size, const char *name, struct error *e);
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */

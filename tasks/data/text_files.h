@@ -1,11 +1,12 @@
 /* text_files.h - reads the released texts of the Long Range Arena.
  *
- * Reviews: folders train/pos, train/neg, test/pos, test/neg of files NUMBER_RATING.txt of one text each (aclImdb), label
- * 1 in pos, taken in the order of their names. Entries of kind "texts": the bytes of the text, which its length counts.
+ * Reviews: folders train/pos, train/neg, test/pos, test/neg of files NUMBER_RATING.txt of one text each (aclImdb),
+ * label 1 in pos, taken in the order of their names. Entries of kind "texts": the bytes of the text, which its length
+ * counts.
  *
  * Pairs: a line "label<TAB>id<TAB>id<TAB>text<TAB>text", the label 0, 1, 0.0 or 1.0; quotes are characters like others.
- * Entries of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the
- * longer one. */
+ * Entries of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the longer
+ * one. */
 #ifndef LRNN_TASKS_DATA_TEXT_FILES_H
 #define LRNN_TASKS_DATA_TEXT_FILES_H
 

@@ -25,7 +25,7 @@ static size_t drop_returns(uint8_t *window, size_t from, size_t end) {
         size_t n = next ? (size_t)(next - window) - at : end - at;
         memmove(window + to, window + at, n);
         to += n;
-        at += n + 1; /* behind the carriage return */
+        at += n + 1; /* after the carriage return */
     }
     return to;
 }

@@ -63,7 +63,7 @@ static enum status read_count(struct ts *f, const char *what, int64_t most, int6
     return text_integer(&f->text, 1, most, value) ? ST_OK : text_fail(&f->text, what);
 }
 
-/* What stands behind one key. Keys that say nothing of what is read are passed over. */
+/* Reads the value after one key. Keys without a meaning for the reader are passed over. */
 static enum status read_key(struct ts *f, const char *key, bool *data) {
     bool yes = false;
     if (!strcmp(key, "data")) {
@@ -157,7 +157,7 @@ static enum status read_dimension(struct ts *f, int64_t dimension, int64_t *poin
     return ST_OK;
 }
 
-/* The last word of a case, which has no ':' behind it. */
+/* The last word of a case, which no ':' follows. */
 static enum status read_label(struct ts *f, int64_t *label) {
     char word[TS_NAME];
     text_skip_blanks(&f->text);

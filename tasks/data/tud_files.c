@@ -35,7 +35,7 @@ struct tud {
     struct edge *edge;
     int64_t edges, edge_room, lines; /* lines: of NAME_A.txt, with loops */
     int32_t latest;                  /* graph of the latest edge */
-    bool by_graph;                   /* no edge stands behind one of a later graph */
+    bool by_graph;                   /* no edge follows an edge of a later graph */
     int32_t least, kinds;            /* of labels of nodes: the least one; how many up to the greatest */
 };
 
@@ -296,7 +296,7 @@ static void sort_by(int side, const struct edge *from, struct edge *to, int64_t 
     for (int64_t i = 0; i < n; i++) to[count[from[i].node[side] - first]++] = from[i];
 }
 
-/* Each of these n sorted edges once, behind those that are kept. */
+/* Appends each of these n sorted edges once to the edges that are kept. */
 static enum status merge(struct tud *f, const struct edge *sorted, int64_t n, int64_t *kept) {
     for (int64_t i = 0, next; i < n; i = next) {
         const struct edge edge = sorted[i];
@@ -344,7 +344,7 @@ static enum status sort_edges(struct tud *f) {
     return status;
 }
 
-/* Plain lines, of which there may be none. */
+/* Reads plain lines; there may be none. */
 static enum status read_plain_edges(struct tud *f) {
     int32_t node[2 * TOGETHER];
     int64_t taken = TOGETHER;
@@ -380,7 +380,7 @@ static enum status read_edges(struct tud *f) {
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
-/* Pairs of edges of which one leads on from the other. */
+/* Counts pairs of edges where one leads on from the other. */
 static int64_t count_pairs(const struct edge *edge, int64_t n, int64_t first) {
     uint16_t into[TUD_GRAPH_NODES] = {0};
     int64_t pairs = 0;

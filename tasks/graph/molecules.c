@@ -176,7 +176,7 @@ static void draw(const struct molecules *w, int64_t index, bool label, struct mo
 
 /* --- examples ----------------------------------------------------------------------------------------------------- */
 
-/* By (lower atom, higher atom). */
+/* Orders edges by (lower atom, higher atom). */
 static void sort_bonds(struct molecule *m) {
     for (int32_t i = 1; i < m->bonds; i++) {
         int32_t a = m->bond[i][0], b = m->bond[i][1], at = i;

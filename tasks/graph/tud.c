@@ -32,7 +32,7 @@ struct tud {
     int64_t fold;
     struct file_entries from;
     int64_t n[SPLIT_COUNT];
-    const int32_t *use;            /* (graphs) those of training, then validation, then test */
+    const int32_t *use;            /* (graphs) numbers of training, then validation, then test graphs */
     const struct tud_graph *graph; /* (graphs) */
     struct links_size room;        /* for the links of any graph */
     double floor;                  /* share of the commonest label */

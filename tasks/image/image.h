@@ -76,7 +76,7 @@ struct rng image_rng(const struct image *im, enum split split, int64_t index);
 /* pixels (height, width, channels) in the order of visit. */
 void image_put(const struct image *im, const uint8_t *pixels, int32_t label, struct example *x);
 
-/* The same of grey pixels (height, width), which all channels show alike. */
+/* Writes grey pixels (height, width), which all channels show alike. */
 void image_put_grey(const struct image *im, const uint8_t *grey, int32_t label, struct example *x);
 
 /* --- drawing ------------------------------------------------------------------------------------------------------ */

@@ -54,7 +54,7 @@ static struct pathfinder_sizes sizes_of(const struct pathfinder *w) {
 
 /* --- drawn -------------------------------------------------------------------------------------------------------- */
 
-/* That images of these sizes are found by trying. */
+/* Checks that images of these sizes are found by trying. */
 static enum status check_sizes(const struct pathfinder *w, struct arena *host, struct error *e) {
     struct pathfinder_sizes sizes = sizes_of(w);
     size_t mark = arena_mark(host);

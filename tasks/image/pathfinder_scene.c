@@ -176,7 +176,7 @@ static int draw_degrees(struct rng *r) {
 static bool grow_targets(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                          struct pathfinder_scene *s) {
     double border = 2 * w->apart, room = (double)w->side - 2 * border;
-    struct growth g[PATHFINDER_MOST][2]; /* behind each step */
+    struct growth g[PATHFINDER_MOST][2]; /* after each step */
     int back = 0;
     struct pathfinder_dash mixed[2 * PATHFINDER_MOST];
     struct pathfinder_point a = {border + room * rng_uniform(r), border + room * rng_uniform(r)};

@@ -13,7 +13,7 @@ struct document {
     int64_t bytes;
 };
 
-/* What entries hold. */
+/* The contents of entries. */
 struct document_kind {
     const char *task, *dataset, *what; /* what: "pair of texts" */
     int count;                         /* documents of an entry: 1 or 2 */

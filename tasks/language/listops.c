@@ -95,7 +95,7 @@ static int32_t hand_up(struct growth *g, int32_t value, int32_t *tokens) {
 }
 
 /* Draws one tree. Returns its tokens, fewer than max_length, and its value; or 0 as soon as it is certain to be longer.
- * Nothing is written behind tokens[max_length - 2]. *drawn grows by the tokens written. */
+ * Nothing is written after tokens[max_length - 2]. *drawn grows by the tokens written. */
 static int64_t grow(const struct listops *w, struct rng *r, int32_t *tokens, int32_t *value, int64_t *drawn) {
     struct growth g;
     g.n = 0;
@@ -127,7 +127,7 @@ static int64_t draw_expression(const struct listops *w, struct rng *r, int32_t *
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
-/* That expressions of these lengths are frequent enough to be found by rejection. */
+/* Checks that expressions of these lengths are frequent enough to be found by rejection. */
 static enum status check_lengths(const struct listops *w, struct arena *host, struct error *e) {
     if (w->max_length < w->min_length + 2)
         return fail(e, ST_USAGE,
@@ -201,7 +201,7 @@ static enum status open_files(struct listops *w, struct arena *host, struct erro
     return status;
 }
 
-/* What decides how expressions are drawn says nothing of those in files, and would be part of what the run is. */
+/* Options of drawing have no effect on expressions in files, but would be part of the run's identity: refused. */
 static enum status check_released(const struct listops *w, struct error *e) {
     static const char *const drawn[] = {"min_length", "depth", "arity"};
     for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {

@@ -129,7 +129,7 @@ static enum status unexpected(const struct reader *r, const char *expected) {
                 r->word_bytes > WORD_BYTES ? ".." : "", r->stop == END_OF_FILE ? " and the end of the file" : "");
 }
 
-/* The line ends behind the last word: LF, or CR LF. */
+/* The line ends after the last word: LF, or CR LF. */
 static enum status end_line(struct reader *r) {
     if (r->stop == '\r') {
         next_word(r);
@@ -189,7 +189,7 @@ static enum status close_operator(struct reader *r) {
     return ST_OK;
 }
 
-/* Four bytes of each are compared, a zero behind a shorter one. */
+/* Compares four bytes of each; zeros follow a shorter one. */
 static enum status add_long_word(struct reader *r) {
     static const struct {
         char text[5];

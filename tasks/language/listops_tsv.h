@@ -11,7 +11,7 @@
 #include "core/arena.h"
 
 struct listops_row {
-    struct listops_row *next; /* in the file; NULL behind the last */
+    struct listops_row *next; /* in the file; NULL after the last */
     int32_t length;           /* tokens, at least 1 */
     int32_t label;            /* 0..9: the value of the expression */
     uint8_t tokens[];         /* LISTOPS_* ids, no eos */

@@ -6,7 +6,7 @@
  *   modular-arithmetic  value mod 5 of digits 0..4 joined by + - *; * binds first, then left to right
  *
  * Training strings are short, held-out ones long: the score is length generalisation. One position a string is scored;
- * everything behind it is padding. Symbols are i.i.d. and uniform, so that chance is one over the number of states and
+ * everything after it is padding. Symbols are i.i.d. and uniform, so that chance is one over the number of states and
  * nothing trivial beats it on long strings; among short ones a cycle ends more often where it began, and an expression
  * in 0 (one product of two digits is 0 in 9 of 25 cases), but from 40 symbols on by less than 1e-6. Two strings of 40
  * or more symbols practically never agree, so the splits are disjoint; shorter evaluation strings overlap.
@@ -113,10 +113,10 @@ static int32_t write_cycle(struct rng *r, int64_t n, const int32_t *id, int32_t 
     return residue(place);
 }
 
-enum { PLUS = 5, MINUS, TIMES, EQUALS }; /* symbols behind the digits */
+enum { PLUS = 5, MINUS, TIMES, EQUALS }; /* symbols after the digits */
 
 /* Digits at even positions, operators at odd ones; of an even number the last is '='. A product is gathered in `term`,
- * sign included, and added once the operator behind it does not multiply. */
+ * sign included, and added once the operator after it does not multiply. */
 static int32_t write_arithmetic(struct rng *r, int64_t n, const int32_t *id, int32_t *tokens) {
     int64_t sum = 0, term = 1;
     for (int64_t i = 0; i < n; i += 2) {

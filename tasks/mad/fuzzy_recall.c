@@ -5,8 +5,8 @@
  * MAD (Poli et al. 2024). A motif is an ordered tuple of distinct ids. The map from keys to values is new in every
  * string. In training keys have 1 to key_motif ids and every next token is a target, pads included; elsewhere all keys
  * have key_motif ids. The pair that the string ends with is put in before at a random place; where that place is never
- * reached (2.44 % of test strings at L=128) the last answer is a guess. Ids: mad.h; the last ones are the pad and, with a
- * single query, behind it the marker. */
+ * reached (2.44 % of test strings at L=128) the last answer is a guess. Ids: mad.h; the last ones are the pad and, with
+ * a single query, behind it the marker. */
 #include <string.h>
 
 #include "tasks/mad/mad.h"

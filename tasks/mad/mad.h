@@ -89,7 +89,7 @@ enum mad_query { QUERY_MULTI, QUERY_SINGLE };
  * training every id is a target, elsewhere the answers alone. */
 struct mad_string {
     struct example *x;
-    int32_t T, n; /* inputs; ids so far. An id behind the last input is a target only */
+    int32_t T, n; /* inputs; ids so far. An id after the last input is a target only */
     bool training;
 };
 

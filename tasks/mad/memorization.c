@@ -3,7 +3,7 @@
  *   x = k m k' m ..;  y at a marker m = map[key before it]
  *
  * MAD (Poli et al. 2024). The map is an injection, the same in every split and for every seed. Ids: keys 0.., values
- * behind them (one or more stays unused), the marker m = V-1. */
+ * after them (one or more stays unused), the marker m = V-1. */
 #include "tasks/mad/mad.h"
 
 #define MAP_SEED 12345 /* as MAD */

@@ -4,7 +4,7 @@
  *
  * Arora et al. 2024, "Zoology" (HazyResearch/zoology). Slots differ, drawn one after the other with weights
  * (g+1)^(power-1), so most keys come back soon. The value stands at the key's own position and never in the inputs
- * behind it. Ids: 0 filler, keys 1..V/2-1, values from V/2. */
+ * after it. Ids: 0 filler, keys 1..V/2-1, values from V/2. */
 #include <math.h>
 
 #include "tasks/mad/mad.h"

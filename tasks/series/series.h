@@ -32,7 +32,7 @@ static inline int series_version(const struct series *s, int version) {
     return s->increments && s->time ? version + 1 : version;
 }
 
-/* Where the C values of point t go in an example. */
+/* The place of the C values of point t in an example. */
 static inline real *series_point(const struct series *s, int64_t C, int64_t t, struct example *x) {
     return x->values + t * series_channels(s, C) + s->time;
 }
