@@ -38,6 +38,14 @@ static enum status format_list(const struct plan *plan, char **text, size_t *siz
     return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
 }
 
+/* List of a sweep, as it is read. */
+struct planned {
+    char name[128]; /* of the file, without its ending */
+    char (*ids)[RUN_ID_HEX];
+    double *flops; /* of each run */
+    int n;
+};
+
 /* Path of a list: OUT/sweeps/NAME-HASH.tsv, the name made of letters, digits and hyphens. */
 static enum status list_path(const char *out, const char *name, const char *text, size_t size, char path[PATH_BYTES],
                              struct error *e) {
@@ -107,7 +115,17 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct planned *)a)->name, ((const struct planned *)b)->name);
 }
 
-enum status planned_read(const char *out, struct planned **list, int *n, struct error *e) {
+static void planned_free(struct planned *list, int n) {
+    for (int i = 0; i < n; i++) {
+        free(list[i].ids);
+        free(list[i].flops);
+    }
+    free(list);
+}
+
+/* Reads every list of the folder, sorted by name; the caller frees them by planned_free. None: no sweep has begun there.
+ * ST_DATA: one is damaged. */
+static enum status planned_read(const char *out, struct planned **list, int *n, struct error *e) {
     char folder[PATH_BYTES], path[PATH_BYTES];
     *list = NULL;
     *n = 0;
@@ -137,14 +155,6 @@ enum status planned_read(const char *out, struct planned **list, int *n, struct 
     *list = NULL;
     *n = 0;
     return status;
-}
-
-void planned_free(struct planned *list, int n) {
-    for (int i = 0; i < n; i++) {
-        free(list[i].ids);
-        free(list[i].flops);
-    }
-    free(list);
 }
 
 /* --- other folders ------------------------------------------------------------------------------------------------ */

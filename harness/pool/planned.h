@@ -19,18 +19,6 @@ enum status planned_write(const struct plan *plan, const char *out, const char *
 /* Removes the files that the same call of planned_write has made, because nothing comes of the plan. */
 void planned_withdraw(const struct plan *plan, const char *out, const char *name, const struct planned_new *new);
 
-struct planned {
-    char name[128]; /* of the file, without its ending */
-    char (*ids)[RUN_ID_HEX];
-    double *flops; /* of each run */
-    int n;
-};
-
-/* Reads every list of the folder, sorted by name; the caller frees them by planned_free. None: no sweep has begun
- * there. ST_DATA: one is damaged. */
-enum status planned_read(const char *out, struct planned **list, int *n, struct error *e);
-void planned_free(struct planned *list, int n);
-
 /* Copies the lists of `from` that `out` lacks. ST_DATA: one is damaged; ST_FAIL: it cannot be written. */
 enum status planned_merge(const char *from, const char *out, struct error *e);
 
