@@ -146,15 +146,7 @@ static enum status run_crossover(int argc, char **argv, struct error *e) {
 
 /* --- data --------------------------------------------------------------------------------------------------------- */
 
-struct data_flags {
-    int split;
-    double seconds;
-    int64_t seed;
-    bool json;
-    char files[OPTION_TEXT], out[OPTION_TEXT];
-};
-
-#define AT(field) offsetof(struct data_flags, field)
+#define AT(field) offsetof(struct perf_data_request, field)
 static const struct option data_flags[] = {
     {"split", OPT_CHOICE, AT(split), "train", 0, 0, "train val test", "which examples", 0},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0.01, 3600, NULL, "time to spend", 0},
@@ -170,13 +162,12 @@ static const struct option data_flags[] = {
 #undef AT
 
 static enum status run_data(int argc, char **argv, struct error *e) {
-    struct data_flags f;
-    const struct flag_set set = {data_flags, &f};
-    const char *task;
-    struct cli cli = {.command = &subs[DATA], .sets = &set, .n_sets = 1, .positional = &task, .max_positional = 1};
+    struct perf_data_request q;
+    const struct flag_set set = {data_flags, &q};
+    const char *name;
+    struct cli cli = {.command = &subs[DATA], .sets = &set, .n_sets = 1, .positional = &name, .max_positional = 1};
     TRY(read_line(&cli, 1, argc, argv, e));
-    if (*f.files) return perf_files(task, f.files, f.seconds, f.json, f.out, e);
-    return perf_data(task, f.split, f.seconds, (uint64_t)f.seed, f.json, f.out, e);
+    return perf_data(name, &q, e);
 }
 
 /* --- layers ------------------------------------------------------------------------------------------------------- */

@@ -141,22 +141,24 @@ static enum status take_steps(struct trainer *trainer, struct trace_row *row, st
     return hash_weights(&trainer->params, row->weights, e);
 }
 
-static enum status configure(struct config *c, const struct trace *t, const char *kernel, struct error *e) {
+/* Sets a run's flags: defaults, flags of all of its kind, its own, and the kernel. */
+static enum status configure(struct config *c, const struct trace *t, const char *common, const char *kernel,
+                             struct error *e) {
     TRY(config_default(c, e));
-    TRY(flags_set(c, trace_flags, e));
+    TRY(flags_set(c, common, e));
     TRY(flags_set(c, t->flags, e));
     return config_set(c, "kernel", kernel, e);
 }
 
 enum status trace_numerics(const struct trace *t, const char *kernel, char text[NUMERICS_TEXT], struct error *e) {
     struct config c;
-    TRY(configure(&c, t, kernel, e));
+    TRY(configure(&c, t, trace_flags, kernel, e));
     return numerics_of_labels(&c, t->task, t->model, text, NUMERICS_TEXT, e);
 }
 
 enum status trace_run(const struct trace *t, const char *kernel, struct trace_row *row, struct error *e) {
     struct config c;
-    TRY(configure(&c, t, kernel, e));
+    TRY(configure(&c, t, trace_flags, kernel, e));
     struct setup *s = setup_make(&c, t->task, t->model, e);
     if (!s) return e->status;
     struct trainer *trainer = calloc(1, sizeof *trainer);
@@ -215,19 +217,12 @@ int seeds_find(const char *name) {
     return -1;
 }
 
-static enum status configure_cell(struct config *c, int cell, int seed, struct error *e) {
-    TRY(config_default(c, e));
-    TRY(flags_set(c, cells[cell].flags, e));
-    c->seed = seed;
-    return ST_OK;
-}
-
 enum status seeds_numerics(const char *name, char text[NUMERICS_TEXT], struct error *e) {
     struct config c;
     int cell = seeds_find(name);
     text[0] = 0;
     if (cell < 0) return ST_OK;
-    TRY(configure_cell(&c, cell, 1, e));
+    TRY(configure(&c, &cells[cell], "", "", e));
     return numerics_of_labels(&c, cells[cell].task, cells[cell].model, text, NUMERICS_TEXT, e);
 }
 
@@ -246,7 +241,8 @@ enum status seeds_run(int cell, int first, int n, double *metric, int *solved, s
     struct trainer *t = calloc(1, sizeof *t);
     enum status status = t ? ST_OK : fail(e, ST_MEMORY, "no memory for a trainer");
     for (int i = 0; i < n && status == ST_OK; i++) {
-        status = configure_cell(&c, cell, first + i, e);
+        status = configure(&c, &cells[cell], "", "", e);
+        c.seed = first + i;
         struct setup *s = status == ST_OK ? setup_make(&c, cells[cell].task, cells[cell].model, e) : NULL;
         if (!s) status = e->status;
         if (s) status = train_cell(t, s, &metric[i], e);

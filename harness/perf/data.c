@@ -110,16 +110,15 @@ static enum status keep_examples(const struct examples_run *r, const char *out, 
     return keep(&row, &r->round, r->foreign, (double)r->tokens, out, e);
 }
 
-enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, const char *out,
-                      struct error *e) {
+static enum status run_examples(const char *task, const struct perf_data_request *q, struct error *e) {
     struct examples_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
-    r->split = (enum split)split;
-    enum status status = open_examples(r, task, seed, e);
+    r->split = (enum split)q->split;
+    enum status status = open_examples(r, task, (uint64_t)q->seed, e);
     if (status == ST_OK) {
-        measure_examples(r, seconds);
-        print_examples(r, json);
-        status = keep_examples(r, out, e);
+        measure_examples(r, q->seconds);
+        print_examples(r, q->json);
+        status = keep_examples(r, q->out, e);
     }
     arena_free(&r->host);
     free(r);
@@ -240,22 +239,24 @@ static enum status keep_files(const struct files_run *r, const char *pass, const
     return keep(&row, all, r->foreign, NAN, out, e);
 }
 
-enum status perf_files(const char *name, const char *folder, double seconds, bool json, const char *out,
-                       struct error *e) {
+static enum status run_files(const char *name, const struct perf_data_request *q, struct error *e) {
     struct files_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
-    r->name = name;
-    r->folder = folder;
-    enum status status =
-        strcmp(name, "listops") == 0 ? arena_reserve(&r->host, TASK_TABLE_BYTES, e) : dataset_find(name, &r->d, e);
-    if (r->d) r->name = r->d->name;
-    if (status == ST_OK) status = measure_files(r, seconds, e);
+    bool in_place = strcmp(name, "listops") == 0;
+    r->folder = q->files;
+    enum status status = in_place ? arena_reserve(&r->host, TASK_TABLE_BYTES, e) : dataset_find(name, &r->d, e);
+    r->name = r->d ? r->d->name : name;
+    if (status == ST_OK) status = measure_files(r, q->seconds, e);
     if (status == ST_OK) {
-        print_files(r, json);
-        status = keep_files(r, "read", &r->read, out, e);
+        print_files(r, q->json);
+        status = keep_files(r, "read", &r->read, q->out, e);
     }
-    if (status == ST_OK) status = keep_files(r, "unpack", &r->unpack, out, e);
+    if (status == ST_OK) status = keep_files(r, "unpack", &r->unpack, q->out, e);
     arena_free(&r->host);
     free(r);
     return status;
+}
+
+enum status perf_data(const char *name, const struct perf_data_request *request, struct error *e) {
+    return (*request->files ? run_files : run_examples)(name, request, e);
 }

@@ -48,16 +48,18 @@ struct perf_layers_request {
 };
 enum status perf_layers(const struct perf_layers_request *request, struct error *e);
 
-/* Generates examples of a split for `seconds` on one core. With `out` the rate becomes a row of OUT/perf.csv. ST_FAIL:
- * the row cannot be written. */
-enum status perf_data(const char *task, int split, double seconds, uint64_t seed, bool json, const char *out,
-                      struct error *e);
-
-/* Reads the released files of a data set in a folder again and again for `seconds` on one core, as an import does
- * without its writing (ListOps: as its task does). Packed files are also unpacked alone, by turns. With `out` each rate
- * becomes a row of OUT/perf.csv. ST_DATA as dataset_import. ST_USAGE: no such set. ST_FAIL: a row cannot be written. */
-enum status perf_files(const char *name, const char *folder, double seconds, bool json, const char *out,
-                       struct error *e);
+/* Generates examples of a split of the task for `seconds` on one core. With `files` it reads the released files of the
+ * data set in that folder again and again instead, as an import does without its writing (ListOps: as its task does);
+ * packed files are also unpacked alone, by turns. With `out` each rate becomes a row of OUT/perf.csv. Errors: ST_USAGE:
+ * no such task or set; ST_DATA as dataset_import; ST_FAIL: a row cannot be written. */
+struct perf_data_request {
+    int split; /* enum split */
+    double seconds;
+    int64_t seed;
+    bool json;
+    char files[OPTION_TEXT], out[OPTION_TEXT];
+};
+enum status perf_data(const char *name, const struct perf_data_request *request, struct error *e);
 
 /* Measures every CUDA kernel at the shapes of device_kernels.c, copies, products and a training step on a device, as
  * CSV rows: to stdout, and with `out` to OUT/device-COMMIT.csv, whole or not at all. Errors: ST_DEVICE; ST_USAGE,
