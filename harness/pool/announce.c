@@ -9,7 +9,7 @@
 #include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
 #include "harness/study/profile.h"
-#include "harness/run/reuse.h"
+#include "harness/run/checkpoint.h"
 #include "harness/store/clock.h"
 #include "harness/store/shell.h"
 #include "kernels/lib/gemm.h"

@@ -13,7 +13,6 @@
 #include "core/file/name.h"
 #include "harness/rows/rows.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/reuse.h"
 #include "harness/store/claim.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"

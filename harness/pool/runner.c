@@ -18,7 +18,6 @@
 
 #include "core/paragraph.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/reuse.h"
 #include "harness/run/running.h"
 #include "harness/run/signals.h"
 #include "harness/pool/population.h"

@@ -15,7 +15,7 @@
 #include "harness/table/report.h"
 #include "harness/table/summary.h"
 #include "harness/rows/load.h"
-#include "harness/run/reuse.h"
+#include "harness/run/checkpoint.h"
 #include "harness/run/signals.h"
 #include "harness/pool/population.h"
 #include "harness/pool/runner.h"

@@ -1,15 +1,23 @@
-/* running.c - what a run tells of itself while it goes: points of its curve, progress, the log of steps. See
- * running.h. */
+/* running.c - what a run tells of itself: points of its curve, progress and the log of steps while it goes, and in the
+ * end its record: setup, results, speed and surroundings. See running.h. */
 #include "harness/run/running.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include "core/option.h"
+#include "harness/run/weights.h"
 #include "harness/store/clock.h"
+#include "harness/store/machine.h"
+#include "harness/store/record_files.h"
+#include "harness/store/schema.h"
+#include "harness/store/version.h"
+#include "kernels/lib/gemm.h"
 
 #define PROGRESS_EVERY 0.2 /* seconds */
 #define LOG_HEADER     "step,loss,grad_norm,lr\n"
@@ -18,7 +26,8 @@ double running_wall_s(const struct running *r) {
     return r->sitting_wall_s + time_now_s() - r->began;
 }
 
-int64_t running_step_tokens(const struct setup *s) {
+/* Tokens of a step: all positions of its batch, of every document of an example, padding included. */
+static int64_t step_tokens(const struct setup *s) {
     return s->spec.config.batch * task_documents(&s->spec.task.shape) * s->spec.task.shape.T;
 }
 
@@ -31,7 +40,7 @@ void running_add_point(struct running *r, enum split split, const struct scores 
     const struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
     if (p->n_curve == p->curve_capacity) return; /* cannot happen: sized for every validation */
-    int64_t tokens = t->state.step * running_step_tokens(t->setup);
+    int64_t tokens = t->state.step * step_tokens(t->setup);
     struct curve_point point = {.step = t->state.step,
                                 .tokens = tokens,
                                 .wall_s = running_wall_s(r),
@@ -55,7 +64,7 @@ void running_report(struct running *r, bool now) {
     const struct run_progress *p = &r->progress;
     const struct curve_point *latest = p->n_curve ? &p->curve[p->n_curve - 1] : NULL;
     bool macro = t->setup->spec.task.shape.metric == METRIC_MACRO_ACC;
-    int64_t tokens_here = r->n_steps_here * running_step_tokens(t->setup);
+    int64_t tokens_here = r->n_steps_here * step_tokens(t->setup);
     struct progress progress = {.step = t->state.step,
                                 .steps = t->setup->shapes.steps,
                                 .loss = t->state.loss,
@@ -114,4 +123,280 @@ enum status step_log_close(struct step_log *log, struct error *e) {
     FILE *file = log->file;
     log->file = NULL;
     return !file || fclose(file) == 0 ? ST_OK : cannot_write(log, e);
+}
+
+/* --- the record --------------------------------------------------------------------------------------------------- */
+
+static int compare_floats(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const float *sorted, int64_t n, double q) {
+    return n ? (double)sorted[(int64_t)(q * (double)(n - 1) + 0.5)] : NAN;
+}
+
+static void fill_speed(struct running *r, struct run *row) {
+    const struct setup *s = r->trainer.setup;
+    int64_t n = r->n_samples < STEP_SAMPLES ? r->n_samples : STEP_SAMPLES;
+    float deviations[STEP_SAMPLES] = {0};
+    qsort(r->step_ms, (size_t)n, sizeof *r->step_ms, compare_floats);
+    row->step_ms_med = quantile(r->step_ms, n, 0.5);
+    row->step_ms_p95 = quantile(r->step_ms, n, 0.95);
+    for (int64_t i = 0; i < n; i++) deviations[i] = fabsf(r->step_ms[i] - (float)row->step_ms_med);
+    qsort(deviations, (size_t)n, sizeof *deviations, compare_floats);
+    row->step_ms_mad = quantile(deviations, n, 0.5);
+    row->flop_step = graphs_step_flops(&r->trainer.train, s);
+    if (n) {
+        row->tok_per_s = (double)step_tokens(s) / (row->step_ms_med * 1e-3);
+        row->tflops = row->flop_step / (row->step_ms_med * 1e-3) * 1e-12;
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    bool shared = r->hooks && r->hooks->create; /* the peak of a process of several runs says nothing of one */
+    if (!shared) row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
+    if (r->trainer.device_bytes) row->peak_dev_bytes = (int64_t)r->trainer.device_bytes;
+    row->data_s = r->trainer.data_s;
+    row->train_s = r->trainer.step_s;
+    row->eval_s = r->trainer.eval_s;
+    row->wall_s = running_wall_s(r);
+}
+
+/* Reads the model's integer option of that flag; -1: it has none. */
+static int64_t model_size(const struct setup *s, enum option_flag flag) {
+    for (const struct option *o = s->shapes.model.model->options; o->name; o++)
+        if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->shapes.model.inst + o->offset);
+    return -1;
+}
+
+static void fill_test_split(const struct test_split *test, struct run *row) {
+    memcpy(row->split_hash, test->hash, sizeof row->split_hash);
+    row->seq_chance = test->seq_chance;
+}
+
+static void fill_setup(const struct setup *s, struct run *row) {
+    const struct config *c = &s->spec.config;
+    const struct task_shape *shape = &s->spec.task.shape;
+    snprintf(row->run_id, sizeof row->run_id, "%s", s->id.run_id);
+    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->id.cell_id);
+    snprintf(row->suite, sizeof row->suite, "%s", s->spec.task.task->suite);
+    snprintf(row->task, sizeof row->task, "%s", s->spec.task.name);
+    snprintf(row->model, sizeof row->model, "%s", s->shapes.model.model->name);
+    snprintf(row->layers, sizeof row->layers, "%s", s->id.model_label);
+    row->task_version = task_version(&s->spec.task);
+    row->seed = row->data_seed = (uint64_t)c->seed;
+    row->n_train = shape->examples[SPLIT_TRAIN];
+    row->n_val = shape->examples[SPLIT_VAL];
+    row->n_test = shape->examples[SPLIT_TEST];
+    row->vocab = shape->vocab_out;
+    row->len_train = shape->T;
+    row->len_test = task_length(shape, SPLIT_TEST);
+    row->d_model = c->net.dim;
+    row->n_layers = c->net.layers;
+    row->block = model_size(s, OPT_BLOCKS);
+    row->order = model_size(s, OPT_ORDER);
+    row->state_floats = net_state_floats(&c->net, &s->shapes.model);
+    snprintf(row->optimizer, sizeof row->optimizer, "adamw");
+    row->lr = c->lr;
+    option_format_value(option_find(config_options, "schedule"), c, row->schedule, sizeof row->schedule);
+    row->warmup_steps = c->warmup;
+    row->weight_decay = c->decay;
+    row->beta1 = c->beta1;
+    row->beta2 = c->beta2;
+    row->grad_clip = c->clip;
+    row->batch = c->batch;
+    row->max_steps = s->shapes.schedule_steps;
+    option_format_value(option_find(config_options, "precision"), c, row->dtype, sizeof row->dtype);
+    snprintf(row->profile, sizeof row->profile, "%.31s", c->profile);
+    option_format_value(option_find(backbone_options, "backbone"), c, row->backbone, sizeof row->backbone);
+    const struct backbone net = backbone_resolved(&c->net, s->shapes.model.model);
+    option_format_value(option_find(backbone_options, "mlp"), &net, row->mlp, sizeof row->mlp);
+    option_format_value(option_find(backbone_options, "norm"), &net, row->norm, sizeof row->norm);
+    if (!backbone_takes_parts(&net)) snprintf(row->norm, sizeof row->norm, "none");
+    row->metric = shape->metric;
+    row->chance = shape->chance;
+}
+
+/* Counts parameters of embedding and head: of the symbols, not of the net between them. */
+static int64_t outer_params(const struct params *p) {
+    int64_t n = 0;
+    for (int i = 0; i < p->n; i++) {
+        const struct param *q = &p->list[i];
+        bool outer = strcmp(q->name, "embedding") == 0 || strncmp(q->name, "head.", 5) == 0;
+        if (outer && q->spec.group != PARAM_CONST) n += q->count;
+    }
+    return n;
+}
+
+static void fill_results(const struct running *r, struct run *row) {
+    const struct trainer *t = &r->trainer;
+    row->params = params_trained(&t->params);
+    row->params_nonemb = row->params - outer_params(&t->params);
+    row->status = r->status;
+    snprintf(row->status_detail, sizeof row->status_detail, "%s", r->detail);
+    snprintf(row->stop_reason, sizeof row->stop_reason, "%s", r->stop_reason);
+    row->steps = t->state.step;
+    row->tokens = t->state.step * step_tokens(t->setup);
+    row->best_step = t->best_step;
+    row->solved_step = r->progress.solved_step;
+    row->train_loss = r->progress.train_loss;
+    if (t->best_step >= 0) {
+        row->val_loss = t->best_val.loss;
+        row->val_acc = t->best_val.acc;
+        row->val_metric = trainer_metric(t, &t->best_val);
+    }
+    row->solved = 0;
+    if (r->status != RUN_OK) return;
+    row->test_loss = r->test.loss;
+    row->test_acc = r->test.acc;
+    row->test_macro_acc = r->test.macro_acc;
+    row->test_seq_acc = r->test.seq_acc;
+    row->test_last_acc = r->test.last_acc;
+    row->test_nonfinite = r->test.nonfinite;
+    row->metric_value = trainer_metric(t, &r->test);
+    row->solved = row->metric_value >= t->setup->spec.task.shape.solved;
+}
+
+/* place NULL: the run never got one. */
+static void fill_device(const struct setup *s, const struct place *place, const char *cpu, struct run *row) {
+    struct place_info info;
+    enum device device;
+    int index;
+    bool cuda = place_parse(s->spec.config.device, &device, &index, NULL) == ST_OK && device == DEVICE_CUDA;
+    snprintf(row->backend, sizeof row->backend, cuda ? "cuda" : "cpu");
+    snprintf(row->device, sizeof row->device, "%s", cuda ? s->spec.config.device : cpu);
+    if (!cuda || !place || place_describe(place, &info, NULL) != ST_OK) return;
+    snprintf(row->device, sizeof row->device, "%s", info.name);
+    snprintf(row->driver, sizeof row->driver, "%s", info.driver);
+}
+
+static void fill_environment(const struct setup *s, const struct place *place, struct run *row) {
+    struct machine m;
+    machine_read(&m);
+    const struct build_info *b = build_info();
+    fill_device(s, place, m.cpu, row);
+    snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
+    snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
+    row->threads = omp_get_max_threads();
+    row->deterministic = strcmp(row->backend, "cpu") == 0; /* no promise holds for a device */
+    snprintf(row->version, sizeof row->version, "%s", b->version);
+    snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
+    snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
+    snprintf(row->source_id, sizeof row->source_id, "%s", b->sources);
+    row->git_dirty = b->dirty;
+    snprintf(row->build_id, sizeof row->build_id, "%s", b->flags);
+    snprintf(row->compiler, sizeof row->compiler, "%s", b->compiler);
+    time_now_text(row->finished, sizeof row->finished);
+    row->attempt = record_attempt(s->spec.config.out, s->id.run_id);
+}
+
+static struct eval_point evaluation(const struct running *r, const struct scores *s, int64_t length) {
+    return (struct eval_point){.step = r->trainer.best_step,
+                               .split = SPLIT_TEST,
+                               .length = length,
+                               .n = s->sequences,
+                               .loss = s->loss,
+                               .acc = s->acc,
+                               .macro_acc = s->macro_acc,
+                               .seq_acc = s->seq_acc,
+                               .last_acc = s->last_acc};
+}
+
+/* Lists the scores of the test split and, if its sequences differ in length, of each length (difficulty "length"). The
+ * caller frees the list; NULL: no memory. */
+static struct eval_point *list_evaluations(const struct running *r, int64_t *n) {
+    const struct metrics *m = &r->trainer.metrics; /* the test split was evaluated last */
+    struct eval_point *list = calloc((size_t)m->longest + 2, sizeof *list);
+    if (!list) return NULL;
+    list[0] = evaluation(r, &r->test, task_length(&r->trainer.setup->spec.task.shape, SPLIT_TEST));
+    *n = 1;
+    for (int64_t length = 0; length <= m->longest; length++) {
+        struct scores s = metrics_of_length(m, length);
+        if (s.sequences == 0 || s.sequences == r->test.sequences) continue;
+        list[*n] = evaluation(r, &s, length);
+        snprintf(list[(*n)++].difficulty, sizeof list->difficulty, "length");
+    }
+    return list;
+}
+
+/* Names the kernels of the run, and of its matrix products: "embedding_cpu ... adamw_cpu, oneDNN AVX512_CORE". */
+static enum status fill_kernels(const struct running *r, struct run *row, struct error *e) {
+    struct graph_list graphs = trainer_graphs(&r->trainer);
+    bool cuda = r->trainer.place.device != DEVICE_CPU;
+    char products[64];
+    int n = snprintf(products, sizeof products, ", %s", cuda ? "cuBLAS" : gemm_library());
+    TRY(graphs_kernels(&graphs, row->kernel, sizeof row->kernel - (size_t)n, e));
+    strcat(row->kernel, products);
+    return ST_OK;
+}
+
+/* Writes weights and record. The weights get their names once it is known that the record is this process's. */
+static enum status write_files(const struct running *r, struct run_record *record, struct error *e) {
+    const struct config *c = &r->trainer.setup->spec.config;
+    const real *last = c->keep_weights == KEEP_ALL ? r->trainer.best : NULL;
+    struct weights_kept kept = {.best = ""};
+    bool won = false;
+    if (c->keep_weights != KEEP_NONE && r->status == RUN_OK)
+        TRY(weights_write(&r->trainer.params, last, c->out, &record->run, &kept, e));
+    enum status status = record_write(c->out, record, &won, e);
+    enum status settled = weights_settle(&kept, won, status == ST_OK ? e : NULL);
+    return status == ST_OK ? settled : status;
+}
+
+/* Makes a record of what is known of a run before it trains, and of its surroundings. place NULL: it never got one. The
+ * caller frees it; NULL: no memory. */
+static struct run_record *begin_record(const struct setup *s, const struct place *place, const char *started,
+                                       struct error *e) {
+    struct run_record *record = calloc(1, sizeof *record);
+    if (!record) {
+        fail(e, ST_MEMORY, "no memory for the run record");
+        return NULL;
+    }
+    record_init(record);
+    fill_setup(s, &record->run);
+    fill_environment(s, place, &record->run);
+    snprintf(record->run.started, sizeof record->run.started, "%s", started);
+    snprintf(record->config, sizeof record->config, "%s", s->id.config_text);
+    snprintf(record->identity, sizeof record->identity, "%s", s->id.text);
+    return record;
+}
+
+enum status run_record_write(struct running *r, struct run *row, struct error *e) {
+    struct run_record *record = begin_record(r->trainer.setup, &r->trainer.place, r->progress.started, e);
+    if (!record) return e->status;
+    fill_results(r, &record->run);
+    fill_speed(r, &record->run);
+    record->run.resumed = r->progress.resumed;
+    record->run.mixed_builds = r->progress.mixed_builds;
+    record->curve = r->progress.curve;
+    record->n_curve = r->progress.n_curve;
+    enum status status = ST_OK;
+    if (r->status == RUN_OK && !(record->evals = list_evaluations(r, &record->n_evals)))
+        status = fail(e, ST_MEMORY, "no memory for the evaluations of the run");
+    struct test_split test; /* a run that ended in NaN has no state to save, so it is not stopped here */
+    if (status == ST_OK) status = split_store_hash(&r->trainer.test, r->status == RUN_OK, &test, e);
+    if (status == ST_OK) fill_test_split(&test, &record->run);
+    if (status == ST_OK) status = fill_kernels(r, &record->run, e);
+    if (status == ST_OK) status = running_written(r->hooks, write_files(r, record, e));
+    if (row) *row = record->run;
+    free(record->evals);
+    free(record);
+    return status;
+}
+
+enum status record_failure(const struct setup *s, enum run_status status, const char *detail, const char *started,
+                           int threads, struct error *e) {
+    struct run_record *record = begin_record(s, NULL, started, e);
+    struct test_split test;
+    if (!record) return e->status;
+    record->run.threads = threads;
+    record->run.status = status;
+    record->run.solved = 0;
+    snprintf(record->run.status_detail, sizeof record->run.status_detail, "%s", detail);
+    snprintf(record->run.stop_reason, sizeof record->run.stop_reason, "%s", run_status_names[status]);
+    enum status put = test_split_read(&s->spec.task, true, &test, e);
+    if (put == ST_OK) fill_test_split(&test, &record->run);
+    if (put == ST_OK) put = record_write(s->spec.config.out, record, NULL, e);
+    free(record);
+    return put;
 }

@@ -70,9 +70,6 @@ struct running {
 /* Wall time of the run up to now, earlier sittings included, in seconds. */
 double running_wall_s(const struct running *r);
 
-/* Tokens of a step: all positions of its batch, of every document of an example, padding included. */
-int64_t running_step_tokens(const struct setup *s);
-
 /* Returns the status of writing into OUT, and tells hooks->unwritten of a failure. hooks may be NULL. */
 enum status running_written(const struct train_hooks *hooks, enum status status);
 

@@ -8,7 +8,6 @@
 
 #include "core/graph_walk.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/reuse.h"
 #include "harness/run/signals.h"
 #include "harness/run/train.h"
 #include "harness/store/clock.h"

@@ -5,7 +5,7 @@
  *
  * Where they come from is decided once, by batches_build and batches_keep_resident. A way is one file:
  *
- *     sent.c      made on the host, by a thread ahead of the steps, and copied or sent into the inputs of the net
+ *     batches.c   made on the host, by a thread ahead of the steps, and copied or sent into the inputs of the net
  *     resident.c  the training data lies on a device whole, and a graph there takes the batch of each step out of it
  *     stored.c    validation and test: the inputs of the net point at the examples, where they lie
  *     cut.c       sorted by length and cut into parts, each in the smallest graph that has room for it (--buckets)
@@ -26,7 +26,7 @@
 struct walk {
     struct graph *graph;
     const struct net *net; /* of the batch; NULL: the graph brings the inputs of the next one, and goes forward only */
-    const struct net *second; /* of the second batch, in the same graph; zeros if there is none */
+    const struct net *second; /* of the second batch, in the same graph; zeros or NULL: none */
     struct step_state *state; /* for its ops */
     double weight;            /* of its loss in that of the batch: 1 unless the batch is cut */
     struct step_state own;    /* where `state` points if a part of a batch has its own seed */

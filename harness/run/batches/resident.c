@@ -1,5 +1,5 @@
 /* resident.c - training data that lies on a device whole: made and sent once; a graph there takes the batch of each
- * step out of it. The batches are those that sent.c makes, bit for bit. */
+ * step out of it. The batches are those that are sent otherwise, bit for bit. */
 #include <stdlib.h>
 
 #include "core/graph_plan.h"

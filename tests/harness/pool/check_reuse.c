@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "harness/run/checkpoint.h"
-#include "harness/run/reuse.h"
 #include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/pool/runner.h"
