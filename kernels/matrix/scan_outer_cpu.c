@@ -14,9 +14,18 @@ static real dot_product(int64_t n, const real *a, const real *b) {
     return sum;
 }
 
-/* read = C^T q, then after = T C + S k v^T; one pass over the rows. */
-FORCE_INLINE void step_forward(int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k,
-                               const real *v, const real *C, real *after, real *restrict read) {
+/* One token of one head. v and w, the scaled gradient of the output, are padded to the width of the state. */
+struct token {
+    struct outer_token_gates a;
+    const real *q, *k; /* [dk] */
+    const real *v, *w; /* [width]; w in backward alone */
+};
+
+/* read = C^T q, then after = T C + S k v^T; one pass over the rows. C and after are dk x width. */
+FORCE_INLINE void step_forward(int64_t width, int64_t dk, const struct token *x, const real *C, real *after,
+                               real *restrict read) {
+    const struct outer_token_gates a = x->a;
+    const real *q = x->q, *k = x->k, *v = x->v;
     memset(read, 0, (size_t)width * sizeof *read);
     for (int64_t i = 0; i < dk; i++) {
         real qi = q[i], ki = a.S * k[i];
@@ -29,9 +38,8 @@ FORCE_INLINE void step_forward(int64_t width, int64_t dk, struct outer_token_gat
 }
 
 STATE_EACH_WIDTH(forward_any, step_forward,
-                 (int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k, const real *v,
-                  const real *C, real *after, real *read),
-                 dk, a, q, k, v, C, after, read)
+                 (int64_t width, int64_t dk, const struct token *x, const real *C, real *after, real *read), dk, x, C,
+                 after, read)
 
 /* Results of a token's pass over the rows: gradients of the gates but D, of q and k without their direct terms, and E^T
  * k. */
@@ -74,21 +82,25 @@ static void forward_head(const struct call *c, const struct state_shape *s, int6
     memset(C, 0, (size_t)(s->dk * width) * sizeof *C);
     for (int64_t t = 0; t < s->T; t++) {
         int64_t token = b * s->T + t;
-        const real *q = value_row(c, OUTER_Q, token, group, s->dk), *k = value_row(c, OUTER_K, token, group, s->dk);
+        struct token x = {.a = outer_gates_at(c, token, h),
+                          .q = value_row(c, OUTER_Q, token, group, s->dk),
+                          .k = value_row(c, OUTER_K, token, group, s->dk),
+                          .v = v};
         real *o = tensor_real(c->out[0]) + (token * s->heads + h) * s->dv;
-        struct outer_token_gates a = outer_gates_at(c, token, h);
         if (t % STATE_CHUNK == 0) pack_rows(s->dk, s->dv, C, width, kept_state(c, s, b, t / STATE_CHUNK, h));
         pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
-        forward_any(width, s->dk, a, q, k, v, C, C, read);
-        real direct = scale * a.D * dot_product(s->dk, q, k), mark = scale * a.M;
+        forward_any(width, s->dk, &x, C, C, read);
+        real direct = scale * x.a.D * dot_product(s->dk, x.q, x.k), mark = scale * x.a.M;
 #pragma omp simd
         for (int64_t j = 0; j < s->dv; j++) o[j] = real_fma(mark, read[j], direct * v[j]);
     }
 }
 
 /* Ev = E v, Pw = P w, Ek = E^T k, EP = <E, P>, then E = T E + M q w^T. */
-FORCE_INLINE void step_backward(int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k,
-                                const real *v, const real *w, const real *P, real *E, struct reads *r) {
+FORCE_INLINE void step_backward(int64_t width, int64_t dk, const struct token *x, const real *P, real *E,
+                                struct reads *r) {
+    const struct outer_token_gates a = x->a;
+    const real *q = x->q, *k = x->k, *v = x->v, *w = x->w;
     real EP = 0, *restrict Ek = r->Ek;
     memset(Ek, 0, (size_t)width * sizeof *Ek);
     for (int64_t i = 0; i < dk; i++) {
@@ -110,16 +122,16 @@ FORCE_INLINE void step_backward(int64_t width, int64_t dk, struct outer_token_ga
 }
 
 STATE_EACH_WIDTH(backward_any, step_backward,
-                 (int64_t width, int64_t dk, struct outer_token_gates a, const real *q, const real *k, const real *v,
-                  const real *w, const real *P, real *E, struct reads *r),
-                 dk, a, q, k, v, w, P, E, r)
+                 (int64_t width, int64_t dk, const struct token *x, const real *P, real *E, struct reads *r), dk, x, P,
+                 E, r)
 
 /* Writes the gradients of one token of one head from what its pass read. add: another head of the group has written dq,
  * dk. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
-                            struct outer_token_gates a, const real *v, const real *w, const struct reads *r) {
+                            const struct token *x, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);
-    const real *q = value_row(c, OUTER_Q, token, group, dk), *k = value_row(c, OUTER_K, token, group, dk);
+    const struct outer_token_gates a = x->a;
+    const real *q = x->q, *k = x->k, *v = x->v, *w = x->w;
     real *dq = gradient_row(c, OUTER_Q, token, group, dk), *dkey = gradient_row(c, OUTER_K, token, group, dk);
     real *dv = gradient_row(c, OUTER_V, token, h, s->dv);
     real qk = dot_product(dk, q, k), vw = dot_product(s->dv, v, w), direct = a.D * vw;
@@ -151,20 +163,22 @@ static void backward_head(const struct call *c, const struct state_shape *s, int
             int64_t token = b * s->T + t;
             const real *k = value_row(c, OUTER_K, token, h / share, dk);
             pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
-            forward_any(width, dk, outer_gates_at(c, token, h), k, k, v, P + (t - first) * next,
-                        P + (t - first + 1) * next, w);
+            struct token x = {.a = outer_gates_at(c, token, h), .q = k, .k = k, .v = v};
+            forward_any(width, dk, &x, P + (t - first) * next, P + (t - first + 1) * next, w);
         }
         for (int64_t t = end - 1; t >= first; t--) {
             int64_t token = b * s->T + t;
-            const real *q = value_row(c, OUTER_Q, token, h / share, dk),
-                       *k = value_row(c, OUTER_K, token, h / share, dk);
             const real *d_o = call_dout(c, 0) + (token * s->heads + h) * s->dv;
-            struct outer_token_gates a = outer_gates_at(c, token, h);
+            struct token x = {.a = outer_gates_at(c, token, h),
+                              .q = value_row(c, OUTER_Q, token, h / share, dk),
+                              .k = value_row(c, OUTER_K, token, h / share, dk),
+                              .v = v,
+                              .w = w};
             pad_row(s->dv, width, value_row(c, OUTER_V, token, h, s->dv), v);
             pad_row(s->dv, width, d_o, w);
             for (int64_t j = 0; j < s->dv; j++) w[j] *= scale;
-            backward_any(width, dk, a, q, k, v, w, P + (t - first) * next, E, &r);
-            write_gradients(c, s, token, h, h % share > 0, a, v, w, &r);
+            backward_any(width, dk, &x, P + (t - first) * next, E, &r);
+            write_gradients(c, s, token, h, h % share > 0, &x, &r);
         }
     }
 }
