@@ -83,14 +83,6 @@ static void edge_messages_ref_forward(const struct call *c, const struct exec *x
     }
 }
 
-/* The gradient of what node u tells node n. */
-static void tell_back(const real *a, const real *c, const real *dy, int64_t n, int64_t u, int64_t D, double *da,
-                      double *dc) {
-    if (message(a, c, n, u, D) <= 0) return;
-    da[n] += dy[n * D];
-    dc[u] += dy[n * D];
-}
-
 static void edge_messages_ref_backward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
@@ -104,8 +96,14 @@ static void edge_messages_ref_backward(const struct call *c, const struct exec *
         for (int64_t n = 0; n < T; n++) da[n] = dc[n] = 0;
         for (int64_t e = 0; e < l.size.edges; e++) {
             if (!links_edge(&l, e, &p, &q)) continue;
-            tell_back(a, other, dy, p, q, D, da, dc);
-            tell_back(a, other, dy, q, p, D, da, dc);
+            if (!(message(a, other, p, q, D) <= 0)) { /* q tells p; NaN comes through */
+                da[p] += dy[p * D];
+                dc[q] += dy[p * D];
+            }
+            if (!(message(a, other, q, p, D) <= 0)) { /* p tells q */
+                da[q] += dy[q * D];
+                dc[p] += dy[q * D];
+            }
         }
         for (int64_t n = 0; n < T && c->din[0]; n++) put(c->din[0] + at + n * D, call_accumulates(c, 0), (real)da[n]);
         for (int64_t n = 0; n < T && c->din[2]; n++) put(c->din[2] + at + n * D, call_accumulates(c, 2), (real)dc[n]);
