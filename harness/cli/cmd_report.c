@@ -48,9 +48,8 @@ static const struct option report_options[] = {
      "cell",
      OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
-     "only these, by their headings, which csv and json have others of: 'model,acc,published'; +run: those that there "
-     "are, and this one behind them. run, in no table unasked, has the ids of a row's runs; what names the rows of a "
-     "matrix stays",
+     "only these, by their headings, which csv and json have others of: 'model,acc,published'; +run: this one after "
+     "the usual ones. run, in no table unasked, has the ids of a row's runs; what names the rows of a matrix stays",
      0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
@@ -67,13 +66,14 @@ static const struct option report_options[] = {
     {0}};
 static const struct option plot_options[] = {
     COMMON,
-    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = that of the records", OPT_FILLED},
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = the folder of the records",
+     OPT_FILLED},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
      "the runs of this plan alone (`lrnn list papers`), under its name; --profile and --task are then the plan's",
      OPT_FILLED},
     {"x", OPT_CHOICE, AT(view.x), "auto", 0, 0, PLOT_X_NAMES,
-     "axis; auto: steps of accuracy, which takes the three behind it, too, and params of cost, which takes state and "
-     "flops",
+     "axis; auto: steps for accuracy, which takes tokens, time and epochs too, and params for cost, which takes state "
+     "and flops",
      0},
     {"y", OPT_CHOICE, AT(view.y), "acc", 0, 0, PLOT_Y_NAMES,
      "of accuracy: the task's metric on validation, or the loss", 0},
@@ -118,7 +118,7 @@ static enum status find_report(const char *name, const struct report **report, s
     return ST_OK;
 }
 
-/* Nor is one that a report makes the same of whatever it says. */
+/* Refuses a flag that changes nothing in the report. */
 static enum status refuse_useless(const struct report_flags *f, const struct report *report, struct error *e) {
     static const char *const flags[] = {"protocol", "confirm-seeds"};
     for (int i = 0; i < 2 && report->has_no_use_for; i++) {
@@ -164,7 +164,7 @@ static enum status run_html(const struct report_flags *f, struct error *e) {
     return ST_OK;
 }
 
-/* What would keep a table from being written is said before anything is. */
+/* Checks that the tables can be written, before anything is. */
 static enum status check_targets(const char *to, struct error *e) {
     if (!*to) return ST_OK;
     TRY(records_export_check(to, e));
@@ -235,7 +235,8 @@ static enum status plot_folder(const struct report_flags *f, const char *kind, c
     return status;
 }
 
-/* Without a plan every row of perf.csv is drawn; a kind that there is not is told of when it is drawn. */
+/* Refuses flags that a kind of plot does not take. Without a plan every row of perf.csv is drawn; an unknown kind is
+ * refused when it is drawn. */
 static enum status check_plot_flags(const struct report_flags *f, const char *kind, struct error *e) {
     const char *axes = kind ? plot_axis_flags(kind) : NULL;
     char what[64], takes[128];

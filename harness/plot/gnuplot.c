@@ -40,7 +40,8 @@ enum status figure_formats_parse(const char *text, unsigned *formats, struct err
 
 /* --- text for gnuplot --------------------------------------------------------------------------------------------- */
 
-/* In single quotes nothing is expanded, and a quote is doubled; control characters would end the line. */
+/* Prints text in single quotes, where gnuplot expands nothing and a quote is doubled. Control characters would end the
+ * line. */
 void gnuplot_quoted(FILE *f, const char *text) {
     fputc('\'', f);
     for (const char *p = text; *p; p++) {
@@ -116,7 +117,7 @@ static enum status add_shipped(FILE *f, const char *kind, struct error *e) {
     return ST_OK;
 }
 
-/* What draws the first picture once more draws the others. */
+/* Prints the script: it draws the first picture, and the others by drawing that again. */
 static enum status print_script(FILE *f, const struct drawing *d, struct error *e) {
     size_t first = 0;
     while (first < N_TERMINALS - 1 && !wanted(d->figure, first)) first++;
@@ -193,7 +194,7 @@ static enum status draw(struct drawing *d, const char *to, struct error *e) {
 #define NAME_HEIGHT 21
 
 int figure_height(int names, int longest) {
-    if (longest > FIGURE_WIDE) return HEIGHT - 100 + NAME_HEIGHT * (names + 1); /* 100: that of a few names */
+    if (longest > FIGURE_WIDE) return HEIGHT - 100 + NAME_HEIGHT * (names + 1); /* a few names take 100 */
     return names < 18 ? HEIGHT : 250 + 28 * names;
 }
 

@@ -18,7 +18,7 @@
 /* Digits of 3 x 5 pixels, a row an octal digit, from the top. */
 static const uint16_t digit_rows[] = {075557, 026227, 071747, 071717, 055711, 074717, 074757, 071244, 075757, 075717};
 
-/* Sides of an image of `length` positions: those of training, or as many times larger. */
+/* How many times larger than in training the sides of an image of `length` positions are. */
 static int64_t times_larger(const struct task_shape *s, int64_t length) {
     int64_t k = 1;
     while (!s->reading.visit && k * k * s->height * s->width < length) k++;

@@ -29,8 +29,8 @@ struct plot_view {
  * first three, where they apply. <task> is the name before the ':'. The profile, the task's options or both follow it
  * where the filter passes several tables of that name, and a hash where that is not enough; characters other than
  * letters, digits and . _ = , + become '-'. A table that a kind has nothing to draw of has no such plot. ST_USAGE:
- * unknown kind, an axis that it has not, or nothing to draw of any table; ST_FAIL: without gnuplot, with what to install
- * (tables and CSV do not need it). */
+ * unknown kind, an axis that it has not, or nothing to draw of any table; ST_FAIL: without gnuplot, with what to
+ * install (tables and CSV do not need it). */
 enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
                              const struct plot_view *view, const char *out, const char *to, struct error *e);
 
@@ -53,8 +53,8 @@ struct speed_choice {
 
 /* Draws TO/throughput, in `formats` as struct figure has them, from OUT/perf.csv, where `bench` and `perf layers` leave
  * their rows: a line a model that was measured at two lengths or more, at each length the row that perf_replaces
- * leaves. Models have in their names the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312 cuda".
- * ST_USAGE: there is no such model, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
+ * leaves. Models have in their names the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312
+ * cuda". ST_USAGE: there is no such model, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
 enum status plot_throughput(const struct speed_choice *choice, unsigned formats, const char *out, const char *to,
                             struct error *e);
 

@@ -8,15 +8,15 @@
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 
-/* What a curve shows of an evaluation; NAN of one that is of no validation. */
+/* The value that a curve shows of an evaluation; NAN where it is of no validation. */
 static double y_of(const struct run_record *r, const struct curve_point *p, const struct plot_view *v) {
     if (p->split != SPLIT_VAL) return NAN;
     return v->y == PLOT_LOSS ? p->loss : run_point_metric(&r->run, p);
 }
 
-/* That of a run when `step` steps were done: its last evaluation until then. After its end a run that stopped well
- * keeps its last value; one that failed counts as chance, and has no loss. NAN before the first evaluation, of which
- * *awaited says that it is yet to come. */
+/* The value of a run after `step` steps: its last evaluation up to then. After its end a run that stopped well keeps
+ * its last value; one that failed counts as chance, and has no loss. NAN before the first evaluation; *awaited: there
+ * will be one. */
 static double y_at(const struct run_record *r, int64_t step, const struct plot_view *v, bool *awaited) {
     double value = NAN;
     int64_t last = -1;
@@ -52,7 +52,7 @@ static int64_t evaluation_steps(const struct report_row *row, int64_t **steps) {
     return kept;
 }
 
-/* The step at which the first of a row's runs was cut off: behind it nothing is known of the row. */
+/* The step at which the first of a row's runs was cut off: nothing is known of the row after it. */
 static int64_t end_of_curve(const struct report_row *row) {
     int64_t end = INT64_MAX;
     for (int i = 0; i < row->n; i++) {
@@ -89,7 +89,7 @@ static void print_seed(FILE *f, const struct run_record *r, const struct plot_vi
         gnuplot_number(f, x, "\t");
         gnuplot_number(f, y, "\n");
     }
-    fputs("0\tNaN\n\n\n", f); /* an empty block would shift the ones behind it */
+    fputs("0\tNaN\n\n\n", f); /* an empty block would shift the next ones */
 }
 
 /* The mean when `step` steps were done over the seeds that have a value then, *seeds of them. NAN where there is none,
@@ -165,8 +165,8 @@ bool has_curve(const struct report_table *t, const struct plot_view *v) {
     return false;
 }
 
-/* The rows' means, and behind their names what is missing there. gnuplot has no title of a line without points: such
- * rows are listed. Returns the number of points of the longest. */
+/* Prints the rows' means, and after their names what is missing. gnuplot prints no title of a line without points, so
+ * such rows are listed. Returns the number of points of the longest line. */
 static int print_means(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     int most = 1, n_empty = 0;
     fprintf(script, "array empty[%d]\n", t->n_rows);

@@ -1,6 +1,6 @@
-/* plot_draw.c - the kinds of figures: what is drawn of which tables, and where it goes. Bars, accuracy by length and against
- * cost are here; plot_curve.c has accuracy over training, plot_heat.c all runs as a map, plot_speed.c throughput over
- * length; gnuplot.h draws. */
+/* plot_draw.c - the kinds of figures: what is drawn of which tables, and where it goes. Bars, accuracy by length and
+ * against cost are here; plot_curve.c has accuracy over training, plot_heat.c all runs as a map, plot_speed.c
+ * throughput over length; gnuplot.h draws. */
 #include "harness/plot/plot.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ static const char *const axis_names[] = {"auto", "steps", "tokens", "time", "epo
 
 /* --- the table as bars -------------------------------------------------------------------------------------------- */
 
-/* The ends of a row's interval, or where it has none its seeds' smallest and largest value. The number itself of a
- * single seed, and where it is the best of the grid, of which they say nothing. */
+/* The ends of a row's interval, or where it has none its seeds' smallest and largest value. A single seed, or the best
+ * of the grid, has its number as both ends. */
 static void ends_of(const struct report_row *row, const struct protocol *protocol, double *low, double *high) {
     *low = row->interval.low;
     *high = row->interval.high;
@@ -30,7 +30,7 @@ static void ends_of(const struct report_row *row, const struct protocol *protoco
     if (row->n < 2 || protocol->level == 0) *low = *high = row->estimate;
 }
 
-/* What they are: "95 % interval; of fewer seeds, min to max"; "": there are none. */
+/* Names the ends: "95 % interval; of fewer seeds, min to max"; "": there are none. */
 static void name_ends(const struct report_table *t, const struct protocol *protocol, char *text, size_t size) {
     bool interval = false, values = false;
     for (int k = 0; k < t->n_rows; k++) {
@@ -92,7 +92,7 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
 
 /* --- accuracy by length ------------------------------------------------------------------------------------------- */
 
-/* Of many lengths neighbours share a point, in the middle of those that there are. */
+/* Neighbours that share a point where there are many lengths. */
 #define LENGTH_BIN 8
 
 static bool has_lengths(const struct report_table *t, const struct plot_view *v) {
@@ -197,7 +197,7 @@ static const struct plot_kind {
     bool (*applies)(const struct report_table *t, const struct plot_view *v); /* whether there is anything to draw */
     int (*height)(const struct report_table *t);                              /* pixels */
     const char *otherwise;                                                    /* why there is none */
-    const char *axes; /* flags of its axes, a blank behind each */
+    const char *axes; /* flags of its axes, a blank after each */
     int x;            /* enum plot_axis that auto stands for */
     bool usual;       /* drawn where no kind is named */
     bool by_length;   /* of runs alone that are tested at several lengths */
@@ -299,7 +299,7 @@ static enum status check_view(const struct plot_kind *kind, const struct plot_vi
     return ST_OK;
 }
 
-/* What there is to draw of the tables: into `jobs`, room for each kind of each table. Returns their number. */
+/* Lists the figures of the tables in `jobs`, which has room for each kind of each table. Returns their number. */
 static int list_jobs(struct job *jobs, const struct report_tables *tables, const struct plot_kind *only,
                      const struct plot_view *asked) {
     int n = 0;

@@ -51,7 +51,7 @@ static void print_cell(FILE *data, const struct run *run, bool failed, int colum
             failed || run_failed(run) ? FAILED_MARK : "");
 }
 
-/* The cells of a model, behind `rows` rows of others; returns their number with its own. */
+/* Prints the cells of a model after `rows` rows of others; returns the number of rows with its own. */
 static int print_cells(FILE *script, FILE *data, const struct report_row *row, uint64_t *seeds, int columns, int rows) {
     double last = NAN;
     bool failed = false;

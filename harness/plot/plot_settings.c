@@ -48,7 +48,7 @@ static void add_sizes(char *text, size_t size, const struct report_table *t) {
     }
 }
 
-/* Of a grid a failed run is the best only where every run has failed. */
+/* The best of a grid is a failed run only where every run has failed. */
 bool estimate_failed(const struct report_row *row, enum report_protocol protocol) {
     return protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all == row->n_all : row->n_failed > 0;
 }
@@ -111,7 +111,7 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
     for (int k = 0; k < t->n_rows; k++) print_plot_name(f, t, k, v, marked, "");
 }
 
-/* --- files --------------------------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------------------------- */
 
 /* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
 static void name_files(const struct report_table *t, int k, char stem[PLOT_STEM_BYTES]) {

@@ -14,7 +14,7 @@
 
 #define SPEED_MOST 64 /* lines */
 
-/* What tells rows of one model apart: the sizes of the shape, then the device, the threads and the machine. */
+/* Tell rows of one model apart: the sizes of the shape, then the device, the threads and the machine. */
 #define N_SIZES 4
 #define N_APART (N_SIZES + 3)
 
@@ -28,8 +28,8 @@ struct speed_row {
     int line;
 };
 
-/* Of the shape "bdlru:m=5 B32 T64 D128" what stands before " B", with the precision of its products unless it is fp32,
- * the number behind " T", and what may tell it apart. */
+/* Reads the shape "bdlru:m=5 B32 T64 D128": the name before " B", with the precision of its products unless it is fp32,
+ * the length after " T", and what may tell the row apart. */
 static bool read_row(const struct csv_table *t, int row, struct speed_row *r) {
     struct perf_line line = {0};
     table_from_csv(&perf_table, t, row, &line);
@@ -73,7 +73,7 @@ static bool is_wanted(const struct speed_choice *choice, const char *cell_id) {
     return !choice->cells;
 }
 
-/* Of each line and length the row that stands, by the rule of perf_replaces. Returns how many there are. */
+/* Keeps one row of each line and length, by the rule of perf_replaces. Returns how many there are. */
 static int keep_latest(struct speed_row *rows, int n) {
     int kept = 0;
     for (int i = 0; i < n; i++) {

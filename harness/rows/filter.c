@@ -32,7 +32,7 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
     return ST_OK;
 }
 
-/* Whether a name that was asked for is a task's, or that of all its folds. */
+/* Whether a name that was asked for is the task's, or the name of all its folds. */
 static bool names_task(const struct filter *f, const char *name, const char *task) {
     char whole[RECORD_TEXT];
     if (f->asked->exact) return strcmp(name, task) == 0;
@@ -103,7 +103,7 @@ static const char *kin_of(const struct record_set *set, const char *asked) {
     return kin;
 }
 
-/* A report of several tasks of which one has no run would look as if it had not been asked for. */
+/* Refuses a task without a run: a report of several tasks would look as if nobody had asked for that one. */
 enum status filter_check_tasks(const struct filter *f, const struct record_set *set, const char *out, struct error *e) {
     char name[RECORD_TEXT];
     for (const char *at = f->asked->task ? f->asked->task : ""; *(at += strspn(at, " "));) {

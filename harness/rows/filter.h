@@ -12,8 +12,8 @@
  * profile. The texts are borrowed. */
 struct report_filter {
     const char *task;    /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
-    bool exact;          /* without a fold: that of no fold alone */
-    const char *profile; /* that of the rows (rows.h) */
+    bool exact;          /* a name without a fold is of the task without folds alone */
+    const char *profile; /* of the rows (rows.h) */
     /* NULL: a table is a task and a profile. Else a table is a task alone, and stands under this name in place of a
      * profile; "": under the profile that all its runs share, or custom. */
     const char *together;
@@ -23,7 +23,7 @@ struct report_filter {
     int n_runs;
     enum report_protocol protocol;
     bool protocol_given; /* the reader has named it */
-    /* So many seeds, the largest of a row, are reported on, and the others choose the rate; 0: all do both. */
+    /* Reports on so many seeds, the largest of a row, and lets the others choose the rate; 0: all do both. */
     int64_t confirm;
     bool confirm_if_enough; /* rows that have too few seeds for that are of all of them, and no error */
     bool tell_builds;       /* a table says which rows have runs of another build than this program */

@@ -18,14 +18,14 @@ enum paper_verdict {
     PAPER_NONE,       /* the paper has no number, or ours is of another setting */
     PAPER_NOT_RUN,    /* no run is on record */
     PAPER_CUT_OFF,    /* runs ended before the end of their schedule, and a higher number could change the verdict */
-    PAPER_UNFINISHED, /* runs are missing that could change it: planned ones, or as many as the paper has of a setting */
+    PAPER_UNFINISHED, /* runs are missing that could change it: planned ones, or as many as the paper's of a setting */
     PAPER_WITHIN,     /* the paper's interval, or its number as it is rounded, meets ours or PAPER_MARGIN about ours */
     PAPER_ABOVE,
     PAPER_BELOW
 };
 extern const char *const paper_verdict_names[];
 
-#define PAPER_MARGIN           0.02 /* where there is no interval: two bests of 15 differ by so much between seed sets */
+#define PAPER_MARGIN           0.02 /* without an interval: two bests of 15 seeds each differ by so much */
 #define PAPER_MOST_LENGTHS     8
 #define PAPER_MOST_DIFFERENCES 64 /* of a plan under a profile */
 
@@ -72,9 +72,9 @@ struct paper_cells {
     bool speed; /* the plan measures speed: a cell is done when perf.csv has it */
 };
 
-/* Fills cells, zeros but for `request`, which has a plan file, `flags` and `tell_builds`, from the records of `out`. Free with
- * paper_cells_free, also after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns by an
- * unknown option, bad lengths. */
+/* Fills cells, zeros but for `request`, which has a plan file, `flags` and `tell_builds`, from the records of `out`.
+ * Free with paper_cells_free, also after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns
+ * by an unknown option, bad lengths. */
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e);
 void paper_cells_free(struct paper_cells *p);
 

@@ -95,8 +95,8 @@ static bool has_whole_models(const struct paper_cells *p) {
     return !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
 }
 
-/* Names the row of a run: the paper's name of its model, or the mixer, or `both`; then " key=value" of the other keys of
- * `rows`. */
+/* Names the row of a run: the paper's name of its model, or the mixer, or `both`; then " key=value" of the other keys
+ * of `rows`. */
 static enum status name_row(const struct paper_cells *p, const struct published *published, const struct setup *s,
                             int word, bool both, char *text, size_t size, struct error *e) {
     struct published_value number;

@@ -1,5 +1,5 @@
-/* paper_verdict.c - the verdict of a cell of a plan's table (paper_cells.h), and which cells have none, since their runs
- * are of another setting. */
+/* paper_verdict.c - the verdict of a cell of a plan's table (paper_cells.h), and which cells have none, since their
+ * runs are of another setting. */
 #include "harness/rows/paper_cells.h"
 
 #include <math.h>
@@ -32,10 +32,10 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
         high = c->interval.high;
         highest_low = 1;
     }
-    double half = published_half_width(&c->published) + c->published.rounding + 1e-9; /* which is for that of doubles */
+    double half = published_half_width(&c->published) + c->published.rounding + 1e-9; /* 1e-9: of doubles */
     bool below = high < c->published.value - half;
     bool above = low > c->published.value + half;
-    /* Whether a larger number, of which none is above 1, would have another verdict. */
+    /* whether a larger number, at most 1, would have another verdict */
     bool may_rise = below || (!above && highest_low > c->published.value + half);
     bool best = protocol == PROTOCOL_BEST_OF_GRID, missing = is_short(c, best);
     if (may_rise && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
@@ -70,17 +70,17 @@ static bool is_named(const struct paper_cells *p, const char *name) {
 /* A run of the plan's own profile. */
 struct own_run {
     char key[RUN_ID_HEX];   /* of its setting */
-    char group[RUN_ID_HEX]; /* of all that those have in common whose tasks make one number: a base and its changes */
+    char group[RUN_ID_HEX]; /* of all that runs share whose tasks make one number: a base and its changes */
 };
 
-/* Whether a pair of a setting is the same of a task and its changes. Steps follow from the examples, of which a change
- * may be one of fewer; the model is the one that was asked for, not the one that was fitted to their length. */
+/* Whether a task and its changes share a pair of a setting. Steps follow from the examples, and a change may have
+ * fewer; the model is compared as it was asked for, before it was fitted to their length. */
 static bool is_common(const struct paper_cells *p, const char *name) {
     bool follows = !strcmp(name, "steps") || !strncmp(name, "task.", 5) || !strncmp(name, "model.", 6);
     return !follows || is_named(p, name);
 }
 
-/* word: of the plan's tasks, the one that the run is of. */
+/* Hashes the setting of a run; word: the number of its task in the plan. */
 static enum status describe(const struct paper_cells *p, const struct setup *s, int word, struct own_run *run,
                             struct error *e) {
     struct label all, mixer, key = {0}, group = {0};
@@ -103,7 +103,7 @@ static enum status describe(const struct paper_cells *p, const struct setup *s, 
     return ST_OK;
 }
 
-/* Those of blank-separated words `own` whose name, up to a ':', one of the words `asked` has. */
+/* Chooses the blank-separated words of `own` whose name, up to a ':', some word of `asked` has. */
 static void choose_words(const char *own, const char *asked, char chosen[LABEL_TEXT]) {
     size_t used = 0;
     chosen[0] = 0;
@@ -116,8 +116,8 @@ static void choose_words(const char *own, const char *asked, char chosen[LABEL_T
     }
 }
 
-/* What the plan has by itself of the tasks in force: none of those whose data would have to be imported first to know
- * its runs, since a short profile then has others in their place. */
+/* Makes the plan's own runs of the tasks in force. Tasks with data that must be imported first have none: a short
+ * profile has other tasks in their place. */
 static enum status plan_own(const struct paper_cells *p, struct plan *plan, struct error *e) {
     const char *tasks = plan_file_get(&p->request.file, paper_own_profile(p), "tasks");
     struct resolved resolved;
@@ -144,7 +144,7 @@ static enum status list_own(const struct paper_cells *p, struct own_run **list, 
     return status;
 }
 
-/* The runs of the table and those of the plan's own profile. */
+/* The runs of the table and the runs of the plan's own profile. */
 struct comparison {
     const struct paper_cells *p;
     const struct paper_spot *spots;

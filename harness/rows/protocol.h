@@ -7,7 +7,7 @@
 #include "core/status.h"
 #include "harness/rows/stats.h"
 
-/* In the order of PROTOCOL_NAMES. */
+/* Has the order of PROTOCOL_NAMES. */
 enum report_protocol {
     PROTOCOL_VAL_MEAN, /* mean over the seeds of the rate that validation chose, with the interval rule of stats.h */
     PROTOCOL_BEST_OF_GRID, /* the largest value of all rates and seeds */

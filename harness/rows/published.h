@@ -40,9 +40,10 @@ bool published_is_other(const struct published_number *p);
 /* Whether a table of a paper has numbers of a task, by the task's whole label. */
 bool published_has_task(const struct published *p, const char *arxiv, const char *table, const char *task);
 
-/* The published number of the run's task, metric and model, as published if the run is of that profile. A task stands for every number of validation and test
- * examples; a published model "bdlru:m=5" for every run of that mixer with those options, written or default, whatever
- * its others are (blocks, layout, gate-init); one that asks for flags behind an '@' is a plan's alone. */
+/* The published number of the run's task, metric and model, as published if the run is of that profile. A task stands
+ * for every number of validation and test examples; a published model "bdlru:m=5" for every run of that mixer with
+ * those options, written or default, whatever its others are (blocks, layout, gate-init); one that asks for flags after
+ * an '@' is a plan's alone. */
 struct published_number published_find(const struct published *p, const struct run *run, const char *profile);
 
 /* A number as a table prints it: ".851 +- .06". */

@@ -1,4 +1,4 @@
-/* row_label.h - what a table calls its rows: the mixer, and behind it what tells its rows apart, and no more. */
+/* row_label.h - the names of a table's rows: the mixer, then the options that tell its rows apart, and no more. */
 #ifndef LRNN_HARNESS_ROWS_ROW_LABEL_H
 #define LRNN_HARNESS_ROWS_ROW_LABEL_H
 
@@ -6,22 +6,21 @@
 
 #include "harness/store/record.h"
 
-/* Whether the program's numbers have changed since for what the run uses: it cannot be repeated bit for bit, and is no
- * like of a run made now. No: also where the record does not say, or has what this program has not. */
+/* Whether the program's numbers have changed since the run, so that it cannot be repeated bit for bit and is unlike a
+ * run made now. False also where the record does not say, or has parts that this program lacks. */
 bool row_outdated(const struct run_record *r);
 
-/* The mixer of a run as the command line would name it: options at their default left out, but for its order m; behind
- * it the numerics version of a run that is outdated. What this program does not know of an old record stays as it
- * is. */
+/* Writes the mixer of a run as the command line names it, without options at their default but with its order m; then
+ * the numerics version of an outdated run. Options that this program does not know stay as they are. */
 void row_mixer(const struct run_record *r, char *text, size_t size);
 
 /* A row to be named. */
 struct row_name {
     const struct label *key; /* row_key of its runs */
-    const char *table;       /* rows of different tables, such as those of tasks side by side, may read alike */
+    const char *table;       /* rows of different tables, such as tasks side by side, may read alike */
     char *text;              /* its mixer; what tells it apart is appended */
     size_t size;
-    bool needed; /* while they are told apart */
+    bool needed; /* for row_names_tell_apart alone */
 };
 
 /* Appends " key=value" to the names: first of every flag in which any two of the n rows differ, then, where rows of one

@@ -121,7 +121,7 @@ static int by_rate_and_seed(const void *left, const void *right) {
     return order ? order : compare((double)a->attempt, (double)b->attempt);
 }
 
-/* As texts, but numbers in them by value: "dim=64" before "dim=128". */
+/* Compares texts, but numbers in them by value: "dim=64" before "dim=128". */
 static int compare_labels(const char *a, const char *b) {
     while (*a && *b) {
         if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
@@ -139,7 +139,7 @@ static int compare_labels(const char *a, const char *b) {
     return strcmp(a, b);
 }
 
-/* Task in the order asked for, profile, rank of the mixer in the list of models, parameters, label. */
+/* Orders by task as asked for, profile, rank of the mixer in the list of models, parameters, label. */
 static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
     int order = a->rank - b->rank;
@@ -175,7 +175,7 @@ static void sort_as_asked(struct report_row *rows, int n, const struct filter *f
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Of n runs. The sums are divided once, so that equal runs in another order come to nearly the same. */
+/* The means of n runs. Sums are divided once, so that equal runs in another order give nearly the same. */
 static struct validation validation_of(const struct run_record *const *runs, int n) {
     struct validation sum = {0, 0};
     for (int i = 0; i < n; i++) {
@@ -248,7 +248,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     }
 }
 
-/* By other seeds than the largest, which are reported on. */
+/* Chooses the rate by other seeds than the largest, which are reported on. */
 static enum status choose_apart(struct report_row *row, int64_t confirm, struct error *e) {
     uint64_t fresh;
     TRY(first_to_confirm(row, confirm, &fresh, e));
@@ -272,7 +272,7 @@ static enum status choose(struct report_row *row, const struct report_filter *as
     return ST_OK;
 }
 
-/* Of the chosen cell, else of another: the rate does not change the speed. */
+/* Finds the speed of the chosen cell, else of another: the rate does not change it. */
 static void find_speed(struct report_row *row, const char *out) {
     struct perf_row perf;
     bool found = perf_latest(out, row->chosen[0]->run.cell_id, &perf);

@@ -25,7 +25,7 @@ struct report_row {
     char id[RUN_ID_HEX];           /* hash of the key */
     bool outdated;                 /* made under other numerics than the program has now */
     char mixer[RECORD_TEXT];       /* its label, short form; of outdated runs with their numerics */
-    char label[4 * RECORD_TEXT];   /* the same and, behind it, what tells the table's rows apart */
+    char label[4 * RECORD_TEXT];   /* the mixer, then what tells the table's rows apart */
     int rank;                      /* of its task in the list that was asked for */
     const struct run *run;         /* what its runs share, of one that ended well if any did */
     const char *profile;           /* its table's: see report_filter */
@@ -46,7 +46,7 @@ struct report_row {
     int n_cut, n_cut_all;              /* runs of the chosen rate, of the grid, that were cut off */
     bool best_cut;                     /* so was the one that gives `best` */
     bool estimate_cut;                 /* so was one of those that give `estimate` */
-    int n_estimate, n_estimate_failed; /* runs that `estimate` is made of, and those of them that count as chance */
+    int n_estimate, n_estimate_failed; /* runs that `estimate` is made of; the failed ones, which count as chance */
     struct published_number published;
     /* Ours - published: the best of the grid where the paper reports that, else the mean at the chosen rate. NAN: a run
      * of the grid was cut off, or the number is of other settings. */
@@ -91,20 +91,21 @@ double run_test_metric(const struct run *run); /* chance for a failed run */
  * say. */
 double run_step_epochs(const struct run *run);
 
-/* What rates, and several rows of one setting, are chosen by: means over seeds. A failed run's loss is infinite. */
+/* Means over seeds, by which rates, and one of several rows of one setting, are chosen. A failed run's loss is
+ * infinite. */
 struct validation {
     double metric, loss;
 };
 #define VALIDATION_NONE ((struct validation){-1, 0}) /* below all of them */
 
-/* Of the seeds that a row reports on. */
+/* The means over the seeds that a row reports on. */
 struct validation row_validation(const struct report_row *row);
 
 /* Whether it has the larger metric, or an equal one (but for rounding) and the smaller loss. */
 bool validation_is_better(const struct validation *v, const struct validation *than);
 
-/* Whether it ended well before the steps of its schedule were done, neither at its target nor for want of gain: its
- * numbers are those of a shorter training than the one it was to be. */
+/* Whether it ended well before its schedule's steps were done, neither at its target nor for want of gain: it was
+ * trained for fewer steps than planned. */
 bool run_cut_off(const struct run *run);
 
 /* The task's primary metric: its name in tables, its value at a point of a curve. */
@@ -114,19 +115,20 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
     "numerics=N: the program's numbers have changed since these runs, which cannot be repeated bit for bit"
 #define OTHER_PRODUCTS_NOTE                                                                                            \
     "multiplied matrices by OpenBLAS, which only the double build does now: they repeat to rounding, not bit for bit"
-#define SETTINGS_MARK "~" /* behind a published number that is of other settings than ours */
+#define SETTINGS_MARK "~" /* after a published number of other settings than ours */
 #define SETTINGS_NOTE                                                                                                  \
     "~ the paper's setting differs, so there is no diff: other sizes, steps or data, or a mean over settings (report " \
     "--what settings has ours)"
-#define DISTURBED_MARK "!" /* behind a speed */
+#define DISTURBED_MARK "!" /* after a speed */
 #define DISTURBED_NOTE                                                                                                 \
     "! disturbed measurement: another process used over 3 % of the cores, step times varied, or nobody checked"
 #define CONFIRMED_NOTE                                                                                                 \
-    "Each row reports its %lld largest seeds; the others chose the rate (--confirm-seeds)" /* of report_tables: confirm */
-#define FAILED_MARK       "#" /* behind each number that such a run has a part in */
-#define FAILED_NOTE       "# a run that failed counts as chance"
-#define FAILED_COUNT_NOTE FAILED_MARK ": %d of %d runs failed and count as chance" /* of those of the numbers */
-#define CUT_OFF_MARK      "*" /* behind each number that such a run has a part in */
-#define CUT_OFF_NOTE      "* cut off before the end of its schedule: trained for fewer steps than planned"
+    "Each row reports its %lld largest seeds; the others chose the rate (--confirm-seeds)" /* report_tables.confirm */
+#define FAILED_MARK "#" /* after each number that such a run has a part in */
+#define FAILED_NOTE "# a run that failed counts as chance"
+#define FAILED_COUNT_NOTE                                                                                              \
+    FAILED_MARK ": %d of %d runs failed and count as chance" /* of the runs that give the numbers */
+#define CUT_OFF_MARK "*"                                     /* after each number that such a run has a part in */
+#define CUT_OFF_NOTE "* cut off before the end of its schedule: trained for fewer steps than planned"
 
 #endif

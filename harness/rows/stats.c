@@ -16,7 +16,7 @@ const char *interval_kind_name(enum interval_kind kind) {
     return names[kind];
 }
 
-/* --- location and spread ----------------------------------------------------------------------------------------- */
+/* --- location and spread ------------------------------------------------------------------------------------------ */
 
 double stats_mean(const double *x, int n) {
     double sum = 0;
@@ -73,7 +73,7 @@ double stats_iqm(const double *x, int n) {
     return sum / (n - 2 * cut);
 }
 
-/* --- distributions ----------------------------------------------------------------------------------------------- */
+/* --- distributions ------------------------------------------------------------------------------------------------ */
 
 /* Continued fraction of the incomplete beta function (DLMF 8.17.22), evaluated by Lentz's method. */
 static double beta_fraction(double a, double b, double x) {
@@ -159,7 +159,7 @@ double stats_normal_max_mean(int n) {
     return sum * step;
 }
 
-/* --- intervals --------------------------------------------------------------------------------------------------- */
+/* --- intervals ---------------------------------------------------------------------------------------------------- */
 
 static struct interval no_interval(double level) {
     return (struct interval){NAN, NAN, level, INTERVAL_NONE};

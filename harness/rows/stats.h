@@ -23,7 +23,7 @@ struct interval {
 /* Name of a kind as it stands in summary.csv: "none", "t", "bca", "exact", "order", "percentile". */
 const char *interval_kind_name(enum interval_kind kind);
 
-/* --- location and spread. n >= 1, or the result is nan ---------------------------------------------------------- */
+/* --- location and spread. n >= 1, or the result is nan ------------------------------------------------------------ */
 
 double stats_mean(const double *x, int n);
 
@@ -38,7 +38,7 @@ double stats_median(const double *x, int n);
 /* Interquartile mean: the mean without the floor(n/4) smallest and largest (Agarwal et al. 2021, rliable). */
 double stats_iqm(const double *x, int n);
 
-/* --- intervals --------------------------------------------------------------------------------------------------- */
+/* --- intervals ---------------------------------------------------------------------------------------------------- */
 
 /* The interval rule for a mean: none for n < 5, t for n = 5..9, BCa from 10 on; clipped to [minimum, maximum], which is
  * [0, 1] for accuracies. `level` is 0.95, 0.90... */
@@ -55,8 +55,8 @@ struct interval stats_t_interval(const double *x, int n, double level);
 struct interval stats_bca_interval(const double *x, int n, double level);
 
 /* Stratified bootstrap of the interquartile mean (rliable): x holds the samples of n_strata strata, tasks for example,
- * one behind the other, sizes[i] values each; each of 10 000 resamples at a fixed seed draws every stratum's number out
- * of that stratum, and the interval is that of the percentiles. INTERVAL_NONE for fewer than 5 values. */
+ * one after the other, sizes[i] values each; each of 10 000 resamples at a fixed seed draws every stratum's number out
+ * of that stratum, and the percentiles give the interval. INTERVAL_NONE for fewer than 5 values. */
 struct interval stats_iqm_interval(const double *x, const int *sizes, int n_strata, double level);
 
 /* Clopper-Pearson interval of a rate, k successes of n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */
@@ -67,7 +67,7 @@ struct interval stats_rate_interval(int k, int n, double level);
  * (5 values: [min, max], 93.75 %). INTERVAL_NONE for n < 2. */
 struct interval stats_median_interval(const double *x, int n, double level);
 
-/* --- distributions ----------------------------------------------------------------------------------------------- */
+/* --- distributions ------------------------------------------------------------------------------------------------ */
 
 /* Regularised incomplete beta function I_x(a, b), a, b > 0, and the x at which it reaches p. */
 double stats_beta(double a, double b, double x);

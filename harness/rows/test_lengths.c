@@ -12,7 +12,7 @@ static bool is_test_length(const struct eval_point *p) {
     return p->split == SPLIT_TEST && strcmp(p->difficulty, "length") == 0;
 }
 
-/* In its place among the different ones; *more: there was no room. */
+/* Adds a length in its place, once; *more: there was no room. */
 static void add_length(struct test_lengths *l, int64_t length, bool *more) {
     int at = l->n;
     for (int i = 0; i < l->n; i++)

@@ -24,8 +24,8 @@ struct lengths_mean {
 };
 struct lengths_mean lengths_mean(const struct report_row *row, int64_t first, int64_t last);
 
-/* What a protocol makes of a row's accuracies of the test sequences of one length, at the rate that the row has chosen,
- * of the runs that have some. A run that did not end well counts as chance. ST_MEMORY. */
+/* The number that a protocol makes of a row's accuracies on the test sequences of one length, at the rate that the row
+ * has chosen, of the runs that have some. A run that did not end well counts as chance. ST_MEMORY. */
 struct length_estimate {
     double value; /* NAN: no run has any */
     struct interval interval;

@@ -156,7 +156,7 @@ static void print_machine(FILE *f, const struct site *site, const struct run *ru
     csv_free(&t);
 }
 
-/* What does the run once more, or why this program cannot. */
+/* Prints the command that does the run once more, or why this program cannot. */
 static void print_again(FILE *f, const struct site *site, const struct run_record *r) {
     char command[8192], out[PATH_BYTES];
     struct error why;
@@ -207,7 +207,7 @@ static enum status write_run(struct site *site, const struct report_table *t, co
 
 /* --- a table ------------------------------------------------------------------------------------------------------ */
 
-/* Of that table alone or, where it is of the first of several folds, with the others. */
+/* The filter of that table alone or, where its task is the first of several folds, with the other folds. */
 static struct report_filter only(const struct site *site, const struct report_table *t, bool with_folds) {
     struct report_filter filter = site->filter ? *site->filter : (struct report_filter){.task = NULL};
     filter.task = t->task;
@@ -245,7 +245,7 @@ static void draw(struct site *site, const struct report_table *t, const char *st
     struct report_filter filter = only(site, t, false);
     const struct plot_view view = {.x = PLOT_AUTO, .formats = FIGURE_SVG, .none_is_fine = true};
     if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
-    site_remove_pictures(folder); /* those of an earlier call would stand beside numbers that are others now */
+    site_remove_pictures(folder); /* pictures of an earlier call may show other numbers */
     for (int i = 0; i < 3; i++) {
         enum status status = report_plot_view(site->set, &filter, kinds[i], &view, site->out, folder, &why);
         if (status != ST_OK && site->no_picture.status == ST_OK) site->no_picture = why;

@@ -76,7 +76,7 @@ static int by_name(const void *left, const void *right) {
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* As pages of runs and tables are called, the latter with a hash of six digits at its end: a copy of a page under
+/* Whether a name is one of a run's page, or of a table's with a hash of six digits at its end. A copy of a page under
  * another name is its reader's. */
 static bool is_name_of_ours(const char *name) {
     size_t length = strlen(name), ending = strlen(".html");

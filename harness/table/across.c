@@ -1,5 +1,5 @@
-/* across.c - the reports "across" and "suites": tasks of one profile, or of one of a suite, side by side, a row a model,
- * as papers print their suites. A cell is the protocol's test metric and, where a paper has one, its number.
+/* across.c - the reports "across" and "suites": tasks of one profile, or of one of a suite, side by side, a row a
+ * model, as papers print their suites. A cell is the protocol's test metric and, where a paper has one, its number.
  *
  * Options that differ within a task stand in the rows' labels. Options that all rows of a task share, and another task
  * has otherwise (its epochs), are told once, with the task. So a row is one model in one setting. */

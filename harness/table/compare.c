@@ -10,7 +10,7 @@
 #include "harness/store/files.h"
 #include "harness/table/report.h"
 
-/* What pairs two runs: all that identifies them but the seed, the version of the numerics and what is compared. */
+/* A run with the key that pairs it: all that identifies it but the seed, the numerics' version and what is compared. */
 struct entry {
     const struct run_record *record;
     struct label key;
@@ -53,7 +53,7 @@ static enum status check_option(struct comparison *of, char values[2][OPTION_TEX
     return ST_OK;
 }
 
-/* With an option, each side has to have runs of its value. */
+/* Checks that each side has runs of its value of the option. */
 static enum status check_side(const struct comparison *of, int side, const struct entry *list, bool known,
                               struct error *e) {
     const struct record_set *set = of->sets[side];
@@ -98,7 +98,7 @@ static enum status read_entries(const struct comparison *of, int side, struct en
 static enum status find_pair(const struct entry *list, const struct entry *of, const char *folder,
                              const struct run **found, struct error *e) {
     *found = NULL;
-    for (; list->record; list++) { /* read_entries has one without a record behind the last */
+    for (; list->record; list++) { /* read_entries ends the list by one without a record */
         const struct run *run = &list->record->run;
         if (list->aside || strcmp(list->cell, of->cell) != 0 || run->seed != of->record->run.seed) continue;
         if (*found)
@@ -169,7 +169,7 @@ static void name_rows(struct pairs *list, int n, struct row_name *names) {
     }
 }
 
-/* By task, model and rate. */
+/* Orders by task, model and rate. */
 static int order_rows(const void *a, const void *b) {
     const struct pairs *p = a, *q = b;
     const struct run *one = &p->first->record->run, *other = &q->first->record->run;

@@ -21,7 +21,7 @@ static int by_family_and_place(const void *left, const void *right) {
     return order;
 }
 
-/* In the order of the tables. */
+/* Keeps the order of the tables. */
 static int by_first_row(const void *left, const void *right) {
     const struct family *a = left, *b = right;
     return (a->entries->row > b->entries->row) - (a->entries->row < b->entries->row);
@@ -37,7 +37,7 @@ bool family_shares(const struct family *s, const char *key) {
     return true;
 }
 
-/* What a family's models are named by. */
+/* Chooses the options that name a family's models. */
 struct naming {
     const struct family *family;
     const char *axis;

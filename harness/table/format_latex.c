@@ -30,7 +30,7 @@ static void print_latex(FILE *f, const char *text) {
     }
 }
 
-/* Behind a \\ LaTeX would take a [ or a * for an argument of it. */
+/* Prints {} before a [ or a *, which LaTeX would take for an argument of a \\ before it. */
 static void print_guard(FILE *f, char first) {
     if (first == '[' || first == '*') fputs("{}", f);
 }
@@ -115,7 +115,7 @@ static void print_caption(FILE *f, const struct sheet *s) {
     fputs("}\n", f);
 }
 
-/* In the float, and for a float of the author's. */
+/* Prints notes in a float: ours, or the author's. */
 static void print_notes(FILE *f, const struct sheet *s) {
     if (s->n_notes) fputs("\n\\footnotesize\n", f);
     for (int i = 0; i < s->n_notes; i++) {
@@ -124,7 +124,7 @@ static void print_notes(FILE *f, const struct sheet *s) {
     }
 }
 
-/* Behind a table, in the text, where a page may end between them. */
+/* Prints notes after a table, in the text, where a page may end between them. */
 static void print_notes_below(FILE *f, const struct sheet *s) {
     if (s->n_notes) fputs("{\\footnotesize\\sloppy\\parindent=0pt\n", f);
     for (int i = 0; i < s->n_notes; i++) {
@@ -136,7 +136,7 @@ static void print_notes_below(FILE *f, const struct sheet *s) {
 
 /* --- floats ------------------------------------------------------------------------------------------------------- */
 
-/* What is wider than the text is made as wide as the text is; LaTeX alone knows either width. */
+/* Shrinks a table that is wider than the text to the text's width; LaTeX alone knows either width. */
 #define AT_MOST_LINEWIDTH "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
 #define FLOAT_LINES       30  /* with a caption they fit a page of any of LaTeX's own classes */
 #define NOTE_COLUMNS      100 /* of a line of them */

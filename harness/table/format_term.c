@@ -35,7 +35,7 @@ static bool is_in(const struct part *p, int column) {
     return column == 0 || (column >= p->from && column < p->to);
 }
 
-/* Text and mark in a field; nothing behind the last column of a line. */
+/* Prints text and mark in a field; no blanks after the last column of a line. */
 static void print_field(FILE *f, const struct part *p, int column, const char *text, const char *mark, bool strong) {
     if (!is_in(p, column)) return;
     const struct sheet *s = p->s;
@@ -55,8 +55,8 @@ static void print_field(FILE *f, const struct part *p, int column, const char *t
 
 #define FURTHER_LINES 2 /* columns by which they stand further in */
 
-/* Bytes that the first line of the text has where it is no wider than `room`: up to the end of a word or behind a comma
- * or semicolon, as names of models have them; where there is none, as many as it holds. */
+/* Bytes of the text's first line if it may be no wider than `room`: up to the end of a word, or past a comma or
+ * semicolon, which names of models have; without these as many as fit. */
 static size_t line_bytes(const char *text, int room) {
     size_t bytes = 0, last_end = 0;
     for (int columns = 0; text[bytes]; columns++) {
@@ -68,7 +68,7 @@ static size_t line_bytes(const char *text, int room) {
     return bytes;
 }
 
-/* Takes the first line of *text, without blanks around it, and moves *text behind it; the caller frees it. NULL: no
+/* Takes the first line of *text, without blanks around it, and moves *text past it; the caller frees it. NULL: no
  * memory, or no line is left. */
 static char *next_line(const char **text, int room) {
     *text += strspn(*text, " ");
@@ -121,8 +121,8 @@ static void write_part(const struct part *p, FILE *f) {
     for (int i = 0; i < s->n_rows; i++) print_row(f, p, &s->cells[i * s->n_columns]);
 }
 
-/* Of the first column, which stands in front of each of the others: what they leave of the terminal, but a half of it,
- * or what the widest of them leaves, but a third. */
+/* The width of the first column, which is printed before each of the others. It may take what they leave of the
+ * terminal, at least half of it; or what the widest of them leaves, at least a third. */
 static int first_width(const struct sheet *s, const int *width, int room) {
     const int least = 8;
     int beside = 0, widest = 0;
@@ -136,7 +136,7 @@ static int first_width(const struct sheet *s, const int *width, int room) {
     return room == 0 || width[0] <= most ? width[0] : most;
 }
 
-/* Where the terminal is narrower than the table, its columns go on below, behind the first once more. */
+/* Prints the columns of a table that is wider than the terminal in several blocks, each after the first column. */
 static void write_sheet(const struct sheet *s, FILE *f) {
     int width[s->n_columns], room = terminal_width(f);
     for (int c = 0; c < s->n_columns; c++) width[c] = column_width(s, c);

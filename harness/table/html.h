@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* What stands in front of a page's body, and behind it. `title` is text; <meta name="generator"> says `generator`, by
+/* Print what comes before a page's body, and after it. `title` is text; <meta name="generator"> says `generator`, by
  * which a page of ours is known. */
 void html_begin(FILE *f, const char *generator, const char *title);
 void html_end(FILE *f);

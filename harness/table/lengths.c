@@ -16,7 +16,7 @@ struct bins {
     int n;
 };
 
-/* From that length on there is another bin. */
+/* Begins another bin at that length. */
 static void begin_bin(struct bins *b, int64_t first, int64_t longest) {
     if (b->n) b->last[b->n - 1] = first - 1;
     b->first[b->n] = first;

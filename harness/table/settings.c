@@ -24,7 +24,7 @@ static int64_t length_of_name(const struct run *run) {
     return (int64_t)strlen(run->task);
 }
 
-/* What a task changes of the first, its base: its options that the base has not. */
+/* Names a task by the options that its base, the first task, lacks. */
 static void name_change(const struct family *s, int task, char *change, size_t size) {
     struct label base, label, difference = {0};
     const char *name = s->tasks[task]->task;
@@ -102,8 +102,8 @@ static struct published_number published_of(const struct family *s, int model, c
     return base ? published_find(published, base->run, base->profile) : (struct published_number){.value = NAN};
 }
 
-/* Whether the numbers are the best of the grid: it is asked for, or those of a paper beside them are, or there are
- * none. */
+/* Whether the numbers are the best of the grid: the reader asks for it, or the paper's numbers are bests, or the paper
+ * has none. */
 static bool takes_best(const struct family *s, const struct report_tables *tables) {
     if (tables->protocol == PROTOCOL_BEST_OF_GRID) return true;
     if (has_folds(s)) return false;
@@ -147,7 +147,7 @@ static bool has_published_settings(const struct family *s) {
     return changes && s->n_tasks == n + 1;
 }
 
-/* What a sheet has for people besides its rows. */
+/* How a sheet for people is filled. */
 struct view {
     const struct published *published;
     bool folds, best; /* its numbers are the best of the grid */
@@ -193,7 +193,7 @@ static void note_numbers(struct sheet *sheet, const struct view *view, const str
     if (view->folds) sheet_note_on(sheet, "sd", "sd: of the folds.");
 }
 
-/* Why a published number is of other settings. */
+/* Says why a published number is of other settings. */
 static void note_other(struct sheet *sheet, const struct family *s) {
     static const char columns[] = "published,diff";
     if (!profile_as_published(s->entries->row->run->task, s->entries->row->run->suite, s->entries->row->profile))

@@ -22,7 +22,7 @@ static void no_memory(struct sheet *s) {
     if (s->problem.status == ST_OK) fail(&s->problem, ST_MEMORY, "no memory for the table %.200s", name_of(s));
 }
 
-/* The formatted text behind `before` (NULL: nothing), which it takes over; NULL without memory. */
+/* Appends the formatted text to `before` (NULL: nothing), which it takes over; NULL without memory. */
 __attribute__((format(printf, 2, 0))) static char *text_of(char *before, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
@@ -37,8 +37,8 @@ __attribute__((format(printf, 2, 0))) static char *text_of(char *before, const c
     return text;
 }
 
-/* The list with room for one more entry of `size` bytes behind `n`, which is zeroed; NULL without memory, the list then
- * is as it was. Grows by doubling: there is room for the next power of two. */
+/* Gives the list room for one more entry of `size` bytes after `n`, which is zeroed; NULL without memory, and the list
+ * stays. Grows by doubling: there is room for the next power of two. */
 static void *with_room(void *list, int n, size_t size) {
     if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * (size_t)n : 1) * size);
     if (list) memset((char *)list + (size_t)n * size, 0, size);
@@ -85,7 +85,7 @@ void sheet_name(struct sheet *s, const char *format, ...) {
 void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...) {
     if (broken(s)) return;
     if (s->n_rows) {
-        fail(&s->problem, ST_FAIL, "the table %.200s gets a column behind its first row", name_of(s));
+        fail(&s->problem, ST_FAIL, "the table %.200s gets a column after its first row", name_of(s));
         return;
     }
     struct sheet_column *columns = with_room(s->columns, s->n_columns, sizeof *columns);

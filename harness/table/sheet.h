@@ -3,9 +3,8 @@
  *
  * A sheet is built from left to right and from the top down: its columns, then for each row sheet_row and a cell a
  * column. Every cell is text for people and, where it is a number, a value for programs, which is not rounded. Building
- * returns nothing: the first thing that goes wrong (no memory, a row with too many or too few cells) is kept, the calls
- * behind it do nothing, and sheets_write tells it before anything is written. Text is of any length, nothing is cut
- * off. */
+ * returns nothing: the first thing that goes wrong (no memory, a row with too many or too few cells) is kept, later
+ * calls do nothing, and sheets_write tells it before anything is written. Text is of any length, nothing is cut off. */
 #ifndef LRNN_HARNESS_TABLE_SHEET_H
 #define LRNN_HARNESS_TABLE_SHEET_H
 
@@ -31,7 +30,7 @@ struct sheet_cell {
     enum sheet_kind kind;
     int64_t whole;  /* of SHEET_INT; -1: does not apply */
     double real;    /* of SHEET_REAL; not finite: does not apply, or is no number */
-    int first_note; /* footnotes that the cell refers to: this one and those behind it */
+    int first_note; /* footnotes that the cell refers to: this one and the next ones */
     int n_notes;    /* 0: none */
     int n_value;    /* bytes of the text that are the number */
     bool strong;    /* stands out: the best of its column */
@@ -59,44 +58,44 @@ struct sheet {
     struct error problem; /* status ST_OK: none so far */
 };
 
-/* --- building. `format` and what follows it are those of printf --------------------------------------------------- */
+/* --- building. `format` and its arguments are printf's ------------------------------------------------------------ */
 
 void sheet_caption(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What the text says in letters and digits, with a hyphen for all between. */
+/* Names the sheet by the text's letters and digits, with a hyphen for all between. */
 void sheet_name(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_column(struct sheet *s, enum sheet_align align, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Adds columns whose headings are separated by '|'; one after '>' is aligned right: "model|>params|>state". */
 void sheet_columns(struct sheet *s, const char *headings);
-/* Of the latest column: it is there for readers who name it, and too much for the others. */
+/* Shows the latest column to readers who name it alone. */
 void sheet_on_request(struct sheet *s);
-/* Of the latest column: without it nobody knows what the numbers of a row are. */
+/* Keeps the latest column whatever columns a reader names, since it says what a row is. */
 void sheet_names_rows(struct sheet *s);
 void sheet_row(struct sheet *s);
 
-/* The next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of one
- * double, "-" where it is not finite; one with a sign, which is + where it prints as nothing; a number as 950, 12.3k or
- * 1.38M, "-" where it is not finite or below 0. */
+/* Add the next cell of the row: a text; a whole number, "-" to people where it is -1; a number printed by a format of
+ * one double, "-" where it is not finite; one with a sign, which is + where it prints as nothing; a number as 950,
+ * 12.3k or 1.38M, "-" where it is not finite or below 0. */
 void sheet_text(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_int(struct sheet *s, int64_t value);
 void sheet_real(struct sheet *s, const char *format, double value) __attribute__((format(printf, 2, 0)));
 void sheet_difference(struct sheet *s, int decimals, double value);
 void sheet_count(struct sheet *s, double value);
 
-/* Of the latest cell: more text behind what it has; that it stands out; a footnote that it refers to; the number by
- * which rows are sorted where it is a text ("553..15800/15800"). */
+/* Change the latest cell: append text; make it stand out; let it lead to another page; sort rows by a number where it
+ * is a text ("553..15800/15800"); add a footnote. */
 void sheet_append(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_strong(struct sheet *s);
 void sheet_link(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_sort_key(struct sheet *s, double key);
 void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Of a column whose rows are full: that its largest numbers stand out, all that print alike; none where it has but one
- * number. */
+/* Makes the largest numbers of a column stand out, all that print alike; none where it has one number. Its rows are
+ * full. */
 void sheet_strong_best(struct sheet *s, int column);
 
-/* A remark below the table; one on what stands out in it, which a format that does not show that leaves out; one on
- * those columns alone, which goes where a reader leaves all of them out. */
+/* Add a remark below the table; one on what stands out, which a format without bold leaves out; one on those columns,
+ * which goes where a reader leaves all of them out. */
 void sheet_note(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_note_on_strong(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_note_on(struct sheet *s, const char *columns, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -110,7 +109,7 @@ struct sheets {
     bool incomplete; /* there was no memory for one */
 };
 
-/* A new sheet behind the others, empty; NULL without memory, which every function above passes over and sheets_write
+/* Adds an empty sheet after the others; NULL without memory, which every function above passes over and sheets_write
  * tells. */
 struct sheet *sheets_add(struct sheets *sheets);
 void sheets_free(struct sheets *sheets);
@@ -138,7 +137,7 @@ extern const char sheet_format_names[];             /* " term md ..." */
  * then. */
 enum status sheets_write(const struct sheets *sheets, const struct sheet_format *format, FILE *f, struct error *e);
 
-/* What marks the footnotes of a cell behind its text, in plain text: " [1-3]", or "". */
+/* The mark of a cell's footnotes after its text, in plain text: " [1-3]", or "". */
 #define SHEET_MARK_BYTES 32
 void sheet_mark(const struct sheet_cell *cell, char mark[SHEET_MARK_BYTES]);
 
@@ -146,7 +145,7 @@ void sheet_mark(const struct sheet_cell *cell, char mark[SHEET_MARK_BYTES]);
  * above U+10FFFF); 0: it begins with none. */
 int utf8_bytes(const char *text);
 
-/* The text on one line: control characters, which would end it or move a cursor, become blanks. */
+/* Prints the text on one line: control characters, which would end it or move a cursor, become blanks. */
 void print_plain(FILE *f, const char *text);
 
 #endif

@@ -199,7 +199,7 @@ static bool is_text(const struct sheet_cell *c) {
     return c->kind == SHEET_TEXT && !c->has_key;
 }
 
-/* Whether a stands before b; a text, "-" for one, behind the numbers of its column, whichever way it is sorted. */
+/* Whether a comes before b. A text such as "-" comes after the numbers of its column, whichever way it is sorted. */
 static bool is_before(const struct sheet_cell *a, const struct sheet_cell *b, bool reverse) {
     if (is_text(a) != is_text(b)) return is_text(b);
     if (is_text(a)) {

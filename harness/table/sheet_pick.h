@@ -4,14 +4,14 @@
 
 #include "harness/table/sheet.h"
 
-/* What the reader asks for; zeros: nothing. */
+/* The reader's wishes; zeros: none. */
 struct sheet_view {
-    /* Headings, comma-separated: those columns alone, in that order; "+NAME,...": these behind all others but
-     * those that are shown on request; NULL or "": the others. Tables of a report may be of several kinds: one without
-     * all of them stays as if nothing was named. */
+    /* Headings, comma-separated: those columns alone, in that order; "+NAME,...": these after all others that are shown
+     * unasked; NULL or "": the others. Tables of a report may be of several kinds: one without all of them stays as if
+     * nothing was named. */
     const char *columns;
-    /* A heading: rows by that column, numbers downwards, texts upwards; "-NAME": the other way. What is no number
-     * stands behind the numbers either way. */
+    /* A heading: rows by that column, numbers downwards, texts upwards; "-NAME": the other way. Texts come after the
+     * numbers either way. */
     const char *sort;
 };
 

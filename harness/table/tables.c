@@ -13,11 +13,11 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-/* What a protocol calls its column, and what it stands beside. */
+/* The headings of a protocol's column, for notes on it; and with the column beside it. */
 #define INTERVAL "95% CI or values,90% CI or values,grid"
 #define ACCURACY "acc," INTERVAL
 
-/* A footnote for every run that did not end well. */
+/* Adds a footnote for every run that did not end well. */
 static void note_failures(struct sheet *s, const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++) {
         const struct run *run = &row->all[i]->run;
@@ -47,7 +47,7 @@ static void note_nonfinite(struct sheet *s, const struct report_row *row) {
     }
 }
 
-/* Runs that were on record before, of sources that are others now. */
+/* Adds a footnote on runs of another build of the program. */
 static void note_builds(struct sheet *s, const struct report_row *row) {
     int others = 0;
     for (int i = 0; i < row->n_all; i++) others += !build_made(&row->all[i]->run);
@@ -60,7 +60,7 @@ static const char *mark(bool cut_off) {
     return cut_off ? CUT_OFF_MARK : "";
 }
 
-/* The interval, or the values themselves where there are too few for one. */
+/* Adds the interval, or the values themselves where there are too few for one. */
 static void add_interval(struct sheet *s, const struct report_row *row) {
     if (row->interval.kind != INTERVAL_NONE) {
         sheet_text(s, "[%.3f, %.3f]%s", row->interval.low, row->interval.high, mark(row->n_cut));
@@ -73,7 +73,7 @@ static void add_interval(struct sheet *s, const struct report_row *row) {
     sheet_sort_key(s, row->value[0]);
 }
 
-/* Steps done, from the fewest to the most of the chosen runs, of those that their schedule has. */
+/* Adds the steps of the chosen runs, the fewest to the most, and the steps of their schedule. */
 static void add_steps(struct sheet *s, const struct report_row *row) {
     int64_t least = INT64_MAX, most = -1;
     for (int i = 0; i < row->n; i++) {
@@ -91,7 +91,7 @@ static void add_steps(struct sheet *s, const struct report_row *row) {
     if (most >= 0) sheet_sort_key(s, (double)most);
 }
 
-/* Why the chosen runs stopped, the first of them first: "target", or "3 target, 2 budget". */
+/* Adds the reasons why the chosen runs stopped, the first run's first: "target", or "3 target, 2 budget". */
 static void add_reasons(struct sheet *s, const struct report_row *row) {
     const char *first = row->chosen[0]->run.stop_reason;
     sheet_text(s, "%s", "");
@@ -146,7 +146,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
 
 /* --- what the columns mean ---------------------------------------------------------------------------------------- */
 
-/* What is compared with a published number is what that paper reports. */
+/* Says which of our numbers is compared with the published one: the kind that the paper reports. */
 static void note_best(struct sheet *s, const struct report_table *t) {
     bool best = false, mean = false;
     for (int k = 0; k < t->n_rows; k++) {
