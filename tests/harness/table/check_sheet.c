@@ -307,7 +307,7 @@ static void misbuild(struct sheet *s, int how) {
 static const char *const misbuilt[] = {"row 3 of the table Task_1: 50 % gets more cells than the 3 columns",
                                        "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
                                        "row 4 of the table Task_1: 50 % has 1 cells, its columns are 3",
-                                       "the table Task_1: 50 % gets a column behind its first row"};
+                                       "the table Task_1: 50 % gets a column after its first row"};
 
 START_TEST(a_sheet_that_is_built_wrongly_is_told_and_not_written) {
     add_example();
