@@ -122,8 +122,8 @@ static void planned_free(struct planned *list, int n) {
     free(list);
 }
 
-/* Reads every list of the folder, sorted by name; the caller frees them by planned_free. None: no sweep has begun there.
- * ST_DATA: one is damaged. */
+/* Reads every list of the folder, sorted by name; the caller frees them by planned_free. None: no sweep has begun
+ * there. ST_DATA: one is damaged. */
 static enum status planned_read(const char *out, struct planned **list, int *n, struct error *e) {
     char folder[PATH_BYTES], path[PATH_BYTES];
     *list = NULL;
