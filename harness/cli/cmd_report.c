@@ -10,7 +10,6 @@
 #include "harness/site/site.h"
 #include "harness/table/report.h"
 #include "harness/table/summary.h"
-#include "harness/rows/load.h"
 #include "harness/store/files.h"
 #include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"

@@ -111,7 +111,7 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
     for (int k = 0; k < t->n_rows; k++) print_plot_name(f, t, k, v, marked, "");
 }
 
-/* --- files --------------------------------------------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------------------------------------- */
 
 /* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
 static void name_files(const struct report_table *t, int k, char stem[PLOT_STEM_BYTES]) {

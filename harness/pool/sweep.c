@@ -14,7 +14,6 @@
 #include "harness/plot/plot.h"
 #include "harness/table/report.h"
 #include "harness/table/summary.h"
-#include "harness/rows/load.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/signals.h"
 #include "harness/pool/population.h"

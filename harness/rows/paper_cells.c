@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/rows/load.h"
 #include "harness/rows/test_lengths.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/version.h"

@@ -100,6 +100,30 @@ double run_step_epochs(const struct run *run) {
 
 /* --- gathering ---------------------------------------------------------------------------------------------------- */
 
+static bool profile_makes(const char *name, const struct run *run, const struct label *key) {
+    return profile_holds(&(struct profile_question){
+        .name = name, .task = run->task, .suite = run->suite, .key = key, .lr = run->lr, .n_train = run->n_train});
+}
+
+static enum status read_key(const struct run_record *r, struct label *key, struct error *e) {
+    struct error why;
+    if (row_key(r->identity, key, &why) == ST_OK) return ST_OK;
+    return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", r->run.run_id, why.text);
+}
+
+enum status report_load(struct record_set *set, const char *out, struct error *e) {
+    enum status status = records_load(set, out, e);
+    for (int i = 0; status == ST_OK && i < set->n; i++) {
+        struct run *run = &set->list[i].run;
+        struct label key;
+        status = read_key(&set->list[i], &key, e);
+        if (status == ST_OK && !profile_makes(run->profile, run, &key))
+            snprintf(run->profile, sizeof run->profile, "%s", PROFILE_CUSTOM);
+        if (status != ST_OK) records_free(set);
+    }
+    return status;
+}
+
 static int model_rank(const char *name) {
     const struct model *const *list = model_list();
     int i = 0;
@@ -353,9 +377,7 @@ static enum status find_row(struct report_row *rows, int n, const struct run_rec
                             struct error *e) {
     struct report_row *next = &rows[n];
     const struct run *run = &r->run;
-    struct error why;
-    if (row_key(r->identity, &next->key, &why) != ST_OK)
-        return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", run->run_id, why.text);
+    TRY(read_key(r, &next->key, e));
     *k = -1;
     if (!filter_matches(filter, run, &next->key)) return ST_OK;
     record_hash_label(&next->key, next->id);
@@ -394,17 +416,10 @@ static enum status gather(struct report_row *rows, int *n_rows, const struct run
     return ST_OK;
 }
 
-/* Whether every run of the row is one that the profile makes. */
 static bool profile_makes_all(const struct report_row *row, const char *name) {
     for (int i = 0; i < row->n_all; i++) {
         const struct run *run = &row->all[i]->run;
-        struct profile_question question = {.name = name,
-                                            .task = run->task,
-                                            .suite = run->suite,
-                                            .key = &row->key,
-                                            .lr = run->lr,
-                                            .n_train = run->n_train};
-        if (strcmp(run->profile, name) != 0 && !profile_holds(&question)) return false;
+        if (strcmp(run->profile, name) != 0 && !profile_makes(name, run, &row->key)) return false;
     }
     return true;
 }

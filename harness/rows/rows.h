@@ -73,8 +73,13 @@ struct report_tables {
     struct arena arena; /* owns the rows; the records are borrowed */
 };
 
-/* ST_USAGE: a filter that cannot be read. ST_DATA: no record passes it; a record's identity cannot be read; two records
- * are of one row, rate and seed. */
+/* Loads the records of a folder for reports, which read them and change nothing: each run has the profile that makes it
+ * (harness/study/profile.h), whatever it was called when it was made. Errors as records_load; ST_DATA: an
+ * identity that cannot be read. */
+enum status report_load(struct record_set *set, const char *out, struct error *e);
+
+/* Makes the tables of the records. ST_USAGE: a filter that cannot be read. ST_DATA: no record passes it; a record's
+ * identity cannot be read; two records are of one row, rate and seed. */
 enum status report_tables_make(struct report_tables *tables, const struct record_set *set,
                                const struct report_filter *filter, const char *out, struct error *e);
 void report_tables_free(struct report_tables *tables);

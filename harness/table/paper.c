@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/rows/load.h"
 #include "harness/store/perf_log.h"
 #include "harness/store/shell.h"
 
