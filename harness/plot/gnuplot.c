@@ -148,7 +148,7 @@ static enum status write_script(struct drawing *d, const char *to, struct error 
     return status;
 }
 
-/* Where the k-th picture goes. ST_USAGE: a file of somebody else is there. */
+/* Finds the path of the k-th picture. ST_USAGE: a file of somebody else is there. */
 static enum status find_place(const struct figure *figure, size_t k, const char *to, char path[PATH_BYTES],
                               struct error *e) {
     TRY(path_format(path, PATH_BYTES, e, "%s/%s.%s", to, figure->stem, terminals[k].name));

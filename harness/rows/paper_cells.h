@@ -57,7 +57,7 @@ struct paper_mean {
 struct paper_cells {
     struct request request;
     const char *flags; /* of the command line in place of the plan's, for the caption; borrowed */
-    bool tell_builds;  /* the table says of which cells runs are of another build */
+    bool tell_builds;  /* the table names cells with runs of another build */
     struct resolved resolved;
     struct plan plan;
     char (*rows)[RECORD_TEXT], (*columns)[RECORD_TEXT]; /* labels, in the plan's order */

@@ -37,8 +37,8 @@ bool run_cut_off(const struct run *run) {
     return run->status == RUN_OK && run->steps < run->max_steps;
 }
 
-/* What guessing scores, of a record made before that was written down: the task's, if this program still has it in the
- * version that was run; NAN otherwise. */
+/* The scores of guessing, for a record that lacks them: from its task, if this program has it in the version that was
+ * run; else NAN. */
 struct guess {
     double metric, sequences;
 };
@@ -66,7 +66,7 @@ double run_chance(const struct run *run) {
     return run->vocab > 0 ? 1.0 / (double)run->vocab : 0.0;
 }
 
-/* Of a task that is not known any more each position of an example counts as scored. */
+/* The chance of guessing a whole sequence; each position counts as scored where this program does not know the task. */
 static double sequence_chance(const struct run *run) {
     if (isfinite(run->seq_chance)) return run->seq_chance;
     struct guess guess = guess_of_task(run, true);
@@ -81,7 +81,7 @@ static double val_metric_of_curve(const struct run_record *r) {
     return NAN;
 }
 
-/* Primary metric on validation; of an older record that of the curve at its best step. Chance for a failed run. */
+/* Primary metric on validation, in older records from the curve at the best step. Chance for a failed run. */
 static double run_val_metric(const struct run_record *r) {
     double value = r->run.val_metric;
     if (!isfinite(value)) value = r->run.metric == METRIC_MACRO_ACC ? val_metric_of_curve(r) : r->run.val_acc;
@@ -154,11 +154,11 @@ static int compare_labels(const char *a, const char *b) {
             b++;
             continue;
         }
-        char *behind_a, *behind_b;
-        int order = compare(strtod(a, &behind_a), strtod(b, &behind_b));
+        char *after_a, *after_b;
+        int order = compare(strtod(a, &after_a), strtod(b, &after_b));
         if (order) return order;
-        a = behind_a;
-        b = behind_b;
+        a = after_a;
+        b = after_b;
     }
     return strcmp(a, b);
 }

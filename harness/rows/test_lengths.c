@@ -7,7 +7,7 @@
 
 #include "core/batch.h"
 
-/* Whether it is the accuracy of the test sequences of one length. */
+/* Whether a point is the accuracy on the test sequences of one length. */
 static bool is_test_length(const struct eval_point *p) {
     return p->split == SPLIT_TEST && strcmp(p->difficulty, "length") == 0;
 }

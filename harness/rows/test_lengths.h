@@ -6,8 +6,8 @@
 
 #define TEST_LENGTHS_FEW 8
 
-/* Where there are few different lengths each stands for itself; of more, neighbours share a number, so that it rests on
- * some dozens of sequences. */
+/* The lengths of a table's test sequences. Each of a few stands for itself; of more, neighbours share a number, so that
+ * it rests on some dozens of sequences. */
 struct test_lengths {
     int64_t shortest, longest; /* both 0: nothing was recorded by length */
     int64_t each[TEST_LENGTHS_FEW];

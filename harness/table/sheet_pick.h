@@ -16,7 +16,7 @@ struct sheet_view {
 };
 
 /* To be called before sheets are written: what is shown on request leaves them here. ST_USAGE: no sheet has all
- * columns that are named, or the one to sort by; the message lists those of every kind of table. */
+ * columns that are named, or the one to sort by; the message lists the columns of every kind of table. */
 enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, struct error *e);
 
 #endif
