@@ -14,7 +14,7 @@
 #include "harness/run/weights.h"
 #include "harness/store/files.h"
 #include "harness/store/find_run.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 
 struct export_flags {
     char out[OPTION_TEXT];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
 #include "harness/store/record_json.h"

@@ -6,7 +6,7 @@
 
 #include "core/graph_plan.h"
 #include "harness/cli/cli.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/study/graphs.h"
 #include "harness/study/plan_file.h"
 #include "harness/study/profile.h"

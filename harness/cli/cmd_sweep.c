@@ -67,6 +67,7 @@ static const struct option extra[] = {
 struct command_line {
     struct sweep_options options;
     struct request request;
+    struct config ignored; /* request_flag takes every flag of a run */
 };
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
@@ -82,9 +83,8 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 static enum status read_line(struct command_line *c, const struct command *command, int most, int argc, char **argv,
                              struct error *e) {
     const char *words[REQUEST_MOST_TASKS];
-    const struct flag_set sets[] = {{sweep_flags, &c->options},
-                                    {backbone_options, &c->request.args.config},
-                                    {config_options, &c->request.args.config}};
+    const struct flag_set sets[] = {
+        {sweep_flags, &c->options}, {backbone_options, &c->ignored}, {config_options, &c->ignored}};
     struct cli cli = {.command = command,
                       .sets = sets,
                       .n_sets = 3,
@@ -98,7 +98,7 @@ static enum status read_line(struct command_line *c, const struct command *comma
                       .on_flag = on_flag,
                       .context = c};
     TRY(options_default(sweep_flags, &c->options, e));
-    TRY(config_default(&c->request.args.config, e));
+    TRY(config_default(&c->ignored, e));
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0)
         return fail(e, ST_USAGE,

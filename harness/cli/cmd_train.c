@@ -7,7 +7,7 @@
 
 #include "harness/cli/cli.h"
 #include "harness/perf/limit.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/rows/rows.h"
 #include "harness/run/train.h"
 #include "harness/run/signals.h"
@@ -24,7 +24,9 @@ static const struct option extra[] = {
     {0}};
 
 struct train_words {
-    struct args args;
+    struct study study;
+    char task[LABEL_TEXT], model[LABEL_TEXT], config_file[OPTION_TEXT], profile[OPTION_TEXT];
+    struct config config;
     char log_steps[OPTION_TEXT];
     bool print_config, strict;
 };
@@ -42,7 +44,9 @@ static const struct option train_flags[] = {
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {
     struct train_words *r = context;
     if (option_find(train_flags, name)) return ST_OK;
-    return args_note(&r->args, name, value, done, e);
+    *done = !strcmp(name, "profile");
+    if (*done) return text_copy(value, r->profile, sizeof r->profile, e);
+    return study_note(&r->study.said[FROM_COMMAND], r->config_file, name, value, done, e);
 }
 
 struct display {
@@ -165,12 +169,90 @@ static enum status run_setup(struct setup *s, const struct train_words *words, s
     return status == ST_OK ? print_result(s, !*row.run_id, words->strict, e) : status;
 }
 
+/* A task's or a model's own options that the profile gives and the words leave open. */
+static enum status add_options(char text[LABEL_TEXT], const char *prefix, const struct option *table,
+                               const struct profile *p, struct error *e) {
+    struct label l;
+    size_t n = strlen(prefix);
+    TRY(label_parse(&l, prefix, text, e));
+    for (int i = 0; i < p->settings.n; i++) {
+        const char *key = label_key(&p->settings, i), *value = label_value(&p->settings, i);
+        if (strncmp(key, prefix, n) != 0 || !option_find(table, key + n) || label_get(&l, key + n)) continue;
+        if (option_find(table, key + n)->type == OPT_INT && strstr(value, ".."))
+            return fail(e, ST_USAGE, "profile %s has %s=%s, and train does one run; write %s:%s=N", p->name, key, value,
+                        text, key + n);
+        TRY(label_add(&l, key + n, value, e));
+    }
+    return label_format(&l, text, LABEL_TEXT, e);
+}
+
+/* Takes the profile that is named, as bench does for that task and model. ST_USAGE: the task has none of that name, or
+ * it lists several values of something that the command line leaves open. */
+static enum status take_profile(struct train_words *r, const struct task_choice *task, const char *name,
+                                struct error *e) {
+    struct model_choice model;
+    struct study *s = &r->study;
+    TRY(profile_find(name, task->task->suite, r->profile, &s->profile, e));
+    s->said[FROM_PROFILE] = s->profile->settings;
+    TRY(study_add_word(s, r->model, FROM_PROFILE, e));
+    TRY(model_parse(&model, r->model, e));
+    TRY(add_options(r->model, "model.", model.model->options, s->profile, e));
+    TRY(add_options(r->task, "task.", task->task->options, s->profile, e));
+    for (int i = 0; i < s->said[FROM_PROFILE].n; i++) {
+        const char *key = label_key(&s->said[FROM_PROFILE], i), *value = study_get(s, key, NULL);
+        if (row_key_flag(key) && value && row_key_is_list(key, value))
+            return fail(e, ST_USAGE, "profile %s has %s=%s, and train does one run; add --%s with one of them",
+                        r->profile, key, value, key);
+    }
+    return ST_OK;
+}
+
+/* Says that nothing is a profile's, and which profiles the task has. */
+static void tell_defaults(const struct setup *s) {
+    struct label name;
+    char names[256];
+    if (label_parse(&name, "task", s->spec.task.asked, NULL) != ST_OK) return;
+    profile_names(label_name(&name), s->spec.task.task->suite, names, sizeof names);
+    fprintf(stderr, "flags are at their defaults; --profile takes those of `lrnn bench %s`:%s\n", label_name(&name),
+            names);
+}
+
+/* Prints the configuration as a config file; a flag that is not at its default has its origin behind a '#'. */
+static void print_config(const struct train_words *r, const struct setup *s) {
+    for (const char *at = s->id.config_text; *at;) {
+        char line[CONFIG_TEXT], key[128], origin[128];
+        const char *end = strchr(at, '\n');
+        snprintf(line, sizeof line, "%.*s", end ? (int)(end - at) : (int)strlen(at), at);
+        at = end ? end + 1 : at + strlen(at);
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(line, "="), line);
+        study_origin_text(&r->study, key, origin, sizeof origin);
+        if (row_key_flag(key) && strcmp(origin, "default") != 0)
+            printf("%-32s # %s\n", line, origin);
+        else
+            printf("%s\n", line);
+    }
+}
+
+/* The configuration: of the defaults, the profile if one is named, the config file and the command line. */
+static enum status resolve(struct train_words *r, struct error *e) {
+    struct label task_of, model_of, name;
+    struct task_choice *task = calloc(1, sizeof *task);
+    if (!task) return fail(e, ST_MEMORY, "no memory");
+    enum status status = study_file(r->config_file, &task_of, &model_of, &r->study.said[FROM_FILE], e);
+    if (status == ST_OK) status = label_parse(&name, "task", r->task, e);
+    if (status == ST_OK) status = task_parse(task, r->task, e);
+    if (status == ST_OK && *r->profile) status = take_profile(r, task, label_name(&name), e);
+    if (status == ST_OK) status = study_config(&r->study, NULL, &r->config, e);
+    if (status == ST_OK && *r->profile) status = text_copy(r->profile, r->config.profile, sizeof r->config.profile, e);
+    free(task);
+    return status;
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     struct train_words *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory");
     const char *words[2] = {NULL, NULL};
-    const struct flag_set sets[] = {
-        {train_flags, r}, {backbone_options, &r->args.config}, {config_options, &r->args.config}};
+    const struct flag_set sets[] = {{train_flags, r}, {backbone_options, &r->config}, {config_options, &r->config}};
     struct cli cli = {.command = &command_train,
                       .sets = sets,
                       .n_sets = 3,
@@ -181,20 +263,21 @@ static enum status run(int argc, char **argv, struct error *e) {
                       .on_flag = on_flag,
                       .context = r};
     enum status status = options_default(train_flags, r, e);
-    if (status == ST_OK) status = config_default(&r->args.config, e);
+    if (status == ST_OK) status = config_default(&r->config, e);
     if (status == ST_OK) status = cli_parse(&cli, argc, argv, e);
-    if (status == ST_OK && words[0]) status = text_copy(words[0], r->args.task, sizeof r->args.task, e);
-    if (status == ST_OK && words[1]) status = text_copy(words[1], r->args.model, sizeof r->args.model, e);
-    if (status == ST_OK) status = args_merge(&r->args, e);
-    if (status == ST_OK) status = args_apply(&r->args, NULL, NULL, e);
-    if (status == ST_OK && (!*r->args.task || !*r->args.model))
+    if (status == ST_OK && words[0]) status = text_copy(words[0], r->task, sizeof r->task, e);
+    if (status == ST_OK && words[1]) status = text_copy(words[1], r->model, sizeof r->model, e);
+    if (status == ST_OK) status = study_words(r->config_file, r->task, r->model, e);
+    if (status == ST_OK && (!*r->task || !*r->model))
         status = fail(e, ST_USAGE, "train needs a task and a model, for example `lrnn train s3 bdlru:m=5`");
-    struct setup *s = status == ST_OK ? setup_make(&r->args.config, r->args.task, r->args.model, e) : NULL;
+    if (status == ST_OK) status = resolve(r, e);
+    struct setup *s = status == ST_OK ? setup_make(&r->config, r->task, r->model, e) : NULL;
     if (status == ST_OK) status = s ? setup_check_asked(&s, 1, NULL, e) : e->status;
     if (status == ST_OK && r->print_config)
-        fputs(s->id.config_text, stdout);
-    else if (status == ST_OK)
-        status = run_setup(s, r, e);
+        print_config(r, s);
+    else if (status == ST_OK && !*r->profile && !*r->config_file && !r->config.quiet)
+        tell_defaults(s);
+    if (status == ST_OK && !r->print_config) status = run_setup(s, r, e);
     if (s) setup_free(s);
     free(s);
     free(r);

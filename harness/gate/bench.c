@@ -8,7 +8,7 @@
 #include "harness/gate/trace.h"
 #include "harness/perf/kernel_run.h"
 #include "harness/perf/measure.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/trainer.h"
 #include "harness/store/clock.h"
 #include "harness/store/version.h"

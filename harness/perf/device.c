@@ -10,7 +10,7 @@
 #include "harness/run/trainer.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 
 #define COPY_BYTES  ((size_t)512 << 20)
 #define NOISE_BYTES ((size_t)16 << 20) /* random ones, again and again, are what is copied */

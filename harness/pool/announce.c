@@ -145,18 +145,14 @@ static bool put_pair(FILE *f, const char *key, const char *value) {
 
 /* The flags that the plan's runs had, as --where takes them: "" for none. False: it cannot say all of them. */
 static bool put_flags(FILE *f, const struct request *r) {
-    const struct label *given[2] = {&r->args.given, &r->axes};
-    const char *texts[][2] = {{"models", r->models}, {"lr", r->rates}, {"seeds", r->seeds}, {"variants", r->variants}};
-    bool whole = !*r->args.config_file && r->grid.n == 0;
-    for (int i = 0; i < 4; i++)
-        if (*texts[i][1]) whole = put_pair(f, texts[i][0], texts[i][1]) && whole;
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i < given[k]->n; i++) {
-            const char *key = label_key(given[k], i);
-            const struct option *o = option_find(config_options, key);
-            bool of_call = o && (o->flags & OPT_HERE) && strcmp(key, "from") != 0; /* --out, --force */
-            if (!of_call) whole = put_pair(f, key, label_value(given[k], i)) && whole;
-        }
+    bool whole = !*r->config_file;
+    for (int i = 0; i < r->said.n; i++) {
+        const char *key = label_key(&r->said, i);
+        const struct option *o = option_find(config_options, key);
+        bool of_call = o && (o->flags & OPT_HERE) && strcmp(key, "from") != 0; /* --out, --force */
+        bool grid = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
+        if (!of_call) whole = !grid && put_pair(f, key, label_value(&r->said, i)) && whole;
+    }
     return whole;
 }
 

@@ -439,7 +439,7 @@ static enum status show_runs(struct sweep *w, struct error *e) {
     bool timed = w->options->limit > 0, retry = w->options->retry_failed;
     if (!w->resolved.speed) runner_order(w->plan.setups, w->plan.n);
     return w->resolved.config.json ? run_list_json(&w->plan, timed, retry, e)
-                                   : run_list_print(&w->plan, &w->request->axes, timed, retry, e);
+                                   : run_list_print(&w->plan, &w->request->said, timed, retry, e);
 }
 
 /* --- as a job of a cluster ---------------------------------------------------------------------------------------- */

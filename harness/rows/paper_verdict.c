@@ -125,9 +125,9 @@ static enum status plan_own(const struct paper_cells *p, struct plan *plan, stru
     if (!r) return fail(e, ST_MEMORY, "no memory for a plan");
     r->file = p->request.file;
     choose_words(tasks ? tasks : "", p->resolved.tasks, r->tasks);
-    snprintf(r->seeds, sizeof r->seeds, "1");
-    snprintf(r->rates, sizeof r->rates, "0.001");
-    enum status status = *r->tasks ? request_plan(r, plan, &resolved, e) : ST_OK;
+    enum status status = request_say(r, "seeds", "1", e);
+    if (status == ST_OK) status = request_say(r, "lr", "0.001", e);
+    if (status == ST_OK && *r->tasks) status = request_plan(r, plan, &resolved, e);
     free(r);
     return status == ST_DATA ? ST_OK : status;
 }

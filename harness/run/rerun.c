@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/train.h"
 #include "harness/store/find_run.h"
 #include "harness/store/record_files.h"

@@ -168,6 +168,8 @@ static enum status config_line(char *line, const char *path, int number, struct 
     char *equals = strchr(line, '=');
     if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
     *equals = 0;
+    char *comment = strstr(equals + 1, " # ");
+    if (comment && !strchr(equals, '/')) *comment = 0; /* a path may have one */
     text_trim(line);
     text_trim(equals + 1);
     if (set_line(line, equals + 1 + strspn(equals + 1, " \t"), l, &why) == ST_OK) return ST_OK;

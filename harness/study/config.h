@@ -50,8 +50,8 @@ enum status config_default(struct config *c, struct error *e);
 /* Sets a flag by name; knows the backbone's too. */
 enum status config_set(struct config *c, const char *name, const char *value, struct error *e);
 
-/* Reads a config file, or the configuration in a run's record (*.json): key=value lines, '#' comments, task.KEY,
- * model.KEY, task=NAME, model=NAME, or a flag's name. Task and model texts are collected into `task` and `model`
+/* Reads a config file, or the configuration in a run's record (*.json): key=value lines, '#' comments, after a value
+ * too. Keys are task.KEY, model.KEY, task, model and flags. Task and model texts are collected into `task` and `model`
  * ("s5:length=8"); flags are set in *c, and *flags says which. Errors: ST_DATA when unreadable, ST_USAGE with file and
  * line. */
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],

@@ -44,19 +44,18 @@ struct expansion {
     const struct label *grid;
     const char *prefix; /* "task." or "model.": of the grid's pairs that are meant */
     const struct option *table;
-    const struct profile *profile;
-    bool *taken; /* as plan_request has it */
+    const struct label *given; /* the profile's settings */
+    bool *taken;               /* as plan_request has it */
 };
 
 /* Adds the profile's options that the label does not set itself, as far as the table has them. */
 static enum status add_defaults(struct label *l, const struct expansion *x, struct error *e) {
-    const struct label *given = &x->profile->settings;
     size_t n = strlen(x->prefix);
-    for (int i = 0; i < given->n; i++) {
-        const char *key = label_key(given, i);
+    for (int i = 0; i < x->given->n; i++) {
+        const char *key = label_key(x->given, i);
         if (strncmp(key, x->prefix, n) != 0) continue;
         if (option_find(x->table, key + n) && !label_get(l, key + n))
-            TRY(label_add(l, key + n, label_value(given, i), e));
+            TRY(label_add(l, key + n, label_value(x->given, i), e));
     }
     return ST_OK;
 }
@@ -134,7 +133,7 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
     struct label task;
     struct texts plain = {0};
     TRY(read_task(r->task, &task, &table, e));
-    struct expansion x = {&r->grid, "task.", table, r->profile, r->taken};
+    struct expansion x = {&r->grid, "task.", table, &r->study->said[FROM_PROFILE], r->taken};
     enum status status = expand(&x, &task, 0, &plain, e);
     for (int i = 0; i < plain.n && status == ST_OK; i++)
         status = r->variants ? add_variants(plain.list[i], out, e) : texts_add(out, plain.list[i], e);
@@ -144,67 +143,41 @@ static enum status list_tasks(const struct plan_request *r, struct texts *out, s
 
 /* --- configurations ----------------------------------------------------------------------------------------------- */
 
-/* Whether somebody who stands over the origin of a flag says something of it. */
-static bool is_asked(const struct plan_request *r, enum plan_origin origin, const char *flag) {
-    if (origin == OF_COMMAND) return false;
-    if (r->asked && label_get(r->asked, flag)) return true;
-    return origin == OF_PROFILE && r->plan && label_get(r->plan, flag);
-}
-
-/* Whether what that origin says of a flag is void: also of a run's length where it is asked for in the other unit, and
- * of its early end where it is asked for at all. */
-static bool is_overruled(const struct plan_request *r, enum plan_origin origin, const char *flag) {
-    const char *other = config_other_length(flag);
-    if (is_asked(r, origin, flag) || (other && is_asked(r, origin, other))) return true;
-    return origin != OF_COMMAND && r->own_length && !strcmp(flag, "stop-after");
-}
-
-/* The request's axes and those of the profile that nobody sets: "layers=1..4 decay=0,0.1". */
-static enum status list_axes(const struct plan_request *r, struct label *axes, struct error *e) {
-    const struct label *own = &r->profile->settings;
-    *axes = r->axes;
-    for (int i = 0; i < own->n; i++) {
-        const char *flag = label_key(own, i), *value = label_value(own, i);
-        bool axis = row_key_is_list(flag, value) && strcmp(flag, "lr") != 0;
-        if (axis && !is_overruled(r, OF_PROFILE, flag)) TRY(label_add(axes, flag, value, e));
-    }
-    return ST_OK;
-}
-
 static enum status too_many(double runs, struct error *e) {
     return fail(e, ST_USAGE, "the plan has %.0f runs or more, and at most %d are done in one; take fewer values", runs,
                 PLAN_MOST_RUNS);
 }
 
-/* Each configuration with each of the flag's values; the values are the fastest. */
-static enum status multiply(struct config **configs, int *n, const char *flag, const struct texts *values,
-                            struct error *e) {
-    struct config *more = NULL;
-    if ((int64_t)*n * values->n > PLAN_MOST_RUNS) return too_many((double)*n * values->n, e);
-    more = calloc((size_t)*n * (size_t)values->n, sizeof *more);
-    if (!more) return fail(e, ST_MEMORY, "no memory for a plan");
-    for (int i = 0; i < *n * values->n; i++) more[i] = (*configs)[i / values->n];
-    *n *= values->n;
-    free(*configs);
-    *configs = more;
-    for (int i = 0; i < *n; i++) TRY(config_set(&more[i], flag, values->list[i % values->n], e));
+/* A list of the study: a flag and its values. */
+struct axis {
+    const char *flag;
+    struct texts values;
+};
+
+#define MOST_AXES 128
+
+/* The flags with lists, but the rate, from the strongest origin on. *n: also after an error, for axes_free. */
+static enum status list_axes(const struct study *s, struct axis axes[MOST_AXES], int *n, struct error *e) {
+    for (int o = ORIGINS - 1; o > FROM_DEFAULT; o--)
+        for (int i = 0; i < s->said[o].n; i++) {
+            enum origin from;
+            const char *key = label_key(&s->said[o], i), *value = study_get(s, key, &from);
+            if (!value || (int)from != o || !strcmp(key, "lr") || !row_key_is_list(key, value)) continue;
+            if (*n == MOST_AXES) return fail(e, ST_USAGE, "more than %d flags have lists", MOST_AXES);
+            axes[*n] = (struct axis){.flag = key};
+            TRY(values_expand(key, value, &axes[(*n)++].values, e));
+        }
     return ST_OK;
 }
 
-/* Every combination of the axes' values, the first axis slowest. */
-static enum status list_configs(const struct plan_request *r, struct config **configs, int *n, struct error *e) {
-    struct label axes;
-    TRY(list_axes(r, &axes, e));
-    *configs = malloc(sizeof **configs);
-    if (!*configs) return fail(e, ST_MEMORY, "no memory for a plan");
-    **configs = r->args->config;
-    *n = 1;
-    for (int a = 0; a < axes.n; a++) {
-        struct texts values = {0};
-        enum status status = values_expand(label_key(&axes, a), label_value(&axes, a), &values, e);
-        if (status == ST_OK) status = multiply(configs, n, label_key(&axes, a), &values, e);
-        texts_free(&values);
-        TRY(status);
+/* The values of combination `number`, the first axis slowest. */
+static enum status choose(const struct axis *axes, int n, int64_t number, struct label *chosen, struct error *e) {
+    *chosen = (struct label){0};
+    TRY(label_set_name(chosen, "", e));
+    for (int i = n - 1; i >= 0; i--) {
+        const struct texts *values = &axes[i].values;
+        TRY(label_add(chosen, axes[i].flag, values->list[number % values->n], e));
+        number /= values->n;
     }
     return ST_OK;
 }
@@ -263,15 +236,16 @@ static enum status add_setup(struct plan *plan, int word, struct setup *s, struc
     return find_size(plan, s, e);
 }
 
+/* Each rate with each seed. */
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
-                            const char *task, const char *model, struct error *e) {
+                            const struct texts *rates, const char *task, const char *model, struct error *e) {
     struct config config = *base;
     if (*config.from || *config.from_xxh3)
         return fail(e, ST_USAGE,
                     "bench draws the weights of every seed; `lrnn train --from FILE` starts a run from a file");
-    for (int rate = 0; rate < r->n_rates; rate++)
+    for (int rate = 0; rate < rates->n; rate++)
         for (int i = 0; i < r->n_seeds; i++) {
-            config.lr = r->rates[rate];
+            TRY(config_set(&config, "lr", rates->list[rate], e));
             config.seed = r->seeds[i];
             struct setup *s = setup_make(&config, task, model, e);
             if (!s) return e->status;
@@ -304,23 +278,6 @@ static enum status check_own(const char *word, const char *flag, struct error *e
     return ST_OK;
 }
 
-/* "dim=1024,layers=2" behind a model's '@', but what is void of it. *rate: whether one is among them, which is the
- * model's only one. */
-static enum status own_flags(const struct plan_request *r, const char *word, enum plan_origin origin,
-                             struct config *config, bool *rate, struct error *e) {
-    struct label all, own = {0};
-    TRY(label_parse_pairs(&all, word, strchr(word, '@') + 1, ",", e));
-    TRY(label_set_name(&own, "", e));
-    for (int i = 0; i < all.n; i++) {
-        const char *flag = label_key(&all, i);
-        if (is_overruled(r, origin, flag)) continue;
-        TRY(check_own(word, flag, e));
-        TRY(label_add(&own, flag, label_value(&all, i), e));
-    }
-    *rate = label_get(&own, "lr") != NULL;
-    return args_set(&own, config, e);
-}
-
 /* The models that a word "bdlru:m=1..5@dim=64" stands for. */
 static enum status list_settings(const struct plan_request *r, const char *word, struct texts *out, struct error *e) {
     struct model_choice choice;
@@ -329,60 +286,62 @@ static enum status list_settings(const struct plan_request *r, const char *word,
     TRY(text_part(&word, "@", text, sizeof text, e));
     TRY(label_parse(&model, "model", text, e));
     TRY(model_parse(&choice, label_name(&model), e));
-    struct expansion x = {&r->grid, "model.", choice.model->options, r->profile, r->taken};
+    struct expansion x = {&r->grid, "model.", choice.model->options, &r->study->said[FROM_PROFILE], r->taken};
     return expand(&x, &model, 0, out, e);
 }
 
-/* One word of --models: "bdlru:m=5" or "lstm@dim=1024". */
-static enum status add_model(struct plan *plan, const struct plan_request *r, const struct config *base,
+/* One word of --models, "bdlru:m=5" or "lstm@dim=1024", under one combination of the lists' values. */
+static enum status add_model(struct plan *plan, const struct plan_request *r, const struct label *chosen,
                              const char *task, const char *word, struct error *e) {
-    struct config config = *base;
-    struct plan_request own = *r;
-    struct texts settings = {0};
-    char profiles[LABEL_TEXT];
-    bool own_rate = false;
-    if (strchr(word, '@'))
-        TRY(own_flags(r, word, r->origin, &config, &own_rate, e));
-    else if (profile_word(r->profile, word, profiles))
-        TRY(own_flags(r, profiles, OF_PROFILE, &config, &own_rate, e));
-    double rate = config.lr;
-    if (own_rate) {
-        own.rates = &rate;
-        own.n_rates = 1;
-    }
-    enum status status = list_settings(r, word, &settings, e);
-    if (status == ST_OK && (double)settings.n * own.n_rates * own.n_seeds > PLAN_MOST_RUNS - plan->n)
-        status = too_many((double)settings.n * own.n_rates * own.n_seeds + plan->n, e);
+    struct texts settings = {0}, rates = {0};
+    struct config config;
+    struct study *own = malloc(sizeof *own);
+    if (!own) return fail(e, ST_MEMORY, "no memory for a plan");
+    *own = *r->study;
+    enum status status = study_add_word(own, word, r->models_from, e);
+    const struct label *flags = &own->said[r->models_from + 1];
+    for (int i = 0; status == ST_OK && strchr(word, '@') && i < flags->n; i++)
+        status = check_own(word, label_key(flags, i), e);
+    if (status == ST_OK) status = study_config(own, chosen, &config, e);
+    const char *lr = study_get(own, "lr", NULL);
+    if (status == ST_OK) status = values_expand("lr", lr ? lr : option_find(config_options, "lr")->value, &rates, e);
+    if (status == ST_OK) snprintf(config.profile, sizeof config.profile, "%s", own->profile->name);
+    if (status == ST_OK) status = list_settings(r, word, &settings, e);
+    double runs = (double)settings.n * rates.n * r->n_seeds + plan->n;
+    if (status == ST_OK && runs > PLAN_MOST_RUNS) status = too_many(runs, e);
     for (int i = 0; i < settings.n && status == ST_OK; i++)
-        status = add_runs(plan, &own, &config, task, settings.list[i], e);
+        status = add_runs(plan, r, &config, &rates, task, settings.list[i], e);
     texts_free(&settings);
+    texts_free(&rates);
+    free(own);
     return status;
-}
-
-static enum status add_models(struct plan *plan, const struct plan_request *r, const struct config *config,
-                              const char *task, struct error *e) {
-    const char *at = r->models + strspn(r->models, " ");
-    if (!*at) return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
-    for (; *at; at += strspn(at, " ")) {
-        char word[LABEL_TEXT];
-        TRY(text_part(&at, " ", word, sizeof word, e));
-        TRY(add_model(plan, r, config, task, word, e));
-    }
-    return ST_OK;
 }
 
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e) {
     struct texts tasks = {0};
-    struct config *configs = NULL;
-    int n_configs = 0;
+    struct axis axes[MOST_AXES];
+    int n_axes = 0;
+    double runs = r->n_seeds; /* of one model and rate */
+    int64_t combinations = 1;
     enum status status = list_tasks(r, &tasks, e);
-    if (status == ST_OK) status = list_configs(r, &configs, &n_configs, e);
-    double runs = (double)tasks.n * n_configs * r->n_rates * r->n_seeds; /* of one model */
+    if (status == ST_OK) status = list_axes(r->study, axes, &n_axes, e);
+    runs *= tasks.n;
+    for (int i = 0; i < n_axes && status == ST_OK; i++) runs *= axes[i].values.n;
     if (status == ST_OK && runs > PLAN_MOST_RUNS) status = too_many(runs, e);
+    for (int i = 0; i < n_axes && status == ST_OK; i++) combinations *= axes[i].values.n;
+    if (status == ST_OK && !r->models[strspn(r->models, " ")])
+        status = fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
     for (int t = 0; t < tasks.n && status == ST_OK; t++)
-        for (int c = 0; c < n_configs && status == ST_OK; c++)
-            status = add_models(plan, r, &configs[c], tasks.list[t], e);
-    free(configs);
+        for (int64_t c = 0; c < combinations && status == ST_OK; c++) {
+            struct label chosen;
+            status = choose(axes, n_axes, c, &chosen, e);
+            for (const char *at = r->models + strspn(r->models, " "); *at && status == ST_OK; at += strspn(at, " ")) {
+                char word[LABEL_TEXT];
+                status = text_part(&at, " ", word, sizeof word, e);
+                if (status == ST_OK) status = add_model(plan, r, &chosen, tasks.list[t], word, e);
+            }
+        }
+    for (int i = 0; i < n_axes; i++) texts_free(&axes[i].values);
     texts_free(&tasks);
     return status;
 }

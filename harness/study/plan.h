@@ -2,8 +2,7 @@
 #ifndef LRNN_HARNESS_STUDY_PLAN_H
 #define LRNN_HARNESS_STUDY_PLAN_H
 
-#include "harness/study/args.h"
-#include "harness/study/profile.h"
+#include "harness/study/study.h"
 
 struct plan {
     struct setup **setups; /* resolved, owned */
@@ -17,30 +16,19 @@ struct plan {
 };
 
 struct plan_request {
-    const struct args *args;   /* configuration */
-    const struct label *asked; /* flags that the command line or the config file names, also by a list; NULL: none */
-    const struct label *plan;  /* the lines of a plan file under the profile; NULL: there is none */
-    const struct profile *profile;
-    int word;         /* which of several tasks it is */
-    const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
-    /* Blank-separated, integer options may be ranges: "bdlru:m=1..5"; "lstm@dim=1024,layers=2" has flags of its own
-     * behind the '@'. */
-    const char *models;
-    const double *rates;
-    int n_rates;
+    const struct study *study;
+    /* Where `models` of the study is from: what the words have behind an '@' is of that origin. */
+    enum origin models_from;
+    const char *models; /* blank-separated, integer options may be ranges: "bdlru:m=1..5 lstm@dim=1024,layers=2" */
     const int64_t *seeds;
     int n_seeds;
-    /* Who names them. What the profile has behind an '@' is void where `asked` or the plan says something of that flag,
-     * what the plan has there where `asked` does. A model without any has those that the profile has behind the same
-     * name. */
-    enum plan_origin { OF_PROFILE, OF_PLAN, OF_COMMAND } origin;
-    bool own_length;   /* the request says how long a run is: what the profile says of --stop-after is void */
-    bool variants;     /* besides the task its one-at-a-time changes */
-    struct label axes; /* flags with several values each: "layers" = "1..4", "decay" = "0,0.1" */
+    int word;         /* which of several tasks it is */
+    const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
+    bool variants;    /* besides the task its one-at-a-time changes */
     /* Options with several values each: "task.length" = "8,16", "model.gate" = "softmax,none"; of every model and task
-     * that has the option and does not set it. */
+     * that has the option and does not set it. The profile's stand below. */
     struct label grid;
-    bool *taken; /* of each pair of the grid, set where some task or model takes its values; NULL: nobody asks */
+    bool *taken; /* of each pair of the grid, set where some task or model takes its values */
 };
 
 #define PLAN_MOST_RUNS 20000 /* in one plan */

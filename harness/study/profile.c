@@ -76,8 +76,7 @@ static void add_names(const char *suite, char *names, size_t size) {
     }
 }
 
-/* The names of a task's profiles, each with a blank before it. */
-static void profile_names(const char *task, const char *suite, char *names, size_t size) {
+void profile_names(const char *task, const char *suite, char *names, size_t size) {
     *names = 0;
     add_names(task, names, size);
     add_names(suite, names, size);

@@ -3,8 +3,8 @@
  * A profile is a part of a plan file, profiles/SUITE.plan (harness/study/plan_file.h), which is built into the program.
  * SUITE is a suite of tasks, or a task or a short name that has profiles of its own; profiles/default.plan has those of
  * all other tasks. The line profiles=smoke quick names a file's profiles; a key behind "smoke." holds under that one
- * alone. published=yes says that nets, data and schedule are the paper's, so that the published number is one to compare
- * with; it is the default of the profile named paper. */
+ * alone. published=yes says that nets, data and schedule are the paper's, so that its published number is comparable;
+ * it is the default of the profile named paper. */
 #ifndef LRNN_HARNESS_STUDY_PROFILE_H
 #define LRNN_HARNESS_STUDY_PROFILE_H
 
@@ -39,6 +39,9 @@ bool profile_sets_flag(const char *flag);
  * message lists those that there are. */
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e);
+
+/* The names of a task's profiles, each with a blank before it. */
+void profile_names(const char *task, const char *suite, char *names, size_t size);
 
 /* Whether the runs of that profile have the nets, data and schedule of the paper, fewer rates or seeds or an earlier
  * end at most. `task` may have options. */

@@ -12,14 +12,41 @@
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-/* An axis without a value would be no run at all, or pass unseen. */
-static enum status read_grid(struct label *grid, const char *text, struct error *e) {
-    TRY(label_parse_pairs(grid, "--grid", text, " ", e));
-    for (int i = 0; i < grid->n; i++)
-        if (!*label_value(grid, i))
-            return fail(e, ST_USAGE, "--grid: %s has no value; write for example --grid 'model.m=1,2'",
-                        label_key(grid, i));
+enum status request_say(struct request *r, const char *key, const char *value, struct error *e) {
+    if (!r->said.used) TRY(label_set_name(&r->said, "", e));
+    return label_set(&r->said, key, value, e);
+}
+
+/* A pair without a value would be no run at all, or pass unseen. */
+static enum status read_grid(struct request *r, const char *text, struct error *e) {
+    struct label grid;
+    TRY(label_parse_pairs(&grid, "--grid", text, " ", e));
+    for (int i = 0; i < grid.n; i++) {
+        const char *key = label_key(&grid, i), *value = label_value(&grid, i);
+        if (!*value) return fail(e, ST_USAGE, "--grid: %s has no value; write for example --grid 'model.m=1,2'", key);
+        if (strncmp(key, "task.", 5) != 0 && strncmp(key, "model.", 6) != 0)
+            return fail(e, ST_USAGE,
+                        "grid: '%.60s' is neither task.OPTION nor model.OPTION; a flag takes its list itself, as in "
+                        "--layers 1..4",
+                        key);
+        TRY(request_say(r, key, value, e));
+    }
     return ST_OK;
+}
+
+/* Rates are read at once, for a list passes the check of single values. */
+static enum status check_rates(const char *text, struct error *e) {
+    if (!*text) return fail(e, ST_USAGE, "--lr lists no rate");
+    for (int n = 0;; text++) {
+        char number[64];
+        double rate;
+        TRY(text_part(&text, ",", number, sizeof number, e));
+        if (n++ == REQUEST_MOST_RATES) return fail(e, ST_USAGE, "--lr lists more than %d rates", REQUEST_MOST_RATES);
+        if (!parse_double(number, &rate) || !(rate >= 0 && rate <= 1e6))
+            return fail(e, ST_USAGE,
+                        "--lr: '%s' is no learning rate from 0 to 1000000; write for example --lr 1e-3,3e-3", number);
+        if (!*text) return ST_OK;
+    }
 }
 
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e) {
@@ -27,23 +54,18 @@ enum status request_flag(struct request *r, const char *name, const char *value,
     if (!strcmp(name, "seed"))
         return fail(e, ST_USAGE,
                     "a sweep has seeds 1..n: use --seeds n, or a list as 3,7; `lrnn train --seed 3` does one run");
-    if (!strcmp(name, "models")) {
-        TRY(text_copy(value, r->models, sizeof r->models, e));
-        if (value[strspn(value, " ")]) return ST_OK;
+    if (!strcmp(name, "models") && !value[strspn(value, " ")])
         return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
-    }
-    if (!strcmp(name, "lr"))
-        return *value ? text_copy(value, r->rates, sizeof r->rates, e) : fail(e, ST_USAGE, "--lr lists no rate");
-    if (!strcmp(name, "seeds")) return text_copy(*value ? value : " ", r->seeds, sizeof r->seeds, e);
-    if (!strcmp(name, "profile")) return text_copy(value, r->profile, sizeof r->profile, e);
-    if (!strcmp(name, "grid")) return read_grid(&r->grid, value, e);
-    if (!strcmp(name, "variants")) {
-        if (!strcmp(value, "yes") || !strcmp(value, "no")) return text_copy(value, r->variants, sizeof r->variants, e);
+    if (!strcmp(name, "variants") && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
         return fail(e, ST_USAGE, "--variants: '%.60s' is not yes or no", value);
-    }
-    if (row_key_is_list(name, value)) return label_add(&r->axes, name, value, e); /* every run with each of them */
+    if (!strcmp(name, "lr")) TRY(check_rates(value, e));
+    if (!strcmp(name, "seeds") && !strcmp(value, "auto")) return ST_OK;
+    if (!strcmp(name, "profile")) return text_copy(value, r->profile, sizeof r->profile, e);
+    if (!strcmp(name, "grid")) return read_grid(r, value, e);
+    bool word = !strcmp(name, "models") || !strcmp(name, "lr") || !strcmp(name, "seeds") || !strcmp(name, "variants");
+    if (word || row_key_is_list(name, value)) return request_say(r, name, value, e);
     *done = false;
-    return args_note(&r->args, name, value, done, e);
+    return study_note(&r->said, r->config_file, name, value, done, e);
 }
 
 static bool is_task(const char *word) {
@@ -134,86 +156,50 @@ enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error 
     return status;
 }
 
-static enum status parse_rates(const char *text, double rates[REQUEST_MOST_RATES], int *n, struct error *e) {
-    for (*n = 0;; text++) {
-        char number[64];
-        TRY(text_part(&text, ",", number, sizeof number, e));
-        if (*n == REQUEST_MOST_RATES) return fail(e, ST_USAGE, "--lr lists more than %d rates", REQUEST_MOST_RATES);
-        if (!parse_double(number, &rates[*n]) || !(rates[*n] >= 0 && rates[*n] <= 1e6))
-            return fail(e, ST_USAGE,
-                        "--lr: '%s' is no learning rate from 0 to 1000000; write for example --lr 1e-3,3e-3", number);
-        ++*n;
-        if (!*text) return ST_OK;
-    }
-}
-
 /* --- the plan ----------------------------------------------------------------------------------------------------- */
 
-/* All that holds for every task, of the command line and of the plan below it. */
+/* The study of a request, which differs from task to task in the profile alone. */
 struct making {
     struct request *r;
-    struct label plan;  /* the plan's settings under the profile */
-    struct label flags; /* of those the flags with one value */
-    struct label file;  /* flags of the config file */
-    struct label asked; /* flags of the command line, also those with lists, and of the config file */
-    struct label axes, grid;
-    const char *profile, *tasks, *models, *rates, *seeds, *variants;
+    struct study study;
+    struct label grid; /* task.OPTION and model.OPTION of the command line, the file and the plan */
+    const char *profile, *tasks;
     bool speed;
     bool taken[LABEL_TEXT / 8]; /* of each pair of the grid: some task or model takes its values; "task.x" is a pair */
 };
 
-static const char *given_or(const char *given, const struct label *plan, const char *key) {
-    return *given ? given : label_get(plan, key);
-}
-
-static enum status ask_for(struct making *m, const struct label *flags, struct error *e) {
-    for (int i = 0; i < flags->n; i++) TRY(label_set(&m->asked, label_key(flags, i), label_value(flags, i), e));
-    return ST_OK;
-}
-
-/* Flags of a config file, and lines task.KEY and model.KEY, below --grid; which tasks and models there are, a sweep is
- * told by its words and by --models. */
+/* Flags and lines task.KEY and model.KEY of a config file. A sweep's tasks are its words, and its models those of
+ * --models. */
 static enum status take_config_file(struct making *m, struct error *e) {
     static const char *const kinds[] = {"task", "model"};
-    struct label labels[2];
-    const struct args *args = &m->r->args;
-    TRY(args_file(args, &labels[0], &labels[1], &m->file, e));
-    for (int k = 0; k < 2; k++) {
+    struct label labels[2], *said = &m->study.said[FROM_FILE];
+    const char *path = m->r->config_file;
+    TRY(study_file(path, &labels[0], &labels[1], said, e));
+    for (int k = 0; k < 2 && !text_ends(path, ".json"); k++) {
         if (*label_name(&labels[k]))
             return fail(e, ST_USAGE,
                         "%.300s has a line %s=%.60s; a sweep takes its tasks from its words and its models from "
                         "--models, so take the line out (lines %s.KEY hold for each that has KEY)",
-                        args->config_file, kinds[k], label_name(&labels[k]), kinds[k]);
+                        path, kinds[k], label_name(&labels[k]), kinds[k]);
         for (int i = 0; i < labels[k].n; i++) {
             char key[128];
             snprintf(key, sizeof key, "%s.%.100s", kinds[k], label_key(&labels[k], i));
-            if (!label_get(&m->grid, key)) TRY(label_add(&m->grid, key, label_value(&labels[k], i), e));
+            TRY(label_set(said, key, label_value(&labels[k], i), e));
         }
     }
     return ST_OK;
 }
 
-/* The plan's flags and grid, as far as the command line does not say otherwise. */
-static enum status take_settings(struct making *m, struct error *e) {
-    const struct request *r = m->r;
-    m->axes = r->axes;
-    m->grid = r->grid;
-    if (!m->axes.used) TRY(label_set_name(&m->axes, "", e));
-    if (!m->grid.used) TRY(label_set_name(&m->grid, "", e));
-    TRY(label_set_name(&m->flags, "", e));
-    TRY(label_set_name(&m->asked, "", e));
-    TRY(take_config_file(m, e));
-    TRY(ask_for(m, &m->file, e));
-    TRY(ask_for(m, &r->args.given, e));
-    TRY(ask_for(m, &r->axes, e));
-    if (*r->rates) TRY(label_set(&m->asked, "lr", r->rates, e));
-    for (int i = 0; i < m->plan.n; i++) {
-        const char *key = label_key(&m->plan, i), *value = label_value(&m->plan, i), *other = config_other_length(key);
-        bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
-        bool overruled = label_get(&m->asked, key) || (other && label_get(&m->asked, other));
-        if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, value, e));
-        if (!row_key_flag(key) || !strcmp(key, "lr") || overruled) continue;
-        TRY(label_add(row_key_is_list(key, value) ? &m->axes : &m->flags, key, value, e));
+static enum status collect_grid(struct making *m, struct error *e) {
+    static const enum origin origins[] = {FROM_COMMAND, FROM_FILE, FROM_PLAN};
+    TRY(label_set_name(&m->grid, "", e));
+    for (int o = 0; o < 3; o++) {
+        const struct label *said = &m->study.said[origins[o]];
+        for (int i = 0; i < said->n; i++) {
+            const char *key = label_key(said, i);
+            bool option = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
+            if (option && !label_get(&m->grid, key)) TRY(label_add(&m->grid, key, label_value(said, i), e));
+        }
     }
     return ST_OK;
 }
@@ -239,44 +225,23 @@ static enum status check_chosen(const struct request *r, const char *own, struct
 
 static enum status make(struct making *m, struct request *r, struct error *e) {
     *m = (struct making){.r = r};
+    const struct label *plan = &m->study.said[FROM_PLAN];
     const char *own = plan_file_get(&r->file, "", "profile");
     m->profile = *r->profile ? r->profile : own ? own : "quick";
-    TRY(plan_file_settings(&r->file, m->profile, &m->plan, e));
-    TRY(check_chosen(r, label_get(&m->plan, "tasks"), e));
-    m->tasks = given_or(r->tasks, &m->plan, "tasks");
-    m->models = given_or(r->models, &m->plan, "models");
-    m->seeds = given_or(!strcmp(r->seeds, "auto") ? "" : r->seeds, &m->plan, "seeds");
-    m->variants = given_or(r->variants, &m->plan, "variants");
-    if (m->variants && strcmp(m->variants, "yes") != 0 && strcmp(m->variants, "no") != 0)
-        return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, m->variants);
-    const char *measure = label_get(&m->plan, "measure");
+    m->study.said[FROM_COMMAND] = r->said;
+    m->study.limited = r->limited;
+    TRY(plan_file_settings(&r->file, m->profile, &m->study.said[FROM_PLAN], e));
+    TRY(check_chosen(r, label_get(plan, "tasks"), e));
+    m->tasks = *r->tasks ? r->tasks : label_get(plan, "tasks");
+    const char *variants = label_get(plan, "variants"), *measure = label_get(plan, "measure");
+    if (variants && strcmp(variants, "yes") != 0 && strcmp(variants, "no") != 0)
+        return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, variants);
     if (measure && strcmp(measure, "accuracy") != 0 && strcmp(measure, "speed") != 0)
         return fail(e, ST_USAGE, "%s: measure=%.60s is neither accuracy nor speed", r->file.name, measure);
     m->speed = measure && !strcmp(measure, "speed");
     if (!m->tasks) return fail(e, ST_USAGE, "the plan %s names no tasks; add a line tasks=s3 s5", r->file.name);
-    TRY(take_settings(m, e));
-    const char *rates = label_get(&m->asked, "lr");
-    m->rates = rates ? rates : label_get(&m->plan, "lr");
-    return ST_OK;
-}
-
-static bool gives(const struct making *m, const char *flag) {
-    return label_get(&m->asked, flag) || label_get(&m->plan, flag);
-}
-
-/* Whether the request itself says how long a run is: the profile's --stop-after is void then. */
-static bool gives_length(const struct making *m) {
-    static const char *const lengths[] = {"epochs", "steps", "budget", "stop-after"};
-    for (int i = 0; i < 4; i++)
-        if (gives(m, lengths[i])) return true;
-    return m->r->limited;
-}
-
-/* Whether a list of epochs says how long runs are, so that steps below it are void; of single ones args_apply knows. */
-static bool lists_epochs(const struct making *m) {
-    const struct request *r = m->r;
-    if (label_get(&r->axes, "epochs")) return !label_get(&r->axes, "steps") && !label_get(&r->args.given, "steps");
-    return label_get(&m->axes, "epochs") && args_void_steps(&m->plan);
+    TRY(take_config_file(m, e));
+    return collect_grid(m, e);
 }
 
 /* The profile of a task, by the first of its settings. */
@@ -295,54 +260,32 @@ static enum status find_profile(const struct making *m, const char *task, const 
 
 static enum status add_task(struct making *m, int word, const char *task, struct plan *plan, struct resolved *resolved,
                             struct error *e) {
-    struct request *r = m->r;
-    double rates[REQUEST_MOST_RATES];
+    struct study *s = &m->study;
+    struct config config;
     int64_t *seeds;
-    struct plan_request p = {.args = &r->args,
-                             .word = word,
-                             .task = task,
-                             .rates = rates,
-                             .asked = &m->asked,
-                             .plan = &m->plan,
-                             .axes = m->axes,
-                             .grid = m->grid,
-                             .taken = m->taken};
-    TRY(find_profile(m, task, &p.profile, e));
-    struct label flags;
-    TRY(profile_flags(p.profile, &flags, e));
-    TRY(args_apply(&r->args, &flags, &m->flags, e));
-    TRY(text_copy(m->profile, r->args.config.profile, sizeof r->args.config.profile, e));
-    p.models = m->models ? m->models : profile_get(p.profile, "models");
-    p.origin = *r->models ? OF_COMMAND : m->models ? OF_PLAN : OF_PROFILE;
-    p.own_length = gives_length(m);
-    if (p.own_length && !gives(m, "stop-after")) r->args.config.stop_after = 0;
-    if (lists_epochs(m)) r->args.config.steps = 0;
-    const char *own = profile_get(p.profile, "seeds");
-    p.variants = !strcmp(m->variants ? m->variants : profile_get(p.profile, "variants"), "yes");
-    TRY(parse_rates(m->rates ? m->rates : profile_get(p.profile, "lr"), rates, &p.n_rates, e));
-    TRY(seeds_parse(m->seeds ? m->seeds : *own ? own : "1", &seeds, &p.n_seeds, e));
+    struct plan_request p = {.study = s, .word = word, .task = task, .grid = m->grid, .taken = m->taken};
+    TRY(find_profile(m, task, &s->profile, e));
+    s->said[FROM_PROFILE] = s->profile->settings;
+    TRY(study_config(s, NULL, &config, e));
+    const char *variants = study_get(s, "variants", NULL), *list = study_get(s, "seeds", NULL);
+    p.variants = variants && !strcmp(variants, "yes");
+    p.models = study_get(s, "models", &p.models_from);
+    if (!p.models) p.models = "";
+    const char *rates = study_get(s, "lr", NULL);
+    if (rates) TRY(check_rates(rates, e));
+    TRY(seeds_parse(list ? list : "1", &seeds, &p.n_seeds, e));
     p.seeds = seeds;
     for (int i = 0; i < p.n_seeds; i++)
         if (seeds[i] > resolved->last_seed) resolved->last_seed = seeds[i];
     if (plan->n == 0) {
-        resolved->note = p.profile->note;
-        resolved->defaulted = !strcmp(p.profile->suite, PROFILE_DEFAULT);
-        resolved->config = r->args.config;
+        resolved->note = s->profile->note;
+        resolved->defaulted = !strcmp(s->profile->suite, PROFILE_DEFAULT);
+        resolved->config = config;
     }
     resolved->variants = resolved->variants || p.variants;
     enum status status = plan_make(plan, &p, e);
     free(seeds);
     return status;
-}
-
-static enum status check_grid(const struct label *grid, struct error *e) {
-    for (int i = 0; i < grid->n; i++)
-        if (strncmp(label_key(grid, i), "task.", 5) != 0 && strncmp(label_key(grid, i), "model.", 6) != 0)
-            return fail(e, ST_USAGE,
-                        "grid: '%.60s' is neither task.OPTION nor model.OPTION; a flag takes its list "
-                        "itself, as in --layers 1..4",
-                        label_key(grid, i));
-    return ST_OK;
 }
 
 /* Whether a planned run's task or model has the option that a key of the grid names. */
@@ -362,7 +305,7 @@ static enum status check_taken(const struct making *m, const struct plan *plan, 
     for (int i = 0; i < m->grid.n; i++) {
         const char *key = label_key(&m->grid, i);
         bool task = !strncmp(key, "task.", 5);
-        if (m->taken[i] || (!label_get(&m->r->grid, key) && row_key_option(key))) continue;
+        if (m->taken[i] || (!label_get(&m->r->said, key) && row_key_option(key))) continue;
         if (!is_met(plan, key))
             return fail(e, ST_USAGE, "%.60s: no %s here has an option of that name; `lrnn info NAME` lists them", key,
                         task ? "task" : "model");
@@ -379,7 +322,6 @@ enum status request_plan(struct request *r, struct plan *plan, struct resolved *
     int n = 0;
     *resolved = (struct resolved){.last_seed = -1};
     enum status status = m ? make(m, r, e) : fail(e, ST_MEMORY, "no memory for a plan");
-    if (status == ST_OK) status = check_grid(&m->grid, e);
     if (status == ST_OK) {
         resolved->speed = m->speed;
         snprintf(resolved->profile, sizeof resolved->profile, "%s", m->profile);
@@ -395,7 +337,10 @@ enum status request_plan(struct request *r, struct plan *plan, struct resolved *
     }
     if (status == ST_OK && plan->n == 0) status = fail(e, ST_USAGE, "no task is named");
     if (status == ST_OK) status = check_taken(m, plan, e);
-    if (status == ST_OK) status = setup_check_asked(plan->setups, plan->n, &m->asked, e);
+    struct label asked = m ? m->study.said[FROM_FILE] : (struct label){0};
+    for (int i = 0; status == ST_OK && i < r->said.n; i++)
+        status = label_set(&asked, label_key(&r->said, i), label_value(&r->said, i), e);
+    if (status == ST_OK) status = setup_check_asked(plan->setups, plan->n, &asked, e);
     free(m);
     return status;
 }

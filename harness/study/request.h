@@ -14,14 +14,16 @@ struct request {
     struct plan_file file;      /* no lines: none */
     const char *file_word; /* how the command line calls it, by its name or path, which is the caller's; NULL: none */
     char profile[OPTION_TEXT]; /* "": the plan's, else quick */
-    /* Blank-separated words; "" = the plan's, else the profile's. */
-    char tasks[LABEL_TEXT], models[LABEL_TEXT];
-    char rates[OPTION_TEXT], seeds[OPTION_TEXT]; /* "5": 1 to 5; "3,7" or "4..9": those */
-    struct label axes, grid;                     /* of the command line, as plan_request has them */
-    struct args args;                            /* flags; request_plan resolves its configuration for the last task */
-    char variants[4];                            /* yes or no; "": the plan's, else the profile's */
-    bool limited;                                /* a time for all runs says how long each is */
+    char tasks[LABEL_TEXT];    /* blank-separated; "" = the plan's */
+    /* Of the command line: models, lr, seeds, variants, task.OPTION, model.OPTION and flags, each with a value or a
+     * list. "seeds" = "5": 1 to 5; "3,7" or "4..9": those. */
+    struct label said;
+    char config_file[OPTION_TEXT]; /* "": none */
+    bool limited;                  /* a time for all runs says how long each is */
 };
+
+/* What the command line says of a key, in place of what it has said before. ST_USAGE: too much text. */
+enum status request_say(struct request *r, const char *key, const char *value, struct error *e);
 
 /* Takes what a flag of bench or sweep says of the runs: models, lr, seeds, profile, grid, variants, a flag of a run
  * with one or several values, -c. *done: it has. ST_USAGE: a bad value; `seed`, which is `seeds` here. */

@@ -3,7 +3,7 @@
  * because a valid one depends on the build: three bytes each, the place and what is added there; place 65535 cuts. */
 #include <xxhash.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/checkpoint.h"
 #include "tests/fuzz/fuzz.h"
 

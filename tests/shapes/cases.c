@@ -167,31 +167,23 @@ static void collect_net(struct shape_cases *cases, const struct setup *s, const 
 /* As `lrnn bench` plans a task, but for one rate and one seed: shapes depend on neither. A task that its profile does
  * not suit is refused there as well. */
 static void collect_task(struct shape_cases *cases, const char *task, const struct profile *profile) {
-    static const double rate = 1e-3;
-    static const int64_t seed = 1;
     struct error e;
     struct plan plan = {0};
-    struct args *args = allocate(sizeof *args);
-    struct plan_request request = {.args = args,
-                                   .profile = profile,
-                                   .task = task,
-                                   .models = profile_get(profile, "models"),
-                                   .rates = &rate,
-                                   .n_rates = 1,
-                                   .seeds = &seed,
-                                   .n_seeds = 1,
-                                   .variants = !strcmp(profile_get(profile, "variants"), "yes")};
-    struct label flags;
-    enum status status = profile_flags(profile, &flags, &e);
-    if (status == ST_OK) status = args_apply(args, &flags, NULL, &e);
-    if (status == ST_OK) status = plan_make(&plan, &request, &e);
+    struct resolved *resolved = allocate(sizeof *resolved);
+    struct request *r = allocate(sizeof *r);
+    snprintf(r->profile, sizeof r->profile, "%s", profile->name);
+    enum status status = request_say(r, "lr", "1e-3", &e);
+    if (status == ST_OK) status = request_say(r, "seeds", "1", &e);
+    if (status == ST_OK) status = request_words(r, &task, 1, &e);
+    if (status == ST_OK) status = request_plan(r, &plan, resolved, &e);
     if (status == ST_OK)
         cases->walked++;
     else
         cases->refused++, printf("refused, as by bench %s --profile %s: %s\n", task, profile->name, e.text);
     for (int i = 0; i < plan.n && status == ST_OK; i++) collect_net(cases, plan.setups[i], profile->name);
     plan_free(&plan);
-    free(args);
+    free(r);
+    free(resolved);
 }
 
 /* A task or an alias that has such a profile; of some suites there is none of that name. */
@@ -217,9 +209,9 @@ static void collect_plan_task(struct shape_cases *cases, const char *name, const
     struct plan plan = {0};
     struct resolved *resolved = allocate(sizeof *resolved);
     struct request *r = allocate(sizeof *r);
-    snprintf(r->rates, sizeof r->rates, "1e-3");
-    snprintf(r->seeds, sizeof r->seeds, "1");
-    enum status status = request_words(r, (const char *const[]){name, task}, 2, &e);
+    enum status status = request_say(r, "lr", "1e-3", &e);
+    if (status == ST_OK) status = request_say(r, "seeds", "1", &e);
+    if (status == ST_OK) status = request_words(r, (const char *const[]){name, task}, 2, &e);
     if (status == ST_OK) status = request_plan(r, &plan, resolved, &e);
     if (status == ST_OK)
         cases->walked++;

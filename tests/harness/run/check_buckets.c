@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/graph_walk.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/trainer.h"
 #include "models/small.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/trainer.h"
 #include "harness/store/record_files.h"
 #include "tasks/task.h"

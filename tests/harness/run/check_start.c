@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/train.h"
 #include "harness/run/trainer.h"

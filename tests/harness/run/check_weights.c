@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/train.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "tests/testing.h"
 
 struct setup *small_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value) {

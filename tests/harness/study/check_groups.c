@@ -2,7 +2,7 @@
  * looked up in the segments that the optimiser's update goes over. */
 #include <string.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/study/graphs.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/support.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/study/numerics.h"
 #include "tests/testing.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/schedule.h"
-#include "harness/study/plan.h"
+#include "harness/study/request.h"
 #include "harness/study/profile.h"
 #include "tests/lib/support.h"
 #include "tests/tasks/task_examples.h"
@@ -11,34 +11,19 @@
 /* The runs of a profile of a task, with one more flag or NULL, and models of the caller's or NULL. */
 static void make(struct plan *plan, const char *task, const char *name, const char *flag, const char *value,
                  const char *models) {
-    static struct args args;
-    struct task_choice choice;
-    struct label label, flags;
+    static struct request r;
+    static struct resolved resolved;
     struct error e = {0};
-    bool done;
-    struct plan_request r = {.args = &args, .asked = &args.given, .task = task, .n_rates = 0};
-    static double rates[16];
-    args = (struct args){.config_file = ""};
+    bool done = true;
+    r = (struct request){.name = ""};
     *plan = (struct plan){.n = 0};
-    ck_assert_msg(task_parse(&choice, task, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(label_parse(&label, "task", task, &e), ST_OK);
-    ck_assert_msg(profile_find(label_name(&label), choice.task->suite, name, &r.profile, &e) == ST_OK, "%s", e.text);
-    if (flag) ck_assert_msg(args_note(&args, flag, value, &done, &e) == ST_OK, "%s", e.text);
-    ck_assert_int_eq(profile_flags(r.profile, &flags, &e), ST_OK);
-    ck_assert_msg(args_apply(&args, &flags, NULL, &e) == ST_OK, "%s", e.text);
-    strcpy(args.config.profile, name);
-    for (const char *at = profile_get(r.profile, "lr"); *at; at += *at == ',') {
-        char number[64];
-        ck_assert_int_eq(text_part(&at, ",", number, sizeof number, &e), ST_OK);
-        ck_assert(parse_double(number, &rates[r.n_rates++]));
-    }
-    r.rates = rates;
-    int64_t seeds[] = {1, 2, 3, 4, 5};
-    r.seeds = seeds;
-    r.n_seeds = strcmp(profile_get(r.profile, "seeds"), "5") == 0 ? 5 : 1;
-    r.models = models ? models : profile_get(r.profile, "models");
-    r.origin = models ? OF_COMMAND : OF_PROFILE;
-    ck_assert_msg(plan_make(plan, &r, &e) == ST_OK, "%s", e.text);
+    enum status status = request_flag(&r, "profile", name, &done, &e);
+    if (status == ST_OK) status = request_flag(&r, "variants", "no", &done, &e);
+    if (status == ST_OK && flag) status = request_flag(&r, flag, value, &done, &e);
+    if (status == ST_OK && models) status = request_flag(&r, "models", models, &done, &e);
+    if (status == ST_OK) status = request_words(&r, &task, 1, &e);
+    if (status == ST_OK) status = request_plan(&r, plan, &resolved, &e);
+    ck_assert_msg(status == ST_OK && done, "%s: %s", task, e.text);
     ck_assert_int_gt(plan->n, 0);
 }
 
@@ -142,7 +127,7 @@ START_TEST(another_flag_makes_it_custom) {
         {NULL, NULL, "lstm@dim=64", "custom"},
         {NULL, NULL, "bdlru:m=4 conv lstm:hidden=16", "quick"},
         {"device", "cpu", "lstm", "quick"},
-        {"budget", "90s", "lstm", "quick"},
+        {"budget", "90s", "lstm", "custom"}, /* in place of the profile's --stop-after */
         {"kernel", "reference", "lstm", "quick"},
         {"threads", "2", "lstm", "quick"},
         {"dim", "128", "lstm", "quick"}, /* as it is there */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/schedule.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/rows/rows.h"
 #include "harness/store/csv.h"
 #include "harness/store/schema.h"

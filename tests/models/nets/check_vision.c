@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/graph_walk.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/run/trainer.h"
 #include "kernels/move/move.h"
 #include "tests/lib/layer.h"

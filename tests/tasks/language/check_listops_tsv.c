@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/philox.h"
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "tasks/language/listops_tsv.h"
 #include "tests/tasks/language/listops_meaning.h"
 #include "tests/lib/scratch.h"

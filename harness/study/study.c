@@ -1,0 +1,183 @@
+/* study.c - see study.h. */
+#include "harness/study/study.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- which value holds -------------------------------------------------------------------------------------------- */
+
+static bool says(const struct study *s, enum origin o, const char *key) {
+    return label_get(&s->said[o], key) != NULL;
+}
+
+/* Whether an origin says how long runs are: in steps or epochs, or where they end. */
+static bool says_length(const struct study *s, enum origin o) {
+    static const char *const keys[] = {"steps", "epochs", "stop-after", "budget"};
+    for (int i = 0; i < 4; i++)
+        if (says(s, o, keys[i])) return true;
+    return o == FROM_COMMAND && s->limited;
+}
+
+/* Whether a stronger origin's word on length voids a weaker one's. Epochs of a profile or file under steps do nothing,
+ * but are part of the run's name. */
+static bool is_void(const struct study *s, enum origin o, const char *key, const char *value) {
+    const char *other = config_other_length(key);
+    bool ends = !strcmp(key, "stop-after") || !strcmp(key, "budget");
+    bool named = !strcmp(key, "epochs") && (o == FROM_PROFILE || o == FROM_FILE) && !row_key_is_list(key, value);
+    for (int k = (int)o + 1; k < ORIGINS; k++)
+        if ((other && !named && says(s, (enum origin)k, other)) || (ends && says_length(s, (enum origin)k)))
+            return true;
+    bool list_beside_steps = !strcmp(key, "epochs") && says(s, o, "steps") && row_key_is_list(key, value);
+    return list_beside_steps;
+}
+
+const char *study_get(const struct study *s, const char *key, enum origin *from) {
+    for (int o = ORIGINS - 1; o > FROM_DEFAULT; o--) {
+        const char *value = label_get(&s->said[o], key);
+        if (from) *from = (enum origin)o;
+        if (value && !is_void(s, (enum origin)o, key, value)) return value;
+    }
+    if (from) *from = FROM_DEFAULT;
+    return NULL;
+}
+
+enum status study_add_word(struct study *s, const char *word, enum origin of, struct error *e) {
+    char own[LABEL_TEXT];
+    const char *flags = strchr(word, '@');
+    if (!flags && s->profile && profile_word(s->profile, word, own)) {
+        word = own;
+        flags = strchr(own, '@');
+        of = FROM_PROFILE;
+    }
+    if (!flags) return ST_OK;
+    return label_parse_pairs(&s->said[of + 1], word, flags + 1, ",", e);
+}
+
+enum status study_config(const struct study *s, const struct label *chosen, struct config *c, struct error *e) {
+    TRY(config_default(c, e));
+    for (int o = FROM_PROFILE; o < ORIGINS; o++)
+        for (int i = 0; i < s->said[o].n; i++) {
+            const char *key = label_key(&s->said[o], i), *one = chosen ? label_get(chosen, key) : NULL;
+            enum origin from;
+            const char *value = study_get(s, key, &from);
+            bool flag = row_key_flag(key) || o == FROM_PROFILE_MODEL || o == FROM_PLAN_MODEL || o == FROM_COMMAND_MODEL;
+            if (!value || (int)from != o || !flag) continue;
+            bool list = row_key_is_list(key, value);
+            if (!list || one) TRY(config_set(c, key, list ? one : value, e));
+        }
+    return ST_OK;
+}
+
+void study_origin_text(const struct study *s, const char *key, char *text, size_t size) {
+    static const char *const names[ORIGINS] = {"default", "profile",     "profile",      "plan",
+                                               "plan",    "config file", "command line", "command line"};
+    enum origin from;
+    if (!study_get(s, key, &from)) from = FROM_DEFAULT;
+    bool profile = from == FROM_PROFILE || from == FROM_PROFILE_MODEL;
+    snprintf(text, size, profile ? "%s %s/%s" : "%s", names[from], profile ? s->profile->suite : "",
+             profile ? s->profile->name : "");
+}
+
+/* --- the command line and the config file ------------------------------------------------------------------------- */
+
+enum status study_note(struct label *said, char config_file[OPTION_TEXT], const char *name, const char *value,
+                       bool *done, struct error *e) {
+    const struct option *o = row_key_flag(name);
+    char canonical[OPTION_TEXT + 1];
+    bool file = !strcmp(name, "c");
+    if (!file && !o) return ST_OK;
+    *done = true;
+    if (file) return text_copy(value, config_file, OPTION_TEXT, e);
+    TRY(option_canonical(o, "the configuration", name, value, canonical, sizeof canonical, e));
+    if (!said->used) TRY(label_set_name(said, "", e));
+    return label_add(said, name, value, e);
+}
+
+/* "s5:length=8", "s5", or of options alone "length=8", as config_read gives it. */
+static enum status read_label(const char *kind, const char *text, struct label *l, struct error *e) {
+    const char *equals = strchr(text, '='), *colon = strchr(text, ':');
+    if (equals && (!colon || equals < colon)) return label_parse_pairs(l, kind, text, ",", e);
+    *l = (struct label){0};
+    return *text ? label_parse(l, kind, text, e) : label_set_name(l, "", e);
+}
+
+enum status study_file(const char *config_file, struct label *task, struct label *model, struct label *flags,
+                       struct error *e) {
+    char texts[2][LABEL_TEXT] = {"", ""};
+    *flags = (struct label){0};
+    TRY(label_set_name(flags, "", e));
+    if (*config_file) {
+        struct config *ignored = calloc(1, sizeof *ignored);
+        enum status status = ignored ? config_default(ignored, e) : fail(e, ST_MEMORY, "no memory");
+        if (status == ST_OK) status = config_read(config_file, ignored, texts[0], texts[1], flags, e);
+        free(ignored);
+        TRY(status);
+    }
+    TRY(read_label("task", texts[0], task, e));
+    return read_label("model", texts[1], model, e);
+}
+
+/* Adds the file's options to a label of the words, which may be empty. */
+static enum status merge(const char *kind, const char *path, const struct label *file, char asked[LABEL_TEXT],
+                         struct error *e) {
+    struct label own;
+    if (!*asked || file->n == 0) return ST_OK;
+    TRY(label_parse(&own, kind, asked, e));
+    if (*label_name(file) && strcmp(label_name(file), label_name(&own)) != 0 && !task_takes(label_name(&own), file))
+        return fail(e, ST_USAGE,
+                    "%.300s has options of the %s %.60s, and the command names %.60s; take the lines out, or write the "
+                    "options after the name, as in %.60s:%.60s=%.60s",
+                    path, kind, label_name(file), label_name(&own), label_name(&own), label_key(file, 0),
+                    label_value(file, 0));
+    for (int i = 0; i < file->n; i++)
+        if (!label_get(&own, label_key(file, i))) TRY(label_add(&own, label_key(file, i), label_value(file, i), e));
+    return label_format(&own, asked, LABEL_TEXT, e);
+}
+
+enum status study_words(const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT], struct error *e) {
+    struct label of[2], flags;
+    char *words[2] = {task, model};
+    static const char *const kinds[2] = {"task", "model"};
+    TRY(study_file(config_file, &of[0], &of[1], &flags, e));
+    for (int i = 0; i < 2; i++) {
+        if (!*words[i])
+            TRY(*label_name(&of[i]) ? label_format(&of[i], words[i], LABEL_TEXT, e) : ST_OK);
+        else if (!text_ends(config_file, ".json"))
+            TRY(merge(kinds[i], config_file, &of[i], words[i], e));
+    }
+    return ST_OK;
+}
+
+/* --- setups ------------------------------------------------------------------------------------------------------- */
+
+struct setup *setup_stored(const char *text, const char *name, int64_t threads, struct error *e) {
+    struct config config;
+    const char *where = "its configuration";
+    char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
+    struct error why = {ST_OK, ""};
+    enum status status = config_default(&config, &why);
+    if (status == ST_OK) status = config_read_text(text, where, &config, task, model, &why);
+    if (status == ST_OK && (!*task || !*model)) status = fail(&why, ST_DATA, "%s names no task or no model", where);
+    config.threads = threads;
+    struct setup *s = status == ST_OK ? setup_make(&config, task, model, &why) : NULL;
+    if (!s)
+        fail(e, why.status == ST_FAIL || why.status == ST_MEMORY ? why.status : ST_DATA, "%.150s: %.850s", name,
+             why.text);
+    return s;
+}
+
+struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e) {
+    struct setup *s = calloc(1, sizeof *s);
+    if (!s) {
+        fail(e, ST_MEMORY, "no memory for a run");
+        return NULL;
+    }
+    s->spec.config = *config;
+    enum status status = task_parse(&s->spec.task, task, e);
+    if (status == ST_OK) status = model_parse(&s->spec.model, model, e);
+    if (status == ST_OK) status = setup_resolve(s, e);
+    if (status == ST_OK) return s;
+    setup_free(s);
+    free(s);
+    return NULL;
+}
