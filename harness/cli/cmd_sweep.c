@@ -1,5 +1,4 @@
-/* cmd_sweep.c - lrnn sweep PLAN|TASK...: the runs of a paper's table, or of tasks; lrnn bench TASK: those of one task.
- * Both read the same flags and do the same. */
+/* cmd_sweep.c - lrnn bench TASK|PLAN...: the runs of tasks, or of a paper's table. lrnn sweep is another name of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,8 +78,16 @@ static enum status on_flag(void *context, const char *name, const char *value, b
     return request_flag(&c->request, name, value, done, e);
 }
 
-/* most: words that the command takes. */
-static enum status read_line(struct command_line *c, const struct command *command, int most, int argc, char **argv,
+/* The rule of study.h. */
+static void print_length(FILE *f) {
+    fputs("\nlength of a run: command line > config file (-c) > plan > profile > default\n"
+          "  Steps or epochs are the whole schedule; stop-after, budget and limit end a run early.\n"
+          "  A stronger origin's steps or epochs void weaker ones; of one origin, steps stand over epochs.\n"
+          "  Any stronger word on length voids a weaker stop-after or budget.\n",
+          f);
+}
+
+static enum status read_line(struct command_line *c, const struct command *command, int argc, char **argv,
                              struct error *e) {
     const char *words[REQUEST_MOST_TASKS];
     const struct flag_set sets[] = {
@@ -89,14 +96,15 @@ static enum status read_line(struct command_line *c, const struct command *comma
                       .sets = sets,
                       .n_sets = 3,
                       .positional = words,
-                      .max_positional = most,
+                      .max_positional = REQUEST_MOST_TASKS,
                       .extra = extra,
                       .short_flag = "jobs",
                       .profile_sets = profile_sets_flag,
                       .without = " seed ",
                       .headings = (const char *const[]){NULL, "the net", "training, and where it runs"},
                       .on_flag = on_flag,
-                      .context = c};
+                      .context = c,
+                      .more_help = print_length};
     TRY(options_default(sweep_flags, &c->options, e));
     TRY(config_default(&c->ignored, e));
     TRY(cli_parse(&cli, argc, argv, e));
@@ -140,10 +148,10 @@ static char *words_of(int argc, char **argv) {
     return NULL;
 }
 
-static enum status sweep(const struct command *command, int most, int argc, char **argv, struct error *e) {
+static enum status sweep(const struct command *command, int argc, char **argv, struct error *e) {
     struct command_line *c = calloc(1, sizeof *c);
     if (!c) return fail(e, ST_MEMORY, "no memory");
-    enum status status = read_line(c, command, most, argc, argv, e);
+    enum status status = read_line(c, command, argc, argv, e);
     char *words = words_of(argc, argv);
     if (status == ST_OK && !words) status = fail(e, ST_MEMORY, "no memory");
     c->options.command = command->name;
@@ -155,20 +163,20 @@ static enum status sweep(const struct command *command, int most, int argc, char
 }
 
 static enum status run_sweep(int argc, char **argv, struct error *e) {
-    return sweep(&command_sweep, REQUEST_MOST_TASKS, argc, argv, e);
+    return sweep(&command_sweep, argc, argv, e);
 }
 
 static enum status run_bench(int argc, char **argv, struct error *e) {
-    return sweep(&command_bench, 1, argc, argv, e);
+    return sweep(&command_bench, argc, argv, e);
 }
 
 const struct command command_bench = {
     .name = "bench",
-    .usage = "bench TASK|PLAN [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
-    .summary = "train the models of a profile, measure their speed, print the table, draw the plots",
+    .usage = "bench TASK|PLAN... [--models 'M M ...'] [--profile smoke|quick|paper] [flags]",
+    .summary = "train the models of a profile on tasks, or those of a paper's plan; print the table, draw the plots",
     .run = run_bench};
 const struct command command_sweep = {
     .name = "sweep",
     .usage = "sweep PLAN|TASK... [--dry-run] [-j N] [--shard i/n | --slurm N [--gres gpu:1]] [flags]",
-    .summary = "the same for the plan of a paper's table or figure, or for several tasks",
+    .summary = "another name of bench",
     .run = run_sweep};
