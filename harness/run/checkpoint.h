@@ -8,9 +8,9 @@
 /* Writes it whole, in place of the previous one. ST_FAIL, ST_MEMORY, ST_DEVICE. */
 enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e);
 
-/* Restores trainer and progress; *found = false when there is none. A corrupt one is renamed to .corrupt, or .corrupt.2, .3 (never deleted), named on
- * stderr, and counts as none. ST_FAIL: it cannot be read, or not renamed; ST_USAGE: it was written by another
- * build, or under other kernels of matrix products, and the run has no --force-resume. */
+/* Restores trainer and progress; *found = false if there is none. A corrupt one is renamed to .corrupt, or .corrupt.2,
+ * .3 (never deleted), named on stderr, and counts as none. ST_FAIL: it cannot be read, or not renamed; ST_USAGE: it was
+ * written by another build, or under other kernels of matrix products, and the run has no --force-resume. */
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
 
 /* Refuses like checkpoint_read, before a run starts; only the header of the file is read. */

@@ -99,7 +99,8 @@ static const struct column evaluation_columns[] = {OF_EVALUATION(loss),      OF_
                                                    OF_EVALUATION(macro_acc), OF_EVALUATION(seq_acc),
                                                    OF_EVALUATION(last_acc),  {0}};
 
-/* Compares all columns, bit for bit. False: `text` names the first that differs, "loss 1.5, now 1.6", with all digits. */
+/* Compares all columns, bit for bit. False: `text` names the first that differs, with all digits: "loss 1.5, now
+ * 1.6". */
 static bool same_columns(const struct column *columns, const void *a, const void *b, char *text, size_t size) {
     for (const struct column *c = columns; c->name; c++) {
         double then, now;

@@ -50,8 +50,8 @@ double graphs_step_flops(const struct graph *train, const struct setup *s);
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e);
 
-/* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, [1] of the same
- * place; before params_reserve there are none, and the graph can be measured alone. */
+/* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, [1] of
+ * the same place; before params_reserve there are none, and the graph can be measured alone. */
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
                                 const struct params *params, real *loss, struct error *e);
 

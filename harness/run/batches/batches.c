@@ -1,6 +1,6 @@
-/* batches.c - the interface of batches.h, and the plain way: training batches made on the host, by a thread ahead of the
- * steps (--ahead), and sent into the inputs of the nets. On the CPU that is a copy; to a device they go through pinned
- * slots. */
+/* batches.c - the interface of batches.h, and the plain way: training batches made on the host, by a thread ahead of
+ * the steps (--ahead), and sent into the inputs of the nets. On the CPU that is a copy; to a device they go through
+ * pinned slots. */
 #include "harness/run/batches/batches.h"
 
 #include <signal.h>
@@ -150,7 +150,7 @@ void feeder_stop(struct feeder *f) {
     *f = (struct feeder){0};
 }
 
-/* --- sent batches ----------------------------------------------------------------------------------------------------- */
+/* --- sent batches ------------------------------------------------------------------------------------------------- */
 
 static enum status start(struct batches *b, const struct params *params, struct error *e) {
     struct staging *s = &b->staging;
