@@ -407,7 +407,7 @@ START_TEST(a_dead_device_leaves_the_checkpoint_alone) {
     struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .solved_step = -1};
     char path[SCRATCH_BYTES + 128];
     size_t size[2];
-    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", program_folder, s->run_id);
+    snprintf(path, sizeof path, "%s/checkpoints/%s.ckpt", program_folder, s->id.run_id);
     open_trainer(&t, s);
     trainer_step(&t);
     settle(&t);
