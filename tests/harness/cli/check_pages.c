@@ -57,7 +57,8 @@ END_TEST
 
 /* models/NAME.c, kernels/ROOM/list.def, results/runs/<ab>/, tasks/{data,mad}: the reader puts a word there. */
 static bool is_pattern(const char *path) {
-    return strstr(path, "NAME") || strstr(path, "ROOM") || strstr(path, "SUITE") || strpbrk(path, "<{");
+    return strstr(path, "NAME") || strstr(path, "ROOM") || strstr(path, "SUITE") || strstr(path, "TASK") ||
+           strpbrk(path, "<{");
 }
 
 static bool is_there(const char *path) {
