@@ -444,30 +444,6 @@ static enum status show_runs(struct sweep *w, struct error *e) {
 
 /* --- as a job of a cluster ---------------------------------------------------------------------------------------- */
 
-static enum status check_array(const struct sweep *w, struct error *e) {
-    const struct sweep_options *o = w->options;
-    if (w->resolved.speed)
-        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: there is nothing to share",
-                    w->request->name);
-    if (o->shards > 1) return fail(e, ST_USAGE, "--slurm gives each of its tasks a shard; leave --shard out");
-    if (w->resolved.config.force)
-        return fail(e, ST_USAGE,
-                    "--slurm with --force: a task that is requeued would do again what it has done; another --out has "
-                    "no records yet");
-    if (o->retry_failed)
-        return fail(e, ST_USAGE,
-                    "--slurm with --retry-failed: a task that is requeued would try again what has failed in it, and "
-                    "each attempt counts; `lrnn sweep` with --retry-failed on one machine does them");
-    if (o->limit > 0 || w->resolved.config.budget > 0 || o->confirm)
-        return fail(
-            e, ST_USAGE,
-            "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and "
-            "--confirm-seeds are decided by what has been run or timed before (--stop-after N ends runs early)");
-    if (o->slurm <= w->plan.n) return ST_OK;
-    return fail(e, ST_USAGE, "--slurm %" PRId64 ": there are %d runs, so that some of the tasks would have none",
-                o->slurm, w->plan.n);
-}
-
 static enum status submit(struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
     struct slurm_array array = {.name = w->request->name,
@@ -482,7 +458,9 @@ static enum status submit(struct sweep *w, struct error *e) {
                                     o->jobs || o->population || strcmp(w->resolved.config.device, "cpu") != 0 ? 1 : 0};
     struct runner_options shares = {0};
     int64_t id;
-    TRY(check_array(w, e));
+    if (o->slurm > w->plan.n)
+        return fail(e, ST_USAGE, "--slurm %" PRId64 ": there are %d runs, so that some of the tasks would have none",
+                    o->slurm, w->plan.n);
     TRY(share_work(w, &shares, e)); /* each task's own */
     if (o->dry_run) return slurm_script(&array, stdout, e);
     struct planned_new new;
@@ -500,32 +478,72 @@ static enum status submit(struct sweep *w, struct error *e) {
     return ST_OK;
 }
 
+/* What a request has that cannot stand with everything. */
+enum asked {
+    A_PLAN = 1,
+    A_SPEED = 2,
+    A_PROTOCOL = 4,
+    A_SLURM = 8,
+    A_SBATCH = 16,
+    A_GRES = 32,
+    A_NO_SLURM = 64,
+    A_SHARD = 128,
+    A_FORCE = 256,
+    A_RETRY = 512,
+    A_LIMIT = 1024,
+    A_BUDGET = 2048,
+    A_CONFIRM = 4096
+};
+
+#define DECIDED                                                                                                        \
+    "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and --confirm-seeds are "       \
+    "decided by what has been run or timed before (--stop-after N ends runs early)"
+
+/* Two that do not go together: why, and what to do. The request's name stands before a text that begins with a blank. */
+static const struct {
+    unsigned one, other;
+    const char *why;
+} misfits[] = {
+    {A_PLAN, A_PROTOCOL,
+     " says itself how a cell's number is made of its runs; --protocol is of a task's own table (lrnn report)"},
+    {A_NO_SLURM, A_SBATCH, "--sbatch is of a job of Slurm: give --slurm N, of so many tasks, or leave it out"},
+    {A_NO_SLURM, A_GRES, "--gres is of a job of Slurm: give --slurm N, of so many tasks, or leave it out"},
+    {A_CONFIRM, A_SPEED,
+     "--confirm-seeds trains further seeds once all rates are compared; this plan trains nothing, so leave it out"},
+    {A_CONFIRM, A_SHARD,
+     "--confirm-seeds trains further seeds once all rates are compared; a shard compares none, so leave it out"},
+    {A_SHARD, A_SPEED, " measures speed, each model alone on one machine: it has no shards"},
+    {A_SHARD, A_LIMIT,
+     "--shard with --limit: the time is shared among as many runs as are done at once, which differs from machine to "
+     "machine, so that shards would do other runs; --budget gives each run its own"},
+    {A_SLURM, A_SPEED, " measures speed, each model alone on one machine: there is nothing to share"},
+    {A_SLURM, A_SHARD, "--slurm gives each of its tasks a shard; leave --shard out"},
+    {A_SLURM, A_FORCE,
+     "--slurm with --force: a task that is requeued would do again what it has done; another --out has no records yet"},
+    {A_SLURM, A_RETRY,
+     "--slurm with --retry-failed: a task that is requeued would try again what has failed in it, and each attempt "
+     "counts; `lrnn sweep` with --retry-failed on one machine does them"},
+    {A_SLURM, A_LIMIT, DECIDED},
+    {A_SLURM, A_BUDGET, DECIDED},
+    {A_SLURM, A_CONFIRM, DECIDED},
+};
+
 /* What no machine has to be asked for: it is refused alike by a run, a dry run and a job. */
 static enum status check_sweep(const struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
     const struct request *r = w->request;
-    if (r->file.lines.n && o->protocol)
-        return fail(e, ST_USAGE,
-                    "%s says itself how a cell's number is made of its runs; --protocol is of a task's own table (lrnn "
-                    "report)",
-                    r->name);
+    const struct config *c = &w->resolved.config;
+    const bool given[] = {r->file.lines.n > 0, w->resolved.speed, o->protocol != 0, o->slurm > 0, *o->sbatch != 0,
+                          *o->gres != 0,       o->slurm == 0,     o->shards > 1,    c->force,     o->retry_failed,
+                          o->limit > 0,        c->budget > 0,     o->confirm > 0};
+    unsigned asked = 0;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) asked |= given[i] ? 1U << i : 0;
+    for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++)
+        if (asked & misfits[i].one && asked & misfits[i].other)
+            return fail(e, ST_USAGE, "%s%s", *misfits[i].why == ' ' ? r->name : "", misfits[i].why);
     if (r->file.lines.n) TRY(paper_cells_check(r, &w->resolved, e));
-    if (!o->slurm && (*o->sbatch || *o->gres))
-        return fail(e, ST_USAGE, "--%s is of a job of Slurm: give --slurm N, of so many tasks, or leave it out",
-                    *o->sbatch ? "sbatch" : "gres");
-    if (o->confirm && (w->resolved.speed || o->shards > 1))
-        return fail(e, ST_USAGE,
-                    "--confirm-seeds trains further seeds once all rates are compared; %s, so leave it out",
-                    w->resolved.speed ? "this plan trains nothing" : "a shard compares none");
     TRY(protocol_check_confirm((enum report_protocol)o->protocol, o->confirm, e));
-    if (o->shards <= 1) return ST_OK;
-    if (w->resolved.speed)
-        return fail(e, ST_USAGE, "%s measures speed, each model alone on one machine: it has no shards", r->name);
-    if (o->limit > 0)
-        return fail(e, ST_USAGE,
-                    "--shard with --limit: the time is shared among as many runs as are done at once, which differs "
-                    "from machine to machine, so that shards would do other runs; --budget gives each run its own");
-    if (o->shard <= w->plan.n) return ST_OK;
+    if (o->shards <= 1 || o->shard <= w->plan.n) return ST_OK;
     return fail(e, ST_USAGE, "shard %" PRId64 " of %" PRId64 " has no run, for there are %d; take fewer shards",
                 o->shard, o->shards, w->plan.n);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/study/config.h"
-#include "harness/study/study.h"
+#include "harness/study/profile.h"
 #include "harness/store/record_files.h"
 #include "tests/lib/not_run.h"
 #include "tests/lib/program.h"
@@ -216,41 +216,6 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_text(out, "\"steps\":null,\"params\":null", arguments);
     arena_free(&arena);
     free(r);
-}
-END_TEST
-
-/* One model of a profile alone is the run that bench makes of it; a file of what was printed is the same run. */
-START_TEST(a_profile_trains_the_run_of_bench) {
-    char arguments[1024], file[512];
-    expect("bench s5 --models bdlru:m=5 --dry-run --json", 0);
-    const char *at = strstr(out, "\"run_id\":\"");
-    ck_assert_ptr_nonnull(at);
-    char of_bench[64];
-    snprintf(of_bench, sizeof of_bench, "%.32s", at + strlen("\"run_id\":\""));
-    expect("train s5 bdlru:m=5 --profile quick --print-config", 0);
-    expect_text(out, "lr=0.002                         # profile word-problem/quick\n", "train --profile");
-    snprintf(file, sizeof file, "%s/printed.conf", program_folder);
-    FILE *f = fopen(file, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(out, f);
-    fclose(f);
-    struct config *c = calloc(1, sizeof *c);
-    struct label flags;
-    char task[LABEL_TEXT] = "", model[LABEL_TEXT] = "";
-    struct error e = {0};
-    ck_assert_int_eq(config_default(c, &e), ST_OK);
-    ck_assert_msg(config_read(file, c, task, model, &flags, &e) == ST_OK, "%s", e.text);
-    struct setup *s = setup_make(c, task, model, &e);
-    ck_assert_msg(s != NULL, "%s", e.text);
-    ck_assert_str_eq(s->id.run_id, of_bench);
-    setup_free(s);
-    free(s);
-    free(c);
-    snprintf(arguments, sizeof arguments, "train s5 lstm --profile paper --out %s/r", program_folder);
-    expect_status(run(arguments), ST_USAGE, arguments);
-    expect_text(err, "profile paper has lr=0.001,0.0005,0.0001, and train does one run; add --lr", arguments);
-    expect_status(run("train s5 lstm --profile mad"), ST_USAGE, "train --profile mad");
-    expect_text(err, "unknown profile 'mad'; of s5 there are: smoke quick paper", "train --profile mad");
 }
 END_TEST
 
@@ -613,7 +578,6 @@ Suite *check_runs(void) {
     tcase_add_test(c, a_run_on_record_says_since_when);
     tcase_add_test(c, a_run_that_met_nan_is_repeated_too);
     tcase_add_test(c, a_run_again_has_the_same_bits_and_says_when_not);
-    tcase_add_test(c, a_profile_trains_the_run_of_bench);
     tcase_add_test(c, a_record_is_a_config_file);
     tcase_add_test(c, a_record_names_its_task_and_leaves_the_talk_to_the_call);
     tcase_add_test(c, options_of_a_config_file_hold_for_task_and_model_of_the_words);
