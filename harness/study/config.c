@@ -81,7 +81,7 @@ const struct option config_options[] = {
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
      OPT_RUNTIME | OPT_HERE | OPT_FILLED},
     {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
-     "that the run is of, if its flags are those of that profile; else it is custom", OPT_RUNTIME},
+     "take sizes, budget and learning rates from this profile of the task, as lrnn bench does", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME | OPT_HERE},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_HERE},
     {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
