@@ -115,6 +115,7 @@ struct op {
     const char *maths;   /* the equation, one ASCII line */
     const char *source;  /* paper and equation number, or "" */
     bool hidden;         /* the template: tested like the others, not shown by `lrnn list` */
+    int version;         /* raised when the bits of all its kernels change; 0 is 1 (harness/study/numerics.h) */
     uint32_t needs_in;   /* bit i: the gradient reads the VALUE of input i */
     uint32_t needs_out;  /* bit j: the gradient reads the VALUE of output j */
     uint32_t no_grad_in; /* bit i: input i never has a gradient (tokens, targets) */
@@ -150,6 +151,7 @@ struct kernel {
     const char *name; /* "scan_block_cpu"; stored in run records, forced by --kernel */
     const struct op *op;
     enum device device;
+    int version;      /* raised when its bits change; 0 is 1 (harness/study/numerics.h) */
     bool reference;   /* plain C, CPU, any size, never tuned; one per op */
     bool inexact;     /* result may differ from the reference in rounding; false = bit-equal */
     double tolerance; /* against the reference, relative to the largest magnitude, in units of the machine epsilon of

@@ -318,18 +318,13 @@ enum status option_canonical(const struct option *table, const char *owner, cons
     return ST_OK;
 }
 
-bool option_left_out(const struct option *option, const char *value, unsigned skip_flags) {
-    if (option->flags & skip_flags & ~(unsigned)OPT_LATER) return true;
-    return (option->flags & skip_flags & OPT_LATER) && !strcmp(value, option->value);
-}
-
 int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
                    char *buffer, size_t size) {
     int total = 0;
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
+        if (o->flags & skip_flags) continue;
         option_format_value(o, object, value, sizeof value);
-        if (option_left_out(o, value, skip_flags)) continue;
         size_t room = (size_t)total < size ? size - (size_t)total : 0;
         total += snprintf(room ? buffer + total : NULL, room, "%s%s=%s", total ? separator : "", o->name, value);
     }

@@ -30,20 +30,17 @@ enum option_flag {
     OPT_AUTO = 2,    /* the word auto stands for "derived from the sizes", held as 0, which is below `min` */
     OPT_RUNTIME = 4, /* does not change results (threads, output folder): left out of the run's identity */
     OPT_HERE = 8, /* for this machine or this call alone (a file, a folder, quiet): left out of stored configurations */
-    OPT_LATER =
-        16,        /* came after runs were recorded: left out of a run's identity while at its default, which is written
-                        in canonical form, so that those runs keep their identity */
-    OPT_SEED = 32, /* tells the runs of one cell apart: left out of the cell's identity */
-    OPT_BLOCKS = 64, /* how many blocks or channels a mixer has: always part of a run's label, and its column `block` */
-    OPT_ORDER = 128, /* block size or order of a mixer: always part of labels, tables' too, and the column `order` */
-    OPT_LENGTH = 256, /* tokens of a task's sequences: what a sweep over lengths varies */
-    OPT_RATE = 512,   /* tells the cells of one row of a table apart: left out of the row's key */
-    OPT_OPEN = 1024,  /* how, where and how long numbers are computed: profiles leave it open */
-    OPT_FOLD = 2048,  /* which part of a task's examples is tested on: reports have the mean over all parts */
-    OPT_FOUND = 4096, /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
-    /* A file, a folder or the like: refused where it is given as an empty text, as a shell's unset variable makes it,
-     * which would name the root folder or pass as not given. Its default may be empty. */
-    OPT_FILLED = 8192
+    OPT_SEED = 16,   /* tells the runs of one cell apart: left out of the cell's identity */
+    OPT_BLOCKS = 32, /* how many blocks or channels a mixer has: always part of a run's label, and its column `block` */
+    OPT_ORDER = 64,  /* block size or order of a mixer: always part of labels, tables' too, and the column `order` */
+    OPT_LENGTH = 128, /* tokens of a task's sequences: what a sweep over lengths varies */
+    OPT_RATE = 256,   /* tells the cells of one row of a table apart: left out of the row's key */
+    OPT_OPEN = 512,   /* how, where and how long numbers are computed: profiles leave it open */
+    OPT_FOLD = 1024,  /* which part of a task's examples is tested on: reports have the mean over all parts */
+    OPT_FOUND = 2048, /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
+    /* A file or a folder: an empty text, as a shell's unset variable gives it, is refused, because it would name the
+     * root folder or pass as not given. The default may be empty. */
+    OPT_FILLED = 4096
 };
 
 struct option {
@@ -68,13 +65,9 @@ enum status options_set(const struct option *table, void *object, const char *ow
                         const char *value, struct error *e);
 
 /* Writes all fields as "name=value<separator>name=value", in table order and canonical form (the shortest text that
- * reads back the same), except fields that option_left_out leaves out. Returns the length it wants, as snprintf. */
+ * reads back the same), except fields with one of skip_flags. Returns the length it wants, as snprintf. */
 int options_format(const struct option *table, const void *object, const char *separator, unsigned skip_flags,
                    char *buffer, size_t size);
-
-/* Whether an entry with that value is left out: it has a flag of skip_flags; an entry with OPT_LATER is left out only
- * at its default. */
-bool option_left_out(const struct option *option, const char *value, unsigned skip_flags);
 
 /* Value of one field in canonical form; as snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);

@@ -55,13 +55,13 @@ const struct option backbone_options[] = {
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
      "add a mixer on the reversed sequence to a causal one", 0},
     {"ssm-lr-factor", OPT_REAL, offsetof(struct backbone, ssm_lr_factor), "1", 0, 1000, NULL,
-     "rate of state parameters and norms over --lr (s5); 0.2 to 0.33 in its paper", OPT_LATER},
+     "rate of state parameters and norms over --lr (s5); 0.2 to 0.33 in its paper", 0},
     {"degree-code", OPT_BOOL, offsetof(struct backbone, degree_code), "no", 0, 0, NULL,
-     "add sinusoids of a node's number of neighbours to its embedding (graphs)", OPT_LATER},
+     "add sinusoids of a node's number of neighbours to its embedding (graphs)", 0},
     {"positions", OPT_CHOICE, offsetof(struct backbone, positions), "none", 0, 0, "none learnt",
-     "add a vector to each position of an image, resized for larger images", OPT_LATER},
+     "add a vector to each position of an image, resized for larger images", 0},
     {"encoder", OPT_CHOICE, offsetof(struct backbone, encoder), "affine", 0, 0, "affine linear",
-     "of values: W u + b, or W u, which leaves an increment of 0 as it is (series)", OPT_LATER},
+     "of values: W u + b, or W u, which leaves an increment of 0 as it is (series)", 0},
     {0}};
 
 static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, enum param_group group,

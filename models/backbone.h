@@ -15,7 +15,8 @@ enum backbone_kind {
     BACKBONE_SLICE_PAPER,
     BACKBONE_VISION,
     BACKBONE_SLICE_XLSTM,
-    BACKBONE_SLICE_TRANSFORMER
+    BACKBONE_SLICE_TRANSFORMER,
+    BACKBONE_COUNT
 };
 enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
 enum encoder { ENCODER_AFFINE, ENCODER_LINEAR };
@@ -74,6 +75,7 @@ struct backbone_traits {
     bool has_ssm_rate;   /* state parameters and norms learn at --ssm-lr-factor of the rate */
     double embedding_sd; /* the tokens' vectors start at N(0, embedding_sd^2) */
     unsigned decays;     /* bits 1 << enum param_group of the groups that --decay acts on */
+    int version;         /* raised when the bits of its trainings change; 0 is 1 (harness/study/numerics.h) */
 };
 const struct backbone_traits *backbone_traits(const struct backbone *b);
 

@@ -21,6 +21,7 @@ struct model {
     bool causal;                  /* output at t depends on inputs up to t only */
     const char *small;            /* its variants at small sizes, for the tests: labels, blanks between */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
+    int version;                  /* raised when the bits of its trainings change; 0 is 1 (harness/study/numerics.h) */
 
     /* Checks that the options fit the sizes, and fills OPT_AUTO fields that stand at 0; a mixer on a grid takes the
      * image's. ST_USAGE names both numbers. */

@@ -45,7 +45,7 @@ static const struct option options[] = {
      "P-mode as the formulas or as the released code", 0},
     {"chirality", OPT_CHOICE, offsetof(struct plstm2d, chirality), "L", 0, 0, "L R", "which turn D-mode keeps", 0},
     {"gates", OPT_CHOICE, offsetof(struct plstm2d, gates), "dense", 0, 0, "dense sliced bias",
-     "source, mark and transition read all channels, a slice of D/4H each, or nothing", OPT_LATER},
+     "source, mark and transition read all channels, a slice of D/4H each, or nothing", 0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

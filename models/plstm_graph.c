@@ -41,9 +41,9 @@ static const struct option options[] = {
     {"pnorm", OPT_CHOICE, offsetof(struct plstm_graph, pnorm), "out", 0, 0, "out in",
      "P-mode normalises over the out-edges of an in-edge, or the in-edges of an out-edge", 0},
     {"direction", OPT_CHOICE, offsetof(struct plstm_graph, direction), "forward", 0, 0, "forward back both",
-     "along the edges, against them, or two layers each in turn", OPT_LATER},
+     "along the edges, against them, or two layers each in turn", 0},
     {"gate-start", OPT_REAL, offsetof(struct plstm_graph, gate_start), "-5", -100, 100, NULL,
-     "bias that S, M and D begin with; -5, all but closed, is the library's, -4, -4 and -6 the paper's", OPT_LATER},
+     "bias that S, M and D begin with; -5, all but closed, is the library's, -4, -4 and -6 the paper's", 0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

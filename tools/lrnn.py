@@ -30,22 +30,20 @@ SCHEMA = 3  # of records: RECORD_SCHEMA of harness/store/record.h
 
 
 def _points(points):
-    """Of a list, as dictionaries, which they were up to schema 2; since then it is a table: columns and rows."""
-    if isinstance(points, dict):
-        return [dict(zip(points["columns"], row)) for row in points["points"]]
-    return points or []
+    """The rows of a list, which is stored as a table of columns and rows, as dictionaries."""
+    return [dict(zip(points["columns"], row)) for row in points["points"]]
 
 
 def _record(path):
-    """A record of a later program may mean something else by a column."""
+    """The record in a file. In another schema a column may mean something else, so such a record is refused."""
     record = json.loads(path.read_text(encoding="utf-8"))
     schema = record.get("run", {}).get("schema", 0)
     if not schema:
         raise ValueError(f"{path} is no run record")
-    if schema > SCHEMA:
-        raise ValueError(f"{path} is of schema {schema}; this file reads up to {SCHEMA}: take that of a newer lrnn")
+    if schema != SCHEMA:
+        raise ValueError(f"{path} is of schema {schema}; this file reads schema {SCHEMA}: take the one of that lrnn")
     for name in ("curve", "evals"):
-        record[name] = _points(record.get(name))
+        record[name] = _points(record[name])
     return record
 
 

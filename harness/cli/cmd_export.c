@@ -12,8 +12,7 @@
 #include "harness/rows/rows.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
-#include "harness/store/files.h"
-#include "harness/store/find_run.h"
+#include "harness/store/record_files.h"
 #include "harness/study/study.h"
 
 struct export_flags {

@@ -11,7 +11,6 @@
 #include "harness/table/report.h"
 #include "harness/table/summary.h"
 #include "harness/store/files.h"
-#include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 #include "harness/table/paper.h"
 

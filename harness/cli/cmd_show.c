@@ -7,7 +7,7 @@
 #include "harness/cli/cli.h"
 #include "harness/run/rerun.h"
 #include "harness/run/signals.h"
-#include "harness/store/find_run.h"
+#include "harness/store/record_files.h"
 #include "harness/store/schema.h"
 #include "harness/store/shell.h"
 

@@ -1,9 +1,7 @@
-/* cmd_store.c - lrnn store: folders of run records: checked, taken together, or written anew. */
+/* cmd_store.c - lrnn store: folders of run records, checked or taken together. */
 #include "harness/cli/cli.h"
-#include "harness/store/limit_log.h"
-#include "harness/store/machine_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/merge.h"
-#include "harness/store/renew.h"
 #include "harness/pool/planned.h"
 
 #define MOST_FOLDERS 256
@@ -18,9 +16,8 @@ static const struct option options[] = {{"out", OPT_TEXT_FIELD, offsetof(struct 
 
 static enum status check(int argc, char **argv, struct error *e);
 static enum status merge(int argc, char **argv, struct error *e);
-static enum status renew(int argc, char **argv, struct error *e);
 
-enum { CHECK, MERGE, RENEW, SUBS };
+enum { CHECK, MERGE, SUBS };
 static const struct command subs[SUBS + 1] = {
     [CHECK] = {.name = "store check",
                .usage = "store check FOLDER...",
@@ -32,10 +29,6 @@ static const struct command subs[SUBS + 1] = {
          .summary =
              "take the records and weights of folders over into one, and what they know of machines, limits and sweeps",
          .run = merge},
-    [RENEW] = {.name = "store renew",
-               .usage = "store renew FOLDER...",
-               .summary = "write records of the schema before this one's anew, in less space; their values stay",
-               .run = renew},
 };
 
 /* A record without its weights, or without its machine's row, is whole, as in a folder of records alone; whoever copied
@@ -68,14 +61,12 @@ static enum status check(int argc, char **argv, struct error *e) {
 
 /* What a folder has beside its records, and a merge takes over. */
 static enum status check_beside(const char *folder, struct error *e) {
-    TRY(machines_check(folder, e));
-    TRY(limits_check(folder, e));
+    TRY(logs_check(folder, e));
     return planned_check(folder, e);
 }
 
 static enum status merge_beside(const char *from, const char *out, struct error *e) {
-    TRY(machines_merge(from, out, e));
-    TRY(limits_merge(from, out, e));
+    TRY(logs_merge(from, out, e));
     return planned_merge(from, out, e);
 }
 
@@ -108,27 +99,12 @@ static enum status merge(int argc, char **argv, struct error *e) {
     return ST_OK;
 }
 
-static enum status renew(int argc, char **argv, struct error *e) {
-    const char *folders[MOST_FOLDERS];
-    struct cli cli = {.command = &subs[RENEW], .positional = folders, .max_positional = MOST_FOLDERS};
-    TRY(cli_parse(&cli, argc, argv, e));
-    if (cli.n_positional == 0) return fail(e, ST_USAGE, "store renew: say which folder");
-    for (int i = 0; i < cli.n_positional; i++) {
-        struct renew_count count;
-        TRY(store_renew(folders[i], &count, e));
-        printf("%s: %d of %d records written anew; %.1f MB, %.1f before\n", folders[i], count.renewed, count.records,
-               (double)count.bytes * 1e-6, (double)count.bytes_before * 1e-6);
-    }
-    return ST_OK;
-}
-
 static enum status run(int argc, char **argv, struct error *e) {
     return command_group(&command_store, argc, argv, e);
 }
 
 const struct command command_store = {.name = "store",
-                                      .usage = "store check|merge|renew FOLDER...",
-                                      .summary =
-                                          "folders of run records: check them, take them together, write them anew",
+                                      .usage = "store check|merge FOLDER...",
+                                      .summary = "folders of run records: check them, take them together",
                                       .run = run,
                                       .subs = subs};

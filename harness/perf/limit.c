@@ -10,7 +10,7 @@
 #include "harness/perf/speed.h"
 #include "harness/study/row_key.h"
 #include "harness/run/signals.h"
-#include "harness/store/limit_log.h"
+#include "harness/store/logs.h"
 
 double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs) {
     double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->spec.config.budget;

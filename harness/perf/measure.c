@@ -12,8 +12,7 @@
 
 #include "harness/rows/stats.h"
 #include "harness/store/clock.h"
-#include "harness/store/machine_log.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/version.h"
 
 #define MIN_SAMPLES 30   /* of a sitting, */

@@ -6,7 +6,7 @@
 #include "core/arena.h"
 #include "core/real.h"
 #include "harness/store/machine.h"
-#include "harness/store/perf_row.h"
+#include "harness/store/logs.h"
 
 /* --- samples: seconds of repeated measurements of one thing --------------------------------------------------------*/
 

@@ -18,7 +18,7 @@
 #include "harness/perf/measure.h"
 #include "harness/perf/speed.h"
 #include "harness/store/clock.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 
 #define LOOK_EVERY_MS 200
 #define ROUGH_STEPS   10 /* of a measurement that need not be quiet */
@@ -146,7 +146,7 @@ static void speeds_begin(struct speeds *s, const struct plan *plan, int threads)
  * better. */
 static bool has_row(const struct speeds *s, int i, struct perf_row *row) {
     const struct setup *setup = s->plan->setups[i];
-    return perf_latest_alike(setup->spec.config.out, setup->id.cell_id, &s->mine, row);
+    return perf_latest(setup->spec.config.out, setup->id.cell_id, &s->mine, row);
 }
 
 /* True if the cell of run i is to be measured. Its first run stands for all of them. */

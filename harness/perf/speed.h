@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "harness/study/plan.h"
-#include "harness/store/perf_row.h"
+#include "harness/store/logs.h"
 
 /* Measures the training throughput of one run with `threads` threads, in a process of its own: a sitting (measure.h) of
  * so many seconds, and another one if that was disturbed; 0 seconds: the mean of a few steps. ST_FAIL: it cannot be
@@ -13,7 +13,7 @@
 enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 
 /* Measures each cell of the plan alone by speed_measure, with batches made ahead, and appends a row each to
- * OUT/perf.csv. A cell that has a row of the same build and machine (perf_log.h) keeps it, disturbed or not, unless
+ * OUT/perf.csv. A cell that has a row of the same build and machine (logs.h) keeps it, disturbed or not, unless
  * --force asks for another. Cells that differ in their learning rate alone are measured once: their rows have one
  * sitting. */
 enum status speed_measure_plan(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);

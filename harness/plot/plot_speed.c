@@ -9,7 +9,7 @@
 #include "harness/plot/gnuplot.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/schema.h"
 
 #define SPEED_MOST 64 /* lines */

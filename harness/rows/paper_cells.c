@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "harness/rows/test_lengths.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/version.h"
 
 /* --- cells -------------------------------------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ static enum status fill(struct paper_cells *p, const struct published *published
             TRY(count_run(cell, s, find_run(set, s->id.run_id, &cell->earlier), e));
         } else {
             cell->planned++;
-            if (perf_latest(out, s->id.cell_id, &speed) && speed.tok_per_s > 0) {
+            if (perf_latest(out, s->id.cell_id, NULL, &speed) && speed.tok_per_s > 0) {
                 cell->done++;
                 cell->ours = speed.tok_per_s;
                 cell->disturbed = speed.quiet != 1;

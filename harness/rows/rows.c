@@ -8,9 +8,8 @@
 
 #include "harness/study/profile.h"
 #include "harness/study/row_key.h"
-#include "harness/run/batches/examples.h"
 #include "harness/rows/row_label.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "models/model.h"
 #include "tasks/task.h"
 
@@ -37,55 +36,13 @@ bool run_cut_off(const struct run *run) {
     return run->status == RUN_OK && run->steps < run->max_steps;
 }
 
-/* The scores of guessing, for a record that lacks them: from its task, if this program has it in the version that was
- * run; else NAN. */
-struct guess {
-    double metric, sequences;
-};
-
-static struct guess guess_of_task(const struct run *run, bool sequences) {
-    struct task_choice *task = calloc(1, sizeof *task);
-    struct arena host = {0};
-    struct guess guess = {NAN, NAN};
-    struct test_split test;
-    bool opened = task && arena_reserve(&host, TASK_TABLE_BYTES, NULL) == ST_OK &&
-                  task_parse(task, run->task, NULL) == ST_OK && task_open(task, 1, &host, NULL) == ST_OK;
-    if (opened && task_version(task) == run->task_version && task->shape.vocab_out == run->vocab) {
-        guess.metric = task->shape.chance;
-        if (sequences && test_split_read(task, false, &test, NULL) == ST_OK) guess.sequences = test.seq_chance;
-    }
-    arena_free(&host);
-    free(task);
-    return guess;
-}
-
 double run_chance(const struct run *run) {
-    if (isfinite(run->chance)) return run->chance;
-    struct guess guess = guess_of_task(run, false);
-    if (isfinite(guess.metric)) return guess.metric;
-    return run->vocab > 0 ? 1.0 / (double)run->vocab : 0.0;
+    return isfinite(run->chance) ? run->chance : 0;
 }
 
-/* The chance of guessing a whole sequence; each position counts as scored where this program does not know the task. */
-static double sequence_chance(const struct run *run) {
-    if (isfinite(run->seq_chance)) return run->seq_chance;
-    struct guess guess = guess_of_task(run, true);
-    if (isfinite(guess.sequences)) return guess.sequences;
-    return run->len_test > 0 ? pow(run_chance(run), (double)run->len_test) : 0.0;
-}
-
-/* In older records the validation metric stands in the curve alone where it is not micro accuracy. */
-static double val_metric_of_curve(const struct run_record *r) {
-    for (int64_t i = 0; i < r->n_curve; i++)
-        if (r->curve[i].split == SPLIT_VAL && r->curve[i].step == r->run.best_step) return r->curve[i].macro_acc;
-    return NAN;
-}
-
-/* Primary metric on validation, in older records from the curve at the best step. Chance for a failed run. */
-static double run_val_metric(const struct run_record *r) {
-    double value = r->run.val_metric;
-    if (!isfinite(value)) value = r->run.metric == METRIC_MACRO_ACC ? val_metric_of_curve(r) : r->run.val_acc;
-    return run_failed(&r->run) || !isfinite(value) ? run_chance(&r->run) : value;
+/* The primary metric on validation; chance for a failed run. */
+static double run_val_metric(const struct run *run) {
+    return run_failed(run) || !isfinite(run->val_metric) ? run_chance(run) : run->val_metric;
 }
 
 double run_test_metric(const struct run *run) {
@@ -205,7 +162,7 @@ static struct validation validation_of(const struct run_record *const *runs, int
     for (int i = 0; i < n; i++) {
         const struct run *run = &runs[i]->run;
         bool failed = run_failed(run) || !isfinite(run->val_acc) || !isfinite(run->val_loss);
-        sum.metric += run_val_metric(runs[i]);
+        sum.metric += run_val_metric(&runs[i]->run);
         sum.loss += failed ? INFINITY : run->val_loss;
     }
     return (struct validation){sum.metric / n, sum.loss / n};
@@ -299,14 +256,15 @@ static enum status choose(struct report_row *row, const struct report_filter *as
 /* Finds the speed of the chosen cell, else of another: the rate does not change it. */
 static void find_speed(struct report_row *row, const char *out) {
     struct perf_row perf;
-    bool found = perf_latest(out, row->chosen[0]->run.cell_id, &perf);
-    for (int i = 0; i < row->n_all && !found; i++) found = perf_latest(out, row->all[i]->run.cell_id, &perf);
+    bool found = perf_latest(out, row->chosen[0]->run.cell_id, NULL, &perf);
+    for (int i = 0; i < row->n_all && !found; i++) found = perf_latest(out, row->all[i]->run.cell_id, NULL, &perf);
     row->tok_per_s = found ? perf.tok_per_s : NAN;
     row->disturbed = found && perf.quiet != 1;
 }
 
 static double sequence_accuracy(const struct run *run) {
-    return run_failed(run) ? sequence_chance(run) : run->test_seq_acc;
+    if (!run_failed(run)) return run->test_seq_acc;
+    return isfinite(run->seq_chance) ? run->seq_chance : 0;
 }
 
 /* The runs of a row, sorted, differ in rate or seed, or are attempts at one run. */

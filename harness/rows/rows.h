@@ -89,7 +89,7 @@ bool run_failed(const struct run *run);
 
 /* Whether NaN or infinity ended a run, or stood where its test looked for an answer: what --strict is about. */
 bool run_not_finite(const struct run *run);
-double run_chance(const struct run *run);      /* as recorded; of an older record as its task says now, else 1/vocab */
+double run_chance(const struct run *run);      /* the column `chance`; 0 where it is empty */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 
 /* How much of an epoch a step of it is: an epoch ends with a batch that may not be full. NAN: its record does not
@@ -119,7 +119,7 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
 #define OUTDATED_NOTE                                                                                                  \
     "numerics=N: the program's numbers have changed since these runs, which cannot be repeated bit for bit"
 #define OTHER_PRODUCTS_NOTE                                                                                            \
-    "multiplied matrices by OpenBLAS, which only the double build does now: they repeat to rounding, not bit for bit"
+    "multiplied matrices by another library than this program's: they repeat to rounding, not bit for bit"
 #define SETTINGS_MARK "~" /* after a published number of other settings than ours */
 #define SETTINGS_NOTE                                                                                                  \
     "~ the paper's setting differs, so there is no diff: other sizes, steps or data, or a mean over settings (report " \

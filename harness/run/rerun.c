@@ -10,7 +10,6 @@
 
 #include "harness/study/study.h"
 #include "harness/run/train.h"
-#include "harness/store/find_run.h"
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"
 #include "harness/store/shell.h"
@@ -204,7 +203,7 @@ static enum status train_again(struct setup *s, const struct run_record *r, cons
     if (access(path, F_OK) == 0)
         return fail(e, ST_USAGE, "rerun: %s is there already, kept by --keep; move the folder %s away", path, folder);
     TRY(text_copy(folder, s->spec.config.out, sizeof s->spec.config.out, e));
-    s->spec.config.keep_weights = *r->run.ckpt_xxh3 ? s->spec.config.keep_weights : KEEP_NONE;
+    s->spec.config.keep_weights = *r->run.ckpt ? s->spec.config.keep_weights : KEEP_NONE;
     s->spec.config.quiet = true;
     TRY(train_run(s, NULL, NULL, e));
     struct open_record *second;

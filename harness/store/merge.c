@@ -9,8 +9,7 @@
 #include "core/file/safetensors.h"
 #include "harness/store/files.h"
 #include "harness/store/machine.h"
-#include "harness/store/machine_log.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
 #include "harness/store/schema.h"
@@ -183,7 +182,8 @@ static enum status copy_weights(struct merging *m, const struct run *run, struct
 /* How fast the run's cell was, if only `from` knows. */
 static enum status copy_speed(const struct merging *m, const struct run *run, struct error *e) {
     struct perf_row row, known;
-    if (!perf_latest(m->from, run->cell_id, &row) || perf_latest(m->out, run->cell_id, &known)) return ST_OK;
+    if (!perf_latest(m->from, run->cell_id, NULL, &row) || perf_latest(m->out, run->cell_id, NULL, &known))
+        return ST_OK;
     return perf_append(m->out, &row, e);
 }
 

@@ -16,7 +16,7 @@ struct store_count {
 
 /* Takes the records of `from`, and the weights that they name, over into `out`; a run that is there already stays,
  * and gets its weights if they are missing. All records are read and checked first, in both folders: on an error
- * before that nothing has been written. ST_DATA: a record is damaged, of a later schema, cannot be read, or is where
+ * before that nothing has been written. ST_DATA: a record is damaged, of another schema, cannot be read, or is where
  * nothing looks for its run; weights are there and not those that a record names; `from` has no records.
  * ST_FAIL: `out` cannot be written. */
 enum status store_merge(const char *from, const char *out, struct merge_count *count, struct error *e);

@@ -26,10 +26,6 @@ const char *run_products(const struct run *run) {
     return comma ? comma + 1 + strspn(comma + 1, " ") : "";
 }
 
-bool run_products_gone(const struct run *run) {
-    return strcmp(run->dtype, "fp64") != 0 && strncmp(run_products(run), "OpenBLAS", strlen("OpenBLAS")) == 0;
-}
-
 enum status run_mixer(const struct run *run, struct label *mixer, struct error *e) {
     char text[sizeof run->layers];
     const char *at = run->layers;

@@ -9,9 +9,7 @@
 
 #include "core/label.h"
 
-/* Earlier ones are read as they are. 1: had columns that were never filled, a split_hash by seed, and params_nonemb
- * with the head; 2: had every point of a list as an object (record_json.c). */
-#define RECORD_SCHEMA 3
+#define RECORD_SCHEMA 3   /* raised when a column of a record means something else or goes */
 #define RECORD_TEXT   512 /* bytes of a text field, terminator included */
 #define RUN_ID_HEX    33  /* 32 hex digits and terminator */
 
@@ -63,6 +61,7 @@ struct run {
     char source_id[17];
     int64_t mixed_builds;
     double val_metric, seq_chance, test_nonfinite;
+    char former_id[RUN_ID_HEX];
 };
 
 /* One point of a learning curve: a row of curves.csv. */
@@ -99,10 +98,6 @@ enum status run_mixer(const struct run *run, struct label *mixer, struct error *
 /* What multiplied its matrices, the end of the column `kernel`: "oneDNN AVX512_CORE"; "" where the record does not
  * say. */
 const char *run_products(const struct run *run);
-
-/* Whether that is a library which programs of its precision have no more: OpenBLAS, in float. Such a run is repeated to
- * rounding, not bit for bit. */
-bool run_products_gone(const struct run *run);
 
 /* XXH3-128 of the text, of bytes, or of a label's name and pairs, as 32 hex digits. */
 void record_hash(const char *text, char hex[RUN_ID_HEX]);

@@ -33,7 +33,7 @@ int64_t record_attempt(const char *out, const char *run_id);
 
 /* Reads one record; texts and arrays live on `arena`, which gets room for any record of the file's size unless it has
  * memory already. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes behind it), of another run than its
- * name says, or of a later schema; ST_FAIL: it cannot be read. Both with path and reason. */
+ * name says, or of another schema; ST_FAIL: it cannot be read. Both with path and reason. */
 enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e);
 
 /* The same, with memory of its own. *open is NULL after an error; record_close takes NULL as well. */
@@ -68,7 +68,7 @@ enum status records_refuse_stray(const char *out, struct error *e);
 
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
  * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or
- * of a later schema, in another run's folder, or cannot be read: without it a table would say something false. */
+ * of another schema, in another run's folder, or cannot be read: without it a table would say something false. */
 struct record_set {
     struct run_record *list;
     int n;
@@ -76,5 +76,21 @@ struct record_set {
 };
 enum status records_load(struct record_set *set, const char *out, struct error *e);
 void records_free(struct record_set *set);
+
+/* Writes OUT/runs.csv, OUT/curves.csv and OUT/evals.csv from the records, each atomically. Nothing is written where
+ * records_export_check refuses. */
+enum status records_export_csv(const struct record_set *set, const char *out, struct error *e);
+
+/* ST_USAGE: a file of one of these names is there that this program did not write (own_file.h). */
+enum status records_export_check(const char *out, struct error *e);
+
+/* Finds the run that somebody names by its id, the first digits of it, or the path of its record. `out` comes in as the
+ * folder to look in and goes out as the folder that holds the run; `command` begins messages. ST_USAGE: several runs
+ * begin so, or it is neither id nor path; ST_DATA: there is none, or it is not finished. */
+enum status run_find(const char *command, const char *text, char out[PATH_BYTES], char id[RUN_ID_HEX], struct error *e);
+
+/* Opens the record of a run of OUT, which the caller closes. Errors as record_read. */
+enum status run_record_open(const char *command, const char *out, const char *id, struct open_record **open,
+                            struct error *e);
 
 #endif

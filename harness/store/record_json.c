@@ -1,8 +1,8 @@
 /* record_json.c - a run record as text, and back: JSON whose first line holds the checksum of all bytes behind it, so
  * that one altered bit is found, without memory and before anything is parsed.
  *
- * Curve and evaluations are tables, the names of the columns once and an array a point, for they are most of a record;
- * up to schema 2 every point was an object with the names in it. Numbers have the fewest digits that give them back. */
+ * Curve and evaluations, which are most of a record, are tables: the names of the columns once, and an array a point.
+ * Numbers have the fewest digits that give them back. */
 #include "harness/store/record_json.h"
 
 #include <math.h>
@@ -235,7 +235,7 @@ static bool field_from_json(const struct field *field, const json_t *value, void
     }
 }
 
-/* An object, or a row of a table, which has its names in `columns`. */
+/* The value of that name in a JSON object or, where `columns` has names, in a row of a table; NULL: it has none. */
 static const json_t *value_of(const json_t *in, const json_t *columns, const char *name) {
     size_t k;
     const json_t *column;
@@ -247,7 +247,8 @@ static const json_t *value_of(const json_t *in, const json_t *columns, const cha
     return NULL;
 }
 
-/* A field that the text lacks is not applicable: an earlier version wrote it. Others it has are a later version's. */
+/* Columns are appended within a schema: a field that the text lacks does not apply, and one that this program does not
+ * know is passed over. */
 static enum status object_from_json(const struct table *table, const json_t *in, const json_t *columns, void *object,
                                     size_t object_size, const char *path, struct error *e) {
     for (const struct field *field = table->fields; field->name; field++) {
@@ -263,19 +264,19 @@ static enum status object_from_json(const struct table *table, const json_t *in,
     return ST_OK;
 }
 
-/* Without `columns` the points are objects: schemas 1 and 2. */
 static enum status list_from_json(const struct table *table, const json_t *in, void **list, int64_t *n,
                                   size_t object_size, struct arena *arena, const char *path, struct error *e) {
     const json_t *columns = json_object_get(in, "columns");
-    const json_t *points = columns ? json_object_get(in, "points") : in;
-    if (!json_is_array(points)) return fail(e, ST_USAGE, "%s has no list of points for %s", path, table->name);
+    const json_t *points = json_object_get(in, "points");
+    if (!json_is_array(columns) || !json_is_array(points))
+        return fail(e, ST_USAGE, "%s has no list of points for %s", path, table->name);
     *n = (int64_t)json_array_size(points);
     *list = arena_alloc(arena, (size_t)*n * object_size);
     if (!*list) return fail(e, ST_MEMORY, "%s: no memory for %lld points of %s", path, (long long)*n, table->name);
     memset(*list, 0, (size_t)*n * object_size);
     for (int64_t i = 0; i < *n; i++) {
         const json_t *point = json_array_get(points, (size_t)i);
-        if (columns && json_array_size(point) != json_array_size(columns))
+        if (json_array_size(point) != json_array_size(columns))
             return fail(e, ST_USAGE, "%s: point %lld of %s has %zu values, expected one for each of %zu columns", path,
                         (long long)i, table->name, json_array_size(point), json_array_size(columns));
         if (!value_of(point, columns, "step") || !value_of(point, columns, "split"))
@@ -322,18 +323,18 @@ static enum status verify_bytes(const char *text, size_t size, const char *path,
                 (int)SUM_DIGITS, text + SUM_AT);
 }
 
-static enum status later_schema(const char *path, long long schema, struct error *e) {
-    return fail(e, ST_USAGE, "%s is of schema %lld; this program reads up to %d", path, schema, RECORD_SCHEMA);
+static enum status other_schema(const char *path, long long schema, struct error *e) {
+    return fail(e, ST_USAGE, "%s is of schema %lld; this program reads schema %d", path, schema, RECORD_SCHEMA);
 }
 
-/* It is the record of that run, in a schema this program knows. */
+/* It is the record of that run, in this program's schema. */
 static enum status verify_identity(const json_t *root, const char *path, const char *run_id, struct error *e) {
     const json_t *run = json_object_get(root, "run");
     const char *id = json_string_value(json_object_get(run, "run_id"));
     if (run_id && (!id || strcmp(id, run_id) != 0))
         return fail(e, ST_DATA, "%s holds the record of run %s", path, id ? id : "(none)");
     json_int_t schema = json_integer_value(json_object_get(run, "schema"));
-    return schema < 1 || schema > RECORD_SCHEMA ? later_schema(path, schema, e) : ST_OK;
+    return schema != RECORD_SCHEMA ? other_schema(path, schema, e) : ST_OK;
 }
 
 /* A number that cannot be read keeps the schema from being read as well, which stands before all other numbers. */
@@ -341,7 +342,7 @@ static enum status too_large(const char *text, const char *path, const char *rea
     static const char key[] = "\"schema\":";
     const char *at = strstr(text, key);
     long long schema = at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;
-    if (schema > RECORD_SCHEMA) return later_schema(path, schema, e);
+    if (schema > RECORD_SCHEMA) return other_schema(path, schema, e);
     return fail(e, ST_DATA, "%s has a number that is too large for this program: %s", path, reason);
 }
 

@@ -24,7 +24,7 @@ enum status record_format(const struct run_record *r, char **text, size_t *size,
 
 /* Parses and verifies. `run_id` is the id that the file's name promises, or NULL. With r == NULL it only verifies, and
  * needs no arena. `path` is for messages. ST_DATA: the text is damaged, or is the record of another run; ST_USAGE: it
- * is whole, but of a later schema than this program's; ST_FAIL: no memory, or whole but not JSON. */
+ * is whole, but of another schema than this program's; ST_FAIL: no memory, or whole but not JSON. */
 enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
                          struct arena *arena, struct error *e);
 

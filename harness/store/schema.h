@@ -10,9 +10,8 @@
 
 #include "core/status.h"
 #include "harness/store/csv.h"
-#include "harness/store/limit_row.h"
+#include "harness/store/logs.h"
 #include "harness/store/machine.h"
-#include "harness/store/perf_row.h"
 #include "harness/store/record.h"
 
 enum field_type {

@@ -1,27 +1,35 @@
-/* numerics.h - which version of the program's numbers a run has, part of its identity.
+/* numerics.h - the version of the program's numbers that a run has, part of its identity.
  *
- * Golden traces (tests/golden/) hold the bits of small trainings. Whoever changes bits raises the version of the part
- * of the program that changed, so that the runs which use that part are done again and all others stay what they
- * are. */
+ * Whoever changes the bits of a part of the program raises the number beside it: `version` of an op, a kernel
+ * (core/op.h), a model (models/model.h) or a backbone (models/backbone.h), or NUMERICS_BASE for a change that reaches
+ * every run, as one of the training loop does. Runs that use the part are then done again, and all others stay. Golden
+ * traces (tests/golden/) hold the bits of small trainings and fail where bits change without a raised number. */
 #ifndef LRNN_HARNESS_STUDY_NUMERICS_H
 #define LRNN_HARNESS_STUDY_NUMERICS_H
 
 #include "harness/study/config.h"
-#include "tasks/task.h"
 
+struct graph;
+struct setup;
+
+#define NUMERICS_BASE "1"
 #define NUMERICS_TEXT 96
 
-/* Writes "1", or behind it the parts that a run of this task and model with these flags uses and that have changed
- * since: "1+delta.2". ST_FAIL: more parts than the text holds. */
-enum status numerics_of(const struct config *config, const struct task *task, const struct model_choice *model,
-                        char *text, size_t size, struct error *e);
+/* Writes NUMERICS_BASE, then each raised part that the run uses: "1+slice.2+scan_block_cpu.3". Kernels count by the
+ * kind of device, whichever of them a processor takes, so that a run has one identity on all machines; a run with
+ * reference kernels has the versions of those alone. The setup's model must be fitted. ST_FAIL: the text is too short;
+ * else what keeps the graphs from being built. */
+enum status numerics_of(const struct setup *s, char *text, size_t size, struct error *e);
 
-/* The same of a task and a model as they are written. ST_USAGE: there are none such. */
+/* Appends the raised ops and kernels of a graph that are not in the text. ST_FAIL: the text is too short. */
+enum status numerics_add_graph(const struct graph *g, char *text, size_t size, struct error *e);
+
+/* Resolves a run from a task and a model as they are written, and gives its version. Errors as setup_resolve. */
 enum status numerics_of_labels(const struct config *config, const char *task_label, const char *model_label, char *text,
                                size_t size, struct error *e);
 
-/* The same of a stored configuration (config_read_text), by the program as it is now. ST_USAGE: it names no model, or a
- * task, a model or flags that this program does not have. */
+/* The version that this program gives to a stored configuration (config_read_text). A program in which nothing has been
+ * raised does not read it. ST_USAGE: it names a task, a model or flags that this program does not have. */
 enum status numerics_of_stored(const char *config, char *text, size_t size, struct error *e);
 
 #endif

@@ -26,29 +26,32 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* An identity (OPT_LATER is skipped) says what is meant, not auto, where that is another option's value. It has the
- * line of a path, but not what stands there: another folder is no other run. */
+/* What a text of a run is for: to be read again as its configuration, or to be hashed as its name. An identity says
+ * what is meant where `auto` stands for another option's value, and it has the line of a path without the path, since
+ * another folder is no other run. */
+enum purpose { TO_BE_READ, TO_IDENTIFY };
+
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
-                                  const void *object, unsigned skip, struct error *e) {
+                                  const void *object, enum purpose purpose, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {
         char value[OPTION_TEXT + 1];
-        option_format_value(skip & OPT_LATER ? option_meant(table, o, object) : o, object, value, sizeof value);
-        if (option_left_out(o, value, skip)) continue;
-        bool hidden = skip & OPT_LATER && o->flags & OPT_HERE;
+        if (o->flags & skip) continue;
+        bool names = purpose == TO_IDENTIFY, hidden = names && o->flags & OPT_HERE;
+        option_format_value(names ? option_meant(table, o, object) : o, object, value, sizeof value);
         TRY(append(text, e, "%s%s=%s\n", prefix, o->name, hidden ? o->value : value));
     }
     return ST_OK;
 }
 
 static enum status describe(const struct setup *s, const struct config *config, const struct model_choice *model,
-                            unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+                            enum purpose purpose, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     text[0] = 0;
     TRY(append(text, e, "task=%s\n", s->spec.task.task->name));
-    TRY(append_options(text, "task.", s->spec.task.task->options, s->spec.task.inst, skip & OPT_LATER, e));
+    TRY(append_options(text, "task.", s->spec.task.task->options, s->spec.task.inst, purpose, 0, e));
     TRY(append(text, e, "model=%s\n", model->model->name));
-    TRY(append_options(text, "model.", model->model->options, model->inst, skip & OPT_LATER, e));
-    TRY(append_options(text, "", backbone_options, config, skip, e));
-    return append_options(text, "", config_options, config, skip, e);
+    TRY(append_options(text, "model.", model->model->options, model->inst, purpose, 0, e));
+    TRY(append_options(text, "", backbone_options, config, purpose, skip, e));
+    return append_options(text, "", config_options, config, purpose, skip, e);
 }
 
 /* What identifies a run are the sizes that the model was fitted to, and the kind of its device, not which of
@@ -56,7 +59,7 @@ static enum status describe(const struct setup *s, const struct config *config, 
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
-    TRY(describe(s, &config, &s->shapes.model, skip | OPT_RUNTIME | OPT_LATER, text, e));
+    TRY(describe(s, &config, &s->shapes.model, TO_IDENTIFY, skip | OPT_RUNTIME, text, e));
     return append(text, e, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n", task_version(&s->spec.task),
                   config.device, REAL_NAME, s->id.numerics);
 }
@@ -82,7 +85,7 @@ static enum status identify(struct setup *s, struct error *e) {
     char cell[CONFIG_TEXT];
     TRY(describe_identity(s, 0, s->id.text, e));
     TRY(check_profile(s, e));
-    TRY(describe(s, &s->spec.config, &s->spec.model, OPT_HERE, s->id.config_text, e));
+    TRY(describe(s, &s->spec.config, &s->spec.model, TO_BE_READ, OPT_HERE, s->id.config_text, e));
     TRY(describe_identity(s, OPT_SEED, cell, e));
     record_hash(s->id.text, s->id.run_id);
     record_hash(cell, s->id.cell_id);
@@ -333,7 +336,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     if (s->shapes.steps == s->shapes.schedule_steps) c->stop_after = 0;
     TRY(check_schedule(s, e));
     c->eval_every = s->shapes.eval_every;
-    TRY(numerics_of(&s->spec.config, s->spec.task.task, &s->shapes.model, s->id.numerics, sizeof s->id.numerics, e));
+    TRY(numerics_of(s, s->id.numerics, sizeof s->id.numerics, e));
     TRY(identify(s, e));
     return name_model(s, e);
 }

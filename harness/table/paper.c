@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/shell.h"
 
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
@@ -333,7 +333,7 @@ static enum status tell_missing_speeds(const struct plan *plan, const struct req
     struct perf_row row;
     char folder[4 * OPTION_TEXT], word[4 * OPTION_TEXT];
     int missing = 0;
-    for (int i = 0; i < plan->n; i++) missing += !perf_latest(out, plan->setups[i]->id.cell_id, &row);
+    for (int i = 0; i < plan->n; i++) missing += !perf_latest(out, plan->setups[i]->id.cell_id, NULL, &row);
     if ((why->status != ST_USAGE && why->status != ST_DATA) || !missing) return fail(e, why->status, "%s", why->text);
     if (speed)
         return fail(e, ST_USAGE,

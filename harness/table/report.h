@@ -49,7 +49,7 @@ struct marks {
     bool settings;        /* a published number is of another setting */
     bool published, best; /* there is a published number; one that is the best of the paper's runs */
     bool outdated;        /* some runs are of other numerics than the program has now */
-    int n, n_products;    /* all runs; those whose matrices were multiplied by a library that is gone */
+    int n, n_products;    /* all runs; those whose matrices another library multiplied */
 };
 
 /* Appends the marks of a number to the latest cell: "*" after one with a run that was cut off, "#" after one with a run

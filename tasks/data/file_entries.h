@@ -18,8 +18,7 @@ struct file_entries {
     ENTRIES_ROW("file", offsetof(TYPE, MEMBER.file),                                                                   \
                 "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_HERE),            \
         ENTRIES_ROW("content", offsetof(TYPE, MEMBER.content),                                                         \
-                    "XXH3-128 that the entries have to have; found by itself, and part of what a run is",              \
-                    OPT_LATER | OPT_FOUND)
+                    "XXH3-128 that the entries have to have; found by itself, and part of what a run is", OPT_FOUND)
 
 /* Opens the data set and notes its content. ST_DATA: nothing was imported, or it has another content than asked for. */
 enum status file_entries_open(struct file_entries *from, const char *task, const char *dataset, struct error *e);

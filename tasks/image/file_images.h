@@ -21,8 +21,7 @@ struct file_images {
         IMAGE_ROW("file", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER.file), "", 0, 0, NULL,                                 \
                   "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_HERE),          \
         IMAGE_ROW("content", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER.content), "", 0, 0, NULL,                           \
-                  "XXH3-128 that the images have to have; found by itself, and part of what a run is",                 \
-                  OPT_LATER | OPT_FOUND)
+                  "XXH3-128 that the images have to have; found by itself, and part of what a run is", OPT_FOUND)
 
 /* Opens the data set, notes its content, sets sizes and makes the order: channels and levels of from->image are the
  * task's, 0 for those of the file. */

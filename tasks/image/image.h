@@ -49,7 +49,7 @@ struct image {
         IMAGE_ROW("pad", OPT_BOOL, offsetof(TYPE, MEMBER.pad), "no", 0, 0, NULL,                                       \
                   "visit a square with sides of a power of two, of zeros beyond the image", 0),                        \
         IMAGE_ROW("patch", OPT_INT, offsetof(TYPE, MEMBER.patch), "1", 1, 64, NULL,                                    \
-                  "pixels a side of the squares that are visited", OPT_AXIS | OPT_LATER),                              \
+                  "pixels a side of the squares that are visited", OPT_AXIS),                                          \
         IMAGE_ROW("n_train", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TRAIN]), "auto", 1, 1e9, NULL,                \
                   "training images; auto = the standard number, or all of a file", OPT_AUTO | OPT_AXIS),               \
         IMAGE_ROW("n_val", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_VAL]), "auto", 1, 1e9, NULL,                    \

@@ -50,8 +50,7 @@ static const struct option options[] = {
      "likewise all there are where they are fewer than n_train",
      0},
     {"extra_length", OPT_INT, offsetof(struct word_problem, extra_length), "0", 0, MAX_LENGTH, NULL,
-     "each training step learns from a tenth as many strings of this length besides, as SLiCE's A5; 0 = none",
-     OPT_LATER},
+     "each training step learns from a tenth as many strings of this length besides, as SLiCE's A5; 0 = none", 0},
     {0},
 };
 

@@ -41,8 +41,8 @@ static enum status train(const struct trace *t, struct trace_row *row, struct er
     if (trace_find_row(row->name, row->real, row->arithmetic, &before, &none) == ST_OK &&
         !trace_same_bits(row, &before) && !strcmp(row->numerics, before.numerics))
         return fail(e, ST_FAIL,
-                    "%s: other bits than in %s under the same numerics version %s; raise the version of the kernel or "
-                    "the op that changed first",
+                    "%s: other bits than in %s under the same numerics version %s; first raise "
+                    "`version` beside the op, kernel, model or backbone that changed, or NUMERICS_BASE",
                     row->name, TRACE_FILE, row->numerics);
     return ST_OK;
 }

@@ -234,20 +234,6 @@ START_TEST(the_defaults_build_what_they_always_did) {
 }
 END_TEST
 
-/* Runs at the defaults, recorded before the options came, keep their identity. */
-START_TEST(the_defaults_are_no_part_of_an_identity) {
-    char text[256];
-    struct error e = {0};
-    struct model_choice choice;
-    ck_assert_int_eq(model_parse(&choice, "slice:interval=1,depth=1,flow=euler", &e), ST_OK);
-    options_format(choice.model->options, choice.inst, ",", OPT_LATER, text, sizeof text);
-    ck_assert_msg(!strstr(text, "interval") && !strstr(text, "depth") && !strstr(text, "flow"), "%s", text);
-    ck_assert_int_eq(model_parse(&choice, "slice:interval=2,depth=2,flow=exp", &e), ST_OK);
-    options_format(choice.model->options, choice.inst, ",", OPT_LATER, text, sizeof text);
-    ck_assert_msg(strstr(text, "interval=2,depth=2,flow=exp"), "%s", text);
-}
-END_TEST
-
 static void expect_same_layers(const char *a_text, const char *b_text) {
     struct layer a, b;
     open_with(&a, a_text, ",interval=4,depth=2,flow=exp,dt=0.2", 11, 12);
@@ -533,7 +519,6 @@ Suite *check_log_ode(void) {
     tcase_add_test(c, exponentials_are_those_known);
     tcase_add_loop_test(c, a_flow_back_undoes_a_flow, 0, (int)(sizeof flow_sizes / sizeof *flow_sizes));
     tcase_add_test(c, the_defaults_build_what_they_always_did);
-    tcase_add_test(c, the_defaults_are_no_part_of_an_identity);
     tcase_add_test(c, structures_still_meet_in_their_limits);
     tcase_add_loop_test(c, the_mixer_is_its_equations, 0, (int)(sizeof equations / sizeof *equations));
     tcase_add_loop_test(c, open_structures_are_linear_in_the_letters, 0,

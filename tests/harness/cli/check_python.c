@@ -74,7 +74,7 @@ START_TEST(records_of_a_later_schema_are_refused_from_python) {
              "except ValueError as e: print(e)'",
              program_folder, RECORD_SCHEMA + 1, program_folder);
     expect_status(run_program(program_folder, "python3", command), 0, command);
-    snprintf(said, sizeof said, "/ab.json is of schema %d; this file reads up to %d: ", RECORD_SCHEMA + 1,
+    snprintf(said, sizeof said, "/ab.json is of schema %d; this file reads schema %d: ", RECORD_SCHEMA + 1,
              RECORD_SCHEMA);
     expect_text(out, said, "lrnn.load");
 }

@@ -5,7 +5,7 @@
 
 #include "harness/perf/limit.h"
 #include "harness/run/signals.h"
-#include "harness/store/limit_log.h"
+#include "harness/store/logs.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/program.h"
 #include "tests/lib/support.h"

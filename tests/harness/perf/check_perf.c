@@ -15,7 +15,7 @@
 #include "harness/store/clock.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tests/harness/run/small_run.h"
@@ -269,9 +269,8 @@ START_TEST(perf_data_keeps_how_fast_examples_are_drawn) {
     line = strstr(out, "| `digits` |");
     ck_assert_ptr_nonnull(line);
     ck_assert_ptr_null(strstr(line + 1, "| `digits` |"));
-    expect_status(
-        run_program(program_folder, "awk", "-f tools/examples_table.awk tests/harness/store/schema-1-perf.csv"), 0,
-        "no row");
+    expect_status(run_program(program_folder, "awk", "-f tools/examples_table.awk tests/harness/store/short-perf.csv"),
+                  0, "no row");
     expect_text(out, "- Nothing has been measured yet.\n", "no row");
 }
 END_TEST
@@ -369,7 +368,7 @@ START_TEST(a_speed_is_measured_once_for_a_build) {
     s->spec.config.force = true;
     expect_measured(s, 2, 1);
     s->spec.config.force = false;
-    ck_assert(perf_latest(program_folder, s->id.cell_id, &row));
+    ck_assert(perf_latest(program_folder, s->id.cell_id, NULL, &row));
     ck_assert_int_ne(row.quiet, 1);
     ck_assert_uint_eq(strlen(row.source_id), 16);
     ck_assert_str_eq(row.device, "cpu");
@@ -407,7 +406,7 @@ START_TEST(a_speed_is_with_batches_made_ahead) {
     s->spec.task.task = &late;
     s->estimate.flops = 1e6;
     expect_measured(s, 1, 1);
-    ck_assert(perf_latest(program_folder, s->id.cell_id, &row));
+    ck_assert(perf_latest(program_folder, s->id.cell_id, NULL, &row));
     ck_assert_double_lt(row.time_ns_med, 1e8); /* 128 examples of a millisecond */
     ck_assert_uint_eq(strlen(row.env_epoch), 16);
     small_run_free(s);
@@ -432,7 +431,7 @@ START_TEST(a_speed_is_that_of_every_rate) {
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 0);
     ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 4);
-    for (int i = 0; i < 4; i++) ck_assert(perf_latest(program_folder, rates[i]->id.cell_id, &rows[i]));
+    for (int i = 0; i < 4; i++) ck_assert(perf_latest(program_folder, rates[i]->id.cell_id, NULL, &rows[i]));
     ck_assert_str_eq(rows[0].sitting, rows[1].sitting);
     ck_assert_str_eq(rows[0].sitting, rows[3].sitting);
     ck_assert_double_eq(rows[0].tok_per_s, rows[3].tok_per_s);
@@ -441,8 +440,8 @@ START_TEST(a_speed_is_that_of_every_rate) {
     ck_assert_int_eq(speed_expect(&plan, 1, 0.1, 1e9, &least, &most), 2);
     ck_assert_int_eq(speed_measure_plan(&plan, 1, 0, true, &e), ST_OK);
     ck_assert_int_eq(rows_of_speed(program_folder), 7);
-    ck_assert(perf_latest(program_folder, rates[1]->id.cell_id, &rows[1]));
-    ck_assert(perf_latest(program_folder, rates[3]->id.cell_id, &rows[3]));
+    ck_assert(perf_latest(program_folder, rates[1]->id.cell_id, NULL, &rows[1]));
+    ck_assert(perf_latest(program_folder, rates[3]->id.cell_id, NULL, &rows[3]));
     ck_assert_double_eq(rows[1].tok_per_s, rows[3].tok_per_s);
     ck_assert_double_ne(rows[1].tok_per_s, rows[0].tok_per_s);
     for (int i = 0; i < 4; i++) small_run_free(rates[i]);

@@ -7,7 +7,7 @@
 
 #include "harness/perf/speed.h"
 #include "harness/run/checkpoint.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/cpuinfo.h"
@@ -240,7 +240,7 @@ START_TEST(a_speed_says_it) {
         ck_assert_msg(perf_append(program_folder, &row, &e) == ST_OK, "%s", e.text);
     }
     for (int i = 0; i < 3; i++) {
-        ck_assert(perf_latest(program_folder, setups[i]->id.cell_id, &row));
+        ck_assert(perf_latest(program_folder, setups[i]->id.cell_id, NULL, &row));
         ck_assert_str_eq(row.dtype, names[i]);
         small_run_free(setups[i]);
     }

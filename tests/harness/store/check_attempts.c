@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "harness/store/files.h"
-#include "harness/store/find_run.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
 #include "tests/harness/store/record_samples.h"

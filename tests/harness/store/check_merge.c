@@ -6,8 +6,7 @@
 
 #include "core/file/safetensors.h"
 #include "harness/store/files.h"
-#include "harness/store/limit_log.h"
-#include "harness/store/machine_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/merge.h"
 #include "harness/store/record_files.h"
 #include "tests/harness/store/record_samples.h"
@@ -165,7 +164,7 @@ START_TEST(limits_come_along) {
     }
     row.steps = 7;
     ck_ok(limit_append(here, &row, &problem));
-    for (int i = 0; i < 2; i++) ck_ok(limits_merge(there, here, &problem));
+    for (int i = 0; i < 2; i++) ck_ok(logs_merge(there, here, &problem));
     ck_assert(limit_find(here, row.run_id, 60, &found) && found.steps == 7);
     sample_id(1, id);
     ck_assert(limit_find(here, id, 60, &found) && found.steps == 100);

@@ -11,11 +11,9 @@
 
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/machine_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/own_file.h"
-#include "harness/store/perf_log.h"
 #include "harness/store/record.h"
-#include "harness/store/record_csv.h"
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"
 #include "tests/harness/store/record_samples.h"
@@ -58,7 +56,7 @@ static void export_sample(struct record_set *set) {
     "step_ms_med,step_ms_mad,step_ms_p95,tok_per_s,flop_step,tflops,peak_dev_bytes,peak_host_bytes,backend,"           \
     "device,machine_id,threads,deterministic,version,numerics,git_commit,git_dirty,build_id,compiler,driver,"          \
     "kernel,env_epoch,started,finished,attempt,resumed,ckpt,ckpt_xxh3,chance,source_id,mixed_builds,"                  \
-    "val_metric,seq_chance,test_nonfinite\n"
+    "val_metric,seq_chance,test_nonfinite,former_id\n"
 #define CURVES_HEADER                                                                                                  \
     "schema,run_id,step,tokens,wall_s,split,loss,acc,seq_acc,ppl,lr,grad_norm,tok_per_s,event,"                        \
     "macro_acc,last_acc\n"
@@ -261,14 +259,14 @@ START_TEST(the_latest_speed_of_a_cell_is_found) {
                            .started = "2024-01-01T00:00:00Z",
                            .cell_id = "c1"};
     struct perf_row got;
-    ck_assert(!perf_latest(out, "c1", &got));
+    ck_assert(!perf_latest(out, "c1", NULL, &got));
     ck_ok(perf_append(out, &row, &problem));
     strcpy(row.cell_id, "c2");
     ck_ok(perf_append(out, &row, &problem));
     strcpy(row.cell_id, "c1");
     row.tok_per_s = 140000;
     ck_ok(perf_append(out, &row, &problem));
-    ck_assert(perf_latest(out, "c1", &got));
+    ck_assert(perf_latest(out, "c1", NULL, &got));
     ck_assert_double_eq(got.tok_per_s, 140000);
     ck_assert_double_eq(got.time_ns_med, 1.5e7);
     ck_assert_double_eq(got.time_ns_mad, 1e5);
@@ -279,9 +277,9 @@ START_TEST(the_latest_speed_of_a_cell_is_found) {
     ck_assert_str_eq(got.shape, row.shape);
     ck_assert_str_eq(got.build_id, row.build_id);
     ck_assert_str_eq(got.started, row.started);
-    ck_assert(perf_latest(out, "c2", &got));
+    ck_assert(perf_latest(out, "c2", NULL, &got));
     ck_assert_double_eq(got.tok_per_s, 136533.3);
-    ck_assert(!perf_latest(out, "c3", &got));
+    ck_assert(!perf_latest(out, "c3", NULL, &got));
 }
 END_TEST
 
@@ -298,7 +296,7 @@ START_TEST(a_noisy_speed_displaces_no_quiet_one_of_its_build) {
         struct perf_row got;
         strcpy(row.commit, rows[i].commit);
         ck_ok(perf_append(out, &row, &problem));
-        ck_assert(perf_latest(out, "c1", &got));
+        ck_assert(perf_latest(out, "c1", NULL, &got));
         ck_assert_double_eq(got.tok_per_s, rows[i].expected);
     }
 }
@@ -358,7 +356,7 @@ END_TEST
 START_TEST(eight_writers_of_perf_csv_lose_no_row) {
     size_t size;
     char path[PATH_BYTES],
-        *text = slurp("tests/harness/store/schema-1-perf.csv", &size); /* the first of them converts it */
+        *text = slurp("tests/harness/store/short-perf.csv", &size); /* the first of them converts it */
     snprintf(path, sizeof path, "%s/perf.csv", out);
     spill(path, text, size);
     free(text);
@@ -380,7 +378,7 @@ START_TEST(eight_writers_of_perf_csv_lose_no_row) {
     ck_ok(csv_read(&t, path, &problem));
     ck_assert_int_eq(t.rows, 202);
     csv_free(&t);
-    ck_assert(perf_latest(out, "cell-7-24", &got));
+    ck_assert(perf_latest(out, "cell-7-24", NULL, &got));
 }
 END_TEST
 
@@ -409,17 +407,17 @@ START_TEST(a_signal_during_the_wait_for_the_lock_loses_no_row) {
     close(fd);
     ck_assert_int_eq(wait_for(pid), 0);
     sigaction(SIGUSR1, &before, NULL);
-    ck_assert(perf_latest(out, "c", &row));
+    ck_assert(perf_latest(out, "c", NULL, &row));
 }
 END_TEST
 
-/* What schema 1 wrote goes on under the columns of this one; a file of a later schema is not touched. */
-START_TEST(a_file_of_an_earlier_schema_goes_on) {
+/* A file with fewer columns gets the others; one of another schema, or with an unknown column, is not touched. */
+START_TEST(a_file_with_fewer_columns_goes_on) {
     struct csv_table t;
     struct perf_row row = {.cell_id = "new", .tok_per_s = 7}, got;
     char path[PATH_BYTES];
     size_t size;
-    char *text = slurp("tests/harness/store/schema-1-perf.csv", &size);
+    char *text = slurp("tests/harness/store/short-perf.csv", &size);
     snprintf(path, sizeof path, "%s/perf.csv", out);
     spill(path, text, size);
     ck_ok(csv_read(&t, path, &problem));
@@ -431,15 +429,15 @@ START_TEST(a_file_of_an_earlier_schema_goes_on) {
     ck_file_starts("perf.csv", PERF_HEADER);
     ck_ok(csv_read(&t, path, &problem));
     ck_assert_int_eq(t.rows, 3);
-    ck_assert_str_eq(csv_cell(&t, 0, "schema"), "1");
+    ck_assert_str_eq(csv_cell(&t, 0, "foreign"), "");
     ck_assert_str_eq(csv_cell(&t, 2, "schema"), "3");
     csv_free(&t);
-    ck_assert(perf_latest(out, cell[1], &got));
+    ck_assert(perf_latest(out, cell[1], NULL, &got));
     ck_assert(speed > 0 && got.tok_per_s == speed);
-    ck_assert(perf_latest(out, cell[0], &got) && perf_latest(out, "new", &got));
+    ck_assert(perf_latest(out, cell[0], NULL, &got) && perf_latest(out, "new", NULL, &got));
     spill(path, "schema,later\n9,1\n", 17);
     ck_assert_int_eq(perf_append(out, &row, &problem), ST_DATA);
-    ck_assert_msg(strstr(problem.text, "is of schema '9'; this program writes up to 3") != NULL, "%s", problem.text);
+    ck_assert_msg(strstr(problem.text, "is of schema '9'; this program writes schema 3") != NULL, "%s", problem.text);
     free(text);
     text = slurp(path, &size);
     ck_assert_str_eq(text, "schema,later\n9,1\n");
@@ -527,7 +525,7 @@ Suite *check_record_csv(void) {
         a_speed_is_of_its_system,
         eight_writers_of_perf_csv_lose_no_row,
         a_signal_during_the_wait_for_the_lock_loses_no_row,
-        a_file_of_an_earlier_schema_goes_on,
+        a_file_with_fewer_columns_goes_on,
         a_table_that_was_cut_off_goes_on,
         what_cannot_be_looked_at_is_no_foreign_file,
         the_machine_is_the_same_every_time_and_listed_once,

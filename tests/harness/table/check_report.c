@@ -8,7 +8,7 @@
 #include "harness/table/summary.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/perf_log.h"
+#include "harness/store/logs.h"
 #include "harness/store/version.h"
 #include "tests/harness/table/fixture.h"
 

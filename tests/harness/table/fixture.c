@@ -93,7 +93,8 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
     strcpy(run->stop_reason, "steps");
     run->params = 123456;
     run->state_floats = 320;
-    run->val_acc = val;
+    run->val_acc = run->val_metric = val;
+    run->chance = 1.0 / 120;
     run->val_loss = 1 - val;
     run->test_acc = test;
     run->test_loss = isfinite(test) ? 1 - test : NAN;
