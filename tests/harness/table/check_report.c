@@ -266,13 +266,6 @@ START_TEST(the_rate_is_chosen_by_the_tasks_own_metric) {
     }
     ck_assert_double_eq(only_row(&tables)->lr, 3e-3);
     report_tables_free(&tables);
-    for (int i = 0; i < 2; i++) { /* of schema 1: it stands in the curve alone */
-        fixture_records[i].run.val_metric = NAN;
-        fixture_records[i].run.best_step = 200;
-        for (int k = 0; k < 3; k++) fixture_records[i].curve[k].macro_acc = k == 1 ? (i ? 0.7 : 0.2) : 0.1;
-    }
-    ck_assert_double_eq(only_row(&tables)->lr, 3e-3);
-    report_tables_free(&tables);
     for (int i = 0; i < 2; i++) fixture_records[i].run.metric = METRIC_ACC;
     ck_assert_double_eq(only_row(&tables)->lr, 1e-3);
     report_tables_free(&tables);
@@ -363,7 +356,7 @@ START_TEST(fresh_seeds_confirm_what_others_chose) {
     struct report_filter all = {.confirm = 5};
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_USAGE);
     ck_holds(fixture_problem.text, "--confirm-seeds 5: lstm on s5 has 5 seeds, and none is left");
-    for (int i = 0; i < 5; i++) fixture_records[i].run.val_acc = 0.1; /* now 0.003, which has seed 4 and not 5 */
+    for (int i = 0; i < 5; i++) fixture_records[i].run.val_metric = 0.1; /* now 0.003, which has seed 4 and not 5 */
     all.confirm = 1;
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &all, fixture_folder, &fixture_problem), ST_DATA);
     ck_holds(fixture_problem.text, "has no run of these seeds at rate 0.003");
