@@ -266,7 +266,10 @@ START_TEST(the_rate_is_chosen_by_the_tasks_own_metric) {
     }
     ck_assert_double_eq(only_row(&tables)->lr, 3e-3);
     report_tables_free(&tables);
-    for (int i = 0; i < 2; i++) fixture_records[i].run.metric = METRIC_ACC;
+    for (int i = 0; i < 2; i++) {
+        fixture_records[i].run.metric = METRIC_ACC;
+        fixture_records[i].run.val_metric = fixture_records[i].run.val_acc;
+    }
     ck_assert_double_eq(only_row(&tables)->lr, 1e-3);
     report_tables_free(&tables);
 }
