@@ -69,8 +69,7 @@ static const struct option options[] = {
      "in nets whose first layer reads the embedding itself (slice, slice-glu, stacked); dropout then draws other masks",
      0},
     {"time-letter", OPT_BOOL, offsetof(struct slice, time_letter), "yes", 0, 0, NULL,
-     "a letter of time beside the letters of the input: it moves the state by dt a step whatever the input is",
-     0},
+     "a letter of time beside the letters of the input: it moves the state by dt a step whatever the input is", 0},
     {0}};
 
 /* Whether the mixer takes log-signatures in place of w itself. */

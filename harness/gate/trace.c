@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/study/numerics.h"
 #include "harness/study/study.h"
 #include "harness/run/trainer.h"
 #include "models/small.h"

@@ -10,6 +10,7 @@
 #include "harness/study/row_key.h"
 #include "harness/rows/row_label.h"
 #include "harness/store/logs.h"
+#include "kernels/lib/gemm.h"
 #include "models/model.h"
 #include "tasks/task.h"
 
@@ -34,6 +35,13 @@ bool run_cut_off(const struct run *run) {
     for (int i = 0; i < 2; i++)
         if (strcmp(run->stop_reason, of_itself[i]) == 0) return false;
     return run->status == RUN_OK && run->steps < run->max_steps;
+}
+
+bool run_has_other_products(const struct run *run) {
+    const char *then = run_products(run), *now = gemm_library();
+    size_t word = strcspn(now, " ");
+    if (!*then || strcmp(run->backend, "cpu") != 0 || REAL_IS_DOUBLE != !strcmp(run->dtype, "fp64")) return false;
+    return strcspn(then, " ") != word || strncmp(then, now, word) != 0;
 }
 
 double run_chance(const struct run *run) {

@@ -89,6 +89,11 @@ bool run_failed(const struct run *run);
 
 /* Whether NaN or infinity ended a run, or stood where its test looked for an answer: what --strict is about. */
 bool run_not_finite(const struct run *run);
+
+/* Whether another library than this program's multiplied the matrices of a run on a CPU. Which instructions the library
+ * took depends on the processor and is not compared; runs of the other precision belong to the other program. */
+bool run_has_other_products(const struct run *run);
+
 double run_chance(const struct run *run);      /* the column `chance`; 0 where it is empty */
 double run_test_metric(const struct run *run); /* chance for a failed run */
 

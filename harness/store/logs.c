@@ -15,9 +15,8 @@
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/own_file.h"
-#include "harness/store/schema.h"
 
-/* --- a file that several processes append to -------------------------------------------------------------------------- */
+/* --- a file that several processes append to ---------------------------------------------------------------------- */
 
 /* The bytes of the file's whole lines. A writer that was killed, or a disk that was full, may have left a part of one
  * behind them; no cell of these tables holds a line feed. -1 with errno. */
@@ -179,7 +178,7 @@ static enum status table_merge(const struct table *table, const char *from, cons
     return status;
 }
 
-/* --- perf.csv ------------------------------------------------------------------------------------------------------- */
+/* --- perf.csv ----------------------------------------------------------------------------------------------------- */
 
 enum status perf_append(const char *out, const struct perf_row *row, struct error *e) {
     struct perf_line line = {.row = *row, .schema = RECORD_SCHEMA};
@@ -217,7 +216,7 @@ bool perf_latest(const char *out, const char *cell_id, const struct perf_row *li
     return found;
 }
 
-/* --- limits.csv ----------------------------------------------------------------------------------------------------- */
+/* --- limits.csv --------------------------------------------------------------------------------------------------- */
 
 enum status limit_append(const char *out, const struct limit_row *row, struct error *e) {
     struct limit_line line = {.row = *row, .schema = RECORD_SCHEMA};
@@ -252,7 +251,7 @@ static enum status add_limit(const char *out, const void *object, struct error *
     return limit_append(out, &line->row, e);
 }
 
-/* --- machines.csv --------------------------------------------------------------------------------------------------- */
+/* --- machines.csv ------------------------------------------------------------------------------------------------- */
 
 bool machines_have(const char *out, const char *machine_id, const char *env_epoch) {
     char path[PATH_BYTES];
@@ -279,7 +278,7 @@ enum status machines_export(const char *out, const struct machine *m, struct err
     return add_machine(out, &row, e);
 }
 
-/* --- folders -------------------------------------------------------------------------------------------------------- */
+/* --- folders ------------------------------------------------------------------------------------------------------ */
 
 enum status logs_merge(const char *from, const char *out, struct error *e) {
     struct machine_row machine = {0};

@@ -2,28 +2,14 @@
  * several processes may write.
  *
  * A row is appended under a lock and in one write, after the header if it is the first, flushed and fsynced. A row that
- * could not be written whole is taken back, and so is one that another writer left unfinished. A file that lacks columns
- * is first written anew with all of them. */
+ * could not be written whole is taken back, and so is one that another writer left unfinished. A file that lacks
+ * columns is first written anew with all of them. */
 #ifndef LRNN_HARNESS_STORE_LOGS_H
 #define LRNN_HARNESS_STORE_LOGS_H
 
-#include "harness/store/machine.h"
-#include "harness/store/record.h"
+#include "harness/store/schema.h"
 
-/* --- perf.csv: speeds, which are measured apart from training, because runs share the machine ---------------------- */
-
-struct perf_row {
-    char sitting[32], bench[64], shape[256], dtype[16], pass[8];
-    int64_t samples; /* measurements: of a step, or of several together (harness/perf/perf.h) */
-    double time_ns_med, time_ns_mad, time_ns_p95, tok_per_s;
-    int64_t threads;
-    char commit[64], build_id[RECORD_TEXT], machine_id[17], started[32];
-    char cell_id[RUN_ID_HEX]; /* joins the table's row; empty if none */
-    double foreign;           /* share of the cores' time that other processes used */
-    int64_t warm_up, quiet;   /* windows of warm-up, -1: they never agreed; 1: alone, warm and steady */
-    char source_id[17], compiler[RECORD_TEXT], device[16]; /* "": not known */
-    char env_epoch[17];                                    /* the machine's system and libraries; "": not known */
-};
+/* --- perf.csv: speeds, which are measured apart from training, because runs share the machine --------------------- */
 
 /* Appends one row to OUT/perf.csv. ST_FAIL with path and reason; ST_DATA: the file is of another schema, has a column
  * that this program does not know, or is no table. */
@@ -42,16 +28,7 @@ bool perf_replaces(const struct perf_row *row, const struct perf_row *earlier);
  * shares the folder then hides none of them. */
 bool perf_latest(const char *out, const char *cell_id, const struct perf_row *like, struct perf_row *row);
 
-/* --- limits.csv: how many steps a run takes in a time that it was given --------------------------------------------- */
-
-struct limit_row {
-    char run_id[RUN_ID_HEX]; /* of the run before it had those steps: a --budget is a part of it */
-    double seconds;          /* of training that it was given */
-    int64_t steps;           /* that it takes in them */
-    double time_ns;          /* of a step, the mean of a few, on which this rests */
-    int64_t threads;
-    char commit[64], machine_id[17], started[32];
-};
+/* --- limits.csv: how many steps a run takes in a time that it was given ------------------------------------------- */
 
 /* Appends one row to OUT/limits.csv. Errors as perf_append. */
 enum status limit_append(const char *out, const struct limit_row *row, struct error *e);
@@ -59,7 +36,7 @@ enum status limit_append(const char *out, const struct limit_row *row, struct er
 /* Finds the first row of a run and a time: a limit is decided once, before the run starts. */
 bool limit_find(const char *out, const char *run_id, double seconds, struct limit_row *row);
 
-/* --- machines.csv: the machines that rows of the other tables name ---------------------------------------------------- */
+/* --- machines.csv: the machines that rows of the other tables name ------------------------------------------------ */
 
 /* Adds a machine's row to OUT/machines.csv unless it is there. Errors as perf_append. */
 enum status machines_export(const char *out, const struct machine *m, struct error *e);
@@ -67,9 +44,10 @@ enum status machines_export(const char *out, const struct machine *m, struct err
 /* Whether OUT/machines.csv has the row of a machine and its system. */
 bool machines_have(const char *out, const char *machine_id, const char *env_epoch);
 
-/* --- folders taken together ------------------------------------------------------------------------------------------ */
+/* --- folders taken together --------------------------------------------------------------------------------------- */
 
-/* Adds the rows of FROM's limits.csv and machines.csv that OUT does not have. ST_DATA: a file cannot be read; ST_FAIL. */
+/* Adds the rows of FROM's limits.csv and machines.csv that OUT does not have. ST_FAIL; ST_DATA: a file cannot be
+ * read. */
 enum status logs_merge(const char *from, const char *out, struct error *e);
 
 /* Whether those files of a folder, where they are there, can be added to. ST_USAGE: one is not ours; ST_DATA: as

@@ -437,7 +437,7 @@ enum status records_export_csv(const struct record_set *set, const char *out, st
     return status;
 }
 
-/* --- the run that somebody means ------------------------------------------------------------------------------------ */
+/* --- the run that somebody means ---------------------------------------------------------------------------------- */
 
 #define ID_DIGITS (RUN_ID_HEX - 1)
 

@@ -10,7 +10,6 @@
 
 #include "core/status.h"
 #include "harness/store/csv.h"
-#include "harness/store/logs.h"
 #include "harness/store/machine.h"
 #include "harness/store/record.h"
 
@@ -47,6 +46,30 @@ struct eval_row {
     struct eval_point point;
     int64_t schema;
     char run_id[RUN_ID_HEX];
+};
+
+/* One measurement of speed: a row of perf.csv. */
+struct perf_row {
+    char sitting[32], bench[64], shape[256], dtype[16], pass[8];
+    int64_t samples; /* measurements: of a step, or of several together (harness/perf/perf.h) */
+    double time_ns_med, time_ns_mad, time_ns_p95, tok_per_s;
+    int64_t threads;
+    char commit[64], build_id[RECORD_TEXT], machine_id[17], started[32];
+    char cell_id[RUN_ID_HEX]; /* joins the table's row; empty if none */
+    double foreign;           /* share of the cores' time that other processes used */
+    int64_t warm_up, quiet;   /* windows of warm-up, -1: they never agreed; 1: alone, warm and steady */
+    char source_id[17], compiler[RECORD_TEXT], device[16]; /* "": not known */
+    char env_epoch[17];                                    /* the machine's system and libraries; "": not known */
+};
+
+/* How many steps a run takes in a time: a row of limits.csv. */
+struct limit_row {
+    char run_id[RUN_ID_HEX]; /* of the run before it had those steps: a --budget is a part of it */
+    double seconds;          /* of training that it was given */
+    int64_t steps;           /* that it takes in them */
+    double time_ns;          /* of a step, the mean of a few, on which this rests */
+    int64_t threads;
+    char commit[64], machine_id[17], started[32];
 };
 
 struct perf_line {

@@ -6,7 +6,6 @@
 
 #include "harness/study/args.h"
 #include "harness/study/graphs.h"
-#include "harness/study/setup.h"
 #include "kernels/kernel.h"
 
 /* Appends "+NAME.VERSION" for a raised part, unless the text has it. */
@@ -71,7 +70,7 @@ static enum status add_graphs(const struct setup *s, char *text, size_t size, st
     return status;
 }
 
-enum status numerics_of(const struct setup *s, char *text, size_t size, struct error *e) {
+enum status setup_numerics(const struct setup *s, char *text, size_t size, struct error *e) {
     char backbone[OPTION_TEXT + 1];
     const struct model *model = s->shapes.model.model;
     const struct backbone net = backbone_resolved(&s->spec.config.net, model);

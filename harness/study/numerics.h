@@ -7,19 +7,11 @@
 #ifndef LRNN_HARNESS_STUDY_NUMERICS_H
 #define LRNN_HARNESS_STUDY_NUMERICS_H
 
-#include "harness/study/config.h"
+#include "harness/study/setup.h"
 
 struct graph;
-struct setup;
 
 #define NUMERICS_BASE "1"
-#define NUMERICS_TEXT 96
-
-/* Writes NUMERICS_BASE, then each raised part that the run uses: "1+slice.2+scan_block_cpu.3". Kernels count by the
- * kind of device, whichever of them a processor takes, so that a run has one identity on all machines; a run with
- * reference kernels has the versions of those alone. The setup's model must be fitted. ST_FAIL: the text is too short;
- * else what keeps the graphs from being built. */
-enum status numerics_of(const struct setup *s, char *text, size_t size, struct error *e);
 
 /* Appends the raised ops and kernels of a graph that are not in the text. ST_FAIL: the text is too short. */
 enum status numerics_add_graph(const struct graph *g, char *text, size_t size, struct error *e);

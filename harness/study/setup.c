@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/schedule.h"
-#include "harness/study/numerics.h"
 #include "harness/study/profile.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
@@ -336,7 +335,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     if (s->shapes.steps == s->shapes.schedule_steps) c->stop_after = 0;
     TRY(check_schedule(s, e));
     c->eval_every = s->shapes.eval_every;
-    TRY(numerics_of(s, s->id.numerics, sizeof s->id.numerics, e));
+    TRY(setup_numerics(s, s->id.numerics, sizeof s->id.numerics, e));
     TRY(identify(s, e));
     return name_model(s, e);
 }

@@ -6,13 +6,13 @@
 #define LRNN_HARNESS_STUDY_SETUP_H
 
 #include "harness/study/config.h"
-#include "harness/study/numerics.h"
 #include "harness/store/record.h"
 #include "tasks/task.h"
 
 struct schedule; /* core/schedule.h */
 
-#define CONFIG_TEXT 4096 /* bytes of a whole configuration as text */
+#define NUMERICS_TEXT 96   /* bytes of a version of the program's numbers */
+#define CONFIG_TEXT   4096 /* bytes of a whole configuration as text */
 
 /* What was asked for, typed: nothing here follows from something else. */
 struct spec {
@@ -60,6 +60,12 @@ struct setup {
  * not the one of from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 void setup_free(struct setup *s);
+
+/* Writes NUMERICS_BASE, then each raised part that the run uses: "1+slice.2+scan_block_cpu.3". Kernels count by the
+ * kind of device, whichever of them a processor takes, so that a run has one identity on all machines; a run with
+ * reference kernels has the versions of those alone. The setup's model must be fitted. ST_FAIL: the text is too short;
+ * else what keeps the graphs from being built. */
+enum status setup_numerics(const struct setup *s, char *text, size_t size, struct error *e);
 
 /* ST_USAGE: --mlp, --norm or --pool was asked for, by a pair of `asked` (NULL: by whoever), and has nothing to act on
  * in any of the runs. In those of several where it has none it was set to its default, or one net would be several

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "kernels/lib/gemm.h"
-
 const struct report *const *report_list(void) {
     static const struct report *const list[] = {
 #define REPORT(name) &report_##name,
@@ -49,20 +47,11 @@ void marks_append(struct sheet *s, bool cut_off, bool failed, bool settings) {
     if (settings) sheet_append(s, SETTINGS_MARK);
 }
 
-/* Whether another library than this program's multiplied the matrices of a run on a CPU. Which instructions the library
- * took depends on the processor and is not compared; runs of the other precision belong to the other program. */
-static bool has_other_products(const struct run *run) {
-    const char *then = run_products(run), *now = gemm_library();
-    size_t word = strcspn(now, " ");
-    if (!*then || strcmp(run->backend, "cpu") != 0 || REAL_IS_DOUBLE != !strcmp(run->dtype, "fp64")) return false;
-    return strcspn(then, " ") != word || strncmp(then, now, word) != 0;
-}
-
 void marks_count(struct marks *m, const struct report_row *row) {
     m->settings = m->settings || published_is_other(&row->published);
     m->outdated = m->outdated || row->outdated;
     m->n += row->n_all;
-    for (int i = 0; i < row->n_all; i++) m->n_products += has_other_products(&row->all[i]->run);
+    for (int i = 0; i < row->n_all; i++) m->n_products += run_has_other_products(&row->all[i]->run);
 }
 
 void marks_note_repeats(struct sheet *s, const struct marks *m) {

@@ -37,8 +37,8 @@ START_TEST(reference_kernels_give_the_bits_of_the_file) {
                   want.numerics);
     ck_assert_msg(trace_same_bits(&got, &want),
                   "%s: losses %.17g %.17g %.17g, in the file %.17g %.17g %.17g: other bits under the same numerics "
-                  "version %s; if that is meant, raise `version` beside the op, kernel, model or backbone that changed, "
-                  "or NUMERICS_BASE (harness/study/numerics.h), then make golden",
+                  "version %s; if that is meant, raise `version` beside the op, kernel, model or backbone that "
+                  "changed, or NUMERICS_BASE (harness/study/numerics.h), then make golden",
                   got.name, got.loss[0], got.loss[1], got.loss[2], want.loss[0], want.loss[1], want.loss[2],
                   got.numerics);
 }

@@ -1,4 +1,4 @@
-/* check_numerics.c - the numerics version of a run: which raised parts it names, and that it is part of the identity. */
+/* check_numerics.c - the numerics version of a run: which raised parts it names; it is part of the identity. */
 #include <stdlib.h>
 #include <string.h>
 
