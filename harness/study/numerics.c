@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/args.h"
+#include "harness/study/study.h"
 #include "harness/study/graphs.h"
 #include "kernels/kernel.h"
 

@@ -237,21 +237,11 @@ START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
 }
 END_TEST
 
-/* As recorded; of a record older than that column the task's own, if it is still the same; else 1/vocab. */
-START_TEST(chance_is_the_tasks) {
+START_TEST(chance_is_the_records) {
     static struct run_record r;
     record_init(&r);
-    strcpy(r.run.task, "parity");
-    r.run.task_version = task_find("parity")->version;
-    r.run.vocab = 3;
-    ck_assert_double_eq(run_chance(&r.run), 0.5);
+    ck_assert_double_eq(run_chance(&r.run), 0); /* where the record does not say it */
     r.run.chance = 0.25;
-    ck_assert_double_eq(run_chance(&r.run), 0.25);
-    r.run.chance = NAN;
-    r.run.task_version = 0;
-    ck_assert_double_eq(run_chance(&r.run), 1.0 / 3);
-    strcpy(r.run.task, "a task of the past");
-    r.run.vocab = 4;
     ck_assert_double_eq(run_chance(&r.run), 0.25);
 }
 END_TEST
@@ -279,7 +269,7 @@ Suite *check_sweeps(void) {
     tcase_add_test(c, fewest_layers_at_each_length_from_one_command);
     tcase_add_test(c, the_mean_over_settings_is_that_of_the_best_of_each);
     tcase_add_test(c, fresh_seeds_are_run_at_the_chosen_rate_alone);
-    tcase_add_test(c, chance_is_the_tasks);
+    tcase_add_test(c, chance_is_the_records);
     tcase_add_test(c, a_single_task_has_no_such_report);
     suite_add_tcase(suite, c);
     return suite;
