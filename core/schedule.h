@@ -9,7 +9,8 @@
 /* The schedules: constant, name, when the rate changes after the warm-up, floor and epochs that the schedule fixes
  * itself (0: those of the run), function of the rate, help. A new schedule is a row, and a function unless one fits.
  * RATE_PER_EPOCH holds one rate for all steps of an epoch, warm-up included, like a scheduler that is called after each
- * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py); its code does mad-const. */
+ * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py), and its code does
+ * mad-const. */
 #define SCHEDULES(ROW)                                                                                                 \
     ROW(CONSTANT, "constant", RATE_FIXED, 0, 0, rate_constant, "the peak")                                             \
     ROW(COSINE, "cosine", RATE_PER_STEP, 0, 0, rate_cosine, "a cosine to --lr-min")                                    \

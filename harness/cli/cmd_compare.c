@@ -1,4 +1,4 @@
-/* cmd_compare.c - lrnn compare A B: two folders of run records, or the runs of one by an option, paired seed by seed. */
+/* cmd_compare.c - lrnn compare A B: two folders of records, or the runs of one by an option, paired seed by seed. */
 #include <stdio.h>
 #include <string.h>
 

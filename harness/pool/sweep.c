@@ -498,7 +498,7 @@ enum asked {
     "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and --confirm-seeds are "       \
     "decided by what has been run or timed before (--stop-after N ends runs early)"
 
-/* Two that do not go together: why, and what to do. The request's name stands before a text that begins with a blank. */
+/* Pairs of flags that do not go together: why, and what to do. A text with a blank first follows the request's name. */
 static const struct {
     unsigned one, other;
     const char *why;

@@ -43,9 +43,9 @@ struct plan_file {
  * no text, or too many of them. */
 enum status plan_file_parse(struct plan_file *p, const char *name, const char *text, size_t size, struct error *e);
 
-/* Reads a plan and the plans that it is based on. `name` is a plan that is built in, "profiles/s3" or "hlru-table2", else
- * a file's path: it has a '/' or ends with ".plan". ST_DATA: there is none of that name, or it is no file that can be
- * read; ST_USAGE: as above, or the plans are based on each other in a circle, or are too long together. */
+/* Reads a plan and the plans that it is based on. `name` is a plan that is built in, "profiles/s3" or "hlru-table2",
+ * else a file's path: it has a '/' or ends with ".plan". ST_DATA: there is none of that name, or it is no file that can
+ * be read; ST_USAGE: as above, or the plans are based on each other in a circle, or are too long together. */
 enum status plan_file_read(struct plan_file *p, const char *name, struct error *e);
 
 /* The value of a key under a profile; NULL: the plan does not say. */
