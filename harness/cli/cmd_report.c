@@ -29,7 +29,8 @@ struct report_flags {
 #define COMMON                                                                                                         \
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", OPT_FILLED},  \
         {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
-        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only rows of this profile; custom: of none", 0}, {   \
+        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only rows of this profile, or of none: custom", 0},  \
+    {                                                                                                                  \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
             "only runs with these options: 'dim=64 model.m=2 lr=0.001'; of a --paper, its runs with these flags", 0    \
     }
@@ -40,7 +41,7 @@ static const struct option report_options[] = {
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
      0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
-     "report on so many seeds, the largest of each row, and choose the rate by the others; 0 = all do both", 0},
+     "report on the N largest seeds of each row, and choose the rate by its others; 0 = all seeds do both", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
      "the table of this plan (`lrnn list papers`): the paper's rows and columns, its numbers and ours, a verdict a "
      "cell",
@@ -59,7 +60,7 @@ static const struct option report_options[] = {
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well; there a "
      "row "
-     "with too few seeds for --confirm-seeds is of all of them, which its column confirm_seeds says",
+     "with too few seeds for --confirm-seeds is of all of them, as its column confirm_seeds shows",
      OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {

@@ -14,7 +14,7 @@
 #define AT(field) offsetof(struct sweep_options, field)
 static const struct option sweep_flags[] = {
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 100000, NULL,
-     "so many further seeds at the rate that validation chose, which alone are reported on; 0 = none", 0},
+     "train N more seeds at the rate that validation chose; the table shows these alone; 0 = none", 0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
      0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
@@ -24,7 +24,8 @@ static const struct option sweep_flags[] = {
      "on the CPU, and with --jobs or --timeout",
      OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "of training in all: every run has an equal share, turned into steps before it starts (limits.csv); auto = none",
+     "training time of all runs together, in equal shares that become steps before a run starts (limits.csv); auto = "
+     "none",
      OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "kill a run after this time and make it a row; 0 = never",
      0},
@@ -45,7 +46,7 @@ static const struct option sweep_flags[] = {
 
 static const struct option extra[] = {
     {"models", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "blank-separated, each with its options, behind an @ flags of its own: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
+     "models with their options, and flags of one model after its @: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
     {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0, "smoke quick paper; of MAD's tasks also mad hlru-paper",
      "sizes, grid and budget", 0},
     {"lr", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
@@ -53,13 +54,14 @@ static const struct option extra[] = {
     {"seeds", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
      "n = seeds 1 to n of every model; 3,7 or 4..9 = those", 0},
     {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
-     "options with several values each: 'task.length=8,16 model.gate=softmax,none'; a flag takes its list itself", 0},
+     "options with several values each: 'task.length=8,16 model.gate=softmax,none'; a list of a flag follows the flag: "
+     "--decay 0,0.1",
+     0},
     {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
      "besides the task its published one-at-a-time changes, and the mean over all of them", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL, "i/n: do every n-th run alone, from the i-th on, and no table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json), of whose task and model nothing is taken; flags stand "
-     "over it",
+     "config file of key=value lines, or a run's record (.json) without its task and model; flags overrule it",
      OPT_FILLED},
     {0}};
 

@@ -20,7 +20,8 @@
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); words and flags stand over it", OPT_FILLED},
+     "config file of key=value lines, or a run's record (.json); the command's task, model and flags overrule it",
+     OPT_FILLED},
     {0}};
 
 struct train_words {
@@ -52,8 +53,19 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 struct display {
     const struct setup *setup;
     bool terminal;
+    bool defaults; /* the run is of no profile, which is said when it has begun */
     double last;
 };
+
+/* Says that nothing is a profile's, and which profiles the task has. */
+static void tell_defaults(const struct setup *s) {
+    struct label name;
+    char names[256];
+    if (label_parse(&name, "task", s->spec.task.asked, NULL) != ST_OK) return;
+    profile_names(label_name(&name), s->spec.task.task->suite, names, sizeof names);
+    fprintf(stderr, "flags are at their defaults; --profile takes those of `lrnn bench %s`:%s\n", label_name(&name),
+            names);
+}
 
 /* One line that is written again and again. */
 static void show_line(const struct setup *s, const struct progress *p, double left) {
@@ -89,6 +101,8 @@ static void show_plain(const struct setup *s, const struct progress *p, double l
 
 static void show(void *context, const struct progress *p) {
     struct display *d = context;
+    if (d->defaults) tell_defaults(d->setup);
+    d->defaults = false;
     if (!d->terminal && p->wall_s - d->last < PLAIN_EVERY && p->step < p->steps) return;
     d->last = p->wall_s;
     double left = p->step ? p->wall_s * (double)(p->steps - p->step) / (double)p->step : NAN;
@@ -155,7 +169,8 @@ static enum status print_result(const struct setup *s, bool on_record, bool stri
 }
 
 static enum status run_setup(struct setup *s, const struct train_words *words, struct error *e) {
-    struct display display = {.setup = s, .terminal = progress_width() > 0};
+    struct display display = {
+        .setup = s, .terminal = progress_width() > 0, .defaults = !*words->profile && !*words->config_file};
     struct train_hooks hooks = {.progress = s->spec.config.quiet ? NULL : show,
                                 .context = &display,
                                 .log_steps = *words->log_steps ? words->log_steps : NULL};
@@ -205,16 +220,6 @@ static enum status take_profile(struct train_words *r, const struct task_choice 
                         r->profile, key, value, key);
     }
     return ST_OK;
-}
-
-/* Says that nothing is a profile's, and which profiles the task has. */
-static void tell_defaults(const struct setup *s) {
-    struct label name;
-    char names[256];
-    if (label_parse(&name, "task", s->spec.task.asked, NULL) != ST_OK) return;
-    profile_names(label_name(&name), s->spec.task.task->suite, names, sizeof names);
-    fprintf(stderr, "flags are at their defaults; --profile takes those of `lrnn bench %s`:%s\n", label_name(&name),
-            names);
 }
 
 /* Prints the configuration as a config file; a flag that is not at its default has its origin behind a '#'. */
@@ -273,10 +278,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (status == ST_OK) status = resolve(r, e);
     struct setup *s = status == ST_OK ? setup_make(&r->config, r->task, r->model, e) : NULL;
     if (status == ST_OK) status = s ? setup_check_asked(&s, 1, NULL, e) : e->status;
-    if (status == ST_OK && r->print_config)
-        print_config(r, s);
-    else if (status == ST_OK && !*r->profile && !*r->config_file && !r->config.quiet)
-        tell_defaults(s);
+    if (status == ST_OK && r->print_config) print_config(r, s);
     if (status == ST_OK && !r->print_config) status = run_setup(s, r, e);
     if (s) setup_free(s);
     free(s);

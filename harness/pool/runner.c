@@ -443,8 +443,8 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* Fills r->waiting with the setups that are to be done, in their order. Nothing is set aside before it is known that
- * all can be: ST_USAGE, one has a checkpoint of another build; said here, before anything runs, it makes no row. */
+/* Fills r->waiting with the setups that are to be done, in their order. All checkpoints are looked at
+ * first, so that an error changes nothing. ST_USAGE: one is from another build. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     bool retry = r->options->retry_failed;
@@ -469,8 +469,8 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
-/* Sets how many runs are done at a time. A population has no more members than runs. A run goes first, alone, if its
- * process would be the last at work; on a device none does, because it gets no more of it alone. */
+/* Sets how many runs are done at a time. A population has no more members than runs. On the CPU a run that
+ * would work on alone at the end goes first and takes all cores; on a device this gains nothing. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
@@ -515,8 +515,8 @@ static void run_waiting(struct runner *r) {
 }
 
 const char *runner_goes_on(bool force, bool retry_failed) {
-    if (force) return "without --force does what has no record, with it everything anew";
-    if (retry_failed) return "without --retry-failed does what has no record, with it what has failed since, too";
+    if (force) return "without --force trains what has no record, with it everything anew";
+    if (retry_failed) return "without --retry-failed trains what has no record, with it also what failed";
     return "goes on";
 }
 

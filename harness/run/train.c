@@ -15,7 +15,7 @@
 #include "harness/store/record_files.h"
 
 #define SYNC_EVERY    50  /* steps queued on a device before the host looks at their losses */
-#define LOOK_EVERY_MS 1e3 /* of queued steps, on a device */
+#define LOOK_EVERY_MS 1e3 /* time of the steps that are queued between two looks, on a device */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
@@ -29,8 +29,8 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
-/* Captures a step on a device, to be replayed. A step that cannot be captured is walked each time: the same bits, more
- * launches. */
+/* Captures a step on a device, to be replayed. A step that cannot be captured is walked each time, which gives the same
+ * bits and is slower. */
 static void capture_step(struct trainer *t) {
     while (!t->capture && place_capture_begin(&t->place)) {
         walk_step(t);
@@ -103,9 +103,8 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* Takes steps up to the next moment at which something is looked at, at most the next validation. On a device several
- * are queued before the host looks, at most as many as the last ones took a second for, so that a signal is obeyed and
- * a checkpoint saved in time. A log looks at each. */
+/* Takes steps up to the next look, at most up to the next validation. A device gets about a second of steps at a time,
+ * so that a signal is obeyed and a checkpoint saved soon. With --log-steps each step is looked at. */
 static enum status take_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct shapes *s = &t->setup->shapes;
@@ -240,7 +239,8 @@ static enum status interrupted(struct running *r, const char *when, struct error
                 r->trainer.state.step, r->trainer.setup->shapes.steps);
 }
 
-/* Trains until there is a reason to stop, or a signal. A run that was interrupted while validating begins with it. */
+/* Trains until there is a reason to stop, or a signal. A run that was interrupted while validating starts
+ * again with this validation. */
 static enum status train_loop(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     double save_every = t->setup->spec.config.checkpoint_every;
@@ -268,8 +268,8 @@ static void exchange_best(struct trainer *t) {
     params_store(&t->params, t->params.value);
 }
 
-/* Looks at the test set once, with the parameters that validation chose, and writes the record. A signal meanwhile puts
- * the last parameters back for the checkpoint. A run that diverged has no state to save, and is not tested. */
+/* Looks at the test set once, with the parameters that validation chose, and writes the record. After a signal it
+ * restores the last parameters and saves a checkpoint. A run that diverged has no state to save, and is not tested. */
 static enum status test_and_record(struct running *r, struct run *row, struct error *e) {
     struct trainer *t = &r->trainer;
     if (r->status == RUN_OK) exchange_best(t);
@@ -311,7 +311,8 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY; /* a target is the best */
+    r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val)
+                                              : -INFINITY; /* the best so far may be the target */
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
     TRY(reuse_release(setup, reuse, e));
     r->sitting_wall_s = resumed ? p->wall_s : 0;

@@ -37,6 +37,7 @@ static enum status load_file(const char *suite, struct error *e) {
         p->name = strdup(name);
         p->note = strdup(note ? note : "");
         p->as_published = published ? !strcmp(published, "yes") : !strcmp(name, "paper");
+        if (status == ST_OK && (!p->suite || !p->name || !p->note)) status = fail(e, ST_MEMORY, "no memory");
         if (status == ST_OK) all.n++;
     }
     free(file);
@@ -86,13 +87,15 @@ void profile_names(const char *task, const char *suite, char *names, size_t size
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e) {
     char own[256] = "", known[256];
+    profile_list();
+    if (all.error.status != ST_OK)
+        return fail(e, all.error.status, "%s", all.error.text); /* part of the list is worse */
     add_names(task, own, sizeof own);
     add_names(suite, own, sizeof own);
     *profile = find(task, name);
     if (!*profile) *profile = find(suite, name);
     if (!*profile && !*own) *profile = find(PROFILE_DEFAULT, name);
     if (*profile) return ST_OK;
-    if (all.error.status != ST_OK) return fail(e, all.error.status, "%s", all.error.text);
     profile_names(task, suite, known, sizeof known);
     return fail(e, ST_USAGE, "unknown profile '%.60s'; of %.60s there are:%s", name, task, known);
 }

@@ -102,12 +102,15 @@ END_TEST
 
 #define TRAIN "train s3:n_train=200,n_val=20,n_test=20 lstm:hidden=4 --steps 40 --force --out "
 
-/* The line is written again and again, and never longer than the terminal, which would scroll. */
+/* After a line that says where the flags are from, one line is written again and again, and never longer than the
+ * terminal, which would scroll. */
 START_TEST(a_training_is_one_line_of_a_terminal) {
     char arguments[256];
     snprintf(arguments, sizeof arguments, TRAIN "%s/r", program_folder);
     char *text = shown_on(2, 50, "TERM=xterm", arguments);
     int lines = 0;
+    expect_text(text, "flags are at their defaults; --profile takes those of `lrnn bench s3`:", arguments);
+    text = strchr(text, '\n') + 1;
     ck_assert_msg(!strchr(text, '\n'), "%s", text);
     for (char *line = strstr(text, "\r\033[K"); line; line = strstr(line + 1, "\r\033[K"), lines++)
         ck_assert_msg(strcspn(line + 4, "\r") < 50, "%s", line);

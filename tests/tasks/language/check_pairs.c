@@ -83,12 +83,14 @@ static bool is_pair(int k, const struct task_shape *s, const struct example *x) 
     static const char *const word[5] = {"film", "na\xc3\xafve", "5\xe2\x82\xac", "\xf0\x9f\x98\x80", "x"};
     if (x->targets[0] != k * 5 / 3 % 2) return false;
     for (int j = 0; j < 2; j++) {
+        bool quoted = k % 3 == 0 && k % 2 == j;
         char text[200] = "";
+        if (quoted) strcat(text, "\"");
         for (int i = 0; i < 3 + (k + j) % 4; i++) {
             if (i) strcat(text, " ");
             strcat(text, word[((7 * k + j) * 3 + i * i) % 5]);
         }
-        if (k % 3 == 0 && k % 2 == j) strcat(text, "\t\"said\"\n");
+        if (quoted) strcat(text, " \"\"said\"");
         const int32_t *ids = x->tokens + j * s->T;
         int32_t length = j ? x->second : x->length;
         if (length != (int32_t)strlen(text) + 1 || ids[length - 1] != 257) return false;
