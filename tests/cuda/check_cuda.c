@@ -74,7 +74,7 @@ END_TEST
 
 /* The bits of the orders from..to are those of order 0. */
 static void expect_same_in_orders(const struct trial_op *what, int from, int to) {
-    struct run first, other;
+    struct op_run first, other;
     ck_assert(run_open(&first, what));
     run_walk(&first);
     for (int order = from; order <= to; order++) {
@@ -116,7 +116,7 @@ START_TEST(sequences_and_heads_do_not_depend_on_others) {
 END_TEST
 
 static bool run_once(const struct kernel *k, const struct trial_op *what) {
-    struct run r;
+    struct op_run r;
     (void)k;
     ck_assert(run_open(&r, what));
     run_walk(&r);
@@ -179,7 +179,7 @@ static long launches_so_far(void) {
 /* Without partial sums in scratch the test would prove nothing. */
 static void expect_partial_sums(const struct kernel *k, const struct trial_op *what, int launches) {
     struct trial_op small = *what;
-    struct run run_large, run_small;
+    struct op_run run_large, run_small;
     char one[64];
     snprintf(one, sizeof one, "batch=1 length=1 dim=1 out=1 variant=%d", (int)what->sizes.variant);
     small.sizes = sizes_at(one);
@@ -291,7 +291,7 @@ START_TEST(longer_chunks_agree_with_the_reference) {
     const char *sizes = "batch=1 length=70 blocks=16000 variant=1";
     struct trial_op what = {
         .op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .guards = true, .place = &own_device};
-    struct run r;
+    struct op_run r;
     ck_assert(run_open(&r, &what));
     size_t lanes = k->workspace(r.call, PASS_FORWARD) / (2 * sizeof(real));
     ck_assert_uint_eq(lanes, 3 * 16000);
@@ -332,7 +332,7 @@ START_TEST(rings_change_no_bits) {
     unsetenv("LRNN_CUDA_HOST_CAPABILITY");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         char sizes[96];
-        struct run ring, plain;
+        struct op_run ring, plain;
         const struct kernel *k = kernel_find(ringed[_i].kernel);
         snprintf(sizes, sizeof sizes, ringed[_i].sizes, lengths[i]);
         struct trial_op what = {.op = k->op,
@@ -393,7 +393,7 @@ static struct tensor *keeping_gate(const struct call *c, int64_t *states) {
 }
 
 /* Decays at random leave nothing of a state behind a segment. Near 1 and -1 it crosses many; others hardly mix. */
-static void hold_states(struct run *r) {
+static void hold_states(struct op_run *r) {
     int64_t J;
     struct tensor *gate = keeping_gate(r->call, &J);
     for (int64_t i = 0; gate && i < tensor_count(gate); i++) {
@@ -411,7 +411,7 @@ START_TEST(chunked_matrix_states_agree_with_the_reference) {
                             .outputs = 1,
                             .guards = true,
                             .place = &own_device};
-    struct run got, want;
+    struct op_run got, want;
     struct place there;
     open_place_of(&there, "LRNN_CUDA_HOST_CAPABILITY", capabilities[_i % N_CAPABILITIES]);
     what.place = &there;
@@ -452,7 +452,7 @@ START_TEST(chunked_matrix_states_are_taken_where_they_pay) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         struct trial_op what = {
             .op = choices[i].op, .sizes = sizes_at(choices[i].sizes), .outputs = 1, .place = &own_device};
-        struct run r;
+        struct op_run r;
         ck_assert(run_open(&r, &what));
         ck_assert_str_eq(r.call->kernel->name, choices[i].kernel);
         run_close(&r);
@@ -492,7 +492,7 @@ END_TEST
 START_TEST(the_size_of_a_cluster_changes_no_bits) {
     struct trial_op what = lstm_trial(lstm_sizes[_i]), other = what;
     struct place small;
-    struct run many, few;
+    struct op_run many, few;
     open_place_of(&small, "LRNN_CUDA_HOST_CORES", "1");
     other.place = &small;
     ck_assert(run_open(&many, &what) && run_open(&few, &other));
@@ -519,7 +519,7 @@ START_TEST(the_lstm_takes_what_the_device_has) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct trial_op what = lstm_trial(known[i].sizes);
         struct place there;
-        struct run r;
+        struct op_run r;
         open_place_of(&there, "LRNN_CUDA_HOST_CAPABILITY", known[i].capability);
         what.kernel = NULL;
         what.place = &there;

@@ -27,7 +27,7 @@ END_TEST
 /* What no sequence can be had of alone is told apart by shapes: so a new op that is in no list is either tested or
  * red. */
 START_TEST(sequences_are_found_by_shapes) {
-    struct run r;
+    struct op_run r;
     struct trial_op diagonal = {
         .op = &op_scan_diag, .kernel = "reference", .sizes = sizes_at("batch=3 blocks=3"), .outputs = 1};
     ck_assert(run_open(&r, &diagonal)); /* a (B,T,N) */

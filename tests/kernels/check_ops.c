@@ -33,7 +33,7 @@ START_TEST(every_op_is_declared_and_covered) {
     struct op_walk w = walk_of(op, WALK_EDGES);
     ck_assert_msg(w.n > 0, "op %s has no sizes", op->name);
     for (int i = 0; i < w.n; i++) {
-        struct run r;
+        struct op_run r;
         struct trial_op what = {.op = op, .kernel = "reference", .sizes = w.at[i], .outputs = 1};
         ck_assert(run_open(&r, &what));
         struct cost forward = op->cost(r.call, PASS_FORWARD), backward = op->cost(r.call, PASS_BACKWARD);
@@ -100,7 +100,7 @@ END_TEST
 
 /* --- gradients against central differences ----------------------------------------------------------------------- */
 
-static double loss_at(struct run *r, real *x, double value) {
+static double loss_at(struct op_run *r, real *x, double value) {
     *x = (real)value;
     graph_forward(&r->g, &r->state);
     return tensor_real(r->g.root)[0];
@@ -110,14 +110,14 @@ static double loss_at(struct run *r, real *x, double value) {
  * floor below which a gradient cannot be seen. FILL_SMALL keeps 1e4 h away from the kinks at 0; sums of inputs, which
  * relu may be of, can lie nearer to one. A kink between x - h and x + h is not between x - h/64 and x + h/64, but where
  * a draw is that unlucky; rounding is 64 times as large there. */
-static double slope(struct run *r, real *x, double h) {
+static double slope(struct op_run *r, real *x, double h) {
     real before = *x;
     double up = loss_at(r, x, before + h), down = loss_at(r, x, before - h);
     *x = before;
     return (up - down) / (2 * h);
 }
 
-static void difference_input(struct run *r, int i, const real *grad) {
+static void difference_input(struct op_run *r, int i, const real *grad) {
     struct tensor *t = r->call->in[i];
     int64_t n = tensor_count(t), samples = n < 40 ? n : 40;
     double scale = 0, h = 1e-5, loss = fabs((double)tensor_real(r->g.root)[0]);
@@ -140,7 +140,7 @@ static void difference_input(struct run *r, int i, const real *grad) {
 }
 
 /* The gradients are copied first: the forward walks that follow may use their memory. */
-static void difference_run(struct run *r) {
+static void difference_run(struct op_run *r) {
     real *grads[OP_MAX_IN] = {0};
     run_walk(r);
     for (int i = 0; i < r->call->n_in; i++)
@@ -157,7 +157,7 @@ START_TEST(gradients_match_central_differences) {
     for (int i = 0; i < w.n; i++) {
         unsigned all = output_bits(op, &w.at[i]);
         for (unsigned outputs = 1; outputs <= all; outputs++) {
-            struct run r;
+            struct op_run r;
             struct trial_op what = {.op = op, .kernel = "reference", .sizes = w.at[i], .outputs = outputs};
             if (!run_open(&r, &what)) continue;
             /* A rounded product is a staircase; its gradient is looked at in tests/harness/run/check_precision.c. */
@@ -233,7 +233,7 @@ static void look_on(void *watcher, const struct call *c, enum pass pass) {
     o->pass = pass;
 }
 
-static void walk_by(struct run *r, const struct trial_op *what, int threads) {
+static void walk_by(struct op_run *r, const struct trial_op *what, int threads) {
     ck_assert(run_open(r, what));
     omp_set_num_threads(threads);
     run_walk(r);
@@ -243,7 +243,7 @@ static bool shared_out[2]; /* passes of the kernel that is walked that were, at 
 
 /* By seven threads and, where they have something to share, by one, two and three. */
 static bool compare_threads(const struct kernel *k, const struct trial_op *what) {
-    struct run seven, other;
+    struct op_run seven, other;
     struct onlooker onlooker = {.threads = 7};
     (void)k;
     ck_assert(run_open(&seven, what));

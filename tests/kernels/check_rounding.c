@@ -155,7 +155,7 @@ START_TEST(rounding_keeps_its_tolerance_in_units_of_the_terms) {
     const struct kernel *k = kernel_find(cases[_i].kernel);
     int found = 0;
     for (int draw = 0; draw < DRAWS; draw++) {
-        struct run got, want;
+        struct op_run got, want;
         struct trial_op what = {
             .op = k->op, .kernel = k->name, .sizes = sizes_at(""), .outputs = 1, .build = cases[_i].build};
         ck_assert(run_open(&got, &what));

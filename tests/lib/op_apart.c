@@ -86,20 +86,20 @@ static void copy_sequence(const struct tensor *from, int64_t b, struct tensor *t
     memcpy(to->data, (const char *)from->data + (size_t)at * element_bytes(from), tensor_bytes(to));
 }
 
-static void copy_inputs(const struct run *all, int64_t b, const struct run *one) {
+static void copy_inputs(const struct op_run *all, int64_t b, const struct op_run *one) {
     for (int i = 0; i < all->call->n_in; i++)
         if (all->call->in[i]) copy_sequence(all->call->in[i], b, one->call->in[i]);
     for (int j = 0; j < all->call->n_out; j++)
         if (all->weight_out[j]) copy_sequence(all->weight_out[j], b, one->weight_out[j]);
 }
 
-static void expect_same_numbers(const struct run *got, const char *name, const int32_t *g, const int32_t *want,
+static void expect_same_numbers(const struct op_run *got, const char *name, const int32_t *g, const int32_t *want,
                                 int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (g[i] != want[i]) report_difference(got, name, &(struct difference){i, want[i], g[i], 1, 0}, 0);
 }
 
-static void expect_same_sequence(const struct run *all, int64_t b, const struct run *one, uint32_t cut) {
+static void expect_same_sequence(const struct op_run *all, int64_t b, const struct op_run *one, uint32_t cut) {
     const struct kernel *k = one->call->kernel;
     double tolerance = k->tiles ? k->tolerance : 0;
     char name[64];
@@ -123,7 +123,7 @@ static void expect_same_sequence(const struct run *all, int64_t b, const struct 
 
 bool compare_alone(const struct kernel *k, const struct trial_op *what) {
     (void)k;
-    struct run all, one;
+    struct op_run all, one;
     int64_t pick[MAX_PICKS];
     ck_assert(run_open(&all, what));
     int64_t B = all.call->out[0]->dims[0];
@@ -159,8 +159,8 @@ static void change_others(struct tensor *t, const struct heads *h, int64_t width
         if (!is_of(h, width, head, e)) tensor_real(t)[e] = (real)fill_value(t, 0, fill, false, tensor_count(t) + e);
 }
 
-static void expect_same_head(const struct run *got, const struct heads *h, int64_t width, int64_t head, const real *g,
-                             const real *want, int64_t n, const char *name) {
+static void expect_same_head(const struct op_run *got, const struct heads *h, int64_t width, int64_t head,
+                             const real *g, const real *want, int64_t n, const char *name) {
     for (int64_t e = 0; e < n; e++)
         if (is_of(h, width, head, e) && memcmp(g + e, want + e, sizeof *g) != 0) {
             struct difference d = {e, (double)g[e], (double)want[e], (double)g[e] - (double)want[e], 0};
@@ -168,8 +168,8 @@ static void expect_same_head(const struct run *got, const struct heads *h, int64
         }
 }
 
-static void compare_head(const struct run *one, const struct heads *h, int64_t head) {
-    struct run other;
+static void compare_head(const struct op_run *one, const struct heads *h, int64_t head) {
+    struct op_run other;
     char name[64];
     ck_assert(run_open(&other, &one->what));
     for (int i = 0; i < other.call->n_in; i++) change_others(other.call->in[i], h, h->in[i], head, one->what.fill);
@@ -192,7 +192,7 @@ static void compare_head(const struct run *one, const struct heads *h, int64_t h
 
 bool compare_beside_others(const struct kernel *k, const struct trial_op *what) {
     (void)k;
-    struct run one;
+    struct op_run one;
     int64_t pick[MAX_PICKS];
     ck_assert(run_open(&one, what));
     struct heads h = what->op->heads(one.call);

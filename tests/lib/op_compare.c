@@ -31,7 +31,7 @@ const char *call_shapes(const struct call *c, char text[SHAPES_TEXT]) {
 #define TRIAL_TEXT (SHAPES_TEXT + 256)
 
 /* "op linear kernel linear_cpu (3,20,64) (32,64) -, outputs 1, small inputs" and sizes, flags of `lrnn perf op`. */
-static const char *trial_name(const struct run *r, char text[TRIAL_TEXT]) {
+static const char *trial_name(const struct op_run *r, char text[TRIAL_TEXT]) {
     static const char *const fills[] = {"small", "wide", "whole", "net"};
     const struct trial_op *w = &r->what;
     char shapes[SHAPES_TEXT];
@@ -41,7 +41,7 @@ static const char *trial_name(const struct run *r, char text[TRIAL_TEXT]) {
     return text;
 }
 
-void report_difference(const struct run *got, const char *tensor, const struct difference *d, double bound) {
+void report_difference(const struct op_run *got, const char *tensor, const struct difference *d, double bound) {
     char name[TRIAL_TEXT];
     ck_abort_msg("%s: %s[%lld] want %.9g got %.9g, off by %.3g, bound %.3g", trial_name(got, name), tensor,
                  (long long)d->at, d->want, d->got, d->error, bound);
@@ -67,7 +67,7 @@ static bool all_in_range(const real *x, int64_t n) {
 }
 
 /* Whether outputs and gradients of a walked run are all finite and at most that large. */
-static bool run_within(const struct run *r, double largest) {
+static bool run_within(const struct op_run *r, double largest) {
     for (int j = 0; j < r->call->n_out; j++) {
         const struct tensor *t = r->call->out[j];
         if (t->dtype == DT_REAL && !all_within(t->data, tensor_count(t), largest)) return false;
@@ -79,7 +79,7 @@ static bool run_within(const struct run *r, double largest) {
     return true;
 }
 
-static bool walk_scaled(struct run *want, const struct trial_op *what, double scale, double largest) {
+static bool walk_scaled(struct op_run *want, const struct trial_op *what, double scale, double largest) {
     struct trial_op reference = *what;
     reference.kernel = "reference";
     reference.scale = scale;
@@ -90,7 +90,7 @@ static bool walk_scaled(struct run *want, const struct trial_op *what, double sc
     return false;
 }
 
-void reference_within(struct run *want, struct trial_op *what, double largest) {
+void reference_within(struct op_run *want, struct trial_op *what, double largest) {
     for (what->scale = 1; what->scale > 1e-6; what->scale /= 4)
         if (walk_scaled(want, what, what->scale, largest)) return;
     what->scale = 1;
@@ -98,7 +98,7 @@ void reference_within(struct run *want, struct trial_op *what, double largest) {
         ck_abort_msg("the reference of %s overflows on inputs of any size", what->op->name);
 }
 
-static bool whole_outputs(const struct run *r) {
+static bool whole_outputs(const struct op_run *r) {
     bool whole = true;
     for (int j = 0; j < r->call->n_out; j++)
         if (r->call->out[j]->dtype == DT_REAL)
@@ -108,20 +108,20 @@ static bool whole_outputs(const struct run *r) {
 
 /* Whole-number results of whole-number inputs are sums of products, exact in any order: every kernel must be equal. Not
  * so where the op divides and a few numbers are whole by chance: then its outputs are not all whole. */
-static bool is_exact(const struct run *got, const real *want, int64_t n) {
+static bool is_exact(const struct op_run *got, const real *want, int64_t n) {
     bool whole = got->what.fill == FILL_WHOLE && (got->what.scale == 0 || got->what.scale == 1);
     return whole && all_whole(want, n) && whole_outputs(got);
 }
 
 /* -0 is not 0. */
-static void expect_bits(const struct run *got, const real *g, const real *want, int64_t n, const char *tensor) {
+static void expect_bits(const struct op_run *got, const real *g, const real *want, int64_t n, const char *tensor) {
     for (int64_t i = 0; i < n; i++)
         if (memcmp(g + i, want + i, sizeof *g) != 0)
             report_difference(got, tensor, &(struct difference){i, g[i], want[i], 0, 0}, 0);
 }
 
-void expect_agreement(const struct run *got, const real *g, const real *want, int64_t n, double tolerance, double least,
-                      const char *tensor) {
+void expect_agreement(const struct op_run *got, const real *g, const real *want, int64_t n, double tolerance,
+                      double least, const char *tensor) {
     if (got->what.may_overflow && !all_in_range(want, n)) return;
     struct difference d = compare_reals(g, want, n);
     bool exact = is_exact(got, want, n);
@@ -132,12 +132,12 @@ void expect_agreement(const struct run *got, const real *g, const real *want, in
 
 /* A result of the reference: output j, or the gradient of input j. */
 struct result {
-    const struct run *want;
+    const struct op_run *want;
     enum pass pass;
     int j;
 };
 
-static const real *result_values(const struct run *r, const struct result *which) {
+static const real *result_values(const struct op_run *r, const struct result *which) {
     return which->pass == PASS_FORWARD ? r->call->out[which->j]->data : r->call->in[which->j]->grad;
 }
 
@@ -145,7 +145,7 @@ static const real *result_values(const struct run *r, const struct result *which
  * of a few draws of these, at most `largest`. */
 static double sensitivity_of(const struct result *which, int64_t n, double largest) {
     double most = 0;
-    struct run moved;
+    struct op_run moved;
     struct trial_op what = which->want->what;
     for (what.nudge = 1; what.nudge <= NUDGES; what.nudge++) {
         ck_assert(run_open(&moved, &what));
@@ -158,7 +158,7 @@ static double sensitivity_of(const struct result *which, int64_t n, double large
 
 /* op->terms of output j or of the gradient of input j; 0 if the op has none or the run is not one of the reference. On
  * scratch of its own: that of the walk is in use again. */
-static double terms_of(const struct run *want, enum pass pass, int j) {
+static double terms_of(const struct op_run *want, enum pass pass, int j) {
     struct call c = *want->call;
     if (!c.op->terms || !c.kernel->reference) return 0;
     c.guards = false;
@@ -173,8 +173,8 @@ static double terms_of(const struct run *want, enum pass pass, int j) {
 /* Of the largest magnitude, or of `least`; where that is not enough and the reference is the measure, of the terms, and
  * of what inputs make that differ in their last bit, as far as the bound stays below the result itself. These take a
  * while, and are asked only then. Of one kernel twice the bits are asked, whatever they are. */
-static void expect_result(const struct run *got, const struct result *which, int64_t n, double tolerance, double least,
-                          const char *name) {
+static void expect_result(const struct op_run *got, const struct result *which, int64_t n, double tolerance,
+                          double least, const char *name) {
     const real *g = result_values(got, which), *want = result_values(which->want, which);
     if (tolerance == 0 && got->call->kernel == which->want->call->kernel) {
         expect_bits(got, g, want, n, name);
@@ -189,13 +189,14 @@ static void expect_result(const struct run *got, const struct result *which, int
     expect_agreement(got, g, want, n, tolerance, least, name);
 }
 
-static void expect_same_ids(const struct run *got, const struct tensor *a, const struct tensor *b, const char *name) {
+static void expect_same_ids(const struct op_run *got, const struct tensor *a, const struct tensor *b,
+                            const char *name) {
     for (int64_t i = 0; i < tensor_count(a); i++)
         if (tensor_i32(a)[i] != tensor_i32(b)[i])
             report_difference(got, name, &(struct difference){i, tensor_i32(a)[i], tensor_i32(b)[i], 1, 0}, 0);
 }
 
-void expect_same_outputs(const struct run *got, const struct run *want, double tolerance) {
+void expect_same_outputs(const struct op_run *got, const struct op_run *want, double tolerance) {
     char name[32];
     for (int j = 0; j < got->call->n_out; j++) {
         const struct tensor *y = got->call->out[j];
@@ -208,7 +209,7 @@ void expect_same_outputs(const struct run *got, const struct run *want, double t
 }
 
 /* Largest weight in the loss: largest gradient that flows into an output. */
-static double incoming(const struct run *r) {
+static double incoming(const struct op_run *r) {
     double most = 0;
     for (int j = 0; j < r->call->n_out; j++)
         for (int64_t i = 0; r->what.outputs >> j & 1 && i < tensor_count(r->call->out[j]); i++)
@@ -230,7 +231,7 @@ static bool has_tiny_size(const struct trial_op *what) {
 
 /* In tensors of very few elements all may be what is left of a cancellation, and where gates and activations saturate
  * all slopes may vanish (1 - y with y rounded): there the incoming gradient is the measure. */
-void expect_same_gradients(const struct run *got, const struct run *want, double tolerance, int except) {
+void expect_same_gradients(const struct op_run *got, const struct op_run *want, double tolerance, int except) {
     double least = (!got->what.like && has_tiny_size(&got->what)) || got->what.fill == FILL_WIDE ? incoming(want) : 0;
     char name[32];
     for (int i = 0; i < got->call->n_in; i++) {
@@ -243,7 +244,7 @@ void expect_same_gradients(const struct run *got, const struct run *want, double
 }
 
 /* Mutated inputs and the step state, of an op without gradient. */
-void expect_same_effects(const struct run *got, const struct run *want, double tolerance) {
+void expect_same_effects(const struct op_run *got, const struct op_run *want, double tolerance) {
     char name[32];
     for (int i = 0; i < got->call->n_in; i++) {
         if (!(got->what.op->mutates >> i & 1) || !got->call->in[i]) continue;
@@ -263,7 +264,7 @@ void expect_same_effects(const struct run *got, const struct run *want, double t
                   "%s: the step state differs from the reference's", got->call->kernel->name);
 }
 
-void expect_clean(const struct run *r) {
+void expect_clean(const struct op_run *r) {
     char name[TRIAL_TEXT];
     int changed = run_input_changed(r);
     ck_assert_msg(changed < 0, "%s: writes into its input %d", trial_name(r, name), changed);
@@ -310,7 +311,7 @@ static double tolerance_of(const struct kernel *k) {
     return k->inexact ? k->tolerance : 0;
 }
 
-static void open_both(struct run *got, struct run *want, const struct trial_op *what) {
+static void open_both(struct op_run *got, struct op_run *want, const struct trial_op *what) {
     struct trial_op reference = *what;
     reference.kernel = "reference";
     reference.place = NULL;
@@ -319,11 +320,11 @@ static void open_both(struct run *got, struct run *want, const struct trial_op *
     ck_assert_str_eq(got->call->kernel->name, what->kernel);
 }
 
-bool run_in_range(const struct run *r) {
+bool run_in_range(const struct op_run *r) {
     return run_within(r, LARGEST_IN_RANGE);
 }
 
-void expect_same_run(const struct run *got, const struct run *want, double tolerance) {
+void expect_same_run(const struct op_run *got, const struct op_run *want, double tolerance) {
     expect_same_outputs(got, want, tolerance);
     if (got->differentiable)
         expect_same_gradients(got, want, tolerance, -1);
@@ -332,7 +333,7 @@ void expect_same_run(const struct run *got, const struct run *want, double toler
 }
 
 bool compare_twin(const struct kernel *k, const struct trial_op *what) {
-    struct run got, want;
+    struct op_run got, want;
     open_both(&got, &want, what);
     for (int step = 0; step < 2; step++) { /* an optimiser's second step starts from moments that it wrote */
         run_walk(&got);
@@ -348,7 +349,7 @@ bool compare_twin(const struct kernel *k, const struct trial_op *what) {
 
 /* Terms of the gradient of input i where this is made; of a run with the reference, which alone knows them. */
 static double gradient_terms(const struct trial_op *what, int i) {
-    struct run got, reference;
+    struct op_run got, reference;
     open_both(&got, &reference, what);
     run_walk(&reference);
     double terms = terms_of(&reference, PASS_BACKWARD, i);
@@ -361,7 +362,7 @@ static double gradient_terms(const struct trial_op *what, int i) {
  * two of the sum the bound; kernels that add in another order may use their tolerance, of the terms where one is added
  * after the other and they cancel. */
 bool compare_accumulated(const struct kernel *k, const struct trial_op *what) {
-    struct run plain, onto;
+    struct op_run plain, onto;
     struct trial_op prefilled = *what;
     prefilled.prefilled = true;
     ck_assert(run_open(&plain, what) && run_open(&onto, &prefilled));
@@ -398,7 +399,7 @@ bool compare_accumulated(const struct kernel *k, const struct trial_op *what) {
 /* Each input's gradient unwanted in turn: it is not written, and the others keep their bits, or their value within
  * rounding where kernel->together says why. */
 bool compare_unwanted(const struct kernel *k, const struct trial_op *what) {
-    struct run all, some;
+    struct op_run all, some;
     double tolerance = k->together ? tolerance_of(k) : 0;
     ck_assert(run_open(&all, what));
     run_walk(&all);

@@ -56,7 +56,7 @@ static struct call *call_of(struct graph *g, const struct op *op) {
     return NULL;
 }
 
-static void build_loss(struct run *r) {
+static void build_loss(struct op_run *r) {
     struct call *c = r->call;
     struct tensor *loss = NULL;
     for (int j = 0; j < c->n_out; j++) {
@@ -76,7 +76,7 @@ static void build_loss(struct run *r) {
 /* --- tensors elsewhere -------------------------------------------------------------------------------------------- */
 
 /* After planning: host copies for all tensors of their own, and the pointers lead there. */
-static void come_home(struct run *r) {
+static void come_home(struct op_run *r) {
     struct error e = {0};
     ck_assert_int_le(r->g.n_tensors, RUN_TENSORS);
     ck_assert_msg(place_reserve(r->what.place, &r->state_there, sizeof r->state, &e) == ST_OK, "%s", e.text);
@@ -91,7 +91,7 @@ static void come_home(struct run *r) {
     }
 }
 
-static void point(struct run *r, void *const *data, real *const *grad) {
+static void point(struct op_run *r, void *const *data, real *const *grad) {
     for (int i = 0; i < r->g.n_tensors; i++) {
         struct tensor *t = r->g.tensors[i], *base = tensor_base(t);
         t->data = data[base->id];
@@ -100,7 +100,7 @@ static void point(struct run *r, void *const *data, real *const *grad) {
 }
 
 /* Before a walk: what the host filled goes there. Returns the step state there. */
-static struct step_state *leave_home(struct run *r) {
+static struct step_state *leave_home(struct op_run *r) {
     const struct place *p = r->what.place;
     for (int i = 0; i < r->g.n_tensors; i++) {
         const struct tensor *t = r->g.tensors[i];
@@ -111,7 +111,7 @@ static struct step_state *leave_home(struct run *r) {
     return (struct step_state *)(void *)r->state_there.base;
 }
 
-static void return_home(struct run *r) {
+static void return_home(struct op_run *r) {
     const struct place *p = r->what.place;
     struct error e = {0};
     for (int i = 0; i < r->g.n_tensors; i++) {
@@ -133,14 +133,14 @@ static bool is_filled(const struct call *c, int i) {
 }
 
 /* Element k of input i as the test fills it. An optimiser's moments are not negative. */
-static double input_value(const struct run *r, int i, int64_t k) {
+static double input_value(const struct op_run *r, int i, int64_t k) {
     const struct tensor *t = r->call->in[i];
     double value = fill_value(t, r->what.draw, r->what.fill, !r->differentiable, k);
     if (t->dtype != DT_REAL) return value;
     return (real)((r->what.scale > 0 ? r->what.scale : 1) * value);
 }
 
-static void fill_run(struct run *r) {
+static void fill_run(struct op_run *r) {
     fill_inputs(&r->g, r->what.fill, !r->differentiable);
     for (int i = 0; i < r->call->n_in && (r->what.scale > 0 || r->what.draw > 0); i++) {
         struct tensor *t = r->call->in[i];
@@ -176,8 +176,8 @@ static void nudge_inputs(struct graph *g, int nudge) {
     }
 }
 
-bool run_open(struct run *r, const struct trial_op *what) {
-    *r = (struct run){.what = *what, .differentiable = differentiable(what->op), .state = first_state()};
+bool run_open(struct op_run *r, const struct trial_op *what) {
+    *r = (struct op_run){.what = *what, .differentiable = differentiable(what->op), .state = first_state()};
     open_graph(&r->g, NULL, true, what->guards, what->kernel);
     r->g.options.place = what->place;
     build(&r->g, what);
@@ -198,14 +198,14 @@ bool run_open(struct run *r, const struct trial_op *what) {
     return true;
 }
 
-void run_walk(struct run *r) {
+void run_walk(struct op_run *r) {
     struct step_state *state = r->what.place ? leave_home(r) : &r->state;
     graph_forward(&r->g, state);
     if (r->differentiable) graph_backward(&r->g, state);
     if (r->what.place) return_home(r);
 }
 
-void run_close(struct run *r) {
+void run_close(struct op_run *r) {
     for (int i = 0; i < RUN_TENSORS; i++) {
         free(r->data_here[i]);
         free(r->grad_here[i]);
@@ -247,7 +247,7 @@ unsigned output_bits(const struct op *op, const struct op_sizes *s) {
     return bits;
 }
 
-int run_input_changed(const struct run *r) {
+int run_input_changed(const struct op_run *r) {
     const struct call *c = r->call;
     for (int i = 0; i < c->n_in; i++) {
         if (!is_filled(c, i) || (c->op->mutates >> i & 1)) continue;

@@ -37,7 +37,7 @@ struct trial_op {
 #define RUN_TENSORS 64
 
 /* Elsewhere than on the CPU the tensors' pointers lead, but during a walk, to host copies. */
-struct run {
+struct op_run {
     struct trial_op what;
     struct graph g;
     struct call *call;
@@ -66,12 +66,12 @@ unsigned output_bits(const struct op *op, const struct op_sizes *s);
 struct call *imitate(struct graph *g, const struct imitation *like);
 
 /* Builds, plans and fills. False if the op has not that many outputs. */
-bool run_open(struct run *r, const struct trial_op *what);
-void run_walk(struct run *r); /* forward and, of a differentiable op, backward */
-void run_close(struct run *r);
+bool run_open(struct op_run *r, const struct trial_op *what);
+void run_walk(struct op_run *r); /* forward and, of a differentiable op, backward */
+void run_close(struct op_run *r);
 
 /* The first input that a walk has changed and does not say it mutates, or -1. */
-int run_input_changed(const struct run *r);
+int run_input_changed(const struct op_run *r);
 
 /* "batch=3 length=33": flags of `lrnn perf op`. Static; overwritten by the next call. */
 const char *trial_sizes(const struct trial_op *what);

@@ -57,8 +57,8 @@ static void show_progress(void) {
     fflush(stdout);
 }
 
-static void compare_kernel(const struct kernel *k, const struct run *want, const struct trial_op *what) {
-    struct run got;
+static void compare_kernel(const struct kernel *k, const struct op_run *want, const struct trial_op *what) {
+    struct op_run got;
     struct trial_op own = *what;
     own.kernel = k->name;
     ck_assert(run_open(&got, &own));
@@ -80,7 +80,7 @@ START_TEST(kernels_agree_with_the_reference) {
                             .guards = true,
                             .ill_conditioned = true,
                             .like = &like};
-    struct run want = {0};
+    struct op_run want = {0};
     const char *why;
     show_progress();
     for (const struct kernel *const *k = kernel_list(); *k; k++) {

@@ -131,7 +131,7 @@ bool case_draw(struct twin_case *c, const struct kernel *kernel, uint64_t seed, 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 /* An optimiser's second step starts from moments that it wrote. */
-static void walk(struct run *r, int threads) {
+static void walk(struct op_run *r, int threads) {
     omp_set_num_threads(threads);
     run_walk(r);
     if (!differentiable(r->what.op)) run_walk(r);
@@ -139,7 +139,7 @@ static void walk(struct run *r, int threads) {
 }
 
 void case_compare(const struct twin_case *c) {
-    struct run want, one, three;
+    struct op_run want, one, three;
     struct trial_op what = {.op = c->kernel->op,
                             .kernel = c->kernel->name,
                             .sizes = c->sizes,

@@ -190,7 +190,7 @@ static void count_zone(struct zone_visitor *v, size_t begin, size_t end) {
 
 /* Or its arrays would have no guards between them. */
 static bool expect_zones(const struct kernel *k, const struct trial_op *what) {
-    struct run r;
+    struct op_run r;
     char text[256];
     op_sizes_format(k->op, &what->sizes, text, sizeof text);
     ck_assert(run_open(&r, what));

@@ -29,7 +29,7 @@ static bool is_bad(int64_t row) {
 static void expect_at(const char *kernel, const struct place *place, int64_t V, int64_t column) {
     const struct kernel *k = kernel_find(kernel);
     char sizes[64];
-    struct run r;
+    struct op_run r;
     snprintf(sizes, sizeof sizes, "batch=1 length=%d vocab=%d variant=1", ROWS, (int)V);
     struct trial_op what = {.op = k->op, .kernel = k->name, .sizes = sizes_at(sizes), .outputs = 1, .place = place};
     ck_assert(run_open(&r, &what));
