@@ -313,7 +313,7 @@ static enum status check_schedule(const struct setup *s, struct error *e) {
     TRY(check_floor(s, name, e));
     int64_t spare = s->spec.config.warmup % s->shapes.steps_per_epoch,
             whole = s->spec.config.warmup - spare + s->shapes.steps_per_epoch;
-    if (schedule_change(s->spec.config.schedule) != RATE_PER_EPOCH || spare == 0) return ST_OK;
+    if (schedule_change((enum schedule_kind)s->spec.config.schedule) != RATE_PER_EPOCH || spare == 0) return ST_OK;
     return fail(e, ST_USAGE,
                 "--schedule %s changes the rate between epochs alone, and --warmup %" PRId64
                 " is no whole number of epochs "

@@ -123,7 +123,7 @@ struct sheet_format {
     void (*begin)(FILE *f), (*end)(FILE *f); /* around all sheets; or NULL */
 };
 
-/* A file harness/table/formats/format_*.c defines `const struct sheet_format format_NAME` of each format in formats.def. */
+/* harness/table/formats/format_*.c define `const struct sheet_format format_NAME` of each format in the list. */
 #define FORMAT(name) extern const struct sheet_format format_##name;
 #include "harness/table/formats.def"
 #undef FORMAT
