@@ -282,7 +282,7 @@ const struct backbone_traits *backbone_traits(const struct backbone *b) {
 struct backbone backbone_resolved(const struct backbone *b, const struct model *m) {
     static const struct {
         const char *mixer;
-        enum backbone_kind kind;
+        int kind; /* enum backbone_kind */
     } of_paper[] = {{"slice", BACKBONE_SLICE},
                     {"lstm", BACKBONE_STACKED},
                     {"mlstm", BACKBONE_SLICE_XLSTM},
@@ -291,7 +291,7 @@ struct backbone backbone_resolved(const struct backbone *b, const struct model *
     if (b->kind == BACKBONE_SLICE_PAPER) {
         resolved.kind = BACKBONE_SLICE_GLU;
         for (size_t i = 0; i < sizeof of_paper / sizeof *of_paper; i++)
-            if (strcmp(m->name, of_paper[i].mixer) == 0) resolved.kind = (int)of_paper[i].kind;
+            if (strcmp(m->name, of_paper[i].mixer) == 0) resolved.kind = of_paper[i].kind;
     }
     if (!backbone_takes_parts(&resolved))
         resolved.mlp = resolved.kind == BACKBONE_SLICE_TRANSFORMER ? MLP_GELU : MLP_NONE;

@@ -84,7 +84,7 @@ static enum status base_options(const struct task *task, const struct task_alias
 
 #define NAMELESS ((unsigned)(OPT_HERE | OPT_FOUND)) /* where files are and what they hold: no part of a task's name */
 
-/* What of the choice differs from the alias, or from the task itself (alias NULL), under its name. */
+/* Names the options of the choice that differ from the alias, or from the task itself (alias NULL). */
 static enum status changes_of(const struct task_choice *choice, const struct task_alias *alias, struct label *changes,
                               struct error *e) {
     _Alignas(16) unsigned char inst[TASK_INST_BYTES];

@@ -8,7 +8,7 @@
 #include "core/links.h"
 #include "core/option.h"
 
-/* What a run is measured by: accuracy of scored tokens (micro), or the mean recall of classes as MAD has it (macro). */
+/* Metric of a task: accuracy of scored tokens (micro), or the mean recall of classes as MAD has it (macro). */
 enum metric { METRIC_ACC, METRIC_MACRO_ACC, METRIC_COUNT };
 extern const char *const metric_names[METRIC_COUNT + 1]; /* acc macro_acc; NULL-terminated */
 
@@ -135,7 +135,7 @@ void task_label_without(const char *task_label, unsigned flags, char *text, size
  * it would be too long. */
 enum status task_rename(char *label, const char *named, struct error *e);
 
-/* Of its examples, from its shape: part of a run's identity. */
+/* Version of its examples, from its shape: part of a run's identity. */
 static inline int task_version(const struct task_choice *choice) {
     return choice->shape.version ? choice->shape.version : choice->task->version;
 }

@@ -22,7 +22,7 @@ enum status png_read_grey(const void *bytes, size_t size, const char *name, int6
 enum status png_sides(const void *bytes, size_t size, const char *name, int64_t *height, int64_t *width,
                       struct error *e);
 
-/* Which libpng and zlib there are: "libpng 1.6.39, zlib 1.2.13". Static text. */
+/* Names the libpng and zlib in use: "libpng 1.6.39, zlib 1.2.13". Static text. */
 const char *png_versions(void);
 
 /* A PNG file in memory, which the caller frees, of height x width pixels of 1 (grey) or 3 (red, green, blue) bytes;

@@ -60,7 +60,7 @@ const struct exit_code cli_exit_codes[] = {
     {NULL, NULL},
 };
 
-/* What people do first, in order; a line whose command is not there is left out. */
+/* Prints the first commands that people need, in order. A line whose command is missing is left out. */
 static void print_first_steps(void) {
     static const struct {
         const char *command, *line, *meaning;
@@ -148,7 +148,7 @@ static void print_option(const struct cli *cli, const struct option *o, FILE *f)
 
 /* --- help: troff, for the man page -------------------------------------------------------------------------------- */
 
-/* What troff would take for a command is escaped. */
+/* Escapes text that troff would take for a command. */
 static void man_text(const char *text) {
     bool start = true;
     for (const char *c = text; *c; c++) {
@@ -163,7 +163,7 @@ static void man_text(const char *text) {
     }
 }
 
-/* Where the name in a line of help ends: "--jobs", "-j, --jobs". */
+/* Finds the end of the name in a line of help: "--jobs", "-j, --jobs". */
 static char *end_of_name(char *name) {
     char *end = name + strcspn(name, " ");
     return end > name && end[-1] == ',' ? end + 1 + strcspn(end + 1, " ") : end;

@@ -34,7 +34,7 @@ enum status cli_main(int argc, char **argv, struct error *e);
 /* For a command that is a group: runs the sub-command that argv[1] names. Their names are of two words ("perf op"). */
 enum status command_group(const struct command *group, int argc, char **argv, struct error *e);
 
-/* What the process ends with (core/status.h), in the words of help, of the man page and of docs/design.md. */
+/* Exit codes (core/status.h), in the words of help, of the man page and of docs/design.md. */
 struct exit_code {
     const char *code, *meaning;
 };
@@ -43,7 +43,7 @@ extern const struct exit_code cli_exit_codes[]; /* ends with a code that is NULL
 /* Prints "  NAME   what it is" as wide as the stream's terminal: the second column begins behind `width` + 3. */
 void cli_print_pair(FILE *f, int width, const char *name, const char *text);
 
-/* What a command is called with for its section of the man page, where a reader says --help: `lrnn man`. */
+/* Word that `lrnn man` calls a command with for its section of the man page; a reader says --help. */
 #define HELP_MAN_WORD "--help=man"
 
 struct flag_set {

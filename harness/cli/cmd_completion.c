@@ -5,7 +5,7 @@
 
 #include "harness/cli/cli.h"
 
-/* Of the program that is completed, by the path that it was called by; one that is none is lrnn of the PATH. */
+/* Names the program that is completed by the path of its call; without a path it is lrnn of the PATH. */
 static const char bash[] =
     "# lrnn completion bash: source <(lrnn completion bash)\n"
     "# \"data show\" of `lrnn data show ...`, \"train\" of `lrnn train ...`: what --help and a usage are asked of.\n"

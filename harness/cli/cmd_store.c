@@ -59,7 +59,7 @@ static enum status check(int argc, char **argv, struct error *e) {
     return status;
 }
 
-/* What a folder has beside its records, and a merge takes over. */
+/* Files beside the records, which a merge takes over. */
 static enum status check_beside(const char *folder, struct error *e) {
     TRY(logs_check(folder, e));
     return planned_check(folder, e);

@@ -63,8 +63,10 @@ static void tell_defaults(const struct setup *s) {
     char names[256];
     if (label_parse(&name, "task", s->spec.task.asked, NULL) != ST_OK) return;
     profile_names(label_name(&name), s->spec.task.task->suite, names, sizeof names);
-    fprintf(stderr, "flags are at their defaults; --profile takes those of `lrnn bench %s`:%s\n", label_name(&name),
-            names);
+    fprintf(
+        stderr,
+        "no profile: flags that are not given have their defaults; `lrnn bench %s` has the profiles%s (--profile)\n",
+        label_name(&name), names);
 }
 
 /* One line that is written again and again. */
@@ -127,7 +129,7 @@ static enum status print_line(const struct run *r, const char *path, struct erro
                           e);
 }
 
-/* What the task is measured by comes first. */
+/* Prints the scores of the test, the task's own metric first. */
 static void print_scores(const struct run *r) {
     if (r->status != RUN_OK) return; /* there are none */
     printf("; test ");

@@ -74,7 +74,7 @@ static void warn_of_memory(const struct plan *plan, bool retry) {
             machine_memory_bytes() >> 20);
 }
 
-/* What a run takes on one core at so many FLOPs a second, its time at most. */
+/* Estimates the time of a run on one core at so many FLOPs a second, at most its time limit. */
 static double seconds_of(const struct announced *a, const struct setup *s, double flops_per_s) {
     double seconds = s->estimate.flops / flops_per_s, limit = limit_seconds(a->plan, s, a->limit_s, a->shares);
     return limit > 0 && limit < seconds ? limit : seconds;

@@ -18,7 +18,7 @@ struct announced {
 };
 void announce_runs(const struct announced *a);
 
-/* Of the speeds that speed_measure_plan would measure. */
+/* Says how long the speeds take that speed_measure_plan would measure. */
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds);
 
 /* Behind the last table. */

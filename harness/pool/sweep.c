@@ -108,7 +108,7 @@ static enum status measure_speeds(const struct sweep *w, struct error *e) {
     return speed_measure_plan(&w->plan, speed_threads(w), speed_seconds(w), quiet, e);
 }
 
-/* What would keep the table from being printed afterwards is said before anything runs. */
+/* Refuses before anything runs what would keep the table from being printed afterwards. */
 static enum status check_folder(const char *out, struct error *e) {
     struct record_set set;
     char path[PATH_BYTES];
@@ -268,7 +268,7 @@ static enum status judge(const struct sweep *w, const struct outcome *o, struct 
                 o->not_finite, o->n, w->out_word);
 }
 
-/* Where everything lies, and what to ask for next. */
+/* Says where everything lies, and which command to use next. */
 static void tell_end(const struct sweep *w, bool plots) {
     const struct sweep_options *o = w->options;
     if (w->resolved.config.quiet || w->resolved.config.json) return;
@@ -477,7 +477,7 @@ static enum status submit(struct sweep *w, struct error *e) {
     return ST_OK;
 }
 
-/* What a request has that cannot stand with everything. */
+/* Parts of a request that do not go with every other part. */
 enum asked {
     A_PLAN = 1,
     A_SPEED = 2,
@@ -527,7 +527,7 @@ static const struct {
     {A_SLURM, A_CONFIRM, DECIDED},
 };
 
-/* What no machine has to be asked for: it is refused alike by a run, a dry run and a job. */
+/* Refusals that need no machine, so that a run, a dry run and a job have the same ones. */
 static enum status check_sweep(const struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
     const struct request *r = w->request;

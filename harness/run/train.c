@@ -239,8 +239,8 @@ static enum status interrupted(struct running *r, const char *when, struct error
                 r->trainer.state.step, r->trainer.setup->shapes.steps);
 }
 
-/* Trains until there is a reason to stop, or a signal. A run that was interrupted while validating starts
- * again with this validation. */
+/* Trains until there is a reason to stop, or a signal. A run that was interrupted while validating starts again with
+ * this validation. */
 static enum status train_loop(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     double save_every = t->setup->spec.config.checkpoint_every;
@@ -311,8 +311,8 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val)
-                                              : -INFINITY; /* the best so far may be the target */
+    /* The best so far may be the target. */
+    r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
     TRY(reuse_release(setup, reuse, e));
     r->sitting_wall_s = resumed ? p->wall_s : 0;

@@ -32,7 +32,7 @@ struct csv_table {
  * wherever it ends. */
 enum status csv_read(struct csv_table *t, const char *path, struct error *e);
 
-/* The same of a file that people edit and nobody appends to: its last row counts without a line feed, too. */
+/* Like csv_open, for a file that people edit: its last row counts without a line feed, too. */
 enum status csv_read_edited(struct csv_table *t, const char *path, struct error *e);
 void csv_free(struct csv_table *t);
 

@@ -14,7 +14,7 @@
 #include "harness/store/record_json.h"
 #include "harness/store/schema.h"
 
-/* What is copied: the records of a folder. */
+/* Records of a folder that are copied. */
 struct merging {
     const char *from, *out; /* out NULL: they are only looked at */
     char **paths;
@@ -48,7 +48,7 @@ static enum status read_kept(const char *folder, const char *name, const char *h
                 found, hash);
 }
 
-/* Those that the run's record names. */
+/* Checks the weights that the run's record names. */
 static enum status read_best(const char *folder, const struct run *run, char **bytes, size_t *size, struct error *e) {
     char witness[RUN_ID_HEX + 32];
     *bytes = NULL;
@@ -59,7 +59,7 @@ static enum status read_best(const char *folder, const struct run *run, char **b
     return read_kept(folder, run->ckpt, run->ckpt_xxh3, witness, bytes, size, e);
 }
 
-/* What `--keep-weights all` keeps beside the best, whose file has its hash. */
+/* Checks the last weights, which `--keep-weights all` keeps; the file of the best has their hash. */
 static enum status read_last(const char *folder, const struct run *run, const char *best, size_t best_size,
                              char **bytes, size_t *size, struct error *e) {
     struct safetensors st;
@@ -108,7 +108,7 @@ static enum status check_weights(const char *folder, const struct run *run, bool
     return ST_OK;
 }
 
-/* What OUT has of a run. The same run trained twice may have other weights, and has another record. */
+/* Compares with what OUT has. A run that was trained twice may have other weights, and has another record. */
 struct known {
     bool there, same_weights, same_record; /* without a record there the others are true */
     bool taken; /* the name of its weights is, by those of another training; of attempts that were set aside alone */
@@ -156,7 +156,7 @@ static enum status check_one(struct merging *m, int i, struct error *e) {
     return known.same_weights && !known.taken ? check_weights(m->out, run, &bare, e) : ST_OK;
 }
 
-/* Where OUT has them they were looked at: check_one. */
+/* Copies them unless OUT has them, which check_one has compared. */
 static enum status put_weights(struct merging *m, const char *name, const char *bytes, size_t size, struct error *e) {
     char path[PATH_BYTES];
     bool new;

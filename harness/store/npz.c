@@ -71,7 +71,7 @@ static uint32_t checksum(const struct member *m, const void *bytes) {
     return (uint32_t)crc;
 }
 
-/* What the header of a member and its line of the directory have in common. */
+/* Fields that the header of a member shares with its line of the directory. */
 static void put_facts(struct buffer *b, const struct member *m) {
     put_number(b, 20, 2);   /* version that is needed */
     put_number(b, 0, 4);    /* no flags, stored */

@@ -63,7 +63,7 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
 
-/* Of a record in its place, or of an attempt that was set aside. */
+/* Names a record in its place, or an attempt that was set aside. */
 static enum build_state check_file(const char *path, const char *run_id) {
     char *text;
     size_t size;
@@ -465,7 +465,7 @@ static void match_folder(const char *folder, const char *suffix, struct matches 
     if (d) closedir(d);
 }
 
-/* The same below OUT/runs/<ab>. */
+/* Does this for the files below OUT/runs/<ab>. */
 static enum status match_runs(const char *out, struct matches *m, struct error *e) {
     char folder[PATH_BYTES];
     TRY(path_format(folder, sizeof folder, e, "%s/runs", out));

@@ -12,7 +12,7 @@
 
 #define PROGRAM_MISSING 127 /* exit status of a child that could not start it, as a shell's */
 
-/* Of these characters none means anything to a shell where it does not begin a word. */
+/* Characters that mean nothing to a shell inside a word. */
 static bool is_plain(const char *text) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
     return *text && !strchr("=+@%", *text) && text[strspn(text, plain)] == 0;

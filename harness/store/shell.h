@@ -11,7 +11,7 @@
  * single quotes. */
 void shell_quote(FILE *f, const char *text);
 
-/* The same as text, which is returned; a word that has no room in `size` bytes is cut off. */
+/* Writes it as text and returns the text; a word that has no room in `size` bytes is cut off. */
 const char *shell_word(const char *text, char *word, size_t size);
 
 /* Runs a program out of PATH with these arguments (the first is its name, the last NULL) in `folder` (NULL: where this

@@ -141,7 +141,7 @@ static enum status set_name(struct label *l, const char *kind, const char *text,
     return ST_OK;
 }
 
-/* What the lines of a file say. */
+/* Contents of a file's lines. */
 struct lines {
     struct config *c; /* in which flags are set */
     struct label task, model, flags;
@@ -198,7 +198,7 @@ static enum status format_labels(const struct lines *l, char task[LABEL_TEXT], c
     return l->model.used ? label_format(&l->model, model, LABEL_TEXT, e) : ST_OK;
 }
 
-/* What is of a machine or a call stays as it was: older records have some of it. */
+/* Keeps the caller's options of a machine or a call (OPT_HERE), whatever a record says of them. */
 static enum status keep_own(struct lines *l, const struct config *own, struct error *e) {
     for (const struct option *o = config_options; o->name; o++) {
         char value[OPTION_TEXT + 1];

@@ -36,7 +36,7 @@ struct run_length {
 };
 struct run_length config_length(const struct config *c, int64_t n_train);
 
-/* Of steps and epochs the other: either says how long a run is. NULL: the flag is neither. */
+/* Gives epochs for steps and steps for epochs, since either says how long a run is. NULL: the flag is neither. */
 const char *config_other_length(const char *flag);
 
 /* ST_USAGE: the epochs are more steps than --steps may have. */
@@ -57,7 +57,7 @@ enum status config_set(struct config *c, const char *name, const char *value, st
 enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
                         struct label *flags, struct error *e);
 
-/* The same from text, as run records and exported weights hold it; `name` stands for the path in messages. */
+/* Like config_read, from text, as run records and exported weights hold it; `name` stands for the path in messages. */
 enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
                              char model[LABEL_TEXT], struct error *e);
 

@@ -39,7 +39,7 @@ static enum status expand_ranges(const struct label *l, const struct option *tab
     return texts_add_label(out, l, e);
 }
 
-/* What a label is to be expanded by. */
+/* Lists by which a label is expanded. */
 struct expansion {
     const struct label *grid;
     const char *prefix; /* "task." or "model.": of the grid's pairs that are meant */
@@ -265,7 +265,7 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     return other ? add_setup(plan, -1, other, e) : e->status;
 }
 
-/* What a whole sweep has one of: where it runs, what it reads and writes, and how it speaks. */
+/* Refuses flags that a whole bench has once: where it runs, what it reads and writes, and how it speaks. */
 static enum status check_own(const char *word, const char *flag, struct error *e) {
     const struct option *o = option_find(config_options, flag);
     if (!o) return ST_OK;

@@ -7,7 +7,7 @@
 struct plan {
     struct setup **setups; /* resolved, owned */
     int n;
-    /* What asked for which run: two tasks of a small profile may be one. */
+    /* Pairs of a task word and its run: two tasks of a small profile may share runs. */
     struct plan_use {
         int word; /* of the request's tasks, from 0 */
         int run;  /* index of its setup */
@@ -17,7 +17,7 @@ struct plan {
 
 struct plan_request {
     const struct study *study;
-    /* Where `models` of the study is from: what the words have behind an '@' is of that origin. */
+    /* Origin of `models` in the study, and so of the flags after an '@' of its words. */
     enum origin models_from;
     const char *models; /* blank-separated, integer options may be ranges: "bdlru:m=1..5 lstm@dim=1024,layers=2" */
     const int64_t *seeds;

@@ -74,7 +74,7 @@ bool plan_file_is_profile(const char *name) {
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
-/* What a line is about; a flag of a run is a SETTING as well. */
+/* Kinds of lines; a flag of a run is a SETTING as well. */
 enum about {
     PEOPLE,  /* each plan's own: no base gives it */
     PAPER,   /* whose numbers stand beside the runs', and which profile is the paper's */

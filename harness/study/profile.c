@@ -24,8 +24,9 @@ static struct {
 static enum status load_file(const char *suite, struct error *e) {
     char path[PATH_BYTES], name[PLAN_NAME_BYTES];
     struct plan_file *file = calloc(1, sizeof *file);
-    TRY(file ? path_format(path, sizeof path, e, PLAN_PROFILES "%s", suite) : fail(e, ST_MEMORY, "no memory"));
-    enum status status = plan_file_read(file, path, e);
+    if (!file) return fail(e, ST_MEMORY, "no memory for the profiles of %s", suite);
+    enum status status = path_format(path, sizeof path, e, PLAN_PROFILES "%s", suite);
+    if (status == ST_OK) status = plan_file_read(file, path, e);
     const char *names = status == ST_OK ? plan_file_get(file, "", "profiles") : "";
     for (const char *at = names ? names : ""; *at && status == ST_OK; at += strspn(at, " ")) {
         struct profile *p = &all.list[all.n];
@@ -37,7 +38,8 @@ static enum status load_file(const char *suite, struct error *e) {
         p->name = strdup(name);
         p->note = strdup(note ? note : "");
         p->as_published = published ? !strcmp(published, "yes") : !strcmp(name, "paper");
-        if (status == ST_OK && (!p->suite || !p->name || !p->note)) status = fail(e, ST_MEMORY, "no memory");
+        if (status == ST_OK && (!p->suite || !p->name || !p->note))
+            status = fail(e, ST_MEMORY, "no memory for the profiles of %s", suite);
         if (status == ST_OK) all.n++;
     }
     free(file);
@@ -230,11 +232,11 @@ static bool makes(const struct profile *p, const struct profile_question *q) {
         char word[LABEL_TEXT];
         struct label flags;
         if (text_part(&at, " ", word, sizeof word, NULL) != ST_OK) return false;
-        const char *behind = strchr(word, '@');
+        const char *own_flags = strchr(word, '@');
         if (!is_mixer(word, q)) continue;
-        own = own || behind;
-        plain = plain || !behind;
-        if (!behind || label_parse_pairs(&flags, "the profile", behind + 1, ",", NULL) != ST_OK) continue;
+        own = own || own_flags;
+        plain = plain || !own_flags;
+        if (!own_flags || label_parse_pairs(&flags, "the profile", own_flags + 1, ",", NULL) != ST_OK) continue;
         struct config with = c;
         bool set = true;
         for (int i = 0; i < flags.n; i++)

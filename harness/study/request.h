@@ -22,7 +22,7 @@ struct request {
     bool limited;                  /* a time for all runs says how long each is */
 };
 
-/* What the command line says of a key, in place of what it has said before. ST_USAGE: too much text. */
+/* Sets a key's value of the command line, in place of an earlier one. ST_USAGE: too much text. */
 enum status request_say(struct request *r, const char *key, const char *value, struct error *e);
 
 /* Takes what a flag of bench or sweep says of the runs: models, lr, seeds, profile, grid, variants, a flag of a run
@@ -33,7 +33,7 @@ enum status request_flag(struct request *r, const char *name, const char *value,
  * are wanted. ST_USAGE, ST_DATA: neither a task nor a plan has the name, or the plan is wrong. */
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e);
 
-/* What request_plan has decided. */
+/* Decisions of request_plan. */
 struct resolved {
     char profile[OPTION_TEXT]; /* in force */
     char tasks[LABEL_TEXT];    /* their words, which plan_use counts */

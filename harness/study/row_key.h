@@ -20,7 +20,7 @@ enum status row_key(const char *text, struct label *key, struct error *e);
  * "": it has none of that name. */
 const char *row_key_value(const struct label *key, const char *name);
 
-/* What a row is called: the hash of the key of one of its runs' identities. Errors as row_key. */
+/* Gives a row's name: the hash of the key of one of its runs' identities. Errors as row_key. */
 enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *e);
 
 /* The option that a pair of a key sets, or NULL: not of a run's flags. */
@@ -29,7 +29,7 @@ const struct option *row_key_flag(const char *name);
 /* Whether a value is a list or a range of a flag that takes several. */
 bool row_key_is_list(const char *name, const char *value);
 
-/* The same of "task.OPTION" and "model.OPTION", of the first task or model that has one of that name. */
+/* Like row_key_flag, for "task.OPTION" and "model.OPTION": the first task or model that has the option counts. */
 const struct option *row_key_option(const char *name);
 
 /* The form in which a key has the value of a pair, of the first task or model whose option takes it. A value of what is

@@ -269,7 +269,7 @@ int64_t setup_second_rows(const struct setup *s) {
     return s->spec.config.batch > 10 ? s->spec.config.batch / 10 : 1;
 }
 
-/* What a run starts from is part of what it is: the file's content, not where it lies. */
+/* Makes the content of the file that a run starts from part of its identity; the file's place is not. */
 static enum status resolve_start(struct config *c, struct error *e) {
     char hash[HASH_HEX], *bytes;
     size_t size;

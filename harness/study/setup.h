@@ -14,14 +14,14 @@ struct schedule; /* core/schedule.h */
 #define NUMERICS_TEXT 96   /* bytes of a version of the program's numbers */
 #define CONFIG_TEXT   4096 /* bytes of a whole configuration as text */
 
-/* What was asked for, typed: nothing here follows from something else. */
+/* Request for a run, typed: nothing here follows from something else. */
 struct spec {
     struct config config;
     struct task_choice task;   /* opened by setup_resolve */
     struct model_choice model; /* as parsed; it is what records store */
 };
 
-/* What the request comes to: nets fitted to the batches of the task, and lengths in steps. */
+/* Sizes that follow from the request: nets fitted to the batches of the task, and lengths in steps. */
 struct shapes {
     struct model_choice model;        /* fitted to a training batch */
     struct model_choice eval_model;   /* fitted to a batch of validation or test */
@@ -40,7 +40,7 @@ struct identity {
     char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
 };
 
-/* What the graphs of a run cost; zeros where nobody has counted (graphs_size). */
+/* Cost of the graphs of a run; zeros where nobody has counted (graphs_size). */
 struct estimate {
     double flops;   /* of the whole run */
     int64_t params; /* that it trains */
@@ -78,7 +78,7 @@ enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
 /* Steps of an epoch and of the run, from the flags of an opened task; part of setup_resolve. */
 void setup_length(struct setup *s);
 
-/* What the task asks of the net in a split. */
+/* Gives the net's sizes for the task in a split. */
 struct net_shape setup_net_shape(const struct setup *s, enum split split);
 
 /* Sequences in the second batch of a step; 0 if the task has none. */

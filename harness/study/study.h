@@ -33,18 +33,18 @@ struct study {
     bool limited;                  /* a time for all runs is a word on length, too, of the command line */
 };
 
-/* The value that holds, and where it is from; NULL: that of the default. */
+/* Gives the value that holds and its origin; NULL: the default holds. */
 const char *study_get(const struct study *s, const char *key, enum origin *from);
 
-/* Adds the flags of "bdlru:m=5@dim=64,lr=0.01" as those of a model, which `of` names: the origin of the word. A word
- * without any has those of the profile's word for that model. Errors as label_parse_pairs. */
+/* Adds the flags after the '@' of a model's word "bdlru:m=5@dim=64,lr=0.01". `of` is the origin of the word. A word
+ * without flags gets those that the profile has for that model. Errors as label_parse_pairs. */
 enum status study_add_word(struct study *s, const char *word, enum origin of, struct error *e);
 
-/* The configuration that the study comes to. A flag with a list has the value that `chosen` has for it, or where it has
- * none stays at its default. Errors as config_set. */
+/* Gives the configuration. A flag with a list takes the value that `chosen` has for it, or stays at its default. Errors
+ * as config_set. */
 enum status study_config(const struct study *s, const struct label *chosen, struct config *c, struct error *e);
 
-/* "profile s5/quick", "plan", "config file", "command line": where the value of a key is from. */
+/* Writes the origin of a key's value: "profile s5/quick", "plan", "config file", "command line". */
 void study_origin_text(const struct study *s, const char *key, char *text, size_t size);
 
 /* Notes a flag of the command line: one of a run, with one value, or "c", the config file. *done: it was one. Errors as
@@ -65,8 +65,8 @@ enum status study_words(const char *config_file, char task[LABEL_TEXT], char mod
 /* A resolved setup on the heap from texts and configuration; NULL with *e set. Freed with setup_free and free. */
 struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e);
 
-/* The same from a stored configuration (config_read_text), as run records and exported weights hold it. ST_DATA:
- * something is wrong with what `name` names. */
+/* Like setup_make, from a stored configuration (config_read_text), as run records and exported weights hold it.
+ * ST_DATA: it is wrong; `name` names its file in the message. */
 struct setup *setup_stored(const char *text, const char *name, int64_t threads, struct error *e);
 
 #endif

@@ -75,7 +75,7 @@ FORCE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const r
     }
 }
 
-/* Which readers of a chunk are asked for. */
+/* Readers of a chunk that are asked for. */
 enum readers { EXITS_ALONE, TOKENS_TOO };
 
 /* The factors of one state: the row of the tokens stays in registers, the exit is a number. */

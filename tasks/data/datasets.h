@@ -60,7 +60,7 @@ enum status dataset_import(const struct dataset *d, const char *folder, bool kee
  * it reads: nearly as many, for tasks leave out what lies in them twice. A task that reads none may always be. */
 bool dataset_is_whole(const char *task, int64_t examples);
 
-/* What was imported, in words; all of it is read. ST_DATA: nothing was, or what is wrong with it. */
+/* Describes the imported set in words, after reading all of it. ST_DATA: nothing was imported, or it is damaged. */
 enum status dataset_describe(const struct dataset *d, char text[DATASET_TEXT], struct error *e);
 
 /* Opens what was imported for a task, in `file` or, if that is empty, in the cache folder. ST_DATA: nothing was, and

@@ -20,7 +20,7 @@
 #define IMAGE_SET_SIDE   512
 #define IMAGE_SET_MOST   2000000 /* images */
 
-/* What is imported, or was. */
+/* Set that is being imported, or was. */
 struct image_set {
     int64_t height, width, channels, labels, n_train, n_test;
     const uint8_t *pixels, *label; /* of all images; borrowed */

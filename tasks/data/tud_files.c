@@ -389,7 +389,7 @@ static int64_t count_pairs(const struct edge *edge, int64_t n, int64_t first) {
     return pairs;
 }
 
-/* What the graph of nodes first..end - 1 and of these n edges is stored as. */
+/* Stores the graph of nodes first..end - 1 and of these n edges. */
 static void put_graph(const struct tud *f, int64_t first, int64_t end, const struct edge *edge, int64_t n,
                       uint8_t *to) {
     const int32_t attributes = (int32_t)f->attributes;

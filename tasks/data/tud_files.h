@@ -37,7 +37,7 @@ enum tud_file {
     TUD_FILES
 };
 
-/* Which file of a set a name belongs to, by its end; TUD_FILES: none. */
+/* Tells by its end which file of a set a name is; TUD_FILES: none. */
 enum tud_file tud_file_of(const char *name);
 
 /* Adds the graphs of a set, as training entries. Of the optional files NULL: the set has none. ST_DATA with file and

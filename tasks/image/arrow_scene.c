@@ -40,7 +40,7 @@ static struct pathfinder_point draw_between(struct rng *r, struct pathfinder_poi
 
 /* --- a picture ---------------------------------------------------------------------------------------------------- */
 
-/* Of an axis: at least 2 r from the arrow, wrapped round the box. */
+/* Draws a place on an axis, at least 2 r from the arrow, wrapped round the box. */
 static double draw_apart(struct rng *r, double from, double radius, double box) {
     double c = from + 2 * radius + (box - 4 * radius) * rng_uniform(r);
     return c > box ? c - box : c;

@@ -7,7 +7,7 @@
 
 #define SPLIT_SEED 42
 
-/* What is read is part of what a run is, wherever it lies. */
+/* Makes the content of the file part of what a run is, wherever the file lies. */
 static enum status check_content(struct file_images *from, const char *task, struct error *e) {
     if (from->content[0] && strcmp(from->content, from->set.hash) != 0)
         return fail(e, ST_DATA, "%s: the XXH3-128 of the images is %s, expected content=%.40s: they are other images",

@@ -31,7 +31,7 @@ enum status file_images_open(struct file_images *from, const char *task, const c
 /* The image in the file that example `index` of the split is. */
 int64_t file_images_index(const struct file_images *from, enum split split, int64_t index);
 
-/* That image, with the channels that the file has. */
+/* Gives the image, with the channels that the file has. */
 void file_images_fill(const struct file_images *from, enum split split, int64_t index, struct example *x);
 
 #endif

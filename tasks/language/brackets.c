@@ -62,7 +62,7 @@ static int32_t next_bracket(const struct brackets *w, struct rng *r, uint8_t *op
     return bracket_id(open[(*n)++], false);
 }
 
-/* Of a text of that length: an even number of at least four. */
+/* Gives the number of brackets in a text of that length, even and at least four. */
 static int64_t brackets_of(const struct brackets *w, int64_t length) {
     int64_t pairs = (int64_t)(w->share * (double)length / 2 + 0.5);
     if (pairs < 2) pairs = 2;
@@ -143,7 +143,7 @@ static bool is_wrong(int32_t first, int32_t second) {
     return !closes(first) && closes(second) && second != first + 1;
 }
 
-/* Of the seven brackets that may stand in the place of the middle one, how many are seen to be wrong. */
+/* Counts how many of the seven brackets that may stand in the middle one's place are seen to be wrong. */
 static int wrong_ones(const int32_t at[3]) {
     int wrong = 0;
     for (int32_t id = FIRST_BRACKET; id < FIRST_LETTER; id++)

@@ -64,7 +64,7 @@ int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64
  * on OpenMP's threads. */
 void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b);
 
-/* What the test examples of a task are, and what guessing scores on them. */
+/* Facts about the test examples of a task, and the score of guessing on them. */
 struct test_split {
     char hash[RUN_ID_HEX]; /* XXH3-128 of inputs, targets, links and lengths of all examples, in their order */
     double seq_chance;     /* share of sequences without an error, if each scored position is right by chance */
