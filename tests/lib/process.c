@@ -42,8 +42,10 @@ pid_t first_child(pid_t parent) {
 }
 
 void wait_for_files(const char *folder, const char *part, int n) {
-    long ms = 0;
-    while (scratch_count(folder, part) < n && ms++ < patience_ms()) sleep_ms(1);
     int found = scratch_count(folder, part);
+    for (long ms = 0; found < n && ms < patience_ms(); ms++) {
+        sleep_ms(1);
+        found = scratch_count(folder, part);
+    }
     ck_assert_msg(found >= n, "%s holds %d files named *%s*, %d were waited for", folder, found, part, n);
 }

@@ -1,4 +1,5 @@
 /* check_bench.c - the bench as a process: what survives kills, corrupt records, full disks and Ctrl-C. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -384,6 +385,19 @@ START_TEST(an_unwritable_output_is_said_before_training) {
 }
 END_TEST
 
+/* Waits until the folder holds two claims. A claim is written under a name that begins with a dot, and then linked. */
+static void wait_for_two_claims(const char *claims) {
+    int found = 0;
+    for (long ms = 0; found < 2 && ms < patience_ms(); ms++) {
+        DIR *d = opendir(claims);
+        found = 0;
+        for (struct dirent *entry; d && (entry = readdir(d)) != NULL;) found += entry->d_name[0] != '.';
+        if (d) closedir(d);
+        if (found < 2) sleep_ms(1);
+    }
+    ck_assert_int_eq(found, 2);
+}
+
 /* Starts four runs that write no checkpoint by themselves, and stops them when two are at work. */
 static void stop_two_of_four(int signal_number) {
     char claims[SCRATCH_BYTES + 8];
@@ -392,7 +406,7 @@ static void stop_two_of_four(int signal_number) {
     seeds = "2";
     epochs = "300";
     pid_t pid = start_bench(folder, 0);
-    wait_for_files(claims, "", 2);
+    wait_for_two_claims(claims);
     wait_for_a_run();
     double before = time_now_s();
     kill(-pid, signal_number);
