@@ -101,15 +101,9 @@ static enum status self_test(const struct gate_flags *f, struct baseline *b, str
 static enum status show(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
     if (*f->junit) TRY(gate_junit(r, f->junit, e));
     if (*f->markdown) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *m = open_memstream(&text, &size);
-        if (!m) return fail(e, ST_MEMORY, "no memory for %s", f->markdown);
-        enum status status = gate_print(r, &format_md, m, e);
-        if (fclose(m) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for %s", f->markdown);
-        if (status == ST_OK) status = write_file_atomic(f->markdown, text, size, e);
-        free(text);
-        TRY(status);
+        struct printed page;
+        TRY(printed_begin(&page, f->markdown, e));
+        TRY(printed_write(&page, gate_print(r, &format_md, page.f, e), f->markdown, e));
     }
     return r->n ? gate_print(r, sheet_formats()[f->format], stdout, e) : ST_OK;
 }

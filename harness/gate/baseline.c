@@ -52,22 +52,17 @@ static void print_body(FILE *f, const struct baseline *b) {
 }
 
 enum status baseline_write(const struct baseline *b, const char *path, struct error *e) {
-    char *text = NULL, hex[HASH_HEX];
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_MEMORY, "no memory for the baseline %s", path);
-    fprintf(f, "%*s\n", (int)HEAD_BYTES - 1, "");
-    print_body(f, b);
-    bool whole = !ferror(f);
-    if (fclose(f) != 0 || !whole) {
-        free(text);
-        return fail(e, ST_MEMORY, "no memory for the baseline %s", path);
-    }
-    record_hash_bytes(text + HEAD_BYTES, size - HEAD_BYTES, hex);
-    memcpy(text, HEAD, sizeof HEAD - 1);
-    memcpy(text + sizeof HEAD - 1, hex, HASH_HEX - 1);
-    enum status status = write_file_atomic(path, text, size, e);
-    free(text);
+    char hex[HASH_HEX];
+    struct printed p;
+    TRY(printed_begin(&p, path, e));
+    fprintf(p.f, "%*s\n", (int)HEAD_BYTES - 1, "");
+    print_body(p.f, b);
+    TRY(printed_end(&p, ST_OK, path, e));
+    record_hash_bytes(p.text + HEAD_BYTES, p.size - HEAD_BYTES, hex);
+    memcpy(p.text, HEAD, sizeof HEAD - 1);
+    memcpy(p.text + sizeof HEAD - 1, hex, HASH_HEX - 1);
+    enum status status = write_file_atomic(path, p.text, p.size, e);
+    free(p.text);
     return status;
 }
 

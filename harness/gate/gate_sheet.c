@@ -130,12 +130,11 @@ static bool is_open(const struct gate_row *row) {
 }
 
 enum status gate_junit(const struct gate_result *r, const char *path, struct error *e) {
-    char *text = NULL;
-    size_t size = 0;
+    struct printed xml;
     int failures = 0, skipped = 0;
     double seconds = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_MEMORY, "no memory for %s", path);
+    TRY(printed_begin(&xml, path, e));
+    FILE *f = xml.f;
     for (int i = 0; i < r->n; i++) {
         failures += is_failed(&r->rows[i]);
         skipped += is_open(&r->rows[i]);
@@ -162,9 +161,5 @@ enum status gate_junit(const struct gate_result *r, const char *path, struct err
         fputs("</testcase>\n", f);
     }
     fprintf(f, "</testsuite>\n");
-    bool whole = !ferror(f);
-    enum status status =
-        fclose(f) == 0 && whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory for %s", path);
-    free(text);
-    return status;
+    return printed_write(&xml, ST_OK, path, e);
 }

@@ -23,12 +23,12 @@ static enum status measure(const struct setup *s, double seconds, int threads, s
     struct perf_row speed;
     *row = (struct limit_row){.seconds = seconds, .threads = threads};
     TRY(speed_measure(s, threads, 0, &speed, e));
-    double steps = seconds / (1e-9 * speed.time_ns_med);
+    double steps = seconds / (1e-9 * speed.time_ns);
     if (steps < 1)
         return fail(e, ST_USAGE, "%s: a step takes %.3g s, so %.3g s are over before the first; give it more time",
-                    s->id.model_label, 1e-9 * speed.time_ns_med, seconds);
+                    s->id.model_label, 1e-9 * speed.time_ns, seconds);
     row->steps = steps < (double)s->shapes.steps ? (int64_t)steps : s->shapes.steps;
-    row->time_ns = speed.time_ns_med;
+    row->time_ns = speed.time_ns;
     snprintf(row->commit, sizeof row->commit, "%s", speed.commit);
     snprintf(row->machine_id, sizeof row->machine_id, "%s", speed.machine_id);
     snprintf(row->started, sizeof row->started, "%s", speed.started);

@@ -252,7 +252,7 @@ void sitting_expect(double one, double seconds, double *least, double *most) {
 
 void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row) {
     row->samples = s->samples;
-    row->time_ns_med = s->median * 1e9;
+    row->time_ns = s->median * 1e9;
     row->time_ns_mad = s->mad * 1e9;
     row->time_ns_p95 = s->p95 * 1e9;
     row->tok_per_s = tokens / s->median;

@@ -61,7 +61,7 @@ static void fill_row(const struct setup *s, int threads, const struct sitting *s
     snprintf(row->device, sizeof row->device, "%.*s", (int)strcspn(c->device, ":"), c->device);
     snprintf(row->cell_id, sizeof row->cell_id, "%s", s->id.cell_id);
     sitting_fill(sitting, (double)(together * c->batch * task_documents(task) * task->T), row);
-    row->time_ns_med /= (double)together;
+    row->time_ns /= (double)together;
     row->time_ns_mad /= (double)together;
     row->time_ns_p95 /= (double)together;
 }

@@ -136,15 +136,13 @@ static enum status print_script(FILE *f, const struct drawing *d, struct error *
 }
 
 static enum status write_script(struct drawing *d, const char *to, struct error *e) {
-    char target[PATH_BYTES], *text = NULL;
-    size_t size;
+    char target[PATH_BYTES];
+    struct printed script;
     TRY(path_format(target, sizeof target, e, "%s/script.gp", to));
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_MEMORY, "no memory to plot");
-    enum status status = print_script(f, d, e);
-    if (fclose(f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory to plot");
-    if (status == ST_OK) status = temporary_write(target, text, size, d->script, e);
-    free(text);
+    TRY(printed_begin(&script, target, e));
+    TRY(printed_end(&script, print_script(script.f, d, e), target, e));
+    enum status status = temporary_write(target, script.text, script.size, d->script, e);
+    free(script.text);
     return status;
 }
 
@@ -218,25 +216,21 @@ static enum status draw_into(struct drawing *d, const char *to, struct error *e)
 enum status gnuplot_draw(const struct figure *figure, void (*print)(FILE *settings, FILE *numbers, const void *context),
                          const void *context, const char *to, struct error *e) {
     bool is_new = access(to, F_OK) != 0;
-    char *settings = NULL, *numbers = NULL;
-    size_t size;
-    TRY(make_folder(to, e));
+    struct printed settings = {0}, numbers = {0};
     struct drawing *d = calloc(1, sizeof *d);
-    FILE *script = open_memstream(&settings, &size), *data = open_memstream(&numbers, &size);
-    if (script && data) print(script, data, context);
-    bool whole = d && script && data;
-    if (script) whole = fclose(script) == 0 && whole;
-    if (data) whole = fclose(data) == 0 && whole;
-    enum status status = ST_OK;
-    if (whole) {
-        *d = (struct drawing){.figure = figure, .settings = settings, .numbers = numbers};
+    enum status status = d ? make_folder(to, e) : fail(e, ST_MEMORY, "no memory to plot");
+    if (status == ST_OK) status = printed_begin(&settings, "a plot", e);
+    if (status == ST_OK) status = printed_begin(&numbers, "a plot", e);
+    if (status == ST_OK) print(settings.f, numbers.f, context);
+    status = printed_end(&settings, status, "a plot", e);
+    status = printed_end(&numbers, status, "a plot", e);
+    if (status == ST_OK) {
+        *d = (struct drawing){.figure = figure, .settings = settings.text, .numbers = numbers.text};
         status = draw_into(d, to, e);
-    } else {
-        status = fail(e, ST_MEMORY, "no memory to plot");
     }
     free(d);
-    free(settings);
-    free(numbers);
+    free(settings.text);
+    free(numbers.text);
     if (status != ST_OK && is_new) rmdir(to);
     return status;
 }

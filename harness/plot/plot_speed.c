@@ -31,9 +31,8 @@ struct speed_row {
 /* Reads the shape "bdlru:m=5 B32 T64 D128": the name before " B", with the precision of its products unless it is fp32,
  * the length after " T", and what may tell the row apart. */
 static bool read_row(const struct csv_table *t, int row, struct speed_row *r) {
-    struct perf_line line = {0};
-    table_from_csv(&perf_table, t, row, &line);
-    *r = (struct speed_row){.perf = line.row};
+    *r = (struct speed_row){.length = 0};
+    table_from_csv(&perf_table, t, row, &r->perf);
     const struct perf_row *p = &r->perf;
     const char *B = strstr(p->shape, " B"), *T = strstr(p->shape, " T");
     if (!B || !T) return false;

@@ -2,7 +2,6 @@
 #include "harness/site/site.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,32 +34,21 @@ struct site {
 
 /* --- a page ------------------------------------------------------------------------------------------------------- */
 
-/* A page in memory, written when it is whole. */
-struct page {
-    char *text;
-    size_t size;
-    FILE *f;
-};
-
-static enum status page_begin(struct page *p, const char *title, struct error *e) {
-    *p = (struct page){.text = NULL};
-    p->f = open_memstream(&p->text, &p->size);
-    if (!p->f) return fail(e, ST_MEMORY, "no memory for a page");
+static enum status page_begin(struct printed *p, const char *title, struct error *e) {
+    TRY(printed_begin(p, "a page", e));
     html_begin(p->f, SITE_GENERATOR, title);
     return ST_OK;
 }
 
 /* Ends it and, where all went well so far, writes DIR/NAME.html. */
-static enum status page_end(struct page *p, struct site *site, const char *name, enum status status, struct error *e) {
+static enum status page_end(struct printed *p, struct site *site, const char *name, enum status status,
+                            struct error *e) {
     char path[PATH_BYTES], file[NAME_BYTES];
     html_end(p->f);
-    if (fclose(p->f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for a page");
     snprintf(file, sizeof file, "%s.html", name);
     if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%s", site->dir, file);
-    if (status == ST_OK) status = write_file_atomic(path, p->text, p->size, e);
-    if (status == ST_OK) status = site_page_add(&site->pages, file, e);
-    free(p->text);
-    return status;
+    TRY(printed_write(p, status, path, e));
+    return site_page_add(&site->pages, file, e);
 }
 
 /* A table's page: its task and profile in plain letters, and their hash. */
@@ -196,7 +184,7 @@ static void print_run(FILE *f, const struct site *site, const struct report_tabl
 
 static enum status write_run(struct site *site, const struct report_table *t, const struct run_record *r,
                              struct error *e) {
-    struct page page;
+    struct printed page;
     char title[RECORD_TEXT], name[RUN_PAGE_BYTES];
     snprintf(title, sizeof title, "run %.8s, %.400s", r->run.run_id, r->run.task);
     run_page(r, name);
@@ -252,19 +240,18 @@ static void draw(struct site *site, const struct report_table *t, const char *st
     }
 }
 
-static int is_picture(const struct dirent *entry) {
-    return entry->d_name[0] != '.' && text_ends(entry->d_name, ".svg");
-}
-
 static void print_pictures(FILE *f, struct site *site, const char *stem) {
     char folder[PATH_BYTES];
-    struct dirent **entries;
-    if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
-    int n = scandir(folder, &entries, is_picture, alphasort);
-    if (n < 0) return; /* nothing was drawn */
-    if (n) fputs("<h2>Pictures</h2>\n", f);
-    for (int i = 0; i < n; i++) {
-        const char *name = entries[i]->d_name, *kind = strrchr(name, '-');
+    struct folder_names names;
+    bool first = true;
+    if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK ||
+        folder_names(&names, folder, NULL) != ST_OK)
+        return;
+    for (int i = 0; i < names.n; i++) {
+        const char *name = names.list[i]->d_name, *kind = strrchr(name, '-');
+        if (*name == '.' || !text_ends(name, ".svg")) continue;
+        if (first) fputs("<h2>Pictures</h2>\n", f);
+        first = false;
         for (int use = 0; use < 2; use++) {
             fprintf(f, use ? "\"><img src=\"%s/" : "<div class=\"box\"><a href=\"%s/", stem);
             html_text(f, name);
@@ -272,9 +259,8 @@ static void print_pictures(FILE *f, struct site *site, const char *stem) {
         fprintf(f, "\" alt=\"%.*s\" width=\"1200\"></a></div>\n", kind ? (int)strcspn(kind + 1, ".") : 0,
                 kind ? kind + 1 : "");
         site->pictures++;
-        free(entries[i]);
     }
-    free(entries);
+    folder_names_free(&names);
 }
 
 static void note_marks(struct sheet *s, bool cut_off, bool failed) {
@@ -313,7 +299,7 @@ static enum status print_runs(FILE *f, const struct report_table *t, struct erro
 }
 
 static enum status write_table(struct site *site, const struct report_table *t, struct error *e) {
-    struct page page;
+    struct printed page;
     char stem[STEM_BYTES];
     struct report_filter with_folds = only(site, t, true), alone = only(site, t, false);
     table_stem(t, stem);
@@ -338,7 +324,7 @@ static enum status write_table(struct site *site, const struct report_table *t, 
 /* --- all of them -------------------------------------------------------------------------------------------------- */
 
 static enum status write_index(struct site *site, struct error *e) {
-    struct page page;
+    struct printed page;
     struct sheets sheets = {0};
     struct sheet *s = sheets_add(&sheets);
     bool cut_off = false, failed = false;

@@ -1,7 +1,6 @@
 /* site_folder.c - see site_folder.h. */
 #include "harness/site/site_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,18 +24,13 @@ static bool is_page(const char *path) {
     return strstr(head, "name=\"generator\" content=\"" SITE_GENERATOR "\"") != NULL;
 }
 
-static bool is_itself_or_parent(const char *name) {
-    return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
 enum status site_folder_check(const char *dir, struct error *e) {
     char path[PATH_BYTES];
-    int entries = 0;
-    DIR *d = opendir(dir);
-    if (!d) return errno == ENOENT ? ST_OK : fail(e, ST_USAGE, "--html %.500s: %s", dir, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(d));) entries += !is_itself_or_parent(entry->d_name);
-    closedir(d);
-    if (entries == 0) return ST_OK;
+    struct folder_names names;
+    if (folder_names(&names, dir, NULL) != ST_OK) return fail(e, ST_USAGE, "--html %.500s: %s", dir, strerror(errno));
+    bool empty = names.n == 0;
+    folder_names_free(&names);
+    if (empty) return ST_OK;
     TRY(path_format(path, sizeof path, e, "%s/index.html", dir));
     if (is_page(path)) return ST_OK;
     return fail(e, ST_USAGE, "--html %.500s: that folder holds other files; name a new or an empty one", dir);
@@ -63,13 +57,14 @@ void site_pages_free(struct site_pages *pages) {
 
 void site_remove_pictures(const char *folder) {
     char path[PATH_BYTES];
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && (entry = readdir(d));)
-        if (text_ends(entry->d_name, ".svg") &&
-            path_format(path, sizeof path, NULL, "%s/%s", folder, entry->d_name) == ST_OK &&
+    struct folder_names names;
+    if (folder_names(&names, folder, NULL) != ST_OK) return;
+    for (int i = 0; i < names.n; i++)
+        if (text_ends(names.list[i]->d_name, ".svg") &&
+            path_format(path, sizeof path, NULL, "%s/%s", folder, names.list[i]->d_name) == ST_OK &&
             own_file_check(path, NULL) == ST_OK)
             unlink(path);
-    if (d) closedir(d);
+    folder_names_free(&names);
 }
 
 static int by_name(const void *left, const void *right) {
@@ -101,11 +96,12 @@ static void remove_if_ours(const char *dir, const char *name) {
 
 void site_remove_others(const char *dir, struct site_pages *written) {
     qsort(written->names, (size_t)written->n, sizeof *written->names, by_name);
-    DIR *d = opendir(dir);
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        const char *name = entry->d_name;
+    struct folder_names names;
+    if (folder_names(&names, dir, NULL) != ST_OK) return;
+    for (int i = 0; i < names.n; i++) {
+        const char *name = names.list[i]->d_name;
         if (!bsearch(&name, written->names, (size_t)written->n, sizeof *written->names, by_name))
             remove_if_ours(dir, name);
     }
-    if (d) closedir(d);
+    folder_names_free(&names);
 }

@@ -1,7 +1,6 @@
 /* claim.c - see claim.h. */
 #include "harness/store/claim.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -76,13 +75,14 @@ static int number_of(const char *name, const char *run_id) {
 
 /* The largest number that the run has; 0: none. */
 static int latest(const char *folder, const char *run_id) {
+    struct folder_names names;
     int most = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        int number = number_of(entry->d_name, run_id);
+    if (folder_names(&names, folder, NULL) != ST_OK) return 0;
+    for (int i = 0; i < names.n; i++) {
+        int number = number_of(names.list[i]->d_name, run_id);
         if (number > most) most = number;
     }
-    if (d) closedir(d);
+    folder_names_free(&names);
     return most;
 }
 
@@ -139,14 +139,6 @@ static enum status create(const char *path, const char *text, bool *made, struct
     return file_link_refused(path, reason, e);
 }
 
-static void describe_self(const char *what, char *text, size_t size) {
-    struct owner self;
-    char since[32];
-    read_self(&self);
-    time_now_text(since, sizeof since);
-    snprintf(text, size, "%s %ld %ld %s %s %s\n", self.host, self.pid, self.began, self.place, since, what);
-}
-
 /* --- claims ------------------------------------------------------------------------------------------------------- */
 
 static enum status make_path(char *path, size_t size, const char *folder, const char *run_id, int number,
@@ -156,12 +148,15 @@ static enum status make_path(char *path, size_t size, const char *folder, const 
 
 enum status claim_take(struct claim *c, const char *out, const char *run_id, const char *what, enum claim_state *state,
                        struct error *e) {
-    char folder[PATH_BYTES], path[sizeof c->path], text[RECORD_TEXT + 512];
+    char folder[PATH_BYTES], path[sizeof c->path], text[RECORD_TEXT + 512], since[32];
+    struct owner self;
     c->path[0] = 0;
     *state = CLAIM_OTHERS;
     TRY(path_format(folder, sizeof folder, e, "%s/claims", out));
     TRY(make_folder(folder, e));
-    describe_self(what, text, sizeof text);
+    read_self(&self);
+    time_now_text(since, sizeof since);
+    snprintf(text, sizeof text, "%s %ld %ld %s %s %s\n", self.host, self.pid, self.began, self.place, since, what);
     for (int i = 0; i < MOST_TRIES; i++) {
         struct claim_info info;
         bool made;
@@ -183,21 +178,13 @@ void claim_beat(const struct claim *c) {
     if (*c->path) (void)utimensat(AT_FDCWD, c->path, NULL, 0);
 }
 
-/* The number of our file, and what stands before it, "OUT/claims/<run_id>". */
-static int split_path(const struct claim *c, char *before, size_t size) {
-    int64_t number;
-    const char *dot = strrchr(c->path, '.');
-    if (!dot || !parse_int64(dot + 1, &number)) return 0;
-    snprintf(before, size, "%.*s", (int)(dot - c->path), c->path);
-    return (int)number;
-}
-
 void claim_release(struct claim *c) {
-    char before[sizeof c->path], path[sizeof c->path + 16];
+    char path[sizeof c->path + 16];
+    const char *dot = strrchr(c->path, '.');
+    int64_t number;
     bool made;
-    int number = *c->path ? split_path(c, before, sizeof before) : 0;
-    if (number > 0) {
-        snprintf(path, sizeof path, "%s.%d", before, number + 1);
+    if (dot && parse_int64(dot + 1, &number)) {
+        snprintf(path, sizeof path, "%.*s.%lld", (int)(dot - c->path), c->path, (long long)number + 1);
         (void)create(path, "free 0 0 - - -\n", &made, NULL); /* where it cannot be made, the claim grows stale */
     }
     c->path[0] = 0;
@@ -214,43 +201,28 @@ void claim_done(struct claim *c, const char *out, const char *run_id) {
 
 /* --- all of a folder ---------------------------------------------------------------------------------------------- */
 
-static bool is_listed(const struct claim_info *list, int n, const char *run_id) {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(list[i].run_id, run_id)) return true;
-    return false;
-}
-
-/* The run's latest claim, behind the others in the list; one that is free is none. */
-static enum status add_claim(const char *folder, const char *run_id, struct claim_info **list, int *n,
-                             struct error *e) {
-    char path[PATH_BYTES];
-    struct claim_info info;
-    TRY(make_path(path, sizeof path, folder, run_id, latest(folder, run_id), e));
-    if (!read_claim(NULL, path, &info) || is_free(&info)) return ST_OK;
-    struct claim_info *longer = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
-    if (!longer) return fail(e, ST_MEMORY, "no memory for a list of claims");
-    *list = longer;
-    snprintf(info.run_id, sizeof info.run_id, "%s", run_id);
-    longer[(*n)++] = info;
-    return ST_OK;
-}
-
 enum status claims_list(const char *out, struct claim_info **list, int *n, struct error *e) {
-    char folder[PATH_BYTES], run_id[RUN_ID_HEX];
+    char folder[PATH_BYTES], path[PATH_BYTES], run_id[RUN_ID_HEX] = "";
+    struct folder_names names;
     *list = NULL;
     *n = 0;
     TRY(path_format(folder, sizeof folder, e, "%s/claims", out));
-    DIR *d = opendir(folder);
-    if (!d && errno != ENOENT) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+    TRY(folder_names(&names, folder, e));
     enum status status = ST_OK;
-    for (struct dirent *entry; d && status == ST_OK && (entry = readdir(d));) {
-        size_t id = strspn(entry->d_name, "0123456789abcdef");
-        if (id != RUN_ID_HEX - 1) continue;
-        snprintf(run_id, sizeof run_id, "%.*s", (int)id, entry->d_name);
-        if (number_of(entry->d_name, run_id) && !is_listed(*list, *n, run_id))
-            status = add_claim(folder, run_id, list, n, e);
+    *list = calloc((size_t)names.n + 1, sizeof **list);
+    if (!*list) status = fail(e, ST_MEMORY, "no memory for a list of claims");
+    for (int i = 0; i < names.n && status == ST_OK; i++) {
+        const char *name = names.list[i]->d_name;
+        struct claim_info *info = &(*list)[*n];
+        if (strspn(name, "0123456789abcdef") != RUN_ID_HEX - 1) continue;
+        if (strncmp(name, run_id, RUN_ID_HEX - 1) == 0) continue; /* names are sorted: a run's are beside each other */
+        snprintf(run_id, sizeof run_id, "%.32s", name);
+        status = make_path(path, sizeof path, folder, run_id, latest(folder, run_id), e);
+        if (status != ST_OK || !read_claim(NULL, path, info) || is_free(info)) continue;
+        memcpy(info->run_id, run_id, sizeof info->run_id);
+        ++*n;
     }
-    if (d) closedir(d);
+    folder_names_free(&names);
     if (status == ST_OK) return ST_OK;
     free(*list);
     *list = NULL;

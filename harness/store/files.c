@@ -14,6 +14,7 @@
 
 #include "core/file/name.h"
 #include "core/file/target.h"
+#include "core/label.h"
 
 enum status path_format(char *path, size_t size, struct error *e, const char *format, ...) {
     va_list args;
@@ -123,15 +124,15 @@ enum status folder_links_check(const char *folder, struct error *e) {
     return status;
 }
 
-enum status file_put(const char *path, const void *bytes, size_t size, bool *new, struct error *e) {
+enum status file_put(const char *path, const void *bytes, size_t size, bool *is_new, struct error *e) {
     char folder[PATH_BYTES], temporary[PATH_BYTES];
     path_folder(path, folder, sizeof folder);
     TRY(make_folder(folder, e));
     TRY(temporary_write(path, bytes, size, temporary, e));
-    *new = file_link(temporary, path);
+    *is_new = file_link(temporary, path);
     int reason = errno;
     unlink(temporary);
-    if (!*new &&reason != EEXIST) return file_link_refused(path, reason, e);
+    if (!*is_new && reason != EEXIST) return file_link_refused(path, reason, e);
     return folder_sync(path, e);
 }
 
@@ -191,22 +192,72 @@ enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t
 
 void file_find_unnamed(char path[PATH_BYTES], const char *hash, size_t most) {
     char folder[PATH_BYTES], other[PATH_BYTES], found[HASH_HEX], *bytes;
+    struct folder_names names;
     size_t size;
     if (access(path, F_OK) == 0) return;
     path_folder(path, folder, sizeof folder);
     const char *name = path + strlen(folder) + 1;
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        const char *end = strrchr(entry->d_name, '.');
-        if (strncmp(entry->d_name, name, strlen(name)) != 0 || !end || strcmp(end, ".tmp") != 0) continue;
-        if (path_format(other, sizeof other, NULL, "%s/%s", folder, entry->d_name) != ST_OK) continue;
+    bool is_found = false;
+    if (folder_names(&names, folder, NULL) != ST_OK) return;
+    for (int i = 0; i < names.n && !is_found; i++) {
+        const char *entry = names.list[i]->d_name;
+        if (strncmp(entry, name, strlen(name)) != 0 || !text_ends(entry, ".tmp")) continue;
+        if (path_format(other, sizeof other, NULL, "%s/%s", folder, entry) != ST_OK) continue;
         if (file_read_hashed(other, most, &bytes, &size, found, NULL) != ST_OK) continue;
         free(bytes);
-        if (strcmp(found, hash) != 0) continue;
-        memcpy(path, other, PATH_BYTES);
-        break;
+        is_found = strcmp(found, hash) == 0;
     }
-    if (d) closedir(d);
+    if (is_found) memcpy(path, other, PATH_BYTES);
+    folder_names_free(&names);
+}
+
+enum status printed_begin(struct printed *p, const char *path, struct error *e) {
+    *p = (struct printed){0};
+    p->f = open_memstream(&p->text, &p->size);
+    return p->f ? ST_OK : fail(e, ST_MEMORY, "no memory to write %s", path);
+}
+
+enum status printed_end(struct printed *p, enum status status, const char *path, struct error *e) {
+    bool whole = p->f && !ferror(p->f);
+    if (p->f) whole = fclose(p->f) == 0 && whole;
+    p->f = NULL;
+    if (status == ST_OK && !whole) status = fail(e, ST_MEMORY, "no memory to write %s", path);
+    if (status == ST_OK) return ST_OK;
+    free(p->text);
+    *p = (struct printed){0};
+    return status;
+}
+
+enum status printed_write(struct printed *p, enum status status, const char *path, struct error *e) {
+    TRY(printed_end(p, status, path, e));
+    status = write_file_atomic(path, p->text, p->size, e);
+    free(p->text);
+    *p = (struct printed){0};
+    return status;
+}
+
+static int is_no_dot(const struct dirent *entry) {
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+enum status folder_names(struct folder_names *names, const char *folder, struct error *e) {
+    names->list = NULL;
+    names->n = scandir(folder, &names->list, is_no_dot, by_bytes);
+    if (names->n >= 0) return ST_OK;
+    names->n = 0;
+    if (errno == ENOENT) return ST_OK;
+    if (errno == ENOMEM) return fail(e, ST_MEMORY, "no memory to list %s", folder);
+    return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+}
+
+void folder_names_free(struct folder_names *names) {
+    for (int i = 0; i < names->n; i++) free(names->list[i]);
+    free(names->list);
+    *names = (struct folder_names){0};
 }
 
 enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e) {

@@ -19,7 +19,7 @@
 /* --- a file that several processes append to ---------------------------------------------------------------------- */
 
 /* The bytes of the file's whole lines. A writer that was killed, or a disk that was full, may have left a part of one
- * behind them; no cell of these tables holds a line feed. -1 with errno. */
+ * after them; no cell of these tables holds a line feed. -1 with errno. */
 static off_t whole_lines(int fd, off_t size) {
     for (char last; size > 0; size--) {
         ssize_t n = pread(fd, &last, 1, size - 1);
@@ -31,17 +31,15 @@ static off_t whole_lines(int fd, off_t size) {
 
 /* Whether the file's header is the table's, or the beginning of it: "" is, of a file that is to get one. */
 static bool has_our_header(int fd, const struct table *table) {
-    char *ours = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&ours, &bytes);
-    if (!f) return true;
-    table_csv_header(table, f);
-    fclose(f);
-    char *theirs = calloc(1, bytes + 1);
-    ssize_t n = theirs ? pread(fd, theirs, bytes, 0) : 0;
-    bool same = !theirs || !ours || (n >= 0 && memcmp(ours, theirs, (size_t)n) == 0);
+    struct printed ours;
+    if (printed_begin(&ours, table->name, NULL) != ST_OK) return true;
+    table_csv_header(table, ours.f);
+    if (printed_end(&ours, ST_OK, table->name, NULL) != ST_OK) return true;
+    char *theirs = calloc(1, ours.size + 1);
+    ssize_t n = theirs ? pread(fd, theirs, ours.size, 0) : 0;
+    bool same = !theirs || (n >= 0 && memcmp(ours.text, theirs, (size_t)n) == 0);
     free(theirs);
-    free(ours);
+    free(ours.text);
     return same;
 }
 
@@ -67,26 +65,20 @@ static enum status check_convertible(const struct csv_table *t, const struct tab
 /* Writes a file that lacks columns anew with all of the table's; the cells that it did not have are empty. */
 static enum status convert(const char *path, const struct table *table, struct error *e) {
     struct csv_table t;
-    char *text = NULL;
-    size_t size = 0;
+    struct printed longer;
     TRY(csv_read(&t, path, e));
     enum status status = check_convertible(&t, table, path, e);
-    if (status != ST_OK) {
-        csv_free(&t);
-        return status;
+    if (status == ST_OK) status = printed_begin(&longer, path, e);
+    if (status == ST_OK) {
+        table_csv_header(table, longer.f);
+        for (int i = 0; i < t.rows; i++)
+            for (const struct field *field = table->fields; field->name; field++) {
+                csv_cell_again(longer.f, csv_cell(&t, i, field->name));
+                fputc(field[1].name ? ',' : '\n', longer.f);
+            }
+        status = printed_write(&longer, ST_OK, path, e);
     }
-    FILE *f = open_memstream(&text, &size);
-    if (f) table_csv_header(table, f);
-    for (int i = 0; f && i < t.rows; i++)
-        for (const struct field *field = table->fields; field->name; field++) {
-            csv_cell_again(f, csv_cell(&t, i, field->name));
-            fputc(field[1].name ? ',' : '\n', f);
-        }
     csv_free(&t);
-    bool whole = f && !ferror(f);
-    whole = f && fclose(f) == 0 && whole;
-    status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory to write %s", path);
-    free(text);
     return status;
 }
 
@@ -110,25 +102,23 @@ static int open_locked(const char *path, struct stat *locked) {
     }
 }
 
-/* Appends one row behind the whole lines, under a lock, in one write; what could not be written whole is taken back. */
+/* Appends one row after the whole lines, under a lock, in one write; what could not be written whole is taken back. */
 static enum status append_locked(int fd, off_t bytes, const char *path, const struct table *table, const void *object,
                                  struct error *e) {
-    char *text = NULL;
-    size_t size = 0;
+    struct printed row;
     off_t end = whole_lines(fd, bytes);
     if (end < 0 || (end < bytes && ftruncate(fd, end) != 0))
         return fail(e, ST_FAIL, "cannot take a torn row off %s: %s", path, strerror(errno));
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_MEMORY, "no memory to write %s", path);
-    if (end == 0) table_csv_header(table, f);
-    table_csv_row(table, object, f);
-    bool whole = !ferror(f);
-    whole = fclose(f) == 0 && whole;
-    ssize_t n = whole ? write(fd, text, size) : -1;
+    TRY(printed_begin(&row, path, e));
+    if (end == 0) table_csv_header(table, row.f);
+    table_csv_row(table, object, row.f);
+    TRY(printed_end(&row, ST_OK, path, e));
+    ssize_t n = write(fd, row.text, row.size);
+    bool written = n == (ssize_t)row.size;
     int reason = n < 0 ? errno : ENOSPC; /* fewer bytes than asked for: the disk is full */
-    free(text);
-    if (n == (ssize_t)size && fsync(fd) == 0) return ST_OK;
-    if (n == (ssize_t)size) reason = errno;
+    free(row.text);
+    if (written && fsync(fd) == 0) return ST_OK;
+    if (written) reason = errno;
     if (ftruncate(fd, end) != 0) reason = errno;
     return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
 }
@@ -150,39 +140,24 @@ static enum status table_append(const struct table *table, const void *object, c
     }
 }
 
-static enum status table_check(const struct table *table, const char *out, struct error *e) {
+/* Opens the rows of a folder's table for reading; *t has none where there is no such file. */
+static enum status table_open(const struct table *table, const char *out, bool ours, struct csv_table *t,
+                              struct error *e) {
     char path[PATH_BYTES];
-    struct csv_table t;
+    *t = (struct csv_table){0};
     TRY(path_format(path, sizeof path, e, "%s/%s.csv", out, table->name));
     if (access(path, F_OK) != 0) return ST_OK;
-    TRY(own_file_check(path, e));
-    TRY(csv_read(&t, path, e));
-    enum status status = check_convertible(&t, table, path, e);
-    csv_free(&t);
-    return status;
-}
-
-static enum status table_merge(const struct table *table, const char *from, const char *out, void *row,
-                               enum status (*add)(const char *out, const void *row, struct error *e), struct error *e) {
-    char path[PATH_BYTES];
-    struct csv_table t;
-    enum status status = ST_OK;
-    TRY(path_format(path, sizeof path, e, "%s/%s.csv", from, table->name));
-    if (access(path, F_OK) != 0) return ST_OK;
-    TRY(csv_read(&t, path, e));
-    for (int i = 0; i < t.rows && status == ST_OK; i++) {
-        table_from_csv(table, &t, i, row);
-        status = add(out, row, e);
-    }
-    csv_free(&t);
+    if (ours) TRY(own_file_check(path, e));
+    TRY(csv_read(t, path, e));
+    enum status status = ours ? check_convertible(t, table, path, e) : ST_OK;
+    if (status != ST_OK) csv_free(t);
     return status;
 }
 
 /* --- perf.csv ----------------------------------------------------------------------------------------------------- */
 
 enum status perf_append(const char *out, const struct perf_row *row, struct error *e) {
-    struct perf_line line = {.row = *row, .schema = RECORD_SCHEMA};
-    return table_append(&perf_table, &line, out, e);
+    return table_append(&perf_table, row, out, e);
 }
 
 bool perf_is_alike(const struct perf_row *a, const struct perf_row *b) {
@@ -198,18 +173,16 @@ bool perf_replaces(const struct perf_row *row, const struct perf_row *earlier) {
 }
 
 bool perf_latest(const char *out, const char *cell_id, const struct perf_row *like, struct perf_row *row) {
-    char path[PATH_BYTES];
     struct csv_table t;
-    if (path_format(path, sizeof path, NULL, "%s/perf.csv", out) != ST_OK || csv_read(&t, path, NULL) != ST_OK)
-        return false;
     bool found = false;
+    if (table_open(&perf_table, out, false, &t, NULL) != ST_OK) return false;
     for (int i = 0; i < t.rows; i++) {
-        struct perf_line line = {0};
+        struct perf_row next;
         if (strcmp(csv_cell(&t, i, "cell_id"), cell_id) != 0) continue;
-        table_from_csv(&perf_table, &t, i, &line);
-        if (like && !perf_is_alike(&line.row, like)) continue;
-        if (found && !perf_replaces(&line.row, row)) continue;
-        *row = line.row;
+        table_from_csv(&perf_table, &t, i, &next);
+        if (like && !perf_is_alike(&next, like)) continue;
+        if (found && !perf_replaces(&next, row)) continue;
+        *row = next;
         found = true;
     }
     csv_free(&t);
@@ -219,8 +192,7 @@ bool perf_latest(const char *out, const char *cell_id, const struct perf_row *li
 /* --- limits.csv --------------------------------------------------------------------------------------------------- */
 
 enum status limit_append(const char *out, const struct limit_row *row, struct error *e) {
-    struct limit_line line = {.row = *row, .schema = RECORD_SCHEMA};
-    return table_append(&limits_table, &line, out, e);
+    return table_append(&limits_table, row, out, e);
 }
 
 /* A row that was edited into nonsense is none. */
@@ -229,36 +201,23 @@ static bool is_sound(const struct limit_row *row) {
 }
 
 bool limit_find(const char *out, const char *run_id, double seconds, struct limit_row *row) {
-    char path[PATH_BYTES];
     struct csv_table t;
     bool found = false;
-    if (path_format(path, sizeof path, NULL, "%s/limits.csv", out) != ST_OK || csv_read(&t, path, NULL) != ST_OK)
-        return false;
+    if (table_open(&limits_table, out, false, &t, NULL) != ST_OK) return false;
     for (int i = 0; i < t.rows && !found; i++) {
-        struct limit_line line;
-        table_from_csv(&limits_table, &t, i, &line);
-        *row = line.row;
+        table_from_csv(&limits_table, &t, i, row);
         found = strcmp(row->run_id, run_id) == 0 && row->seconds == seconds && is_sound(row);
     }
     csv_free(&t);
     return found;
 }
 
-static enum status add_limit(const char *out, const void *object, struct error *e) {
-    const struct limit_line *line = object;
-    struct limit_row known;
-    if (!is_sound(&line->row) || limit_find(out, line->row.run_id, line->row.seconds, &known)) return ST_OK;
-    return limit_append(out, &line->row, e);
-}
-
 /* --- machines.csv ------------------------------------------------------------------------------------------------- */
 
 bool machines_have(const char *out, const char *machine_id, const char *env_epoch) {
-    char path[PATH_BYTES];
     struct csv_table t;
     bool known = false;
-    if (path_format(path, sizeof path, NULL, "%s/machines.csv", out) != ST_OK || csv_read(&t, path, NULL) != ST_OK)
-        return false;
+    if (table_open(&machines_table, out, false, &t, NULL) != ST_OK) return false;
     for (int i = 0; i < t.rows && !known; i++)
         known = strcmp(csv_cell(&t, i, "machine_id"), machine_id) == 0 &&
                 strcmp(csv_cell(&t, i, "env_epoch"), env_epoch) == 0;
@@ -266,8 +225,7 @@ bool machines_have(const char *out, const char *machine_id, const char *env_epoc
     return known;
 }
 
-static enum status add_machine(const char *out, const void *object, struct error *e) {
-    const struct machine_row *row = object;
+static enum status add_machine(const char *out, const struct machine_row *row, struct error *e) {
     if (machines_have(out, row->machine.id, row->machine.env_epoch)) return ST_OK;
     return table_append(&machines_table, row, out, e);
 }
@@ -281,13 +239,32 @@ enum status machines_export(const char *out, const struct machine *m, struct err
 /* --- folders ------------------------------------------------------------------------------------------------------ */
 
 enum status logs_merge(const char *from, const char *out, struct error *e) {
-    struct machine_row machine = {0};
-    struct limit_line limit = {0};
-    TRY(table_merge(&machines_table, from, out, &machine, add_machine, e));
-    return table_merge(&limits_table, from, out, &limit, add_limit, e);
+    struct csv_table t;
+    struct machine_row machine;
+    struct limit_row limit, known;
+    enum status status = ST_OK;
+    TRY(table_open(&machines_table, from, false, &t, e));
+    for (int i = 0; i < t.rows && status == ST_OK; i++) {
+        table_from_csv(&machines_table, &t, i, &machine);
+        status = add_machine(out, &machine, e);
+    }
+    csv_free(&t);
+    TRY(status);
+    TRY(table_open(&limits_table, from, false, &t, e));
+    for (int i = 0; i < t.rows && status == ST_OK; i++) {
+        table_from_csv(&limits_table, &t, i, &limit);
+        if (is_sound(&limit) && !limit_find(out, limit.run_id, limit.seconds, &known))
+            status = limit_append(out, &limit, e);
+    }
+    csv_free(&t);
+    return status;
 }
 
 enum status logs_check(const char *out, struct error *e) {
-    TRY(table_check(&machines_table, out, e));
-    return table_check(&limits_table, out, e);
+    struct csv_table t;
+    TRY(table_open(&machines_table, out, true, &t, e));
+    csv_free(&t);
+    TRY(table_open(&limits_table, out, true, &t, e));
+    csv_free(&t);
+    return ST_OK;
 }

@@ -17,95 +17,100 @@
 /* Records of a folder that are copied. */
 struct merging {
     const char *from, *out; /* out NULL: they are only looked at */
-    char **paths;
-    int n;
+    struct record_list files;
     struct open_record *open; /* the one that is looked at */
     struct merge_count count;
     int bare, unknown; /* as store_count has them */
 };
 
-/* --- files -------------------------------------------------------------------------------------------------------- */
+/* --- weights ------------------------------------------------------------------------------------------------------ */
+
+/* A file of a run's weights below a folder, in memory; bytes NULL: none is kept, or it is not there, as in a folder of
+ * records alone. */
+struct kept {
+    char name[RECORD_TEXT];
+    char *bytes;
+    size_t size;
+};
+
+enum { BEST, LAST, KINDS }; /* the last weights are those that `--keep-weights all` keeps */
+
+static void free_weights(struct kept w[KINDS]) {
+    for (int k = 0; k < KINDS; k++) free(w[k].bytes);
+}
+
+/* Reads a file that has the hash that `witness` says. ST_DATA: it is there and has another. */
+static enum status read_kept(const char *folder, struct kept *w, const char *hash, const char *witness,
+                             struct error *e) {
+    char path[PATH_BYTES], found[HASH_HEX];
+    TRY(path_format(path, sizeof path, e, "%s/%s", folder, w->name));
+    file_find_unnamed(path, hash, machine_memory_bytes() / 2);
+    if (access(path, F_OK) != 0) return ST_OK;
+    TRY(file_read_hashed(path, machine_memory_bytes() / 2, &w->bytes, &w->size, found, e));
+    if (!strcmp(found, hash)) return ST_OK;
+    return fail(e, ST_DATA, "%s is not what %s says: its XXH3-128 is %s, expected %.40s; copy it again", path, witness,
+                found, hash);
+}
+
+/* Reads the weights that the run's record names, and with `all` the last ones, whose hash stands in the file of the
+ * best. After an error there are none. */
+static enum status read_weights(const char *folder, const struct run *run, bool all, struct kept w[KINDS],
+                                struct error *e) {
+    char witness[RUN_ID_HEX + 32];
+    struct safetensors st;
+    w[BEST] = w[LAST] = (struct kept){.bytes = NULL};
+    if (strncmp(run->ckpt, WEIGHTS_FOLDER "/", sizeof WEIGHTS_FOLDER) != 0 || strstr(run->ckpt, "..")) return ST_OK;
+    memcpy(w[BEST].name, run->ckpt, sizeof run->ckpt);
+    snprintf(witness, sizeof witness, "the record of run %s", run->run_id);
+    enum status status = read_kept(folder, &w[BEST], run->ckpt_xxh3, witness, e);
+    if (status == ST_OK && all && w[BEST].bytes &&
+        safetensors_parse(&st, w[BEST].bytes, w[BEST].size, run->ckpt, NULL) == ST_OK) {
+        const char *hash = safetensors_metadata(&st, "last_xxh3");
+        record_weights_name(run, ".last", w[LAST].name);
+        if (hash) status = read_kept(folder, &w[LAST], hash, run->ckpt, e);
+        safetensors_free(&st);
+    }
+    if (status != ST_OK) free_weights(w);
+    return status;
+}
+
+/* Checks them; *bare: the record names weights, and they are not there. */
+static enum status check_weights(const char *folder, const struct run *run, bool *bare, struct error *e) {
+    struct kept w[KINDS];
+    TRY(read_weights(folder, run, true, w, e));
+    *bare = *run->ckpt && !w[BEST].bytes;
+    free_weights(w);
+    return ST_OK;
+}
+
+/* Copies them unless OUT has them, which check_one has compared. The weights come before the record: where there is a
+ * record, they are there. */
+static enum status copy_weights(struct merging *m, const struct run *run, struct error *e) {
+    struct kept w[KINDS];
+    char path[PATH_BYTES];
+    enum status status = ST_OK;
+    TRY(read_weights(m->from, run, true, w, e));
+    for (int k = LAST; k >= BEST && status == ST_OK; k--) {
+        bool is_new = false;
+        if (!w[k].bytes) continue;
+        status = path_format(path, sizeof path, e, "%s/%s", m->out, w[k].name);
+        if (status == ST_OK && access(path, F_OK) != 0) status = file_put(path, w[k].bytes, w[k].size, &is_new, e);
+        m->count.weights += is_new;
+    }
+    free_weights(w);
+    return status;
+}
+
+/* --- a record ----------------------------------------------------------------------------------------------------- */
 
 /* A file's name below `out` as it is below `from`. */
 static const char *below(const char *path, const char *from) {
     return path + strlen(from) + 1;
 }
 
-/* Weights below `folder`, of the hash that `witness` has of them; *bytes NULL: they are not there, as in a folder of
- * records alone. ST_DATA: they are there and not those. */
-static enum status read_kept(const char *folder, const char *name, const char *hash, const char *witness, char **bytes,
-                             size_t *size, struct error *e) {
-    char path[PATH_BYTES], found[HASH_HEX];
-    *bytes = NULL;
-    TRY(path_format(path, sizeof path, e, "%s/%s", folder, name));
-    file_find_unnamed(path, hash, machine_memory_bytes() / 2);
-    if (access(path, F_OK) != 0) return ST_OK;
-    TRY(file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, found, e));
-    if (!strcmp(found, hash)) return ST_OK;
-    free(*bytes);
-    *bytes = NULL;
-    return fail(e, ST_DATA, "%s is not what %s says: its XXH3-128 is %s, expected %.40s; copy it again", path, witness,
-                found, hash);
-}
-
-/* Checks the weights that the run's record names. */
-static enum status read_best(const char *folder, const struct run *run, char **bytes, size_t *size, struct error *e) {
-    char witness[RUN_ID_HEX + 32];
-    *bytes = NULL;
-    *size = 0;
-    if (!*run->ckpt || strncmp(run->ckpt, WEIGHTS_FOLDER "/", sizeof WEIGHTS_FOLDER) != 0 || strstr(run->ckpt, ".."))
-        return ST_OK;
-    snprintf(witness, sizeof witness, "the record of run %s", run->run_id);
-    return read_kept(folder, run->ckpt, run->ckpt_xxh3, witness, bytes, size, e);
-}
-
-/* Checks the last weights, which `--keep-weights all` keeps; the file of the best has their hash. */
-static enum status read_last(const char *folder, const struct run *run, const char *best, size_t best_size,
-                             char **bytes, size_t *size, struct error *e) {
-    struct safetensors st;
-    char name[RECORD_TEXT];
-    *bytes = NULL;
-    if (!best || safetensors_parse(&st, best, best_size, run->ckpt, NULL) != ST_OK) return ST_OK;
-    const char *hash = safetensors_metadata(&st, "last_xxh3");
-    record_weights_name(run, ".last", name);
-    enum status status = hash ? read_kept(folder, name, hash, run->ckpt, bytes, size, e) : ST_OK;
-    safetensors_free(&st);
-    return status;
-}
-
-/* --- a record ----------------------------------------------------------------------------------------------------- */
-
 static enum status read_record(struct merging *m, int i, struct error *e) {
     record_close(m->open);
-    return record_open(m->paths[i], &m->open, e);
-}
-
-/* The weights of a run below a folder, in memory; NULL: none are kept, or they are not there. */
-struct weights {
-    char *best, *last;
-    size_t best_size, last_size;
-};
-
-static void free_weights(struct weights *w) {
-    free(w->best);
-    free(w->last);
-}
-
-static enum status read_weights(const char *folder, const struct run *run, struct weights *w, struct error *e) {
-    *w = (struct weights){.best = NULL};
-    TRY(read_best(folder, run, &w->best, &w->best_size, e));
-    enum status status = read_last(folder, run, w->best, w->best_size, &w->last, &w->last_size, e);
-    if (status != ST_OK) free_weights(w);
-    return status;
-}
-
-/* *bare: it names weights, and they are not there. */
-static enum status check_weights(const char *folder, const struct run *run, bool *bare, struct error *e) {
-    struct weights w;
-    TRY(read_weights(folder, run, &w, e));
-    *bare = *run->ckpt && !w.best;
-    free_weights(&w);
-    return ST_OK;
+    return record_open(m->files.list[i].path, &m->open, e);
 }
 
 /* Compares with what OUT has. A run that was trained twice may have other weights, and has another record. */
@@ -114,26 +119,21 @@ struct known {
     bool taken; /* the name of its weights is, by those of another training; of attempts that were set aside alone */
 };
 
-/* An attempt that was set aside in one folder may be another training than the run that the other has under the name of
- * its weights; both are whole. */
-static bool is_taken(const struct merging *m, const struct known *known) {
-    struct error why;
-    char *bytes;
-    size_t size;
-    if (known->there || !m->open->record.set_aside) return false;
-    enum status status = read_best(m->out, &m->open->record.run, &bytes, &size, &why);
-    if (status == ST_OK) free(bytes);
-    return status == ST_DATA;
-}
-
-/* ST_DATA: the record that is there is damaged. */
+/* Finds them. An attempt that was set aside in one folder may be another training than the run that the other has under
+ * the name of its weights; both are whole. ST_DATA: the record that is there is damaged. */
 static enum status find_known(struct merging *m, int i, struct known *known, struct error *e) {
     char path[PATH_BYTES];
     struct open_record *there;
     const struct run *run = &m->open->record.run;
-    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->paths[i], m->from)));
+    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->files.list[i].path, m->from)));
     *known = (struct known){access(path, F_OK) == 0, true, true, false};
-    known->taken = is_taken(m, known);
+    if (!known->there && m->open->record.set_aside) {
+        struct kept w[KINDS];
+        struct error why;
+        enum status status = read_weights(m->out, run, false, w, &why);
+        if (status == ST_OK) free_weights(w);
+        known->taken = status == ST_DATA;
+    }
     if (!known->there) return ST_OK;
     TRY(record_open(path, &there, e));
     const struct run *other = &there->record.run;
@@ -154,29 +154,6 @@ static enum status check_one(struct merging *m, int i, struct error *e) {
     if (!m->out) return ST_OK;
     TRY(find_known(m, i, &known, e));
     return known.same_weights && !known.taken ? check_weights(m->out, run, &bare, e) : ST_OK;
-}
-
-/* Copies them unless OUT has them, which check_one has compared. */
-static enum status put_weights(struct merging *m, const char *name, const char *bytes, size_t size, struct error *e) {
-    char path[PATH_BYTES];
-    bool new;
-    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, name));
-    if (!bytes || access(path, F_OK) == 0) return ST_OK;
-    TRY(file_put(path, bytes, size, &new, e));
-    m->count.weights += new;
-    return ST_OK;
-}
-
-/* The weights come before the record: where there is a record, they are there. */
-static enum status copy_weights(struct merging *m, const struct run *run, struct error *e) {
-    struct weights w;
-    char name[RECORD_TEXT];
-    record_weights_name(run, ".last", name);
-    TRY(read_weights(m->from, run, &w, e));
-    enum status status = put_weights(m, name, w.last, w.last_size, e);
-    if (status == ST_OK) status = put_weights(m, run->ckpt, w.best, w.best_size, e);
-    free_weights(&w);
-    return status;
 }
 
 /* How fast the run's cell was, if only `from` knows. */
@@ -201,8 +178,8 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     }
     if (known.same_weights) TRY(copy_weights(m, &m->open->record.run, e));
     if (!known.there) {
-        TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->paths[i], m->from)));
-        TRY(file_read(m->paths[i], RECORD_MOST_BYTES, &bytes, &size, e));
+        TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->files.list[i].path, m->from)));
+        TRY(file_read(m->files.list[i].path, RECORD_MOST_BYTES, &bytes, &size, e));
         enum status status = file_put(path, bytes, size, &new, e);
         free(bytes);
         TRY(status);
@@ -218,7 +195,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
 /* Every record is looked at: the last that is not whole is the error, and those before it are said. */
 static enum status check_all(struct merging *m, struct error *e) {
     enum status status = ST_OK;
-    for (int i = 0; i < m->n; i++) {
+    for (int i = 0; i < m->files.n; i++) {
         struct error why;
         enum status one = check_one(m, i, &why);
         if (one == ST_OK) continue;
@@ -230,22 +207,20 @@ static enum status check_all(struct merging *m, struct error *e) {
 
 static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
     *m = (struct merging){.from = from, .out = out};
-    TRY(records_paths(from, &m->paths, &m->n, e));
-    TRY(records_refuse_stray(from, e));
-    if (m->n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
+    TRY(records_list(&m->files, from, true, e));
+    if (m->files.n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
     return check_all(m, e);
 }
 
 static void end(struct merging *m) {
-    for (int i = 0; i < m->n; i++) free(m->paths[i]);
-    free(m->paths);
+    records_list_free(&m->files);
     record_close(m->open);
 }
 
 enum status store_merge(const char *from, const char *out, struct merge_count *count, struct error *e) {
     struct merging m;
     enum status status = begin(&m, from, out, e);
-    for (int i = 0; i < m.n && status == ST_OK; i++) status = copy_one(&m, i, e);
+    for (int i = 0; i < m.files.n && status == ST_OK; i++) status = copy_one(&m, i, e);
     *count = m.count;
     end(&m);
     return status;
@@ -254,7 +229,7 @@ enum status store_merge(const char *from, const char *out, struct merge_count *c
 enum status store_check(const char *from, struct store_count *count, struct error *e) {
     struct merging m;
     enum status status = begin(&m, from, NULL, e);
-    *count = (struct store_count){m.n, m.bare, m.unknown};
+    *count = (struct store_count){m.files.n, m.bare, m.unknown};
     end(&m);
     return status;
 }

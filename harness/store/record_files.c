@@ -4,7 +4,6 @@
 #include "harness/store/record_files.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -106,14 +105,16 @@ static enum status publish(const char *temporary, const char *path, const char *
 
 int64_t record_attempt(const char *out, const char *run_id) {
     char path[PATH_BYTES], folder[PATH_BYTES];
+    struct folder_names names;
     int64_t attempt = 1;
     if (checked_path(out, run_id, path, NULL) != ST_OK) return attempt;
     path_folder(path, folder, sizeof folder);
     const char *name = path + strlen(folder) + 1;
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && (entry = readdir(d));)
-        attempt += strncmp(entry->d_name, name, strlen(name)) == 0 && entry->d_name[strlen(name)] == '.';
-    if (d) closedir(d);
+    if (folder_names(&names, folder, NULL) != ST_OK) return attempt;
+    for (int i = 0; i < names.n; i++)
+        attempt +=
+            strncmp(names.list[i]->d_name, name, strlen(name)) == 0 && names.list[i]->d_name[strlen(name)] == '.';
+    folder_names_free(&names);
     return attempt;
 }
 
@@ -138,7 +139,8 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Behind ".json" of a record that was set aside because the run was to be done again: ".retried", ".retried.2". */
+/* Whether the rest of a name after ".json" is that of a record whose run was to be done again: ".retried", ".retried.2".
+ */
 static bool is_earlier_attempt(const char *suffix) {
     size_t word = strncmp(suffix, ".retried", 8) == 0 ? 8 : strncmp(suffix, ".replaced", 9) == 0 ? 9 : 0;
     const char *number = suffix + word;
@@ -191,76 +193,87 @@ void record_close(struct open_record *open) {
     free(open);
 }
 
-struct path_list {
-    char **paths;
-    int n, capacity;
-    size_t bytes; /* of arena their curves may need */
-};
+/* --- the files under OUT/runs ------------------------------------------------------------------------------------- */
 
-static bool path_push(struct path_list *list, const char *path) {
-    struct stat info;
-    if (stat(path, &info) != 0) return true; /* gone meanwhile */
-    if (list->n == list->capacity) {
-        int more = list->capacity ? 2 * list->capacity : 64;
-        char **grown = realloc(list->paths, (size_t)more * sizeof *grown);
-        if (!grown) return false;
-        list->paths = grown;
-        list->capacity = more;
+static enum status list_add(struct record_list *files, const char *path, const char *id, bool set_aside,
+                            struct error *e) {
+    int n = files->n;
+    if ((n & (n - 1)) == 0) { /* full: there is room for the next power of two */
+        struct record_file *longer = realloc(files->list, (n ? 2 * (size_t)n : 1) * sizeof *longer);
+        if (!longer) return fail(e, ST_MEMORY, "no memory for a list of records");
+        files->list = longer;
     }
-    list->paths[list->n] = strdup(path);
-    list->bytes += record_arena_bytes((size_t)info.st_size);
-    return list->paths[list->n++] != NULL;
+    struct record_file *file = &files->list[n];
+    *file = (struct record_file){.path = strdup(path), .set_aside = set_aside};
+    if (!file->path) return fail(e, ST_MEMORY, "no memory for a list of records");
+    memcpy(file->id, id, sizeof file->id);
+    files->n++;
+    return ST_OK;
 }
 
-static void paths_free(struct path_list *list) {
-    for (int i = 0; i < list->n; i++) free(list->paths[i]);
-    free(list->paths);
-}
-
-static enum status refuse_stray(const char *path, struct error *e) {
-    return fail(e, ST_DATA,
-                "no command looks for a run in %s: a record is runs/AB/ID.json, AB the first digits of its run's id; "
-                "rename it, or move it away",
-                path);
-}
-
-/* Appends the records of OUT/runs/<ab>: of runs that are looked for there, or one would be two. */
-static enum status scan_folder(const char *folder, const char *ab, struct path_list *list, struct error *e) {
+/* Adds the records of a folder in OUT/runs, of the first digits `ab`; "": the folder may hold no record. A record that
+ * lies elsewhere would be one that no command looks for, or its run would be two. */
+static enum status list_folder(struct record_list *files, const char *folder, const char *ab, bool strict,
+                               struct error *e) {
     char path[PATH_BYTES], id[RUN_ID_HEX];
+    struct folder_names names;
     bool set_aside;
-    DIR *d = opendir(folder);
-    if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
+    TRY(folder_names(&names, folder, e));
     enum status status = ST_OK;
-    for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
-        if (!id_of_name(entry->d_name, id, &set_aside)) continue;
-        status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
-        if (status == ST_OK && strncmp(ab, id, 2) != 0) status = refuse_stray(path, e);
-        if (status == ST_OK && !path_push(list, path)) status = fail(e, ST_MEMORY, "no memory to list %s", folder);
+    for (int i = 0; i < names.n && status == ST_OK; i++) {
+        const char *name = names.list[i]->d_name;
+        bool named = id_of_name(name, id, &set_aside);
+        if (!named && !(strict && *name != '.' && text_ends(name, ".json"))) continue;
+        status = path_format(path, sizeof path, e, "%s/%s", folder, name);
+        if (status != ST_OK) break;
+        if (named && *ab && strncmp(ab, id, 2) == 0)
+            status = list_add(files, path, id, set_aside, e);
+        else
+            status = fail(e, ST_DATA,
+                          "no command looks for a run in %s: a record is runs/AB/ID.json, AB the first digits of its "
+                          "run's id; rename it, or move it away",
+                          path);
     }
-    closedir(d);
+    folder_names_free(&names);
     return status;
 }
 
-static bool is_record_folder(const char *name) {
-    return strlen(name) == 2 && isxdigit((unsigned char)name[0]) && isxdigit((unsigned char)name[1]);
-}
-
-static enum status scan_runs(const char *out, struct path_list *list, struct error *e) {
+enum status records_list(struct record_list *files, const char *out, bool strict, struct error *e) {
     char folder[PATH_BYTES];
+    struct folder_names names;
+    *files = (struct record_list){0};
     TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
-    DIR *d = opendir(folder);
-    if (!d && errno == ENOENT) return ST_OK; /* no run yet */
-    if (!d) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
-    enum status status = ST_OK;
-    for (struct dirent *entry; status == ST_OK && (entry = readdir(d));) {
-        const char *name = entry->d_name;
-        if (!is_record_folder(name)) continue;
+    TRY(folder_names(&names, folder, e));
+    enum status status = strict ? list_folder(files, folder, "", true, e) : ST_OK;
+    for (int i = 0; i < names.n && status == ST_OK; i++) {
+        const char *name = names.list[i]->d_name;
+        bool is_ours = strlen(name) == 2 && isxdigit((unsigned char)name[0]) && isxdigit((unsigned char)name[1]);
+        struct stat what;
+        if (!is_ours && !strict) continue;
         status = path_format(folder, sizeof folder, e, "%s/runs/%s", out, name);
-        if (status == ST_OK) status = scan_folder(folder, name, list, e);
+        if (status != ST_OK || (!is_ours && (stat(folder, &what) != 0 || !S_ISDIR(what.st_mode)))) continue;
+        status = list_folder(files, folder, is_ours ? name : "", strict, e);
     }
-    closedir(d);
+    folder_names_free(&names);
+    if (status != ST_OK) records_list_free(files);
     return status;
 }
+
+void records_list_free(struct record_list *files) {
+    for (int i = 0; i < files->n; i++) free(files->list[i].path);
+    free(files->list);
+    *files = (struct record_list){0};
+}
+
+enum status records_mend(const char *out, struct error *e) {
+    struct record_list files;
+    TRY(records_list(&files, out, false, e));
+    for (int i = 0; i < files.n; i++) check_file(files.list[i].path, files.list[i].id);
+    records_list_free(&files);
+    return ST_OK;
+}
+
+/* --- all records -------------------------------------------------------------------------------------------------- */
 
 static int by_start(const void *left, const void *right) {
     const struct run *a = &((const struct run_record *)left)->run, *b = &((const struct run_record *)right)->run;
@@ -279,89 +292,46 @@ static void drop_second_names(struct record_set *set) {
     set->n = n;
 }
 
-static enum status load_paths(struct record_set *set, const struct path_list *list, struct error *e) {
-    size_t records = (size_t)list->n * sizeof *set->list;
-    TRY(arena_reserve(&set->arena, records + list->bytes + ARENA_ALIGN, e));
-    set->list = arena_alloc(&set->arena, records);
-    for (int i = 0; i < list->n; i++) {
+/* Arena bytes for the list, and for all that the records may hold. */
+static size_t bytes_of_all(const struct record_list *files) {
+    size_t bytes = (size_t)files->n * sizeof(struct run_record) + ARENA_ALIGN;
+    struct stat info;
+    for (int i = 0; i < files->n; i++)
+        if (stat(files->list[i].path, &info) == 0) bytes += record_arena_bytes((size_t)info.st_size);
+    return bytes;
+}
+
+static enum status load_all(struct record_set *set, const struct record_list *files, struct error *e) {
+    TRY(arena_reserve(&set->arena, bytes_of_all(files), e));
+    set->list = arena_alloc(&set->arena, (size_t)files->n * sizeof *set->list);
+    for (int i = 0; i < files->n; i++) {
+        const char *path = files->list[i].path;
         struct run_record *r = &set->list[set->n];
         struct error why;
-        enum status status = read_one(list->paths[i], r, &set->arena, &why);
-        if (status == ST_OK && !(r->set_aside && r->run.status == RUN_OK))
-            set->n++;
-        else if (status == ST_DATA && access(list->paths[i], F_OK) == 0)
+        enum status status = read_one(path, r, &set->arena, &why);
+        if (status == ST_OK)
+            set->n += !(r->set_aside && r->run.status == RUN_OK);
+        else if (status == ST_DATA && access(path, F_OK) != 0)
+            continue; /* gone meanwhile */
+        else if (status == ST_DATA)
             return fail(e, ST_DATA, "%.800s; move it away, or let `lrnn bench` set it aside and do its run again",
                         why.text);
         else if (status == ST_USAGE)
             return fail(e, ST_DATA, "%.800s; use the program that wrote it, or another folder", why.text);
-        else if (status == ST_MEMORY)
-            return fail(e, status, "%s", why.text);
-        else if (status != ST_OK && status != ST_DATA) /* ST_DATA: gone meanwhile */
-            return fail(e, ST_DATA, "%s", why.text);
+        else
+            return fail(e, status == ST_MEMORY ? status : ST_DATA, "%s", why.text);
     }
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
     drop_second_names(set);
     return ST_OK;
 }
 
-enum status records_paths(const char *out, char ***paths, int *n, struct error *e) {
-    struct path_list list = {0};
-    enum status status = scan_runs(out, &list, e);
-    if (status != ST_OK) paths_free(&list);
-    *paths = status == ST_OK ? list.paths : NULL;
-    *n = status == ST_OK ? list.n : 0;
-    return status;
-}
-
-/* Whether a file in runs/NAME, or in runs/ itself (name NULL), has a record's ending, and not a record's place. */
-static bool is_stray(const char *name, const char *file) {
-    char id[RUN_ID_HEX];
-    bool set_aside;
-    if (!id_of_name(file, id, &set_aside)) return text_ends(file, ".json");
-    return !name || strlen(name) != 2 || strncmp(name, id, 2) != 0;
-}
-
-/* The first of those in runs/ (name NULL) and its folders, or in its folder of that name. */
-static bool find_stray(const char *folder, const char *name, char path[PATH_BYTES]) {
-    char below[PATH_BYTES];
-    bool found = false;
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && !found && (entry = readdir(d));) {
-        if (*entry->d_name == '.' || path_format(path, PATH_BYTES, NULL, "%s/%s", folder, entry->d_name) != ST_OK)
-            continue;
-        found = is_stray(name, entry->d_name);
-        if (found || name) continue;
-        memcpy(below, path, sizeof below);
-        found = find_stray(below, entry->d_name, path);
-    }
-    if (d) closedir(d);
-    return found;
-}
-
-enum status records_refuse_stray(const char *out, struct error *e) {
-    char folder[PATH_BYTES], path[PATH_BYTES];
-    TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
-    return find_stray(folder, NULL, path) ? refuse_stray(path, e) : ST_OK;
-}
-
-enum status records_mend(const char *out, struct error *e) {
-    struct path_list list = {0};
-    enum status status = scan_runs(out, &list, e);
-    for (int i = 0; i < list.n && status == ST_OK; i++) {
-        char id[RUN_ID_HEX];
-        bool set_aside;
-        if (id_of_name(strrchr(list.paths[i], '/') + 1, id, &set_aside)) check_file(list.paths[i], id);
-    }
-    paths_free(&list);
-    return status;
-}
-
 enum status records_load(struct record_set *set, const char *out, struct error *e) {
+    struct record_list files;
     *set = (struct record_set){0};
-    struct path_list list = {0};
-    enum status status = scan_runs(out, &list, e);
-    if (status == ST_OK) status = load_paths(set, &list, e);
-    paths_free(&list);
+    TRY(records_list(&files, out, false, e));
+    enum status status = load_all(set, &files, e);
+    records_list_free(&files);
     if (status != ST_OK) records_free(set);
     return status;
 }
@@ -384,7 +354,7 @@ static void print_curves(FILE *f, const struct record_set *set) {
         const struct run_record *r = &set->list[i];
         if (r->set_aside) continue; /* the rows have no column that would tell the attempts of an id apart */
         for (int64_t k = 0; k < r->n_curve; k++) {
-            struct curve_row row = {.point = r->curve[k], .schema = RECORD_SCHEMA, .ppl = exp(r->curve[k].loss)};
+            struct curve_row row = {.point = r->curve[k], .ppl = exp(r->curve[k].loss)};
             memcpy(row.run_id, r->run.run_id, sizeof row.run_id);
             table_csv_row(&curves_table, &row, f);
         }
@@ -397,7 +367,7 @@ static void print_evals(FILE *f, const struct record_set *set) {
         const struct run_record *r = &set->list[i];
         if (r->set_aside) continue;
         for (int64_t k = 0; k < r->n_evals; k++) {
-            struct eval_row row = {.point = r->evals[k], .schema = RECORD_SCHEMA};
+            struct eval_row row = {.point = r->evals[k]};
             memcpy(row.run_id, r->run.run_id, sizeof row.run_id);
             table_csv_row(&evals_table, &row, f);
         }
@@ -422,81 +392,51 @@ enum status records_export_check(const char *out, struct error *e) {
 enum status records_export_csv(const struct record_set *set, const char *out, struct error *e) {
     TRY(records_export_check(out, e));
     TRY(make_folder(out, e));
-    enum status status = ST_OK;
-    for (int i = 0; i < EXPORTS && status == ST_OK; i++) {
-        char path[PATH_BYTES], *text = NULL;
-        size_t size = 0;
+    for (int i = 0; i < EXPORTS; i++) {
+        char path[PATH_BYTES];
+        struct printed csv;
         TRY(path_format(path, sizeof path, e, "%s/%s", out, exports[i].name));
-        FILE *f = open_memstream(&text, &size);
-        if (f) exports[i].print(f, set);
-        bool whole = f && !ferror(f);
-        whole = f && fclose(f) == 0 && whole;
-        status = whole ? write_file_atomic(path, text, size, e) : fail(e, ST_MEMORY, "no memory to write %s", path);
-        free(text);
+        TRY(printed_begin(&csv, path, e));
+        exports[i].print(csv.f, set);
+        TRY(printed_write(&csv, ST_OK, path, e));
     }
-    return status;
+    return ST_OK;
 }
 
 /* --- the run that somebody means ---------------------------------------------------------------------------------- */
 
 #define ID_DIGITS (RUN_ID_HEX - 1)
 
-/* Ids in a folder that begin as asked for. */
-struct matches {
-    const char *prefix;
-    char id[RUN_ID_HEX], other[RUN_ID_HEX];
-    int n;
-};
-
 static bool all_hex(const char *text, size_t n) {
     return strspn(text, "0123456789abcdef") >= n;
 }
 
-/* Adds the files of a folder that are named by such an id and `suffix`. A folder that is not there has none. */
-static void match_folder(const char *folder, const char *suffix, struct matches *m) {
-    DIR *d = opendir(folder);
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        const char *name = entry->d_name;
-        if (strlen(name) != ID_DIGITS + strlen(suffix) || !all_hex(name, ID_DIGITS)) continue;
-        if (strcmp(name + ID_DIGITS, suffix) != 0 || strncmp(name, m->prefix, strlen(m->prefix)) != 0) continue;
-        snprintf(m->n == 0 ? m->id : m->other, RUN_ID_HEX, "%.32s", name);
-        m->n++;
-    }
-    if (d) closedir(d);
-}
-
-/* Does this for the files below OUT/runs/<ab>. */
-static enum status match_runs(const char *out, struct matches *m, struct error *e) {
-    char folder[PATH_BYTES];
-    TRY(path_format(folder, sizeof folder, e, "%s/runs", out));
-    DIR *d = opendir(folder);
-    if (!d && errno != ENOENT) return fail(e, ST_FAIL, "cannot read the folder %s: %s", folder, strerror(errno));
-    enum status status = ST_OK;
-    for (struct dirent *entry; d && status == ST_OK && (entry = readdir(d));) {
-        const char *name = entry->d_name;
-        if (strlen(name) != 2 || !all_hex(name, 2)) continue;
-        status = path_format(folder, sizeof folder, e, "%s/runs/%s", out, name);
-        if (status == ST_OK) match_folder(folder, ".json", m);
-    }
-    if (d) closedir(d);
-    return status;
-}
-
 static enum status find_by_id(const char *command, const char *out, const char *text, char id[RUN_ID_HEX],
                               struct error *e) {
-    struct matches done = {.prefix = text}, running = {.prefix = text};
-    char folder[PATH_BYTES];
-    TRY(match_runs(out, &done, e));
-    if (done.n > 1)
+    char folder[PATH_BYTES], other[RUN_ID_HEX] = "";
+    struct record_list files;
+    struct folder_names names;
+    int n = 0;
+    TRY(records_list(&files, out, false, e));
+    for (int i = 0; i < files.n; i++) {
+        const struct record_file *file = &files.list[i];
+        if (file->set_aside || strncmp(file->id, text, strlen(text)) != 0) continue;
+        memcpy(n++ == 0 ? id : other, file->id, RUN_ID_HEX);
+    }
+    records_list_free(&files);
+    if (n == 1) return ST_OK;
+    if (n > 1)
         return fail(e, ST_USAGE, "%s: %d runs in %s/runs begin with '%s', among them %s and %s; give more digits",
-                    command, done.n, out, text, done.id, done.other);
-    memcpy(id, done.id, RUN_ID_HEX);
-    if (done.n == 1) return ST_OK;
+                    command, n, out, text, id, other);
     TRY(path_format(folder, sizeof folder, e, "%s/checkpoints", out));
-    match_folder(folder, ".ckpt", &running);
-    if (running.n)
+    TRY(folder_names(&names, folder, e));
+    for (int i = 0; i < names.n; i++)
+        if (text_ends(names.list[i]->d_name, ".ckpt") && strncmp(names.list[i]->d_name, text, strlen(text)) == 0)
+            snprintf(other, sizeof other, "%.32s", names.list[i]->d_name);
+    folder_names_free(&names);
+    if (*other)
         return fail(e, ST_DATA, "%s: run %s is not finished; the command that began it goes on from its checkpoint",
-                    command, running.id);
+                    command, other);
     return fail(e, ST_DATA,
                 "%s: no run on record in %s/runs begins with '%s'; `lrnn train` prints a run's record, and --out names "
                 "another folder",

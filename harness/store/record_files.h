@@ -32,11 +32,11 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
 int64_t record_attempt(const char *out, const char *run_id);
 
 /* Reads one record; texts and arrays live on `arena`, which gets room for any record of the file's size unless it has
- * memory already. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes behind it), of another run than its
+ * memory already. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes after it), of another run than its
  * name says, or of another schema; ST_FAIL: it cannot be read. Both with path and reason. */
 enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e);
 
-/* The same, with memory of its own. *open is NULL after an error; record_close takes NULL as well. */
+/* Reads a record into memory of its own. *open is NULL after an error; record_close takes NULL as well. */
 struct open_record {
     struct run_record record;
     struct arena arena;
@@ -54,17 +54,24 @@ enum build_state record_check(const char *out, const char *run_id);
  * reason. */
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e);
 
-/* Treats every damaged record under OUT/runs as record_check does. Of commands that write; ST_DATA as records_paths. */
+/* Treats every damaged record under OUT/runs as record_check does, for commands that write. ST_DATA as records_list. */
 enum status records_mend(const char *out, struct error *e);
 
-/* Paths of all records under OUT/runs and of the attempts that were set aside; the caller frees each and the list.
- * None, where there is no such folder. ST_DATA: a folder cannot be read, or has the record of a run that belongs into
- * another one. */
-enum status records_paths(const char *out, char ***paths, int *n, struct error *e);
-
-/* ST_DATA: something under OUT/runs has the ending of a record or of an attempt set aside and not its place,
- * runs/AB/ID.json: nothing reads it, or its run is not looked for there and would be trained again. */
-enum status records_refuse_stray(const char *out, struct error *e);
+/* Files of all records under OUT/runs and of the attempts that were set aside, by folder and name. None, where there is
+ * no such folder. ST_DATA: a folder cannot be read, or has the record of a run that belongs into another one. With
+ * `strict` also: something else under OUT/runs has the ending of a record and not its place, runs/AB/ID.json; nothing
+ * reads it. */
+struct record_file {
+    char *path;
+    char id[RUN_ID_HEX];
+    bool set_aside;
+};
+struct record_list {
+    struct record_file *list;
+    int n;
+};
+enum status records_list(struct record_list *files, const char *out, bool strict, struct error *e);
+void records_list_free(struct record_list *files);
 
 /* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
  * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or

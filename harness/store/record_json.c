@@ -1,4 +1,4 @@
-/* record_json.c - a run record as text, and back: JSON whose first line holds the checksum of all bytes behind it, so
+/* record_json.c - a run record as text, and back: JSON whose first line holds the checksum of all bytes after it, so
  * that one altered bit is found, without memory and before anything is parsed.
  *
  * Curve and evaluations, which are most of a record, are tables: the names of the columns once, and an array a point.
@@ -11,13 +11,14 @@
 
 #include "core/batch.h"
 #include "core/option.h"
+#include "harness/store/files.h"
 #include "harness/store/schema.h"
 
 #define BEFORE_SUM        "{\"checksum\": \""
-#define BEHIND_SUM        "\",\n"
+#define AFTER_SUM         "\",\n"
 #define SUM_AT            (sizeof BEFORE_SUM - 1)
 #define SUM_DIGITS        (RUN_ID_HEX - 1)
-#define BODY_AT           (SUM_AT + SUM_DIGITS + sizeof BEHIND_SUM - 1)
+#define BODY_AT           (SUM_AT + SUM_DIGITS + sizeof AFTER_SUM - 1)
 #define POINT_LEAST_BYTES 10 /* [1,"val"], : both are required of every point */
 
 size_t record_arena_bytes(size_t size) {
@@ -46,58 +47,27 @@ json_t *json_from_real(double value) {
     return json_real(value);
 }
 
-/* Seeds above 2^63 do not fit a JSON integer of the library and are stored as text. */
-static json_t *json_from_u64(uint64_t value) {
-    char text[24];
-    if (value <= INT64_MAX) return json_integer((json_int_t)value);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    return json_string(text);
-}
-
-/* NULL for a value that has no name. */
-static json_t *json_from_name(const char *const *names, int64_t value) {
-    int64_t count = 0;
-    while (names[count]) count++;
-    return value >= 0 && value < count ? json_string(names[value]) : NULL;
-}
-
-static json_t *json_from_field(const struct field *field, const void *object) {
-    const void *value = (const char *)object + field->offset;
-    switch (field->type) {
-    case FIELD_INT:
-        return *(const int64_t *)value == -1 ? json_null() : json_integer(*(const int64_t *)value);
-    case FIELD_U64:
-        return json_from_u64(*(const uint64_t *)value);
-    case FIELD_REAL:
-        return json_from_real(*(const double *)value);
-    case FIELD_TEXT:
-        return json_from_text(value);
-    case FIELD_NAME:
-        return json_from_name(field->names, *(const int64_t *)value);
-    default:
-        return NULL;
-    }
-}
-
-static bool has_value(const struct field *field, const void *object) {
-    const void *value = (const char *)object + field->offset;
-    return !(field->type == FIELD_INT && *(const int64_t *)value == -1) &&
-           !(field->type == FIELD_REAL && isnan(*(const double *)value));
-}
-
 /* The printing functions answer whether it failed; the stream knows by itself whether a byte was lost. */
-static bool print_value(FILE *f, json_t *value) {
+static bool print_text(FILE *f, const char *text) {
+    json_t *value = json_from_text(text);
     bool failed = !value || json_dumpf(value, f, JSON_ENCODE_ANY) != 0;
     json_decref(value);
     return failed;
 }
 
+/* Prints a number bare, and in quotes what is a text, infinite, or too large for a JSON integer of the library (seeds
+ * above 2^63). Fails at a value that has no name. */
 static bool print_field(FILE *f, const struct field *field, const void *object) {
-    double number = field->type == FIELD_REAL ? *(const double *)((const char *)object + field->offset) : NAN;
-    char digits[40];
-    if (!isfinite(number)) return print_value(f, json_from_field(field, object));
-    format_double(number, digits, sizeof digits);
-    fputs(number == 0 && signbit(number) ? "-0.0" : digits, f); /* JSON's whole numbers have one zero */
+    char number[40];
+    const void *value = (const char *)object + field->offset;
+    const char *text = field_text(field, object, number, sizeof number);
+    bool quoted = field->type == FIELD_TEXT || field->type == FIELD_NAME;
+    if (field->type == FIELD_REAL) quoted = isinf(*(const double *)value);
+    if (field->type == FIELD_U64) quoted = *(const uint64_t *)value > INT64_MAX;
+    if (field->type == FIELD_NAME && !text) return true;
+    if (quoted) return print_text(f, text ? text : "");
+    bool negative_zero = text && !strcmp(text, "-0"); /* JSON's whole numbers have one zero */
+    fputs(negative_zero ? "-0.0" : text ? text : "null", f);
     return false;
 }
 
@@ -111,20 +81,18 @@ static bool print_run(FILE *f, const struct run *run) {
     return failed;
 }
 
-static bool print_text(FILE *f, const char *name, const char *text) {
-    fprintf(f, ",\n\"%s\": ", name);
-    return print_value(f, json_from_text(text));
-}
-
-/* The fields of an object that some point has a value of. */
+/* Fields of an object that some point has a value of. */
 static int used_columns(const struct table *table, const char *list, int64_t n, size_t object_size,
                         const struct field *columns[LIST_MOST_COLUMNS]) {
     int count = 0;
+    char number[40];
     for (const struct field *field = table->fields; field->name; field++) {
-        int64_t i = 0;
+        bool used = false;
         if (!field_within(field, object_size)) continue;
-        while (i < n && !has_value(field, list + (size_t)i * object_size)) i++;
-        if (i < n) columns[count++] = field;
+        for (int64_t i = 0; i < n && !used; i++)
+            used = field->type == FIELD_TEXT || field->type == FIELD_NAME ||
+                   field_text(field, list + (size_t)i * object_size, number, sizeof number);
+        if (used) columns[count++] = field;
     }
     return count;
 }
@@ -148,88 +116,69 @@ static bool print_list(FILE *f, const char *name, const struct table *table, con
     return failed;
 }
 
-/* One line a field of the run, one line a point: a record is read by people and by diff, too. */
+/* Prints one line a field of the run, one line a point: a record is read by people and by diff, too. */
 static bool print_record(FILE *f, const struct run_record *r) {
-    fprintf(f, BEFORE_SUM "%0*d" BEHIND_SUM, (int)SUM_DIGITS, 0);
+    fprintf(f, BEFORE_SUM "%0*d" AFTER_SUM, (int)SUM_DIGITS, 0);
     bool failed = print_run(f, &r->run);
-    failed |= print_text(f, "config", r->config);
-    failed |= print_text(f, "identity", r->identity);
+    fputs(",\n\"config\": ", f);
+    failed |= print_text(f, r->config);
+    fputs(",\n\"identity\": ", f);
+    failed |= print_text(f, r->identity);
     failed |= print_list(f, "curve", &curves_table, r->curve, r->n_curve, sizeof *r->curve);
     failed |= print_list(f, "evals", &evals_table, r->evals, r->n_evals, sizeof *r->evals);
     fputs("\n}\n", f);
-    return failed || ferror(f);
+    return failed;
 }
 
 enum status record_format(const struct run_record *r, char **text, size_t *size, struct error *e) {
     char sum[RUN_ID_HEX];
+    struct printed json;
     *text = NULL;
     if (r->run.status < 0 || r->run.status >= RUN_STATUS_COUNT)
         return fail(e, ST_FAIL, "run %s has status %lld, expected 0..%d", r->run.run_id, (long long)r->run.status,
                     RUN_STATUS_COUNT - 1);
-    FILE *f = open_memstream(text, size);
-    bool failed = !f || print_record(f, r);
-    if (f) failed |= fclose(f) != 0;
-    if (failed) {
-        free(*text);
-        *text = NULL;
+    TRY(printed_begin(&json, "a record", e));
+    enum status status = print_record(json.f, r) ? ST_FAIL : ST_OK;
+    if (printed_end(&json, status, "a record", e) != ST_OK)
         return fail(e, ST_FAIL, "no memory to write the record of run %s (or a curve point of an unknown split)",
                     r->run.run_id);
-    }
-    record_hash(*text + BODY_AT, sum);
-    memcpy(*text + SUM_AT, sum, SUM_DIGITS);
+    record_hash(json.text + BODY_AT, sum);
+    memcpy(json.text + SUM_AT, sum, SUM_DIGITS);
+    *text = json.text;
+    *size = json.size;
     return ST_OK;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static bool name_to_index(const json_t *value, const char *const *names, int64_t *i) {
-    const char *text = json_string_value(value);
-    for (*i = 0; text && names[*i]; ++*i)
-        if (strcmp(names[*i], text) == 0) return true;
-    return false;
-}
-
-static bool real_from_json(const json_t *value, double *out) {
-    const char *text = json_string_value(value);
-    if (json_is_number(value))
-        *out = json_number_value(value);
-    else if (json_is_null(value))
-        *out = NAN;
-    else if (text && strcmp(text, "inf") == 0)
-        *out = INFINITY;
-    else if (text && strcmp(text, "-inf") == 0)
-        *out = -INFINITY;
-    else
-        return false;
-    return true;
-}
-
-static bool u64_from_json(const json_t *value, uint64_t *out) {
-    const char *text = json_string_value(value);
-    char *end = NULL;
-    if (json_is_integer(value))
-        *out = (uint64_t)json_integer_value(value);
-    else if (text)
-        *out = strtoull(text, &end, 10);
-    return json_is_integer(value) || (text && *text && *end == 0);
-}
-
+/* Sets a field from its JSON value; false: it is none of this field. */
 static bool field_from_json(const struct field *field, const json_t *value, void *object) {
     void *out = (char *)object + field->offset;
+    const char *text = json_string_value(value);
+    char *end = NULL;
     switch (field->type) {
     case FIELD_INT:
         *(int64_t *)out = json_is_null(value) ? -1 : json_integer_value(value);
         return json_is_null(value) || json_is_integer(value);
     case FIELD_U64:
-        return u64_from_json(value, out);
+        *(uint64_t *)out = text ? strtoull(text, &end, 10) : (uint64_t)json_integer_value(value);
+        return text ? *text && *end == 0 : json_is_integer(value);
     case FIELD_REAL:
-        return real_from_json(value, out);
+        *(double *)out = text && *text == '-' ? -INFINITY : text ? INFINITY : NAN;
+        if (json_is_number(value)) *(double *)out = json_number_value(value);
+        return json_is_number(value) || json_is_null(value) ||
+               (text && (!strcmp(text, "inf") || !strcmp(text, "-inf")));
     case FIELD_TEXT:
-        if (!json_is_string(value) || json_string_length(value) >= field->size) return false;
-        memcpy(out, json_string_value(value), json_string_length(value) + 1);
+        if (!text || json_string_length(value) >= field->size) return false;
+        memcpy(out, text, json_string_length(value) + 1);
         return true;
     case FIELD_NAME:
-        return name_to_index(value, field->names, out);
+        for (int64_t i = 0; text && field->names[i]; i++)
+            if (!strcmp(field->names[i], text)) {
+                *(int64_t *)out = i;
+                return true;
+            }
+        return false;
     default:
         return false;
     }
@@ -254,9 +203,7 @@ static enum status object_from_json(const struct table *table, const json_t *in,
     for (const struct field *field = table->fields; field->name; field++) {
         if (!field_within(field, object_size)) continue;
         const json_t *value = value_of(in, columns, field->name);
-        void *at = (char *)object + field->offset;
-        if (!value && field->type == FIELD_INT) *(int64_t *)at = -1;
-        if (!value && field->type == FIELD_REAL) *(double *)at = NAN;
+        if (!value) field_clear(field, object);
         if (value && !field_from_json(field, value, object))
             return fail(e, ST_USAGE, "%s: the value of %s in %s is not one this program can read", path, field->name,
                         table->name);
@@ -314,7 +261,7 @@ static enum status record_from_json(const json_t *root, const char *path, struct
 static enum status verify_bytes(const char *text, size_t size, const char *path, struct error *e) {
     char sum[RUN_ID_HEX];
     if (size <= BODY_AT || memcmp(text, BEFORE_SUM, SUM_AT) != 0 ||
-        memcmp(text + SUM_AT + SUM_DIGITS, BEHIND_SUM, sizeof BEHIND_SUM - 1) != 0)
+        memcmp(text + SUM_AT + SUM_DIGITS, AFTER_SUM, sizeof AFTER_SUM - 1) != 0)
         return fail(e, ST_DATA, "%s, %zu bytes, does not begin as a run record does", path, size);
     if (memchr(text, 0, size)) return fail(e, ST_DATA, "%s is altered: it holds a zero byte", path);
     record_hash(text + BODY_AT, sum);
@@ -327,36 +274,31 @@ static enum status other_schema(const char *path, long long schema, struct error
     return fail(e, ST_USAGE, "%s is of schema %lld; this program reads schema %d", path, schema, RECORD_SCHEMA);
 }
 
-/* It is the record of that run, in this program's schema. */
-static enum status verify_identity(const json_t *root, const char *path, const char *run_id, struct error *e) {
-    const json_t *run = json_object_get(root, "run");
-    const char *id = json_string_value(json_object_get(run, "run_id"));
-    if (run_id && (!id || strcmp(id, run_id) != 0))
-        return fail(e, ST_DATA, "%s holds the record of run %s", path, id ? id : "(none)");
-    json_int_t schema = json_integer_value(json_object_get(run, "schema"));
-    return schema != RECORD_SCHEMA ? other_schema(path, schema, e) : ST_OK;
-}
-
-/* A number that cannot be read keeps the schema from being read as well, which stands before all other numbers. */
-static enum status too_large(const char *text, const char *path, const char *reason, struct error *e) {
-    static const char key[] = "\"schema\":";
-    const char *at = strstr(text, key);
-    long long schema = at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;
-    if (schema > RECORD_SCHEMA) return other_schema(path, schema, e);
-    return fail(e, ST_DATA, "%s has a number that is too large for this program: %s", path, reason);
-}
-
 /* Bytes that are as they were written and still do not parse: memory ran out, which the library may call a syntax
  * error, or something else than this program made them. Neither is damage; a number that no double holds is. */
 enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
                          struct arena *arena, struct error *e) {
+    static const char key[] = "\"schema\":";
     TRY(verify_bytes(text, size, path, e));
     json_error_t reason = {0};
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
-    if (!root && json_error_code(&reason) == json_error_numeric_overflow) return too_large(text, path, reason.text, e);
+    if (!root && json_error_code(&reason) == json_error_numeric_overflow) {
+        const char *at = strstr(text, key); /* which stands before all other numbers */
+        long long schema = at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;
+        if (schema > RECORD_SCHEMA) return other_schema(path, schema, e);
+        return fail(e, ST_DATA, "%s has a number that is too large for this program: %s", path, reason.text);
+    }
     if (!root) return fail(e, ST_FAIL, "cannot read %s: no memory, or not a record: %s", path, reason.text);
-    enum status status = verify_identity(root, path, run_id, e);
-    if (status == ST_OK && r) status = record_from_json(root, path, r, arena, e);
+    const json_t *run = json_object_get(root, "run");
+    const char *id = json_string_value(json_object_get(run, "run_id"));
+    json_int_t schema = json_integer_value(json_object_get(run, "schema"));
+    enum status status = ST_OK;
+    if (run_id && (!id || strcmp(id, run_id) != 0))
+        status = fail(e, ST_DATA, "%s holds the record of run %s", path, id ? id : "(none)");
+    else if (schema != RECORD_SCHEMA)
+        status = other_schema(path, schema, e);
+    else if (r)
+        status = record_from_json(root, path, r, arena, e);
     json_decref(root);
     return status;
 }

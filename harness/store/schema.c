@@ -12,17 +12,25 @@
 
 const char *const split_names[SPLIT_COUNT + 1] = {"train", "val", "test", NULL};
 
-#define FIELD(object, member, type, unit, meaning)                                                                     \
-    { #member, type, offsetof(object, member), sizeof(((object *)0)->member), unit, meaning, NULL }
-#define NAME(object, struct_member, member, unit, meaning, names)                                                      \
-    { #member, FIELD_NAME, offsetof(object, struct_member), sizeof(((object *)0)->struct_member), unit, meaning, names }
+/* A column that is found by the path to it. */
+#define COLUMN(object, path, name, type, unit, meaning)                                                                \
+    { name, type, offsetof(object, path), sizeof(((object *)0)->path), unit, meaning, NULL }
+#define SCHEMA                                                                                                         \
+    { "schema", FIELD_SCHEMA, 0, 0, "1", "version of this list of columns", NULL }
 #define END                                                                                                            \
     { .name = NULL }
 
-#define INT(member, unit, meaning)  FIELD(struct run, member, FIELD_INT, unit, meaning)
-#define U64(member, unit, meaning)  FIELD(struct run, member, FIELD_U64, unit, meaning)
-#define REAL(member, unit, meaning) FIELD(struct run, member, FIELD_REAL, unit, meaning)
-#define TEXT(member, unit, meaning) FIELD(struct run, member, FIELD_TEXT, unit, meaning)
+/* Columns that have the name of a member of OBJECT, where PLACE finds it. */
+#define FIELD(member, type, unit, meaning) COLUMN(OBJECT, PLACE(member), #member, type, unit, meaning)
+#define INT(member, unit, meaning)         FIELD(member, FIELD_INT, unit, meaning)
+#define U64(member, unit, meaning)         FIELD(member, FIELD_U64, unit, meaning)
+#define REAL(member, unit, meaning)        FIELD(member, FIELD_REAL, unit, meaning)
+#define TEXT(member, unit, meaning)        FIELD(member, FIELD_TEXT, unit, meaning)
+#define NAME(member, unit, meaning, names)                                                                             \
+    { #member, FIELD_NAME, offsetof(OBJECT, PLACE(member)), sizeof(int64_t), unit, meaning, names }
+
+#define OBJECT        struct run
+#define PLACE(member) member
 
 static const struct field run_fields[] = {
     INT(schema, "1", "version of this list of columns"),
@@ -60,7 +68,7 @@ static const struct field run_fields[] = {
     INT(batch, "sequences", "batch size"),
     INT(max_steps, "steps", "of the whole schedule"),
     TEXT(dtype, "fp32 bf16 tf32 fp64", "precision of matrix products"),
-    NAME(struct run, status, status, "ok diverged nan oom timeout killed error", "how the run ended", run_status_names),
+    NAME(status, "ok diverged nan oom timeout killed error", "how the run ended", run_status_names),
     TEXT(status_detail, "text", "first bad tensor, or reason"),
     TEXT(stop_reason, "steps target patience budget", "why training stopped; else the status"),
     INT(steps, "steps", "done"),
@@ -79,7 +87,7 @@ static const struct field run_fields[] = {
     TEXT(backbone, "text", "what surrounds the mixers"),
     TEXT(mlp, "swiglu gelu none", "channel MLP of --mlp; none: the net has its own or none"),
     TEXT(norm, "rmsnorm layernorm none", "of --norm; none: the net has its own or none"),
-    NAME(struct run, metric, metric, "acc macro_acc", "primary metric of the task", metric_names),
+    NAME(metric, "acc macro_acc", "primary metric of the task", metric_names),
     REAL(metric_value, "0..1", "its value on the test split"),
     INT(solved, "0/1", "metric_value reaches the task's threshold"),
     REAL(wall_s, "s", "training and evaluation of all sittings, without making the data before; monotonic"),
@@ -126,152 +134,147 @@ static const struct field run_fields[] = {
 };
 const struct table runs_table = {"runs", run_fields};
 
-#undef INT
-#undef REAL
-#undef TEXT
-#define POINT(member, type, unit, meaning)                                                                             \
-    {                                                                                                                  \
-#member, type, offsetof(struct curve_row, point.member), sizeof(((struct curve_point *)0)->member), unit,      \
-            meaning, NULL                                                                                              \
-    }
+#undef OBJECT
+#undef PLACE
+#define OBJECT        struct curve_row
+#define PLACE(member) point.member
 
 static const struct field curve_fields[] = {
-    FIELD(struct curve_row, schema, FIELD_INT, "1", "version of this list of columns"),
-    FIELD(struct curve_row, run_id, FIELD_TEXT, "hex32", "joins runs.csv"),
-    POINT(step, FIELD_INT, "steps", "training steps done"),
-    POINT(tokens, FIELD_INT, "tokens", "positions of the training batches so far, padding included"),
-    POINT(wall_s, FIELD_REAL, "s", "since the start, monotonic"),
-    NAME(struct curve_row, point.split, split, "train val test", "what was measured", split_names),
-    POINT(loss, FIELD_REAL, "nats", "per scored token"),
-    POINT(acc, FIELD_REAL, "0..1", "micro: correct of all scored tokens"),
-    POINT(seq_acc, FIELD_REAL, "0..1", "sequences without an error"),
-    FIELD(struct curve_row, ppl, FIELD_REAL, "1", "perplexity: exp(loss)"),
-    POINT(lr, FIELD_REAL, "1", "learning rate"),
-    POINT(grad_norm, FIELD_REAL, "1", "global norm before clipping"),
-    POINT(tok_per_s, FIELD_REAL, "tokens/s", "over the steps so far, while other runs may have shared the machine"),
-    POINT(event, FIELD_TEXT, "eval nan", "a validation, or the step that ended the run"),
-    POINT(macro_acc, FIELD_REAL, "0..1", "mean of the classes' recalls"),
-    POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
+    SCHEMA,
+    COLUMN(OBJECT, run_id, "run_id", FIELD_TEXT, "hex32", "joins runs.csv"),
+    INT(step, "steps", "training steps done"),
+    INT(tokens, "tokens", "positions of the training batches so far, padding included"),
+    REAL(wall_s, "s", "since the start, monotonic"),
+    NAME(split, "train val test", "what was measured", split_names),
+    REAL(loss, "nats", "per scored token"),
+    REAL(acc, "0..1", "micro: correct of all scored tokens"),
+    REAL(seq_acc, "0..1", "sequences without an error"),
+    COLUMN(OBJECT, ppl, "ppl", FIELD_REAL, "1", "perplexity: exp(loss)"),
+    REAL(lr, "1", "learning rate"),
+    REAL(grad_norm, "1", "global norm before clipping"),
+    REAL(tok_per_s, "tokens/s", "over the steps so far, while other runs may have shared the machine"),
+    TEXT(event, "eval nan", "a validation, or the step that ended the run"),
+    REAL(macro_acc, "0..1", "mean of the classes' recalls"),
+    REAL(last_acc, "0..1", "correct at the last position"),
     END,
 };
 _Static_assert(sizeof curve_fields / sizeof *curve_fields <= LIST_MOST_COLUMNS, "a record's list holds them all");
 const struct table curves_table = {"curves", curve_fields};
 
-#undef POINT
-#define POINT(member, type, unit, meaning)                                                                             \
-    {                                                                                                                  \
-#member, type, offsetof(struct eval_row, point.member), sizeof(((struct eval_point *)0)->member), unit,        \
-            meaning, NULL                                                                                              \
-    }
+#undef OBJECT
+#define OBJECT struct eval_row
 
 static const struct field eval_fields[] = {
-    FIELD(struct eval_row, schema, FIELD_INT, "1", "version of this list of columns"),
-    FIELD(struct eval_row, run_id, FIELD_TEXT, "hex32", "joins runs.csv"),
-    POINT(step, FIELD_INT, "steps", "training steps done"),
-    NAME(struct eval_row, point.split, split, "train val test", "what was measured", split_names),
-    POINT(length, FIELD_INT, "tokens", "length of the examples"),
-    POINT(difficulty, FIELD_TEXT, "text", "setting of the examples"),
-    POINT(n, FIELD_INT, "examples", "measured"),
-    POINT(loss, FIELD_REAL, "nats", "per scored token"),
-    POINT(acc, FIELD_REAL, "0..1", "micro: correct of all scored tokens"),
-    POINT(seq_acc, FIELD_REAL, "0..1", "sequences without an error"),
-    POINT(macro_acc, FIELD_REAL, "0..1", "mean of the classes' recalls"),
-    POINT(last_acc, FIELD_REAL, "0..1", "correct at the last position"),
+    SCHEMA,
+    COLUMN(OBJECT, run_id, "run_id", FIELD_TEXT, "hex32", "joins runs.csv"),
+    INT(step, "steps", "training steps done"),
+    NAME(split, "train val test", "what was measured", split_names),
+    INT(length, "tokens", "length of the examples"),
+    TEXT(difficulty, "text", "setting of the examples"),
+    INT(n, "examples", "measured"),
+    REAL(loss, "nats", "per scored token"),
+    REAL(acc, "0..1", "micro: correct of all scored tokens"),
+    REAL(seq_acc, "0..1", "sequences without an error"),
+    REAL(macro_acc, "0..1", "mean of the classes' recalls"),
+    REAL(last_acc, "0..1", "correct at the last position"),
     END,
 };
 _Static_assert(sizeof eval_fields / sizeof *eval_fields <= LIST_MOST_COLUMNS, "a record's list holds them all");
 const struct table evals_table = {"evals", eval_fields};
 
-/* A field of the struct `line`, found by the path to it. */
-#define FIELD_AT(line, path, column, type, unit, meaning)                                                              \
-    { column, type, offsetof(struct line, path), sizeof(((struct line *)0)->path), unit, meaning, NULL }
-#define PERF(column, member, type, unit, meaning)    FIELD_AT(perf_line, row.member, column, type, unit, meaning)
-#define LIMIT(column, member, type, unit, meaning)   FIELD_AT(limit_line, row.member, column, type, unit, meaning)
-#define MACHINE(column, member, type, unit, meaning) FIELD_AT(machine_row, machine.member, column, type, unit, meaning)
+#undef OBJECT
+#undef PLACE
+#define OBJECT        struct perf_row
+#define PLACE(member) member
 
 static const struct field perf_fields[] = {
-    FIELD(struct perf_line, schema, FIELD_INT, "1", "version of this list of columns"),
-    PERF("sitting", sitting, FIELD_TEXT, "text", "measurements made together"),
-    PERF("bench", bench, FIELD_TEXT, "text", "what was measured"),
-    PERF("shape", shape, FIELD_TEXT, "text", "its sizes"),
-    PERF("dtype", dtype, FIELD_TEXT, "fp32 bf16 tf32 fp64", "precision of matrix products"),
-    PERF("pass", pass, FIELD_TEXT, "step fwd+bwd read unpack",
-         "part; of examples that are drawn their split: train val test"),
-    PERF("time_ns", time_ns_med, FIELD_REAL, "ns", "median of the samples"),
-    PERF("commit", commit, FIELD_TEXT, "hex", "source"),
-    PERF("build_id", build_id, FIELD_TEXT, "text", "flags that decide the numbers"),
-    PERF("machine_id", machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
-    PERF("started", started, FIELD_TEXT, "UTC", "RFC 3339"),
-    PERF("samples", samples, FIELD_INT, "1", "measurements; on a device of as many steps each as are queued at once"),
-    PERF("time_ns_mad", time_ns_mad, FIELD_REAL, "ns", "median absolute deviation"),
-    PERF("time_ns_p95", time_ns_p95, FIELD_REAL, "ns", "95th percentile"),
-    PERF("tok_per_s", tok_per_s, FIELD_REAL, "tokens/s", "positions of a step, padding among them, over time_ns"),
-    PERF("threads", threads, FIELD_INT, "1", "threads"),
-    PERF("cell_id", cell_id, FIELD_TEXT, "hex32", "joins runs.csv"),
-    PERF("foreign", foreign, FIELD_REAL, "0..1", "share of all cores' time that other processes used meanwhile"),
-    PERF("warm_up", warm_up, FIELD_INT, "windows", "of ten steps until three agreed within 1 %; empty: they did not"),
-    PERF("quiet", quiet, FIELD_INT, "0/1", "1: warm, foreign at most 0.03, 95th percentile at most 1.3 medians"),
-    PERF("source_id", source_id, FIELD_TEXT, "hex16", "hash of the program's sources; empty: not known"),
-    PERF("compiler", compiler, FIELD_TEXT, "text", "first line of its version; empty: not known"),
-    PERF("device", device, FIELD_TEXT, "cpu cuda", "what was measured; empty: not known"),
-    PERF("env_epoch", env_epoch, FIELD_TEXT, "hex16", "joins machines.csv; empty: not known"),
+    SCHEMA,
+    TEXT(sitting, "text", "measurements made together"),
+    TEXT(bench, "text", "what was measured"),
+    TEXT(shape, "text", "its sizes"),
+    TEXT(dtype, "fp32 bf16 tf32 fp64", "precision of matrix products"),
+    TEXT(pass, "step fwd+bwd read unpack", "part; of examples that are drawn their split: train val test"),
+    REAL(time_ns, "ns", "median of the samples"),
+    TEXT(commit, "hex", "source"),
+    TEXT(build_id, "text", "flags that decide the numbers"),
+    TEXT(machine_id, "hex16", "joins machines.csv"),
+    TEXT(started, "UTC", "RFC 3339"),
+    INT(samples, "1", "measurements; on a device of as many steps each as are queued at once"),
+    REAL(time_ns_mad, "ns", "median absolute deviation"),
+    REAL(time_ns_p95, "ns", "95th percentile"),
+    REAL(tok_per_s, "tokens/s", "positions of a step, padding among them, over time_ns"),
+    INT(threads, "1", "threads"),
+    TEXT(cell_id, "hex32", "joins runs.csv"),
+    REAL(foreign, "0..1", "share of all cores' time that other processes used meanwhile"),
+    INT(warm_up, "windows", "of ten steps until three agreed within 1 %; empty: they did not"),
+    INT(quiet, "0/1", "1: warm, foreign at most 0.03, 95th percentile at most 1.3 medians"),
+    TEXT(source_id, "hex16", "hash of the program's sources; empty: not known"),
+    TEXT(compiler, "text", "first line of its version; empty: not known"),
+    TEXT(device, "cpu cuda", "what was measured; empty: not known"),
+    TEXT(env_epoch, "hex16", "joins machines.csv; empty: not known"),
     END,
 };
 const struct table perf_table = {"perf", perf_fields};
 
+#undef OBJECT
+#define OBJECT struct limit_row
+
 static const struct field limit_fields[] = {
-    FIELD(struct limit_line, schema, FIELD_INT, "1", "version of this list of columns"),
-    LIMIT("run_id", run_id, FIELD_TEXT, "hex32",
-          "the run without those steps: as without --limit; --budget is a part of it"),
-    LIMIT("seconds", seconds, FIELD_REAL, "s", "of training that it was given"),
-    LIMIT("steps", steps, FIELD_INT, "steps", "that it takes in them: decided once, before it starts"),
-    LIMIT("time_ns", time_ns, FIELD_REAL, "ns", "of a step, on which this rests: mean of the last 5 of 10"),
-    LIMIT("threads", threads, FIELD_INT, "1", "threads"),
-    LIMIT("commit", commit, FIELD_TEXT, "hex", "source"),
-    LIMIT("machine_id", machine_id, FIELD_TEXT, "hex16", "joins machines.csv"),
-    LIMIT("started", started, FIELD_TEXT, "UTC", "RFC 3339"),
+    SCHEMA,
+    TEXT(run_id, "hex32", "the run without those steps: as without --limit; --budget is a part of it"),
+    REAL(seconds, "s", "of training that it was given"),
+    INT(steps, "steps", "that it takes in them: decided once, before it starts"),
+    REAL(time_ns, "ns", "of a step, on which this rests: mean of the last 5 of 10"),
+    INT(threads, "1", "threads"),
+    TEXT(commit, "hex", "source"),
+    TEXT(machine_id, "hex16", "joins machines.csv"),
+    TEXT(started, "UTC", "RFC 3339"),
     END,
 };
 const struct table limits_table = {"limits", limit_fields};
 
+#undef OBJECT
+#undef PLACE
+#define OBJECT        struct machine_row
+#define PLACE(member) machine.member
+
 static const struct field machine_fields[] = {
-    MACHINE("machine_id", id, FIELD_TEXT, "hex16", "hash of processor, cores and memory"),
-    MACHINE("env_epoch", env_epoch, FIELD_TEXT, "hex16", "hash of kernel, os, governor, libc and blas"),
-    FIELD(struct machine_row, first_seen, FIELD_TEXT, "UTC", "RFC 3339"),
-    MACHINE("cpu", cpu, FIELD_TEXT, "text", "processor"),
-    MACHINE("cores", cores, FIELD_INT, "1", "logical processors"),
-    MACHINE("ram_gib", ram_gib, FIELD_REAL, "GiB", "memory"),
-    MACHINE("kernel", kernel, FIELD_TEXT, "text", "operating system's kernel"),
-    MACHINE("os", os, FIELD_TEXT, "text", "distribution"),
-    MACHINE("governor", governor, FIELD_TEXT, "text", "of the processor's clock"),
-    MACHINE("libc", libc, FIELD_TEXT, "text", "C library"),
-    MACHINE("blas", blas, FIELD_TEXT, "text", "matrix library"),
+    COLUMN(OBJECT, machine.id, "machine_id", FIELD_TEXT, "hex16", "hash of processor, cores and memory"),
+    TEXT(env_epoch, "hex16", "hash of kernel, os, governor, libc and blas"),
+    COLUMN(OBJECT, first_seen, "first_seen", FIELD_TEXT, "UTC", "RFC 3339"),
+    TEXT(cpu, "text", "processor"),
+    INT(cores, "1", "logical processors"),
+    REAL(ram_gib, "GiB", "memory"),
+    TEXT(kernel, "text", "operating system's kernel"),
+    TEXT(os, "text", "distribution"),
+    TEXT(governor, "text", "of the processor's clock"),
+    TEXT(libc, "text", "C library"),
+    TEXT(blas, "text", "matrix library"),
     END,
 };
 const struct table machines_table = {"machines", machine_fields};
 
+void field_clear(const struct field *field, void *object) {
+    void *value = (char *)object + field->offset;
+    memset(value, 0, field->size);
+    if (field->type == FIELD_INT) *(int64_t *)value = -1;
+    if (field->type == FIELD_REAL) *(double *)value = NAN;
+}
+
 void record_init(struct run_record *r) {
     memset(r, 0, sizeof *r);
-    for (const struct field *field = runs_table.fields; field->name; field++) {
-        void *value = (char *)&r->run + field->offset;
-        if (field->type == FIELD_INT) *(int64_t *)value = -1;
-        if (field->type == FIELD_REAL) *(double *)value = NAN;
-    }
+    for (const struct field *field = runs_table.fields; field->name; field++) field_clear(field, &r->run);
     r->run.schema = RECORD_SCHEMA;
 }
 
 bool field_within(const struct field *field, size_t object_size) {
-    return field->offset + field->size <= object_size;
+    return field->type != FIELD_SCHEMA && field->offset + field->size <= object_size;
 }
 
 const struct field *table_field(const struct table *table, const char *name) {
     for (const struct field *field = table->fields; field->name; field++)
         if (strcmp(field->name, name) == 0) return field;
     return NULL;
-}
-
-const char *field_name(const struct field *field, const void *object) {
-    return field->names[*(const int64_t *)((const char *)object + field->offset)];
 }
 
 bool field_equal(const struct field *field, const void *a, const void *b) {
@@ -305,31 +308,12 @@ void table_csv_header(const struct table *table, FILE *f) {
     fputc('\n', f);
 }
 
-/* Its value as a CSV cell. */
-static void field_print(const struct field *field, const void *object, FILE *f) {
-    const void *value = (const char *)object + field->offset;
-    switch (field->type) {
-    case FIELD_INT:
-        csv_int(f, *(const int64_t *)value);
-        break;
-    case FIELD_U64:
-        fprintf(f, "%llu", (unsigned long long)*(const uint64_t *)value);
-        break;
-    case FIELD_REAL:
-        csv_real(f, *(const double *)value);
-        break;
-    case FIELD_TEXT:
-        csv_text(f, value);
-        break;
-    case FIELD_NAME:
-        fputs(field_name(field, object), f);
-        break;
-    }
-}
-
 const char *field_text(const struct field *field, const void *object, char *number, size_t size) {
     const void *value = (const char *)object + field->offset;
     switch (field->type) {
+    case FIELD_SCHEMA:
+        snprintf(number, size, "%d", RECORD_SCHEMA);
+        return number;
     case FIELD_INT:
         snprintf(number, size, "%" PRId64, *(const int64_t *)value);
         return *(const int64_t *)value == -1 ? NULL : number;
@@ -338,55 +322,49 @@ const char *field_text(const struct field *field, const void *object, char *numb
         return number;
     case FIELD_REAL:
         format_double(*(const double *)value, number, size);
-        return isfinite(*(const double *)value) ? number : NULL;
-    case FIELD_TEXT:
-        return *(const char *)value ? value : NULL;
+        return isnan(*(const double *)value) ? NULL : number;
     case FIELD_NAME:
-        return field_name(field, object);
-    default:
+        for (int64_t i = 0; field->names[i]; i++)
+            if (i == *(const int64_t *)value) return field->names[i];
         return NULL;
+    default:
+        return *(const char *)value ? value : NULL;
     }
 }
 
 void table_csv_row(const struct table *table, const void *object, FILE *f) {
     for (const struct field *field = table->fields; field->name; field++) {
-        if (field != table->fields) fputc(',', f);
-        field_print(field, object, f);
+        char number[40];
+        const char *text = field_text(field, object, number, sizeof number);
+        if (field->type == FIELD_TEXT)
+            csv_text(f, text ? text : "");
+        else
+            fputs(text ? text : "", f);
+        fputc(field[1].name ? ',' : '\n', f);
     }
-    fputc('\n', f);
 }
 
 void table_from_csv(const struct table *table, const struct csv_table *t, int row, void *object) {
     for (const struct field *field = table->fields; field->name; field++) {
         void *value = (char *)object + field->offset;
+        field_clear(field, object);
         if (field->type == FIELD_INT) *(int64_t *)value = csv_cell_int(t, row, field->name);
         if (field->type == FIELD_REAL) *(double *)value = csv_cell_real(t, row, field->name);
         if (field->type == FIELD_TEXT) csv_cell_text(t, row, field->name, value, field->size);
     }
 }
 
-static const char *type_name(enum field_type type) {
-    switch (type) {
-    case FIELD_INT:
-        return "int";
-    case FIELD_U64:
-        return "u64";
-    case FIELD_REAL:
-        return "f64";
-    case FIELD_NAME:
-        return "enum";
-    default:
-        return "text";
-    }
-}
-
 enum status schema_print(const char *what, FILE *f, struct error *e) {
+    static const char *const types[] = {
+        [FIELD_INT] = "int",   [FIELD_U64] = "u64",   [FIELD_REAL] = "f64",
+        [FIELD_TEXT] = "text", [FIELD_NAME] = "enum", [FIELD_SCHEMA] = "int",
+    };
     const struct table *const tables[] = {&runs_table, &curves_table, &evals_table,
                                           &perf_table, &limits_table, &machines_table};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (strcmp(tables[i]->name, what) != 0) continue;
         for (const struct field *field = tables[i]->fields; field->name; field++)
-            fprintf(f, "%-16s %-5s %-24s %s\n", field->name, type_name(field->type), field->unit, field->meaning);
+            fprintf(f, "%-16s %-5s %-24s %s\n", field->name, types[field->type], field->unit, field->meaning);
         return ST_OK;
     }
     return fail(e, ST_USAGE, "there is no table %s; there are runs, curves, evals, perf, limits and machines", what);

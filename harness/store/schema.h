@@ -14,11 +14,12 @@
 #include "harness/store/record.h"
 
 enum field_type {
-    FIELD_INT,  /* int64_t; -1 = not applicable */
-    FIELD_U64,  /* uint64_t */
-    FIELD_REAL, /* double; NAN = not applicable */
-    FIELD_TEXT, /* char[size] */
-    FIELD_NAME  /* int64_t, one of an enum; stored as its name */
+    FIELD_INT,   /* int64_t; -1 = not applicable */
+    FIELD_U64,   /* uint64_t */
+    FIELD_REAL,  /* double; NAN = not applicable */
+    FIELD_TEXT,  /* char[size] */
+    FIELD_NAME,  /* int64_t, one of an enum; stored as its name */
+    FIELD_SCHEMA /* RECORD_SCHEMA in every row; no part of the object */
 };
 
 struct field {
@@ -37,14 +38,12 @@ struct table {
 /* The rows that curves.csv and evals.csv print. In JSON only `point` is stored: the rest repeats or follows from it. */
 struct curve_row {
     struct curve_point point;
-    int64_t schema;
     char run_id[RUN_ID_HEX];
     double ppl;
 };
 
 struct eval_row {
     struct eval_point point;
-    int64_t schema;
     char run_id[RUN_ID_HEX];
 };
 
@@ -52,7 +51,7 @@ struct eval_row {
 struct perf_row {
     char sitting[32], bench[64], shape[256], dtype[16], pass[8];
     int64_t samples; /* measurements: of a step, or of several together (harness/perf/perf.h) */
-    double time_ns_med, time_ns_mad, time_ns_p95, tok_per_s;
+    double time_ns, time_ns_mad, time_ns_p95, tok_per_s; /* median; median absolute deviation; 95th percentile */
     int64_t threads;
     char commit[64], build_id[RECORD_TEXT], machine_id[17], started[32];
     char cell_id[RUN_ID_HEX]; /* joins the table's row; empty if none */
@@ -72,16 +71,6 @@ struct limit_row {
     char commit[64], machine_id[17], started[32];
 };
 
-struct perf_line {
-    struct perf_row row;
-    int64_t schema;
-};
-
-struct limit_line {
-    struct limit_row row;
-    int64_t schema;
-};
-
 struct machine_row {
     struct machine machine;
     char first_seen[32];
@@ -98,17 +87,18 @@ void record_init(struct run_record *r);
 /* Whether two records say the same, in whatever schema each was written. */
 bool record_equal(const struct run_record *a, const struct run_record *b);
 
-/* Fields that a struct of `object_size` bytes holds (the derived ones of a row lie behind it). */
+/* Fields that a struct of `object_size` bytes holds (the derived ones of a row lie after it). */
 bool field_within(const struct field *field, size_t object_size);
 
-/* The name of a FIELD_NAME's value. */
-const char *field_name(const struct field *field, const void *object);
+/* Sets a field to the value that says it does not apply: -1, NAN, 0 or "". */
+void field_clear(const struct field *field, void *object);
 
 /* The field of that name, or NULL; whether two objects agree in it. */
 const struct field *table_field(const struct table *table, const char *name);
 bool field_equal(const struct field *field, const void *a, const void *b);
 
-/* A value as people read it: a text, or written into `number`; NULL where the field has none. */
+/* A value as people read it and as CSV has it: a text, or digits that are written into `number` and give the value back.
+ * NULL: it does not apply, is an empty text, or has no name. */
 const char *field_text(const struct field *field, const void *object, char *number, size_t size);
 
 /* The header row, and one row, of a table's CSV. */

@@ -38,7 +38,10 @@ static void add_field(struct sheet *s, const struct field *field, const void *ob
         sheet_text(s, "%s", (const char *)value);
         break;
     case FIELD_NAME:
-        sheet_text(s, "%s", field_name(field, object));
+        sheet_text(s, "%s", field->names[*(const int64_t *)value]);
+        break;
+    case FIELD_SCHEMA:
+        sheet_int(s, RECORD_SCHEMA);
         break;
     }
 }

@@ -54,7 +54,7 @@ START_TEST(no_memory_is_an_error_and_not_damage) {
         arena_release(&arena, mark);
     }
     json_set_alloc_funcs(malloc, free);
-    ck_assert_int_gt(refused[0], 200); /* at least one a field */
+    ck_assert_int_gt(refused[0], 100); /* one a text of the run; its numbers are printed without the library */
     ck_assert_int_gt(refused[1], 200);
     free(whole);
     arena_free(&arena);
