@@ -236,14 +236,10 @@ static enum status export_initial(const struct run_record *record, const char *t
         status = fail(e, ST_DATA,
                       "export: run %s started from a file, of XXH3-128 %.40s: that file holds its initial weights", id,
                       s->spec.config.from_xxh3);
-    struct trainer *t = calloc(1, sizeof *t);
-    if (!t && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for a net");
-    if (status == ST_OK) status = trainer_create_initial(t, s, e);
-    if (status == ST_OK) status = weights_export_initial(record, &t->params, target, count, e);
-    if (t) trainer_free(t);
-    free(t);
+    struct trainer *t = status == ST_OK ? trainer_open(trainer_create_initial, s, e) : NULL;
+    if (status == ST_OK) status = t ? weights_export_initial(record, &t->params, target, count, e) : e->status;
+    trainer_close(t);
     setup_free(s);
-    free(s);
     return status;
 }
 

@@ -60,18 +60,15 @@ struct evaluation {
 
 static enum status evaluate(const struct setup *s, const struct safetensors *file, const char *path,
                             struct evaluation *result, struct error *e) {
-    struct trainer *t = calloc(1, sizeof *t);
-    if (!t) return fail(e, ST_MEMORY, "no memory for a net");
-    enum status status = trainer_create_evaluation(t, s, e);
-    if (status == ST_OK) status = weights_load(&t->params, file, path, e);
+    struct trainer *t = trainer_open(trainer_create_evaluation, s, e);
+    enum status status = t ? weights_load(&t->params, file, path, e) : e->status;
     if (status == ST_OK) {
         trainer_evaluate(t, SPLIT_VAL, &result->val);
         trainer_evaluate(t, SPLIT_TEST, &result->test);
         result->tensors = t->params.n;
         result->values = params_trained(&t->params);
     }
-    trainer_free(t);
-    free(t);
+    trainer_close(t);
     return status;
 }
 
@@ -178,7 +175,6 @@ static enum status import_file(const struct safetensors *file, const char *path,
             print_text(s, file, &v, comparison(file, &v));
     }
     setup_free(s);
-    free(s);
     return status;
 }
 

@@ -192,8 +192,7 @@ static enum status info_model(const char *text, const struct info_flags *f, stru
     }
     graph_free(&m.graph);
     params_free(&m.params);
-    if (m.setup) setup_free(m.setup);
-    free(m.setup);
+    setup_free(m.setup);
     return status;
 }
 

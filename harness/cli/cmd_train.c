@@ -282,8 +282,7 @@ static enum status run(int argc, char **argv, struct error *e) {
     if (status == ST_OK) status = s ? setup_check_asked(&s, 1, NULL, e) : e->status;
     if (status == ST_OK && r->print_config) print_config(r, s);
     if (status == ST_OK && !r->print_config) status = run_setup(s, r, e);
-    if (s) setup_free(s);
-    free(s);
+    setup_free(s);
     free(r);
     return status;
 }

@@ -46,8 +46,8 @@ enum status gate_bench_find(const char *name, const struct gate_bench **bench, s
 
 struct opened {
     struct kernel_run op;
-    struct trainer trainer;
-    struct setup *setup; /* of a training step; else NULL */
+    struct setup *setup;     /* of a training step; else NULL */
+    struct trainer *trainer; /* of it */
     double delay;
 };
 
@@ -55,12 +55,12 @@ static enum status call_once(void *context, struct error *e) {
     struct opened *o = context;
     double start = time_now_s(), end;
     if (o->setup)
-        trainer_step(&o->trainer);
+        trainer_step(o->trainer);
     else
         kernel_run_sample(&o->op);
     end = time_now_s();
     for (double until = end + o->delay * (end - start); o->delay > 0 && time_now_s() < until;) continue;
-    return o->setup ? trainer_sync(&o->trainer, e) : ST_OK;
+    return o->setup ? trainer_sync(o->trainer, e) : ST_OK;
 }
 
 static enum status open_bench(struct opened *o, const struct gate_bench *b, struct error *e) {
@@ -72,7 +72,8 @@ static enum status open_bench(struct opened *o, const struct gate_bench *b, stru
         TRY(config_default(&c, e));
         TRY(flags_set(&c, b->sizes, e));
         o->setup = setup_make(&c, b->task, b->model, e);
-        return o->setup ? trainer_create(&o->trainer, o->setup, e) : e->status;
+        o->trainer = o->setup ? trainer_open(trainer_create, o->setup, e) : NULL;
+        return o->trainer ? ST_OK : e->status;
     }
     TRY(options_default(op_sizes_options, &sizes, e));
     TRY(label_parse_pairs(&given, "bench", b->sizes, " ", e));
@@ -96,11 +97,8 @@ enum status gate_serve(const struct gate_bench *bench, double seconds, double de
         status = sitting_run(&s, call_once, o, seconds, e);
         if (status == ST_OK) fprintf(to, "%.9g %d\n", s.median, s.samples);
     }
-    if (o->setup) {
-        trainer_free(&o->trainer);
-        setup_free(o->setup);
-        free(o->setup);
-    }
+    trainer_close(o->trainer);
+    setup_free(o->setup);
     kernel_run_close(&o->op);
     free(o);
     return status;

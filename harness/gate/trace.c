@@ -162,18 +162,15 @@ enum status trace_run(const struct trace *t, const char *kernel, struct trace_ro
     TRY(configure(&c, t, trace_flags, kernel, e));
     struct setup *s = setup_make(&c, t->task, t->model, e);
     if (!s) return e->status;
-    struct trainer *trainer = calloc(1, sizeof *trainer);
+    struct trainer *trainer = trainer_open(trainer_create, s, e);
     *row = (struct trace_row){0};
     trace_name(t, row->name);
     snprintf(row->real, sizeof row->real, "%s", REAL_NAME);
     snprintf(row->arithmetic, sizeof row->arithmetic, "%s", trace_arithmetic());
     snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
-    enum status status = trainer ? trainer_create(trainer, s, e) : fail(e, ST_MEMORY, "no memory for a trainer");
-    if (status == ST_OK) status = take_steps(trainer, row, e);
-    if (trainer) trainer_free(trainer);
-    free(trainer);
+    enum status status = trainer ? take_steps(trainer, row, e) : e->status;
+    trainer_close(trainer);
     setup_free(s);
-    free(s);
     return status;
 }
 
@@ -227,9 +224,9 @@ enum status seeds_numerics(const char *name, char text[NUMERICS_TEXT], struct er
     return numerics_of_labels(&c, cells[cell].task, cells[cell].model, text, NUMERICS_TEXT, e);
 }
 
-static enum status train_cell(struct trainer *t, const struct setup *s, double *metric, struct error *e) {
+static enum status train_cell(struct trainer *t, double *metric, struct error *e) {
     struct scores scores;
-    TRY(trainer_create(t, s, e));
+    const struct setup *s = t->setup;
     while (t->state.step < s->shapes.steps && !t->state.frozen) trainer_step(t);
     TRY(trainer_sync(t, e));
     trainer_evaluate(t, SPLIT_TEST, &scores);
@@ -239,20 +236,16 @@ static enum status train_cell(struct trainer *t, const struct setup *s, double *
 
 enum status seeds_run(int cell, int first, int n, double *metric, int *solved, struct error *e) {
     struct config c;
-    struct trainer *t = calloc(1, sizeof *t);
-    enum status status = t ? ST_OK : fail(e, ST_MEMORY, "no memory for a trainer");
-    for (int i = 0; i < n && status == ST_OK; i++) {
-        status = configure(&c, &cells[cell], "", "", e);
+    TRY(configure(&c, &cells[cell], "", "", e));
+    for (int i = 0; i < n; i++) {
         c.seed = first + i;
-        struct setup *s = status == ST_OK ? setup_make(&c, cells[cell].task, cells[cell].model, e) : NULL;
-        if (!s) status = e->status;
-        if (s) status = train_cell(t, s, &metric[i], e);
-        if (s && status == ST_OK) *solved += metric[i] >= s->spec.task.shape.solved;
-        trainer_free(t);
-        *t = (struct trainer){0};
-        if (s) setup_free(s);
-        free(s);
+        struct setup *s = setup_make(&c, cells[cell].task, cells[cell].model, e);
+        struct trainer *t = s ? trainer_open(trainer_create, s, e) : NULL;
+        enum status status = t ? train_cell(t, &metric[i], e) : e->status;
+        if (status == ST_OK) *solved += metric[i] >= s->spec.task.shape.solved;
+        trainer_close(t);
+        setup_free(s);
+        TRY(status);
     }
-    free(t);
-    return status;
+    return ST_OK;
 }

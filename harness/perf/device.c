@@ -154,14 +154,11 @@ static enum status time_step(const struct device_run *d, const struct setup *s, 
 
 static enum status measure_way(const struct device_run *d, const struct setup *s, const struct step_way *way,
                                struct error *e) {
-    struct trainer *t = calloc(1, sizeof *t);
-    if (!t) return fail(e, ST_MEMORY, "no memory for a trainer");
     for (int i = 0; i < 2 && way->off[i]; i++) setenv(way->off[i], "0", 1);
-    enum status status = trainer_create(t, s, e);
+    struct trainer *t = trainer_open(trainer_create, s, e);
     for (int i = 0; i < 2 && way->off[i]; i++) unsetenv(way->off[i]);
-    if (status == ST_OK) status = time_step(d, s, t, way, e);
-    trainer_free(t);
-    free(t);
+    enum status status = t ? time_step(d, s, t, way, e) : e->status;
+    trainer_close(t);
     return status;
 }
 
@@ -182,7 +179,6 @@ static enum status measure_step(const struct device_run *d, enum precision preci
     for (size_t i = 0; i < sizeof step_ways / sizeof *step_ways && status == ST_OK; i++)
         status = measure_way(d, s, &step_ways[i], e);
     setup_free(s);
-    free(s);
     return status;
 }
 

@@ -167,13 +167,10 @@ static enum status count_mixer(const struct perf_launches_request *q, const char
     c.quiet = c.allow_non_causal = true;
     struct setup *s = setup_make(&c, task, model, e);
     if (!s) return e->status;
-    struct trainer *t = calloc(1, sizeof *t);
-    enum status status = t ? trainer_create(t, s, e) : fail(e, ST_MEMORY, "no memory for a trainer");
-    if (status == ST_OK) status = count_step(n, t, e);
-    if (t) trainer_free(t);
-    free(t);
+    struct trainer *t = trainer_open(trainer_create, s, e);
+    enum status status = t ? count_step(n, t, e) : e->status;
+    trainer_close(t);
     setup_free(s);
-    free(s);
     return status;
 }
 

@@ -241,7 +241,7 @@ static void print_op_times(const struct op_times *p, const struct floor_rates *r
 /* --- one model ---------------------------------------------------------------------------------------------------- */
 
 struct step_run {
-    struct setup setup;
+    struct setup *setup;
     struct trainer trainer;
     struct gemm_bench gemm;
     struct samples step, product;
@@ -274,7 +274,8 @@ static size_t peak_resident_bytes(void) {
 }
 
 static enum status prepare(struct step_run *r, const char *model, const struct perf_step_request *q, struct error *e) {
-    struct setup *s = &r->setup;
+    struct setup *s = r->setup = calloc(1, sizeof *s);
+    if (!s) return fail(e, ST_MEMORY, "no memory for a run");
     s->spec.config = q->config;
     s->spec.task = (struct task_choice){.task = &uniform_task, .name = "uniform"};
     *(struct uniform *)s->spec.task.inst = (struct uniform){q->length, q->least ? q->least : q->length, q->vocab};
@@ -322,12 +323,12 @@ static struct step_result evaluate(const struct step_run *r) {
     const struct trainer *t = &r->trainer;
     const double product = 2.0 * GEMM_SIZE * GEMM_SIZE * GEMM_SIZE;
     struct step_result s = {.params = params_trained(&t->params), .matmul = matmul_parameters(&t->params)};
-    const struct uniform *u = (const struct uniform *)r->setup.spec.task.inst;
-    s.tokens = (double)r->setup.spec.config.batch * (double)(u->least + u->length) / 2;
+    const struct uniform *u = (const struct uniform *)r->setup->spec.task.inst;
+    s.tokens = (double)r->setup->spec.config.batch * (double)(u->least + u->length) / 2;
     s.best = samples_best(&r->step);
     s.median = samples_median(&r->step);
     s.mad = samples_mad(&r->step);
-    s.flops = graphs_step_flops(&t->train, &r->setup) + graph_cost(&t->update, PASS_FORWARD).flops;
+    s.flops = graphs_step_flops(&t->train, r->setup) + graph_cost(&t->update, PASS_FORWARD).flops;
     s.rate_best = product / samples_best(&r->product);
     s.rate_median = product / samples_median(&r->product);
     double needed = 6 * (double)s.matmul * s.tokens;
@@ -343,7 +344,7 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     char net[512];
     options_format(backbone_options, &q->config, " ", 0, net, sizeof net);
     printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %" PRId64 " thread%s, %s, %d steps\n",
-           r->setup.id.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
+           r->setup->id.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
            precision_name((enum precision)q->config.precision), r->step.n);
     if (q->least || q->config.buckets > 1)
         printf("  examples    lengths %" PRId64 " to %" PRId64 ", %" PRId64 " bucket%s\n",
@@ -374,7 +375,7 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
     printf("\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
            ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64 ",\"threads\":%" PRId64
            ",\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
-           r->setup.id.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,
+           r->setup->id.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,
            q->least ? q->least : q->length, q->config.buckets, q->vocab, q->threads,
            precision_name((enum precision)q->config.precision), r->step.n, s->params, s->matmul);
     printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"
@@ -403,7 +404,7 @@ enum status perf_step(const char *model, const struct perf_step_request *q, stru
     copy_free(&r->copy);
     arena_free(&r->gemm.arena);
     trainer_free(&r->trainer);
-    setup_free(&r->setup);
+    setup_free(r->setup);
     free(r);
     return status;
 }

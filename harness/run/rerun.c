@@ -64,7 +64,6 @@ enum status rerun_command(const struct run_record *r, char *text, size_t size, s
     bool whole = f && fflush(f) == 0 && ftell(f) + 1 < (long)size;
     if (f) fclose(f);
     setup_free(s);
-    free(s);
     if (status == ST_OK && !whole) return fail(e, ST_USAGE, "the command is longer than %zu characters", size - 1);
     return status;
 }
@@ -221,6 +220,5 @@ enum status rerun_do(const struct run_record *r, const char *out, int64_t thread
     if (!s) return e->status;
     enum status status = train_again(s, r, out, keep, result, e);
     setup_free(s);
-    free(s);
     return status;
 }

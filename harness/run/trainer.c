@@ -1,6 +1,8 @@
 /* trainer.c - building a trainer: graphs, memory, batches and first weights, and giving them back. train.c steps it. */
 #include "harness/run/trainer.h"
 
+#include <stdlib.h>
+
 #include "core/graph_plan.h"
 #include "harness/run/weights.h"
 
@@ -143,6 +145,20 @@ void trainer_free(struct trainer *t) {
     arena_free(&t->there);
     arena_free(&t->host);
     place_close(&t->place);
+}
+
+struct trainer *trainer_open(enum status (*create)(struct trainer *t, const struct setup *s, struct error *e),
+                             const struct setup *setup, struct error *e) {
+    struct trainer *t = calloc(1, sizeof *t);
+    if (!t) fail(e, ST_MEMORY, "no memory for a trainer");
+    if (!t || create(t, setup, e) == ST_OK) return t;
+    trainer_close(t);
+    return NULL;
+}
+
+void trainer_close(struct trainer *t) {
+    if (t) trainer_free(t);
+    free(t);
 }
 
 struct graph_list trainer_graphs(const struct trainer *t) {

@@ -53,6 +53,12 @@ enum status trainer_create_evaluation(struct trainer *t, const struct setup *set
 enum status trainer_create_initial(struct trainer *t, const struct setup *setup, struct error *e);
 void trainer_free(struct trainer *t);
 
+/* Makes a trainer by one of these functions in memory of its own; NULL: it cannot be made. trainer_close takes NULL as
+ * well. */
+struct trainer *trainer_open(enum status (*create)(struct trainer *t, const struct setup *s, struct error *e),
+                             const struct setup *setup, struct error *e);
+void trainer_close(struct trainer *t);
+
 /* One optimiser step: the batch of step state.step, forward, backward, update. On a device it is queued, and its loss
  * is known after trainer_sync. */
 void trainer_step(struct trainer *t);

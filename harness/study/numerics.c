@@ -87,7 +87,6 @@ enum status numerics_of_labels(const struct config *config, const char *task_lab
     if (!s) return e ? e->status : ST_USAGE;
     enum status status = text_copy(s->id.numerics, text, size, e);
     setup_free(s);
-    free(s);
     return status;
 }
 

@@ -228,7 +228,6 @@ static enum status add_setup(struct plan *plan, int word, struct setup *s, struc
     if (longer) plan->setups = longer;
     if (!longer || known >= 0) {
         setup_free(s);
-        free(s);
         return longer ? add_use(plan, word, known, e) : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
     }
     plan->setups[plan->n++] = s;
@@ -367,7 +366,6 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
             continue;
         }
         setup_free(ordered[i]);
-        free(ordered[i]);
     }
     plan->n = kept;
     plan->n_uses = 0; /* a shard makes no table */
@@ -407,10 +405,7 @@ bool plan_has_several_tasks(const struct plan *plan) {
 }
 
 void plan_free(struct plan *plan) {
-    for (int i = 0; i < plan->n; i++) {
-        setup_free(plan->setups[i]);
-        free(plan->setups[i]);
-    }
+    for (int i = 0; i < plan->n; i++) setup_free(plan->setups[i]);
     free(plan->setups);
     free(plan->uses);
     *plan = (struct plan){0};

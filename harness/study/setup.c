@@ -349,7 +349,8 @@ enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e) {
 }
 
 void setup_free(struct setup *s) {
-    arena_free(&s->shapes.host);
+    if (s) arena_free(&s->shapes.host);
+    free(s);
 }
 
 struct schedule setup_schedule(const struct setup *s) {

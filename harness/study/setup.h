@@ -59,6 +59,8 @@ struct setup {
  * ST_USAGE: what does not fit, together or into a record; ST_DATA: the file of the first weights cannot be read, or is
  * not the one of from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
+
+/* Gives back a setup of setup_make, or of calloc. NULL is no error. */
 void setup_free(struct setup *s);
 
 /* Writes NUMERICS_BASE, then each raised part that the run uses: "1+slice.2+scan_block_cpu.3". Kernels count by the

@@ -178,6 +178,5 @@ struct setup *setup_make(const struct config *config, const char *task, const ch
     if (status == ST_OK) status = setup_resolve(s, e);
     if (status == ST_OK) return s;
     setup_free(s);
-    free(s);
     return NULL;
 }

@@ -49,7 +49,6 @@ START_TEST(one_tree_serves_two_lengths) {
     free(logits);
     trainer_free(&t);
     setup_free(s);
-    free(s);
 }
 END_TEST
 

@@ -107,7 +107,6 @@ static void forget(struct built *r) {
     for (int i = 0; i < 2; i++) graph_free(&r->graphs[i]);
     params_free(&r->params);
     setup_free(r->setup);
-    free(r->setup);
 }
 
 /* Whether c, built for `full` sequences, has several parts with `batch` of them. */

@@ -376,7 +376,6 @@ START_TEST(a_profile_trains_the_run_of_bench) {
     ck_assert_msg(s != NULL, "%s", e.text);
     ck_assert_str_eq(s->id.run_id, of_bench);
     setup_free(s);
-    free(s);
     free(c);
     snprintf(arguments, sizeof arguments, "train s5 lstm --profile paper --out %s/r", program_folder);
     expect_status(run(arguments), ST_USAGE, arguments);

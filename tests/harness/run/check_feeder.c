@@ -30,7 +30,6 @@ static struct setup *setup_of(const char *task, const char *ahead) {
 
 static void release(struct setup *s) {
     setup_free(s);
-    free(s);
 }
 
 /* A task of each kind of target: a position, some positions, a sequence, all decoded from one; one whose inputs are

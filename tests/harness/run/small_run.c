@@ -28,5 +28,4 @@ struct setup *small_run_of(const char *task, const char *folder, const char *mlp
 
 void small_run_free(struct setup *s) {
     setup_free(s);
-    free(s);
 }

@@ -25,7 +25,6 @@ static struct setup *setup_of(const char *model, int64_t seed) {
 
 static void drop(struct setup *s) {
     setup_free(s);
-    free(s);
 }
 
 /* --- config files ------------------------------------------------------------------------------------------------- */

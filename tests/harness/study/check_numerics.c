@@ -27,7 +27,6 @@ START_TEST(the_version_is_part_of_the_identity) {
     ck_assert_str_eq(s->id.numerics, "1");
     ck_assert_msg(strstr(s->id.text, "\nnumerics=1\n") != NULL, "%s", s->id.text);
     setup_free(s);
-    free(s);
 }
 END_TEST
 
@@ -43,7 +42,6 @@ START_TEST(a_stored_configuration_has_the_version_of_its_run) {
     ck_assert_str_eq(resolved, s->id.numerics);
     ck_assert_int_eq(numerics_of_labels(&s->spec.config, "nothing", "lru", resolved, sizeof resolved, &e), ST_USAGE);
     setup_free(s);
-    free(s);
 }
 END_TEST
 

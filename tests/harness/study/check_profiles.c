@@ -226,7 +226,6 @@ START_TEST(a_rate_of_another_grid_and_a_name_of_ones_own) {
         ck_assert_str_eq(s->spec.config.profile, cases[i].profile);
         ck_assert_ptr_nonnull(strstr(s->id.config_text, "profile="));
         setup_free(s);
-        free(s);
     }
 }
 END_TEST

@@ -288,7 +288,6 @@ START_TEST(weights_of_one_size_read_another) {
     free(logits);
     trainer_free(&t);
     setup_free(s);
-    free(s);
 }
 END_TEST
 
@@ -333,8 +332,6 @@ START_TEST(positions_stand_in_the_order_of_reading) {
     trainer_free(&morton);
     setup_free(of_rows);
     setup_free(of_morton);
-    free(of_rows);
-    free(of_morton);
 }
 END_TEST
 
@@ -363,8 +360,7 @@ START_TEST(what_does_not_fit_is_refused) {
     ck_assert_msg(s == NULL || trainer_create(&t, s, &e) != ST_OK, "%s on %s", misfits[_i].model, misfits[_i].task);
     ck_assert_int_eq(e.status, ST_USAGE);
     for (int i = 0; i < 3; i++) ck_assert_msg(strstr(e.text, misfits[_i].words[i]) != NULL, "%s", e.text);
-    if (s) setup_free(s);
-    free(s);
+    setup_free(s);
 }
 END_TEST
 

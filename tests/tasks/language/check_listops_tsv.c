@@ -453,7 +453,6 @@ static void expect_same_run_at(const char *path) {
     ck_assert_ptr_null(strstr(of[0]->id.text, path));
     for (int i = 0; i < 2; i++) {
         setup_free(of[i]);
-        free(of[i]);
     }
 }
 
