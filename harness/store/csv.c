@@ -74,29 +74,23 @@ static char take_cell(char **p, char **cell, int *line) {
     return separator;
 }
 
-static bool push_cell(struct csv_table *t, int *n, int *capacity, char *cell) {
-    if (*n == *capacity) {
-        int more = *capacity ? 2 * *capacity : 256;
-        char **grown = realloc(t->cells, (size_t)more * sizeof *grown);
-        if (!grown) return false;
-        t->cells = grown;
-        *capacity = more;
-    }
-    t->cells[(*n)++] = cell;
-    return true;
-}
-
-/* Splits the text; cells of the header come first. *n counts the cells of whole rows. */
-static enum status split(struct csv_table *t, const char *path, int *n, struct error *e) {
+/* Splits the text into cells, those of the header first, and counts whole rows. */
+static enum status split(struct csv_table *t, const char *path, struct error *e) {
     char *p = t->bytes;
-    int capacity = 0, line = 1, in_row = 0, row_line = 1;
+    int n = 0, capacity = 0, line = 1, in_row = 0, row_line = 1;
     while (*p) {
         char *cell;
         char separator = take_cell(&p, &cell, &line);
         if (separator == '"')
             return fail(e, ST_DATA, "%s, line %d: a quoted cell does not end properly", path, row_line);
         if (separator == 0) break; /* no line feed: the row was not finished */
-        if (!push_cell(t, n, &capacity, cell)) return fail(e, ST_MEMORY, "no memory to read %s", path);
+        if (n == capacity) {
+            capacity = capacity ? 2 * capacity : 256;
+            char **longer = realloc(t->cells, (size_t)capacity * sizeof *longer);
+            if (!longer) return fail(e, ST_MEMORY, "no memory to read %s", path);
+            t->cells = longer;
+        }
+        t->cells[n++] = cell;
         in_row++;
         if (separator == ',') continue;
         if (t->columns == 0) t->columns = in_row;
@@ -106,17 +100,9 @@ static enum status split(struct csv_table *t, const char *path, int *n, struct e
         in_row = 0;
         row_line = ++line;
     }
-    *n -= in_row;
-    return ST_OK;
-}
-
-/* Ends the last row, if it does not end yet. */
-static enum status end_row(struct csv_table *t, size_t size, const char *path, struct error *e) {
-    if (size == 0 || t->bytes[size - 1] == '\n') return ST_OK;
-    char *longer = realloc(t->bytes, size + 2);
-    if (!longer) return fail(e, ST_MEMORY, "no memory to read %s", path);
-    memcpy(longer + size, "\n", 2);
-    t->bytes = longer;
+    if (t->columns == 0) return fail(e, ST_DATA, "%s has no header row", path);
+    t->header = t->cells;
+    t->rows = n / t->columns - 1;
     return ST_OK;
 }
 
@@ -124,17 +110,16 @@ static enum status read_table(struct csv_table *t, const char *path, bool edited
     *t = (struct csv_table){0};
     size_t size;
     TRY(file_read(path, CSV_MOST_BYTES, &t->bytes, &size, e));
-    int n = 0;
-    enum status status = edited ? end_row(t, size, path, e) : ST_OK;
-    if (status == ST_OK) status = split(t, path, &n, e);
-    if (status == ST_OK && t->columns == 0) status = fail(e, ST_DATA, "%s has no header row", path);
-    if (status != ST_OK) {
-        csv_free(t);
-        return status;
+    enum status status = ST_OK;
+    if (edited && size > 0 && t->bytes[size - 1] != '\n') { /* ends the last row */
+        char *longer = realloc(t->bytes, size + 2);
+        if (longer) memcpy(longer + size, "\n", 2);
+        if (longer) t->bytes = longer;
+        if (!longer) status = fail(e, ST_MEMORY, "no memory to read %s", path);
     }
-    t->header = t->cells;
-    t->rows = n / t->columns - 1;
-    return ST_OK;
+    if (status == ST_OK) status = split(t, path, e);
+    if (status != ST_OK) csv_free(t);
+    return status;
 }
 
 enum status csv_read(struct csv_table *t, const char *path, struct error *e) {
@@ -151,16 +136,10 @@ void csv_free(struct csv_table *t) {
     *t = (struct csv_table){0};
 }
 
-/* -1 if there is none. */
-static int csv_column(const struct csv_table *t, const char *name) {
-    for (int i = 0; i < t->columns; i++)
-        if (strcmp(t->header[i], name) == 0) return i;
-    return -1;
-}
-
 const char *csv_cell(const struct csv_table *t, int row, const char *column) {
-    int i = csv_column(t, column);
-    return i < 0 ? "" : t->cells[(size_t)(row + 1) * (size_t)t->columns + (size_t)i];
+    for (int i = 0; i < t->columns; i++)
+        if (strcmp(t->header[i], column) == 0) return t->cells[(size_t)(row + 1) * (size_t)t->columns + (size_t)i];
+    return "";
 }
 
 void csv_cell_text(const struct csv_table *t, int row, const char *column, char *text, size_t size) {

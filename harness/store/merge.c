@@ -103,13 +103,11 @@ static enum status copy_weights(struct merging *m, const struct run *run, struct
 
 /* --- a record ----------------------------------------------------------------------------------------------------- */
 
-/* A file's name below `out` as it is below `from`. */
-static const char *below(const char *path, const char *from) {
-    return path + strlen(from) + 1;
-}
-
-static enum status read_record(struct merging *m, int i, struct error *e) {
+/* Reads record number i, and finds its path below `out`, which is that below `from`. */
+static enum status read_record(struct merging *m, int i, char path[PATH_BYTES], struct error *e) {
     record_close(m->open);
+    TRY(path_format(path, PATH_BYTES, e, "%s/%s", m->out ? m->out : m->from,
+                    m->files.list[i].path + strlen(m->from) + 1));
     return record_open(m->files.list[i].path, &m->open, e);
 }
 
@@ -121,11 +119,9 @@ struct known {
 
 /* Finds them. An attempt that was set aside in one folder may be another training than the run that the other has under
  * the name of its weights; both are whole. ST_DATA: the record that is there is damaged. */
-static enum status find_known(struct merging *m, int i, struct known *known, struct error *e) {
-    char path[PATH_BYTES];
+static enum status find_known(struct merging *m, const char *path, struct known *known, struct error *e) {
     struct open_record *there;
     const struct run *run = &m->open->record.run;
-    TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->files.list[i].path, m->from)));
     *known = (struct known){access(path, F_OK) == 0, true, true, false};
     if (!known->there && m->open->record.set_aside) {
         struct kept w[KINDS];
@@ -144,56 +140,56 @@ static enum status find_known(struct merging *m, int i, struct known *known, str
 }
 
 static enum status check_one(struct merging *m, int i, struct error *e) {
+    char path[PATH_BYTES];
     bool bare;
     struct known known;
-    TRY(read_record(m, i, e));
+    TRY(read_record(m, i, path, e));
     const struct run *run = &m->open->record.run;
     TRY(check_weights(m->from, run, &bare, e));
     m->bare += bare;
     m->unknown += !machines_have(m->from, run->machine_id, run->env_epoch);
     if (!m->out) return ST_OK;
-    TRY(find_known(m, i, &known, e));
+    TRY(find_known(m, path, &known, e));
     return known.same_weights && !known.taken ? check_weights(m->out, run, &bare, e) : ST_OK;
-}
-
-/* How fast the run's cell was, if only `from` knows. */
-static enum status copy_speed(const struct merging *m, const struct run *run, struct error *e) {
-    struct perf_row row, known;
-    if (!perf_latest(m->from, run->cell_id, NULL, &row) || perf_latest(m->out, run->cell_id, NULL, &known))
-        return ST_OK;
-    return perf_append(m->out, &row, e);
 }
 
 static enum status copy_one(struct merging *m, int i, struct error *e) {
     char path[PATH_BYTES], *bytes;
     size_t size;
-    bool new = false;
+    bool is_new = false;
     struct known known;
-    TRY(read_record(m, i, e));
-    TRY(find_known(m, i, &known, e));
+    struct perf_row speed, other;
+    TRY(read_record(m, i, path, e));
+    TRY(find_known(m, path, &known, e));
+    const struct run *run = &m->open->record.run;
     if (known.taken) {
         m->count.known++;
         m->count.other++;
         return ST_OK;
     }
-    if (known.same_weights) TRY(copy_weights(m, &m->open->record.run, e));
+    if (known.same_weights) TRY(copy_weights(m, run, e));
     if (!known.there) {
-        TRY(path_format(path, sizeof path, e, "%s/%s", m->out, below(m->files.list[i].path, m->from)));
         TRY(file_read(m->files.list[i].path, RECORD_MOST_BYTES, &bytes, &size, e));
-        enum status status = file_put(path, bytes, size, &new, e);
+        enum status status = file_put(path, bytes, size, &is_new, e);
         free(bytes);
         TRY(status);
     }
-    m->count.records += new;
-    m->count.known += !new;
+    m->count.records += is_new;
+    m->count.known += !is_new;
     m->count.other += !known.same_record;
-    return copy_speed(m, &m->open->record.run, e);
+    /* How fast the run's cell was, if only `from` knows. */
+    if (!perf_latest(m->from, run->cell_id, NULL, &speed) || perf_latest(m->out, run->cell_id, NULL, &other))
+        return ST_OK;
+    return perf_append(m->out, &speed, e);
 }
 
 /* --- folders ------------------------------------------------------------------------------------------------------ */
 
-/* Every record is looked at: the last that is not whole is the error, and those before it are said. */
-static enum status check_all(struct merging *m, struct error *e) {
+/* Looks at every record: the last that is not whole is the error, and those before it are said. */
+static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
+    *m = (struct merging){.from = from, .out = out};
+    TRY(records_list(&m->files, from, true, e));
+    if (m->files.n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
     enum status status = ST_OK;
     for (int i = 0; i < m->files.n; i++) {
         struct error why;
@@ -203,13 +199,6 @@ static enum status check_all(struct merging *m, struct error *e) {
         status = fail(e, one, "%s", why.text);
     }
     return status;
-}
-
-static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
-    *m = (struct merging){.from = from, .out = out};
-    TRY(records_list(&m->files, from, true, e));
-    if (m->files.n == 0) return fail(e, ST_DATA, "no run records under %s/runs", from);
-    return check_all(m, e);
 }
 
 static void end(struct merging *m) {

@@ -34,12 +34,8 @@ static void put_number(struct buffer *b, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; i++) b->bytes[b->used++] = (unsigned char)(value >> 8 * i);
 }
 
-static size_t item_bytes(const struct npz_array *a) {
-    return (size_t)(a->dtype[2] - '0');
-}
-
 static double bytes_of(const struct npz_array *a) {
-    double n = (double)item_bytes(a);
+    double n = a->dtype[2] - '0'; /* bytes of an item: "<i4" */
     for (int i = 0; i < a->rank; i++) n *= (double)a->dims[i];
     return n;
 }
@@ -84,40 +80,6 @@ static void put_facts(struct buffer *b, const struct member *m) {
     put_number(b, 0, 2); /* no extra field */
 }
 
-static void put_member(struct buffer *b, struct member *m, const void *bytes) {
-    m->offset = (uint32_t)b->used;
-    put(b, "PK\x03\x04", 4);
-    put_facts(b, m);
-    put(b, m->name, strlen(m->name));
-    put(b, m->header, HEADER_BYTES);
-    put(b, bytes, m->data);
-}
-
-static void put_line(struct buffer *b, const struct member *m) {
-    put(b, "PK\x01\x02", 4);
-    put_number(b, 20, 2); /* version that has made it */
-    put_facts(b, m);
-    put_number(b, 0, 2); /* no comment */
-    put_number(b, 0, 2); /* disk */
-    put_number(b, 0, 2);
-    put_number(b, 0, 4); /* attributes */
-    put_number(b, m->offset, 4);
-    put(b, m->name, strlen(m->name));
-}
-
-static void put_directory(struct buffer *b, const struct member *members, int n) {
-    size_t first = b->used;
-    for (int i = 0; i < n; i++) put_line(b, &members[i]);
-    size_t size = b->used - first;
-    put(b, "PK\x05\x06", 4);
-    put_number(b, 0, 4); /* disks */
-    put_number(b, (uint64_t)n, 2);
-    put_number(b, (uint64_t)n, 2);
-    put_number(b, size, 4);
-    put_number(b, first, 4);
-    put_number(b, 0, 2); /* no comment */
-}
-
 enum status npz_write(const char *path, const struct npz_array *arrays, int n, struct error *e) {
     struct member members[NPZ_MOST_ARRAYS] = {{.data = 0}};
     double all = 0;
@@ -136,9 +98,31 @@ enum status npz_write(const char *path, const struct npz_array *arrays, int n, s
         m->data = (size_t)bytes_of(&arrays[i]);
         make_header(m, &arrays[i]);
         m->crc = checksum(m, arrays[i].bytes);
-        put_member(&b, m, arrays[i].bytes);
+        m->offset = (uint32_t)b.used;
+        put(&b, "PK\x03\x04", 4);
+        put_facts(&b, m);
+        put(&b, m->name, strlen(m->name));
+        put(&b, m->header, HEADER_BYTES);
+        put(&b, arrays[i].bytes, m->data);
     }
-    put_directory(&b, members, n);
+    size_t directory = b.used;
+    for (struct member *m = members; m < members + n; m++) {
+        put(&b, "PK\x01\x02", 4);
+        put_number(&b, 20, 2); /* version that has made it */
+        put_facts(&b, m);
+        put_number(&b, 0, 6); /* no comment, disk */
+        put_number(&b, 0, 4); /* attributes */
+        put_number(&b, m->offset, 4);
+        put(&b, m->name, strlen(m->name));
+    }
+    size_t size = b.used - directory;
+    put(&b, "PK\x05\x06", 4);
+    put_number(&b, 0, 4); /* disks */
+    put_number(&b, (uint64_t)n, 2);
+    put_number(&b, (uint64_t)n, 2);
+    put_number(&b, size, 4);
+    put_number(&b, directory, 4);
+    put_number(&b, 0, 2); /* no comment */
     enum status status = write_file_atomic(path, b.bytes, b.used, e);
     free(b.bytes);
     return status;

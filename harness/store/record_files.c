@@ -46,15 +46,6 @@ static enum status checked_path(const char *out, const char *run_id, char *path,
 
 /* --- damaged records ---------------------------------------------------------------------------------------------- */
 
-/* Moves a damaged record aside and tells why on stderr. */
-static void set_aside(const char *path, const char *reason) {
-    char target[PATH_BYTES];
-    if (file_move_aside(path, "corrupt", target))
-        fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, reason);
-    else if (errno != ENOENT) /* else another process was faster, and has told */
-        fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), reason);
-}
-
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e) {
     char path[PATH_BYTES], target[PATH_BYTES];
     TRY(checked_path(out, run_id, path, e));
@@ -62,7 +53,8 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
 
-/* Names a record in its place, or an attempt that was set aside. */
+/* Checks a record in its place, or an attempt that was set aside; one that is damaged is moved aside, and stderr has the
+ * reason. */
 static enum build_state check_file(const char *path, const char *run_id) {
     char *text;
     size_t size;
@@ -72,7 +64,11 @@ static enum build_state check_file(const char *path, const char *run_id) {
     if (status == ST_OK) status = record_parse(text, size, path, run_id, NULL, NULL, &why);
     free(text);
     if (status == ST_DATA) {
-        set_aside(path, why.text);
+        char target[PATH_BYTES];
+        if (file_move_aside(path, "corrupt", target))
+            fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, why.text);
+        else if (errno != ENOENT) /* else another process was faster, and has told */
+            fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), why.text);
         return RECORD_WAS_CORRUPT;
     }
     if (status != ST_OK && status != ST_USAGE)
@@ -86,22 +82,6 @@ enum build_state record_check(const char *out, const char *run_id) {
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
-
-/* Links the finished temporary file into place. An earlier whole record wins; a damaged one is set aside first. */
-static enum status publish(const char *temporary, const char *path, const char *out, const char *run_id, bool *won,
-                           struct error *e) {
-    for (int attempt = 0; attempt < 3; attempt++) {
-        *won = file_link(temporary, path);
-        if (*won) return ST_OK;
-        if (errno != EEXIST) break;
-        if (record_check(out, run_id) == RECORD_DONE) return ST_OK;
-        errno = EEXIST;
-    }
-    if (errno == EPERM || errno == EOPNOTSUPP)
-        return fail(e, ST_FAIL, "cannot write %s: its file system has no hard links; choose another output folder",
-                    path);
-    return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
-}
 
 int64_t record_attempt(const char *out, const char *run_id) {
     char path[PATH_BYTES], folder[PATH_BYTES];
@@ -118,9 +98,9 @@ int64_t record_attempt(const char *out, const char *run_id) {
     return attempt;
 }
 
+/* Links the finished temporary file into place: an earlier whole record wins, a damaged one is set aside first. */
 enum status record_write(const char *out, const struct run_record *r, bool *won, struct error *e) {
     char path[PATH_BYTES], folder[PATH_BYTES], temporary[PATH_BYTES], *text;
-    bool first;
     size_t size;
     TRY(checked_path(out, r->run.run_id, path, e));
     path_folder(path, folder, sizeof folder);
@@ -130,10 +110,17 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
     enum status status = temporary_write(path, text, size, temporary, e);
     free(text);
     TRY(status);
-    status = publish(temporary, path, out, r->run.run_id, &first, e);
+    bool linked = false, there = false;
+    for (int attempt = 0; attempt < 3 && !linked && !there; attempt++) {
+        linked = file_link(temporary, path);
+        if (linked || errno != EEXIST) break;
+        there = record_check(out, r->run.run_id) == RECORD_DONE;
+        errno = EEXIST;
+    }
+    int reason = errno;
     unlink(temporary);
-    TRY(status);
-    if (won) *won = first;
+    if (!linked && !there) return file_link_refused(path, reason, e);
+    if (won) *won = linked;
     return folder_sync(path, e);
 }
 
@@ -282,28 +269,13 @@ static int by_start(const void *left, const void *right) {
     return order ? order : ((const struct run_record *)left)->set_aside - ((const struct run_record *)right)->set_aside;
 }
 
-/* An attempt that is being set aside has two names until the first one goes, and for good where that was broken off: it
- * is one attempt. */
-static void drop_second_names(struct record_set *set) {
-    int n = 0;
-    for (int i = 0; i < set->n; i++)
-        if (n == 0 || !set->list[i].set_aside || !record_equal(&set->list[n - 1], &set->list[i]))
-            set->list[n++] = set->list[i];
-    set->n = n;
-}
-
-/* Arena bytes for the list, and for all that the records may hold. */
-static size_t bytes_of_all(const struct record_list *files) {
-    size_t bytes = (size_t)files->n * sizeof(struct run_record) + ARENA_ALIGN;
+static enum status load_all(struct record_set *set, const struct record_list *files, struct error *e) {
+    size_t list = (size_t)files->n * sizeof *set->list, curves = ARENA_ALIGN;
     struct stat info;
     for (int i = 0; i < files->n; i++)
-        if (stat(files->list[i].path, &info) == 0) bytes += record_arena_bytes((size_t)info.st_size);
-    return bytes;
-}
-
-static enum status load_all(struct record_set *set, const struct record_list *files, struct error *e) {
-    TRY(arena_reserve(&set->arena, bytes_of_all(files), e));
-    set->list = arena_alloc(&set->arena, (size_t)files->n * sizeof *set->list);
+        if (stat(files->list[i].path, &info) == 0) curves += record_arena_bytes((size_t)info.st_size);
+    TRY(arena_reserve(&set->arena, list + curves, e));
+    set->list = arena_alloc(&set->arena, list);
     for (int i = 0; i < files->n; i++) {
         const char *path = files->list[i].path;
         struct run_record *r = &set->list[set->n];
@@ -322,7 +294,13 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
             return fail(e, status == ST_MEMORY ? status : ST_DATA, "%s", why.text);
     }
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
-    drop_second_names(set);
+    /* An attempt that is being set aside has two names until the first one goes, and for good where that was broken off:
+     * it is one attempt. */
+    int n = 0;
+    for (int i = 0; i < set->n; i++)
+        if (n == 0 || !set->list[i].set_aside || !record_equal(&set->list[n - 1], &set->list[i]))
+            set->list[n++] = set->list[i];
+    set->n = n;
     return ST_OK;
 }
 
@@ -348,30 +326,25 @@ static void print_runs(FILE *f, const struct record_set *set) {
     for (int i = 0; i < set->n; i++) table_csv_row(&runs_table, &set->list[i].run, f);
 }
 
+/* Rows have no column that would tell the attempts of an id apart: those that were set aside are left out. */
 static void print_curves(FILE *f, const struct record_set *set) {
     table_csv_header(&curves_table, f);
-    for (int i = 0; i < set->n; i++) {
-        const struct run_record *r = &set->list[i];
-        if (r->set_aside) continue; /* the rows have no column that would tell the attempts of an id apart */
-        for (int64_t k = 0; k < r->n_curve; k++) {
+    for (const struct run_record *r = set->list; r < set->list + set->n; r++)
+        for (int64_t k = 0; k < r->n_curve && !r->set_aside; k++) {
             struct curve_row row = {.point = r->curve[k], .ppl = exp(r->curve[k].loss)};
             memcpy(row.run_id, r->run.run_id, sizeof row.run_id);
             table_csv_row(&curves_table, &row, f);
         }
-    }
 }
 
 static void print_evals(FILE *f, const struct record_set *set) {
     table_csv_header(&evals_table, f);
-    for (int i = 0; i < set->n; i++) {
-        const struct run_record *r = &set->list[i];
-        if (r->set_aside) continue;
-        for (int64_t k = 0; k < r->n_evals; k++) {
+    for (const struct run_record *r = set->list; r < set->list + set->n; r++)
+        for (int64_t k = 0; k < r->n_evals && !r->set_aside; k++) {
             struct eval_row row = {.point = r->evals[k]};
             memcpy(row.run_id, r->run.run_id, sizeof row.run_id);
             table_csv_row(&evals_table, &row, f);
         }
-    }
 }
 
 static const struct {

@@ -71,37 +71,21 @@ static bool print_field(FILE *f, const struct field *field, const void *object) 
     return false;
 }
 
-static bool print_run(FILE *f, const struct run *run) {
-    bool failed = false;
-    for (const struct field *field = runs_table.fields; field->name; field++) {
-        fprintf(f, "%s\n \"%s\": ", field == runs_table.fields ? "\"run\": {" : ",", field->name);
-        failed |= print_field(f, field, run);
-    }
-    fputs("\n}", f);
-    return failed;
-}
-
-/* Fields of an object that some point has a value of. */
-static int used_columns(const struct table *table, const char *list, int64_t n, size_t object_size,
-                        const struct field *columns[LIST_MOST_COLUMNS]) {
-    int count = 0;
+/* Prints a list as a table of the fields that some point has a value of. */
+static bool print_list(FILE *f, const char *name, const struct table *table, const void *list, int64_t n,
+                       size_t object_size) {
+    const struct field *columns[LIST_MOST_COLUMNS];
     char number[40];
+    int count = 0;
+    bool failed = false;
     for (const struct field *field = table->fields; field->name; field++) {
         bool used = false;
         if (!field_within(field, object_size)) continue;
         for (int64_t i = 0; i < n && !used; i++)
             used = field->type == FIELD_TEXT || field->type == FIELD_NAME ||
-                   field_text(field, list + (size_t)i * object_size, number, sizeof number);
+                   field_text(field, (const char *)list + (size_t)i * object_size, number, sizeof number);
         if (used) columns[count++] = field;
     }
-    return count;
-}
-
-static bool print_list(FILE *f, const char *name, const struct table *table, const void *list, int64_t n,
-                       size_t object_size) {
-    const struct field *columns[LIST_MOST_COLUMNS];
-    int count = used_columns(table, list, n, object_size, columns);
-    bool failed = false;
     fprintf(f, ",\n\"%s\": {\"columns\": [", name);
     for (int k = 0; k < count; k++) fprintf(f, "%s\"%s\"", k ? "," : "", columns[k]->name);
     fputs("],\n \"points\": [", f);
@@ -118,9 +102,13 @@ static bool print_list(FILE *f, const char *name, const struct table *table, con
 
 /* Prints one line a field of the run, one line a point: a record is read by people and by diff, too. */
 static bool print_record(FILE *f, const struct run_record *r) {
+    bool failed = false;
     fprintf(f, BEFORE_SUM "%0*d" AFTER_SUM, (int)SUM_DIGITS, 0);
-    bool failed = print_run(f, &r->run);
-    fputs(",\n\"config\": ", f);
+    for (const struct field *field = runs_table.fields; field->name; field++) {
+        fprintf(f, "%s\n \"%s\": ", field == runs_table.fields ? "\"run\": {" : ",", field->name);
+        failed |= print_field(f, field, &r->run);
+    }
+    fputs("\n},\n\"config\": ", f);
     failed |= print_text(f, r->config);
     fputs(",\n\"identity\": ", f);
     failed |= print_text(f, r->identity);

@@ -12,14 +12,10 @@
 
 #define PROGRAM_MISSING 127 /* exit status of a child that could not start it, as a shell's */
 
-/* Characters that mean nothing to a shell inside a word. */
-static bool is_plain(const char *text) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
-    return *text && !strchr("=+@%", *text) && text[strspn(text, plain)] == 0;
-}
-
+/* Characters of `plain` mean nothing to a shell inside a word, and some of them something at its beginning. */
 void shell_quote(FILE *f, const char *text) {
-    if (is_plain(text)) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
+    if (*text && !strchr("=+@%", *text) && text[strspn(text, plain)] == 0) {
         fputs(text, f);
         return;
     }
