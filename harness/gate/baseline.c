@@ -106,7 +106,7 @@ static bool read_line(struct baseline *b, const char *line) {
     return sscanf(rest, "%63[^\t]\t%lf", f->bench, &f->aa_p99) == 2 && isfinite(f->aa_p99) && f->aa_p99 >= 0;
 }
 
-/* Reads the whole text of a file, of which the first line holds the hash of the others. */
+/* Reads the whole text of a file; its first line holds the hash of the others. */
 static enum status read_text(struct baseline *b, char *text, size_t size, const char *path, struct error *e) {
     char hex[HASH_HEX], *rest = NULL;
     int number = 1;

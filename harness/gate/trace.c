@@ -18,7 +18,7 @@
 static const char *const trace_flags =
     "dim=12 layers=1 batch=8 steps=50 lr=0.001 eval-every=50 stop-at=2 threads=1 seed=3 allow-non-causal=yes ahead=no";
 
-/* Traces beside those of every mixer: nets, read-outs, schedules and the optimiser, on one mixer. */
+/* Traces that are made beside one of every mixer: nets, read-outs, schedules and the optimiser, on one mixer. */
 #define MIXER "bdlru:m=2,blocks=5"
 static const struct trace others[] = {
     {WORDS, MIXER, "backbone=slice"},

@@ -14,8 +14,8 @@ enum status device_measure_kernels(struct device_run *d, struct error *e);
 /* max |got - want| / max |want| of n reals; INFINITY where a difference is not finite. */
 double device_error(const real *got, const real *want, int64_t n);
 
-/* Number of sets of buffers, of which a walk touches `bytes`, that are together twice a cache: 1: one alone is; 0: more
- * are needed than are made. */
+/* Number of sets of buffers that are together twice a cache, where a walk touches `bytes` of each. 1: one alone is; 0:
+ * more are needed than are made. */
 int device_cold_sets(double cache, double bytes);
 
 #endif

@@ -8,7 +8,7 @@
 #include "harness/perf/measure.h"
 #include "kernels/kernel.h"
 
-enum { PASS_BOTH = 2 }; /* after those of enum pass */
+enum { PASS_BOTH = 2 }; /* after PASS_FORWARD and PASS_BACKWARD */
 
 struct kernel_run {
     enum precision precision;  /* of products; set before kernel_run_open */

@@ -76,11 +76,11 @@ struct sitting {
 
 /* Calls `one`, whose seconds are a sample, until it is warm (for at most 5 times `seconds` and a window). Then it takes
  * 30 samples or more that fill `seconds`; of slow work 5 or more that fill 5 times `seconds`; PERF_SAMPLES at most.
- * Errors: those of `one`; ST_MEMORY. */
+ * Errors: as `one`; ST_MEMORY. */
 enum status sitting_run(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,
                         double seconds, struct error *e);
 
-/* Number, median, mad and p95 of samples, of which there is at least one. */
+/* Sets number, median, mad and p95 of samples; there is at least one. */
 void sitting_summarise(struct sitting *s, const struct samples *all);
 
 /* True if the work was warm, others were idle and the samples lie together. NAN of `foreign` is not quiet. */

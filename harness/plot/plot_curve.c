@@ -52,7 +52,7 @@ static int64_t evaluation_steps(const struct report_row *row, int64_t **steps) {
     return kept;
 }
 
-/* The step at which the first of a row's runs was cut off: nothing is known of the row after it. */
+/* Step at which the first of a row's runs was cut off: nothing is known of the row after it. */
 static int64_t end_of_curve(const struct report_row *row) {
     int64_t end = INT64_MAX;
     for (int i = 0; i < row->n; i++) {
@@ -62,7 +62,7 @@ static int64_t end_of_curve(const struct report_row *row) {
     return end;
 }
 
-/* How much of the x axis a step is, on the average over its run. */
+/* Length of a step on the x axis, on average over its run. */
 static double step_width(const struct run *run, int x) {
     double steps = run->steps > 0 ? (double)run->steps : NAN;
     switch (x) {
@@ -130,7 +130,7 @@ static int print_mean(FILE *f, const struct report_row *row, const struct plot_v
     return lines;
 }
 
-/* Thin lines of the seeds where there are several; which row each is of. */
+/* Prints thin lines of the seeds where there are several, and the row of each. */
 static void print_seeds(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     int m = 0;
     for (int k = 0; k < t->n_rows; k++)

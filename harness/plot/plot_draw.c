@@ -1,4 +1,4 @@
-/* plot_draw.c - the kinds of figures: what is drawn of which tables, and where it goes. Bars, accuracy by length and
+/* plot_draw.c - the kinds of figures: what each draws, when it applies, and where it goes. Bars, accuracy by length and
  * against cost are here; plot_curve.c has accuracy over training, plot_heat.c all runs as a map, plot_speed.c
  * throughput over length; gnuplot.h draws. */
 #include "harness/plot/plot.h"

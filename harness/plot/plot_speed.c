@@ -14,7 +14,7 @@
 
 #define SPEED_MOST 64 /* lines */
 
-/* Tell rows of one model apart: the sizes of the shape, then the device, the threads and the machine. */
+/* Facts that tell rows of one model apart: sizes of the shape, then device, threads and machine. */
 #define N_SIZES 4
 #define N_APART (N_SIZES + 3)
 
@@ -92,7 +92,7 @@ static int by_line_and_length(const void *left, const void *right) {
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* How many of the n rows are of the first one's line. */
+/* Number of the n rows that are of the first one's line. */
 static int rows_of_line(const struct speed_row *rows, int n) {
     int k = 1;
     while (k < n && rows[k].line == rows[0].line) k++;

@@ -90,7 +90,7 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
     return batches_start(&t->looks, &t->params, e);
 }
 
-/* Gives the parameters their values before the first step: drawn from the seed, or those of a file. */
+/* Gives the parameters their values before the first step: drawn from the seed, or read from a file. */
 static enum status first_weights(struct trainer *t, struct error *e) {
     const struct config *c = &t->setup->spec.config;
     if (*c->from_xxh3) return weights_start(&t->params, c->from, c->from_xxh3, e);

@@ -183,7 +183,7 @@ static bool is_kept_path(const struct run *run) {
 static enum status not_there(const struct run *run, const char *out, const char *name, const struct error *why,
                              struct error *e) {
     char word[4 * PATH_BYTES];
-    if (why->status != ST_DATA || strcmp(name, run->ckpt) != 0) /* those of the last step are not made again */
+    if (why->status != ST_DATA || strcmp(name, run->ckpt) != 0) /* the last step's are not made again */
         return fail(e, why->status, "the weights of run %s: %.900s", run->run_id, why->text);
     return fail(e, ST_DATA,
                 "the weights of run %s: %.500s; `lrnn rerun %.8s --keep --out %.400s` makes them in %s/rerun",

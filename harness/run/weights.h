@@ -2,7 +2,7 @@
  *
  * A finished run keeps its best weights as OUT/weights/<run_id>.safetensors, and its record holds that file's hash; a
  * run that was done again has the number of the attempt in the name, <run_id>.2.safetensors. Where it was asked to
- * (--keep-weights all), those of its last step lie beside them as <run_id>.last.safetensors, and the first file's
+ * (--keep-weights all), the weights of its last step lie beside them as <run_id>.last.safetensors, and the first file's
  * metadata holds the hash of the second ("last_xxh3"). `lrnn export` checks them and adds what says
  * which net they belong to; `lrnn import` reads the result. Values are stored in the program's own precision, so
  * nothing is rounded on either way. */
@@ -47,7 +47,7 @@ enum weights_of { WEIGHTS_BEST, WEIGHTS_LAST, WEIGHTS_INITIAL };
 enum status weights_export(const struct run_record *record, enum weights_of which, const char *out, const char *target,
                            struct weights_count *count, struct error *e);
 
-/* Like weights_export, for `params`: those of the run before its first step. */
+/* Like weights_export, for `params` as they are before the run's first step. */
 enum status weights_export_initial(const struct run_record *record, const struct params *params, const char *target,
                                    struct weights_count *count, struct error *e);
 

@@ -103,7 +103,7 @@ static bool is_free(const struct claim_info *info) {
     return info->pid == 0;
 }
 
-/* What a claim says, and whether its owner is at it. `clock` is the folder whose clock another machine's claim goes by;
+/* Reads a claim, and finds whether its owner is at it. `clock` is the folder whose clock another machine's claim goes by;
  * NULL: nothing is to be written there, and this machine's clock has to do. False: it is gone. */
 static bool read_claim(const char *clock, const char *path, struct claim_info *info) {
     char *text;

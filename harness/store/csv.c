@@ -49,7 +49,7 @@ void csv_real(FILE *f, double value) {
     fputs(text, f);
 }
 
-/* Reads one cell at *p, unquoting in place, and leaves *p behind the separator, which is returned: ',' or '\n', 0 at
+/* Reads one cell at *p, unquoting in place, and leaves *p after the separator, which is returned: ',' or '\n', 0 at
  * the end of the text, '"' when a quote is followed by something else, or stays open up to the end of a last line. */
 static char take_cell(char **p, char **cell, int *line) {
     char *in = *p, *out = *p;
@@ -74,7 +74,7 @@ static char take_cell(char **p, char **cell, int *line) {
     return separator;
 }
 
-/* Splits the text into cells, those of the header first, and counts whole rows. */
+/* Splits the text into cells, the header first, and counts whole rows. */
 static enum status split(struct csv_table *t, const char *path, struct error *e) {
     char *p = t->bytes;
     int n = 0, capacity = 0, line = 1, in_row = 0, row_line = 1;

@@ -19,7 +19,7 @@ void csv_real(FILE *f, double value); /* empty if NAN; inf, -inf; else the short
 /* A cell as csv_cell gives it, which reads back as the same. */
 void csv_cell_again(FILE *f, const char *cell);
 
-/* A whole file in memory. Rows are counted from 0 behind the header. */
+/* A whole file in memory. Rows are counted from 0 after the header. */
 struct csv_table {
     char *bytes;       /* owns the text of all cells */
     char **cells;      /* (rows + 1) * columns, row-major, the header first; csv_cell knows */

@@ -56,8 +56,8 @@ enum status file_read(const char *path, size_t most, char **bytes, size_t *size,
 enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t *size, char hex[HASH_HEX],
                              struct error *e);
 
-/* Where there is no file `path` (PATH_BYTES): the one of that hash which a process that died had no time to rename,
- * PATH.*.tmp of at most so many bytes, goes there instead. */
+/* Puts another path into `path` (PATH_BYTES) where there is no such file: that of the file of that hash, PATH.*.tmp of at
+ * most so many bytes, which a process that died had no time to rename. */
 void file_find_unnamed(char path[PATH_BYTES], const char *hash, size_t most);
 
 /* Text that is printed into memory. printed_begin gives the stream `f`; printed_end closes it and leaves the whole text

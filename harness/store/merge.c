@@ -114,7 +114,7 @@ static enum status read_record(struct merging *m, int i, char path[PATH_BYTES], 
 /* Compares with what OUT has. A run that was trained twice may have other weights, and has another record. */
 struct known {
     bool there, same_weights, same_record; /* without a record there the others are true */
-    bool taken; /* the name of its weights is, by those of another training; of attempts that were set aside alone */
+    bool taken; /* another training has the name of its weights; only an attempt that was set aside can meet this */
 };
 
 /* Finds them. An attempt that was set aside in one folder may be another training than the run that the other has under

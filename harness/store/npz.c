@@ -9,13 +9,13 @@
 
 #include "harness/store/files.h"
 
-#define HEADER_BYTES 192 /* of a member: NumPy wants the data behind a multiple of 64 */
+#define HEADER_BYTES 192 /* of a member: NumPy wants the data to begin at a multiple of 64 */
 
 /* A member as the directory at the file's end names it. */
 struct member {
     char name[40];
     unsigned char header[HEADER_BYTES];
-    size_t data; /* bytes behind the header */
+    size_t data; /* bytes after the header */
     uint32_t crc, offset;
 };
 

@@ -57,7 +57,7 @@ static size_t png_chunk(unsigned char chunk[MARK_WITHIN]) {
     static const char data[] = "Software\0" MARK;
     const size_t n = sizeof data - 1;
     put_u32(chunk, (uint32_t)n);
-    memcpy(chunk + 4, "tEXt", 4); /* NOLINT(bugprone-not-null-terminated-result): a chunk's type has no 0 behind it */
+    memcpy(chunk + 4, "tEXt", 4); /* NOLINT(bugprone-not-null-terminated-result): a chunk's type ends without a 0 */
     memcpy(chunk + 8, data, n);
     put_u32(chunk + 8 + n, (uint32_t)crc32(0, chunk + 4, (unsigned)(4 + n)));
     return 12 + n;
@@ -66,11 +66,11 @@ static size_t png_chunk(unsigned char chunk[MARK_WITHIN]) {
 enum status own_file_mark(const char *path, struct error *e) {
     unsigned char mark[MARK_WITHIN];
     char *bytes;
-    size_t size, behind = 0, n;
+    size_t size, after = 0, n;
     TRY(file_read(path, MOST_BYTES, &bytes, &size, e));
     if (text_ends(path, ".png")) {
         n = png_chunk(mark);
-        behind = size < PNG_END ? size : PNG_END;
+        after = size < PNG_END ? size : PNG_END;
     } else {
         const char *text = text_ends(path, ".svg") ? "<!-- " MARK " -->\n" : "% " MARK "\n";
         n = strlen(text);
@@ -81,9 +81,9 @@ enum status own_file_mark(const char *path, struct error *e) {
         free(bytes);
         return fail(e, ST_MEMORY, "no memory to plot");
     }
-    memcpy(marked, bytes, size - behind);
-    memcpy(marked + size - behind, mark, n);
-    memcpy(marked + size - behind + n, bytes + size - behind, behind);
+    memcpy(marked, bytes, size - after);
+    memcpy(marked + size - after, mark, n);
+    memcpy(marked + size - after + n, bytes + size - after, after);
     enum status status = write_file_atomic(path, marked, size + n, e);
     free(marked);
     free(bytes);

@@ -10,7 +10,7 @@
  * the mark below. */
 enum status own_file_check(const char *path, struct error *e);
 
-/* Puts our mark into a picture, where it changes nothing that is seen: a text chunk of a PNG, a comment behind the end
+/* Puts our mark into a picture, where it changes nothing that is seen: a text chunk of a PNG, a comment after the end
  * of an SVG or a PDF. ST_FAIL. */
 enum status own_file_mark(const char *path, struct error *e);
 

@@ -126,8 +126,7 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the rest of a name after ".json" is that of a record whose run was to be done again: ".retried", ".retried.2".
- */
+/* Whether the rest of a name after ".json" says that the run was to be done again: ".retried", ".retried.2". */
 static bool is_earlier_attempt(const char *suffix) {
     size_t word = strncmp(suffix, ".retried", 8) == 0 ? 8 : strncmp(suffix, ".replaced", 9) == 0 ? 9 : 0;
     const char *number = suffix + word;

@@ -18,7 +18,7 @@ void record_path(const char *out, const char *run_id, char *path, size_t size);
 
 #define WEIGHTS_FOLDER "weights" /* below the output folder */
 
-/* Where the weights of an attempt at a run belong, below the output folder; kind "" of its best step, ".last" of its
+/* Names the file for the weights of an attempt at a run, below the output folder; kind "" of its best step, ".last" of its
  * last one. */
 void record_weights_name(const struct run *run, const char *kind, char name[RECORD_TEXT]);
 
@@ -73,7 +73,7 @@ struct record_list {
 enum status records_list(struct record_list *files, const char *out, bool strict, struct error *e);
 void records_list_free(struct record_list *files);
 
-/* All records under OUT/runs, sorted by started then run_id, and those of failed attempts that were set aside: a run
+/* All records under OUT/runs, sorted by started then run_id, with failed attempts that were set aside: a run
  * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or
  * of another schema, in another run's folder, or cannot be read: without it a table would say something false. */
 struct record_set {

@@ -42,7 +42,7 @@ static void be_program(const char *const *arguments, const char *folder, int inp
     _exit(errno == ENOENT ? PROGRAM_MISSING : 126);
 }
 
-/* All that comes, of which the first size - 1 bytes are kept. */
+/* Reads all that comes and keeps the first size - 1 bytes. */
 static void read_all(int fd, char *said, size_t size) {
     char bytes[4096];
     size_t used = 0;

@@ -19,7 +19,7 @@ const char *shell_word(const char *text, char *word, size_t size);
  * ends at its end; *code: its exit status. ST_DATA: there is no such program; ST_FAIL: it could not be run, or a signal
  * ended it. */
 struct program_words {
-    char said[4096], complained[16384]; /* on its standard output; on that of errors */
+    char said[4096], complained[16384]; /* on its standard output; on its standard error */
 };
 enum status program_run(const char *const *arguments, const char *folder, const char *input,
                         struct program_words *words, int *code, struct error *e);

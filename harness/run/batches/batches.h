@@ -28,7 +28,7 @@ struct walk {
     const struct net *net; /* of the batch; NULL: the graph brings the inputs of the next one, and goes forward only */
     const struct net *second; /* of the second batch, in the same graph; zeros or NULL: none */
     struct step_state *state; /* for its ops */
-    double weight;            /* of its loss in that of the batch: 1 unless the batch is cut */
+    double weight;            /* of its loss in the batch's: 1 unless the batch is cut */
     struct step_state own;    /* where `state` points if a part of a batch has its own seed */
 };
 
@@ -44,8 +44,8 @@ struct way {
 };
 extern const struct way way_sent, way_resident, way_stored, way_cut;
 
-/* Chooses the way and builds the graphs that it needs beside `graph`, which is built and not planned: that of a
- * training step or of an evaluation, for whole batches. Graph and nets stay where they are. For evaluation the caller
+/* Chooses the way and builds the graphs that it needs beside `graph`, which is built and not planned, and is for
+ * whole batches of a training step or of an evaluation. Graph and nets stay where they are. For evaluation the caller
  * then sets `predictions` and `store`. Errors: as graphs_build_bucket; ST_MEMORY. */
 enum status batches_build(struct batches *b, const struct setup *s, enum split split, struct params *params,
                           struct graph *graph, const struct net *net, const struct net *second, struct error *e);
@@ -60,11 +60,11 @@ void batches_keep_resident(struct batches *b);
  * 143 as a status if a signal asked to stop while examples were made. */
 enum status batches_start(struct batches *b, const struct params *params, struct error *e);
 
-/* Brings batch number n: that of training step n, or examples n * B and on of the store. */
+/* Brings batch number n: of training step n, or examples n * B and on of the store. */
 void batches_next(struct batches *b, int64_t n);
 
 /* Gives the next graph to walk of that batch; false: the batch is walked. `loss`, and in evaluation `predictions`, are
- * then those of the batch. `live` is the state of the step. */
+ * the batch's then. `live` is the state of the step. */
 bool batches_walk(struct batches *b, struct step_state *live, struct walk *w);
 
 /* The loss of the batch that was walked last, [1], where the run computes. */
@@ -118,11 +118,11 @@ struct staging {
 /* The examples of a validation or test split, made once, where the net runs. On the CPU a split that would take more
  * than its room is not kept: the store is then a window of one batch, made when it is wanted. */
 struct split_store {
-    struct batch rows; /* all examples, on the host, and empty rows up to whole batches; or those of one batch */
-    int64_t examples;  /* of the split */
+    struct batch rows;         /* all examples, on the host, and empty rows up to whole batches; or one batch */
+    int64_t examples;          /* of the split */
     const struct setup *setup; /* borrowed */
     enum split split;
-    bool window;        /* the rows are those of the batch that was asked for last */
+    bool window;        /* the rows are the batch that was asked for last */
     char *memory;       /* of rows */
     struct arena there; /* on a device: the same rows in the same places */
 };
@@ -189,8 +189,8 @@ struct batches {
 /* Gives the whole batch as one walk. */
 void walk_whole(const struct batches *b, struct step_state *live, struct walk *w);
 
-/* Graphs for parts of a batch, built and planned; cut_take makes a batch, which stays where it is, that of the next
- * walks. */
+/* Graphs for parts of a batch, built and planned; the next walks are of the batch that cut_take got, which
+ * stays where it is. */
 enum status cut_build(struct batches *b, struct params *params, struct error *e);
 void cut_take(struct batches *b, const struct batch *batch);
 

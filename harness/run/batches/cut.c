@@ -3,7 +3,7 @@
  *
  * The loss of a part has the weight of its share of the labels of the batch, and gradients are summed in order, so a
  * step descends the same function as without buckets, up to the order of sums. Terms of parameters alone, which mixers
- * add, have those weights too. All graphs lie in one memory, that of the largest. Dropout has other masks than in a
+ * add, have those weights too. All graphs lie in the memory of the largest. Dropout has other masks than in a
  * whole batch, and others in each part. In evaluation the parts go forward only; a row has the predictions that it has
  * in a whole batch, up to the order of sums. */
 #include <stdlib.h>
@@ -49,13 +49,13 @@ static enum status start(struct batches *b, const struct params *params, struct 
 
 /* --- sorting ------------------------------------------------------------------------------------------------------ */
 
-/* How many of `n` groups of `words` numbers there are up to the last that is not absent. */
+/* Number of groups of `words` numbers, n at most, up to the last that is not absent. */
 static int64_t in_use(const int32_t *first, int64_t n, int64_t words) {
     while (n > 0 && first[(n - 1) * words] < 0) n--;
     return n;
 }
 
-/* Words of the pairs after those of `edges` edges. */
+/* Words of the pairs, which lie after `edges` edges. */
 static const int32_t *pairs_of(const int32_t *links, int64_t edges) {
     return links + LINK_EDGE_WORDS * edges;
 }
@@ -105,7 +105,7 @@ static int64_t row_at(const struct cut *c, int64_t i, int64_t k) {
     return place < 0 ? -1 : c->order[place];
 }
 
-/* An absent row: inputs 0, no label, length 0, no links. */
+/* Writes an absent row: inputs 0, no label, length 0, no links. */
 static void put_nothing(const struct net *net, int64_t k, int64_t rows) {
     int64_t per = net->targets->dims[1], documents = net->lengths->dims[0] / rows;
     size_t bytes = tensor_bytes(net->input) / (size_t)rows;
@@ -116,7 +116,7 @@ static void put_nothing(const struct net *net, int64_t k, int64_t rows) {
         tensor_i32(net->links)[k * words + i] = IGNORED;
 }
 
-/* The beginning of each array of a row that the graph has room for; what is left of it is padding. */
+/* Copies the beginning of each array of a row, as far as the graph has room; the rest is padding. */
 static void put_row(const struct cut *c, const struct net *net, const struct bucket_size *size, int64_t k,
                     int64_t row) {
     const struct batch *from = c->batch;

@@ -60,8 +60,8 @@ void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_b
 int64_t batch_fill(const struct setup *s, enum split split, int64_t first, int64_t epoch, bool parallel,
                    struct batch *b);
 
-/* Fills `rows` rows with training examples first .. first+rows in their own order, or with those of the second batch,
- * on OpenMP's threads. */
+/* Fills `rows` rows with training examples first .. first+rows in their own order, or with examples of the second
+ * batch, on OpenMP's threads. */
 void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows, struct batch *b);
 
 /* Facts about the test examples of a task, and the score of guessing on them. */

@@ -88,7 +88,7 @@ int64_t split_store_select(struct split_store *store, int64_t first, const struc
 
 enum status split_store_hash(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
     const struct task_choice *task = &store->setup->spec.task;
-    if (store->window) return test_split_read(task, obeys, t, e); /* padding in its rows is that of earlier batches */
+    if (store->window) return test_split_read(task, obeys, t, e); /* its rows are padded by earlier batches */
     return test_split_hash(task, &store->rows, store->examples, t, e);
 }
 
