@@ -184,8 +184,8 @@ static enum status measure_step(const struct device_run *d, enum precision preci
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-/* Steps come before kernels, because a kernel that fails may take the device with it. Kernels compute in the first precision, steps in
- * all of them. */
+/* Steps come before kernels, because a kernel that fails may take the device with it. Kernels compute in the first
+ * precision, steps in all of them. */
 static enum status measure_all(struct device_run *d, struct error *e) {
     int precisions = REAL_IS_DOUBLE ? 1 : PRECISION_COUNT;
     bool steps = !*d->request->only;

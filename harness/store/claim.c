@@ -103,8 +103,8 @@ static bool is_free(const struct claim_info *info) {
     return info->pid == 0;
 }
 
-/* Reads a claim, and finds whether its owner is at it. `clock` is the folder whose clock another machine's claim goes by;
- * NULL: nothing is to be written there, and this machine's clock has to do. False: it is gone. */
+/* Reads a claim, and finds whether its owner is at it. `clock` is the folder whose clock another machine's claim goes
+ * by; NULL: nothing is to be written there, and this machine's clock has to do. False: it is gone. */
 static bool read_claim(const char *clock, const char *path, struct claim_info *info) {
     char *text;
     size_t size;

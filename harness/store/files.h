@@ -48,16 +48,16 @@ enum status file_put(const char *path, const void *bytes, size_t size, bool *is_
  * (PATH_BYTES) is that name. False with errno: it stays where it is. */
 bool file_move_aside(const char *path, const char *suffix, char *target);
 
-/* Reads a whole file into memory and ends it with a terminator; the caller frees *bytes. ST_DATA: no such file; ST_FAIL: it cannot be
- * read, or is larger than `most` bytes. */
+/* Reads a whole file into memory and ends it with a terminator; the caller frees *bytes. ST_DATA: no such file;
+ * ST_FAIL: it cannot be read, or is larger than `most` bytes. */
 enum status file_read(const char *path, size_t most, char **bytes, size_t *size, struct error *e);
 
 /* Reads a file as file_read does, and names its content: the XXH3-128 of the bytes. */
 enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t *size, char hex[HASH_HEX],
                              struct error *e);
 
-/* Puts another path into `path` (PATH_BYTES) where there is no such file: that of the file of that hash, PATH.*.tmp of at
- * most so many bytes, which a process that died had no time to rename. */
+/* Puts another path into `path` (PATH_BYTES) where there is no such file: that of the file of that hash, PATH.*.tmp of
+ * at most so many bytes, which a process that died had no time to rename. */
 void file_find_unnamed(char path[PATH_BYTES], const char *hash, size_t most);
 
 /* Text that is printed into memory. printed_begin gives the stream `f`; printed_end closes it and leaves the whole text
@@ -73,8 +73,8 @@ enum status printed_begin(struct printed *p, const char *path, struct error *e);
 enum status printed_end(struct printed *p, enum status status, const char *path, struct error *e);
 enum status printed_write(struct printed *p, enum status status, const char *path, struct error *e);
 
-/* Names in a folder, sorted by their bytes, "." and ".." left out: list[i]->d_name. None, where there is no such folder.
- * ST_DATA: it cannot be read. */
+/* Names in a folder, sorted by their bytes, "." and ".." left out: list[i]->d_name. None, where there is no such
+ * folder. ST_DATA: it cannot be read. */
 struct folder_names {
     struct dirent **list;
     int n;

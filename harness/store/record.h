@@ -95,8 +95,8 @@ struct run_record {
 /* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */
 enum status run_mixer(const struct run *run, struct label *mixer, struct error *e);
 
-/* Names the library that multiplied its matrices, the end of the column `kernel`: "oneDNN AVX512_CORE"; "" where the record does not
- * say. */
+/* Names the library that multiplied its matrices, the end of the column `kernel`: "oneDNN AVX512_CORE"; "" where the
+ * record does not say. */
 const char *run_products(const struct run *run);
 
 /* XXH3-128 of the text, of bytes, or of a label's name and pairs, as 32 hex digits. */

@@ -53,8 +53,8 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
 
-/* Checks a record in its place, or an attempt that was set aside; one that is damaged is moved aside, and stderr has the
- * reason. */
+/* Checks a record in its place, or an attempt that was set aside; one that is damaged is moved aside, and stderr has
+ * the reason. */
 static enum build_state check_file(const char *path, const char *run_id) {
     char *text;
     size_t size;
@@ -293,8 +293,8 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
             return fail(e, status == ST_MEMORY ? status : ST_DATA, "%s", why.text);
     }
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
-    /* An attempt that is being set aside has two names until the first one goes, and for good where that was broken off:
-     * it is one attempt. */
+    /* An attempt that is being set aside has two names until the first one goes, and for good where that was broken
+     * off: it is one attempt. */
     int n = 0;
     for (int i = 0; i < set->n; i++)
         if (n == 0 || !set->list[i].set_aside || !record_equal(&set->list[n - 1], &set->list[i]))

@@ -18,8 +18,8 @@ void record_path(const char *out, const char *run_id, char *path, size_t size);
 
 #define WEIGHTS_FOLDER "weights" /* below the output folder */
 
-/* Names the file for the weights of an attempt at a run, below the output folder; kind "" of its best step, ".last" of its
- * last one. */
+/* Names the file for the weights of an attempt at a run, below the output folder; kind "" of its best step, ".last" of
+ * its last one. */
 void record_weights_name(const struct run *run, const char *kind, char name[RECORD_TEXT]);
 
 /* Writes the record; an existing one of that id is kept and counts as success. *won, if not NULL, says whether it is

@@ -97,8 +97,8 @@ void field_clear(const struct field *field, void *object);
 const struct field *table_field(const struct table *table, const char *name);
 bool field_equal(const struct field *field, const void *a, const void *b);
 
-/* A value as people read it and as CSV has it: a text, or digits that are written into `number` and give the value back.
- * NULL: it does not apply, is an empty text, or has no name. */
+/* A value as people read it and as CSV has it: a text, or digits that are written into `number` and give the value
+ * back. NULL: it does not apply, is an empty text, or has no name. */
 const char *field_text(const struct field *field, const void *object, char *number, size_t size);
 
 /* The header row, and one row, of a table's CSV. */
