@@ -124,7 +124,8 @@ LIBS += -lstdc++
 endif
 
 # rooms FOLDERS,EXTENSIONS: the files of folders and their subfolders.
-rooms = $(sort $(foreach f,$(1),$(foreach e,$(2),$(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e)))))
+rooms = $(sort $(foreach f,$(1),$(foreach e,$(2), \
+          $(wildcard $(f)/*.$(e) $(f)/*/*.$(e) $(f)/*/*/*.$(e) $(f)/*/*/*/*.$(e)))))
 
 # Where the program comes from, for `lrnn --version` and run records. Outside a git checkout: unknown.
 commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))

@@ -136,11 +136,28 @@ bool text_ends(const char *text, const char *ending) {
     return n > m && strcmp(text + n - m, ending) == 0;
 }
 
+/* Tells whether a whole number follows a comma, which belongs to the list before it: "256" of "test_length=128,256". */
+static bool starts_number(const char *text) {
+    size_t digits = strspn(text, "0123456789");
+    return digits && strchr(", \t", text[digits]); /* or the end */
+}
+
+/* Tells whether each comma of a value is followed by a number, so that it can be read again. */
+static bool is_list(const char *value) {
+    while ((value = strchr(value, ',')))
+        if (!starts_number(++value)) return false;
+    return true;
+}
+
 static enum status parse_pairs(struct label *l, const char *owner, const char *text, const char *separators,
                                struct error *e) {
     char pair[LABEL_TEXT];
     for (const char *at = text + strspn(text, separators); *at; at += strspn(at, separators)) {
         TRY(text_part(&at, separators, pair, sizeof pair, e));
+        for (size_t used = strlen(pair); *at == ',' && starts_number(at + 1); used = strlen(pair)) {
+            pair[used++] = *at++;
+            TRY(text_part(&at, separators, pair + used, sizeof pair - used, e));
+        }
         char *equals = strchr(pair, '=');
         if (!equals) return no_pair(owner, pair, e);
         *equals = 0;
@@ -174,7 +191,7 @@ enum status label_format(const struct label *l, char *buffer, size_t size, struc
     memcpy(buffer, l->text + skip, l->used - skip);
     for (int i = 0; i < 2 * l->n; i++) {
         const char *string = string_at(l, i + 1);
-        if (strchr(string, ','))
+        if (!is_list(string))
             return fail(e, ST_USAGE, "%.*s: '%.*s' holds a comma, which separates options", SHOWN, label_name(l), SHOWN,
                         string);
         size_t start = (size_t)(string - l->text);

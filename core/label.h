@@ -1,7 +1,8 @@
 /* label.h - the text that names a task or a model together with its options: "name:key=value,key=value".
  *
- * The command line, profiles, config files, run records, reports and published numbers all speak in labels. Only
- * this file takes them apart and puts them together. A label that does not fit is an error and is never cut off. */
+ * A value may be a list of whole numbers (key=1,2). The command line, profiles, config files, records, reports and
+ * published numbers speak in labels; this file alone takes them apart and puts them together. One that does not fit is
+ * an error and is never cut off. */
 #ifndef LRNN_CORE_LABEL_H
 #define LRNN_CORE_LABEL_H
 
@@ -46,7 +47,7 @@ enum status label_set(struct label *l, const char *key, const char *value, struc
 void label_remove(struct label *l, const char *key);
 
 /* Writes "name:key=value,...", without a name "key=value,...". ST_USAGE: longer than the buffer, or a value holds a
- * comma and could not be read again. */
+ * comma that no whole number follows, and could not be read again. */
 enum status label_format(const struct label *l, char *buffer, size_t size, struct error *e);
 
 /* --- against an option table -------------------------------------------------------------------------------------- */

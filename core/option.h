@@ -33,11 +33,12 @@ enum option_flag {
     OPT_SEED = 16,   /* tells the runs of one cell apart: left out of the cell's identity */
     OPT_BLOCKS = 32, /* how many blocks or channels a mixer has: always part of a run's label, and its column `block` */
     OPT_ORDER = 64,  /* block size or order of a mixer: always part of labels, tables' too, and the column `order` */
-    OPT_LENGTH = 128, /* tokens of a task's sequences: what a sweep over lengths varies */
-    OPT_RATE = 256,   /* tells the cells of one row of a table apart: left out of the row's key */
-    OPT_OPEN = 512,   /* how, where and how long numbers are computed: profiles leave it open */
-    OPT_FOLD = 1024,  /* which part of a task's examples is tested on: reports have the mean over all parts */
-    OPT_FOUND = 2048, /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
+    OPT_LENGTH = 128,  /* tokens of a task's sequences: what a sweep over lengths varies */
+    OPT_RATE = 256,    /* tells the cells of one row of a table apart: left out of the row's key */
+    OPT_OPEN = 512,    /* how, where and how long numbers are computed: profiles leave it open */
+    OPT_FOLD = 1024,   /* which part of a task's examples is tested on: reports have the mean over all parts */
+    OPT_TESTED = 8192, /* set to each of a task's test_length for test examples of that length */
+    OPT_FOUND = 2048,  /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
     /* A file or a folder: an empty text, as a shell's unset variable gives it, is refused, because it would name the
      * root folder or pass as not given. The default may be empty. */
     OPT_FILLED = 4096

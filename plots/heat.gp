@@ -1,8 +1,9 @@
-# The test metric of every run: a row a model and learning rate, a column a seed. Further settings:
+# A number of models as colour: a row a model, or a model and learning rate; a column a seed, or a position. Further
+# settings:
 #   data      column, row, value, its text
-#   columns, seed[1..columns]     rows, row[1..rows]: what stands beside them
-#   metric    what the colour shows
-set xlabel 'seed'
+#   columns, column[1..columns]   rows, row[1..rows]: what stands beside them
+#   metric    what the colour shows       xtitle   what a column is
+set xlabel xtitle
 # Names are wide: the title begins at the picture's edge instead of the map's.
 set label 1 at screen 0.01, screen 1
 set label 2 at screen 0.01, screen 1
@@ -11,7 +12,7 @@ set xrange [0.5:columns + 0.5]
 set yrange [rows + 0.5:0.5]
 set cbrange [0:1]
 set xtics scale 0 ()
-do for [i=1:columns] { set xtics add (plain(seed[i]) i) }
+do for [i=1:columns:1 + columns / 25] { set xtics add (plain(column[i]) i) }
 set ytics scale 0 ()
 do for [i=1:rows] { set ytics add (plain(row[i]) i) }
 unset grid

@@ -1,7 +1,8 @@
-# Test accuracy by length, one line a model. Further settings:
+# Test accuracy by length or position, one line a model. Further settings:
 #   data      length, accuracy; a block a model      chance     accuracy of guessing
 #   metric    what the axis shows                    trained    longest length in training
-set xlabel 'length'
+#   xtitle    what the axis below shows
+set xlabel xtitle
 set ylabel metric noenhanced
 set yrange [-0.02:1.02]
 set ytics 0.1

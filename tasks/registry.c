@@ -174,10 +174,84 @@ enum status task_rename(char *label, const char *named, struct error *e) {
     return label_format(&renamed, label, LABEL_TEXT, e);
 }
 
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+/* The text of the option test_length; "" where the task has no such option. */
+static const char *test_length_text(const struct task_choice *choice) {
+    const struct option *o = option_find(choice->task->options, "test_length");
+    return o ? (const char *)choice->inst + o->offset : "";
+}
+
+/* Opens the task once more, for test examples of that length. */
+static enum status open_tested(struct task_choice *choice, int64_t length, struct task_tested *tested,
+                               struct arena *host, struct error *e) {
+    const struct task *task = choice->task;
+    struct task_shape shape = {0};
+    char owner[160], value[32];
+    void *inst = arena_alloc(host, TASK_INST_BYTES);
+    if (!inst) return fail(e, ST_MEMORY, "%s: no memory for test_length=%s", task->name, test_length_text(choice));
+    memcpy(inst, choice->inst, TASK_INST_BYTES);
+    snprintf(owner, sizeof owner, "task %.60s with test_length=%lld", task->name, (long long)length);
+    snprintf(value, sizeof value, "%lld", (long long)length);
+    for (const struct option *o = task->options; o->name; o++)
+        if (o->flags & OPT_TESTED) TRY(options_set(task->options, inst, owner, o->name, value, e));
+    TRY(task->open(inst, choice->seed, host, e));
+    task->shape(inst, &shape);
+    *tested = (struct task_tested){length, task_length(&shape, SPLIT_TEST), shape.examples[SPLIT_TEST], inst};
+    return ST_OK;
+}
+
+/* Opens the task for each of its test lengths; the shape then has room for the longest, and the examples of all. */
+static enum status open_test_lengths(struct task_choice *choice, struct arena *host, struct error *e) {
+    const char *text = test_length_text(choice);
+    struct task_shape *shape = &choice->shape;
+    int64_t length, before = 0, T = task_length(shape, SPLIT_VAL);
+    if (!*text) return ST_OK;
+    struct task_tested *tested = arena_alloc(host, TASK_TEST_LENGTHS * sizeof *tested);
+    if (!tested) return fail(e, ST_MEMORY, "%s: no memory for test_length=%s", choice->task->name, text);
+    choice->tested = tested;
+    shape->examples[SPLIT_TEST] = 0;
+    for (const char *at = text; *at || at == text; at += *at == ',') {
+        char number[32];
+        TRY(text_part(&at, ",", number, sizeof number, e));
+        if (!parse_int64(number, &length) || length <= before || choice->n_tested == TASK_TEST_LENGTHS)
+            return fail(e, ST_USAGE,
+                        "%s: test_length=%.60s is no list of at most %d whole numbers that ascend from 1; write for "
+                        "example test_length=64,128",
+                        choice->task->name, text, TASK_TEST_LENGTHS);
+        struct task_tested *one = &tested[choice->n_tested++];
+        TRY(open_tested(choice, length, one, host, e));
+        shape->examples[SPLIT_TEST] += one->examples;
+        T = one->T > T ? one->T : T;
+        before = length;
+    }
+    if (T != shape->T) shape->T_eval = T;
+    shape->unequal_test = choice->n_tested > 1;
+    return ST_OK;
+}
+
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e) {
     choice->seed = seed;
+    choice->n_tested = 0;
     TRY(choice->task->open(choice->inst, seed, host, e));
     memset(&choice->shape, 0, sizeof choice->shape);
     choice->task->shape(choice->inst, &choice->shape);
-    return ST_OK;
+    choice->T_own = task_length(&choice->shape, SPLIT_VAL);
+    return open_test_lengths(choice, host, e);
+}
+
+void task_fill(const struct task_choice *choice, enum split split, int64_t index, struct example *x) {
+    const struct task_shape *shape = &choice->shape;
+    const void *inst = choice->inst;
+    int64_t T = split == SPLIT_TRAIN ? shape->T : choice->T_own;
+    const struct task_tested *tested = choice->tested;
+    if (split == SPLIT_TEST && choice->n_tested) {
+        while (index >= tested->examples) index -= tested++->examples;
+        inst = tested->inst;
+        T = tested->T;
+    }
+    choice->task->fill(inst, split, index, x);
+    for (int64_t t = T; x->tokens && t < task_length(shape, split); t++) x->tokens[t] = 0;
+    for (int64_t i = T * shape->channels; x->values && i < task_length(shape, split) * shape->channels; i++)
+        x->values[i] = 0;
 }

@@ -111,6 +111,25 @@ bool task_takes(const char *name, const struct label *options);
  * last. */
 const char *task_name_at(int i);
 
+/* --- several test lengths ----------------------------------------------------------------------------------------- */
+
+/* A task with the row TEST_LENGTH_OPTION has one training and test examples of each of several lengths: test_length=
+ * 128,256,512. For each, the registry opens the task once more with its options of the flag OPT_TESTED set to that
+ * length, and takes the test examples from there. Examples of the training alone are the task's own. */
+#define TASK_TEST_LENGTHS 16 /* at most */
+
+#define TEST_LENGTH_OPTION(TYPE, MEMBER)                                                                               \
+    {                                                                                                                  \
+        "test_length", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER), "", 0, 0, NULL,                                         \
+            "lengths of the test examples, ascending, as 128,256,512: n_test of each; empty: one set", OPT_AXIS        \
+    }
+
+/* Test examples of one length: the task opened for it. */
+struct task_tested {
+    int64_t length, T, examples; /* length: as the option says; T: positions of such an example */
+    const void *inst;
+};
+
 /* A task with its parsed options, opened by task_open. */
 struct task_choice {
     const struct task *task;
@@ -120,6 +139,9 @@ struct task_choice {
     char asked[512];  /* the text that it was parsed from, with the places of its files */
     struct task_shape shape;
     uint64_t seed;
+    int64_t T_own;                    /* positions of a validation example */
+    const struct task_tested *tested; /* (n_tested), in the arena of task_open, ascending */
+    int n_tested;                     /* 0: the task has one set of test examples */
     _Alignas(16) unsigned char inst[TASK_INST_BYTES];
 };
 
@@ -145,5 +167,9 @@ static inline int task_version(const struct task_choice *choice) {
 
 /* Opens it for a data seed. */
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);
+
+/* Fills one example of an opened task: positions after those that its length has are inputs 0. Pure, thread-safe. index
+ * < shape.examples[split]. Targets arrive as struct example says. */
+void task_fill(const struct task_choice *choice, enum split split, int64_t index, struct example *x);
 
 #endif

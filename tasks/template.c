@@ -21,12 +21,14 @@
 
 struct template {
     int64_t length, vocab, examples[SPLIT_COUNT];
+    char test_length[OPTION_TEXT];
     uint64_t seed;
 };
 
 static const struct option options[] = {
     {"length", OPT_INT, offsetof(struct template, length), "8", 1, 4096, NULL, "tokens of a sequence",
-     OPT_AXIS | OPT_LENGTH},
+     OPT_AXIS | OPT_LENGTH | OPT_TESTED},
+    TEST_LENGTH_OPTION(struct template, test_length),
     {"vocab", OPT_INT, offsetof(struct template, vocab), "16", 1, 65536, NULL, "token ids", OPT_AXIS},
     EXAMPLES_OPTIONS(struct template, examples, "1000", "100", "100", "sequences"),
     {0},

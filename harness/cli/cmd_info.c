@@ -204,6 +204,8 @@ static void print_shape(const struct task_shape *s) {
         printf("  input      %" PRId64 " tokens out of %" PRId64 "\n", s->T, s->vocab_in);
     else
         printf("  input      %" PRId64 " x %" PRId64 " values\n", s->T, s->channels);
+    if (task_length(s, SPLIT_TEST) != s->T)
+        printf("  tested     at up to %" PRId64 " positions\n", task_length(s, SPLIT_TEST));
     if (task_documents(s) > 1)
         printf("  documents  %" PRId64 " an example, each of that length\n", s->reading.documents);
     if (s->height)

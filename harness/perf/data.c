@@ -69,7 +69,7 @@ static int64_t make_round(struct examples_run *r) {
     int64_t tokens = 0, targets = task_targets(s, r->split);
     for (int i = 0; i < ROUND; i++) {
         for (int64_t t = 0; t < targets; t++) x->targets[t] = IGNORED;
-        r->task.task->fill(r->task.inst, r->split, r->next++ % s->examples[r->split], x);
+        task_fill(&r->task, r->split, r->next++ % s->examples[r->split], x);
         tokens += x->length + x->second;
     }
     return tokens;

@@ -97,43 +97,70 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
 
 static bool has_lengths(const struct report_table *t, const struct plot_view *v) {
     (void)v;
-    return test_lengths_of(t).longest > 0;
+    return test_lengths_of(t, EVAL_BY_LENGTH).longest > 0;
+}
+
+static bool has_positions(const struct report_table *t, const struct plot_view *v) {
+    (void)v;
+    return test_lengths_of(t, EVAL_BY_POSITION).longest > 0;
 }
 
 /* A line of data, unless no seed has such sequences: then 0. */
-static int print_point(FILE *data, const struct report_row *row, int64_t first, int64_t last, double x) {
-    double value = lengths_mean(row, first, last).value;
+static int print_point(FILE *data, const struct report_row *row, const char *by, int64_t first, int64_t last,
+                       double x) {
+    double value = lengths_mean(row, by, first, last).value;
     if (!isfinite(value)) return 0;
     fprintf(data, "%g\t", x);
     gnuplot_number(data, value, "\n");
     return 1;
 }
 
+/* Points by length, each of a few by itself. */
 static int print_points(FILE *data, const struct report_row *row, const struct test_lengths *l) {
+    const char *by = EVAL_BY_LENGTH;
     int lines = 0;
-    for (int i = 0; i < l->n; i++) lines += print_point(data, row, l->each[i], l->each[i], (double)l->each[i]);
+    for (int i = 0; i < l->n; i++) lines += print_point(data, row, by, l->each[i], l->each[i], (double)l->each[i]);
     for (int64_t bin = l->shortest / LENGTH_BIN; !l->n && bin <= l->longest / LENGTH_BIN; bin++) {
         int64_t first = bin * LENGTH_BIN, last = first + LENGTH_BIN - 1;
         if (first < l->shortest) first = l->shortest;
         if (last > l->longest) last = l->longest;
-        lines += print_point(data, row, first, last, (double)(first + last) / 2);
+        lines += print_point(data, row, by, first, last, (double)(first + last) / 2);
     }
     return lines;
 }
 
+/* Settings of plots/length.gp. */
+static void print_line_settings(FILE *script, const struct report_table *t, const struct plot_view *v,
+                                const char *heading, const char *what, const char *xtitle) {
+    print_plot_settings(script, t, v, MARK_CHOSEN, heading, what);
+    gnuplot_setting(script, "metric", "test token accuracy");
+    gnuplot_setting(script, "xtitle", xtitle);
+    fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
+            (long long)t->rows[0].run->len_train);
+}
+
 static void print_lengths(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
-    struct test_lengths lengths = test_lengths_of(t);
-    (void)v;
+    struct test_lengths lengths = test_lengths_of(t, EVAL_BY_LENGTH);
     for (int k = 0; k < t->n_rows; k++) {
         if (print_points(data, &t->rows[k], &lengths) == 0) fputs("0\tNaN\n", data);
         fputs("\n\n", data);
     }
-    print_plot_settings(script, t, v, MARK_CHOSEN, "accuracy by length",
+    print_line_settings(script, t, v, "accuracy by length",
                         lengths.n ? "mean over seeds (failed: chance)"
-                                  : "mean over seeds (failed: chance), eight neighbouring lengths a point");
-    gnuplot_setting(script, "metric", "test token accuracy");
-    fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
-            (long long)t->rows[0].run->len_train);
+                                  : "mean over seeds (failed: chance), eight neighbouring lengths a point",
+                        "length");
+}
+
+/* Every position that was recorded is a point. */
+static void print_positions(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    struct test_lengths l = test_lengths_of(t, EVAL_BY_POSITION);
+    for (int k = 0; k < t->n_rows; k++) {
+        int lines = 0;
+        for (int64_t at = l.shortest; at <= l.longest; at++)
+            lines += print_point(data, &t->rows[k], EVAL_BY_POSITION, at, at, (double)at);
+        fputs(lines ? "\n\n" : "0\tNaN\n\n\n", data);
+    }
+    print_line_settings(script, t, v, "accuracy by position", "mean over seeds (failed: chance)", "inputs read");
 }
 
 /* --- against cost ------------------------------------------------------------------------------------------------- */
@@ -192,6 +219,7 @@ static int height_of_map(const struct report_table *t) {
 
 static const struct plot_kind {
     const char *name;
+    const char *script;  /* in plots/, without .gp; NULL: the name */
     const char *of_loss; /* what it is called where it shows the loss; NULL: it never does */
     void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
     bool (*applies)(const struct report_table *t, const struct plot_view *v); /* whether there is anything to draw */
@@ -227,6 +255,20 @@ static const struct plot_kind {
      .axes = "",
      .usual = true,
      .by_length = true},
+    {.name = "position",
+     .script = "length",
+     .print = print_positions,
+     .applies = has_positions,
+     .height = height_of_names,
+     .otherwise = "no run here has its accuracy by position",
+     .axes = ""},
+    {.name = "position-map",
+     .script = "heat",
+     .print = print_position_map,
+     .applies = has_positions,
+     .height = height_of_map,
+     .otherwise = "no run here has its accuracy by position",
+     .axes = ""},
     {.name = "cost",
      .print = print_cost,
      .applies = has_costs,
@@ -325,7 +367,7 @@ static enum status draw_jobs(const struct job *jobs, int n, const char *to, stru
         TRY(gnuplot_check(&(struct figure){.stem = jobs[i].stem, .formats = jobs[i].view.formats}, to, e));
     for (int i = 0; i < n; i++)
         TRY(gnuplot_draw(&(struct figure){.stem = jobs[i].stem,
-                                          .kind = jobs[i].kind->name,
+                                          .kind = jobs[i].kind->script ? jobs[i].kind->script : jobs[i].kind->name,
                                           .height = jobs[i].kind->height(jobs[i].table),
                                           .formats = jobs[i].view.formats},
                          print_job, &jobs[i], to, e));

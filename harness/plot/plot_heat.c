@@ -1,4 +1,5 @@
-/* plot_heat.c - every run as a cell, a row a model and rate, a column a seed: the kind "heat" (plot_kinds.h). */
+/* plot_heat.c - maps (plot_kinds.h): every run as a cell, a row a model and rate, a column a seed, the kind "heat"; and
+ * accuracy by position, a row a model, the kind "position-map". */
 #include "harness/plot/plot_kinds.h"
 
 #include <inttypes.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "harness/plot/gnuplot.h"
+#include "harness/rows/test_lengths.h"
 
 #define HEAT_MOST 200 /* columns, rows */
 
@@ -74,6 +76,13 @@ static int print_cells(FILE *script, FILE *data, const struct report_row *row, u
     return rows;
 }
 
+/* Sizes of a map, whose columns are named next. */
+static void print_map_size(FILE *script, const char *xtitle, int rows, int columns) {
+    gnuplot_setting(script, "xtitle", xtitle);
+    fprintf(script, "rows = %d\ncolumns = %d\narray column[%d]\n", rows < HEAT_MOST ? rows : HEAT_MOST, columns,
+            columns);
+}
+
 void print_heat(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     uint64_t seeds[HEAT_MOST] = {0};
     int columns = 0, rows = 0, all = 0;
@@ -98,6 +107,32 @@ void print_heat(FILE *script, FILE *data, const struct report_table *t, const st
     char metric[64];
     snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
     gnuplot_setting(script, "metric", metric);
-    fprintf(script, "rows = %d\ncolumns = %d\narray seed[%d]\n", rows < HEAT_MOST ? rows : HEAT_MOST, columns, columns);
-    for (int i = 0; i < columns; i++) fprintf(script, "seed[%d] = '%" PRIu64 "'\n", i + 1, seeds[i]);
+    print_map_size(script, "seed", rows, columns);
+    for (int i = 0; i < columns; i++) fprintf(script, "column[%d] = '%" PRIu64 "'\n", i + 1, seeds[i]);
+}
+
+void print_position_map(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
+    struct test_lengths l = test_lengths_of(t, EVAL_BY_POSITION);
+    int64_t column[HEAT_MOST];
+    int columns = 0, rows = t->n_rows < HEAT_MOST ? t->n_rows : HEAT_MOST;
+    fprintf(script, "array row[%d]\n", HEAT_MOST);
+    for (int k = 0; k < rows; k++) {
+        fprintf(script, "row[%d] = ", k + 1);
+        gnuplot_quoted(script, t->rows[k].label);
+        fputc('\n', script);
+    }
+    for (int64_t at = l.shortest; at <= l.longest && columns < HEAT_MOST; at++) {
+        bool some = false;
+        for (int k = 0; k < rows; k++) {
+            double value = lengths_mean(&t->rows[k], EVAL_BY_POSITION, at, at).value;
+            if (isnan(value)) continue;
+            fprintf(data, "%d\t%d\t%.9g\t \n", columns + 1, k + 1, value);
+            some = true;
+        }
+        if (some) column[columns++] = at;
+    }
+    print_plot_settings(script, t, v, MARK_CHOSEN, "accuracy by position", "mean over seeds (failed: chance)");
+    gnuplot_setting(script, "metric", "test token accuracy");
+    print_map_size(script, "inputs read", rows, columns);
+    for (int i = 0; i < columns; i++) fprintf(script, "column[%d] = '%" PRId64 "'\n", i + 1, column[i]);
 }

@@ -37,4 +37,7 @@ bool has_several_runs(const struct report_table *t, const struct plot_view *v);
 int heat_rows(const struct report_table *t);
 void print_heat(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
 
+/* Accuracy by position as colour, a row a model, for the same script. */
+void print_position_map(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
+
 #endif

@@ -12,7 +12,7 @@
 #define BOOTSTRAP_SEED 1
 
 const char *interval_kind_name(enum interval_kind kind) {
-    static const char *const names[] = {"none", "t", "bca", "exact", "order", "percentile"};
+    static const char *const names[] = {"none", "t", "bca", "exact", "order", "percentile", "wilson"};
     return names[kind];
 }
 
@@ -292,6 +292,14 @@ struct interval stats_rate_interval(int k, int n, double level) {
     double low = k == 0 ? 0 : stats_beta_quantile(k, n - k + 1, tail);
     double high = k == n ? 1 : stats_beta_quantile(k + 1, n - k, 1 - tail);
     return (struct interval){low, high, level, INTERVAL_EXACT};
+}
+
+struct interval stats_wilson_interval(double p, double n, double level) {
+    if (!(n >= 1 && p >= 0 && p <= 1)) return no_interval(level);
+    double z = stats_normal_quantile(0.5 * (1 + level)), share = z * z / n;
+    double middle = p + share / 2, half = sqrt(p * (1 - p) * share + share * share / 4);
+    return (struct interval){fmax(0, (middle - half) / (1 + share)), fmin(1, (middle + half) / (1 + share)), level,
+                             INTERVAL_WILSON};
 }
 
 /* The k-th smallest and k-th largest (k = 1, 2...) leave the median out when fewer than k values lie on one side of it:

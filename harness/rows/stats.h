@@ -6,12 +6,13 @@
 #define LRNN_HARNESS_ROWS_STATS_H
 
 enum interval_kind {
-    INTERVAL_NONE,      /* too few values: low and high are nan; print the values themselves */
-    INTERVAL_T,         /* Student's t */
-    INTERVAL_BCA,       /* bias-corrected and accelerated bootstrap */
-    INTERVAL_EXACT,     /* Clopper-Pearson */
-    INTERVAL_ORDER,     /* order statistics */
-    INTERVAL_PERCENTILE /* percentiles of a bootstrap */
+    INTERVAL_NONE,       /* too few values: low and high are nan; print the values themselves */
+    INTERVAL_T,          /* Student's t */
+    INTERVAL_BCA,        /* bias-corrected and accelerated bootstrap */
+    INTERVAL_EXACT,      /* Clopper-Pearson */
+    INTERVAL_ORDER,      /* order statistics */
+    INTERVAL_PERCENTILE, /* percentiles of a bootstrap */
+    INTERVAL_WILSON      /* Wilson's score interval of a rate */
 };
 
 struct interval {
@@ -20,7 +21,8 @@ struct interval {
     enum interval_kind kind;
 };
 
-/* Name of a kind as it stands in summary.csv: "none", "t", "bca", "exact", "order", "percentile". */
+/* Name of a kind as it stands in summary.csv: "none", "t", "bca", "exact", "order", "percentile",
+ * "wilson". */
 const char *interval_kind_name(enum interval_kind kind);
 
 /* --- location and spread. n >= 1, or the result is nan ------------------------------------------------------------ */
@@ -61,6 +63,9 @@ struct interval stats_iqm_interval(const double *x, const int *sizes, int n_stra
 
 /* Clopper-Pearson interval of a rate, k successes of n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */
 struct interval stats_rate_interval(int k, int n, double level);
+
+/* Wilson's interval of a rate p of n. INTERVAL_NONE unless 0 <= p <= 1, n >= 1. */
+struct interval stats_wilson_interval(double p, double n, double level);
 
 /* Interval of the median: the innermost pair of order statistics, the same number from either end, that covers it with
  * at least `level`; the outermost pair where n is too small for that. `level` of the result is the exact coverage

@@ -7,9 +7,8 @@
 
 #include "core/batch.h"
 
-/* Whether a point is the accuracy on the test sequences of one length. */
-static bool is_test_length(const struct eval_point *p) {
-    return p->split == SPLIT_TEST && strcmp(p->difficulty, "length") == 0;
+static bool is_point(const struct eval_point *p, const char *by) {
+    return p->split == SPLIT_TEST && strcmp(p->difficulty, by) == 0;
 }
 
 /* Adds a length in its place, once; *more: there was no room. */
@@ -24,7 +23,7 @@ static void add_length(struct test_lengths *l, int64_t length, bool *more) {
     l->n++;
 }
 
-struct test_lengths test_lengths_of(const struct report_table *t) {
+struct test_lengths test_lengths_of(const struct report_table *t, const char *by) {
     struct test_lengths l = {0};
     bool more = false;
     for (int k = 0; k < t->n_rows; k++)
@@ -32,7 +31,7 @@ struct test_lengths test_lengths_of(const struct report_table *t) {
             const struct run_record *r = t->rows[k].chosen[i];
             for (int64_t j = 0; j < r->n_evals; j++) {
                 int64_t length = r->evals[j].length;
-                if (!is_test_length(&r->evals[j])) continue;
+                if (!is_point(&r->evals[j], by)) continue;
                 l.shortest = !l.shortest || length < l.shortest ? length : l.shortest;
                 l.longest = length > l.longest ? length : l.longest;
                 add_length(&l, length, &more);
@@ -43,35 +42,41 @@ struct test_lengths test_lengths_of(const struct report_table *t) {
 }
 
 /* NAN: none was recorded. */
-static double accuracy_within(const struct run_record *r, int64_t first, int64_t last) {
+static double accuracy_within(const struct run_record *r, const char *by, int64_t first, int64_t last,
+                              int64_t *measured) {
     double n = 0, right = 0;
+    *measured = -1;
     if (run_failed(&r->run)) return run_chance(&r->run);
     for (int64_t j = 0; j < r->n_evals; j++) {
         const struct eval_point *p = &r->evals[j];
-        if (!is_test_length(p) || p->length < first || p->length > last) continue;
+        if (!is_point(p, by) || p->length < first || p->length > last) continue;
         n += (double)p->n;
         right += (double)p->n * p->acc;
     }
+    if (n > 0) *measured = (int64_t)n;
     return n > 0 ? right / n : NAN;
 }
 
-struct lengths_mean lengths_mean(const struct report_row *row, int64_t first, int64_t last) {
-    struct lengths_mean mean = {NAN, 0};
+struct lengths_mean lengths_mean(const struct report_row *row, const char *by, int64_t first, int64_t last) {
+    struct lengths_mean mean = {.value = NAN, .n_measured = -1};
     double sum = 0;
     for (int i = 0; i < row->n; i++) {
-        double one = accuracy_within(row->chosen[i], first, last);
+        int64_t measured;
+        double one = accuracy_within(row->chosen[i], by, first, last, &measured);
         if (isnan(one)) continue;
+        if (measured > 0 && (mean.n_measured < 0 || measured < mean.n_measured)) mean.n_measured = measured;
         sum += one;
         mean.n++;
     }
     if (mean.n) mean.value = sum / mean.n;
+    mean.interval = stats_wilson_interval(mean.value, (double)mean.n_measured, 0.95);
     return mean;
 }
 
 static double accuracy_at(const struct run_record *r, int64_t length) {
     if (run_failed(&r->run)) return run_chance(&r->run);
     for (int64_t i = 0; i < r->n_evals; i++)
-        if (is_test_length(&r->evals[i]) && r->evals[i].length == length) return r->evals[i].acc;
+        if (is_point(&r->evals[i], EVAL_BY_LENGTH) && r->evals[i].length == length) return r->evals[i].acc;
     return NAN;
 }
 

@@ -1,4 +1,5 @@
-/* test_lengths.h - which lengths the test sequences of a table have. */
+/* test_lengths.h - accuracy by the length of the test sequences, or by position in them: `by` is EVAL_BY_LENGTH or
+ * EVAL_BY_POSITION (record.h), and "length" below stands for both. */
 #ifndef LRNN_HARNESS_ROWS_TEST_LENGTHS_H
 #define LRNN_HARNESS_ROWS_TEST_LENGTHS_H
 
@@ -14,15 +15,19 @@ struct test_lengths {
     int n; /* of `each`, ascending; 0: there are more than that */
 };
 
-struct test_lengths test_lengths_of(const struct report_table *t);
+struct test_lengths test_lengths_of(const struct report_table *t, const char *by);
 
 /* A row's accuracy of the test sequences of the lengths from first to last, whose scored positions count alike in each
  * run, and the mean of the seeds that have some. A run that did not end well counts as chance. */
 struct lengths_mean {
-    double value; /* NAN: no seed has any */
-    int n;        /* seeds that it is the mean of */
+    double value;       /* NAN: no seed has any */
+    int n;              /* seeds that it is the mean of */
+    int64_t n_measured; /* sequences, or scored positions, of a seed that has the fewest of them; -1: none ended well */
+    /* Wilson's, at 95 %, of a rate of `value` among n_measured: the test set's chance, not the seeds'. It is wide, for
+     * positions of one sequence vary less than as many sequences. */
+    struct interval interval;
 };
-struct lengths_mean lengths_mean(const struct report_row *row, int64_t first, int64_t last);
+struct lengths_mean lengths_mean(const struct report_row *row, const char *by, int64_t first, int64_t last);
 
 /* The number that a protocol makes of a row's accuracies on the test sequences of one length, at the rate that the row
  * has chosen, of the runs that have some. A run that did not end well counts as chance. ST_MEMORY. */

@@ -5,16 +5,17 @@
 #include <string.h>
 
 size_t metrics_bytes(int64_t vocab, int64_t longest) {
-    return 3 * (size_t)vocab * sizeof(int64_t) + (size_t)(longest + 1) * sizeof(struct counts) + 2 * ARENA_ALIGN;
+    return 3 * (size_t)vocab * sizeof(int64_t) + (size_t)(2 * longest + 1) * sizeof(struct counts) + 2 * ARENA_ALIGN;
 }
 
 enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, struct arena *arena, struct error *e) {
     *m = (struct metrics){.vocab = vocab, .longest = longest, .documents = 1};
     m->truths = arena_alloc(arena, 3 * (size_t)vocab * sizeof *m->truths);
-    m->by_length = arena_alloc(arena, (size_t)(longest + 1) * sizeof *m->by_length);
+    m->by_length = arena_alloc(arena, (size_t)(2 * longest + 1) * sizeof *m->by_length);
     if (!m->truths || !m->by_length)
         return fail(e, ST_MEMORY, "no memory to count %lld classes and %lld lengths", (long long)vocab,
                     (long long)longest);
+    m->by_position = m->by_length + longest + 1;
     m->hits = m->truths + vocab;
     m->wrong = m->hits + vocab;
     metrics_reset(m);
@@ -22,7 +23,7 @@ enum status metrics_create(struct metrics *m, int64_t vocab, int64_t longest, st
 }
 
 void metrics_reset(struct metrics *m) {
-    memset(m->by_length, 0, (size_t)(m->longest + 1) * sizeof *m->by_length);
+    memset(m->by_length, 0, (size_t)(2 * m->longest + 1) * sizeof *m->by_length);
     memset(&m->all, 0, sizeof m->all);
     m->loss_sum = m->macro_sum = 0;
 }
@@ -49,6 +50,8 @@ static struct counts count_row(struct metrics *m, const int32_t *targets, const 
         c.scored++;
         c.right += last;
         c.undefined += got == NO_CLASS;
+        m->by_position[t].scored++;
+        m->by_position[t].right += last;
         m->truths[want]++;
         if (last)
             m->hits[want]++;
@@ -105,4 +108,13 @@ struct scores metrics_scores(const struct metrics *m) {
 
 struct scores metrics_of_length(const struct metrics *m, int64_t length) {
     return scores_of(&m->by_length[length], NAN, NAN);
+}
+
+struct scores metrics_of_positions(const struct metrics *m, int64_t first, int64_t end) {
+    struct counts sum = {0};
+    for (int64_t t = first; t < end; t++) add_counts(&sum, &m->by_position[t]);
+    sum.sequences = sum.scored;
+    struct scores s = scores_of(&sum, NAN, NAN);
+    s.seq_acc = s.last_acc = NAN;
+    return s;
 }

@@ -25,6 +25,7 @@ struct metrics {
     int64_t documents;              /* lengths that an example has; the first one counts. 1 unless set otherwise */
     int64_t *truths, *hits, *wrong; /* per class, of the current batch; on the arena */
     struct counts *by_length;       /* [longest + 1]; on the arena */
+    struct counts *by_position;     /* [longest]: scored and right alone; on the arena */
     struct counts all;
     double loss_sum, macro_sum;
 };
@@ -42,6 +43,9 @@ void metrics_add(struct metrics *m, const int32_t *targets, const int32_t *predi
 
 /* Accuracies of the sequences of one length; loss and macro accuracy are not known by length: NAN. */
 struct scores metrics_of_length(const struct metrics *m, int64_t length);
+
+/* Accuracy at the positions from first up to before `end`; `sequences` is the number of scored ones. */
+struct scores metrics_of_positions(const struct metrics *m, int64_t first, int64_t end);
 
 struct scores metrics_scores(const struct metrics *m);
 

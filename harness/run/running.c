@@ -20,6 +20,7 @@
 #include "kernels/lib/gemm.h"
 
 #define PROGRESS_EVERY 0.2 /* seconds */
+#define POSITIONS_MOST 64  /* points of the accuracy by position */
 #define LOG_HEADER     "step,loss,grad_norm,lr\n"
 
 double running_wall_s(const struct running *r) {
@@ -302,11 +303,13 @@ static struct eval_point evaluation(const struct running *r, const struct scores
                                .last_acc = s->last_acc};
 }
 
-/* Lists the scores of the test split and, if its sequences differ in length, of each length (difficulty "length"). The
- * caller frees the list; NULL: no memory. */
+/* Lists the scores of the test split and, if its sequences differ in length, of each length (difficulty "length"); and
+ * where a sequence has several scored positions, the accuracy by position (difficulty "position", length: inputs read),
+ * of which POSITIONS_MOST or fewer have a point each and neighbours of more share one. The caller frees the list; NULL:
+ * no memory. */
 static struct eval_point *list_evaluations(const struct running *r, int64_t *n) {
     const struct metrics *m = &r->trainer.metrics; /* the test split was evaluated last */
-    struct eval_point *list = calloc((size_t)m->longest + 2, sizeof *list);
+    struct eval_point *list = calloc((size_t)m->longest + 2 + POSITIONS_MOST, sizeof *list);
     if (!list) return NULL;
     list[0] = evaluation(r, &r->test, task_length(&r->trainer.setup->spec.task.shape, SPLIT_TEST));
     *n = 1;
@@ -314,7 +317,15 @@ static struct eval_point *list_evaluations(const struct running *r, int64_t *n) 
         struct scores s = metrics_of_length(m, length);
         if (s.sequences == 0 || s.sequences == r->test.sequences) continue;
         list[*n] = evaluation(r, &s, length);
-        snprintf(list[(*n)++].difficulty, sizeof list->difficulty, "length");
+        snprintf(list[(*n)++].difficulty, sizeof list->difficulty, EVAL_BY_LENGTH);
+    }
+    int64_t T = list[0].length, width = (T + POSITIONS_MOST - 1) / POSITIONS_MOST;
+    for (int64_t first = 0; first < T && r->test.scored > r->test.sequences; first += width) {
+        int64_t end = first + width < T ? first + width : T;
+        struct scores s = metrics_of_positions(m, first, end);
+        if (s.scored == 0) continue;
+        list[*n] = evaluation(r, &s, end);
+        snprintf(list[(*n)++].difficulty, sizeof list->difficulty, EVAL_BY_POSITION);
     }
     return list;
 }

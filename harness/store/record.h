@@ -73,6 +73,11 @@ struct curve_point {
     char event[12]; /* eval, nan */
 };
 
+/* Settings of evaluations: of the test examples of one length; of the positions up to one, which follow those of the
+ * point before. */
+#define EVAL_BY_LENGTH   "length"
+#define EVAL_BY_POSITION "position"
+
 /* One evaluation length: a row of evals.csv. */
 struct eval_point {
     int64_t step, split;

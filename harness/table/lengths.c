@@ -1,6 +1,6 @@
-/* lengths.c - the report "lengths": accuracy by the length of the test sequences, beside what the training came to, so
- * that a model that has not learnt is told from one that does not generalise. Walker et al. 2025 (SLiCE), state
- * tracking on regular languages. */
+/* lengths.c - the reports "lengths" and "position": accuracy by the length of the test sequences, or by position in
+ * them, beside what the training came to, so that a model that has not learnt is told from one that does not
+ * generalise. Walker et al. 2025 (SLiCE), state tracking on regular languages. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,9 +9,11 @@
 #include "harness/rows/test_lengths.h"
 
 #define BINS_MOST 64
+#define STILL     0.9 /* accuracy up to which a model is said to follow */
 
-/* Lengths from first[i] to last[i]. */
+/* Lengths, or positions, from first[i] to last[i]. */
 struct bins {
+    const char *by; /* EVAL_BY_LENGTH, EVAL_BY_POSITION */
     int64_t first[BINS_MOST], last[BINS_MOST];
     int n;
 };
@@ -44,11 +46,22 @@ static void choose_bins(struct bins *b, const struct test_lengths *lengths) {
 
 /* "0.812*", and where seeds have no such sequences, of how many it is the mean. */
 static void add_accuracy(struct sheet *s, const struct report_row *row, const struct bins *b, int bin) {
-    struct lengths_mean mean = lengths_mean(row, b->first[bin], b->last[bin]);
+    struct lengths_mean mean = lengths_mean(row, b->by, b->first[bin], b->last[bin]);
     sheet_real(s, "%.3f", mean.value);
     marks_append(s, row->n_cut, row->n_failed, false);
     if (mean.n > 0 && mean.n < row->n)
         sheet_footnote(s, "of %d of %d seeds, for the others have no such test sequences", mean.n, row->n);
+}
+
+/* The last length of the bins from the first on in which the row has at least STILL; -1: the first one has less. */
+static int64_t followed_to(const struct report_row *row, const struct bins *b) {
+    int64_t to = -1;
+    for (int i = 0; i < b->n; i++) {
+        double value = lengths_mean(row, b->by, b->first[i], b->last[i]).value;
+        if (value < STILL) break;
+        if (value >= STILL) to = b->last[i];
+    }
+    return to;
 }
 
 static double training_loss(const struct report_row *row) {
@@ -65,8 +78,8 @@ static int64_t most_steps(const struct report_row *row) {
 
 static void fill(struct sheet *s, const struct report_table *t, const struct bins *b, int64_t confirm) {
     struct marks marks = {0};
-    sheet_caption(s, "%s, profile %s: accuracy by length, trained up to length %" PRId64 ", chance %.4f", t->task,
-                  t->profile, t->rows[0].run->len_train, run_chance(t->rows[0].run));
+    sheet_caption(s, "%s, profile %s: accuracy by %s, trained up to length %" PRId64 ", chance %.4f", t->task,
+                  t->profile, b->by, t->rows[0].run->len_train, run_chance(t->rows[0].run));
     sheet_column(s, SHEET_LEFT, "model");
     for (int i = 0; i < b->n; i++) {
         if (b->first[i] == b->last[i])
@@ -74,7 +87,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
         else
             sheet_column(s, SHEET_RIGHT, "%" PRId64 "-%" PRId64, b->first[i], b->last[i]);
     }
-    sheet_columns(s, ">all|>training loss|>steps");
+    sheet_columns(s, ">.9 up to|>all|>training loss|>steps");
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         marks.cut_off = marks.cut_off || row->n_cut;
@@ -84,11 +97,15 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
         sheet_row(s);
         sheet_text(s, "%s", row->label);
         for (int i = 0; i < b->n; i++) add_accuracy(s, row, b, i);
+        sheet_int(s, followed_to(row, b));
         sheet_real(s, "%.3f", row->mean);
         marks_append(s, row->n_cut, row->n_failed, false);
         sheet_real(s, "%.3f", training_loss(row));
         sheet_int(s, most_steps(row));
     }
+    sheet_note(s, "95 %% Wilson intervals, and on how many %s each number rests: --format csv.",
+               strcmp(b->by, EVAL_BY_LENGTH) == 0 ? "sequences of a run" : "positions of a run");
+    sheet_note(s, ".9 up to: the last %s up to which the accuracy is .9 or more in every column.", b->by);
     sheet_note(s, "training loss: cross entropy, mean since the last but one evaluation; ln of the classes is chance.");
     if (confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)confirm);
     marks.settings = false; /* the table has no published numbers */
@@ -99,7 +116,7 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < b->n; i++) {
             const struct report_row *row = &t->rows[k];
-            struct lengths_mean mean = lengths_mean(row, b->first[i], b->last[i]);
+            struct lengths_mean mean = lengths_mean(row, b->by, b->first[i], b->last[i]);
             sheet_row(s);
             sheet_text(s, "%s", t->task);
             sheet_text(s, "%s", t->profile);
@@ -111,32 +128,59 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
             sheet_int(s, mean.n);
             sheet_int(s, row->n_cut);
             sheet_int(s, row->n_failed);
+            sheet_int(s, mean.n_measured);
+            sheet_real(s, "%g", mean.interval.low);
+            sheet_real(s, "%g", mean.interval.high);
+            sheet_int(s, followed_to(row, b));
         }
 }
 
 /* One sheet a table; of data one for all. */
-static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+static int add_sheets(struct sheets *sheets, const struct report_tables *tables, const char *by, bool data) {
     struct sheet *s = NULL;
     int found = 0;
     for (int i = 0; i < tables->n; i++) {
-        struct test_lengths lengths = test_lengths_of(&tables->list[i]);
-        struct bins bins;
+        struct test_lengths lengths = test_lengths_of(&tables->list[i], by);
+        struct bins bins = {.by = by};
         if (lengths.shortest == lengths.longest) continue;
         choose_bins(&bins, &lengths);
         if (!data || !found) s = sheets_add(sheets);
-        if (data && !found) sheet_columns(s, "task|profile|model|shortest|longest|acc|train_loss|n|n_cut_off|n_failed");
+        if (data && !found)
+            sheet_columns(s, "task|profile|model|shortest|longest|acc|train_loss|n|n_cut_off|n_failed|n_measured|"
+                             "wilson_low|wilson_high|followed_to");
         found++;
         if (data)
             fill_data(s, &tables->list[i], &bins);
         else
             fill(s, &tables->list[i], &bins, tables->confirm);
     }
-    return found ? ST_OK : fail(e, ST_DATA, "no task has test sequences of several lengths; `lrnn bench parity` does");
+    return found;
+}
+
+static enum status make_lengths(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
+    if (add_sheets(sheets, tables, EVAL_BY_LENGTH, data)) return ST_OK;
+    return fail(e, ST_DATA,
+                "no task has test sequences of several lengths; `lrnn bench parity` does, and s3:test_length=16,64");
+}
+
+static enum status make_position(struct sheets *sheets, const struct report_tables *tables, bool data,
+                                 struct error *e) {
+    if (add_sheets(sheets, tables, EVAL_BY_POSITION, data)) return ST_OK;
+    return fail(e, ST_DATA,
+                "no record has the accuracy by position; runs of tasks that score several positions have it, as "
+                "`lrnn bench s3`");
 }
 
 const struct report report_lengths = {
     .name = "lengths",
     .help = "of tasks with test sequences of several lengths: accuracy by length, and the training loss",
     .has_no_use_for = " protocol ",
-    .make = make,
+    .make = make_lengths,
+};
+
+const struct report report_position = {
+    .name = "position",
+    .help = "of tasks with several scored positions: accuracy by position in the test sequences",
+    .has_no_use_for = " protocol ",
+    .make = make_position,
 };

@@ -52,6 +52,7 @@ struct regular {
     int encoding;
     struct lengths train, eval;
     int64_t examples[SPLIT_COUNT];
+    char test_length[OPTION_TEXT];
 
     /* made by open */
     const struct language *language;
@@ -68,13 +69,14 @@ static const struct option options[] = {
     {"max_length", OPT_INT, offsetof(struct regular, train.max), "40", 1, MAX_LENGTH, NULL, "longest training string",
      OPT_AXIS},
     {"eval_min_length", OPT_INT, offsetof(struct regular, eval.min), "40", 1, MAX_LENGTH, NULL,
-     "shortest validation and test string", OPT_AXIS},
+     "shortest validation and test string", OPT_AXIS | OPT_TESTED},
     {"eval_max_length", OPT_INT, offsetof(struct regular, eval.max), "256", 1, MAX_LENGTH, NULL,
-     "longest validation and test string", OPT_AXIS},
+     "longest validation and test string", OPT_AXIS | OPT_TESTED},
     {"n_train", OPT_INT, offsetof(struct regular, examples[SPLIT_TRAIN]), "25600000", 1, 1e12, NULL, "training strings",
      OPT_AXIS},
     {"n_val", OPT_INT, offsetof(struct regular, examples[SPLIT_VAL]), "8192", 1, 1e9, NULL, "validation strings", 0},
     {"n_test", OPT_INT, offsetof(struct regular, examples[SPLIT_TEST]), "8192", 1, 1e9, NULL, "test strings", 0},
+    TEST_LENGTH_OPTION(struct regular, test_length),
     {0},
 };
 

@@ -23,6 +23,7 @@ struct word_problem {
     char group[OPTION_TEXT];
     int64_t length, n_train, n_val, n_test, extra_length;
     int split;
+    char test_length[OPTION_TEXT];
 
     /* made by open */
     int32_t order;           /* g, the number of elements */
@@ -37,7 +38,7 @@ static const struct option options[] = {
     {"group", OPT_TEXT_FIELD, offsetof(struct word_problem, group), "s3", 0, 0, NULL,
      "s1..s5 (permutations), a1..a5 (even ones) or z1..z1000 (residues)", OPT_AXIS},
     {"length", OPT_INT, offsetof(struct word_problem, length), "16", 1, MAX_LENGTH, NULL, "tokens of a sequence",
-     OPT_AXIS | OPT_LENGTH},
+     OPT_AXIS | OPT_LENGTH | OPT_TESTED},
     {"n_train", OPT_INT, offsetof(struct word_problem, n_train), "10000", 1, 1e9, NULL,
      "distinct training sequences; with split=80-20 training and test together", OPT_AXIS},
     {"n_val", OPT_INT, offsetof(struct word_problem, n_val), "2000", 1, 1e9, NULL,
@@ -51,6 +52,7 @@ static const struct option options[] = {
      0},
     {"extra_length", OPT_INT, offsetof(struct word_problem, extra_length), "0", 0, MAX_LENGTH, NULL,
      "each training step learns from a tenth as many strings of this length besides, as SLiCE's A5; 0 = none", 0},
+    TEST_LENGTH_OPTION(struct word_problem, test_length),
     {0},
 };
 

@@ -13,6 +13,7 @@ struct copying {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct copying, "16", "256", "12800", "1280"),
+    TEST_LENGTH_OPTION(struct copying, mad.test_length),
     {"copy", OPT_INT, offsetof(struct copying, copy), "16", 1, MAD_MAX_LENGTH, NULL, "tokens to copy", OPT_AXIS},
     {0},
 };

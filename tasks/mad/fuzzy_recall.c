@@ -23,6 +23,7 @@ struct fuzzy {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct fuzzy, "16", "128", "12800", "1280"),
+    TEST_LENGTH_OPTION(struct fuzzy, mad.test_length),
     {"key_motif", OPT_INT, offsetof(struct fuzzy, key_motif), "3", 1, MAX_MOTIF, NULL, "most ids of a key", OPT_AXIS},
     {"value_motif", OPT_INT, offsetof(struct fuzzy, value_motif), "3", 1, MAX_MOTIF, NULL, "most ids of a value",
      OPT_AXIS},

@@ -15,6 +15,7 @@
 
 struct mad {
     int64_t vocab, length, n_train, n_val, n_test;
+    char test_length[OPTION_TEXT];
     uint64_t seed; /* of the training split; set by open */
 };
 
@@ -26,7 +27,7 @@ struct mad {
     MAD_ROW("vocab", OPT_INT, offsetof(TYPE, mad.vocab), VOCAB, 4, MAD_MAX_VOCAB, "token ids, special ones included",  \
             OPT_AXIS),                                                                                                 \
         MAD_ROW("length", OPT_INT, offsetof(TYPE, mad.length), LENGTH, 2, MAD_MAX_LENGTH, "tokens of a sequence",      \
-                OPT_AXIS | OPT_LENGTH),                                                                                \
+                OPT_AXIS | OPT_LENGTH | OPT_TESTED),                                                                   \
         MAD_ROW("n_train", OPT_INT, offsetof(TYPE, mad.n_train), N_TRAIN, 1, 1e9, "training sequences", OPT_AXIS),     \
         MAD_ROW("n_val", OPT_INT, offsetof(TYPE, mad.n_val), N_HELD_OUT, 1, 1e9,                                       \
                 "validation sequences, the same for every seed", 0),                                                   \

@@ -19,6 +19,7 @@ struct recall {
 
 static const struct option options[] = {
     MAD_OPTIONS(struct recall, "16", "128", "12800", "1280"),
+    TEST_LENGTH_OPTION(struct recall, mad.test_length),
     MAD_QUERY_OPTION(struct recall),
     MAD_NOISE_OPTIONS(struct recall, "probability that two noise tokens stand in place of a pair"),
     {0},

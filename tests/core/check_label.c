@@ -99,6 +99,21 @@ START_TEST(misfits_are_named) {
 }
 END_TEST
 
+START_TEST(a_value_may_be_a_list_of_whole_numbers) {
+    struct label l = read_label("s5:test_length=8,16,32,n_test=9"), pairs;
+    struct error e = {0};
+    ck_assert_int_eq(l.n, 2);
+    ck_assert_str_eq(label_get(&l, "test_length"), "8,16,32");
+    ck_assert_str_eq(label_get(&l, "n_test"), "9");
+    expect_label(&l, "s5:test_length=8,16,32,n_test=9");
+    ck_assert_int_eq(label_parse_pairs(&pairs, "profile", "a=1,2,3", ",", &e), ST_OK);
+    expect_label(&pairs, "a=1,2,3");
+    expect_error(label_parse(&l, "task", "s5:test_length=8,x", &e), &e, "task s5: 'x' is not of the form name=value");
+    expect_error(label_parse(&l, "task", "s5:8,16", &e), &e, "task s5: '8,16' is not of the form name=value");
+    expect_error(label_parse(&l, "task", "s5:a=1,-2", &e), &e, "task s5: '-2' is not of the form name=value");
+}
+END_TEST
+
 /* --- changes ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(values_change_in_their_place) {
@@ -281,6 +296,7 @@ Suite *check_label(void) {
     tcase_add_test(tests, a_name_alone_is_a_label);
     tcase_add_test(tests, pairs_are_read_without_a_name);
     tcase_add_test(tests, misfits_are_named);
+    tcase_add_test(tests, a_value_may_be_a_list_of_whole_numbers);
     tcase_add_test(tests, values_change_in_their_place);
     tcase_add_test(tests, a_label_without_a_name_can_be_built);
     tcase_add_test(tests, nothing_is_cut_off);

@@ -238,6 +238,66 @@ START_TEST(labels_are_alias_names_or_what_differs) {
 }
 END_TEST
 
+/* The test set of each of several lengths is the one that the task has when its own length is that one. */
+static void check_test_lengths(const char *name, const char *lengths, int n_lengths, const char *const *alone) {
+    struct task_choice c, plain, one;
+    char text[200];
+    snprintf(text, sizeof text, "%s,test_length=%s", name, lengths);
+    open_task(&c, text, 3);
+    open_task(&plain, name, 3);
+    ck_assert_int_eq(c.n_tested, n_lengths);
+    ck_assert(c.shape.T == plain.shape.T && c.shape.unequal == plain.shape.unequal);
+    ck_assert(c.shape.unequal_test == (n_lengths > 1));
+    ck_assert_int_eq(c.shape.examples[SPLIT_TEST], n_lengths * plain.shape.examples[SPLIT_TEST]);
+    struct example x = new_example(&c.shape), y = new_example(&c.shape);
+    fill_example(&c, SPLIT_TRAIN, 3, -7, &x);
+    fill_example(&plain, SPLIT_TRAIN, 3, -7, &y);
+    ck_assert_msg(same_example(&plain.shape, SPLIT_TRAIN, &x, &y), "%s: training differs", text);
+    for (int k = 0; k < n_lengths; k++) {
+        open_task(&one, alone[k], 3);
+        int64_t T = task_length(&one.shape, SPLIT_TEST), all = task_length(&c.shape, SPLIT_TEST), padding = 0;
+        for (int64_t i = 0; i < 5; i++) {
+            fill_example(&c, SPLIT_TEST, k * one.shape.examples[SPLIT_TEST] + i, -7, &x);
+            fill_example(&one, SPLIT_TEST, i, -7, &y);
+            ck_assert_msg(same_example(&one.shape, SPLIT_TEST, &x, &y), "%s: example %d of %s", text, (int)i, alone[k]);
+            for (int64_t t = T; t < all; t++) padding += x.tokens[t] == 0 && x.targets[t] == IGNORED;
+        }
+        ck_assert_int_eq(padding, 5 * (all - T));
+    }
+    fill_example(&c, SPLIT_VAL, 1, -7, &x); /* as long as in training, in the room of the longest */
+    fill_example(&plain, SPLIT_VAL, 1, -7, &y);
+    ck_assert_int_eq(x.length, y.length);
+    ck_assert(memcmp(x.tokens, y.tokens, (size_t)x.length * sizeof *x.tokens) == 0);
+    free_example(&x);
+    free_example(&y);
+}
+
+START_TEST(one_training_is_tested_at_several_lengths) {
+    check_test_lengths("s5:n_test=20", "8,16,40", 3,
+                       (const char *const[]){"s5:n_test=20,length=8", "s5:n_test=20", "s5:n_test=20,length=40"});
+    check_test_lengths("mqar:length=32,n_test=20", "32,64", 2,
+                       (const char *const[]){"mqar:length=32,n_test=20", "mqar:length=64,n_test=20"});
+    check_test_lengths(
+        "selective-copying:length=64,n_test=20", "64,128", 2,
+        (const char *const[]){"selective-copying:length=64,n_test=20", "selective-copying:length=128,n_test=20"});
+    check_test_lengths("in-context-recall:length=32,n_test=20", "16", 1,
+                       (const char *const[]){"in-context-recall:length=16,n_test=20"});
+    check_test_lengths("fuzzy-recall:length=32,n_test=20", "64", 1,
+                       (const char *const[]){"fuzzy-recall:length=64,n_test=20"});
+    check_test_lengths("parity:n_test=20,eval_max_length=50", "64,128", 2,
+                       (const char *const[]){"parity:n_test=20,eval_min_length=64,eval_max_length=64",
+                                             "parity:n_test=20,eval_min_length=128,eval_max_length=128"});
+    check_label("s5:test_length=8,16", "s5:test_length=8,16");
+    check_task_refused("s5:test_length=16,8", "test_length=16,8|ascend");
+    check_task_refused("s5:test_length=8,8", "test_length=8,8|ascend");
+    check_task_refused("s5:test_length=0,8", "ascend");
+    check_task_refused("s5:test_length=11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27", "at most 16");
+    check_task_refused("s3:n_train=100,test_length=4", "length 4 has only 1296 sequences");
+    check_task_refused("s5:test_length=5000", "task word-problem with test_length=5000|4096");
+    check_task_refused("compression:test_length=8", "test_length");
+}
+END_TEST
+
 START_TEST(a_task_is_renamed_to_what_another_label_calls_it) {
     static const struct {
         const char *label, *named, *result;
@@ -295,6 +355,7 @@ Suite *check_tasks(void) {
     tcase_add_test(tests, an_example_is_a_pure_function_of_seed_split_and_index);
     tcase_add_test(tests, the_seed_changes_training_and_nothing_else);
     tcase_add_test(tests, labels_are_alias_names_or_what_differs);
+    tcase_add_test(tests, one_training_is_tested_at_several_lengths);
     tcase_add_test(tests, a_task_is_renamed_to_what_another_label_calls_it);
     tcase_add_test(tests, unknown_names_are_answered_with_the_nearest);
     tcase_add_test(tests, hidden_tasks_are_found_and_not_offered);

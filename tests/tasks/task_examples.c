@@ -96,7 +96,7 @@ void fill_example(const struct task_choice *c, enum split split, int64_t index, 
     x->targets[targets] = GUARD;
     x->length = -1;
     x->second = 0;
-    c->task->fill(c->inst, split, index, x);
+    task_fill(c, split, index, x);
     ck_assert_msg((!x->tokens || x->tokens[T] == GUARD) && (!x->values || x->values[values] == (real)GUARD) &&
                       x->targets[targets] == GUARD && (!x->links || x->links[words] == GUARD),
                   "%s writes behind its rows", c->name);

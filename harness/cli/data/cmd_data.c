@@ -187,7 +187,7 @@ static void view_fill(struct view *v, int64_t index) {
     if (v->flags.split == SPLIT_EXTRA)
         v->task.shape.second.fill(v->task.inst, v->flags.first + index, &v->example);
     else
-        v->task.task->fill(v->task.inst, (enum split)v->flags.split, v->flags.first + index, &v->example);
+        task_fill(&v->task, (enum split)v->flags.split, v->flags.first + index, &v->example);
 }
 
 /* --- show --------------------------------------------------------------------------------------------------------- */

@@ -82,7 +82,7 @@ static void fill_row(const struct task_choice *task, enum split split, bool seco
     else if (second)
         task->shape.second.fill(task->inst, index, &x);
     else
-        task->task->fill(task->inst, split, index, &x);
+        task_fill(task, split, index, &x);
     b->lengths[row * documents] = x.length;
     if (documents > 1) b->lengths[row * documents + 1] = x.second;
 }

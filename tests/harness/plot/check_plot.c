@@ -9,33 +9,7 @@
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
 #include "harness/store/files.h"
-#include "tests/harness/table/fixture.h"
-
-static void ck_is_image(const char *name) {
-    char path[PATH_BYTES], *bytes;
-    size_t size;
-    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
-    ck_ok(file_read(path, 1 << 24, &bytes, &size, &fixture_problem));
-    ck_assert_uint_gt(size, 5000);
-    if (strstr(name, ".png"))
-        ck_assert_int_eq(memcmp(bytes, "\x89PNG\r\n\x1a\n", 8), 0);
-    else
-        ck_assert(strstr(bytes, "<svg") && strstr(bytes, "</svg>"));
-    free(bytes);
-}
-
-static char *kept(const char *name) {
-    char path[PATH_BYTES];
-    size_t size;
-    snprintf(path, sizeof path, "%s/%s", fixture_folder, name);
-    return slurp(path, &size);
-}
-
-/* Figures over steps. */
-static enum status plot(const struct report_filter *filter, const char *kind) {
-    const struct plot_view view = {.x = PLOT_STEPS};
-    return report_plot_view(&fixture_set, filter, kind, &view, fixture_folder, fixture_folder, &fixture_problem);
-}
+#include "tests/harness/plot/plot_fixture.h"
 
 START_TEST(plots_are_drawn_and_nothing_else_is_left) {
     add_grid();
@@ -48,39 +22,6 @@ START_TEST(plots_are_drawn_and_nothing_else_is_left) {
     ck_is_image("s5-accuracy.svg");
     ck_is_image("s5-accuracy.png");
     ck_assert_int_eq(scratch_count(fixture_folder, ""), 4);
-}
-END_TEST
-
-static void ck_shares_points(bool shared) {
-    ck_ok(plot(NULL, "length"));
-    ck_is_image("s5-length.svg");
-    ck_is_image("s5-length.png");
-    char *text = kept("s5-length.svg");
-    ck_assert_int_eq(strstr(text, "eight neighbouring lengths a point") != NULL, shared);
-    free(text);
-}
-
-/* Of nine lengths neighbours share a point, of eight they do not. */
-START_TEST(lengths_are_plotted_where_there_are_several) {
-    static struct eval_point evals[10] = {{.step = 9, .split = SPLIT_TEST, .length = 32, .n = 40, .acc = 0.5}};
-    for (int i = 1; i < 10; i++) {
-        evals[i] = (struct eval_point){.split = SPLIT_TEST, .length = 8 * i + i, .n = 10, .acc = 0.1 * i};
-        strcpy(evals[i].difficulty, "length");
-    }
-    strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->profile, "smoke");
-    ck_assert_int_eq(plot(NULL, "length"), ST_USAGE);
-    ck_holds(fixture_problem.text, "several lengths");
-    fixture_records[fixture_set.n - 1].evals = evals;
-    fixture_records[fixture_set.n - 1].n_evals = 9;
-    ck_shares_points(false);
-    fixture_records[fixture_set.n - 1].n_evals = 10;
-    ck_shares_points(true);
-    stand_in_for_gnuplot(); /* the first bin begins at 9, the last ends at 81 */
-    ck_ok(plot(NULL, "length"));
-    char *data = kept("data.kept");
-    ck_assert_ptr_eq(strstr(data, "12\t0.1\n19.5\t0.2\n"), data);
-    ck_holds(data, "\n75.5\t0.8\n80.5\t0.9\n");
-    free(data);
 }
 END_TEST
 
@@ -97,25 +38,6 @@ START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/owned", fixture_folder);
     ck_assert_int_ne(access(path, F_OK), 0);
-}
-END_TEST
-
-/* As the table of lengths has it: each seed's accuracy counts alike, that of one that failed is chance, 1/120. */
-START_TEST(a_failed_run_is_chance_at_every_length) {
-    static struct eval_point evals[2] = {{.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1},
-                                         {.split = SPLIT_TEST, .length = 16, .n = 30, .acc = 0.5}};
-    stand_in_for_gnuplot();
-    for (int i = 0; i < 2; i++) {
-        strcpy(evals[i].difficulty, "length");
-        add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5);
-    }
-    fixture_records[0].evals = evals;
-    fixture_records[0].n_evals = 2;
-    spoil(&fixture_records[1].run, RUN_NAN, "loss");
-    ck_ok(plot(NULL, "length"));
-    char *data = kept("data.kept");
-    ck_assert_str_eq(data, "8\t0.504166667\n16\t0.254166667\n\n\n");
-    free(data);
 }
 END_TEST
 
@@ -491,7 +413,7 @@ START_TEST(large_seeds_have_columns_of_their_own) {
     }
     char *script = script_of("heat", PROTOCOL_VAL_MEAN);
     ck_holds(script, "columns = 2\n");
-    ck_holds(script, "seed[2] = '9007199254740993'\n");
+    ck_holds(script, "column[2] = '9007199254740993'\n");
     free(script);
 }
 END_TEST
@@ -571,9 +493,7 @@ END_TEST
 Suite *check_plot(void) {
     const TTest *const tests[] = {
         plots_are_drawn_and_nothing_else_is_left,
-        lengths_are_plotted_where_there_are_several,
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
-        a_failed_run_is_chance_at_every_length,
         an_epoch_ends_with_a_batch_that_may_not_be_full,
         a_curve_ends_where_the_first_of_its_runs_was_cut_off,
         a_model_stays_in_the_plot_of_loss_when_runs_of_it_fail,

@@ -137,6 +137,22 @@ START_TEST(rate_intervals_are_exact) {
 END_TEST
 
 /* Summed over all outcomes of 12 trials, whatever the true rate: never below the level. */
+/* Wilson 1927: the ends are the rates p whose own z-test at 95 % just does not reject the share that was seen. */
+START_TEST(wilson_intervals_are_where_the_test_of_a_rate_turns) {
+    static const struct { double p, n; } cases[] = {{0.5, 30}, {0, 10}, {1, 10}, {0.93, 2000}, {0.1, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double p = cases[i].p, n = cases[i].n, z = stats_normal_quantile(0.975);
+        struct interval w = stats_wilson_interval(p, n, 0.95);
+        ck_assert(w.low <= p + 1e-15 && p - 1e-15 <= w.high && w.low >= 0 && w.high <= 1);
+        if (p > 0) ck_near((p - w.low) * (p - w.low), z * z * w.low * (1 - w.low) / n, 1e-12);
+        if (p < 1) ck_near((p - w.high) * (p - w.high), z * z * w.high * (1 - w.high) / n, 1e-12);
+    }
+    ck_near(stats_wilson_interval(0.5, 30, 0.95).low, 0.331541, 1e-5);
+    ck_assert_int_eq(stats_wilson_interval(NAN, 30, 0.95).kind, INTERVAL_NONE);
+    ck_assert_int_eq(stats_wilson_interval(0.5, -1, 0.95).kind, INTERVAL_NONE);
+}
+END_TEST
+
 START_TEST(rate_intervals_cover) {
     for (int step = 0; step < 25; step++) {
         double p = 0.02 + 0.04 * step;
@@ -285,6 +301,7 @@ Suite *check_stats(void) {
     tcase_add_test(tests, largest_of_many_normals);
     tcase_add_test(tests, rate_intervals_are_exact);
     tcase_add_test(tests, rate_intervals_cover);
+    tcase_add_test(tests, wilson_intervals_are_where_the_test_of_a_rate_turns);
     tcase_add_test(tests, median_interval_counts_order_statistics);
     tcase_add_test(tests, t_interval_of_a_known_sample);
     tcase_add_test(tests, bca_agrees_with_another_implementation);

@@ -169,6 +169,44 @@ START_TEST(validation_selects_and_test_reports) {
 }
 END_TEST
 
+/* A point a length and a point a position, whose weighted means are the accuracy of the whole test set. */
+START_TEST(a_record_has_accuracies_by_test_length_and_by_position) {
+    struct setup *s = small_run_of("s3:n_train=300,n_val=50,n_test=60,length=8,test_length=8,24,100", own_folder,
+                                   "swiglu", "lstm:hidden=8", NULL, NULL);
+    struct run row = run_it(s);
+    struct run_record *record = calloc(1, sizeof *record);
+    struct arena arena = {0};
+    struct error e;
+    char path[512];
+    double right[2] = {0}, n[2] = {0};
+    int points[2] = {0};
+    int64_t before = 0;
+    ck_assert_int_eq(arena_reserve(&arena, 1 << 24, &e), ST_OK);
+    record_path(own_folder, s->id.run_id, path, sizeof path);
+    ck_assert_msg(record_read(path, record, &arena, &e) == ST_OK, "%s", e.text);
+    ck_assert(row.len_train == 8 && row.len_test == 100 && row.n_test == 180);
+    for (int64_t i = 1; i < record->n_evals; i++) {
+        const struct eval_point *p = &record->evals[i];
+        bool position = strcmp(p->difficulty, EVAL_BY_POSITION) == 0;
+        double scored = (double)p->n * (position ? 1 : (double)p->length);
+        ck_assert(position || p->n == 60);
+        if (position) ck_assert_int_eq(p->length, before + 2); /* two positions a point */
+        if (position) before = p->length;
+        right[position] += scored * p->acc;
+        n[position] += scored;
+        points[position]++;
+    }
+    ck_assert(points[0] == 3 && points[1] == 50 && before == 100);
+    for (int k = 0; k < 2; k++) {
+        ck_assert(n[k] == 60.0 * (8 + 24 + 100));
+        ck_assert_double_eq_tol(right[k] / n[k], row.test_acc, 1e-12);
+    }
+    arena_free(&arena);
+    free(record);
+    small_run_free(s);
+}
+END_TEST
+
 START_TEST(a_run_stops_for_the_reason_it_records) {
     static const char *const cases[][3] = {
         {"stop-at", "0", "target"}, {"stop-after", "7", "budget"}, {"patience", "1", "patience"}};
@@ -271,6 +309,7 @@ Suite *check_train(void) {
     tcase_add_test(c, every_damaged_checkpoint_is_set_aside);
     tcase_add_test(c, a_checkpoint_that_cannot_be_read_is_not_damaged);
     tcase_add_test(c, validation_selects_and_test_reports);
+    tcase_add_test(c, a_record_has_accuracies_by_test_length_and_by_position);
     tcase_add_test(c, a_run_stops_for_the_reason_it_records);
     tcase_add_test(c, divergence_is_a_row_that_names_step_and_tensor);
     tcase_add_test(c, a_finished_run_is_not_done_again);

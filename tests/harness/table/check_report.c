@@ -478,14 +478,18 @@ END_TEST
 /* Two lengths of a task, a failed run among them, test sequences of two lengths: every report of the list finds
  * something. */
 START_TEST(every_listed_report_prints_in_every_format) {
-    static struct eval_point evals[2] = {{.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1, .difficulty = "length"},
-                                         {.split = SPLIT_TEST, .length = 9, .n = 10, .acc = 0, .difficulty = "length"}};
+    static struct eval_point evals[] = {
+        {.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1, .difficulty = "length"},
+        {.split = SPLIT_TEST, .length = 9, .n = 10, .acc = 0, .difficulty = "length"},
+        {.split = SPLIT_TEST, .length = 1, .n = 10, .acc = 1, .difficulty = "position"},
+        {.split = SPLIT_TEST, .length = 2, .n = 10, .acc = 0.5, .difficulty = "position"},
+    };
     for (int i = 0; i < 2; i++) {
         struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)i, 0.5, 0.25);
         run->len_train = 8 + i;
         snprintf(run->task, sizeof run->task, "s5:length=%d", 8 + i);
         fixture_records[i].evals = evals;
-        fixture_records[i].n_evals = 2;
+        fixture_records[i].n_evals = 4;
     }
     spoil(add_run("lstm;swiglu", 1e-3, 7, 0.5, 0.5), RUN_OOM, "");
     strcpy(fixture_records[2].run.task, fixture_records[0].run.task);
