@@ -159,7 +159,7 @@ lib   := $(filter-out $(main),$(objs))
 shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
 twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
 torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) tests/faults/exercise.c tests/faults/power.c)
-golden_objs  := $(call to_objs,tests/golden/write.c tests/golden/trace_file.c tests/lib/workers.c)
+golden_objs  := $(call to_objs,$(patsubst %,tests/golden/%.c,write trace_file defaults) tests/lib/workers.c)
 SHAPES  := $(BUILD)/test-shapes$(f64)
 TWINS   := $(BUILD)/fuzz-kernels$(f64)
 TORTURE := $(BUILD)/torture$(f64)
@@ -167,7 +167,7 @@ FAULTS  := $(BUILD)/faults.so
 CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 
-.PHONY: all programs test test-shapes golden golden-here other-real test-double test-cuda-host test-cuda cuda-suites \
+.PHONY: all programs test test-shapes golden golden-here defaults other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
 .PHONY: suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
@@ -308,6 +308,10 @@ golden:
 # The rows of this build.
 golden-here: $(OWN)/golden
 	@$< $(MODELS)
+
+# Writes the list of defaults alone, after a new option, or a changed default and a raised version (docs/extend.md).
+defaults: $(OWN)/golden
+	@$< --defaults
 
 # Runs every kernel at the shapes that the quick and paper profiles and the plans of papers train. PROFILES='paper' or
 # 'plans' takes these alone. All take an hour or more: images and Path-X are long, and the reference kernels are slow.
@@ -546,6 +550,7 @@ help:
 	@echo "make test             builds and runs all tests (SUITES='philox arena' runs some)"
 	@echo "make test-shapes      every CPU kernel at the shapes of profiles and plans (an hour; PROFILES=)"
 	@echo "make test-double      the same tests in double precision"
+	@echo "make defaults         writes tests/golden/defaults.txt, after a new option"
 	@echo "make golden           writes tests/golden/traces.tsv, after a change of bits that is meant (MODELS= some rows)"
 	@echo "make sanitize         the same tests under AddressSanitizer and UndefinedBehaviorSanitizer (SUITES=)"
 	@echo "make test-offline     make test where there is no network (unshare)"

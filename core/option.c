@@ -297,11 +297,6 @@ void options_plain(const struct option *table, void *object) {
     }
 }
 
-const struct option *option_meant(const struct option *table, const struct option *o, const void *object) {
-    const struct option *other = auto_of(table, o);
-    return other && whole_of(o, object) == 0 ? other : o;
-}
-
 enum status option_canonical(const struct option *table, const char *owner, const char *name, const char *value,
                              char *buffer, size_t size, struct error *e) {
     const struct option *o = option_find(table, name);

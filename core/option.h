@@ -73,11 +73,9 @@ int options_format(const struct option *table, const void *object, const char *s
 /* Value of one field in canonical form; as snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);
 
-/* For options whose auto stands for the value of another option (`choices`). options_plain turns that value into auto
- * wherever it was given, so that one setting has one name. option_meant returns the option whose value counts: the
- * other one where `o` stands at auto, else `o`. */
+/* For options whose auto stands for the value of another option (`choices`): turns that value into auto wherever it was
+ * given, so that one setting has one name. */
 void options_plain(const struct option *table, void *object);
-const struct option *option_meant(const struct option *table, const struct option *option, const void *object);
 
 /* The canonical form of an option's text: shortest, units and multiples resolved. `buffer` has OPTION_TEXT + 1 bytes or
  * more. Errors as options_set. */

@@ -89,12 +89,17 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 }
 
 /* An evaluation an epoch, but at most 200 a run. */
-struct run_length config_length(const struct config *c, int64_t n_train) {
+struct run_length config_length(struct config *c, int64_t n_train) {
     struct run_length l = {.steps_per_epoch = ceil_div(n_train, c->batch)};
     l.schedule_steps = c->steps ? c->steps : c->epochs * l.steps_per_epoch;
     l.steps = c->stop_after && c->stop_after < l.schedule_steps ? c->stop_after : l.schedule_steps;
     int64_t least = ceil_div(l.schedule_steps, 200);
     l.eval_every = c->eval_every ? c->eval_every : l.steps_per_epoch > least ? l.steps_per_epoch : least;
+    c->steps = l.schedule_steps;
+    c->eval_every = l.eval_every;
+    if (l.steps == l.schedule_steps) c->stop_after = 0;
+    if ((double)c->epochs * (double)l.steps_per_epoch != (double)l.schedule_steps)
+        (void)config_set(c, "epochs", option_find(config_options, "epochs")->value, NULL);
     return l;
 }
 

@@ -34,7 +34,10 @@ struct run_length {
     int64_t steps;          /* that the run takes at most: those, or the first of them (--stop-after) */
     int64_t eval_every;
 };
-struct run_length config_length(const struct config *c, int64_t n_train);
+
+/* Gives the length and writes it into the flags: steps, eval-every, no stop-after that ends nothing, and no epochs but
+ * those that come to the steps, so that one run has one name. */
+struct run_length config_length(struct config *c, int64_t n_train);
 
 /* Gives epochs for steps and steps for epochs, since either says how long a run is. NULL: the flag is neither. */
 const char *config_other_length(const char *flag);

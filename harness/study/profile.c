@@ -162,10 +162,7 @@ static bool has_rate(const char *rates, double lr) {
  * its values. An option that the key lacks is of no use to its net. */
 static bool agrees(const struct profile *p, struct config *c, const struct profile_question *q) {
     const struct option *const tables[] = {backbone_options, config_options};
-    struct run_length length = config_length(c, q->n_train);
-    c->steps = length.schedule_steps;
-    c->eval_every = length.eval_every;
-    if (length.steps == length.schedule_steps) c->stop_after = 0;
+    config_length(c, q->n_train);
     for (int t = 0; t < 2; t++)
         for (const struct option *o = tables[t]; o->name; o++) {
             char value[OPTION_TEXT + 1];

@@ -25,42 +25,46 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* What a text of a run is for: to be read again as its configuration, or to be hashed as its name. An identity says
- * what is meant where `auto` stands for another option's value, and it has the line of a path without the path, since
- * another folder is no other run. */
+/* Purposes of a run's text: to be read again as its configuration, whole; or to be hashed as its name, from which an
+ * option at its default is left out, so that one that joins later renames no run. The seed always stands, or the run of
+ * the default seed would have the name of its cell. */
 enum purpose { TO_BE_READ, TO_IDENTIFY };
 
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
                                   const void *object, enum purpose purpose, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {
-        char value[OPTION_TEXT + 1];
+        char value[OPTION_TEXT + 1], usual[OPTION_TEXT + 1];
         if (o->flags & skip) continue;
-        bool names = purpose == TO_IDENTIFY, hidden = names && o->flags & OPT_HERE;
-        option_format_value(names ? option_meant(table, o, object) : o, object, value, sizeof value);
-        TRY(append(text, e, "%s%s=%s\n", prefix, o->name, hidden ? o->value : value));
+        option_format_value(o, object, value, sizeof value);
+        if (purpose == TO_IDENTIFY && !(o->flags & OPT_SEED)) {
+            TRY(option_canonical(o, "the configuration", o->name, o->value, usual, sizeof usual, e));
+            if (!strcmp(value, usual)) continue;
+        }
+        TRY(append(text, e, "%s%s=%s\n", prefix, o->name, value));
     }
     return ST_OK;
 }
 
 static enum status describe(const struct setup *s, const struct config *config, const struct model_choice *model,
                             enum purpose purpose, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
+    unsigned of_parts = purpose == TO_IDENTIFY ? OPT_HERE : 0;
     text[0] = 0;
     TRY(append(text, e, "task=%s\n", s->spec.task.task->name));
-    TRY(append_options(text, "task.", s->spec.task.task->options, s->spec.task.inst, purpose, 0, e));
+    TRY(append_options(text, "task.", s->spec.task.task->options, s->spec.task.inst, purpose, of_parts, e));
     TRY(append(text, e, "model=%s\n", model->model->name));
-    TRY(append_options(text, "model.", model->model->options, model->inst, purpose, 0, e));
+    TRY(append_options(text, "model.", model->model->options, model->inst, purpose, of_parts, e));
     TRY(append_options(text, "", backbone_options, config, purpose, skip, e));
     return append_options(text, "", config_options, config, purpose, skip, e);
 }
 
-/* What identifies a run are the sizes that the model was fitted to, and the kind of its device, not which of
- * several. */
+/* A run is identified by the sizes that the model was fitted to, and by the kind of its device, whichever of several it
+ * is. A file's content is part of it (OPT_FOUND), its place is not (OPT_HERE). */
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
     TRY(describe(s, &config, &s->shapes.model, TO_IDENTIFY, skip | OPT_RUNTIME, text, e));
-    return append(text, e, "task-version=%d\ndevice-kind=%s\ndtype=%s\nnumerics=%s\n", task_version(&s->spec.task),
-                  config.device, REAL_NAME, s->id.numerics);
+    return append(text, e, "task-version=%d\ndtype=%s\nnumerics=%s\n", task_version(&s->spec.task), REAL_NAME,
+                  s->id.numerics);
 }
 
 /* A run is of the profile that it is called only if it is one of those which that profile makes. */
@@ -331,10 +335,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(fit_lengths(s, e));
     TRY(config_check_length(c, s->spec.task.shape.examples[SPLIT_TRAIN], e));
     setup_length(s);
-    c->steps = s->shapes.schedule_steps;
-    if (s->shapes.steps == s->shapes.schedule_steps) c->stop_after = 0;
     TRY(check_schedule(s, e));
-    c->eval_every = s->shapes.eval_every;
     TRY(setup_numerics(s, s->id.numerics, sizeof s->id.numerics, e));
     TRY(identify(s, e));
     return name_model(s, e);
@@ -342,8 +343,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
 
 enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e) {
     s->spec.config.budget = 0;
-    s->spec.config.stop_after =
-        steps < s->shapes.schedule_steps ? steps : 0; /* or it is no other run than one without */
+    s->spec.config.stop_after = steps;
     setup_length(s);
     return identify(s, e);
 }

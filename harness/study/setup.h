@@ -1,7 +1,8 @@
 /* setup.h - everything that decides a run: task with options, model with options, flags. Resolved once, stored whole.
  *
  * The identity of a run is the hash of its resolved configuration without what cannot change a result (threads,
- * folders, output), plus seed, task version, device kind, dtype and numerics version. */
+ * folders, output) and without options that stand at their default, plus seed, task version, dtype and numerics
+ * version. */
 #ifndef LRNN_HARNESS_STUDY_SETUP_H
 #define LRNN_HARNESS_STUDY_SETUP_H
 
@@ -77,7 +78,7 @@ enum status setup_check_asked(struct setup *const *setups, int n, const struct l
 /* Another run: the same but that training ends after that step (--stop-after), whatever time it was given. */
 enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
 
-/* Steps of an epoch and of the run, from the flags of an opened task; part of setup_resolve. */
+/* Steps of an epoch and of the run, from the flags of an opened task, into shapes and flags; part of setup_resolve. */
 void setup_length(struct setup *s);
 
 /* Gives the net's sizes for the task in a split. */

@@ -18,15 +18,12 @@ static bool says_length(const struct study *s, enum origin o) {
     return o == FROM_COMMAND && s->limited;
 }
 
-/* Whether a stronger origin's word on length voids a weaker one's. Epochs of a profile or file under steps do nothing,
- * but are part of the run's name. */
+/* Whether a stronger origin's word on length voids a weaker one's. */
 static bool is_void(const struct study *s, enum origin o, const char *key, const char *value) {
     const char *other = config_other_length(key);
     bool ends = !strcmp(key, "stop-after") || !strcmp(key, "budget");
-    bool named = !strcmp(key, "epochs") && (o == FROM_PROFILE || o == FROM_FILE) && !row_key_is_list(key, value);
     for (int k = (int)o + 1; k < ORIGINS; k++)
-        if ((other && !named && says(s, (enum origin)k, other)) || (ends && says_length(s, (enum origin)k)))
-            return true;
+        if ((other && says(s, (enum origin)k, other)) || (ends && says_length(s, (enum origin)k))) return true;
     bool list_beside_steps = !strcmp(key, "epochs") && says(s, o, "steps") && row_key_is_list(key, value);
     return list_beside_steps;
 }

@@ -88,7 +88,6 @@ static enum status read_entries(const struct comparison *of, int side, struct en
         (*list)[i].told = (*list)[i].aside;
         label_remove(key, "numerics");
         if (of->key) label_remove(key, of->key);
-        if (of->key && !strcmp(of->key, "device")) label_remove(key, "device-kind"); /* says the same once more */
         record_hash_label(key, (*list)[i].cell);
     }
     return check_side(of, side, *list, known, e);

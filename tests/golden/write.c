@@ -2,14 +2,17 @@
  * other builds. `make golden` runs it in every build.
  *
  *   golden [MIXER...]      trains the traces of these mixers, or all; exit status: 0 written, 1 failed
+ *   golden --defaults      writes tests/golden/defaults.txt alone (defaults.h), as the other form does first
  *
- * It fails, and leaves the file as it is, if a trace has other bits under the same numerics version. */
+ * It fails, and leaves the files as they are, if a trace has other bits, or an option another default, under the same
+ * version. */
 #include <omp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/lib/gemm.h"
+#include "tests/golden/defaults.h"
 #include "tests/golden/trace_file.h"
 #include "tests/lib/workers.h"
 
@@ -108,6 +111,11 @@ int main(int argc, char **argv) {
     struct error e = {0};
     struct trace t;
     int n = 0;
+    if (defaults_write(&e) != ST_OK) {
+        fprintf(stderr, "golden: %s\n", e.text);
+        return 1;
+    }
+    if (argc == 2 && !strcmp(argv[1], "--defaults")) return 0;
     while (trace_at(n, &t)) n++;
     struct work *w = workers_share(sizeof *w + (size_t)n * sizeof *w->results);
     w->n_mixers = argc - 1;

@@ -91,7 +91,6 @@ START_TEST(programs_get_names_that_stay) {
 }
 END_TEST
 
-/* A run's identity has the kind of its device twice. */
 START_TEST(runs_of_two_devices_are_pairs) {
     static const char *const devices[] = {"cpu", "cuda"};
     struct sheets sheets = {0};
@@ -100,7 +99,6 @@ START_TEST(runs_of_two_devices_are_pairs) {
     for (int i = 0; i < 4; i++) {
         struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)(i / 2), 0.5, 0.25 * (1 + i % 2));
         identify(run, "device", devices[i % 2]);
-        identify(run, "device-kind", devices[i % 2]);
     }
     ck_ok(compare_runs(&sheets, &of, &fixture_problem));
     ck_assert_int_eq(sheets.list[0]->n_rows, 1);
