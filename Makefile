@@ -88,7 +88,8 @@ WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(clang),-Wno-pass-
 # sanitizers have checks of their own.
 HARDEN := $(if $(SANITIZE)$(findstring -O0,$(OPT)),,-D_FORTIFY_SOURCE=3 -fstack-protector-strong)
 HARDEN_LINK := -Wl,-z,relro,-z,now
-FLAGS  = -std=gnu11 $(strip $(OPT)) $(HARDEN) -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
+# The objects go into the program and into the library: code at any address, and no function of another library's name.
+FLAGS  = -std=gnu11 $(strip $(OPT)) $(HARDEN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
          $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
 # For the sources in OWN only, so that all others are the same objects with and without CUDA.
 cuda_defines := $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST)
@@ -132,7 +133,7 @@ commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
 dirty  := $(if $(commit),$(shell git diff --quiet HEAD 2>/dev/null || echo 1))
 # A hash of the sources tells a build of edited files from one of the commit.
 plans := $(sort $(wildcard papers/*.plan profiles/*.plan))
-sources := $(shell cat $(sort $(call rooms,core kernels models tasks harness,c h cu cuh def)) $(plans) Makefile | \
+sources := $(shell cat $(sort $(call rooms,core kernels library models tasks harness,c h cu cuh def)) $(plans) Makefile | \
              sha256sum | cut -c1-16)
 quoted  = '"$(subst ',,$(subst ",,$(subst \,,$(strip $(1)))))"'
 about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
@@ -141,7 +142,7 @@ about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted
 
 # --- files ------------------------------------------------------------------------------------------------------------
 # tests/shapes/, tests/twins/, tests/torture/ and tests/golden/write.c are programs of their own.
-SRC   := $(call rooms,core kernels models tasks harness,c)
+SRC   := $(call rooms,core kernels library models tasks harness,c)
 TESTS := $(filter-out tests/shapes/% tests/twins/% tests/torture/% tests/faults/faults.c tests/golden/write.c, \
            $(call rooms,tests,c))
 CU    := $(if $(cuda_mode),$(call rooms,core kernels,cu))
@@ -164,13 +165,13 @@ SHAPES  := $(BUILD)/test-shapes$(f64)
 TWINS   := $(BUILD)/fuzz-kernels$(f64)
 TORTURE := $(BUILD)/torture$(f64)
 FAULTS  := $(BUILD)/faults.so
-CODE  := $(call rooms,core kernels models tasks harness tests,c h cu cuh cc)
+CODE  := $(call rooms,core kernels include library models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 
 .PHONY: all programs test test-shapes golden golden-here defaults other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
-        layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install clean help FORCE
-.PHONY: suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
+        layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall clean help FORCE
+.PHONY: library suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -204,6 +205,20 @@ $(LRNN): $(OWN)/lrnn FORCE
 	$(last_made)
 $(CHECK) $(SHAPES) $(TWINS) $(TORTURE): $(BUILD)/%$(f64): $(OWN)/% FORCE
 	$(last_made)
+
+# The scans as a library (include/lrnn.h). It computes on the CPU, so that it is the same in every CUDA mode.
+LIBRARY := $(if $(filter build,$(BUILD)),.,$(BUILD))/liblrnn$(f64).so
+library:
+	@$(MAKE) --no-print-directory CUDA=0 $(LIBRARY)
+
+soname := liblrnn$(f64).so.$(firstword $(subst ., ,$(VERSION)))
+$(LIBRARY): $(OWN)/liblrnn.a $(call to_objs,$(wildcard library/*.c)) library/liblrnn.map $(OWN)/link.stamp
+	@echo "  LINK $@"
+	@$(LINK) -shared -Wl,-soname,$(soname) -Wl,--version-script=library/liblrnn.map -Wl,--no-undefined -o $@ \
+	  $(filter %.o,$^) $< -Wl,--as-needed $(LIBS)
+$(OWN)/liblrnn.a: $(call to_objs,$(call rooms,core kernels,c))
+	@rm -f $@
+	@ar rcs $@ $^
 
 # A library to preload, which makes calls fail (tests/faults/faults.c). It is built without the sanitizers, as they
 # replace the same functions.
@@ -253,6 +268,7 @@ ifdef SANITIZE
 $(OBJ)/tests/%.o $(OWN)/tests/%.o: ABOUT = -O0
 endif
 $(call both,harness/store/version): ABOUT = $(about)
+$(call both,library/about): ABOUT = -DLRNN_LIBRARY_VERSION='"$(VERSION)"'
 $(foreach f,$(basename $(filter-out harness/store/version.c tests/main.c,$(own_src))),$(call both,$(f))): \
   ABOUT = $(cuda_defines)
 $(call both,harness/study/plan_file): ABOUT = -DPLAN_TEXTS='"$(OBJ)/plans.txt"'
@@ -532,18 +548,34 @@ gate: $(if $(BASE),all)
 	@MAKE='$(MAKE)' tools/gate.sh $(LRNN) $(OBJ) '$(BASE)' $(GATE)
 export ALLOW_INCONCLUSIVE
 
-install: all
+# The program with its man page, completion and data; the library with its header and pkg-config file. uninstall removes
+# these files, and the folders that are then empty.
+share := $(PREFIX)/share
+install: all library
 	install -D -m 755 $(LRNN) $(DESTDIR)$(PREFIX)/bin/lrnn$(f64)
-	install -d $(DESTDIR)$(PREFIX)/share/lrnn/plots $(DESTDIR)$(PREFIX)/share/lrnn/results
-	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/lrnn/plots
-	install -m 644 results/published.csv $(DESTDIR)$(PREFIX)/share/lrnn/results
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	$(LRNN) man >$(DESTDIR)$(PREFIX)/share/man/man1/lrnn$(f64).1
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	$(LRNN) completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lrnn$(f64)
+	install -d $(DESTDIR)$(share)/lrnn/plots $(DESTDIR)$(share)/lrnn/results
+	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(share)/lrnn/plots
+	install -m 644 results/published.csv $(DESTDIR)$(share)/lrnn/results
+	install -d $(DESTDIR)$(share)/man/man1
+	$(LRNN) man >$(DESTDIR)$(share)/man/man1/lrnn$(f64).1
+	install -d $(DESTDIR)$(share)/bash-completion/completions
+	$(LRNN) completion bash >$(DESTDIR)$(share)/bash-completion/completions/lrnn$(f64)
+	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/liblrnn$(f64).so.$(VERSION)
+	ln -sf liblrnn$(f64).so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(soname)
+	ln -sf $(soname) $(DESTDIR)$(PREFIX)/lib/liblrnn$(f64).so
+	install -D -m 644 include/lrnn.h $(DESTDIR)$(PREFIX)/include/lrnn.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@F64@|$(f64)|' library/lrnn.pc.in \
+	  >$(DESTDIR)$(PREFIX)/lib/pkgconfig/lrnn$(f64).pc
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/lrnn$(f64) share/man/man1/lrnn$(f64).1 include/lrnn.h \
+	  share/bash-completion/completions/lrnn$(f64) share/lrnn/results/published.csv lib/pkgconfig/lrnn$(f64).pc \
+	  lib/liblrnn$(f64).so.$(VERSION) lib/$(soname) lib/liblrnn$(f64).so $(addprefix share/lrnn/,$(wildcard plots/*.gp)))
+	-rmdir $(addprefix $(DESTDIR)$(share)/lrnn/,plots results) $(DESTDIR)$(share)/lrnn
 
 clean:
-	rm -rf $(BUILD) ./lrnn ./lrnn-f64
+	rm -rf $(BUILD) ./lrnn ./lrnn-f64 ./liblrnn.so ./liblrnn-f64.so
 
 help:
 	@echo "make                  builds ./lrnn (REAL=double: ./lrnn-f64)"
@@ -578,7 +610,8 @@ help:
 	@echo "make layers           no forbidden include, no long source or room, and every header compiles alone"
 	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"
 	@echo "make lint             runs the static checkers"
-	@echo "make install          PREFIX=/usr/local DESTDIR="
+	@echo "make library          builds ./liblrnn.so, the scans as a library (docs/library.md)"
+	@echo "make install          the program and the library (PREFIX=/usr/local DESTDIR=); make uninstall removes them"
 	@echo "make clean            removes what was built"
 
 # The make that counts runs nothing, not even the recipes that call make, which -n runs.

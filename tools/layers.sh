@@ -11,7 +11,7 @@
 #   tools/layers.sh FOLDER   checks the tree in FOLDER
 set -eu
 
-folders='core kernels models tasks harness tests'
+folders='core kernels include library models tasks harness tests'
 source_lines=600 # at most, in a source
 room_lines=4000  # at most, of the sources of a folder, without its subfolders
 
@@ -20,10 +20,12 @@ allowed() {
     case $1 in
     core) echo core ;;
     kernels) echo core kernels ;;
+    include) echo include ;;
+    library) echo core kernels include library ;;
     models) echo core kernels models ;;
     tasks) echo core tasks ;;
     harness) echo core kernels models tasks harness ;;
-    tests) echo core kernels models tasks harness tests ;;
+    tests) echo core kernels include library models tasks harness tests ;;
     esac
 }
 

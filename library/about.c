@@ -1,0 +1,14 @@
+/* about.c - what the library says about itself. */
+#include "include/lrnn.h"
+
+const char *lrnn_version(void) {
+    return LRNN_LIBRARY_VERSION;
+}
+
+const char *lrnn_ops(void) {
+#define LIBRARY(op) #op "\n"
+    return
+#include "library/list.def"
+        "";
+#undef LIBRARY
+}

@@ -1,0 +1,515 @@
+/* call.c - one call of an op on arrays of the caller: checks, workspace, kernel. See library.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/graph_plan.h"
+#include "kernels/kernel.h"
+#include "kernels/lib/gemm.h"
+#include "library/copy.h"
+
+#define WORKSPACE_ALIGN 64
+#define MAX_DESCRIPTOR  2048 /* bytes; the largest of this version has half as many */
+
+static _Thread_local char last_error[1024];
+
+const char *lrnn_last_error(void) {
+    return last_error;
+}
+
+static lrnn_status refuse(lrnn_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static lrnn_status refuse(lrnn_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(last_error, sizeof last_error, format, args);
+    va_end(args);
+    return status;
+}
+
+/* --- recording ----------------------------------------------------------------------------------------------------- */
+
+int64_t library_size(struct recorder *r, const char *name, int64_t value, int64_t most) {
+    if (value >= 1 && value <= most) return value;
+    graph_fail(r->graph, ST_USAGE, "%s=%" PRId64 ", expected 1 to %" PRId64, name, value, most);
+    return 1;
+}
+
+int library_choice(struct recorder *r, const char *name, int32_t value, int count) {
+    if (value >= 0 && value < count) return value;
+    graph_fail(r->graph, ST_USAGE, "%s=%d, expected 0 to %d", name, (int)value, count - 1);
+    return 0;
+}
+
+void library_length(struct recorder *r, int64_t length, const char *what) {
+    if (r->call->length != length && r->call->batch > 0)
+        graph_fail(r->graph, ST_USAGE, "length=%" PRId64 ", expected %s, %" PRId64, r->call->length, what, length);
+    r->T = length;
+}
+
+static struct operand *add(struct recorder *r, const char *name, const lrnn_array *a, enum array_role role,
+                           enum array_axes axes, struct tensor *t) {
+    struct operand *o = &r->operands[r->n++];
+    *o = (struct operand){.name = name, .array = a, .role = role, .axes = axes, .tensor = t};
+    return o;
+}
+
+static struct tensor *add_input(struct recorder *r, const char *name, const lrnn_array *a, enum array_axes axes,
+                                int rank, const int64_t *dims) {
+    bool wanted = r->pass == LRNN_BACKWARD && a->grad;
+    return add(r, name, a, ARRAY_IN, axes, graph_input(r->graph, name, rank, dims, wanted))->tensor;
+}
+
+struct tensor *library_tokens(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
+    return add_input(r, name, a, AXES_TOKENS, 3, (int64_t[]){r->B, r->lead + r->T + r->tail, width});
+}
+
+struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
+    if (a->data) return library_tokens(r, name, a, width);
+    if (a->grad) graph_fail(r->graph, ST_USAGE, "%s.grad is wanted of an array that is absent", name);
+    add(r, name, a, ARRAY_IN, AXES_TOKENS, NULL);
+    return NULL;
+}
+
+struct tensor *library_sequences(struct recorder *r, const char *name, const lrnn_array *a, int64_t width) {
+    return add_input(r, name, a, AXES_SEQUENCES, 2, (int64_t[]){r->B, width});
+}
+
+struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_array *a, int rank,
+                              const int64_t *dims) {
+    return add_input(r, name, a, AXES_SHARED, rank, dims);
+}
+
+void library_output(struct recorder *r, const char *name, const lrnn_array *a, struct tensor *t) {
+    add(r, name, a, ARRAY_OUT, AXES_TOKENS, t);
+}
+
+static void add_state(struct recorder *r, const char *name, const lrnn_array *a, enum array_role role, int64_t width) {
+    add(r, name, a, role, AXES_SEQUENCES, graph_input(r->graph, name, 2, (int64_t[]){r->B, width}, false));
+}
+
+void library_first_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t lead,
+                         struct state_map map) {
+    if (a->grad && !a->data && r->pass == LRNN_BACKWARD)
+        graph_fail(r->graph, ST_USAGE, "%s.grad is wanted of a state that is absent; give %s.data", name, name);
+    if (!a->data) return;
+    add_state(r, name, a, ARRAY_FIRST_STATE, width);
+    r->lead = lead;
+    r->first = map;
+}
+
+void library_last_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t tail,
+                        struct state_map map) {
+    if (r->pass == LRNN_FORWARD ? !a->data : !a->grad) return;
+    add_state(r, name, a, ARRAY_LAST_STATE, width);
+    r->tail = tail;
+    r->last = map;
+}
+
+void library_lead(struct recorder *r, struct lead_pattern pattern) {
+    r->operands[r->n - 1].lead = pattern;
+}
+
+void library_tail(struct recorder *r, struct lead_pattern pattern) {
+    r->operands[r->n - 1].tail = pattern;
+}
+
+void library_shows_state(struct recorder *r) {
+    r->operands[r->n - 1].shows_state = true;
+}
+
+/* --- the arrays of the caller -------------------------------------------------------------------------------------- */
+
+static size_t dtype_bytes(int32_t dtype) {
+    return dtype == LRNN_BF16 ? 2 : dtype == LRNN_F32 ? 4 : 8;
+}
+
+/* Axes of the caller's array: their number, and their extents in dims[3]. */
+static int array_dims(const struct recorder *r, const struct operand *o, int64_t *dims) {
+    const struct lrnn_call *call = r->call;
+    int rank = o->tensor->rank;
+    for (int i = 0; i < rank; i++) dims[i] = o->tensor->dims[i];
+    if (o->axes != AXES_SHARED) dims[0] = call->batch;
+    if (o->axes == AXES_TOKENS) {
+        dims[1] = call->length;
+        if (call->offsets) dims[0] = 1; /* one row of tokens */
+    }
+    return rank;
+}
+
+/* One array that this call reads or writes. */
+struct use {
+    const struct operand *operand;
+    bool gradient, written;
+    struct side side;
+    const char *low, *high; /* the bytes from its first to its last element */
+};
+
+/* Fills in strides and bytes. LRNN_BAD_ARGUMENT: not aligned, too large, or written where two elements are one. */
+static lrnn_status place_use(const struct library_op *op, const struct recorder *r, struct use *u) {
+    const struct operand *o = u->operand;
+    const lrnn_array *a = o->array;
+    const char *part = u->gradient ? "grad" : "data";
+    const int64_t *given = u->gradient ? a->grad_strides : a->strides;
+    size_t bytes = dtype_bytes(r->call->dtype);
+    int64_t dims[TENSOR_MAX_RANK], dense = 1;
+    int rank = array_dims(r, o, dims);
+    bool unset = true;
+    u->side.base = u->gradient ? a->grad : a->data;
+    for (int i = 0; i < rank; i++) unset = unset && given[i] == 0;
+    for (int i = rank - 1; i >= 0; i--) {
+        u->side.strides[i] = unset ? dense : given[i];
+        dense *= dims[i] > 0 ? dims[i] : 1;
+    }
+    if ((uintptr_t)u->side.base % bytes)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: %s.%s is not aligned to its elements of %zu bytes", op->name, o->name,
+                      part, bytes);
+    int64_t low = 0, high = 0, step[TENSOR_MAX_RANK] = {0};
+    bool empty = false;
+    for (int i = 0; i < rank; i++) {
+        step[i] = u->side.strides[i];
+        if (dims[i] < 1) empty = true;
+        if (fabs((double)step[i]) * (double)dims[i] > 0x1p58)
+            return refuse(LRNN_BAD_ARGUMENT, "%s: the stride %" PRId64 " of %s.%s spans more than memory has", op->name,
+                          step[i], o->name, part);
+        if (step[i] < 0)
+            low += step[i] * (dims[i] - 1);
+        else
+            high += step[i] * (dims[i] - 1);
+    }
+    /* Elements stay apart if each stride is longer than all that the smaller strides span. */
+    for (int i = 0; i < rank && u->written && !empty; i++) {
+        int64_t inner = 0, own = llabs(step[i]);
+        for (int j = 0; j < rank; j++)
+            if (j != i && (llabs(step[j]) < own || (llabs(step[j]) == own && j > i)))
+                inner += llabs(step[j]) * (dims[j] - 1);
+        if (dims[i] > 1 && own <= inner)
+            return refuse(LRNN_BAD_ARGUMENT,
+                          "%s: %s.%s is written, and its stride %" PRId64 " of axis %d lets elements overlap", op->name,
+                          o->name, part, step[i], i);
+    }
+    u->low = (const char *)u->side.base + low * (int64_t)bytes;
+    u->high = empty ? u->low : (const char *)u->side.base + (high + 1) * (int64_t)bytes;
+    return LRNN_OK;
+}
+
+/* --- one call ------------------------------------------------------------------------------------------------------ */
+
+#define MAX_USES (2 * MAX_OPERANDS)
+
+struct job {
+    _Alignas(16) char descriptor[MAX_DESCRIPTOR];
+    struct recorder recorder;
+    struct graph graph;
+    _Alignas(ARENA_ALIGN) char host[16384]; /* the graph's memory: one call and its tensors */
+    struct call *call;
+    struct use uses[MAX_USES];
+    int n_uses;
+    bool copies;     /* tokens go through dense copies: there are lead or tail tokens, or padding */
+    bool recomputes; /* backward needs values that the caller has not: outputs at lead or tail tokens, states kept */
+};
+
+static const struct use *use_of(const struct job *j, const struct operand *o, bool gradient) {
+    for (int i = 0; i < j->n_uses; i++)
+        if (j->uses[i].operand == o && j->uses[i].gradient == gradient) return &j->uses[i];
+    return NULL;
+}
+
+static lrnn_status check_call(const struct library_op *op, const lrnn_call *d, lrnn_pass pass) {
+    if (pass != LRNN_FORWARD && pass != LRNN_BACKWARD)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: pass=%d, expected LRNN_FORWARD or LRNN_BACKWARD", op->name, (int)pass);
+    if (d->dtype < LRNN_F32 || d->dtype > LRNN_F64)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: dtype=%d, expected LRNN_F32, LRNN_BF16 or LRNN_F64", op->name,
+                      (int)d->dtype);
+    if ((d->dtype == LRNN_F64) != REAL_IS_DOUBLE)
+        return refuse(LRNN_UNSUPPORTED, "%s: dtype %s is that of %s", op->name,
+                      d->dtype == LRNN_F64    ? "LRNN_F64"
+                      : d->dtype == LRNN_BF16 ? "LRNN_BF16"
+                                              : "LRNN_F32",
+                      REAL_IS_DOUBLE ? "liblrnn.so" : "liblrnn-f64.so");
+    if (d->device == LRNN_CUDA)
+        return refuse(LRNN_UNSUPPORTED,
+                      "%s: the arrays are in CUDA memory, and this library computes on the CPU; copy "
+                      "them to the host",
+                      op->name);
+    if (d->device != LRNN_CPU)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: device=%d, expected LRNN_CPU or LRNN_CUDA", op->name, (int)d->device);
+    if (d->threads < 0 || d->threads > 4096)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: threads=%d, expected 0 to 4096", op->name, (int)d->threads);
+    if (d->batch < 0 || d->length < 0 || d->batch > INT32_MAX || d->length > INT32_MAX)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: batch=%" PRId64 " and length=%" PRId64 ", expected 0 to %d", op->name,
+                      d->batch, d->length, INT32_MAX);
+    if (!d->offsets) return LRNN_OK;
+    if (!op->varying)
+        return refuse(LRNN_UNSUPPORTED, "%s: offsets are given, and its sequences all have the length of the call",
+                      op->name);
+    for (int64_t b = 0; b <= d->batch; b++)
+        if (d->offsets[b] < (b ? d->offsets[b - 1] : 0) || (b == 0 && d->offsets[0] != 0))
+            return refuse(LRNN_BAD_ARGUMENT,
+                          "%s: offsets[%" PRId64 "]=%" PRId64 ", expected numbers from 0 that do not fall", op->name, b,
+                          d->offsets[b]);
+    if (d->offsets[d->batch] != d->length)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: offsets end at %" PRId64 ", and length is %" PRId64 "; they must agree",
+                      op->name, d->offsets[d->batch], d->length);
+    return LRNN_OK;
+}
+
+/* Copies the caller's descriptor, which may be one of an earlier or a later version. */
+static lrnn_status take_descriptor(const struct library_op *op, const lrnn_call *d, struct job *j) {
+    if (!d) return refuse(LRNN_BAD_ARGUMENT, "%s: the descriptor is NULL", op->name);
+    if (d->size < op->first_size || d->size > MAX_DESCRIPTOR)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: call.size=%zu, expected sizeof(lrnn_%s), %zu", op->name, d->size,
+                      op->name, op->size);
+    memset(j->descriptor, 0, sizeof j->descriptor);
+    memcpy(j->descriptor, d, d->size);
+    for (size_t i = op->size; i < d->size; i++)
+        if (j->descriptor[i])
+            return refuse(LRNN_UNSUPPORTED,
+                          "%s: the descriptor is of a later version and sets a field at byte %zu; this is "
+                          "version %s",
+                          op->name, i, lrnn_version());
+    return LRNN_OK;
+}
+
+static void want(struct job *j, const struct operand *o, bool gradient, bool written) {
+    j->uses[j->n_uses++] = (struct use){.operand = o, .gradient = gradient, .written = written};
+}
+
+static lrnn_status missing(const struct library_op *op, const struct operand *o, const char *part) {
+    return refuse(LRNN_BAD_ARGUMENT, "%s: %s.%s is NULL, and this pass needs it", op->name, o->name, part);
+}
+
+/* Lists the arrays of the pass. */
+static lrnn_status list_uses(const struct library_op *op, struct job *j) {
+    struct recorder *r = &j->recorder;
+    bool backward = r->pass == LRNN_BACKWARD, any_gradient = false;
+    int outputs = 0;
+    for (int i = 0; i < r->n; i++) outputs += r->operands[i].role == ARRAY_OUT;
+    bool shown = !r->lead && !r->tail && outputs == j->call->n_out;
+    j->recomputes = backward && !shown && j->call->op->needs_out;
+    int in = -1, out = -1;
+    for (struct operand *o = r->operands; o < r->operands + r->n; o++) {
+        if (!o->tensor) continue;
+        bool is_in = o->role == ARRAY_IN, is_out = o->role == ARRAY_OUT;
+        if (is_in)
+            for (in = 0; j->call->in[in] != o->tensor;) in++;
+        if (is_out) out++;
+        bool reads = o->role == ARRAY_FIRST_STATE ||
+                     (is_in && (!backward || j->recomputes || (j->call->op->needs_in >> in & 1))) ||
+                     (is_out && backward && !j->recomputes && (j->call->op->needs_out >> out & 1));
+        bool writes = !backward && (is_out || o->role == ARRAY_LAST_STATE);
+        if (reads || writes) {
+            if (!o->array->data && (r->call->batch > 0)) return missing(op, o, "data");
+            want(j, o, false, writes);
+        }
+        if (!backward || !o->array->grad) continue;
+        any_gradient = any_gradient || is_out || o->role == ARRAY_LAST_STATE;
+        want(j, o, true, is_in || o->role == ARRAY_FIRST_STATE);
+    }
+    if (backward && !any_gradient)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: no output has a gradient; set grad of at least one", op->name);
+    for (int i = 0; i < j->n_uses; i++) {
+        lrnn_status status = place_use(op, r, &j->uses[i]);
+        if (status != LRNN_OK) return status;
+    }
+    for (int i = 0; i < j->n_uses; i++)
+        for (int k = 0; k < j->n_uses; k++) {
+            const struct use *a = &j->uses[i], *b = &j->uses[k];
+            if (i == k || !a->written || a->low >= b->high || b->low >= a->high) continue;
+            return refuse(LRNN_BAD_ARGUMENT, "%s: %s.%s is written and overlaps %s.%s in memory", op->name,
+                          a->operand->name, a->gradient ? "grad" : "data", b->operand->name,
+                          b->gradient ? "grad" : "data");
+        }
+    return LRNN_OK;
+}
+
+/* The library of products is started by the first call. */
+static pthread_once_t products = PTHREAD_ONCE_INIT;
+
+/* Checks the descriptor, and records the call of the op. */
+static lrnn_status prepare(const struct library_op *op, const lrnn_call *d, lrnn_pass pass, struct job *j) {
+    lrnn_status status = take_descriptor(op, d, j);
+    if (status == LRNN_OK) status = check_call(op, d, pass);
+    if (status != LRNN_OK) return status;
+    pthread_once(&products, gemm_init);
+    struct recorder *r = &j->recorder;
+    *r = (struct recorder){.graph = &j->graph, .call = (const lrnn_call *)(const void *)j->descriptor, .pass = pass};
+    r->B = r->call->batch > 0 ? r->call->batch : 1; /* an op has no empty shapes: one sequence that nobody sees */
+    r->T = r->call->length;
+    if (r->call->offsets) {
+        r->T = 0;
+        for (int64_t b = 0; b < r->call->batch; b++)
+            if (library_length_of(r, b) > r->T) r->T = library_length_of(r, b);
+    }
+    if (r->T == 0) r->T = 1;
+    memset(j->host, 0, sizeof j->host);
+    j->graph = (struct graph){.options = {.kernels = kernel_list(), .training = true}, .calls_capacity = 1};
+    j->graph.host = (struct arena){.base = j->host, .size = sizeof j->host};
+    j->graph.tensors_capacity = 2 * MAX_OPERANDS;
+    j->graph.calls = arena_alloc(&j->graph.host, sizeof *j->graph.calls);
+    j->graph.tensors = arena_alloc(&j->graph.host, (size_t)j->graph.tensors_capacity * sizeof *j->graph.tensors);
+    op->record(r, j->descriptor);
+    struct error e;
+    if (graph_status(&j->graph, &e) != ST_OK) return refuse(LRNN_BAD_ARGUMENT, "%s: %s", op->name, e.text);
+    j->call = &j->graph.calls[0];
+    const char *why = "";
+    j->call->kernel = graph_kernel_unasked(&j->graph, j->call, &why);
+    if (!j->call->kernel) return refuse(LRNN_UNSUPPORTED, "%s: no kernel takes this call: %s", op->name, why);
+    j->n_uses = 0;
+    j->copies = r->lead || r->tail || r->call->offsets || r->call->length == 0 || r->call->batch == 0;
+    return list_uses(op, j);
+}
+
+/* Workspace, taken in the same order when it is measured (base NULL) and when it is used. */
+struct cursor {
+    char *base;
+    size_t used;
+};
+
+static void *take(struct cursor *c, size_t bytes) {
+    size_t at = c->used;
+    c->used += (bytes + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
+    return c->base ? c->base + at : NULL;
+}
+
+/* Whether the kernel can use the caller's array as it is. */
+static bool usable(const struct job *j, const struct use *u) {
+    const struct operand *o = u->operand;
+    int64_t dims[TENSOR_MAX_RANK], dense = 1;
+    if (j->recorder.call->dtype == LRNN_BF16 || (j->copies && o->axes != AXES_SHARED)) return false;
+    for (int i = array_dims(&j->recorder, o, dims) - 1; i >= 0; i--) {
+        if (dims[i] > 1 && u->side.strides[i] != dense) return false;
+        dense *= dims[i];
+    }
+    return true;
+}
+
+/* Binds values or the gradient of a tensor: to the caller's array, or to a copy in the workspace. */
+static void *bind(const struct job *j, const struct operand *o, bool gradient, struct cursor *c) {
+    const struct use *u = use_of(j, o, gradient);
+    if (u && usable(j, u)) return u->side.base;
+    return take(c, (size_t)tensor_count(o->tensor) * sizeof(real));
+}
+
+static void bind_all(struct job *j, struct cursor *c) {
+    struct recorder *r = &j->recorder;
+    bool backward = r->pass == LRNN_BACKWARD;
+    struct call *call = j->call;
+    int out = 0;
+    for (struct operand *o = r->operands; o < r->operands + r->n; o++) {
+        struct tensor *t = o->tensor;
+        if (!t || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
+        bool is_out = o->role == ARRAY_OUT;
+        out += is_out;
+        if (use_of(j, o, false) || (is_out && j->recomputes)) t->data = bind(j, o, false, c);
+        if (!backward) continue;
+        if (is_out) {
+            const struct use *last = NULL;
+            for (const struct operand *s = r->operands; s < r->operands + r->n && o->shows_state; s++)
+                if (s->role == ARRAY_LAST_STATE) last = use_of(j, s, true);
+            /* Output 0 has a gradient in every backward pass. */
+            if (o->array->grad || last || t == call->out[0]) t->grad = bind(j, o, true, c);
+        } else if (o->array->grad) {
+            for (int i = 0; i < call->n_in; i++)
+                if (call->in[i] == t) call->din[i] = bind(j, o, true, c);
+        }
+    }
+    /* Outputs that the public interface does not have: states that a kernel keeps for its gradient. */
+    for (int i = out; i < call->n_out && (!backward || j->recomputes); i++)
+        call->out[i]->data = take(c, tensor_bytes(call->out[i]));
+    for (int pass = 0; pass <= (int)r->pass; pass++) {
+        if (pass != (int)r->pass && !j->recomputes) continue;
+        size_t bytes = call->kernel->workspace ? call->kernel->workspace(call, (enum pass)pass) : 0;
+        call->scratch_bytes[pass] = bytes;
+        call->scratch[pass] = bytes ? take(c, bytes) : NULL;
+    }
+}
+
+lrnn_status library_workspace(const struct library_op *op, const lrnn_call *d, lrnn_pass pass, size_t *bytes) {
+    struct job j;
+    if (!bytes) return refuse(LRNN_BAD_ARGUMENT, "%s: bytes is NULL", op->name);
+    lrnn_status status = prepare(op, d, pass, &j);
+    if (status != LRNN_OK) return status;
+    struct cursor c = {0};
+    bind_all(&j, &c);
+    *bytes = c.used;
+    return LRNN_OK;
+}
+
+static struct side side_of(const struct use *u) {
+    return u ? u->side : (struct side){0};
+}
+
+/* The state of a role, its values or its gradient. */
+static struct side state_side(const struct job *j, enum array_role role, bool gradient) {
+    for (const struct operand *o = j->recorder.operands; o < j->recorder.operands + j->recorder.n; o++)
+        if (o->role == role) return side_of(use_of(j, o, gradient));
+    return (struct side){0};
+}
+
+static bool is_copy(const struct job *j, const struct operand *o, bool gradient) {
+    const struct use *u = use_of(j, o, gradient);
+    return !u || !usable(j, u);
+}
+
+static void compute(struct job *j) {
+    struct recorder *r = &j->recorder;
+    struct call *call = j->call;
+    bool backward = r->pass == LRNN_BACKWARD;
+    struct exec x = {.training = true};
+    const struct operand *end = r->operands + r->n;
+    struct side first = state_side(j, ARRAY_FIRST_STATE, backward), last = state_side(j, ARRAY_LAST_STATE, backward);
+    struct side first_values = state_side(j, ARRAY_FIRST_STATE, false);
+    for (const struct operand *o = r->operands; o < end; o++) {
+        if (!o->tensor || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
+        struct side values = side_of(use_of(j, o, false)), gradient = side_of(use_of(j, o, true));
+        bool reads = o->role == ARRAY_IN || (backward && !j->recomputes);
+        if (o->tensor->data && reads && is_copy(j, o, false))
+            copy_values_in(r, o, &values, &first_values, o->tensor->data);
+        if (o->role == ARRAY_OUT && o->tensor->grad && is_copy(j, o, true))
+            copy_gradient_in(r, o, &gradient, &last, o->tensor->grad);
+    }
+    if (!backward || j->recomputes) call->kernel->forward(call, &x);
+    if (backward) call->kernel->backward(call, &x);
+    for (const struct operand *o = r->operands; o < end; o++) {
+        if (!o->tensor || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
+        struct side to = side_of(use_of(j, o, backward));
+        if (!backward && o->role == ARRAY_OUT && (is_copy(j, o, false) || o->shows_state))
+            copy_values_out(r, o, o->tensor->data, is_copy(j, o, false) ? &to : &(struct side){0}, &last);
+        for (int i = 0; i < call->n_in && backward; i++)
+            if (call->in[i] == o->tensor && call->din[i] && is_copy(j, o, true))
+                copy_gradient_out(r, o, call->din[i], &to, &first);
+    }
+}
+
+lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pass pass) {
+    struct job j;
+    lrnn_status status = prepare(op, d, pass, &j);
+    if (status != LRNN_OK) return status;
+    struct cursor measured = {0};
+    bind_all(&j, &measured);
+    const lrnn_call *call = j.recorder.call;
+    if (measured.used > 0 && !call->workspace)
+        return refuse(LRNN_NO_WORKSPACE, "%s: this pass needs a workspace of %zu bytes, and there is none", op->name,
+                      measured.used);
+    if (measured.used > call->workspace_bytes)
+        return refuse(LRNN_NO_WORKSPACE, "%s: the workspace has %zu bytes, and this pass needs %zu", op->name,
+                      call->workspace_bytes, measured.used);
+    if ((uintptr_t)call->workspace % WORKSPACE_ALIGN)
+        return refuse(LRNN_NO_WORKSPACE, "%s: the workspace is not aligned to %d bytes", op->name, WORKSPACE_ALIGN);
+    struct cursor c = {.base = call->workspace};
+    for (int i = 0; i < j.n_uses && measured.used > 0; i++)
+        if (j.uses[i].low < c.base + measured.used && c.base < j.uses[i].high)
+            return refuse(LRNN_BAD_ARGUMENT, "%s: the workspace overlaps %s in memory", op->name,
+                          j.uses[i].operand->name);
+    bind_all(&j, &c);
+    int threads = omp_get_max_threads();
+    if (call->threads) omp_set_num_threads(call->threads);
+    compute(&j);
+    if (call->threads) omp_set_num_threads(threads);
+    return LRNN_OK;
+}

@@ -1,0 +1,189 @@
+/* copy.c - see copy.h. */
+#include "library/copy.h"
+
+#include <string.h>
+
+/* --- elements ------------------------------------------------------------------------------------------------------ */
+
+static void fetch(enum lrnn_dtype dtype, const void *base, int64_t at, int64_t stride, int64_t n, real *to) {
+    if (dtype == LRNN_BF16) {
+        const uint16_t *from = (const uint16_t *)base + at;
+        for (int64_t i = 0; i < n; i++) {
+            uint32_t bits = (uint32_t)from[i * stride] << 16;
+            float value;
+            memcpy(&value, &bits, sizeof value);
+            to[i] = (real)value;
+        }
+        return;
+    }
+    const real *from = (const real *)base + at;
+    if (stride == 1)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
+}
+
+/* To the nearest, ties to even. */
+static uint16_t to_bf16(real x) {
+    uint32_t bits;
+    float value = (float)x;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static void store(enum lrnn_dtype dtype, void *base, int64_t at, int64_t stride, int64_t n, const real *from) {
+    if (dtype == LRNN_BF16) {
+        uint16_t *to = (uint16_t *)base + at;
+        for (int64_t i = 0; i < n; i++) to[i * stride] = to_bf16(from[i]);
+        return;
+    }
+    real *to = (real *)base + at;
+    if (stride == 1)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        for (int64_t i = 0; i < n; i++) to[i * stride] = from[i];
+}
+
+static enum lrnn_dtype dtype_of(const struct recorder *r) {
+    return (enum lrnn_dtype)r->call->dtype;
+}
+
+/* --- rows ---------------------------------------------------------------------------------------------------------- */
+
+int64_t library_length_of(const struct recorder *r, int64_t b) {
+    if (b >= r->call->batch) return 0;
+    return r->call->offsets ? r->call->offsets[b + 1] - r->call->offsets[b] : r->call->length;
+}
+
+/* Element 0 of token t of sequence b. */
+static int64_t token_at(const struct recorder *r, const struct side *s, int64_t b, int64_t t) {
+    if (r->call->offsets) return (r->call->offsets[b] + t) * s->strides[1];
+    return b * s->strides[0] + t * s->strides[1];
+}
+
+/* Calls `move` for the parts of a state (B,width) that token t of sequence b has: `at` is the index of the first
+ * element of a part, which stands from element `column` of the token's row on. */
+#define FOR_STATE_PARTS(map, s, b, W, t, tokens, column, at)                                                           \
+    for (int64_t column = 0,                                                                                           \
+                 at = (b) * (s)->strides[0] + ((map).down ? (tokens)-1 - (t) : (t)) * (map).step * (s)->strides[1];    \
+         column < (W); column += (map).I, at += (map).outer * (s)->strides[1])
+
+static void pattern_row(const struct lead_pattern *p, int64_t W, int64_t t, real *row) {
+    int64_t which = p->token ? t : p->which;
+    for (int64_t e = 0; e < W && p->count; e++) row[e] = e / p->inner % p->count == which ? p->on : p->off;
+}
+
+static int64_t row_count(const struct operand *o) {
+    return o->tensor->rank == 1 ? 1 : tensor_rows(o->tensor);
+}
+
+/* Arrays without tokens: (B,W), whose sequences may be fewer than the tensor's, and shared ones of rank 1 or 2. */
+static void rows_in(const struct recorder *r, const struct operand *o, const struct side *from, real *dense) {
+    int64_t W = tensor_cols(o->tensor), rows = row_count(o),
+            real_rows = o->axes == AXES_SEQUENCES ? r->call->batch : rows;
+    int64_t across = from->strides[o->tensor->rank - 1], down = o->tensor->rank == 1 ? 0 : from->strides[0];
+    for (int64_t i = 0; i < rows; i++)
+        if (i < real_rows)
+            fetch(dtype_of(r), from->base, i * down, across, W, dense + i * W);
+        else
+            memset(dense + i * W, 0, (size_t)W * sizeof *dense);
+}
+
+static void rows_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to) {
+    int64_t W = tensor_cols(o->tensor), rows = o->axes == AXES_SEQUENCES ? r->call->batch : row_count(o);
+    int64_t across = to->strides[o->tensor->rank - 1], down = o->tensor->rank == 1 ? 0 : to->strides[0];
+    for (int64_t i = 0; i < rows; i++) store(dtype_of(r), to->base, i * down, across, W, dense + i * W);
+}
+
+/* --- operands ------------------------------------------------------------------------------------------------------ */
+
+void copy_values_in(const struct recorder *r, const struct operand *o, const struct side *from,
+                    const struct side *state, real *dense) {
+    if (o->axes != AXES_TOKENS) {
+        rows_in(r, o, from, dense);
+        return;
+    }
+    int64_t W = tensor_cols(o->tensor), tokens = o->tensor->dims[1];
+#pragma omp parallel for collapse(2) if (r->B * tokens * W >= 32768)
+    for (int64_t b = 0; b < r->B; b++)
+        for (int64_t t = 0; t < tokens; t++) {
+            real *row = dense + (b * tokens + t) * W;
+            int64_t length = library_length_of(r, b), token = t - r->lead;
+            if (token >= 0 && token < length) {
+                fetch(dtype_of(r), from->base, token_at(r, from, b, token), from->strides[2], W, row);
+                continue;
+            }
+            memset(row, 0, (size_t)W * sizeof *row);
+            if (token >= length) {
+                if (token < length + r->tail) pattern_row(&o->tail, W, token - length, row);
+            } else if (o->shows_state && b < r->call->batch) {
+                FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
+                fetch(dtype_of(r), state->base, at, state->strides[1], r->first.I, row + column);
+            } else {
+                pattern_row(&o->lead, W, t, row);
+            }
+        }
+}
+
+void copy_gradient_in(const struct recorder *r, const struct operand *o, const struct side *from,
+                      const struct side *state, real *dense) {
+    int64_t W = tensor_cols(o->tensor), tokens = o->tensor->dims[1];
+#pragma omp parallel for if (r->B * tokens * W >= 32768)
+    for (int64_t b = 0; b < r->B; b++) {
+        int64_t length = library_length_of(r, b), last = r->lead + length - (r->tail ? 0 : 1);
+        real *rows = dense + b * tokens * W;
+        for (int64_t t = 0; t < tokens; t++) {
+            int64_t token = t - r->lead;
+            if (from->base && token >= 0 && token < length)
+                fetch(dtype_of(r), from->base, token_at(r, from, b, token), from->strides[2], W, rows + t * W);
+            else
+                memset(rows + t * W, 0, (size_t)W * sizeof *rows);
+        }
+        if (!state->base || !o->shows_state || b >= r->call->batch) continue;
+        for (int64_t t = 0; t < (r->tail ? r->tail : 1) && last >= 0; t++)
+            FOR_STATE_PARTS(r->last, state, b, W, t, r->tail, column, at)
+        for (int64_t i = 0; i < r->last.I; i++) {
+            real value;
+            fetch(dtype_of(r), state->base, at + i * state->strides[1], 1, 1, &value);
+            rows[(last + t) * W + column + i] += value;
+        }
+    }
+}
+
+void copy_values_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
+                     const struct side *state) {
+    int64_t W = tensor_cols(o->tensor), tokens = o->tensor->dims[1];
+#pragma omp parallel for if (r->B * tokens * W >= 32768)
+    for (int64_t b = 0; b < r->call->batch; b++) {
+        int64_t length = library_length_of(r, b), last = r->lead + length - (r->tail ? 0 : 1);
+        const real *rows = dense + b * tokens * W;
+        for (int64_t token = 0; token < length && to->base; token++)
+            store(dtype_of(r), to->base, token_at(r, to, b, token), to->strides[2], W, rows + (r->lead + token) * W);
+        if (!state->base || !o->shows_state) continue;
+        for (int64_t t = 0; t < (r->tail ? r->tail : 1); t++)
+            FOR_STATE_PARTS(r->last, state, b, W, t, r->tail, column, at)
+        for (int64_t i = 0; i < r->last.I; i++) {
+            real value = last < 0 ? 0 : rows[(last + t) * W + column + i];
+            store(dtype_of(r), state->base, at + i * state->strides[1], 1, 1, &value);
+        }
+    }
+}
+
+void copy_gradient_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
+                       const struct side *state) {
+    if (o->axes != AXES_TOKENS) {
+        rows_out(r, o, dense, to);
+        return;
+    }
+    int64_t W = tensor_cols(o->tensor), tokens = o->tensor->dims[1];
+#pragma omp parallel for if (r->B * tokens * W >= 32768)
+    for (int64_t b = 0; b < r->call->batch; b++) {
+        const real *rows = dense + b * tokens * W;
+        for (int64_t token = 0, length = library_length_of(r, b); token < length && to->base; token++)
+            store(dtype_of(r), to->base, token_at(r, to, b, token), to->strides[2], W, rows + (r->lead + token) * W);
+        if (!state->base || !o->shows_state) continue;
+        for (int64_t t = 0; t < r->lead; t++) FOR_STATE_PARTS(r->first, state, b, W, t, r->lead, column, at)
+        store(dtype_of(r), state->base, at, state->strides[1], r->first.I, rows + t * W + column);
+    }
+}

@@ -1,0 +1,87 @@
+/* gated.c - entries of the gated recurrences. */
+#include "kernels/gated/gated.h"
+
+#include "library/library.h"
+
+/* The last token of an output of width W is the state, and one lead token of the input makes it. */
+static struct state_map whole_row(int64_t W) {
+    return (struct state_map){.I = W};
+}
+
+static void scan_diag_record(struct recorder *r, const lrnn_scan_diag *d) {
+    int64_t W = library_size(r, "width", d->width, INT32_MAX);
+    library_first_state(r, "h0", &d->h0, W, 1, whole_row(W));
+    library_last_state(r, "last", &d->last, W, 0, whole_row(W));
+    struct tensor *a = library_choice(r, "constant", d->constant, 2) ? library_shared(r, "a", &d->a, 1, &W)
+                                                                     : library_tokens(r, "a", &d->a, W);
+    struct tensor *x = library_tokens(r, "x", &d->x, W);
+    library_shows_state(r);
+    library_output(r, "h", &d->h, scan_diag(r->graph, a, x));
+    library_shows_state(r);
+}
+LIBRARY_OP(scan_diag, last, true)
+
+static void scan_diag_complex_record(struct recorder *r, const lrnn_scan_diag_complex *d) {
+    int64_t W = library_size(r, "width", d->width, INT32_MAX);
+    bool constant = library_choice(r, "constant", d->constant, 2);
+    struct tensor *a_re =
+        constant ? library_shared(r, "a_re", &d->a_re, 1, &W) : library_tokens(r, "a_re", &d->a_re, W);
+    struct tensor *a_im =
+        constant ? library_shared(r, "a_im", &d->a_im, 1, &W) : library_tokens(r, "a_im", &d->a_im, W);
+    struct tensor *x_re = library_tokens(r, "x_re", &d->x_re, W), *x_im = library_tokens(r, "x_im", &d->x_im, W);
+    struct tensor *h_im = NULL, *h_re = scan_diag_complex(r->graph, a_re, a_im, x_re, x_im, &h_im);
+    library_output(r, "h_re", &d->h_re, h_re);
+    library_output(r, "h_im", &d->h_im, h_im);
+}
+LIBRARY_OP(scan_diag_complex, h_im, true)
+
+/* Gates that let the input through and nothing else: a[m] = 1 and a[j] = 0, under every normaliser, where the state
+ * before is zero. Rows of m + 1 gates, N neighbours interleaved. */
+static struct lead_pattern input_alone(int64_t N, int64_t m, enum gate gate) {
+    bool divides_relu = gate == GATE_RELU || gate == GATE_NONE;
+    return (struct lead_pattern){
+        .inner = N, .count = m + 1, .which = m, .on = divides_relu, .off = divides_relu ? 0 : -1000};
+}
+
+static void scan_block_record(struct recorder *r, const lrnn_scan_block *d) {
+    int64_t N = library_size(r, "blocks", d->blocks, INT32_MAX), m = library_size(r, "m", d->m, LIBRARY_SMALL);
+    enum gate gate = (enum gate)library_choice(r, "gate", d->gate, GATE_COUNT);
+    library_first_state(r, "h0", &d->h0, m * N, 1, whole_row(m * N));
+    library_last_state(r, "last", &d->last, m * N, 0, whole_row(m * N));
+    struct tensor *z = library_tokens(r, "z", &d->z, m * (m + 1) * N);
+    library_lead(r, input_alone(N, m, gate));
+    struct tensor *v = library_tokens(r, "v", &d->v, m * N);
+    library_shows_state(r);
+    library_output(r, "h", &d->h, scan_block(r->graph, z, v, N, m, gate));
+    library_shows_state(r);
+}
+LIBRARY_OP(scan_block, last, true)
+
+static void scan_companion_record(struct recorder *r, const lrnn_scan_companion *d) {
+    int64_t N = library_size(r, "channels", d->channels, INT32_MAX), m = library_size(r, "m", d->m, LIBRARY_SMALL);
+    enum gate gate = (enum gate)library_choice(r, "gate", d->gate, GATE_COUNT);
+    bool observer = library_choice(r, "observer", d->observer, 2);
+    /* Inputs are shifted through the state, so that the first of m lead tokens is its oldest part. In the observer
+     * layout every part of a state is a product of gates, and no input sets it. */
+    if (observer && d->s0.data)
+        graph_fail(r->graph, ST_USAGE, "s0 is given, and the observer layout starts from zero; use observer=0");
+    library_first_state(r, "s0", &d->s0, m * N, m, (struct state_map){.I = N, .step = N, .down = true});
+    library_last_state(r, "last", &d->last, m * N, 0, whole_row(m * N));
+    struct tensor *z = library_tokens(r, "z", &d->z, (m + 1) * N);
+    library_lead(r, input_alone(N, m, gate));
+    struct tensor *v = library_tokens(r, "v", &d->v, N);
+    library_shows_state(r);
+    library_output(r, "s", &d->s,
+                   scan_companion(r->graph, z, v, N, m, gate, observer ? LAYOUT_OBSERVER : LAYOUT_COMPANION));
+    library_shows_state(r);
+}
+LIBRARY_OP(scan_companion, last, true)
+
+static void scan_lstm_record(struct recorder *r, const lrnn_scan_lstm *d) {
+    int64_t W = library_size(r, "width", d->width, LIBRARY_LARGE);
+    struct tensor *u = library_tokens(r, "u", &d->u, 4 * W);
+    struct tensor *wh = library_shared(r, "wh", &d->wh, 2, (int64_t[]){4 * W, W});
+    struct tensor *bh = library_shared(r, "bh", &d->bh, 1, (int64_t[]){4 * W});
+    library_output(r, "h", &d->h, scan_lstm(r->graph, u, wh, bh));
+}
+LIBRARY_OP(scan_lstm, h, true)

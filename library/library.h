@@ -1,0 +1,120 @@
+/* library.h - how an op of the public interface (include/lrnn.h) is described: one function, which reads a descriptor,
+ * names its arrays, and calls the op on a graph of that one call.
+ *
+ *   static void scan_diag_record(struct recorder *r, const lrnn_scan_diag *d) { ... }
+ *   LIBRARY_OP(scan_diag, last, true)
+ * makes the three entries: the last field of the first version's descriptor, and whether sequences may be unequal.
+ *
+ * An initial state is given to ops that start from zero as lead tokens: tokens before the first one that leave exactly
+ * that state. A state that no output shows is read by tail tokens after the last one. Both are made here, not by the
+ * caller. */
+#ifndef LRNN_LIBRARY_LIBRARY_H
+#define LRNN_LIBRARY_LIBRARY_H
+
+#include "core/graph.h"
+#include "include/lrnn.h"
+
+enum array_role { ARRAY_IN, ARRAY_OUT, ARRAY_FIRST_STATE, ARRAY_LAST_STATE };
+enum array_axes { AXES_TOKENS, AXES_SEQUENCES, AXES_SHARED }; /* (B,T,W), (B,W), any without B and T */
+
+/* Values of lead or tail tokens: element e of token t is `on` where e / inner % count is `which` (token: t), and `off`
+ * elsewhere. */
+struct lead_pattern {
+    int64_t inner, count, which;
+    bool token;
+    real on, off;
+};
+
+/* Where the elements of a state stand in lead tokens of an input, and in tokens of an output: element o*I + i of token
+ * t is element o*outer + t*step + i of the state; t counts down if `down`. */
+struct state_map {
+    int64_t I, outer, step;
+    bool down;
+};
+
+/* One array of the call. */
+struct operand {
+    const char *name;
+    const lrnn_array *array;
+    enum array_role role;
+    enum array_axes axes;
+    struct tensor *tensor;          /* NULL: a state */
+    struct lead_pattern lead, tail; /* of an input; count 0: zeros */
+    bool shows_state;               /* its lead tokens are the initial state, or its last tokens the final one */
+};
+
+#define MAX_OPERANDS 12
+
+struct recorder {
+    struct graph *graph;
+    const lrnn_call *call;
+    enum lrnn_pass pass;
+    int64_t B, T;       /* sequences, and the length of the longest */
+    int64_t lead, tail; /* tokens before and after those of each sequence */
+    struct state_map first, last;
+    struct operand operands[MAX_OPERANDS];
+    int n;
+};
+
+/* A size of the descriptor, which must lie in 1..most; products of three of them fit 64 bits if one is at most
+ * LIBRARY_SMALL. */
+#define LIBRARY_SMALL ((int64_t)1 << 15)
+#define LIBRARY_LARGE ((int64_t)1 << 22)
+int64_t library_size(struct recorder *r, const char *name, int64_t value, int64_t most);
+
+/* A choice of the descriptor, which must lie in 0..count-1. */
+int library_choice(struct recorder *r, const char *name, int32_t value, int count);
+
+/* Fails unless the length of the call is `length`, which `what` names. */
+void library_length(struct recorder *r, int64_t length, const char *what);
+
+/* Inputs: (B,T,width), (B,width), and arrays that all sequences share. NULL where `optional` and absent. */
+struct tensor *library_tokens(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
+struct tensor *library_optional(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
+struct tensor *library_sequences(struct recorder *r, const char *name, const lrnn_array *a, int64_t width);
+struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_array *a, int rank, const int64_t *dims);
+
+void library_output(struct recorder *r, const char *name, const lrnn_array *a, struct tensor *t);
+
+/* The states before the first and after the last token, each (B,width). To be called before any input. Where such an
+ * array is given, sequences get as many tokens more as the map has: `lead` tokens whose outputs are those of the initial
+ * state, `tail` tokens that read the final one; tail 0: the last token of an output shows it. */
+void library_first_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t lead,
+                         struct state_map map);
+void library_last_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t tail,
+                        struct state_map map);
+
+/* About the newest input or output. lead, tail: values of those tokens; none: zeros. shows_state: the lead tokens of the
+ * input are the initial state; the tail tokens of the output, or its last token, are the final one. */
+void library_lead(struct recorder *r, struct lead_pattern pattern);
+void library_tail(struct recorder *r, struct lead_pattern pattern);
+void library_shows_state(struct recorder *r);
+
+struct library_op {
+    const char *name;
+    size_t size, first_size; /* of the descriptor: of this version, of the first one */
+    void (*record)(struct recorder *r, const void *descriptor);
+    bool varying; /* takes sequences of unequal length */
+};
+
+lrnn_status library_workspace(const struct library_op *op, const lrnn_call *d, lrnn_pass pass, size_t *bytes);
+lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pass pass);
+
+#define LIBRARY_OP(op, last_field, unequal)                                                                            \
+    static void op##_record_any(struct recorder *r, const void *d) {                                                   \
+        op##_record(r, (const lrnn_##op *)d);                                                                          \
+    }                                                                                                                  \
+    static const struct library_op op##_row = {#op, sizeof(lrnn_##op),                                                 \
+                                               offsetof(lrnn_##op, last_field) + sizeof((lrnn_##op *)0)->last_field,   \
+                                               op##_record_any, unequal};                                              \
+    lrnn_status lrnn_##op##_workspace(const lrnn_##op *d, lrnn_pass pass, size_t *bytes) {                             \
+        return library_workspace(&op##_row, (const lrnn_call *)(const void *)d, pass, bytes);                          \
+    }                                                                                                                  \
+    lrnn_status lrnn_##op##_forward(const lrnn_##op *d) {                                                              \
+        return library_run(&op##_row, (const lrnn_call *)(const void *)d, LRNN_FORWARD);                               \
+    }                                                                                                                  \
+    lrnn_status lrnn_##op##_backward(const lrnn_##op *d) {                                                             \
+        return library_run(&op##_row, (const lrnn_call *)(const void *)d, LRNN_BACKWARD);                              \
+    }
+
+#endif

@@ -1,0 +1,65 @@
+/* matrix.c - entries of the recurrences with a matrix state, on sequences and on grids. */
+#include "kernels/matrix/matrix.h"
+
+#include "kernels/plstm/plstm.h"
+#include "library/library.h"
+
+/* The state C (dk x dv a head) is set by dk lead tokens, k = e_i and v = row i of C, and read by dk tail tokens, q = e_i
+ * / scale; decay 1 and source 1 or 0 leave it as it is otherwise. */
+static void scan_outer_record(struct recorder *r, const lrnn_scan_outer *d) {
+    int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL),
+            G = library_size(r, "groups", d->groups, LIBRARY_SMALL);
+    int64_t dk = library_size(r, "key", d->key, LIBRARY_LARGE), dv = library_size(r, "value", d->value, LIBRARY_LARGE);
+    bool states = d->c0.data || d->last.data || d->c0.grad || d->last.grad;
+    if (states && G < H)
+        graph_fail(r->graph, ST_USAGE, "c0 or last is given and heads=%d share keys in groups=%d; give each its own",
+                   (int)H, (int)G);
+    if (d->last.data && d->scale == 0) graph_fail(r->graph, ST_USAGE, "scale=0 leaves nothing to read `last` by");
+    struct state_map rows = {.I = dv, .outer = dk * dv, .step = dv};
+    struct lead_pattern one_key = {.inner = 1, .count = dk, .token = true, .on = 1};
+    struct lead_pattern one_query = {.inner = 1, .count = dk, .token = true, .on = (real)(1 / d->scale)};
+    struct lead_pattern ones = {.inner = 1, .count = 1, .on = 1};
+    library_first_state(r, "c0", &d->c0, H * dk * dv, dk, rows);
+    library_last_state(r, "last", &d->last, H * dk * dv, dk, rows);
+    struct tensor *q = library_tokens(r, "q", &d->q, G * dk);
+    library_tail(r, one_query);
+    struct tensor *k = library_tokens(r, "k", &d->k, G * dk);
+    library_lead(r, one_key);
+    struct tensor *v = library_tokens(r, "v", &d->v, H * dv);
+    library_shows_state(r);
+    struct outer_gates gates = {.decay = library_tokens(r, "decay", &d->decay, H)};
+    library_lead(r, ones);
+    library_tail(r, ones);
+    gates.source = library_optional(r, "source", &d->source, H);
+    library_lead(r, ones);
+    library_output(r, "o", &d->o, scan_outer(r->graph, q, k, v, &gates, H, G, d->scale));
+    library_shows_state(r);
+}
+LIBRARY_OP(scan_outer, last, true)
+
+static void scan_plstm_record(struct recorder *r, const lrnn_scan_plstm *d) {
+    int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL);
+    int64_t J = library_size(r, "states", d->states, SCAN_PLSTM_TRACK_MAX);
+    int64_t dk = library_size(r, "key", d->key, LIBRARY_LARGE), dv = library_size(r, "value", d->value, LIBRARY_LARGE);
+    struct tensor *q = library_tokens(r, "q", &d->q, H * dk), *k = library_tokens(r, "k", &d->k, H * dk);
+    struct tensor *v = library_tokens(r, "v", &d->v, H * dv);
+    struct tensor *source = library_tokens(r, "source", &d->source, H * J);
+    struct tensor *transition = library_tokens(r, "transition", &d->transition, H * J * J);
+    struct tensor *mark = library_tokens(r, "mark", &d->mark, H * J);
+    struct tensor *direct = library_tokens(r, "direct", &d->direct, H);
+    library_output(r, "y", &d->y, scan_plstm(r->graph, q, k, v, source, transition, mark, direct, H, J, d->scale));
+}
+LIBRARY_OP(scan_plstm, y, true)
+
+static void grid_scan_record(struct recorder *r, const lrnn_grid_scan *d) {
+    int64_t X = library_size(r, "rows", d->rows, LIBRARY_LARGE),
+            Y = library_size(r, "columns", d->columns, LIBRARY_LARGE);
+    int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL);
+    int64_t dk = library_size(r, "key", d->key, LIBRARY_LARGE), dv = library_size(r, "value", d->value, LIBRARY_LARGE);
+    library_length(r, X * Y, "rows*columns");
+    struct tensor *q = library_tokens(r, "q", &d->q, H * dk), *k = library_tokens(r, "k", &d->k, H * dk);
+    struct tensor *v = library_tokens(r, "v", &d->v, H * dv), *gates = library_tokens(r, "gates", &d->gates, 32 * H);
+    struct tensor *direct = library_tokens(r, "direct", &d->direct, H);
+    library_output(r, "y", &d->y, grid_scan(r->graph, q, k, v, gates, direct, X, Y, H, d->scale));
+}
+LIBRARY_OP(grid_scan, y, false)

@@ -1,0 +1,462 @@
+/* check_library.c - the scans as a library (include/lrnn.h): every op on any layout, in parts, of unequal lengths, and
+ * what it refuses. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/library/library_case.h"
+#include "tests/testing.h"
+
+#define NATIVE    (REAL_IS_DOUBLE ? LRNN_F64 : LRNN_F32)
+#define TOLERANCE (64 * (double)REAL_EPSILON) /* values are near 1, and sums of some ten terms */
+
+static bool near(double a, double b, double tolerance) {
+    return fabs(a - b) <= tolerance * (1 + fabs(b));
+}
+
+/* Compares all that a pass writes: values of outputs, gradients of inputs. */
+static void compare_written(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass pass, double tolerance) {
+    for (int i = 0; i < CASE_ARRAYS && a->op->arrays[i].name; i++) {
+        enum box_role role = a->op->arrays[i].role;
+        bool written = pass == LRNN_FORWARD ? role == BOX_OUT || role == BOX_LAST : role == BOX_IN || role == BOX_FIRST;
+        const struct box *x = pass == LRNN_FORWARD ? &a->value[i] : &a->gradient[i];
+        const struct box *y = pass == LRNN_FORWARD ? &b->value[i] : &b->gradient[i];
+        for (int64_t e = 0; e < box_count(x) && written && x->memory; e++)
+            ck_assert_msg(near(box_get(x, e), box_get(y, e), tolerance), "%s %s[%d] pass %d: %.9g and %.9g",
+                          a->op->name, a->op->arrays[i].name, (int)e, pass, box_get(x, e), box_get(y, e));
+    }
+}
+
+/* --- mathematics ---------------------------------------------------------------------------------------------------- */
+
+static const double *field_of(const struct op_boxes *b, const char *name, double *to) {
+    for (int i = 0; i < CASE_ARRAYS && b->op->arrays[i].name; i++)
+        if (strcmp(b->op->arrays[i].name, name) == 0)
+            for (int64_t e = 0; e < box_count(&b->value[i]); e++) to[e] = box_get(&b->value[i], e);
+    return to;
+}
+
+/* The equations of lrnn.h, written down once more. */
+static void naive_block(const struct op_boxes *b, double *h) {
+    const lrnn_scan_block *d = (const lrnn_scan_block *)(const void *)b->descriptor;
+    double z[512], v[512], h0[64];
+    field_of(b, "z", z), field_of(b, "v", v), field_of(b, "h0", h0);
+    int64_t B = d->call.batch, T = d->call.length, N = d->blocks, m = d->m;
+    for (int64_t s = 0; s < B; s++)
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t k = 0; k < N; k++)
+                for (int64_t i = 0; i < m; i++) {
+                    const double *row = z + ((s * T + t) * m + i) * (m + 1) * N + k;
+                    double sum = 0, total = 0;
+                    for (int64_t j = 0; j <= m; j++) {
+                        double f = d->gate == LRNN_SOFTMAX   ? exp(row[j * N])
+                                   : d->gate == LRNN_SIGMOID ? 1 / (1 + exp(-row[j * N]))
+                                   : d->gate == LRNN_RELU    ? fmax(row[j * N], 0)
+                                                             : row[j * N];
+                        double x = j == m ? v[(s * T + t) * m * N + i * N + k]
+                                   : t    ? h[(s * T + t - 1) * m * N + j * N + k]
+                                          : h0[s * m * N + j * N + k];
+                        sum += f * x;
+                        total += f;
+                    }
+                    h[(s * T + t) * m * N + i * N + k] = d->gate == LRNN_NONE ? sum : sum / total;
+                }
+}
+
+static void naive_outer(const struct op_boxes *b, double *o) {
+    const lrnn_scan_outer *d = (const lrnn_scan_outer *)(const void *)b->descriptor;
+    double q[512], k[512], v[512], decay[512], source[512], C[512];
+    field_of(b, "q", q), field_of(b, "k", k), field_of(b, "v", v), field_of(b, "decay", decay);
+    field_of(b, "source", source), field_of(b, "c0", C);
+    int64_t B = d->call.batch, T = d->call.length, H = d->heads, dk = d->key, dv = d->value;
+    for (int64_t s = 0; s < B; s++)
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t h = 0; h < H; h++)
+                for (int64_t j = 0; j < dv; j++) {
+                    int64_t token = s * T + t;
+                    double sum = 0;
+                    for (int64_t i = 0; i < dk; i++) {
+                        double *c = &C[((s * H + h) * dk + i) * dv + j];
+                        *c = decay[token * H + h] * *c +
+                             source[token * H + h] * k[(token * H + h) * dk + i] * v[(token * H + h) * dv + j];
+                        sum += *c * q[(token * H + h) * dk + i];
+                    }
+                    o[(token * H + h) * dv + j] = d->scale * sum;
+                }
+}
+
+static void check_naive(const struct op_case *op, const char *output,
+                        void (*naive)(const struct op_boxes *, double *)) {
+    struct op_boxes b;
+    double expected[512], found[512];
+    boxes_make(&b, op, op->batch, op->length, NULL, NATIVE, LAYOUT_APART, true, 3);
+    boxes_run(&b, LRNN_FORWARD);
+    naive(&b, expected);
+    field_of(&b, output, found);
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++)
+        for (int64_t e = 0; op->arrays[i].role == BOX_OUT && e < box_count(&b.value[i]); e++)
+            ck_assert_msg(near(found[e], expected[e], TOLERANCE), "%s %s[%d]: %g, expected %g", op->name, output,
+                          (int)e, found[e], expected[e]);
+    boxes_free(&b);
+}
+
+START_TEST(values_are_those_of_the_equations) {
+    for (int i = 0; i < op_case_count(); i++) {
+        if (!strcmp(op_cases[i].name, "scan_block")) check_naive(&op_cases[i], "h", naive_block);
+        if (!strcmp(op_cases[i].name, "scan_outer") && op_cases[i].arrays[4].role == BOX_IN)
+            check_naive(&op_cases[i], "o", naive_outer);
+    }
+}
+END_TEST
+
+/* sum of gradient * value over outputs and the last state */
+static double objective(struct op_boxes *b) {
+    double sum = 0;
+    boxes_run(b, LRNN_FORWARD);
+    for (int i = 0; i < CASE_ARRAYS && b->op->arrays[i].name; i++)
+        if (b->value[i].memory && (b->op->arrays[i].role == BOX_OUT || b->op->arrays[i].role == BOX_LAST))
+            for (int64_t e = 0; e < box_count(&b->value[i]); e++)
+                sum += box_get(&b->value[i], e) * box_get(&b->gradient[i], e);
+    return sum;
+}
+
+/* Central differences err by h^2 and by rounding over h: 1e-4 leaves 1e-8 of a number near 1. In float only the double
+ * library can be looked at in this way. */
+START_TEST(gradients_are_differences) {
+    const struct op_case *op = &op_cases[_i];
+    struct op_boxes b;
+    boxes_make(&b, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 5);
+    boxes_run(&b, LRNN_FORWARD);
+    boxes_run(&b, LRNN_BACKWARD);
+    double h = REAL_IS_DOUBLE ? 1e-4 : 1e-2, tolerance = REAL_IS_DOUBLE ? 1e-6 : 2e-2;
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+        if (op->arrays[i].role != BOX_IN && op->arrays[i].role != BOX_FIRST) continue;
+        struct box *x = &b.value[i];
+        for (int64_t e = 0; e < box_count(x); e += 1 + box_count(x) / 12) {
+            double middle = box_get(x, e);
+            box_put(x, e, middle + h);
+            double up = objective(&b);
+            box_put(x, e, middle - h);
+            double down = objective(&b);
+            box_put(x, e, middle);
+            double expected = (up - down) / (2 * h);
+            ck_assert_msg(near(box_get(&b.gradient[i], e), expected, tolerance), "%s d%s[%d]: %g, expected %g",
+                          op->name, op->arrays[i].name, (int)e, box_get(&b.gradient[i], e), expected);
+        }
+    }
+    boxes_free(&b);
+}
+END_TEST
+
+/* --- layouts --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(strides_change_nothing) {
+    const struct op_case *op = &op_cases[_i];
+    struct op_boxes dense, apart;
+    for (int states = 0; states < 2; states++) {
+        boxes_make(&dense, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, states, 7);
+        boxes_make(&apart, op, op->batch, op->length, NULL, NATIVE, LAYOUT_APART, states, 7);
+        for (int pass = LRNN_FORWARD; pass <= LRNN_BACKWARD; pass++) {
+            boxes_run(&dense, (lrnn_pass)pass);
+            boxes_run(&apart, (lrnn_pass)pass);
+            compare_written(&dense, &apart, (lrnn_pass)pass, 0);
+        }
+        boxes_free(&dense);
+        boxes_free(&apart);
+    }
+}
+END_TEST
+
+START_TEST(threads_change_nothing) {
+    const struct op_case *op = &op_cases[_i];
+    struct op_boxes one, three;
+    boxes_make(&one, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 9);
+    boxes_make(&three, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 9);
+    boxes_call(&one)->threads = 1;
+    boxes_call(&three)->threads = 3;
+    for (int pass = LRNN_FORWARD; pass <= LRNN_BACKWARD; pass++) {
+        boxes_run(&one, (lrnn_pass)pass);
+        boxes_run(&three, (lrnn_pass)pass);
+        compare_written(&one, &three, (lrnn_pass)pass, 0);
+    }
+    boxes_free(&one);
+    boxes_free(&three);
+}
+END_TEST
+
+/* bf16 arrays are those of float, read and written in 16 bits. */
+START_TEST(bf16_is_float_rounded) {
+    const struct op_case *op = &op_cases[_i];
+    struct op_boxes half, full;
+    boxes_make(&half, op, op->batch, op->length, NULL, LRNN_BF16, LAYOUT_APART, true, 11);
+    boxes_make(&full, op, op->batch, op->length, NULL, LRNN_F32, LAYOUT_DENSE, true, 11);
+    if (REAL_IS_DOUBLE) {
+        ck_assert_int_eq(op->forward(half.descriptor), LRNN_UNSUPPORTED);
+        ck_assert_str_ne(lrnn_last_error(), "");
+    }
+    for (int pass = LRNN_FORWARD; pass <= LRNN_BACKWARD && !REAL_IS_DOUBLE; pass++) {
+        for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++)
+            for (int64_t e = 0; e < box_count(&half.value[i]); e++) {
+                box_put(&full.value[i], e, box_get(&half.value[i], e));
+                if (op->arrays[i].role == BOX_OUT || op->arrays[i].role == BOX_LAST)
+                    box_put(&full.gradient[i], e, box_get(&half.gradient[i], e));
+            }
+        boxes_run(&half, (lrnn_pass)pass);
+        boxes_run(&full, (lrnn_pass)pass);
+        for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+            struct box *boxes = pass == LRNN_FORWARD ? full.value : full.gradient;
+            for (int64_t e = 0; e < box_count(&boxes[i]); e++)
+                box_put(&boxes[i], e, real_of_dtype(LRNN_BF16, box_get(&boxes[i], e)));
+        }
+        compare_written(&half, &full, (lrnn_pass)pass, 0);
+    }
+    boxes_free(&half);
+    boxes_free(&full);
+}
+END_TEST
+
+/* Row `from` of the axis before the last of array x, as many as y has, into y or back. */
+static void move_rows(const struct box *x, int64_t from, const struct box *y, bool back) {
+    int64_t width = x->dims[x->rank - 1];
+    for (int64_t e = 0; e < box_count(y); e++) {
+        if (back)
+            box_put(x, from * width + e, box_get(y, e));
+        else
+            box_put(y, e, box_get(x, from * width + e));
+    }
+}
+
+/* Sequences of unequal length, an empty one among them, give what each gives alone. */
+START_TEST(unequal_lengths_are_separate_calls) {
+    const struct op_case *op = &op_cases[_i];
+    static const int64_t offsets[] = {0, 3, 3, 8, 9};
+    struct op_boxes all, one, sum;
+    boxes_make(&all, op, 4, 9, offsets, NATIVE, LAYOUT_APART, true, 13);
+    if (!op->unequal) {
+        ck_assert_int_eq(op->forward(all.descriptor), LRNN_UNSUPPORTED);
+        boxes_free(&all);
+        return;
+    }
+    boxes_run(&all, LRNN_FORWARD);
+    boxes_run(&all, LRNN_BACKWARD);
+    boxes_make(&sum, op, 4, 9, offsets, NATIVE, LAYOUT_DENSE, true, 13);
+    for (int64_t b = 0; b < 4; b++) {
+        boxes_make(&one, op, 1, offsets[b + 1] - offsets[b], NULL, NATIVE, LAYOUT_DENSE, true, 13);
+        for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+            const struct array_case *a = &op->arrays[i];
+            int64_t from = a->axes == BOX_TOKENS ? offsets[b] : a->axes == BOX_SEQUENCES ? b : 0;
+            move_rows(&all.value[i], from, &one.value[i], false);
+            if (a->role == BOX_OUT || a->role == BOX_LAST) move_rows(&all.gradient[i], from, &one.gradient[i], false);
+        }
+        boxes_run(&one, LRNN_FORWARD);
+        boxes_run(&one, LRNN_BACKWARD);
+        for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+            const struct array_case *a = &op->arrays[i];
+            int64_t from = a->axes == BOX_TOKENS ? offsets[b] : a->axes == BOX_SEQUENCES ? b : 0;
+            if (a->axes == BOX_SHARED) {
+                for (int64_t e = 0; e < box_count(&one.gradient[i]); e++)
+                    box_put(&sum.gradient[i], e, (b ? box_get(&sum.gradient[i], e) : 0) + box_get(&one.gradient[i], e));
+                continue;
+            }
+            move_rows(&sum.value[i], from, &one.value[i], true);
+            move_rows(&sum.gradient[i], from, &one.gradient[i], true);
+        }
+        boxes_free(&one);
+    }
+    compare_written(&all, &sum, LRNN_FORWARD, TOLERANCE);
+    compare_written(&all, &sum, LRNN_BACKWARD, TOLERANCE);
+    boxes_free(&all);
+    boxes_free(&sum);
+}
+END_TEST
+
+/* Cuts a sequence in two: the last state of the first part begins the second, and gradients come back the same way. */
+START_TEST(parts_make_the_whole) {
+    const struct op_case *op = &op_cases[_i];
+    struct op_boxes whole, part[2];
+    int64_t cut[] = {0, 3, op->length};
+    int first = -1, last = -1;
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+        if (op->arrays[i].role == BOX_FIRST) first = i;
+        if (op->arrays[i].role == BOX_LAST) last = i;
+    }
+    if (first < 0 || last < 0) return;
+    boxes_make(&whole, op, 1, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 17);
+    boxes_run(&whole, LRNN_FORWARD);
+    boxes_run(&whole, LRNN_BACKWARD);
+    for (int p = 0; p < 2; p++) {
+        boxes_make(&part[p], op, 1, cut[p + 1] - cut[p], NULL, NATIVE, LAYOUT_DENSE, true, 17);
+        for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+            bool tokens = op->arrays[i].axes == BOX_TOKENS;
+            move_rows(&whole.value[i], tokens ? cut[p] : 0, &part[p].value[i], false);
+            if (op->arrays[i].role == BOX_OUT || op->arrays[i].role == BOX_LAST)
+                move_rows(&whole.gradient[i], tokens ? cut[p] : 0, &part[p].gradient[i], false);
+        }
+        if (p) move_rows(&part[0].value[last], 0, &part[1].value[first], false);
+        boxes_run(&part[p], LRNN_FORWARD);
+    }
+    boxes_run(&part[1], LRNN_BACKWARD);
+    move_rows(&part[1].gradient[first], 0, &part[0].gradient[last], false);
+    boxes_run(&part[0], LRNN_BACKWARD);
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+            const struct array_case *a = &op->arrays[i];
+            if (a->axes == BOX_SHARED || (a->axes != BOX_TOKENS && a->role == (p ? BOX_FIRST : BOX_LAST))) continue;
+            const struct box *x = a->role == BOX_OUT || a->role == BOX_LAST ? whole.value : whole.gradient;
+            const struct box *y = a->role == BOX_OUT || a->role == BOX_LAST ? part[p].value : part[p].gradient;
+            int64_t from = a->axes == BOX_TOKENS ? cut[p] * a->width : 0;
+            for (int64_t e = 0; e < box_count(&y[i]); e++)
+                ck_assert_msg(near(box_get(&y[i], e), box_get(&x[i], from + e), TOLERANCE),
+                              "%s part %d %s[%d]: %g, expected %g", op->name, p, a->name, (int)e, box_get(&y[i], e),
+                              box_get(&x[i], from + e));
+        }
+    boxes_free(&whole);
+    boxes_free(&part[0]);
+    boxes_free(&part[1]);
+}
+END_TEST
+
+/* No sequence, or no token: the states pass through, and gradients of shared arrays are zero. */
+START_TEST(empty_shapes_work) {
+    const struct op_case *op = &op_cases[_i];
+    struct op_boxes b;
+    boxes_make(&b, op, 0, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 19);
+    boxes_run(&b, LRNN_FORWARD);
+    boxes_run(&b, LRNN_BACKWARD);
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++)
+        for (int64_t e = 0; e < box_count(&b.gradient[i]) && op->arrays[i].axes == BOX_SHARED; e++)
+            ck_assert_double_eq(box_get(&b.gradient[i], e), 0);
+    boxes_free(&b);
+    if (!op->unequal) return;
+    boxes_make(&b, op, 2, 0, NULL, NATIVE, LAYOUT_DENSE, true, 19);
+    boxes_run(&b, LRNN_FORWARD);
+    boxes_run(&b, LRNN_BACKWARD);
+    int first = -1;
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+        if (op->arrays[i].role == BOX_FIRST) first = i;
+        for (int64_t e = 0; e < box_count(&b.value[i]) && op->arrays[i].role == BOX_LAST; e++) {
+            ck_assert(near(box_get(&b.value[i], e), box_get(&b.value[first], e), TOLERANCE));
+            ck_assert(near(box_get(&b.gradient[first], e), box_get(&b.gradient[i], e), TOLERANCE));
+        }
+    }
+    boxes_free(&b);
+}
+END_TEST
+
+/* --- refusals --------------------------------------------------------------------------------------------------------- */
+
+static void expect(struct op_boxes *b, lrnn_status status, const char *words) {
+    lrnn_status found = b->op->forward(b->descriptor);
+    ck_assert_msg(found == status && strstr(lrnn_last_error(), words), "%d, expected %d with \"%s\": %s", found, status,
+                  words, lrnn_last_error());
+}
+
+static const struct op_case *case_of(const char *name) {
+    for (int i = 0; i < op_case_count(); i++)
+        if (strcmp(op_cases[i].name, name) == 0) return &op_cases[i];
+    return NULL;
+}
+
+START_TEST(faults_are_refused) {
+    struct op_boxes b, kept;
+    boxes_make(&b, case_of("scan_block"), 3, 7, NULL, NATIVE, LAYOUT_DENSE, false, 23);
+    boxes_run(&b, LRNN_FORWARD);
+    lrnn_scan_block *d = (lrnn_scan_block *)(void *)b.descriptor;
+    memcpy(&kept, &b, sizeof kept);
+#define FAULT(change, status, words)                                                                                   \
+    do {                                                                                                               \
+        change;                                                                                                        \
+        expect(&b, status, words);                                                                                     \
+        memcpy(b.descriptor, kept.descriptor, sizeof b.descriptor);                                                    \
+    } while (0)
+    FAULT(d->call.size = 8, LRNN_BAD_ARGUMENT, "call.size=8, expected sizeof(lrnn_scan_block)");
+    FAULT(d->call.size = 1 << 20, LRNN_BAD_ARGUMENT, "call.size=1048576");
+    FAULT(d->call.dtype = 7, LRNN_BAD_ARGUMENT, "dtype=7");
+    FAULT(d->call.dtype = REAL_IS_DOUBLE ? LRNN_F32 : LRNN_F64, LRNN_UNSUPPORTED,
+          REAL_IS_DOUBLE ? "liblrnn.so" : "liblrnn-f64.so");
+    FAULT(d->call.device = LRNN_CUDA, LRNN_UNSUPPORTED, "CUDA memory");
+    FAULT(d->call.device = 5, LRNN_BAD_ARGUMENT, "device=5");
+    FAULT(d->call.threads = -1, LRNN_BAD_ARGUMENT, "threads=-1");
+    FAULT(d->call.batch = -1, LRNN_BAD_ARGUMENT, "batch=-1");
+    FAULT(d->call.length = (int64_t)1 << 40, LRNN_BAD_ARGUMENT, "length=1099511627776");
+    FAULT(d->blocks = 0, LRNN_BAD_ARGUMENT, "blocks=0");
+    FAULT(d->m = INT64_MAX, LRNN_BAD_ARGUMENT, "m=9223372036854775807");
+    FAULT(d->gate = 4, LRNN_BAD_ARGUMENT, "gate=4, expected 0 to 3");
+    FAULT(d->z.data = NULL, LRNN_BAD_ARGUMENT, "z.data is NULL");
+    FAULT(d->h.data = NULL, LRNN_BAD_ARGUMENT, "h.data is NULL");
+    FAULT(d->v.data = (char *)d->v.data + 1, LRNN_BAD_ARGUMENT, "v.data is not aligned");
+    FAULT(d->h.data = d->v.data, LRNN_BAD_ARGUMENT, "h.data is written and overlaps v.data");
+    FAULT(d->h.strides[0] = 0, LRNN_BAD_ARGUMENT, "lets elements overlap");
+    FAULT(d->h.strides[1] = 1, LRNN_BAD_ARGUMENT, "lets elements overlap");
+    FAULT(d->v.strides[0] = INT64_MAX, LRNN_BAD_ARGUMENT, "spans more than memory has");
+    int64_t falls[] = {0, 4, 2, 7}, starts[] = {1, 4, 6, 7}, ends[] = {0, 4, 5, 6};
+    FAULT(d->call.offsets = falls, LRNN_BAD_ARGUMENT, "offsets[2]=2");
+    FAULT(d->call.offsets = starts, LRNN_BAD_ARGUMENT, "offsets[0]=1");
+    FAULT(d->call.offsets = ends, LRNN_BAD_ARGUMENT, "offsets end at 6, and length is 7");
+    lrnn_status status = lrnn_scan_block_forward(NULL);
+    ck_assert(status == LRNN_BAD_ARGUMENT && strstr(lrnn_last_error(), "descriptor is NULL"));
+    ck_assert_int_eq(lrnn_scan_block_workspace(d, LRNN_FORWARD, NULL), LRNN_BAD_ARGUMENT);
+    ck_assert_int_eq(lrnn_scan_block_workspace(d, (lrnn_pass)2, &(size_t){0}), LRNN_BAD_ARGUMENT);
+    d->h.grad = NULL;
+    ck_assert_int_eq(lrnn_scan_block_backward(d), LRNN_BAD_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(lrnn_last_error(), "no output has a gradient"));
+    memcpy(b.descriptor, kept.descriptor, sizeof b.descriptor);
+    /* Strided inputs need copies, and so a workspace. */
+    for (int i = 0; i < 3; i++) d->z.strides[i] = (int64_t[]){0, 0, 1}[i];
+    FAULT(d->call.workspace = NULL, LRNN_NO_WORKSPACE, "there is none");
+    for (int i = 0; i < 3; i++) d->z.strides[i] = (int64_t[]){0, 0, 1}[i];
+    FAULT((d->call.workspace = b.workspace.data, d->call.workspace_bytes = 64), LRNN_NO_WORKSPACE, "has 64 bytes");
+    boxes_free(&b);
+}
+END_TEST
+
+START_TEST(observer_starts_from_zero) {
+    struct op_boxes b;
+    boxes_make(&b, case_of("scan_companion"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 29);
+    ((lrnn_scan_companion *)(void *)b.descriptor)->observer = 1;
+    expect(&b, LRNN_BAD_ARGUMENT, "observer layout starts from zero");
+    boxes_free(&b);
+}
+END_TEST
+
+/* A descriptor of a later version: more bytes, which this version takes while they are zero. */
+START_TEST(descriptors_may_grow) {
+    struct op_boxes b;
+    boxes_make(&b, case_of("scan_block"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, false, 31);
+    boxes_call(&b)->size = sizeof(lrnn_scan_block) + 64;
+    boxes_run(&b, LRNN_FORWARD);
+    b.descriptor[sizeof(lrnn_scan_block) + 8] = 1;
+    expect(&b, LRNN_UNSUPPORTED, "later version");
+    boxes_free(&b);
+}
+END_TEST
+
+START_TEST(ops_are_listed) {
+    for (int i = 0; i < op_case_count(); i++) ck_assert_ptr_nonnull(strstr(lrnn_ops(), op_cases[i].name));
+    int lines = 0;
+    for (const char *c = lrnn_ops(); *c; c++) lines += *c == '\n';
+    ck_assert_int_eq(lines, 12);
+    ck_assert_ptr_nonnull(strchr(lrnn_version(), '.'));
+}
+END_TEST
+
+Suite *check_library(void);
+Suite *check_library(void) {
+    Suite *suite = suite_create("library");
+    TCase *tests = tcase_create("library");
+    int n = op_case_count();
+    tcase_add_test(tests, values_are_those_of_the_equations);
+    tcase_add_loop_test(tests, gradients_are_differences, 0, n);
+    tcase_add_loop_test(tests, strides_change_nothing, 0, n);
+    tcase_add_loop_test(tests, threads_change_nothing, 0, n);
+    tcase_add_loop_test(tests, bf16_is_float_rounded, 0, n);
+    tcase_add_loop_test(tests, unequal_lengths_are_separate_calls, 0, n);
+    tcase_add_loop_test(tests, parts_make_the_whole, 0, n);
+    tcase_add_loop_test(tests, empty_shapes_work, 0, n);
+    tcase_add_test(tests, faults_are_refused);
+    tcase_add_test(tests, observer_starts_from_zero);
+    tcase_add_test(tests, descriptors_may_grow);
+    tcase_add_test(tests, ops_are_listed);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# installed.sh - installs the library into a folder of its own and uses it as others would.
+#
+#   tests/library/installed.sh      run in the root of a built tree; CC and CXX name the compilers (gcc, g++)
+#
+# It checks that
+#   - the exported symbols are those of library/symbols.txt
+#   - examples/scan_block.c compiles against the installed header by both compilers, and its gradients are right
+#   - a client that was compiled with the header of version 0.1 works with today's library
+#   - make uninstall removes every file
+set -eu
+
+CC=${CC:-gcc} CXX=${CXX:-g++}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() {
+    echo "installed.sh: $1" >&2
+    exit 1
+}
+
+make --no-print-directory CUDA=0 library
+nm -D --defined-only liblrnn.so | awk '{ sub(/@@.*/, "", $3) } $3 ~ /^lrnn_/ { print $3 }' | LC_ALL=C sort |
+    diff library/symbols.txt - || fail "liblrnn.so exports other symbols than library/symbols.txt lists"
+nm -D --defined-only liblrnn.so | awk '$3 !~ /^(lrnn_|LRNN_)/' | grep . && fail "liblrnn.so exports names of its inside"
+
+make --no-print-directory CUDA=0 PREFIX="$folder" install >/dev/null
+export PKG_CONFIG_PATH="$folder/lib/pkgconfig" LD_LIBRARY_PATH="$folder/lib"
+flags=$(pkg-config --cflags --libs lrnn)
+warnings='-Wall -Wextra -Werror'
+# shellcheck disable=SC2086 # flags and warnings are lists of words
+client() {
+    compiler=$1 source=$2
+    shift 2
+    "$compiler" $warnings "$@" "$source" $flags -lm -o "$folder/client" || fail "$compiler does not compile $source"
+    "$folder/client" || fail "$source fails, compiled by $compiler"
+}
+client "$CC" examples/scan_block.c -std=c11
+mkdir "$folder/old"
+cp tests/library/lrnn-0.1.h.txt "$folder/old/lrnn.h"
+client "$CC" examples/scan_block.c -std=c11 "-I$folder/old"
+cp examples/scan_block.c "$folder/client.cc"
+client "$CXX" "$folder/client.cc" -std=c++17
+rm -rf "$folder/old" "$folder/client" "$folder/client.cc"
+make --no-print-directory CUDA=0 PREFIX="$folder" uninstall >/dev/null
+left=$(find "$folder" -type f)
+[ -z "$left" ] || fail "make uninstall leaves $left"
+echo "the installed library works from C and from C++"

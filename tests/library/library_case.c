@@ -1,0 +1,381 @@
+/* library_case.c - see library_case.h. */
+#include "tests/library/library_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/philox.h"
+#include "tests/testing.h"
+
+#define GUARD 64
+
+/* --- the ops ------------------------------------------------------------------------------------------------------- */
+
+#define ENTRY(op)                                                                                                      \
+    static lrnn_status op##_workspace(const void *d, lrnn_pass pass, size_t *bytes) {                                  \
+        return lrnn_##op##_workspace((const lrnn_##op *)d, pass, bytes);                                               \
+    }                                                                                                                  \
+    static lrnn_status op##_forward(const void *d) {                                                                   \
+        return lrnn_##op##_forward((const lrnn_##op *)d);                                                              \
+    }                                                                                                                  \
+    static lrnn_status op##_backward(const void *d) {                                                                  \
+        return lrnn_##op##_backward((const lrnn_##op *)d);                                                             \
+    }
+#define LIBRARY(op) ENTRY(op)
+#include "library/list.def"
+#undef LIBRARY
+
+/* SIZES(name, op, assignments to d) */
+#define SIZES(name, op, ...)                                                                                           \
+    static void name##_sizes(void *descriptor) {                                                                       \
+        lrnn_##op *d = descriptor;                                                                                     \
+        __VA_ARGS__;                                                                                                   \
+    }
+SIZES(diag, scan_diag, d->width = 5)
+SIZES(diag_constant, scan_diag, d->width = 5; d->constant = 1)
+SIZES(complex, scan_diag_complex, d->width = 3)
+SIZES(complex_constant, scan_diag_complex, d->width = 3; d->constant = 1)
+SIZES(block, scan_block, d->blocks = 3; d->m = 2)
+SIZES(block_sigmoid, scan_block, d->blocks = 2; d->m = 3; d->gate = LRNN_SIGMOID)
+SIZES(block_relu, scan_block, d->blocks = 2; d->m = 1; d->gate = LRNN_RELU)
+SIZES(block_none, scan_block, d->blocks = 2; d->m = 2; d->gate = LRNN_NONE)
+SIZES(companion, scan_companion, d->channels = 3; d->m = 3)
+SIZES(observer, scan_companion, d->channels = 3; d->m = 2; d->observer = 1)
+SIZES(lstm, scan_lstm, d->width = 3)
+SIZES(outer, scan_outer, d->heads = d->groups = 2; d->key = 3; d->value = 4; d->scale = 0.5)
+SIZES(outer_groups, scan_outer, d->heads = 4; d->groups = 2; d->key = 3; d->value = 2; d->scale = 1)
+SIZES(plstm, scan_plstm, d->heads = 2; d->states = 2; d->key = 2; d->value = 3; d->scale = 0.7)
+SIZES(grid, grid_scan, d->rows = 2; d->columns = 3; d->heads = 2; d->key = 2; d->value = 3; d->scale = 0.7)
+SIZES(flow, scan_flow, d->blocks = 2; d->m = 2)
+SIZES(dplr, scan_dplr, d->width = 3; d->rank = 2)
+SIZES(hadamard, scan_hadamard, d->width = 4)
+SIZES(tree, tree_solve, d->arity = 2; d->levels = 3; d->width = 2; d->beta = 0.4)
+SIZES(tree_free, tree_solve, d->arity = 3; d->levels = 2; d->width = 2; d->beta = 0.3; d->form = LRNN_FREE)
+
+#define OP(op)    #op, sizeof(lrnn_##op), op##_workspace, op##_forward, op##_backward
+#define AT(op, f) #f, offsetof(lrnn_##op, f)
+#define IN(op, f, w)                                                                                                   \
+    { AT(op, f), BOX_IN, BOX_TOKENS, 0, w, -1, 1 }
+#define BETWEEN(op, f, w, a, b)                                                                                        \
+    { AT(op, f), BOX_IN, BOX_TOKENS, 0, w, a, b }
+#define ROW(op, f, w)                                                                                                  \
+    { AT(op, f), BOX_IN, BOX_SEQUENCES, 0, w, -1, 1 }
+#define SHARED(op, f, r, w)                                                                                            \
+    { AT(op, f), BOX_IN, BOX_SHARED, r, w, -1, 1 }
+#define OUT(op, f, w)                                                                                                  \
+    { AT(op, f), BOX_OUT, BOX_TOKENS, 0, w, -1, 1 }
+#define FIRST(op, f, w)                                                                                                \
+    { AT(op, f), BOX_FIRST, BOX_SEQUENCES, 0, w, -1, 1 }
+#define LAST(op, f, w)                                                                                                 \
+    { AT(op, f), BOX_LAST, BOX_SEQUENCES, 0, w, -1, 1 }
+#define LENGTH 7
+
+const struct op_case op_cases[] = {
+    {OP(scan_diag),
+     diag_sizes,
+     3,
+     LENGTH,
+     true,
+     {IN(scan_diag, a, 5), IN(scan_diag, x, 5), OUT(scan_diag, h, 5), FIRST(scan_diag, h0, 5),
+      LAST(scan_diag, last, 5)}},
+    {OP(scan_diag),
+     diag_constant_sizes,
+     3,
+     LENGTH,
+     true,
+     {SHARED(scan_diag, a, 0, 5), IN(scan_diag, x, 5), OUT(scan_diag, h, 5), FIRST(scan_diag, h0, 5),
+      LAST(scan_diag, last, 5)}},
+    {OP(scan_diag_complex),
+     complex_sizes,
+     3,
+     LENGTH,
+     true,
+     {BETWEEN(scan_diag_complex, a_re, 3, -.7, .7), BETWEEN(scan_diag_complex, a_im, 3, -.7, .7),
+      IN(scan_diag_complex, x_re, 3), IN(scan_diag_complex, x_im, 3), OUT(scan_diag_complex, h_re, 3),
+      OUT(scan_diag_complex, h_im, 3)}},
+    {OP(scan_diag_complex),
+     complex_constant_sizes,
+     2,
+     LENGTH,
+     true,
+     {SHARED(scan_diag_complex, a_re, 0, 3), SHARED(scan_diag_complex, a_im, 0, 3), IN(scan_diag_complex, x_re, 3),
+      IN(scan_diag_complex, x_im, 3), OUT(scan_diag_complex, h_re, 3), OUT(scan_diag_complex, h_im, 3)}},
+    {OP(scan_block),
+     block_sizes,
+     3,
+     LENGTH,
+     true,
+     {IN(scan_block, z, 18), IN(scan_block, v, 6), OUT(scan_block, h, 6), FIRST(scan_block, h0, 6),
+      LAST(scan_block, last, 6)}},
+    {OP(scan_block),
+     block_sigmoid_sizes,
+     3,
+     LENGTH,
+     true,
+     {IN(scan_block, z, 24), IN(scan_block, v, 6), OUT(scan_block, h, 6), FIRST(scan_block, h0, 6),
+      LAST(scan_block, last, 6)}},
+    {OP(scan_block),
+     block_relu_sizes,
+     3,
+     LENGTH,
+     true,
+     {BETWEEN(scan_block, z, 4, .1, 1), IN(scan_block, v, 2), OUT(scan_block, h, 2), FIRST(scan_block, h0, 2),
+      LAST(scan_block, last, 2)}},
+    {OP(scan_block),
+     block_none_sizes,
+     2,
+     LENGTH,
+     true,
+     {BETWEEN(scan_block, z, 12, -.5, .5), IN(scan_block, v, 4), OUT(scan_block, h, 4), FIRST(scan_block, h0, 4),
+      LAST(scan_block, last, 4)}},
+    {OP(scan_companion),
+     companion_sizes,
+     3,
+     LENGTH,
+     true,
+     {IN(scan_companion, z, 12), IN(scan_companion, v, 3), OUT(scan_companion, s, 9), FIRST(scan_companion, s0, 9),
+      LAST(scan_companion, last, 9)}},
+    {OP(scan_companion),
+     observer_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_companion, z, 9), IN(scan_companion, v, 3), OUT(scan_companion, s, 6)}},
+    {OP(scan_lstm),
+     lstm_sizes,
+     3,
+     LENGTH,
+     true,
+     {IN(scan_lstm, u, 12), SHARED(scan_lstm, wh, 12, 3), SHARED(scan_lstm, bh, 0, 12), OUT(scan_lstm, h, 3)}},
+    {OP(scan_outer),
+     outer_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_outer, q, 6), IN(scan_outer, k, 6), IN(scan_outer, v, 8), BETWEEN(scan_outer, decay, 2, .2, 1),
+      IN(scan_outer, source, 2), OUT(scan_outer, o, 8), FIRST(scan_outer, c0, 24), LAST(scan_outer, last, 24)}},
+    {OP(scan_outer),
+     outer_groups_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_outer, q, 6), IN(scan_outer, k, 6), IN(scan_outer, v, 8), BETWEEN(scan_outer, decay, 4, .2, 1),
+      OUT(scan_outer, o, 8)}},
+    {OP(scan_plstm),
+     plstm_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_plstm, q, 4), IN(scan_plstm, k, 4), IN(scan_plstm, v, 6), IN(scan_plstm, source, 4),
+      BETWEEN(scan_plstm, transition, 8, -.5, .5), IN(scan_plstm, mark, 4), IN(scan_plstm, direct, 2),
+      OUT(scan_plstm, y, 6)}},
+    {OP(grid_scan),
+     grid_sizes,
+     2,
+     6,
+     false,
+     {IN(grid_scan, q, 4), IN(grid_scan, k, 4), IN(grid_scan, v, 6), BETWEEN(grid_scan, gates, 64, -.5, .5),
+      IN(grid_scan, direct, 2), OUT(grid_scan, y, 6)}},
+    {OP(scan_flow),
+     flow_sizes,
+     3,
+     LENGTH,
+     true,
+     {BETWEEN(scan_flow, a, 8, -.4, .4), ROW(scan_flow, y0, 4), OUT(scan_flow, y, 4)}},
+    {OP(scan_dplr),
+     dplr_sizes,
+     3,
+     LENGTH,
+     true,
+     {BETWEEN(scan_dplr, d, 3, -.4, .4), BETWEEN(scan_dplr, u, 6, -.5, .5), BETWEEN(scan_dplr, v, 6, -.5, .5),
+      ROW(scan_dplr, y0, 3), OUT(scan_dplr, y, 3)}},
+    {OP(scan_hadamard),
+     hadamard_sizes,
+     3,
+     LENGTH,
+     true,
+     {BETWEEN(scan_hadamard, d, 4, -.4, .4), ROW(scan_hadamard, y0, 4), OUT(scan_hadamard, y, 4)}},
+    {OP(tree_solve),
+     tree_sizes,
+     2,
+     7,
+     false,
+     {IN(tree_solve, up_re, 2), IN(tree_solve, up_im, 2), IN(tree_solve, u_re, 2), IN(tree_solve, u_im, 2),
+      OUT(tree_solve, x_re, 2), OUT(tree_solve, x_im, 2)}},
+    {OP(tree_solve),
+     tree_free_sizes,
+     2,
+     4,
+     false,
+     {IN(tree_solve, up_re, 2), IN(tree_solve, up_im, 2), IN(tree_solve, down_re, 2), IN(tree_solve, down_im, 2),
+      IN(tree_solve, u_re, 2), IN(tree_solve, u_im, 2), OUT(tree_solve, x_re, 2), OUT(tree_solve, x_im, 2)}},
+};
+
+int op_case_count(void) {
+    return (int)(sizeof op_cases / sizeof *op_cases);
+}
+
+/* --- boxes --------------------------------------------------------------------------------------------------------- */
+
+static size_t element_bytes(int dtype) {
+    return dtype == LRNN_BF16 ? 2 : dtype == LRNN_F32 ? 4 : 8;
+}
+
+int64_t box_count(const struct box *x) {
+    int64_t n = 1;
+    for (int i = 0; i < x->rank; i++) n *= x->dims[i];
+    return n;
+}
+
+static char *element(const struct box *x, int64_t i) {
+    int64_t at = 0;
+    for (int axis = x->rank - 1; axis >= 0; axis--) {
+        at += i % x->dims[axis] * x->strides[axis];
+        i /= x->dims[axis];
+    }
+    return (char *)x->data + at * (int64_t)element_bytes(x->dtype);
+}
+
+double real_of_dtype(int dtype, double value) {
+    if (dtype == LRNN_F64) return value;
+    float f = (float)value;
+    if (dtype == LRNN_F32 || isnan(f)) return f;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+double box_get(const struct box *x, int64_t i) {
+    const char *at = element(x, i);
+    uint16_t half;
+    uint32_t bits;
+    float f;
+    double value;
+    if (x->dtype == LRNN_F64) {
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    if (x->dtype == LRNN_F32) {
+        memcpy(&f, at, sizeof f);
+        return (double)f;
+    }
+    memcpy(&half, at, sizeof half);
+    bits = (uint32_t)half << 16;
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
+void box_put(const struct box *x, int64_t i, double value) {
+    char *at = element(x, i);
+    float f = (float)real_of_dtype(x->dtype, value);
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    uint16_t half = (uint16_t)(bits >> 16);
+    if (x->dtype == LRNN_F64)
+        memcpy(at, &value, sizeof value);
+    else if (x->dtype == LRNN_F32)
+        memcpy(at, &f, sizeof f);
+    else
+        memcpy(at, &half, sizeof half);
+}
+
+static void box_reserve(struct box *x, size_t bytes) {
+    x->bytes = bytes;
+    x->memory = aligned_alloc(64, (bytes + 2 * GUARD + 63) / 64 * 64);
+    memset(x->memory, 0xA5, bytes + 2 * GUARD);
+    x->data = (char *)x->memory + GUARD;
+}
+
+static bool guards_intact(const struct box *x) {
+    const unsigned char *before = x->memory, *after = before + GUARD + x->bytes;
+    for (int i = 0; i < GUARD && before; i++)
+        if (before[i] != 0xA5 || after[i] != 0xA5) return false;
+    return true;
+}
+
+/* Apart: gaps between elements, rows and sequences, and the tokens of a sequence in reverse order of memory. */
+static void box_make(struct box *x, int rank, const int64_t *dims, int dtype, enum box_layout layout) {
+    int64_t stride = layout == LAYOUT_APART ? 2 : 1, elements = 1;
+    *x = (struct box){.rank = rank, .dtype = dtype};
+    for (int i = rank - 1; i >= 0; i--) {
+        x->dims[i] = dims[i];
+        x->strides[i] = stride;
+        elements += stride * (dims[i] > 0 ? dims[i] - 1 : 0);
+        stride = stride * dims[i] + (layout == LAYOUT_APART ? 3 : 0);
+    }
+    box_reserve(x, (size_t)elements * element_bytes(dtype));
+    if (layout == LAYOUT_APART && rank == 3 && dims[1] > 1) {
+        x->data = (char *)x->data + (dims[1] - 1) * x->strides[1] * (int64_t)element_bytes(dtype);
+        x->strides[1] = -x->strides[1];
+    }
+    for (int64_t i = 0; i < box_count(x); i++) box_put(x, i, (double)NAN);
+}
+
+static void box_fill(const struct box *x, double low, double high, uint64_t seed, uint64_t index) {
+    struct rng rng = rng_at(seed, STREAM_TEST, index);
+    for (int64_t i = 0; i < box_count(x); i++) box_put(x, i, low + (high - low) * (double)rng_uniform(&rng));
+}
+
+lrnn_call *boxes_call(struct op_boxes *b) {
+    return (lrnn_call *)(void *)b->descriptor;
+}
+
+static lrnn_array *boxes_array(struct op_boxes *b, int i) {
+    return (lrnn_array *)(void *)(b->descriptor + b->op->arrays[i].at);
+}
+
+void boxes_make(struct op_boxes *b, const struct op_case *op, int64_t batch, int64_t length, const int64_t *offsets,
+                int dtype, enum box_layout layout, bool states, uint64_t seed) {
+    memset(b, 0, sizeof *b);
+    b->op = op;
+    *boxes_call(b) =
+        (lrnn_call){.size = op->size, .dtype = dtype, .batch = batch, .length = length, .offsets = offsets};
+    op->sizes(b->descriptor);
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+        const struct array_case *a = &op->arrays[i];
+        if (!states && (a->role == BOX_FIRST || a->role == BOX_LAST)) continue;
+        int64_t tokens[] = {offsets ? 1 : batch, length, a->width}, sequences[] = {batch, a->width},
+                shared[] = {a->rows, a->width};
+        int rank = a->axes == BOX_TOKENS ? 3 : a->axes == BOX_SEQUENCES || a->rows ? 2 : 1;
+        const int64_t *dims = a->axes == BOX_TOKENS      ? tokens
+                              : a->axes == BOX_SEQUENCES ? sequences
+                              : a->rows                  ? shared
+                                                         : shared + 1;
+        box_make(&b->value[i], rank, dims, dtype, layout);
+        box_make(&b->gradient[i], rank, dims, dtype, layout);
+        if (a->role == BOX_IN || a->role == BOX_FIRST) box_fill(&b->value[i], a->low, a->high, seed, (uint64_t)i);
+        if (a->role == BOX_OUT || a->role == BOX_LAST) box_fill(&b->gradient[i], -1, 1, seed, 100 + (uint64_t)i);
+        lrnn_array *array = boxes_array(b, i);
+        array->data = b->value[i].data;
+        array->grad = b->gradient[i].data;
+        memcpy(array->strides, b->value[i].strides, sizeof array->strides);
+        memcpy(array->grad_strides, b->gradient[i].strides, sizeof array->grad_strides);
+    }
+}
+
+void boxes_free(struct op_boxes *b) {
+    for (int i = 0; i < CASE_ARRAYS; i++) {
+        free(b->value[i].memory);
+        free(b->gradient[i].memory);
+    }
+    free(b->workspace.memory);
+}
+
+void boxes_run(struct op_boxes *b, lrnn_pass pass) {
+    size_t bytes = 0;
+    ck_assert_msg(b->op->workspace(b->descriptor, pass, &bytes) == LRNN_OK, "%s", lrnn_last_error());
+    free(b->workspace.memory);
+    box_reserve(&b->workspace, bytes);
+    boxes_call(b)->workspace = b->workspace.data;
+    boxes_call(b)->workspace_bytes = bytes;
+    lrnn_status status = pass == LRNN_FORWARD ? b->op->forward(b->descriptor) : b->op->backward(b->descriptor);
+    ck_assert_msg(status == LRNN_OK, "%s", lrnn_last_error());
+    ck_assert(guards_intact(&b->workspace));
+    for (int i = 0; i < CASE_ARRAYS; i++)
+        if (b->value[i].memory)
+            ck_assert_msg(guards_intact(&b->value[i]) && guards_intact(&b->gradient[i]), "%s %s", b->op->name,
+                          b->op->arrays[i].name);
+}
