@@ -18,7 +18,7 @@ START_TEST(a_changed_default_asks_for_a_raised_version) {
         bool same;
     } cases[] = {
         {"flag lr 1 0.001\nmodel.lstm hidden 1 8\n", true},  {"flag lr 1 0.002\nmodel.lstm hidden 1 8\n", false},
-        {"flag lr 0 0.002\nmodel.lstm hidden 1 8\n", true},  {"flag lr 1 0.001\nmodel.lstm hidden 1 \n", false},
+        {"flag lr 0 0.002\nmodel.lstm hidden 1 8\n", true},  {"flag lr 1 0.001\nmodel.lstm hidden 1 ''\n", false},
         {"flag lr-min 1 0.002\nmodel.lstm hid 1 9\n", true}, {"", true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct error e = {0};

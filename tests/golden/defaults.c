@@ -17,7 +17,7 @@ static void print_table(FILE *to, const char *owner, const char *version, const 
         if (o->flags & (OPT_RUNTIME | OPT_HERE)) continue;
         if (option_canonical(o, owner, o->name, o->value, value, sizeof value, NULL) != ST_OK)
             snprintf(value, sizeof value, "%s", o->value);
-        fprintf(to, "%s %s %s %s\n", owner, o->name, version, own ? "REAL" : value);
+        fprintf(to, "%s %s %s %s\n", owner, o->name, version, own ? "REAL" : *value ? value : "''");
     }
 }
 
