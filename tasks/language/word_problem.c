@@ -9,26 +9,29 @@
 #include <string.h>
 
 #include "core/philox.h"
+#include "tasks/language/group.h"
 
-#define MAX_DEGREE       5   /* of symmetric and alternating groups */
-#define MAX_PERMUTATIONS 120 /* MAX_DEGREE! */
-#define MAX_CYCLIC       1000
-#define MAX_LENGTH       4096
-#define DIGIT_ROUNDS     8
-#define INDEX_LIMIT      (INT64_C(1) << 62) /* permute_index goes no further */
+#define MAX_LENGTH   4096
+#define MAX_DRAWS    1000 /* of random generators */
+#define SETTLED      4096 /* positions times generators from which on products are taken to be spread as evenly as ever */
+#define DIGIT_ROUNDS 8
+#define INDEX_LIMIT  (INT64_C(1) << 62) /* permute_index goes no further */
 
+enum generators { EVERY_ELEMENT, TRANSPOSITIONS, TWO_GENERATORS, RANDOM_GENERATORS };
 enum split_rule { SPLIT_DISTINCT, SPLIT_80_20, SPLIT_80_20_CAPPED };
 
 struct word_problem {
     char group[OPTION_TEXT];
-    int64_t length, n_train, n_val, n_test, extra_length;
-    int split;
+    int64_t length, n_train, n_val, n_test, extra_length, n_generators;
+    int split, generators;
     char test_length[OPTION_TEXT];
 
     /* made by open */
-    int32_t order;           /* g, the number of elements */
-    const uint16_t *product; /* (g,g): id of a * b at [a * g + b] */
-    int64_t sequences;       /* min(g^length, INDEX_LIMIT) */
+    struct group of;
+    int32_t letters;        /* k, the number of elements that sequences are made of */
+    const uint16_t *letter; /* (k) their ids */
+    double floor;
+    int64_t sequences; /* min(k^length, INDEX_LIMIT) */
     int64_t examples[SPLIT_COUNT];
     uint64_t seed, key; /* of the training set; of the numbering of sequences (group and length alone) */
     uint64_t group_key; /* the latter without the length */
@@ -36,7 +39,15 @@ struct word_problem {
 
 static const struct option options[] = {
     {"group", OPT_TEXT_FIELD, offsetof(struct word_problem, group), "s3", 0, 0, NULL,
-     "s1..s5 (permutations), a1..a5 (even ones) or z1..z1000 (residues)", OPT_AXIS},
+     "s1..s5 (permutations), a1..a5 (even ones), z1..z1000 (residues), d1..d500 (symmetries of a polygon), q8, q12, .. "
+     "(dicyclic; q8 the quaternions), h2..h10 (Heisenberg modulo that number), or a product: z2xs3",
+     OPT_AXIS},
+    {"generators", OPT_CHOICE, offsetof(struct word_problem, generators), "all", 0, 0, "all transpositions two random",
+     "elements that sequences are made of: all; of s1..s5 the identity and the swaps of two; the first two by id that "
+     "generate the group; or n_generators drawn ones that do, the same for every seed",
+     OPT_AXIS},
+    {"n_generators", OPT_INT, offsetof(struct word_problem, n_generators), "4", 1, GROUP_MAX_ORDER, NULL,
+     "how many with generators=random", OPT_AXIS},
     {"length", OPT_INT, offsetof(struct word_problem, length), "16", 1, MAX_LENGTH, NULL, "tokens of a sequence",
      OPT_AXIS | OPT_LENGTH | OPT_TESTED},
     {"n_train", OPT_INT, offsetof(struct word_problem, n_train), "10000", 1, 1e9, NULL,
@@ -68,96 +79,89 @@ static const struct task_alias aliases[] = {
     {NULL, NULL, NULL},
 };
 
-/* --- groups ----------------------------------------------------------------------------------------------------- */
+/* --- generators ----------------------------------------------------------------------------------------------- */
 
-struct permutation {
-    uint8_t to[MAX_DEGREE];
-};
+/* The first two elements by id that generate the group, neither the identity. 0: there are none. */
+static int find_two(const struct group *g, uint16_t list[2]) {
+    for (list[0] = 1; list[0] < g->order; list[0]++)
+        for (list[1] = (uint16_t)(list[0] + 1); list[1] < g->order; list[1]++)
+            if (group_is_generated(g, list, 2)) return 2;
+    return 0;
+}
 
-/* The next one-line tuple in lexicographic order; false after the last. */
-static bool next_permutation(struct permutation *p, int degree) {
-    int i = degree - 2, j = degree - 1;
-    while (i >= 0 && p->to[i] > p->to[i + 1]) i--;
-    if (i < 0) return false;
-    while (p->to[j] < p->to[i]) j--;
-    uint8_t swapped = p->to[i];
-    p->to[i] = p->to[j];
-    p->to[j] = swapped;
-    for (int low = i + 1, high = degree - 1; low < high; low++, high--) {
-        swapped = p->to[low];
-        p->to[low] = p->to[high];
-        p->to[high] = swapped;
+/* The first `count` elements but the identity of a permutation that the group and the number draw; the next permutation
+ * where they do not generate the group. 0: none of MAX_DRAWS do. */
+static int draw_generators(const struct group *g, int64_t count, uint16_t *list) {
+    for (uint64_t draw = 0; draw < MAX_DRAWS && count < g->order; draw++) {
+        for (int64_t i = 0; i < count; i++)
+            list[i] = (uint16_t)(1 + permute_index(g->key, STREAM_TABLE, draw, (uint64_t)i, (uint64_t)g->order - 1));
+        if (group_is_generated(g, list, (int)count)) return (int)count;
     }
-    return true;
+    return 0;
 }
 
-static bool is_even(const struct permutation *p, int degree) {
-    int inversions = 0;
-    for (int i = 0; i < degree; i++)
-        for (int j = i + 1; j < degree; j++) inversions += p->to[i] > p->to[j];
-    return inversions % 2 == 0;
-}
-
-/* All permutations, or the even ones, in lexicographic order: the place in the list is the id. Returns their number. */
-static int list_permutations(int degree, bool even_only, struct permutation list[MAX_PERMUTATIONS]) {
-    struct permutation p = {{0}};
-    int n = 0;
-    for (int i = 0; i < degree; i++) p.to[i] = (uint8_t)i;
-    do
-        if (!even_only || is_even(&p, degree)) list[n++] = p;
-    while (next_permutation(&p, degree));
-    return n;
-}
-
-static int find_permutation(const struct permutation *list, int n, const struct permutation *p) {
-    for (int i = 0; i < n; i++)
-        if (memcmp(&list[i], p, sizeof *p) == 0) return i;
-    return -1;
-}
-
-static void fill_permutation_table(uint16_t *product, const struct permutation *list, int n, int degree) {
-    for (int a = 0; a < n; a++)
-        for (int b = 0; b < n; b++) {
-            struct permutation ab = {{0}};
-            for (int i = 0; i < degree; i++) ab.to[i] = list[a].to[list[b].to[i]];
-            product[a * n + b] = (uint16_t)find_permutation(list, n, &ab);
-        }
-}
-
-/* Splits "s5" into family and number; false if there is no such group. */
-static bool parse_group(const char *text, char *family, int *number) {
-    int64_t value;
-    if (text[0] == '\0' || text[1] == '0' || text[1 + strspn(text + 1, "0123456789")] != '\0') return false;
-    if (!parse_int64(text + 1, &value)) return false;
-    *family = text[0];
-    if (*family != 's' && *family != 'a' && *family != 'z') return false;
-    if (value > (*family == 'z' ? MAX_CYCLIC : MAX_DEGREE)) return false;
-    *number = (int)value;
-    return true;
-}
-
-/* Makes order and product table. */
-static enum status make_group(struct word_problem *w, char family, int number, struct arena *host, struct error *e) {
-    struct permutation list[MAX_PERMUTATIONS];
-    w->order = family == 'z' ? number : list_permutations(number, family == 'a', list);
-    size_t bytes = (size_t)w->order * (size_t)w->order * sizeof(uint16_t);
-    uint16_t *product = arena_alloc(host, bytes);
-    if (!product)
-        return fail(e, ST_MEMORY, "word-problem: no room for the %zu bytes of the product table of group %s", bytes,
-                    w->group);
-    w->product = product;
-    if (family != 'z') {
-        fill_permutation_table(product, list, w->order, number);
+/* Chooses the elements that sequences are made of. */
+static enum status choose_letters(struct word_problem *w, struct arena *host, struct error *e) {
+    const struct group *g = &w->of;
+    uint16_t *list = arena_alloc(host, (size_t)g->order * sizeof *list);
+    if (!list) return fail(e, ST_MEMORY, "word-problem: no room for the generators of group %s", w->group);
+    w->letter = list;
+    w->letters = 0;
+    switch (w->generators) {
+    case EVERY_ELEMENT:
+        for (int32_t i = 0; i < g->order; i++) list[i] = (uint16_t)i;
+        w->letters = g->order;
         return ST_OK;
+    case TRANSPOSITIONS:
+        w->letters = group_transpositions(g, w->group, list);
+        if (w->letters) return ST_OK;
+        return fail(e, ST_USAGE,
+                    "word-problem: group %s has no transpositions; generators=transpositions is for s1..s5", w->group);
+    case TWO_GENERATORS:
+        if (g->order > 2) w->letters = find_two(g, list);
+        if (w->letters) return ST_OK;
+        return fail(e, ST_USAGE,
+                    "word-problem: no two elements beside the identity generate group %s; try generators=all",
+                    w->group);
+    default:
+        w->letters = draw_generators(g, w->n_generators, list);
+        if (w->letters) return ST_OK;
+        return fail(
+            e, ST_USAGE,
+            "word-problem: no n_generators=%lld elements beside the identity were found that generate group %s of "
+            "order %d; try another number",
+            (long long)w->n_generators, w->group, (int)g->order);
     }
-    for (int a = 0; a < number; a++)
-        for (int b = 0; b < number; b++) product[a * number + b] = (uint16_t)((a + b) % number);
+}
+
+/* The best answer from the position and the newest element alone is the likeliest product so far times that element.
+ * Gives how often it is right: the mean over positions of the largest probability of a product before them. */
+static enum status find_floor(struct word_problem *w, struct arena *host, struct error *e) {
+    int32_t g = w->of.order;
+    double *now = arena_alloc(host, 2 * (size_t)g * sizeof *now), sum = 0;
+    if (!now) return fail(e, ST_MEMORY, "word-problem: no room for the chances of products of group %s", w->group);
+    double *next = now + g, most = 1;
+    for (int32_t a = 0; a < g; a++) now[a] = a == 0;
+    for (int64_t t = 0; t < w->length; t++) {
+        sum += most;
+        if (t > 0 && (w->letters == g || t * w->letters > SETTLED)) continue; /* it stays as it is */
+        for (int32_t a = 0; a < g; a++) next[a] = 0;
+        for (int32_t a = 0; a < g; a++)
+            for (int32_t i = 0; i < w->letters; i++)
+                next[w->of.product[a * g + w->letter[i]]] += now[a] / (double)w->letters;
+        most = 0;
+        for (int32_t a = 0; a < g; a++) {
+            now[a] = next[a];
+            if (now[a] > most) most = now[a];
+        }
+    }
+    w->floor = sum / (double)w->length;
     return ST_OK;
 }
 
 /* --- sequences -------------------------------------------------------------------------------------------------- */
 
-/* to += stream(from), digit by digit modulo g: invertible, because `from` is left as it is. The stream is Philox's, its
+/* to += stream(from), digit by digit modulo k: invertible, because `from` is left as it is. The stream is Philox's, its
  * index a digest of `from`, its sub-stream the round. Digits are below 2^16, so a block absorbs four. */
 static void add_stream(const struct word_problem *w, uint32_t round, const int32_t *from, int64_t n_from, int32_t *to,
                        int64_t n_to) {
@@ -168,23 +172,23 @@ static void add_stream(const struct word_problem *w, uint32_t round, const int32
     }
     struct rng r = rng_at(w->key, STREAM_TABLE | round << 8, digest.word[0] | (uint64_t)digest.word[1] << 32);
     for (int64_t i = 0; i < n_to; i++) {
-        int32_t sum = to[i] + (int32_t)rng_below(&r, (uint64_t)w->order);
-        to[i] = sum < w->order ? sum : sum - w->order;
+        int32_t sum = to[i] + (int32_t)rng_below(&r, (uint64_t)w->letters);
+        to[i] = sum < w->letters ? sum : sum - w->letters;
     }
 }
 
-/* Sequence number `index` of the group's g^L: an exact bijection, so different numbers are different sequences and
- * nothing needs to be stored. The number is written in base g and sent through a Feistel network on strings of digits;
- * g^L itself may be far beyond 64 bits. A single digit has no halves and is permuted directly. */
+/* Sequence number `index` of the k^L of k letters: an exact bijection, so different numbers are different sequences and
+ * nothing needs to be stored. The number is written in base k and sent through a Feistel network on strings of digits;
+ * k^L itself may be far beyond 64 bits. A single digit has no halves and is permuted directly. */
 static void make_sequence(const struct word_problem *w, int64_t index, int32_t *tokens) {
     int64_t n = w->length, left = n / 2;
     if (n == 1) {
-        tokens[0] = (int32_t)permute_index(w->key, STREAM_TABLE, 0, (uint64_t)index, (uint64_t)w->order);
+        tokens[0] = (int32_t)permute_index(w->key, STREAM_TABLE, 0, (uint64_t)index, (uint64_t)w->letters);
         return;
     }
     for (int64_t i = n - 1; i >= 0; i--) {
-        tokens[i] = (int32_t)(index % w->order);
-        index /= w->order;
+        tokens[i] = (int32_t)(index % w->letters);
+        index /= w->letters;
     }
     for (uint32_t round = 0; round < DIGIT_ROUNDS; round += 2) {
         add_stream(w, round, tokens + left, n - left, tokens, left);
@@ -216,29 +220,26 @@ static enum status check_counts(const struct word_problem *w, struct error *e) {
                 (long long)w->n_train, (long long)w->n_val, n_test, (long long)wanted);
 }
 
-/* min(g^length, INDEX_LIMIT) */
-static int64_t count_sequences(int64_t order, int64_t length) {
+/* min(k^length, INDEX_LIMIT) */
+static int64_t count_sequences(int64_t letters, int64_t length) {
     int64_t n = 1;
-    for (int64_t t = 0; t < length; t++) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): a group has an identity */
-        n = n <= INDEX_LIMIT / order ? n * order : INDEX_LIMIT;
+    for (int64_t t = 0; t < length; t++) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): choose_letters found one */
+        n = n <= INDEX_LIMIT / letters ? n * letters : INDEX_LIMIT;
     return n;
 }
 
 static enum status word_problem_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     struct word_problem *w = inst;
-    char family;
-    int number;
-    if (!parse_group(w->group, &family, &number))
-        return fail(e, ST_USAGE, "word-problem: unknown group '%s'; expected s1..s%d, a1..a%d or z1..z%d", w->group,
-                    MAX_DEGREE, MAX_DEGREE, MAX_CYCLIC);
-    TRY(make_group(w, family, number, host, e));
-    w->sequences = count_sequences(w->order, w->length);
+    TRY(group_make(&w->of, w->group, host, e));
+    TRY(choose_letters(w, host, e));
+    TRY(find_floor(w, host, e));
+    w->sequences = count_sequences(w->letters, w->length);
     int64_t pool = pool_size(w), test = w->split == SPLIT_DISTINCT ? w->n_test : pool / 5;
     w->examples[SPLIT_TRAIN] = w->split == SPLIT_DISTINCT ? w->n_train : pool - test;
     w->examples[SPLIT_VAL] = w->n_val;
     w->examples[SPLIT_TEST] = test;
     w->seed = seed;
-    w->group_key = (uint64_t)family << 48 | (uint64_t)number << 32;
+    w->group_key = w->of.key ^ (uint64_t)w->generators << 60;
     w->key = w->group_key | (uint64_t)w->length;
     return check_counts(w, e);
 }
@@ -246,7 +247,10 @@ static enum status word_problem_open(void *inst, uint64_t seed, struct arena *ho
 static void fill_sequence(const struct word_problem *w, int64_t number, struct example *x) {
     make_sequence(w, number, x->tokens);
     int32_t y = 0; /* identity */
-    for (int64_t t = 0; t < w->length; t++) x->targets[t] = y = w->product[y * w->order + x->tokens[t]];
+    for (int64_t t = 0; t < w->length; t++) {
+        x->tokens[t] = w->letter[x->tokens[t]];
+        x->targets[t] = y = w->of.product[y * w->of.order + x->tokens[t]];
+    }
     x->length = (int32_t)w->length;
 }
 
@@ -260,17 +264,16 @@ static void word_problem_fill_second(const void *inst, int64_t index, struct exa
 
 static void word_problem_shape(const void *inst, struct task_shape *out) {
     const struct word_problem *w = inst;
-    double g = w->order, length = (double)w->length;
     out->T = w->length;
-    out->vocab_in = out->vocab_out = w->order;
+    out->vocab_in = out->vocab_out = w->of.order;
     out->needs_causal = true;
     memcpy(out->examples, w->examples, sizeof out->examples);
     if (w->extra_length)
         out->second = (struct second_batch){.T = w->extra_length,
-                                            .examples = count_sequences(w->order, w->extra_length),
+                                            .examples = count_sequences(w->letters, w->extra_length),
                                             .fill = word_problem_fill_second};
-    out->chance = 1 / g;
-    out->floor = (1 + (length - 1) / g) / length; /* copies y_0 = x_0 and guesses the rest */
+    out->chance = 1.0 / w->of.order;
+    out->floor = w->floor;
     out->solved = 0.99;
     out->metric = METRIC_ACC;
 }

@@ -1,4 +1,5 @@
 /* check_word_problem.c - groups, distinct sequences, splits and distribution of word problems. */
+#include <complex.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +10,29 @@
 /* --- refusals ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(impossible_groups_are_refused) {
-    static const char *const names[] = {"s6",  "s0",   "a6",  "z0",  "z1001",
-                                        "q8",  "s",    "s05", "s5x", "S5",
-                                        "z-3", "z1e2", "z1k", "z ",  "z99999999999999999999",
-                                        ""};
+    static const char *const names[] = {"s6",  "s0",    "a6",  "z0",  "z1001",
+                                        "q4",  "s",     "s05", "s5x", "S5",
+                                        "z-3", "z1e2",  "z1k", "z ",  "z99999999999999999999",
+                                        "",    "d501",  "h11", "h1",  "q10",
+                                        "xz2", "z2xxz2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char text[64], words[128];
         snprintf(text, sizeof text, "word-problem:group=%s", names[i]);
-        snprintf(words, sizeof words, "unknown group '%s'|s1..s5, a1..a5 or z1..z1000", names[i]);
+        snprintf(words, sizeof words,
+                 "unknown group '%s'|s1..s5, a1..a5, z1..z1000, d1..d500, q8|a product such as z2xs3", names[i]);
         check_task_refused(text, words);
     }
+}
+END_TEST
+
+START_TEST(generators_that_do_not_exist_are_refused) {
+    check_task_refused("word-problem:group=s5xz9", "group s5xz9 has more than 1000 elements");
+    check_task_refused("word-problem:group=a5,generators=transpositions", "group a5 has no transpositions|for s1..s5");
+    check_task_refused("word-problem:group=z2xz2xz2,generators=two", "no two elements|generate group z2xz2xz2");
+    check_task_refused("word-problem:group=z2,generators=two", "no two elements|generate group z2");
+    check_task_refused("s5:generators=random,n_generators=1", "no n_generators=1 elements|group s5 of order 120");
+    check_task_refused("s3:generators=random,n_generators=6", "no n_generators=6 elements|group s3 of order 6");
+    check_task_refused("s3:generators=two,length=8", "group s3 at length 8 has only 256 sequences");
 }
 END_TEST
 
@@ -162,7 +176,101 @@ START_TEST(cyclic_groups_add_residues) {
 }
 END_TEST
 
-/* --- sequences ------------------------------------------------------------------------------------ */
+/* An element of a dihedral, dicyclic or Heisenberg group as a matrix: the first two have complex entries, the last one
+ * whole numbers modulo n. */
+struct matrix {
+    double complex at[3][3];
+};
+
+static struct matrix matrix_of(char family, int n, int id) {
+    struct matrix m = {{{0}}};
+    if (family == 'h') {
+        m.at[0][0] = m.at[1][1] = m.at[2][2] = 1;
+        m.at[0][1] = id / (n * n);
+        m.at[1][2] = id / n % n;
+        m.at[0][2] = id % n;
+        return m;
+    }
+    int turns = family == 'd' ? n : n / 2;
+    double complex w = cexp(2 * M_PI * I * (id % turns) / turns);
+    m.at[2][2] = 1;
+    if (id < turns) {
+        m.at[0][0] = w;
+        m.at[1][1] = conj(w);
+    } else { /* times s = (0 1, 1 0), or x = (0 -1, 1 0), whose square is -1 */
+        m.at[0][1] = family == 'd' ? w : -w;
+        m.at[1][0] = conj(w);
+    }
+    return m;
+}
+
+static struct matrix multiply(char family, int n, const struct matrix *a, const struct matrix *b) {
+    struct matrix ab = {{{0}}};
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            for (int k = 0; k < 3; k++) ab.at[i][j] += a->at[i][k] * b->at[k][j];
+            if (family == 'h') ab.at[i][j] = (int)creal(ab.at[i][j]) % n;
+        }
+    return ab;
+}
+
+static bool same_matrix(const struct matrix *a, const struct matrix *b) {
+    double apart = 0;
+    for (int i = 0; i < 9; i++) apart += cabs(a->at[i / 3][i % 3] - b->at[i / 3][i % 3]);
+    return apart < 1e-6;
+}
+
+static void check_matrix_group(const char *group, char family, int n, int order, int64_t sequences) {
+    char text[96];
+    struct task_choice c;
+    snprintf(text, sizeof text, "word-problem:group=%s,length=20,n_train=%lld,n_val=1,n_test=1", group,
+             (long long)sequences);
+    open_task(&c, text, 1);
+    ck_assert_int_eq(c.shape.vocab_in, order);
+    struct example x = new_example(&c.shape);
+    for (int64_t i = 0; i < sequences; i++) {
+        struct matrix y = matrix_of(family, n, 0);
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        for (int t = 0; t < 20; t++) {
+            struct matrix newest = matrix_of(family, n, x.tokens[t]), said = matrix_of(family, n, x.targets[t]);
+            y = multiply(family, n, &y, &newest);
+            if (!same_matrix(&y, &said)) ck_abort_msg("%s: sequence %d, position %d", group, (int)i, t);
+        }
+    }
+    free_example(&x);
+}
+
+START_TEST(polygons_quaternions_and_heisenberg_groups_multiply_as_matrices) {
+    check_matrix_group("d3", 'd', 3, 6, 300);
+    check_matrix_group("d7", 'd', 7, 14, 300);
+    check_matrix_group("q8", 'q', 8, 8, 300);
+    check_matrix_group("q20", 'q', 20, 20, 300);
+    check_matrix_group("h2", 'h', 2, 8, 300);
+    check_matrix_group("h3", 'h', 3, 27, 300);
+    check_matrix_group("h10", 'h', 10, 1000, 100);
+}
+END_TEST
+
+/* Each factor of a product goes its own way. */
+START_TEST(a_product_of_groups_is_pairs) {
+    struct task_choice c;
+    open_task(&c, "word-problem:group=z4xs3xz2,length=20,n_train=300", 1);
+    ck_assert_int_eq(c.shape.vocab_in, 48);
+    static const char *const rows[6] = {"012345", "104523", "230154", "325401", "451032", "543210"}; /* s3 */
+    struct example x = new_example(&c.shape);
+    for (int64_t i = 0; i < 300; i++) {
+        int four = 0, three = 0, two = 0;
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        for (int t = 0; t < 20; t++) {
+            four = (four + x.tokens[t] / 12) % 4;
+            three = rows[three][x.tokens[t] / 2 % 6] - '0';
+            two = (two + x.tokens[t]) % 2;
+            if (x.targets[t] != 12 * four + 2 * three + two) ck_abort_msg("sequence %d, position %d", (int)i, t);
+        }
+    }
+    free_example(&x);
+}
+END_TEST
 
 static int64_t sequence_length; /* of compare_sequences */
 
@@ -195,6 +303,82 @@ static int64_t check_distinct(const char *text, uint64_t seed, int64_t per_split
     free_example(&x);
     return n;
 }
+
+/* --- generators ----------------------------------------------------------------------------------------------------- */
+
+/* How many different elements the sequences are made of, and how many products they reach. */
+static void count_elements(const char *text, int *letters, int *products) {
+    struct task_choice c;
+    bool letter[1000] = {false}, product[1000] = {false};
+    open_task(&c, text, 1);
+    struct example x = new_example(&c.shape);
+    for (int64_t i = 0; i < 500; i++) {
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        for (int t = 0; t < c.shape.T; t++) letter[x.tokens[t]] = product[x.targets[t]] = true;
+    }
+    *letters = *products = 0;
+    for (int a = 0; a < 1000; a++) {
+        *letters += letter[a];
+        *products += product[a];
+    }
+    free_example(&x);
+}
+
+START_TEST(sequences_are_made_of_the_generators_and_reach_the_group) {
+    static const struct {
+        const char *text;
+        int letters, products;
+    } rows[] = {{"s4:length=32,generators=transpositions", 7, 24},
+                {"s5:length=32,generators=transpositions", 11, 120},
+                {"s5:length=32,generators=two", 2, 120},
+                {"a5:length=32,generators=two", 2, 60},
+                {"a5:length=32,generators=random,n_generators=6", 6, 60},
+                {"a5:length=32,generators=random,n_generators=59", 59, 60},
+                {"word-problem:group=q8,length=32,generators=two", 2, 8},
+                {"word-problem:group=h3,length=32,generators=two", 2, 27},
+                {"word-problem:group=z2xs3,length=32,generators=two", 2, 12}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int letters, products;
+        count_elements(rows[i].text, &letters, &products);
+        ck_assert_msg(letters == rows[i].letters && products == rows[i].products, "%s: %d letters, %d products",
+                      rows[i].text, letters, products);
+    }
+    check_distinct("s5:length=32,generators=two", 1, 1000);
+    ck_assert_int_eq(check_distinct("s3:length=5,generators=two,n_train=20,n_val=6,n_test=6", 1, -1), 32);
+}
+END_TEST
+
+/* An answer from the newest element and the position, with the likeliest product before it learnt from other sequences,
+ * is as often right as the floor says. */
+START_TEST(the_floor_with_generators_is_what_the_newest_element_tells) {
+    static const char *const texts[] = {"s3:length=12,generators=two,n_train=3000,n_val=1,n_test=1",
+                                        "s4:length=20,generators=transpositions,n_train=20000"};
+    for (size_t k = 0; k < 2; k++) {
+        struct task_choice c;
+        open_task(&c, texts[k], 1);
+        int T = (int)c.shape.T, n = (int)c.shape.examples[SPLIT_TRAIN];
+        static int count[20][24];
+        double right = T * n; /* the position before the first has the identity */
+        memset(count, 0, sizeof count);
+        struct example x = new_example(&c.shape);
+        for (int64_t i = 0; i < n; i++) {
+            fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+            for (int t = 0; t < T; t++) count[t][x.targets[t]]++;
+        }
+        for (int t = 0; t < T; t++) {
+            int most = t == 0 ? n : 0;
+            for (int a = 0; t > 0 && a < 24; a++)
+                if (count[t - 1][a] > most) most = count[t - 1][a];
+            right -= n - most;
+        }
+        ck_assert_double_eq_tol(right / (T * n), c.shape.floor, 0.01);
+        ck_assert(c.shape.floor > (1 + (T - 1) / (double)c.shape.vocab_in) / T);
+        free_example(&x);
+    }
+}
+END_TEST
+
+/* --- sequences ------------------------------------------------------------------------------------ */
 
 START_TEST(splits_are_disjoint_and_sequences_distinct) {
     for (const struct task_alias *a = task_find("word-problem")->aliases; a->name; a++)
@@ -397,12 +581,17 @@ Suite *check_word_problem(void) {
     TCase *tests = tcase_create("word_problem");
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_test(tests, impossible_groups_are_refused);
+    tcase_add_test(tests, generators_that_do_not_exist_are_refused);
     tcase_add_test(tests, too_few_sequences_are_refused_with_the_numbers);
     tcase_add_test(tests, a_full_arena_is_an_error_and_not_a_crash);
     tcase_add_test(tests, s3_has_the_multiplication_table_of_the_specification);
     tcase_add_test(tests, permutation_groups_compose_tuples);
     tcase_add_test(tests, a5_has_sixty_elements_in_the_order_of_the_specification);
     tcase_add_test(tests, cyclic_groups_add_residues);
+    tcase_add_test(tests, polygons_quaternions_and_heisenberg_groups_multiply_as_matrices);
+    tcase_add_test(tests, a_product_of_groups_is_pairs);
+    tcase_add_test(tests, sequences_are_made_of_the_generators_and_reach_the_group);
+    tcase_add_test(tests, the_floor_with_generators_is_what_the_newest_element_tells);
     tcase_add_test(tests, splits_are_disjoint_and_sequences_distinct);
     tcase_add_test(tests, a_whole_space_has_each_sequence_once);
     tcase_add_test(tests, the_test_set_depends_on_group_and_length_alone);
