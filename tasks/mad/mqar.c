@@ -4,7 +4,13 @@
  *
  * Arora et al. 2024, "Zoology" (HazyResearch/zoology). Slots differ, drawn one after the other with weights
  * (g+1)^(power-1), so most keys come back soon. The value stands at the key's own position and never in the inputs
- * after it. Ids: 0 filler, keys 1..V/2-1, values from V/2. */
+ * after it. Ids: 0 filler, keys 1..V/2-1, values from V/2. Three other forms of that library:
+ *
+ *   updates=U   U of the keys come once more after the pairs, each with a new value, which is the one asked for
+ *   keys=pairs  a key is two ids, k_i k'_j, of sqrt(K) each and all together: neither tells the value. Entries and slots
+ *               have three ids, the value is asked for at the second of a key; ids: 0, two thirds for keys, values
+ *   mix=zoology training has five pairs of length and K, 64:4 for 100 of 180 examples and 128:8, 256:16, 256:32, 256:64
+ *               for 20 each; validation and test have 64:4, 64:8, 64:16, 128:32, 256:64, 512:128, 1024:256 alike */
 #include <math.h>
 
 #include "tasks/mad/mad.h"
@@ -12,16 +18,27 @@
 #define MAX_PAIRS 4096 /* a quarter of MAD_MAX_LENGTH */
 
 enum filler { FILLER_RANDOM, FILLER_ZERO };
+enum keys { KEYS_SINGLE, KEYS_PAIRS };
+enum mix { MIX_NONE, MIX_ZOOLOGY };
+
+/* One length of a mixture, and in how many of the mixture's examples it is. */
+struct part {
+    int64_t length, pairs, examples;
+};
+
+static const struct part zoology_training[] = {{64, 4, 100}, {128, 8, 20}, {256, 16, 20}, {256, 32, 20}, {256, 64, 20}};
+static const struct part zoology_test[] = {{64, 4, 1},   {64, 8, 1},    {64, 16, 1},   {128, 32, 1},
+                                           {256, 64, 1}, {512, 128, 1}, {1024, 256, 1}};
 
 struct mqar {
     struct mad mad;
     int64_t pairs; /* K */
+    int64_t updates;
     double power;
-    int filler;
+    int filler, keys, mix;
 
     /* made by open */
-    int32_t slots;
-    const double *weight; /* (slots) sum of the weights up to and with each */
+    const double *weight; /* of the slots of the longest example: sum of the weights up to and with each */
 };
 
 static const struct option options[] = {
@@ -32,6 +49,13 @@ static const struct option options[] = {
      "exponent of the slots' weights plus 1; 1 = all alike", 0},
     {"filler", OPT_CHOICE, offsetof(struct mqar, filler), "random", 0, 0, "random zero",
      "between the questions: any id, or 0", 0},
+    {"updates", OPT_INT, offsetof(struct mqar, updates), "0", 0, MAX_PAIRS, NULL,
+     "keys that get a second value, which is the one asked for", OPT_AXIS},
+    {"keys", OPT_CHOICE, offsetof(struct mqar, keys), "single", 0, 0, "single pairs",
+     "a key is one id, or two of which neither tells the value; then pairs is a square", OPT_AXIS},
+    {"mix", OPT_CHOICE, offsetof(struct mqar, mix), "none", 0, 0, "none zoology",
+     "length and pairs as given, or zoology's five of training and seven of the test, up to 1024 tokens and 256 pairs",
+     OPT_AXIS},
     {0},
 };
 
@@ -40,56 +64,109 @@ static const struct task_alias aliases[] = {
     {"mqar-128", "length=128,pairs=8,filler=zero", "128 tokens, 8 pairs"},
     {"mqar-256", "length=256,pairs=16,filler=zero", "256 tokens, 16 pairs"},
     {"mqar-512", "length=512,pairs=64,filler=zero", "512 tokens, 64 pairs"},
+    {"mqar-mixed", "n_train=180000,n_val=700,n_test=7000,filler=zero,mix=zoology",
+     "trained on 64 to 256 tokens, tested to 1024 with 256 pairs"},
+    {"mqar-forgetting", "pairs=8,filler=zero,updates=4", "half of the keys get a new value"},
+    {"mqar-compositional", "filler=zero,keys=pairs", "a key is two ids, and both count"},
     {NULL, NULL, NULL},
 };
 
+/* The longest example of a split, or the one of the given options. */
+static struct part longest(const struct mqar *c, bool training) {
+    if (c->mix == MIX_NONE) return (struct part){c->mad.length, c->pairs, 1};
+    return training ? zoology_training[4] : zoology_test[6];
+}
+
+/* Ids of an entry and of a slot. */
+static int64_t width_of(const struct mqar *c) {
+    return c->keys == KEYS_PAIRS ? 3 : 2;
+}
+
+static int64_t slots_of(const struct mqar *c, struct part p) {
+    return p.length / width_of(c) - p.pairs - c->updates;
+}
+
+static int64_t root_of(int64_t pairs) {
+    int64_t root = 0;
+    while ((root + 1) * (root + 1) <= pairs) root++;
+    return root;
+}
+
 static enum status check_sizes(const struct mqar *c, struct error *e) {
-    long long L = c->mad.length, K = c->pairs, V = c->mad.vocab;
-    if (L % 2) return fail(e, ST_USAGE, "mqar: length=%lld is not made of whole slots of two ids; it must be even", L);
-    if (4 * K > L)
+    long long L = c->mad.length, K = c->pairs, V = c->mad.vocab, U = c->updates, most = longest(c, false).length;
+    if (c->mix != MIX_NONE && (U || c->keys == KEYS_PAIRS))
+        return fail(e, ST_USAGE, "mqar: mix=zoology has single keys and no updates; take updates=0,keys=single");
+    if (U && c->keys == KEYS_PAIRS)
+        return fail(e, ST_USAGE, "mqar: updates=%lld go with single keys; take updates=0 or keys=single", U);
+    if (U > K) return fail(e, ST_USAGE, "mqar: updates=%lld are more than pairs=%lld", U, K);
+    if (c->keys == KEYS_PAIRS && (root_of(K) * root_of(K) != K || V / 3 <= K))
+        return fail(
+            e, ST_USAGE,
+            "mqar: keys=pairs needs a square as pairs, such as 4 or 16, below a third of vocab; got pairs=%lld, "
+            "vocab=%lld",
+            K, V);
+    if (c->keys == KEYS_SINGLE && L % 2)
+        return fail(e, ST_USAGE, "mqar: length=%lld is not made of whole slots of two ids; it must be even", L);
+    if (c->mix == MIX_NONE && slots_of(c, longest(c, true)) < K)
         return fail(e, ST_USAGE,
                     "mqar: length=%lld cannot hold pairs=%lld pairs and a slot for each key; it must be at least "
-                    "4 * pairs = %lld",
-                    L, K, 4 * K);
-    if (V <= L) return fail(e, ST_USAGE, "mqar: vocab=%lld must exceed length=%lld; raise vocab or lower length", V, L);
+                    "%s = %lld",
+                    L, K,
+                    c->keys == KEYS_PAIRS ? "6 * pairs"
+                    : U                   ? "4 * pairs + 2 * updates"
+                                          : "4 * pairs",
+                    width_of(c) * (2 * K + U));
+    if (V <= most)
+        return fail(e, ST_USAGE, "mqar: vocab=%lld must exceed length=%lld; raise vocab or lower length", V, most);
     return ST_OK;
 }
 
 static enum status mqar_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     struct mqar *c = inst;
     TRY(check_sizes(c, e));
-    c->slots = (int32_t)(c->mad.length / 2 - c->pairs);
-    size_t bytes = (size_t)c->slots * sizeof *c->weight;
+    int64_t slots = slots_of(c, longest(c, false));
+    size_t bytes = (size_t)slots * sizeof *c->weight;
     double *weight = arena_alloc(host, bytes), sum = 0;
     if (!weight) return fail(e, ST_MEMORY, "mqar: no room for the %zu bytes of the slots' weights", bytes);
-    for (int32_t g = 0; g < c->slots; g++) weight[g] = sum += pow(g + 1, c->power - 1);
+    for (int64_t g = 0; g < slots; g++) weight[g] = sum += pow((double)g + 1, c->power - 1);
     c->weight = weight;
     c->mad.seed = seed;
     return ST_OK;
 }
 
-/* The trivial answer is any of the K values shown. */
+/* The trivial answer is any of the values shown, with keys of two ids any of those that share the first one. In zoology's test most questions are those of the longest strings; the
+ * floor is the mean over questions: seven of 508 values. */
 static void mqar_shape(const void *inst, struct task_shape *out) {
     const struct mqar *c = inst;
-    mad_shape(&c->mad, c->mad.length, c->mad.vocab - c->mad.vocab / 2, out);
-    out->floor = 1.0 / (double)c->pairs;
+    int64_t values = c->mad.vocab - (width_of(c) - 1) * (c->mad.vocab / width_of(c));
+    mad_shape(&c->mad, longest(c, true).length, values, out);
+    out->vocab_in = out->vocab_out = c->mad.vocab;
+    out->floor = 1.0 / (double)(c->keys == KEYS_PAIRS ? root_of(c->pairs) : c->pairs);
+    if (c->mix == MIX_ZOOLOGY) {
+        out->T_eval = longest(c, false).length;
+        out->unequal = out->unequal_test = true;
+        out->floor = 7.0 / 508;
+    }
     out->solved = 0.99;
     out->metric = METRIC_ACC;
 }
 
-/* Number i of the distinct keys (which = 0) or values (which = 1) of an example: a bijection keyed by the example, so
- * nothing drawn before needs to be remembered. Not the random numbers of mad_rng: permutations have their own. */
+/* Number i of the distinct ids of a kind (0 keys, 1 values, 2 second ids of keys) of an example: a bijection keyed by
+ * the example, so nothing drawn before needs to be remembered. Not the random numbers of mad_rng: permutations have
+ * their own. */
 static int32_t draw_distinct(const struct mqar *c, enum split split, int64_t index, uint64_t which, int64_t i) {
-    int64_t half = c->mad.vocab / 2, first = which ? half : 1, count = which ? c->mad.vocab - half : half - 1;
-    uint64_t example = ((uint64_t)index << 1 | which) | (uint64_t)split << 60;
+    int64_t parts = width_of(c), part = c->mad.vocab / parts;
+    int64_t first = which == 0 ? 1 : which == 1 ? (parts - 1) * part : part;
+    int64_t count = which == 0 ? part - 1 : which == 1 ? c->mad.vocab - first : part;
+    uint64_t example = ((uint64_t)index << 1 | (which & 1)) | (uint64_t)split << 60 | (which >> 1) << 59;
     uint64_t seed = split == SPLIT_TRAIN ? c->mad.seed : 0;
     return (int32_t)first + (int32_t)permute_index(seed, STREAM_DATA, example, (uint64_t)i, (uint64_t)count);
 }
 
 /* First g whose weights sum to more than a uniform share of all. */
-static int32_t draw_slot(const struct mqar *c, struct rng *r) {
-    double share = rng_uniform(r) * c->weight[c->slots - 1];
-    int32_t low = 0, high = c->slots - 1;
+static int32_t draw_slot(const struct mqar *c, int64_t slots, struct rng *r) {
+    double share = rng_uniform(r) * c->weight[slots - 1];
+    int32_t low = 0, high = (int32_t)slots - 1;
     while (low < high) {
         int32_t middle = (low + high) / 2;
         if (c->weight[middle] > share)
@@ -100,21 +177,51 @@ static int32_t draw_slot(const struct mqar *c, struct rng *r) {
     return low;
 }
 
+/* Length and number of pairs of an example: the parts of a mixture follow each other in the order of the index. */
+static struct part part_of(const struct mqar *c, enum split split, int64_t index) {
+    if (c->mix == MIX_NONE) return longest(c, true);
+    bool training = split == SPLIT_TRAIN;
+    int64_t examples = training ? c->mad.n_train : split == SPLIT_VAL ? c->mad.n_val : c->mad.n_test;
+    double place = (double)index / (double)examples * (training ? 180 : 7);
+    const struct part *p = training ? zoology_training : zoology_test, *last = p + (training ? 4 : 6);
+    for (; p < last && place >= (double)p->examples; p++) place -= (double)p->examples;
+    return *p;
+}
+
 static void mqar_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct mqar *c = inst;
     struct rng r = mad_rng(&c->mad, split, index);
-    int64_t context = 2 * c->pairs;
-    for (int64_t t = context; t < c->mad.length; t++)
+    struct part part = part_of(c, split, index);
+    int64_t width = width_of(c), entries = part.pairs + c->updates, context = width * entries,
+            root = root_of(part.pairs);
+    int64_t slots = slots_of(c, part), T = longest(c, split == SPLIT_TRAIN).length;
+    uint64_t order = c->keys == KEYS_PAIRS || c->updates ? rng_u64(&r) : 0;
+    for (int64_t t = context; t < part.length; t++)
         x->tokens[t] = c->filler == FILLER_RANDOM ? mad_draw(&r, 0, (int32_t)c->mad.vocab) : 0;
-    for (int64_t i = 0; i < c->pairs; i++) {
-        int32_t key = draw_distinct(c, split, index, 0, i), value = draw_distinct(c, split, index, 1, i);
-        int64_t at;
-        do at = context + 2 * draw_slot(c, &r);
-        while (x->targets[at] != IGNORED); /* taken */
-        x->tokens[2 * i] = x->tokens[at] = key;
-        x->tokens[2 * i + 1] = x->targets[at] = value;
+    for (int64_t i = 0; i < part.pairs; i++) {
+        int64_t at, place = i, key = i, last = width - 1; /* of the value in an entry */
+        if (c->keys == KEYS_PAIRS) {
+            place = (int64_t)permute_index(order, STREAM_DATA, 0, (uint64_t)i, (uint64_t)part.pairs);
+            key = i / root;
+        }
+        int32_t *entry = x->tokens + width * place, value = draw_distinct(c, split, index, 1, i);
+        entry[0] = draw_distinct(c, split, index, 0, key);
+        if (c->keys == KEYS_PAIRS) entry[1] = draw_distinct(c, split, index, 2, i % root);
+        entry[last] = value;
+        int64_t update =
+            c->updates ? (int64_t)permute_index(order, STREAM_DATA, 0, (uint64_t)i, (uint64_t)part.pairs) : 0;
+        if (update < c->updates) {
+            int32_t *again = x->tokens + width * (part.pairs + update);
+            again[0] = entry[0];
+            again[last] = value = draw_distinct(c, split, index, 1, part.pairs + i);
+        }
+        do at = context + width * draw_slot(c, slots, &r);
+        while (x->targets[at + last - 1] != IGNORED); /* taken */
+        for (int64_t k = 0; k < last; k++) x->tokens[at + k] = entry[k];
+        x->targets[at + last - 1] = value;
     }
-    x->length = (int32_t)c->mad.length;
+    for (int64_t t = part.length; t < T; t++) x->tokens[t] = 0;
+    x->length = (int32_t)part.length;
 }
 
 _Static_assert(4 * MAX_PAIRS == MAD_MAX_LENGTH, "longer strings hold more pairs");

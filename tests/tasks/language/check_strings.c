@@ -428,6 +428,87 @@ START_TEST(the_number_is_that_of_the_name) {
 }
 END_TEST
 
+/* --- keys and values ------------------------------------------------------------------------------------------------ */
+
+/* Asks of a string: each place past the entries, which are `width` ids each, whose ids are a key gets the value of the
+ * last entry with that key. Fillers are 0, which is no key. */
+static void recalled(struct seen *s, int entries, int width) {
+    int slot = entries * width, keys = width - 1;
+    for (int t = slot; t + keys <= s->n; t += width)
+        for (int i = entries - 1; i >= 0 && s->input[t]; i--) {
+            if (memcmp(s->input + i * width, s->input + t, (size_t)keys * sizeof *s->input) != 0) continue;
+            s->answers[t + keys - 1] = s->input[i * width + keys];
+            break;
+        }
+}
+
+static void recalled_8_and_4(struct seen *s) {
+    recalled(s, 12, 2);
+}
+
+static void recalled_16_pairs(struct seen *s) {
+    recalled(s, 16, 3);
+}
+
+/* Entries end where the next id is no new key: a filler, or one that has been shown. */
+static void recalled_mixed(struct seen *s) {
+    int entries = 0;
+    bool seen[8192] = {false};
+    while (s->input[2 * entries] && !seen[s->input[2 * entries]]) seen[s->input[2 * entries++]] = true;
+    recalled(s, entries, 2);
+}
+
+START_TEST(values_are_those_of_the_last_entry_with_the_key) {
+    check_labels("mqar-forgetting", recalled_8_and_4);
+    check_labels("mqar-compositional:length=256,pairs=16,vocab=300", recalled_16_pairs);
+    check_labels("mqar-mixed", recalled_mixed);
+}
+END_TEST
+
+START_TEST(a_mixture_has_the_lengths_and_pairs_of_zoology) {
+    static const int64_t length[2][7] = {{64, 128, 256, 256, 256}, {64, 64, 64, 128, 256, 512, 1024}};
+    static const int pairs[2][7] = {{4, 8, 16, 32, 64}, {4, 8, 16, 32, 64, 128, 256}};
+    static const int64_t begin[2][8] = {{0, 100000, 120000, 140000, 160000, 180000},
+                                        {0, 1000, 2000, 3000, 4000, 5000, 6000, 7000}};
+    struct task_choice c;
+    open_task(&c, "mqar-mixed", 1);
+    ck_assert(c.shape.T == 256 && c.shape.T_eval == 1024);
+    struct example x = new_example(&c.shape);
+    for (int test = 0; test < 2; test++)
+        for (int part = 0; part < (test ? 7 : 5); part++)
+            for (int end = 0; end < 2; end++) {
+                int64_t index = end ? begin[test][part + 1] - 1 : begin[test][part];
+                int scored = 0;
+                fill_example(&c, test ? SPLIT_TEST : SPLIT_TRAIN, index, -7, &x);
+                for (int t = 0; t < x.length; t++) scored += x.targets[t] != IGNORED;
+                ck_assert_int_eq(x.length, length[test][part]);
+                ck_assert_int_eq(scored, pairs[test][part]);
+            }
+    free_example(&x);
+}
+END_TEST
+
+/* Neither id of a key tells its value: each is in as many entries as the grid has on a side. */
+START_TEST(keys_of_two_ids_are_a_whole_grid) {
+    struct task_choice c;
+    open_task(&c, "mqar-compositional:length=256,pairs=16", 1);
+    struct example x = new_example(&c.shape);
+    for (int64_t k = 0; k < 200; k++) {
+        fill_example(&c, SPLIT_TRAIN, k, -7, &x);
+        for (int i = 0; i < 16; i++) {
+            int first = 0, second = 0, value = 0;
+            for (int j = 0; j < 16; j++) {
+                first += x.tokens[3 * j] == x.tokens[3 * i];
+                second += x.tokens[3 * j + 1] == x.tokens[3 * i + 1];
+                value += x.tokens[3 * j + 2] == x.tokens[3 * i + 2];
+            }
+            ck_assert(first == 4 && second == 4 && value == 1);
+        }
+    }
+    free_example(&x);
+}
+END_TEST
+
 Suite *check_strings(void) {
     Suite *suite = suite_create("strings");
     TCase *tests = tcase_create("strings");
@@ -442,6 +523,9 @@ Suite *check_strings(void) {
     tcase_add_test(tests, what_must_come_next_is_all_that_ever_does);
     tcase_add_test(tests, copies_and_looked_up_letters_are_those_of_the_string);
     tcase_add_test(tests, the_number_is_that_of_the_name);
+    tcase_add_test(tests, values_are_those_of_the_last_entry_with_the_key);
+    tcase_add_test(tests, a_mixture_has_the_lengths_and_pairs_of_zoology);
+    tcase_add_test(tests, keys_of_two_ids_are_a_whole_grid);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -50,6 +50,13 @@ START_TEST(options_that_do_not_fit_are_refused) {
     check_task_refused("mqar:pairs=17", "mqar: length=64 cannot hold pairs=17|at least 4 * pairs = 68");
     check_task_refused("mqar:vocab=64", "mqar: vocab=64 must exceed length=64");
     check_task_refused("mqar:pairs=1", "pairs=1");
+    check_task_refused("mqar:updates=5", "mqar: updates=5 are more than pairs=4");
+    check_task_refused("mqar:pairs=12,updates=9", "length=64 cannot hold pairs=12|4 * pairs + 2 * updates = 66");
+    check_task_refused("mqar:keys=pairs,pairs=5", "a square as pairs|pairs=5, vocab=8192");
+    check_task_refused("mqar:keys=pairs,pairs=16", "length=64 cannot hold pairs=16|6 * pairs = 96");
+    check_task_refused("mqar:keys=pairs,updates=1", "updates=1 go with single keys");
+    check_task_refused("mqar-mixed:updates=1", "mix=zoology has single keys and no updates");
+    check_task_refused("mqar-mixed:vocab=1024", "vocab=1024 must exceed length=1024");
     check_task_refused("in-context-recall:query=many", "query=many");
     check_task_refused("fuzzy-recal", "did you mean 'fuzzy-recall'?");
 }
