@@ -60,10 +60,12 @@ struct task_alias {
 struct task {
     const char *name, *summary; /* summary ends with the source's short cite */
     const char *suite;          /* "word-problem", "mad", ... */
-    const char *data;           /* the data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
-    bool divided_by_seed;       /* which of its data are for validation and test depends on the seed */
-    bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
-    int version;                /* raised when its examples change; see task_version */
+    const char *about;    /* lines: protocol of its source, chance, published numbers; `lrnn info` prints them. NULL:
+                                   docs/data.md or the profile's note has them */
+    const char *data;     /* the data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
+    bool divided_by_seed; /* which of its data are for validation and test depends on the seed */
+    bool hidden;          /* the template: tested like the others, not shown by `lrnn list` */
+    int version;          /* raised when its examples change; see task_version */
     const struct option *options;
     size_t inst_bytes;                /* parsed options and tables' pointers; at most TASK_INST_BYTES */
     const struct task_alias *aliases; /* ends with name == NULL; or NULL */

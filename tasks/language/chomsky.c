@@ -12,10 +12,11 @@
  *   bucket-sort          digits 0..4 in ascending order
  *   majority             1 if an odd number of bits has more ones than zeros
  *
- * Deletang et al. 2023, "Neural networks and the Chomsky hierarchy" (google-deepmind/neural_networks_chomsky_hierarchy);
- * majority as in Beck et al. 2024. The input is the string and then one query step for each answer, whose target is that
- * answer. After an answer shorter than its room an end mark is scored, and nothing after it. Channels are numbered as
- * the source has them; the query follows them, which here also pads. */
+ * Deletang et al. 2023, "Neural networks and the Chomsky hierarchy"
+ * (google-deepmind/neural_networks_chomsky_hierarchy); majority as in Beck et al. 2024. The input is the string and
+ * then one query step for each answer, whose target is that answer. After an answer shorter than its room an end mark
+ * is scored, and nothing after it. Channels are numbered as the source has them; the query follows them, which here
+ * also pads. */
 #include <string.h>
 
 #include "tasks/examples.h"
@@ -214,8 +215,8 @@ static void write_multiplication(struct rng *r, struct strings *s) {
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
-/* The floor is the best constant answer, which for answers that are all alike is chance; for sorted digits it is the one
- * that the place in the answer tells, floor(5 i / n). Shares of stacks, numbers and sorted digits are those of 8192
+/* The floor is the best constant answer, which for answers that are all alike is chance; for sorted digits it is the
+ * one that the place in the answer tells, floor(5 i / n). Shares of stacks, numbers and sorted digits are those of 8192
  * test strings of 41 to 256 symbols. */
 static const struct language languages[] = {
     {"reverse-string", 2, 2, 1, 0, 1, false, 0.5, write_reverse},
@@ -330,6 +331,16 @@ const struct task task_chomsky = {
     .name = "chomsky",
     .summary = "strings to answer beyond regular languages; trained short, scored long (Deletang et al. 2023)",
     .suite = "chomsky",
+    .about = "A string is read, then one query step an answer: reverse-string and the other short names below. Trained "
+             "on up\n"
+             "to 40 symbols; the source scores lengths up to 500, here those to 256 (eval_max_length). Positions after "
+             "an end\n"
+             "mark do not count. Chance is one in the number of labels.\n"
+             "Deletang et al. 2023 (arXiv 2207.02098), over 20 910 trained models: RNNs and transformers generalise to "
+             "longer\n"
+             "strings on no task beyond regular languages, LSTMs on those that need counters, such as bucket-sort; "
+             "nets with a\n"
+             "stack on those that a stack solves, with a tape on most.",
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct chomsky),

@@ -13,7 +13,7 @@
 
 #define MAX_LENGTH   4096
 #define MAX_DRAWS    1000 /* of random generators */
-#define SETTLED      4096 /* positions times generators from which on products are taken to be spread as evenly as ever */
+#define SETTLED      4096 /* positions times generators after which products are taken to be as even as they get */
 #define DIGIT_ROUNDS 8
 #define INDEX_LIMIT  (INT64_C(1) << 62) /* permute_index goes no further */
 
@@ -299,6 +299,14 @@ const struct task task_word_problem = {
     .name = "word-problem",
     .summary = "every prefix product of a sequence of group elements; state tracking (Merrill et al. 2024)",
     .suite = "word-problem",
+    .about =
+        "A sequence of group elements is read one by one; each position's target is the product so far. Sequences are\n"
+        "distinct, and the test is the same for every seed. Chance is one in the number of elements; the best trivial\n"
+        "answer knows the newest element and the position.\n"
+        "Fewest Householder steps n_h with which one layer of DeltaProduct learns it (Siems et al. 2025, arXiv\n"
+        "2502.10297; trained at 128, tested to 512): S3 2, S4 2, A5 2, S5 4; `lrnn bench deltaproduct`.\n"
+        "Table 2 of BD-LRU (arXiv 2602.12021) is `lrnn bench hlru-table2`, the A5 figure of SLiCE `lrnn bench "
+        "slice-a5`.",
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct word_problem),

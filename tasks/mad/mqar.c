@@ -7,8 +7,8 @@
  * after it. Ids: 0 filler, keys 1..V/2-1, values from V/2. Three other forms of that library:
  *
  *   updates=U   U of the keys come once more after the pairs, each with a new value, which is the one asked for
- *   keys=pairs  a key is two ids, k_i k'_j, of sqrt(K) each and all together: neither tells the value. Entries and slots
- *               have three ids, the value is asked for at the second of a key; ids: 0, two thirds for keys, values
+ *   keys=pairs  a key is two ids, k_i k'_j, of sqrt(K) each and all combined: neither tells the value. Entries and
+ *               slots have three ids, the value is asked for at the second of a key; ids: 0, two thirds keys, values
  *   mix=zoology training has five pairs of length and K, 64:4 for 100 of 180 examples and 128:8, 256:16, 256:32, 256:64
  *               for 20 each; validation and test have 64:4, 64:8, 64:16, 128:32, 256:64, 512:128, 1024:256 alike */
 #include <math.h>
@@ -134,8 +134,9 @@ static enum status mqar_open(void *inst, uint64_t seed, struct arena *host, stru
     return ST_OK;
 }
 
-/* The trivial answer is any of the values shown, with keys of two ids any of those that share the first one. In zoology's test most questions are those of the longest strings; the
- * floor is the mean over questions: seven of 508 values. */
+/* The trivial answer is any of the values shown, with keys of two ids any of those that share the first one. In
+ * zoology's test most questions are those of the longest strings, and the floor is the mean over questions: seven of
+ * 508 values. */
 static void mqar_shape(const void *inst, struct task_shape *out) {
     const struct mqar *c = inst;
     int64_t values = c->mad.vocab - (width_of(c) - 1) * (c->mad.vocab / width_of(c));
@@ -231,6 +232,14 @@ const struct task task_mqar = {
     .name = "mqar",
     .summary = "pairs first, then the keys again, each asking for its value (Arora et al. 2024)",
     .suite = "mqar",
+    .about = "Zoology's figures train one length at a time (mqar-64 .. mqar-512). mqar-mixed is the later protocol: "
+             "100k strings\n"
+             "of 64 tokens with 4 pairs and 20k each of 128:8, 256:16, 256:32, 256:64; tested on 1k each of 64:4, "
+             "64:8, 64:16,\n"
+             "128:32, 256:64, 512:128, 1024:256. Chance is one in the values, the trivial answer one of those shown.\n"
+             "Arora et al. 2024 (arXiv 2312.04927): attention solves every length at any width; gated convolutions "
+             "need a width\n"
+             "that grows with the length.",
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct mqar),

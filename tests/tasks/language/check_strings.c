@@ -1,6 +1,6 @@
-/* check_strings.c - strings of the Chomsky hierarchy, flip-flops, brackets, automata, copies and phone books: each label
- * is found again from the inputs alone, by other means than the task's. $CHECK_EXAMPLES raises the number of examples of
- * a task from 400. */
+/* check_strings.c - strings of the Chomsky hierarchy, flip-flops, brackets, automata, copies and phone books: each
+ * label is found again from the inputs alone, by other means than the task's. $CHECK_EXAMPLES raises the number of
+ * examples of a task from 400. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ struct seen {
     int32_t answers[MAX_T]; /* IGNORED where the oracle expects nothing to be scored */
 };
 
-/* Compares every scored position of all splits with what the oracle says. The loss of training may score more: there the
- * oracle's positions alone are compared. */
+/* Compares every scored position of all splits with what the oracle says. The loss of training may score more: there
+ * the oracle's positions alone are compared. */
 static void check_labels(const char *text, void (*oracle)(struct seen *s)) {
     const char *wanted = getenv("CHECK_EXAMPLES");
     int64_t count = wanted ? strtoll(wanted, NULL, 10) : 400, wrong = 0, scored = 0;
@@ -47,7 +47,7 @@ static void check_labels(const char *text, void (*oracle)(struct seen *s)) {
     if (wanted) printf("%-60s %lld examples, %lld labels, 0 wrong\n", text, (long long)count, (long long)scored);
 }
 
-/* --- Chomsky hierarchy ---------------------------------------------------------------------------------------------- */
+/* --- Chomsky hierarchy -------------------------------------------------------------------------------------------- */
 
 /* Symbols before the first query step. */
 static int symbols_of(const struct seen *s) {
@@ -239,7 +239,7 @@ START_TEST(lengths_that_cannot_be_are_refused) {
 }
 END_TEST
 
-/* --- flip-flops ----------------------------------------------------------------------------------------------------- */
+/* --- flip-flops --------------------------------------------------------------------------------------------------- */
 
 /* From each read back to the last write. */
 static void last_written(struct seen *s) {
@@ -287,7 +287,7 @@ START_TEST(flip_flops_ignore_as_often_as_they_say) {
 }
 END_TEST
 
-/* --- brackets, automata --------------------------------------------------------------------------------------------- */
+/* --- brackets, automata ------------------------------------------------------------------------------------------- */
 
 /* From each closing bracket back to the innermost one that is still open. */
 static void innermost(struct seen *s) {
@@ -377,7 +377,7 @@ START_TEST(what_must_come_next_is_all_that_ever_does) {
 }
 END_TEST
 
-/* --- copies --------------------------------------------------------------------------------------------------------- */
+/* --- copies ------------------------------------------------------------------------------------------------------- */
 
 static void copied(struct seen *s) {
     int n = 0, separator = (int)s->c->shape.vocab_in - 2;
@@ -428,7 +428,7 @@ START_TEST(the_number_is_that_of_the_name) {
 }
 END_TEST
 
-/* --- keys and values ------------------------------------------------------------------------------------------------ */
+/* --- keys and values ---------------------------------------------------------------------------------------------- */
 
 /* Asks of a string: each place past the entries, which are `width` ids each, whose ids are a key gets the value of the
  * last entry with that key. Fillers are 0, which is no key. */
