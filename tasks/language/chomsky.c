@@ -48,6 +48,7 @@ struct chomsky {
     int chosen;
     struct lengths train, eval;
     int64_t examples[SPLIT_COUNT];
+    char test_length[OPTION_TEXT];
 
     /* made by open */
     const struct language *language;
@@ -242,10 +243,11 @@ static const struct option options[] = {
     {"max_length", OPT_INT, offsetof(struct chomsky, train.max), "40", 1, MAX_LENGTH, NULL,
      "symbols of the longest training string", OPT_AXIS},
     {"eval_min_length", OPT_INT, offsetof(struct chomsky, eval.min), "41", 1, MAX_LENGTH, NULL,
-     "symbols of the shortest validation and test string", OPT_AXIS},
+     "symbols of the shortest validation and test string", OPT_AXIS | OPT_TESTED},
     {"eval_max_length", OPT_INT, offsetof(struct chomsky, eval.max), "256", 1, MAX_LENGTH, NULL,
-     "symbols of the longest validation and test string", OPT_AXIS},
+     "symbols of the longest validation and test string", OPT_AXIS | OPT_TESTED},
     EXAMPLES_OPTIONS(struct chomsky, examples, "1000000", "2048", "8192", "strings"),
+    TEST_LENGTH_OPTION(struct chomsky, test_length),
     {0},
 };
 
@@ -288,20 +290,20 @@ static int64_t symbols_of(const struct language *l, int64_t n) {
     return l->odd ? n - 1 + n % 2 : n;
 }
 
-/* Positions of the longest input. */
-static int64_t positions(const struct language *l, struct lengths lengths) {
-    return symbols_of(l, lengths.max) * (1 + l->most) + l->more;
+/* Positions of a string of so many symbols and of the most answers that it may have: all of them are query steps. */
+static int64_t positions(const struct language *l, int64_t symbols) {
+    return symbols * (1 + l->most) + l->more;
 }
 
-/* Only query steps follow the string, so a mixer that looks ahead gains nothing. Stacks and numbers end early, so that
- * their examples differ in length at any rate. */
+/* Only query steps follow the string, so a mixer that looks ahead gains nothing. */
 static void chomsky_shape(const void *inst, struct task_shape *out) {
     const struct chomsky *w = inst;
     const struct language *l = w->language;
-    out->T = positions(l, w->train);
-    out->T_eval = positions(l, w->eval);
-    out->unequal = l->labels == 3 || symbols_of(l, w->train.min) < symbols_of(l, w->train.max);
-    out->unequal_test = l->labels == 3 || symbols_of(l, w->eval.min) < symbols_of(l, w->eval.max);
+    int64_t train = symbols_of(l, w->train.max), eval = symbols_of(l, w->eval.max);
+    out->T = positions(l, train);
+    out->T_eval = positions(l, eval);
+    out->unequal = symbols_of(l, w->train.min) < train;
+    out->unequal_test = symbols_of(l, w->eval.min) < eval;
     out->vocab_in = l->symbols + 1;
     out->vocab_out = l->labels;
     out->needs_causal = false;
@@ -317,12 +319,13 @@ static void chomsky_fill(const void *inst, enum split split, int64_t index, stru
     const struct language *l = w->language;
     struct rng r = example_rng(w->seed, split, index);
     struct lengths lengths = split == SPLIT_TRAIN ? w->train : w->eval;
-    int64_t n = symbols_of(l, draw_length(&r, lengths.min, lengths.max)), T = positions(l, lengths);
+    int64_t n = symbols_of(l, draw_length(&r, lengths.min, lengths.max));
+    int64_t T = positions(l, symbols_of(l, lengths.max));
     struct strings s = {.input = x->tokens, .answer = x->targets + n, .n = n};
     l->write(&r, &s);
     for (int64_t t = n; t < T; t++) x->tokens[t] = l->symbols;
     for (int64_t t = n + s.m; t < T; t++) x->targets[t] = IGNORED; /* what was written and taken back */
-    x->length = (int32_t)(n + s.m);
+    x->length = (int32_t)positions(l, n);
 }
 
 _Static_assert(sizeof(struct chomsky) <= TASK_INST_BYTES, "the instance must fit its slot");

@@ -19,6 +19,7 @@ enum form { WHOLE, SUFFIX, PREFIX };
 struct copy {
     int form;
     int64_t letters, min_length, max_length, eval_length, ngram, answer, examples[SPLIT_COUNT];
+    char test_length[OPTION_TEXT];
     uint64_t seed; /* set by open */
 };
 
@@ -31,10 +32,11 @@ static const struct option options[] = {
     {"max_length", OPT_INT, offsetof(struct copy, max_length), "64", 1, MAX_LENGTH, NULL,
      "letters of the longest training string", OPT_AXIS},
     {"eval_length", OPT_INT, offsetof(struct copy, eval_length), "128", 1, MAX_LENGTH, NULL,
-     "letters of a validation or test string", OPT_AXIS},
+     "letters of a validation or test string", OPT_AXIS | OPT_TESTED},
     {"ngram", OPT_INT, offsetof(struct copy, ngram), "3", 1, 64, NULL, "letters of the n-gram", OPT_AXIS},
     {"answer", OPT_INT, offsetof(struct copy, answer), "4", 1, 1024, NULL, "letters that follow the n-gram", OPT_AXIS},
     EXAMPLES_OPTIONS(struct copy, examples, "100000", "1000", "4000", "strings"),
+    TEST_LENGTH_OPTION(struct copy, test_length),
     {0},
 };
 

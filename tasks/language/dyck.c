@@ -13,6 +13,7 @@
 
 struct dyck {
     int64_t kinds, depth, length, eval_length, examples[SPLIT_COUNT];
+    char test_length[OPTION_TEXT];
     uint64_t seed; /* set by open */
 };
 
@@ -22,8 +23,9 @@ static const struct option options[] = {
     {"length", OPT_INT, offsetof(struct dyck, length), "84", 4, 16384, NULL, "brackets of a training string",
      OPT_AXIS | OPT_LENGTH},
     {"eval_length", OPT_INT, offsetof(struct dyck, eval_length), "180", 4, 16384, NULL,
-     "brackets of a validation or test string", OPT_AXIS},
+     "brackets of a validation or test string", OPT_AXIS | OPT_TESTED},
     EXAMPLES_OPTIONS(struct dyck, examples, "100000", "1000", "4000", "strings"),
+    TEST_LENGTH_OPTION(struct dyck, test_length),
     {0},
 };
 

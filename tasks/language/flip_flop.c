@@ -17,12 +17,13 @@ struct flip_flop {
     int64_t length, examples[SPLIT_COUNT];
     double ignore, test_ignore;
     int loss;
+    char test_length[OPTION_TEXT];
     uint64_t seed; /* set by open */
 };
 
 static const struct option options[] = {
     {"length", OPT_INT, offsetof(struct flip_flop, length), "512", 8, 16384, NULL, "ids of a string, an even number",
-     OPT_AXIS | OPT_LENGTH},
+     OPT_AXIS | OPT_LENGTH | OPT_TESTED},
     {"ignore", OPT_REAL, offsetof(struct flip_flop, ignore), "0.8", 0.01, 0.999, NULL,
      "probability of ignoring in training and validation", OPT_AXIS},
     {"test_ignore", OPT_REAL, offsetof(struct flip_flop, test_ignore), "0.8", 0.01, 0.999, NULL, "the same in the test",
@@ -30,6 +31,7 @@ static const struct option options[] = {
     {"loss", OPT_CHOICE, offsetof(struct flip_flop, loss), "reads", 0, 0, "reads all",
      "training learns to predict the bits that are read, or every id", 0},
     EXAMPLES_OPTIONS(struct flip_flop, examples, "1600000", "1000", "4000", "strings"),
+    TEST_LENGTH_OPTION(struct flip_flop, test_length),
     {0},
 };
 

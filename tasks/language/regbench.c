@@ -20,6 +20,7 @@
 
 struct regbench {
     int64_t symbols, min_states, max_states, max_edges, max_word, length, examples[SPLIT_COUNT];
+    char test_length[OPTION_TEXT];
     uint64_t seed; /* set by open */
 };
 
@@ -40,8 +41,9 @@ static const struct option options[] = {
     {"max_word", OPT_INT, offsetof(struct regbench, max_word), "50", 1, 4096, NULL, "symbols of a word, at most",
      OPT_AXIS},
     {"length", OPT_INT, offsetof(struct regbench, length), "512", 8, 16384, NULL, "ids of a string",
-     OPT_AXIS | OPT_LENGTH},
+     OPT_AXIS | OPT_LENGTH | OPT_TESTED},
     EXAMPLES_OPTIONS(struct regbench, examples, "5000", "500", "500", "automata"),
+    TEST_LENGTH_OPTION(struct regbench, test_length),
     {0},
 };
 

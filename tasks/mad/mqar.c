@@ -94,6 +94,8 @@ static int64_t root_of(int64_t pairs) {
 
 static enum status check_sizes(const struct mqar *c, struct error *e) {
     long long L = c->mad.length, K = c->pairs, V = c->mad.vocab, U = c->updates, most = longest(c, false).length;
+    if (c->mix != MIX_NONE && c->mad.test_length[0])
+        return fail(e, ST_USAGE, "mqar: mix=zoology has test lengths of its own; take test_length away");
     if (c->mix != MIX_NONE && (U || c->keys == KEYS_PAIRS))
         return fail(e, ST_USAGE, "mqar: mix=zoology has single keys and no updates; take updates=0,keys=single");
     if (U && c->keys == KEYS_PAIRS)

@@ -43,6 +43,7 @@ static const char *const without[][2] = {
     {"hlru-fig4", "a figure whose values are written nowhere"},
     {"hlru-fig5", "a figure whose values are written nowhere"},
     {"slice-a5", "a figure of which only the solved lengths can be read"},
+    {"deltaproduct", "a figure of which only the fewest steps are told"},
     {"plstm-graphs", "graphs of our own"},
 };
 

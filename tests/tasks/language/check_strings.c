@@ -210,7 +210,7 @@ START_TEST(floors_of_the_chomsky_hierarchy_are_what_trivial_answers_reach) {
         fill_example(&c, SPLIT_TEST, i, -7, &x);
         int64_t first = 0;
         while (x.targets[first] == IGNORED) first++;
-        for (int64_t t = first; t < x.length; t++) {
+        for (int64_t t = first; t < x.length && x.targets[t] != IGNORED; t++) {
             label[x.targets[t]]++;
             by_place += x.targets[t] == 5 * (t - first) / (x.length - first);
             scored++;

@@ -55,6 +55,7 @@ START_TEST(options_that_do_not_fit_are_refused) {
     check_task_refused("mqar:keys=pairs,pairs=5", "a square as pairs|pairs=5, vocab=8192");
     check_task_refused("mqar:keys=pairs,pairs=16", "length=64 cannot hold pairs=16|6 * pairs = 96");
     check_task_refused("mqar:keys=pairs,updates=1", "updates=1 go with single keys");
+    check_task_refused("mqar-mixed:test_length=64", "mix=zoology has test lengths of its own");
     check_task_refused("mqar-mixed:updates=1", "mix=zoology has single keys and no updates");
     check_task_refused("mqar-mixed:vocab=1024", "vocab=1024 must exceed length=1024");
     check_task_refused("in-context-recall:query=many", "query=many");
