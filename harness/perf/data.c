@@ -1,5 +1,4 @@
 /* data.c - `lrnn perf data`: how fast a task makes its examples, and how fast released files are read. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,6 +10,7 @@
 #include "harness/perf/measure.h"
 #include "harness/perf/perf.h"
 #include "harness/store/clock.h"
+#include "harness/store/files.h"
 #include "tasks/data/datasets.h"
 #include "tasks/task.h"
 
@@ -40,8 +40,6 @@ struct examples_run {
     struct example example;
     int64_t next; /* index of the next one */
     struct samples round;
-    int64_t tokens; /* of a round, mean */
-    double foreign;
 };
 
 static enum status open_examples(struct examples_run *r, const char *task, uint64_t seed, struct error *e) {
@@ -75,50 +73,36 @@ static int64_t make_round(struct examples_run *r) {
     return tokens;
 }
 
-static void measure_examples(struct examples_run *r, double seconds) {
-    struct noise noise;
-    int64_t tokens = 0;
-    omp_set_num_threads(1); /* a task makes its examples one by one; perf_time_s is then what the thread ran */
-    make_round(r);          /* brings code and tables into the caches */
-    noise_begin(&noise);
-    for (double begin = time_now_s(); samples_due(&r->round, 1, begin, seconds);) {
-        double start = perf_time_s();
-        tokens += make_round(r);
-        samples_add(&r->round, perf_time_s() - start);
-    }
-    r->foreign = noise_end(&noise);
-    r->tokens = tokens / r->round.n;
-}
-
-static void print_examples(const struct examples_run *r, bool json) {
-    double best = samples_best(&r->round), median = samples_median(&r->round), tokens = (double)r->tokens;
-    if (json)
-        printf("{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g,"
-               "\"examples_per_s_med\":%.6g,\"examples_per_s_best\":%.6g}\n",
-               r->task.name, tokens / median, tokens / best, ROUND / median, ROUND / best);
-    else
-        printf("%s, one core: %.0f tokens/s median, best %.0f; %.0f examples/s median\n", r->task.name, tokens / median,
-               tokens / best, ROUND / median);
-}
-
-static enum status keep_examples(const struct examples_run *r, const char *out, struct error *e) {
+static enum status run_examples(const char *task, const struct perf_data_request *q, struct error *e) {
     static const char *const splits[SPLIT_COUNT] = {"train", "val", "test"};
     struct perf_row row = {.bench = "examples"};
-    snprintf(row.pass, sizeof row.pass, "%s", splits[r->split]);
-    if (snprintf(row.shape, sizeof row.shape, "%s examples%d", r->task.name, ROUND) >= (int)sizeof row.shape && *out)
-        return fail(e, ST_USAGE, "%.60s...: the task's text is too long for a row of perf.csv", r->task.name);
-    return keep(&row, &r->round, r->foreign, (double)r->tokens, out, e);
-}
-
-static enum status run_examples(const char *task, const struct perf_data_request *q, struct error *e) {
+    struct noise noise;
+    int64_t all = 0;
     struct examples_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     r->split = (enum split)q->split;
     enum status status = open_examples(r, task, (uint64_t)q->seed, e);
     if (status == ST_OK) {
-        measure_examples(r, q->seconds);
-        print_examples(r, q->json);
-        status = keep_examples(r, q->out, e);
+        omp_set_num_threads(1); /* a task makes its examples one by one; perf_time_s is then what the thread ran */
+        make_round(r);          /* brings code and tables into the caches */
+        noise_begin(&noise);
+        for (double begin = time_now_s(); samples_due(&r->round, 1, begin, q->seconds);) {
+            double start = perf_time_s();
+            all += make_round(r);
+            samples_add(&r->round, perf_time_s() - start);
+        }
+        double best = samples_best(&r->round), median = samples_median(&r->round);
+        double foreign = noise_end(&noise), tokens = (double)(all / r->round.n);
+        printf(q->json ? "{\"task\":\"%s\",\"threads\":1,\"tok_per_s_med\":%.6g,\"tok_per_s_best\":%.6g,"
+                         "\"examples_per_s_med\":%.6g,\"examples_per_s_best\":%.6g}\n"
+                       : "%s, one core: %.0f tokens/s median, best %.0f; %.0f examples/s median, best %.0f\n",
+               r->task.name, tokens / median, tokens / best, ROUND / median, ROUND / best);
+        snprintf(row.pass, sizeof row.pass, "%s", splits[r->split]);
+        int n = snprintf(row.shape, sizeof row.shape, "%s examples%d", r->task.name, ROUND);
+        if (n >= (int)sizeof row.shape && *q->out)
+            status = fail(e, ST_USAGE, "%.60s...: the task's text is too long for a row of perf.csv", r->task.name);
+        else
+            status = keep(&row, &r->round, foreign, tokens, q->out, e);
     }
     arena_free(&r->host);
     free(r);
@@ -168,15 +152,17 @@ static enum status read_once(struct files_run *r, struct error *e) {
     snprintf(text, sizeof text, "%s:file=%s", r->name, r->folder);
     TRY(task_parse(&r->task, text, e));
     TRY(task_open(&r->task, 1, &r->host, e));
-    DIR *files = opendir(r->folder);
-    if (!files) return fail(e, ST_DATA, "cannot read the folder %s", r->folder);
-    for (struct dirent *entry; (entry = readdir(files));) {
-        if (fstatat(dirfd(files), entry->d_name, &info, 0) != 0 || !S_ISREG(info.st_mode)) continue;
+    struct folder_names names;
+    TRY(folder_names(&names, r->folder, e));
+    for (int i = 0; i < names.n; i++) {
+        char path[PATH_BYTES];
+        if (path_format(path, sizeof path, NULL, "%s/%s", r->folder, names.list[i]->d_name) != ST_OK) continue;
+        if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
         count->files++;
         count->bytes += info.st_size;
         count->unpacked += info.st_size;
     }
-    closedir(files);
+    folder_names_free(&names);
     return ST_OK;
 }
 
@@ -215,30 +201,6 @@ static enum status measure_files(struct files_run *r, double seconds, struct err
     return ST_OK;
 }
 
-static void print_files(const struct files_run *r, bool json) {
-    const struct read_count all = r->log.count;
-    double mb = (double)all.bytes / 1e6, median = mb / samples_median(&r->read), best = mb / samples_best(&r->read);
-    if (json)
-        printf("{\"dataset\":\"%s\",\"threads\":1,\"files\":%" PRId64 ",\"bytes\":%" PRId64
-               ",\"mb_per_s_med\":%.6g,\"mb_per_s_best\":%.6g}\n",
-               r->name, all.files, all.bytes, median, best);
-    else
-        printf("%s, one core: %" PRId64 " files of %" PRId64 " bytes read at %.0f MB/s median, best %.0f\n", r->name,
-               all.files, all.bytes, median, best);
-    if (!json && r->packed)
-        printf("decompression alone: %.0f MB/s median; the files unpack to %" PRId64 " bytes\n",
-               mb / samples_median(&r->unpack), all.unpacked);
-}
-
-static enum status keep_files(const struct files_run *r, const char *pass, const struct samples *all, const char *out,
-                              struct error *e) {
-    struct perf_row row = {.bench = "files"};
-    snprintf(row.pass, sizeof row.pass, "%s", pass);
-    snprintf(row.shape, sizeof row.shape, "%s files%" PRId64 " bytes%" PRId64 " unpacked%" PRId64, r->name,
-             r->log.count.files, r->log.count.bytes, r->log.count.unpacked);
-    return keep(&row, all, r->foreign, NAN, out, e);
-}
-
 static enum status run_files(const char *name, const struct perf_data_request *q, struct error *e) {
     struct files_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
@@ -248,10 +210,23 @@ static enum status run_files(const char *name, const struct perf_data_request *q
     r->name = r->d ? r->d->name : name;
     if (status == ST_OK) status = measure_files(r, q->seconds, e);
     if (status == ST_OK) {
-        print_files(r, q->json);
-        status = keep_files(r, "read", &r->read, q->out, e);
+        const struct read_count all = r->log.count;
+        double mb = (double)all.bytes / 1e6;
+        printf(q->json ? "{\"dataset\":\"%s\",\"threads\":1,\"files\":%" PRId64 ",\"bytes\":%" PRId64
+                         ",\"mb_per_s_med\":%.6g,\"mb_per_s_best\":%.6g}\n"
+                       : "%s, one core: %" PRId64 " files of %" PRId64 " bytes read at %.0f MB/s median, best %.0f\n",
+               r->name, all.files, all.bytes, mb / samples_median(&r->read), mb / samples_best(&r->read));
+        if (!q->json && r->packed)
+            printf("decompression alone: %.0f MB/s median; the files unpack to %" PRId64 " bytes\n",
+                   mb / samples_median(&r->unpack), all.unpacked);
+        for (int unpack = 0; unpack < 2 && status == ST_OK; unpack++) {
+            struct perf_row row = {.bench = "files"};
+            snprintf(row.pass, sizeof row.pass, "%s", unpack ? "unpack" : "read");
+            snprintf(row.shape, sizeof row.shape, "%s files%" PRId64 " bytes%" PRId64 " unpacked%" PRId64, r->name,
+                     all.files, all.bytes, all.unpacked);
+            status = keep(&row, unpack ? &r->unpack : &r->read, r->foreign, NAN, q->out, e);
+        }
     }
-    if (status == ST_OK) status = keep_files(r, "unpack", &r->unpack, q->out, e);
     arena_free(&r->host);
     free(r);
     return status;

@@ -139,20 +139,7 @@ static void count_graph(struct step_count *n, const struct graph *g, bool backwa
     }
 }
 
-/* Counts the second step, which is captured. */
-static enum status count_step(struct step_count *n, struct trainer *t, struct error *e) {
-    trainer_step(t);
-    trainer_step(t);
-    TRY(trainer_sync(t, e));
-    if (!t->capture) return fail(e, ST_DEVICE, "a step cannot be captured: %s", place_capture_failure(&t->place));
-    n->launches = place_capture_launches(&t->place, t->capture);
-    n->cost = trainer_step_cost(t);
-    count_graph(n, &t->train, true);
-    count_graph(n, &t->update, false);
-    count_graph(n, &t->batches.take, false);
-    return ST_OK;
-}
-
+/* Counts a step of the model on the request's device. Errors: the model does not fit; its step cannot be captured. */
 static enum status count_mixer(const struct perf_launches_request *q, const char *model, struct step_count *n,
                                struct error *e) {
     struct config c;
@@ -168,7 +155,18 @@ static enum status count_mixer(const struct perf_launches_request *q, const char
     struct setup *s = setup_make(&c, task, model, e);
     if (!s) return e->status;
     struct trainer *t = trainer_open(trainer_create, s, e);
-    enum status status = t ? count_step(n, t, e) : e->status;
+    enum status status = t ? ST_OK : e->status;
+    for (int step = 0; step < 2 && t; step++) trainer_step(t); /* the second is captured */
+    if (t) status = trainer_sync(t, e);
+    if (status == ST_OK && !t->capture)
+        status = fail(e, ST_DEVICE, "a step cannot be captured: %s", place_capture_failure(&t->place));
+    if (status == ST_OK) {
+        n->launches = place_capture_launches(&t->place, t->capture);
+        n->cost = trainer_step_cost(t);
+        count_graph(n, &t->train, true);
+        count_graph(n, &t->update, false);
+        count_graph(n, &t->batches.take, false);
+    }
     trainer_close(t);
     setup_free(s);
     return status;

@@ -25,14 +25,14 @@
 #define ROUGH_SAMPLES 5  /* the last of them; the others warm up */
 
 struct stepping {
-    struct trainer trainer;
+    struct trainer *trainer;
     int64_t together; /* steps of a sample: on a device, as many as are queued at once */
 };
 
 static enum status take_steps(void *context, struct error *e) {
     struct stepping *s = context;
-    for (int64_t i = 0; i < s->together; i++) trainer_step(&s->trainer);
-    return trainer_sync(&s->trainer, e);
+    for (int64_t i = 0; i < s->together; i++) trainer_step(s->trainer);
+    return trainer_sync(s->trainer, e);
 }
 
 /* Takes the mean of a few steps, for a guess at how long many will take. */
@@ -47,41 +47,35 @@ static enum status measure_roughly(struct stepping *s, struct sitting *sitting, 
     return ST_OK;
 }
 
-static void fill_row(const struct setup *s, int threads, const struct sitting *sitting, int64_t together,
-                     struct perf_row *row) {
-    const struct config *c = &s->spec.config;
-    const struct task_shape *task = &s->spec.task.shape;
+/* Measures one cell in this process and describes it. */
+static enum status measure_here(const struct setup *setup, int threads, double seconds, struct perf_row *row,
+                                struct error *e) {
+    const struct config *c = &setup->spec.config;
+    const struct task_shape *task = &setup->spec.task.shape;
+    struct sitting sitting;
     struct machine m;
+    omp_set_num_threads(threads);
+    struct stepping s = {.trainer = trainer_open(trainer_create, setup, e)};
+    if (!s.trainer) return e->status;
+    s.together = trainer_sync_every(s.trainer);
+    enum status status =
+        seconds > 0 ? sitting_run_quiet(&sitting, take_steps, &s, seconds, e) : measure_roughly(&s, &sitting, e);
+    trainer_close(s.trainer);
+    TRY(status);
     *row = (struct perf_row){.bench = "train-step", .pass = "step"};
     machine_read(&m);
     sitting_describe(row, &m, threads);
     snprintf(row->dtype, sizeof row->dtype, "%s", precision_name((enum precision)c->precision));
     snprintf(row->shape, sizeof row->shape, "%.120s B%" PRId64 " T%" PRId64 " D%" PRId64 " L%" PRId64 " V%" PRId64,
-             s->id.model_label, c->batch, task->T, c->net.dim, c->net.layers, task->vocab_out);
+             setup->id.model_label, c->batch, task->T, c->net.dim, c->net.layers, task->vocab_out);
     snprintf(row->device, sizeof row->device, "%.*s", (int)strcspn(c->device, ":"), c->device);
-    snprintf(row->cell_id, sizeof row->cell_id, "%s", s->id.cell_id);
-    sitting_fill(sitting, (double)(together * c->batch * task_documents(task) * task->T), row);
-    row->time_ns /= (double)together;
-    row->time_ns_mad /= (double)together;
-    row->time_ns_p95 /= (double)together;
-}
-
-/* Measures one cell in this process. */
-static enum status measure_here(const struct setup *setup, int threads, double seconds, struct perf_row *row,
-                                struct error *e) {
-    struct sitting sitting;
-    struct stepping *s = calloc(1, sizeof *s);
-    if (!s) return fail(e, ST_MEMORY, "no memory for a trainer");
-    omp_set_num_threads(threads);
-    enum status status = trainer_create(&s->trainer, setup, e);
-    if (status == ST_OK) {
-        s->together = trainer_sync_every(&s->trainer);
-        status = seconds > 0 ? sitting_run_quiet(&sitting, take_steps, s, seconds, e) : measure_roughly(s, &sitting, e);
-    }
-    if (status == ST_OK) fill_row(setup, threads, &sitting, s->together, row);
-    trainer_free(&s->trainer);
-    free(s);
-    return status;
+    snprintf(row->cell_id, sizeof row->cell_id, "%s", setup->id.cell_id);
+    double steps = (double)s.together;
+    sitting_fill(&sitting, steps * (double)(c->batch * task_documents(task) * task->T), row);
+    row->time_ns /= steps;
+    row->time_ns_mad /= steps;
+    row->time_ns_p95 /= steps;
+    return ST_OK;
 }
 
 /* Answer of the measuring process: a row, or why there is none. Smaller than PIPE_BUF, so it is written whole. */

@@ -180,9 +180,11 @@ static int by_loss(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Fills p->ops from p->calls, the most lost time first; returns how many there are. */
-static int gather(const struct op_times *p, const struct floor_rates *rates) {
+/* Gathers the times of calls and prints a row an op, the most lost time first; what a step (`step` seconds at best)
+ * took beyond all calls is the last. */
+static void print_op_times(const struct op_times *p, const struct floor_rates *rates, double step, bool json) {
     int n = 0;
+    double all = 0;
     for (const struct call_time *c = p->calls; c->call; c++) {
         int i = 0;
         while (i < n && p->ops[i].op != c->call->op) i++;
@@ -201,13 +203,6 @@ static int gather(const struct op_times *p, const struct floor_rates *rates) {
         }
     }
     qsort(p->ops, (size_t)n, sizeof *p->ops, by_loss);
-    return n;
-}
-
-/* Prints a row an op; what a step (`step` seconds at best) took beyond all calls is the last. */
-static void print_op_times(const struct op_times *p, const struct floor_rates *rates, double step, bool json) {
-    int n = gather(p, rates);
-    double all = 0;
     if (json)
         printf(",\"fma_gflop_per_s\":%.6g,\"copy_gb_per_s\":%.6g,\"profile\":[", rates->flops / 1e9,
                rates->bytes / 1e9);
@@ -252,16 +247,6 @@ struct step_run {
     size_t resident; /* before the product's matrices exist */
 };
 
-/* Counts the parameters that a token meets in a matrix product: all of rank 2 but the embedding, which is looked up. */
-static int64_t matmul_parameters(const struct params *p) {
-    int64_t n = 0;
-    for (int i = 0; i < p->n; i++) {
-        const struct param *q = &p->list[i];
-        if (q->spec.rank == 2 && q->spec.group != PARAM_CONST && strcmp(q->name, "embedding") != 0) n += q->count;
-    }
-    return n;
-}
-
 /* Largest resident memory of this process so far, bytes; 0: the system does not say. */
 static size_t peak_resident_bytes(void) {
     char line[256];
@@ -271,17 +256,6 @@ static size_t peak_resident_bytes(void) {
         if (sscanf(line, "VmHWM: %" SCNd64, &kb) == 1) break;
     if (f) fclose(f);
     return (size_t)kb << 10;
-}
-
-static enum status prepare(struct step_run *r, const char *model, const struct perf_step_request *q, struct error *e) {
-    struct setup *s = r->setup = calloc(1, sizeof *s);
-    if (!s) return fail(e, ST_MEMORY, "no memory for a run");
-    s->spec.config = q->config;
-    s->spec.task = (struct task_choice){.task = &uniform_task, .name = "uniform"};
-    *(struct uniform *)s->spec.task.inst = (struct uniform){q->length, q->least ? q->least : q->length, q->vocab};
-    TRY(model_parse(&s->spec.model, model, e));
-    TRY(setup_resolve(s, e));
-    return trainer_create(&r->trainer, s, e);
 }
 
 static enum status measure(struct step_run *r, const struct perf_step_request *q, struct error *e) {
@@ -310,7 +284,7 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
 }
 
 struct step_result {
-    int64_t params, matmul;
+    int64_t params, matmul;           /* trained; that a token meets in a product: of rank 2, but for the embedding */
     double tokens;                    /* of a step, on average */
     double best, median, mad;         /* seconds */
     double flops;                     /* of a step, as the ops declare them */
@@ -322,7 +296,12 @@ struct step_result {
 static struct step_result evaluate(const struct step_run *r) {
     const struct trainer *t = &r->trainer;
     const double product = 2.0 * GEMM_SIZE * GEMM_SIZE * GEMM_SIZE;
-    struct step_result s = {.params = params_trained(&t->params), .matmul = matmul_parameters(&t->params)};
+    struct step_result s = {.params = params_trained(&t->params)};
+    for (int i = 0; i < t->params.n; i++) {
+        const struct param *p = &t->params.list[i];
+        bool looked_up = strcmp(p->name, "embedding") == 0;
+        if (p->spec.rank == 2 && p->spec.group != PARAM_CONST && !looked_up) s.matmul += p->count;
+    }
     const struct uniform *u = (const struct uniform *)r->setup->spec.task.inst;
     s.tokens = (double)r->setup->spec.config.batch * (double)(u->least + u->length) / 2;
     s.best = samples_best(&r->step);
@@ -392,12 +371,21 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
 enum status perf_step(const char *model, const struct perf_step_request *q, struct error *e) {
     struct step_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
-    enum status status = prepare(r, model, q, e);
+    struct setup *s = r->setup = calloc(1, sizeof *s);
+    enum status status = s ? ST_OK : fail(e, ST_MEMORY, "no memory for a run");
+    if (s) {
+        s->spec.config = q->config;
+        s->spec.task = (struct task_choice){.task = &uniform_task, .name = "uniform"};
+        *(struct uniform *)s->spec.task.inst = (struct uniform){q->length, q->least ? q->least : q->length, q->vocab};
+        status = model_parse(&s->spec.model, model, e);
+    }
+    if (status == ST_OK) status = setup_resolve(s, e);
+    if (status == ST_OK) status = trainer_create(&r->trainer, s, e);
     if (status == ST_OK) status = measure(r, q, e);
     if (status == ST_OK) {
-        struct step_result s = evaluate(r);
-        r->rates.products = s.rate_best;
-        (q->config.json ? print_json : print_text)(r, &s, q);
+        struct step_result result = evaluate(r);
+        r->rates.products = result.rate_best;
+        (q->config.json ? print_json : print_text)(r, &result, q);
     }
     free(r->times.calls);
     free(r->times.ops);
