@@ -1,6 +1,7 @@
 /* registry.c - the list of tasks, and task names with options turned into an opened task. */
 #include "tasks/task.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,13 +110,29 @@ static enum status name_choice(struct task_choice *choice, const struct task_ali
     return label_format(&changes, choice->label, sizeof choice->label, e);
 }
 
+/* "some/words.jsonl:..." is the task own:name=words,file=some/words.jsonl,... */
+static enum status name_own_file(struct label *l, struct error *e) {
+    char path[OPTION_TEXT], name[OPTION_TEXT];
+    if (!text_ends(label_name(l), ".jsonl") && !text_ends(label_name(l), ".npz")) return ST_OK;
+    TRY(text_copy(label_name(l), path, sizeof path, e));
+    const char *from = strrchr(path, '/');
+    TRY(text_copy(from ? from + 1 : path, name, sizeof name, e));
+    *strrchr(name, '.') = 0;
+    for (char *at = name; *at; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("-_.", *at)) *at = '-';
+    TRY(label_set_name(l, "own", e));
+    if (!label_get(l, "name")) TRY(label_add(l, "name", name, e));
+    return label_add(l, "file", path, e);
+}
+
 enum status task_parse(struct task_choice *choice, const char *text, struct error *e) {
     const struct task_alias *alias;
     struct label label;
     char owner[160];
     memset(choice, 0, sizeof *choice);
-    TRY(text_copy(text, choice->asked, sizeof choice->asked, e));
     TRY(label_parse(&label, "task", text, e));
+    TRY(name_own_file(&label, e));
+    TRY(label_format(&label, choice->asked, sizeof choice->asked, e));
     choice->task = find_name(label_name(&label), &alias);
     if (!choice->task) return unknown_task(label_name(&label), e);
     TRY(base_options(choice->task, alias, choice->inst, e));

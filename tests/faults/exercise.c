@@ -451,6 +451,7 @@ static const char *const audited[] = {
     "data list",
     "data path mnist",
     "data stats s5",
+    "data check tests/data/own/own.jsonl",
     "data dump s5 %1$s/s5.npz --count 4",
     "list",
     "info lstm",

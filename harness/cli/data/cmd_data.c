@@ -509,6 +509,10 @@ const struct command data_commands[DATA_COMMANDS + 1] = {
                    .usage = "data dump TASK FILE [flags]",
                    .summary = "a split's examples as a file, for other programs",
                    .run = dump},
+    [DATA_CHECK] = {.name = "data check",
+                    .usage = "data check FILE",
+                    .summary = "what a file of examples holds, and what answers without a model get",
+                    .run = data_check},
     [DATA_LIST] = {.name = "data list",
                    .usage = "data list",
                    .summary = "released data that tasks read, and which of it is imported",
@@ -537,7 +541,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_data = {
     .name = "data",
-    .usage = "data show|stats|dump|list|urls|import|verify|path ...",
+    .usage = "data show|stats|dump|check|list|urls|import|verify|path ...",
     .summary = "examples of a task, statistics of them, and released data",
     .run = run,
     .subs = data_commands,
