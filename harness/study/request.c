@@ -104,7 +104,7 @@ static enum status neither(const char *word, struct error *e) {
 
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e) {
     int first = 0;
-    if (n && (is_path(words[0]) || !is_task(words[0]))) {
+    if (n && !is_task(words[0])) {
         struct error why;
         enum status status = plan_file_read(&r->file, words[0], &why);
         if (status == ST_DATA && !is_path(words[0])) return neither(words[0], e);
