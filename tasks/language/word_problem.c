@@ -4,11 +4,9 @@
  *
  * Merrill, Petty and Sabharwal 2024, "The illusion of state in state-space models" (jopetty/word-problem), in the
  * configurations of the BD-LRU/H-LRU paper: fixed length, distinct sequences, no BOS and no other special ids. */
-#include "tasks/task.h"
-
 #include <string.h>
 
-#include "core/philox.h"
+#include "tasks/examples.h"
 #include "tasks/language/group.h"
 
 #define MAX_LENGTH   4096
@@ -22,7 +20,7 @@ enum split_rule { SPLIT_DISTINCT, SPLIT_80_20, SPLIT_80_20_CAPPED };
 
 struct word_problem {
     char group[OPTION_TEXT];
-    int64_t length, n_train, n_val, n_test, extra_length, n_generators;
+    int64_t length, min_length, n_train, n_val, n_test, extra_length, n_generators;
     int split, generators;
     char test_length[OPTION_TEXT];
 
@@ -50,6 +48,9 @@ static const struct option options[] = {
      "how many with generators=random", OPT_AXIS},
     {"length", OPT_INT, offsetof(struct word_problem, length), "16", 1, MAX_LENGTH, NULL, "tokens of a sequence",
      OPT_AXIS | OPT_LENGTH | OPT_TESTED},
+    {"min_length", OPT_INT, offsetof(struct word_problem, min_length), "auto", 1, MAX_LENGTH, "length",
+     "training and validation sequences have any length from this to `length`, each as often; auto: `length` alone",
+     OPT_AXIS | OPT_AUTO | OPT_TESTED},
     {"n_train", OPT_INT, offsetof(struct word_problem, n_train), "10000", 1, 1e9, NULL,
      "distinct training sequences; with split=80-20 training and test together", OPT_AXIS},
     {"n_val", OPT_INT, offsetof(struct word_problem, n_val), "2000", 1, 1e9, NULL,
@@ -204,6 +205,9 @@ static int64_t pool_size(const struct word_problem *w) {
 
 static enum status check_counts(const struct word_problem *w, struct error *e) {
     int64_t wanted = w->examples[SPLIT_TRAIN] + w->examples[SPLIT_VAL] + w->examples[SPLIT_TEST];
+    if (w->min_length > w->length)
+        return fail(e, ST_USAGE, "word-problem: min_length=%lld is more than length=%lld", (long long)w->min_length,
+                    (long long)w->length);
     if (w->extra_length >= w->length)
         return fail(e, ST_USAGE, "word-problem: extra_length=%lld must be below length=%lld",
                     (long long)w->extra_length, (long long)w->length);
@@ -266,6 +270,7 @@ static void word_problem_shape(const void *inst, struct task_shape *out) {
     const struct word_problem *w = inst;
     out->T = w->length;
     out->vocab_in = out->vocab_out = w->of.order;
+    out->unequal = w->min_length > 0 && w->min_length < w->length;
     out->needs_causal = true;
     memcpy(out->examples, w->examples, sizeof out->examples);
     if (w->extra_length)
@@ -278,7 +283,10 @@ static void word_problem_shape(const void *inst, struct task_shape *out) {
     out->metric = METRIC_ACC;
 }
 
-/* Test sequences come first in the numbering, then validation, and the seed draws the training sequences out of all
+/* A sequence of mixed lengths is the beginning of one of the longest. A short one may be a test sequence of its length
+ * by chance.
+ *
+ * Test sequences come first in the numbering, then validation, and the seed draws the training sequences out of all
  * others: so test and validation are the same for every seed. */
 static int64_t sequence_number(const struct word_problem *w, enum split split, int64_t index) {
     int64_t test = w->examples[SPLIT_TEST], held_out = test + w->examples[SPLIT_VAL];
@@ -291,6 +299,13 @@ static int64_t sequence_number(const struct word_problem *w, enum split split, i
 static void word_problem_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct word_problem *w = inst;
     fill_sequence(w, sequence_number(w, split, index), x);
+    if (split == SPLIT_TEST || w->min_length == 0) return;
+    struct rng r = example_rng(w->seed, split, index);
+    x->length = (int32_t)draw_length(&r, w->min_length, w->length);
+    for (int64_t t = x->length; t < w->length; t++) {
+        x->tokens[t] = 0;
+        x->targets[t] = IGNORED;
+    }
 }
 
 _Static_assert(sizeof(struct word_problem) <= TASK_INST_BYTES, "the instance must fit its slot");

@@ -521,6 +521,10 @@ const struct command data_commands[DATA_COMMANDS + 1] = {
                    .usage = "data urls [NAME]",
                    .summary = "address, size and SHA-256 of each file",
                    .run = data_sets_urls},
+    [DATA_FETCH] = {.name = "data fetch",
+                    .usage = "data fetch NAME [--mirror URL] [--folder FOLDER]",
+                    .summary = "download the files by curl, check them, go on after a break, then import them",
+                    .run = data_fetch},
     [DATA_IMPORT] = {.name = "data import",
                      .usage = "data import NAME FOLDER",
                      .summary = "check the files in a folder and store them in the cache folder",
@@ -541,7 +545,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_data = {
     .name = "data",
-    .usage = "data show|stats|dump|check|list|urls|import|verify|path ...",
+    .usage = "data show|stats|dump|check|list|urls|fetch|import|verify|path ...",
     .summary = "examples of a task, statistics of them, and released data",
     .run = run,
     .subs = data_commands,

@@ -1,4 +1,5 @@
-/* data_sets.c - see data_sets.h. Nothing here opens a socket: people fetch files, the program names and checks them. */
+/* data_sets.c - see data_sets.h. Nothing here opens a socket: people fetch files, or curl does
+ * (data_fetch.c), and the program names and checks them. */
 #include "harness/cli/data/data_sets.h"
 
 #include <inttypes.h>
@@ -70,20 +71,13 @@ static void say_read(struct import_log *log, const char *path, int64_t bytes, co
     printf("  %s: %" PRId64 " bytes, SHA-256 %s%s\n", path, bytes, sha256, verdict);
 }
 
-enum status data_sets_import(int argc, char **argv, struct error *e) {
-    const struct dataset *d;
-    const char *words[2];
+enum status data_import(const struct dataset *d, const char *folder, struct error *e) {
     char path[CACHE_PATH], text[DATASET_TEXT];
     struct import_log log = {.read = say_read, .stop = signal_received};
-    int n;
-    TRY(read_words(DATA_IMPORT, argc, argv, words, 2, &n, &d, e));
-    if (n < 2)
-        return fail(e, ST_USAGE,
-                    "data import: say which data and the folder of its files; `lrnn data urls` names both");
     TRY(dataset_path(d, path, e));
     printf("%s, into %s\n", d->name, path);
     signals_install();
-    TRY(dataset_import(d, words[1], true, &log, e));
+    TRY(dataset_import(d, folder, true, &log, e));
     TRY(dataset_describe(d, text, e));
     printf("  %s\n", text);
     if (log.count.passed_over)
@@ -93,6 +87,15 @@ enum status data_sets_import(int argc, char **argv, struct error *e) {
                ": numbers of a run on them stand beside no published ones\n",
                d->examples, log.examples);
     return ST_OK;
+}
+
+enum status data_sets_import(int argc, char **argv, struct error *e) {
+    const struct dataset *d;
+    const char *words[2];
+    int n;
+    TRY(read_words(DATA_IMPORT, argc, argv, words, 2, &n, &d, e));
+    if (n == 2) return data_import(d, words[1], e);
+    return fail(e, ST_USAGE, "data import: say which data and the folder of its files; `lrnn data urls` names both");
 }
 
 static enum status verify(const struct dataset *d, bool asked, struct error *e) {

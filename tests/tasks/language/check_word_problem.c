@@ -34,6 +34,37 @@ START_TEST(too_few_sequences_are_refused_with_the_numbers) {
 }
 END_TEST
 
+/* Lengths are even; what is read of a sequence has its own products as targets, and nothing after it is scored. */
+START_TEST(sequences_of_mixed_lengths_are_beginnings_of_long_ones) {
+    struct task_choice c, whole;
+    int count[17] = {0}, n = 3900;
+    open_task(&c, "s3:min_length=4,test_length=4,40", 1);
+    open_task(&whole, "s3", 1);
+    ck_assert(c.shape.unequal && c.shape.T == 16 && c.shape.T_eval == 40);
+    struct example x = new_example(&c.shape), y = new_example(&whole.shape);
+    for (int i = 0; i < n; i++) {
+        fill_example(&c, SPLIT_TRAIN, i, -7, &x);
+        fill_example(&whole, SPLIT_TRAIN, i, -7, &y);
+        ck_assert(4 <= x.length && x.length <= 16);
+        ck_assert(!memcmp(x.tokens, y.tokens, (size_t)x.length * sizeof *x.tokens) &&
+                  !memcmp(x.targets, y.targets, (size_t)x.length * sizeof *x.targets));
+        int padding = 0;
+        for (int t = x.length; t < 16; t++) padding += x.tokens[t] == 0 && x.targets[t] == IGNORED;
+        ck_assert_int_eq(padding, 16 - x.length);
+        count[x.length]++;
+    }
+    for (int length = 4; length <= 16; length++) /* four standard deviations */
+        ck_assert_msg(abs(count[length] - n / 13) < 67, "%d of length %d", count[length], length);
+    for (int i = 0; i < 2; i++) {
+        fill_example(&c, SPLIT_TEST, 2000 * i, -7, &x);
+        ck_assert_int_eq(x.length, i ? 40 : 4);
+    }
+    free_example(&x);
+    free_example(&y);
+    check_task_refused("s3:min_length=17", "min_length=17 is more than length=16");
+}
+END_TEST
+
 START_TEST(a_full_arena_is_an_error_and_not_a_crash) {
     struct task_choice c;
     struct error e;
@@ -354,6 +385,7 @@ Suite *check_word_problem(void) {
     tcase_add_checked_fixture(tests, reserve_task_host, free_task_host);
     tcase_add_test(tests, generators_that_do_not_exist_are_refused);
     tcase_add_test(tests, too_few_sequences_are_refused_with_the_numbers);
+    tcase_add_test(tests, sequences_of_mixed_lengths_are_beginnings_of_long_ones);
     tcase_add_test(tests, a_full_arena_is_an_error_and_not_a_crash);
     tcase_add_test(tests, sequences_are_made_of_the_generators_and_reach_the_group);
     tcase_add_test(tests, the_floor_with_generators_is_what_the_newest_element_tells);
