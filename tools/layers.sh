@@ -35,7 +35,7 @@ rooms() {
     case $1 in
     core) echo file cuda ;;
     kernels) echo lib dense norm move token gated flow matrix stable links plstm tree train ;;
-    tasks) echo data language mad image series graph ;;
+    tasks) echo data own language mad image series graph ;;
     harness) echo store study run rows plot table perf pool site gate cli ;;
     esac
 }

@@ -2,7 +2,7 @@
 #ifndef LRNN_TESTS_FUZZ_OWN_H
 #define LRNN_TESTS_FUZZ_OWN_H
 
-#include "tasks/data/own_file.h"
+#include "tasks/own/own_file.h"
 #include "tests/fuzz/fuzz.h"
 
 static inline void check_own_file(const uint8_t *data, size_t size, const char *name) {

@@ -38,7 +38,7 @@ END_TEST
 START_TEST(sequences_of_mixed_lengths_are_beginnings_of_long_ones) {
     struct task_choice c, whole;
     int count[17] = {0}, n = 3900;
-    open_task(&c, "s3:min_length=4,test_length=4,40", 1);
+    open_task(&c, "s3:min_length=4,test_length=8,40", 1);
     open_task(&whole, "s3", 1);
     ck_assert(c.shape.unequal && c.shape.T == 16 && c.shape.T_eval == 40);
     struct example x = new_example(&c.shape), y = new_example(&whole.shape);
@@ -57,7 +57,7 @@ START_TEST(sequences_of_mixed_lengths_are_beginnings_of_long_ones) {
         ck_assert_msg(abs(count[length] - n / 13) < 67, "%d of length %d", count[length], length);
     for (int i = 0; i < 2; i++) {
         fill_example(&c, SPLIT_TEST, 2000 * i, -7, &x);
-        ck_assert_int_eq(x.length, i ? 40 : 4);
+        ck_assert_int_eq(x.length, i ? 40 : 8);
     }
     free_example(&x);
     free_example(&y);

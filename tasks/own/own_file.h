@@ -8,23 +8,11 @@
  *                split (n): 0 train, 1 val, 2 test. As np.savez writes them, without compression.
  *
  * Whole numbers from 0 in every input of a file are tokens, anything else is values. No file is trusted. */
-#ifndef LRNN_TASKS_DATA_OWN_FILE_H
-#define LRNN_TASKS_DATA_OWN_FILE_H
+#ifndef LRNN_TASKS_OWN_OWN_FILE_H
+#define LRNN_TASKS_OWN_OWN_FILE_H
 
-#include <stdbool.h>
-
-#include "core/batch.h"
 #include "tasks/data/cache_file.h"
-
-#define OWN_MOST_BYTES   (INT64_C(4) << 30) /* of a file, which is read into memory whole */
-#define OWN_MOST_LENGTH  (1 << 20)
-#define OWN_MOST_LABELS  65536
-#define OWN_MOST_CHANNEL 4096
-
-struct own_example {
-    int64_t input, target; /* where they begin in the file's arrays */
-    int32_t length, split; /* enum split; -1: the file does not say */
-};
+#include "tasks/own/own_pack.h"
 
 struct own_file {
     int64_t n, longest;

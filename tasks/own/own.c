@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "core/philox.h"
-#include "tasks/data/own_file.h"
+#include "tasks/own/own_file.h"
 #include "tasks/examples.h"
 
 #define SPLIT_SEED 42

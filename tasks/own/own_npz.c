@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/data/own_pack.h"
+#include "tasks/own/own_pack.h"
 
 #define RANK_MOST    3
 #define END_BYTES    22 /* of the end of a directory, without its comment */

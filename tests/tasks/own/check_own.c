@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/data/own_file.h"
+#include "tasks/own/own_file.h"
 #include "tests/lib/program.h"
 #include "tests/tasks/task_examples.h"
 

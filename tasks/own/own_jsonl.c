@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tasks/data/own_pack.h"
+#include "tasks/own/own_pack.h"
 
 struct line {
     struct own_pack *pack;

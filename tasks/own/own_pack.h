@@ -1,8 +1,23 @@
 /* own_pack.h - examples of an own file (own_file.h) as its readers collect them. */
-#ifndef LRNN_TASKS_DATA_OWN_PACK_H
-#define LRNN_TASKS_DATA_OWN_PACK_H
+#ifndef LRNN_TASKS_OWN_OWN_PACK_H
+#define LRNN_TASKS_OWN_OWN_PACK_H
 
-#include "tasks/data/own_file.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/batch.h"
+#include "core/status.h"
+
+#define OWN_MOST_BYTES   (INT64_C(4) << 30) /* of a file, which is read into memory whole */
+#define OWN_MOST_LENGTH  (1 << 20)
+#define OWN_MOST_LABELS  65536
+#define OWN_MOST_CHANNEL 4096
+
+struct own_example {
+    int64_t input, target; /* where they begin in the file's arrays */
+    int32_t length, split; /* enum split; -1: the file does not say */
+};
 
 struct own_pack {
     const char *name; /* of the file */
@@ -23,6 +38,9 @@ enum status own_pack_input(struct own_pack *p, double value, const char *where, 
 enum status own_pack_target(struct own_pack *p, double value, bool scored, const char *where, struct error *e);
 enum status own_pack_example(struct own_pack *p, int64_t length, int64_t channels, bool per_sequence, int split,
                              const char *where, struct error *e);
+
+/* Gives back what was collected. */
+void own_pack_free(struct own_pack *p);
 
 /* Readers of the two forms. */
 enum status own_jsonl_read(struct own_pack *p, const char *bytes, size_t size, struct error *e);
