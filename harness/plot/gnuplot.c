@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,21 +41,35 @@ enum status figure_formats_parse(const char *text, unsigned *formats, struct err
 
 /* --- text for gnuplot --------------------------------------------------------------------------------------------- */
 
-/* Prints text in single quotes, where gnuplot expands nothing and a quote is doubled. Control characters would end the
- * line. */
-void gnuplot_quoted(FILE *f, const char *text) {
-    fputc('\'', f);
+#define TEXT_BYTES 2048 /* of a setting; longer ones are cut off */
+
+/* Prints text in single quotes, where gnuplot expands nothing and a quote is doubled, and ends the line, as control
+ * characters of the text would. */
+static void print_quoted(FILE *f, const char *format, va_list args) {
+    char text[TEXT_BYTES];
+    vsnprintf(text, sizeof text, format, args);
+    fputs(" = '", f);
     for (const char *p = text; *p; p++) {
         if (*p == '\'') fputc('\'', f);
         fputc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, f);
     }
-    fputc('\'', f);
+    fputs("'\n", f);
 }
 
-void gnuplot_setting(FILE *f, const char *name, const char *text) {
-    fprintf(f, "%s = ", name);
-    gnuplot_quoted(f, text);
-    fputc('\n', f);
+void gnuplot_setting(FILE *f, const char *name, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs(name, f);
+    print_quoted(f, format, args);
+    va_end(args);
+}
+
+void gnuplot_element(FILE *f, const char *name, int index, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(f, "%s[%d]", name, index);
+    print_quoted(f, format, args);
+    va_end(args);
 }
 
 void gnuplot_number(FILE *f, double value, const char *end) {
@@ -62,6 +77,14 @@ void gnuplot_number(FILE *f, double value, const char *end) {
         fprintf(f, "%.9g%s", value, end);
     else
         fprintf(f, "NaN%s", end);
+}
+
+void gnuplot_row(FILE *f, int n, const double *values) {
+    for (int i = 0; i < n; i++) gnuplot_number(f, values[i], i + 1 < n ? "\t" : "\n");
+}
+
+void gnuplot_end_block(FILE *f) {
+    fputs("\n\n", f);
 }
 
 /* --- running it --------------------------------------------------------------------------------------------------- */
@@ -100,9 +123,9 @@ static void print_terminal(FILE *f, const struct drawing *d, size_t k) {
             fputc(*c, f);
         }
     }
-    fputs("\nset output ", f);
-    gnuplot_quoted(f, base_name(d->picture[k]));
     fputc('\n', f);
+    gnuplot_setting(f, "picture", "%s", base_name(d->picture[k]));
+    fputs("set output picture\n", f);
 }
 
 /* Adds a file that ships with the program. */
@@ -121,7 +144,7 @@ static enum status add_shipped(FILE *f, const char *kind, struct error *e) {
 static enum status print_script(FILE *f, const struct drawing *d, struct error *e) {
     size_t first = 0;
     while (first < N_TERMINALS - 1 && !wanted(d->figure, first)) first++;
-    gnuplot_setting(f, "data", base_name(d->data));
+    gnuplot_setting(f, "data", "%s", base_name(d->data));
     fputs(d->settings, f);
     print_terminal(f, d, first);
     TRY(add_shipped(f, "common", e));

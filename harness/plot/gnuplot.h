@@ -40,9 +40,15 @@ enum status gnuplot_check(const struct figure *figure, const char *to, struct er
 /* "svg,png" as bits. ST_USAGE. */
 enum status figure_formats_parse(const char *text, unsigned *formats, struct error *e);
 
-/* A line of settings: name = 'text', in which nothing is expanded; the text alone; a number, NaN where it is none. */
-void gnuplot_setting(FILE *f, const char *name, const char *text);
-void gnuplot_quoted(FILE *f, const char *text);
+/* Prints a line of settings, name = 'text', in which nothing is expanded, or name[index] = 'text'; a number, NaN where
+ * it is none. */
+void gnuplot_setting(FILE *f, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void gnuplot_element(FILE *f, const char *name, int index, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void gnuplot_number(FILE *f, double value, const char *end);
+
+/* Prints a line of n numbers, and ends a block of lines, as gnuplot calls it. */
+void gnuplot_row(FILE *f, int n, const double *values);
+void gnuplot_end_block(FILE *f);
 
 #endif

@@ -86,10 +86,10 @@ static void print_seed(FILE *f, const struct run_record *r, const struct plot_vi
         double x = v->x == PLOT_TIME     ? p->wall_s
                    : v->x == PLOT_TOKENS ? (double)p->tokens
                                          : (double)p->step * step_width(&r->run, v->x);
-        gnuplot_number(f, x, "\t");
-        gnuplot_number(f, y, "\n");
+        gnuplot_row(f, 2, (double[]){x, y});
     }
-    fputs("0\tNaN\n\n\n", f); /* an empty block would shift the next ones */
+    fputs("0\tNaN\n", f); /* an empty block would shift the next ones */
+    gnuplot_end_block(f);
 }
 
 /* The mean when `step` steps were done over the seeds that have a value then, *seeds of them. NAN where there is none,
@@ -119,14 +119,13 @@ static int print_mean(FILE *f, const struct report_row *row, const struct plot_v
         int own;
         double mean = mean_at(row, steps[k], v, &own);
         if (!isfinite(mean)) continue;
-        gnuplot_number(f, (double)steps[k] * width, "\t");
-        gnuplot_number(f, mean, "\n");
+        gnuplot_row(f, 2, (double[]){(double)steps[k] * width, mean});
         *seeds = own;
         lines++;
     }
     free(steps);
     if (lines == 0) fputs("0\tNaN\n", f);
-    fputs("\n\n", f);
+    gnuplot_end_block(f);
     return lines;
 }
 
@@ -196,14 +195,12 @@ void print_curves(FILE *script, FILE *data, const struct report_table *t, const 
     const char *what = seeds == 1        ? "one seed"
                        : failed && !loss ? "mean (failed: chance), each seed a thin line"
                                          : "mean over seeds, each seed a thin line";
-    char title[64];
     print_plot_settings(script, t, v, MARK_CHOSEN, loss ? "loss over training" : "accuracy over training", what);
     int most = print_means(script, data, t, v);
     print_seeds(script, data, t, v);
     print_published(script, t, !loss);
-    snprintf(title, sizeof title, "validation %s", loss ? "loss" : run_metric_name(t->rows[0].run));
-    gnuplot_setting(script, "xtitle", plot_axis_titles[v->x]);
-    gnuplot_setting(script, "ytitle", title);
+    gnuplot_setting(script, "xtitle", "%s", plot_axis_titles[v->x]);
+    gnuplot_setting(script, "ytitle", "validation %s", loss ? "loss" : run_metric_name(t->rows[0].run));
     fputs("chance = ", script);
     gnuplot_number(script, loss ? NAN : run_chance(t->rows[0].run), "\n");
     fprintf(script, "every = %d\nlogx = %d\nlogy = %d\n", 1 + most / 16, v->log_x, v->log_y);

@@ -30,64 +30,33 @@ static void ends_of(const struct report_row *row, const struct protocol *protoco
     if (row->n < 2 || protocol->level == 0) *low = *high = row->estimate;
 }
 
-/* Names the ends: "95 % interval; of fewer seeds, min to max"; "": there are none. */
-static void name_ends(const struct report_table *t, const struct protocol *protocol, char *text, size_t size) {
-    bool interval = false, values = false;
-    for (int k = 0; k < t->n_rows; k++) {
-        bool has = t->rows[k].interval.kind != INTERVAL_NONE;
-        interval = interval || has;
-        values = values || (!has && t->rows[k].n > 1 && protocol->level > 0);
-    }
-    snprintf(text, size, "%s", values ? "seeds, min to max" : "");
-    if (interval)
-        snprintf(text, size, "%g %% interval%s", 100 * protocol->level, values ? "; of fewer seeds, min to max" : "");
-}
-
-/* "best of 3 to 10 runs": of the models with the fewest and the most; returns the most. */
-static int name_best(const struct report_table *t, char *text, size_t size) {
-    int least = t->rows[0].n_all, most = least;
-    char range[32] = "";
-    for (int k = 1; k < t->n_rows; k++) {
-        least = t->rows[k].n_all < least ? t->rows[k].n_all : least;
-        most = t->rows[k].n_all > most ? t->rows[k].n_all : most;
-    }
-    if (least < most) snprintf(range, sizeof range, "%d to ", least);
-    snprintf(text, size, "best of %s%d run%s", range, most, most == 1 ? "" : "s");
-    return most;
-}
-
-/* A line a row; returns whether a paper has a number. */
-static bool print_bar_data(FILE *data, const struct report_table *t, const struct protocol *protocol) {
-    bool published = false;
-    for (int k = 0; k < t->n_rows; k++) {
-        const struct report_row *row = &t->rows[k];
-        double low, high, paper = published_is_other(&row->published) ? NAN : row->published.value;
-        ends_of(row, protocol, &low, &high);
-        fprintf(data, "%d\t", k + 1);
-        gnuplot_number(data, row->estimate, "\t");
-        gnuplot_number(data, low, "\t");
-        gnuplot_number(data, high, "\t");
-        gnuplot_number(data, row->best, "\t");
-        gnuplot_number(data, paper, "\n");
-        published = published || isfinite(paper);
-    }
-    return published;
-}
-
 static void print_bars(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     const struct protocol *protocol = protocol_of(v->protocol);
-    char best[64], metric[64], interval[64];
-    bool is_best = v->protocol == PROTOCOL_BEST_OF_GRID, published = print_bar_data(data, t, protocol);
-    int most = name_best(t, best, sizeof best);
-    snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
+    int least = t->rows[0].n_all, most = least; /* runs of a model */
+    bool published = false, intervals = false, values = false;
+    char range[32] = "", interval[64] = "";
+    for (int k = 0; k < t->n_rows; k++) {
+        const struct report_row *row = &t->rows[k];
+        bool has_interval = row->interval.kind != INTERVAL_NONE;
+        double low, high, paper = published_is_other(&row->published) ? NAN : row->published.value;
+        ends_of(row, protocol, &low, &high);
+        gnuplot_row(data, 6, (double[]){k + 1, row->estimate, low, high, row->best, paper});
+        published = published || isfinite(paper);
+        intervals = intervals || has_interval;
+        values = values || (!has_interval && row->n > 1 && protocol->level > 0);
+        least = row->n_all < least ? row->n_all : least;
+        most = row->n_all > most ? row->n_all : most;
+    }
     print_plot_settings(script, t, v, MARK_ESTIMATE, "ours beside the published numbers",
                         "a failed run counts as chance");
-    gnuplot_setting(script, "metric", metric);
-    gnuplot_setting(script, "best", best);
-    name_ends(t, protocol, interval, sizeof interval);
-    gnuplot_setting(script, "estimate", protocol->name);
-    gnuplot_setting(script, "interval", interval);
-    fprintf(script, "bests = %d\nsome_published = %d\n", most > 1 && !is_best, published);
+    if (least < most) snprintf(range, sizeof range, "%d to ", least);
+    if (intervals) snprintf(interval, sizeof interval, "%g %% interval", 100 * protocol->level);
+    gnuplot_setting(script, "metric", "test %s", run_metric_name(t->rows[0].run));
+    gnuplot_setting(script, "best", "best of %s%d run%s", range, most, most == 1 ? "" : "s");
+    gnuplot_setting(script, "estimate", "%s", protocol->name);
+    gnuplot_setting(script, "interval", "%s%s%s", interval, intervals && values ? "; of fewer " : "",
+                    values ? "seeds, min to max" : "");
+    fprintf(script, "bests = %d\nsome_published = %d\n", most > 1 && v->protocol != PROTOCOL_BEST_OF_GRID, published);
 }
 
 /* --- accuracy by length ------------------------------------------------------------------------------------------- */
@@ -110,8 +79,7 @@ static int print_point(FILE *data, const struct report_row *row, const char *by,
                        double x) {
     double value = lengths_mean(row, by, first, last).value;
     if (!isfinite(value)) return 0;
-    fprintf(data, "%g\t", x);
-    gnuplot_number(data, value, "\n");
+    gnuplot_row(data, 2, (double[]){x, value});
     return 1;
 }
 
@@ -134,7 +102,7 @@ static void print_line_settings(FILE *script, const struct report_table *t, cons
                                 const char *heading, const char *what, const char *xtitle) {
     print_plot_settings(script, t, v, MARK_CHOSEN, heading, what);
     gnuplot_setting(script, "metric", "test token accuracy");
-    gnuplot_setting(script, "xtitle", xtitle);
+    gnuplot_setting(script, "xtitle", "%s", xtitle);
     fprintf(script, "chance = %.9g\ntrained = %lld\n", run_chance(t->rows[0].run),
             (long long)t->rows[0].run->len_train);
 }
@@ -143,7 +111,7 @@ static void print_lengths(FILE *script, FILE *data, const struct report_table *t
     struct test_lengths lengths = test_lengths_of(t, EVAL_BY_LENGTH);
     for (int k = 0; k < t->n_rows; k++) {
         if (print_points(data, &t->rows[k], &lengths) == 0) fputs("0\tNaN\n", data);
-        fputs("\n\n", data);
+        gnuplot_end_block(data);
     }
     print_line_settings(script, t, v, "accuracy by length",
                         lengths.n ? "mean over seeds (failed: chance)"
@@ -158,7 +126,8 @@ static void print_positions(FILE *script, FILE *data, const struct report_table 
         int lines = 0;
         for (int64_t at = l.shortest; at <= l.longest; at++)
             lines += print_point(data, &t->rows[k], EVAL_BY_POSITION, at, at, (double)at);
-        fputs(lines ? "\n\n" : "0\tNaN\n\n\n", data);
+        if (lines == 0) fputs("0\tNaN\n", data);
+        gnuplot_end_block(data);
     }
     print_line_settings(script, t, v, "accuracy by position", "mean over seeds (failed: chance)", "inputs read");
 }
@@ -183,16 +152,12 @@ static void print_cost(FILE *script, FILE *data, const struct report_table *t, c
     for (int k = 0; k < t->n_rows; k++) {
         double low, high, cost = cost_of(t->rows[k].run, v->x);
         ends_of(&t->rows[k], protocol_of(v->protocol), &low, &high);
-        gnuplot_number(data, cost > 0 ? cost : NAN, "\t");
-        gnuplot_number(data, t->rows[k].estimate, "\t");
-        gnuplot_number(data, low, "\t");
-        gnuplot_number(data, high, "\n\n\n");
+        gnuplot_row(data, 4, (double[]){cost > 0 ? cost : NAN, t->rows[k].estimate, low, high});
+        gnuplot_end_block(data);
     }
-    char metric[64];
-    snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
     print_plot_settings(script, t, v, MARK_ESTIMATE, "accuracy against cost", "a failed run counts as chance");
-    gnuplot_setting(script, "xtitle", plot_axis_titles[v->x]);
-    gnuplot_setting(script, "metric", metric);
+    gnuplot_setting(script, "xtitle", "%s", plot_axis_titles[v->x]);
+    gnuplot_setting(script, "metric", "test %s", run_metric_name(t->rows[0].run));
     fprintf(script, "chance = %.9g\n", run_chance(t->rows[0].run));
 }
 

@@ -61,12 +61,8 @@ static int print_cells(FILE *script, FILE *data, const struct report_row *row, u
         const struct run *run = &row->all[i]->run;
         int column = index_of(seeds, &columns, run->seed);
         if (run->lr != last) {
-            char text[sizeof row->label + 32];
             if (++rows > HEAT_MOST) break;
-            snprintf(text, sizeof text, "%s, %g", row->label, run->lr);
-            fprintf(script, "row[%d] = ", rows);
-            gnuplot_quoted(script, text);
-            fputc('\n', script);
+            gnuplot_element(script, "row", rows, "%s, %g", row->label, run->lr);
             last = run->lr;
         }
         bool again = is_done_again(row, i);
@@ -78,7 +74,7 @@ static int print_cells(FILE *script, FILE *data, const struct report_row *row, u
 
 /* Sizes of a map, whose columns are named next. */
 static void print_map_size(FILE *script, const char *xtitle, int rows, int columns) {
-    gnuplot_setting(script, "xtitle", xtitle);
+    gnuplot_setting(script, "xtitle", "%s", xtitle);
     fprintf(script, "rows = %d\ncolumns = %d\narray column[%d]\n", rows < HEAT_MOST ? rows : HEAT_MOST, columns,
             columns);
 }
@@ -96,17 +92,13 @@ void print_heat(FILE *script, FILE *data, const struct report_table *t, const st
         all += t->rows[k].n_rates;
         for (int i = 0; i < t->rows[k].n_all; i++) again = again || is_done_again(&t->rows[k], i);
     }
-    char below[128];
-    snprintf(below, sizeof below, "a failed run counts as chance%s",
-             again ? ", also one whose next attempt is here" : "");
-    if (all > HEAT_MOST || columns == HEAT_MOST) {
-        size_t used = strlen(below);
-        snprintf(below + used, sizeof below - used, "; the first %d rates and seeds alone", HEAT_MOST);
-    }
+    char below[160], limit[64] = "";
+    if (all > HEAT_MOST || columns == HEAT_MOST)
+        snprintf(limit, sizeof limit, "; the first %d rates and seeds alone", HEAT_MOST);
+    snprintf(below, sizeof below, "a failed run counts as chance%s%s",
+             again ? ", also one whose next attempt is here" : "", limit);
     print_plot_settings(script, t, v, MARK_EVERY, "every learning rate and seed", below);
-    char metric[64];
-    snprintf(metric, sizeof metric, "test %s", run_metric_name(t->rows[0].run));
-    gnuplot_setting(script, "metric", metric);
+    gnuplot_setting(script, "metric", "test %s", run_metric_name(t->rows[0].run));
     print_map_size(script, "seed", rows, columns);
     for (int i = 0; i < columns; i++) fprintf(script, "column[%d] = '%" PRIu64 "'\n", i + 1, seeds[i]);
 }
@@ -116,11 +108,7 @@ void print_position_map(FILE *script, FILE *data, const struct report_table *t, 
     int64_t column[HEAT_MOST];
     int columns = 0, rows = t->n_rows < HEAT_MOST ? t->n_rows : HEAT_MOST;
     fprintf(script, "array row[%d]\n", HEAT_MOST);
-    for (int k = 0; k < rows; k++) {
-        fprintf(script, "row[%d] = ", k + 1);
-        gnuplot_quoted(script, t->rows[k].label);
-        fputc('\n', script);
-    }
+    for (int k = 0; k < rows; k++) gnuplot_element(script, "row", k + 1, "%s", t->rows[k].label);
     for (int64_t at = l.shortest; at <= l.longest && columns < HEAT_MOST; at++) {
         bool some = false;
         for (int k = 0; k < rows; k++) {

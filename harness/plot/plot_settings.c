@@ -64,48 +64,31 @@ static struct marks marks_of(const struct report_row *row, const struct plot_vie
     return (struct marks){row->estimate_cut, estimate_failed(row, v->protocol)};
 }
 
-static void add(char *text, size_t size, const char *more) {
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s", more);
-}
-
 void print_plot_name(FILE *f, const struct report_table *t, int k, const struct plot_view *v, enum marked_runs marked,
                      const char *more) {
-    char name[sizeof t->rows->label + 64];
     struct marks marks = marks_of(&t->rows[k], v, marked);
-    snprintf(name, sizeof name, "%s%s%s%s%s", t->rows[k].label, marks.cut_off || marks.failed ? " " : "",
-             marks.cut_off ? CUT_OFF_MARK : "", marks.failed ? FAILED_MARK : "", more);
-    fprintf(f, "name[%d] = ", k + 1);
-    gnuplot_quoted(f, name);
-    fputc('\n', f);
+    gnuplot_element(f, "name", k + 1, "%s%s%s%s%s", t->rows[k].label, marks.cut_off || marks.failed ? " " : "",
+                    marks.cut_off ? CUT_OFF_MARK : "", marks.failed ? FAILED_MARK : "", more);
 }
 
 void print_plot_settings(FILE *f, const struct report_table *t, const struct plot_view *v, enum marked_runs marked,
                          const char *heading, const char *what) {
     const struct run *run = t->rows[0].run;
-    char text[2 * RECORD_TEXT];
+    char sizes[256] = "", confirm[96] = "";
     struct marks any = {false, false};
     for (int k = 0; k < t->n_rows; k++) {
         struct marks marks = marks_of(&t->rows[k], v, marked);
         any.cut_off = any.cut_off || marks.cut_off;
         any.failed = any.failed || marks.failed;
     }
-    snprintf(text, sizeof text, "%s%s%s, profile %s: %s", t->task, v->plan ? " of " : "", v->plan ? v->plan : "",
-             v->plan ? v->profile : t->profile, heading);
-    gnuplot_setting(f, "heading", text);
-    snprintf(text, sizeof text, "%s", what);
-    add_sizes(text, sizeof text, t);
-    size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, ", %" PRId64 " training sequences of length %" PRId64, run->n_train,
-             run->len_train);
-    if (v->confirm && marked != MARK_EVERY) {
-        used = strlen(text);
-        snprintf(text + used, sizeof text - used, "; the %" PRId64 " largest seeds, the others chose the rate",
-                 v->confirm);
-    }
-    if (any.cut_off) add(text, sizeof text, "; " CUT_OFF_MARK " cut off");
-    if (any.failed) add(text, sizeof text, "; " FAILED_MARK " failed");
-    gnuplot_setting(f, "subheading", text);
+    gnuplot_setting(f, "heading", "%s%s%s, profile %s: %s", t->task, v->plan ? " of " : "", v->plan ? v->plan : "",
+                    v->plan ? v->profile : t->profile, heading);
+    add_sizes(sizes, sizeof sizes, t);
+    if (v->confirm && marked != MARK_EVERY)
+        snprintf(confirm, sizeof confirm, "; the %" PRId64 " largest seeds, the others chose the rate", v->confirm);
+    gnuplot_setting(f, "subheading", "%s%s, %" PRId64 " training sequences of length %" PRId64 "%s%s%s", what, sizes,
+                    run->n_train, run->len_train, confirm, any.cut_off ? "; " CUT_OFF_MARK " cut off" : "",
+                    any.failed ? "; " FAILED_MARK " failed" : "");
     gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
     for (int k = 0; k < t->n_rows; k++) print_plot_name(f, t, k, v, marked, "");

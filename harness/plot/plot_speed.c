@@ -150,11 +150,9 @@ static void print_speeds(FILE *script, FILE *data, const void *speeds) {
     fprintf(script, "n = %d\narray name[%d]\n", s->lines, s->lines + 1);
     for (int i = 0, line = 0, of; i < s->n; i += of) {
         of = rows_of_line(&s->rows[i], s->n - i);
-        fprintf(script, "name[%d] = ", ++line);
-        gnuplot_quoted(script, s->rows[i].name);
-        fputc('\n', script);
-        for (int k = i; k < i + of; k++) fprintf(data, "%.9g\t%.9g\n", s->rows[k].length, s->rows[k].perf.tok_per_s);
-        fputs("\n\n", data);
+        gnuplot_element(script, "name", ++line, "%s", s->rows[i].name);
+        for (int k = i; k < i + of; k++) gnuplot_row(data, 2, (double[]){s->rows[k].length, s->rows[k].perf.tok_per_s});
+        gnuplot_end_block(data);
     }
     gnuplot_setting(script, "heading", "throughput over length");
     gnuplot_setting(script, "subheading", "perf.csv: each model alone, the latest measurement");
