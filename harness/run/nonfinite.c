@@ -34,20 +34,7 @@ static const char *bad_input(const struct trainer *t, const struct net *net) {
     return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
 }
 
-/* Walks a graph forward op by op. */
-static const char *bad_in_walk(const struct trainer *t, const struct graph *g, struct step_state *state) {
-    struct exec x = {.place = &t->place, .training = true, .state = state};
-    for (int i = 0; i < g->n_calls; i++) {
-        struct call *c = &g->calls[i];
-        c->kernel->forward(c, &x);
-        for (int j = 0; j < c->n_out; j++)
-            if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
-                return c->out[j]->name;
-    }
-    return NULL;
-}
-
-/* Walks the step of the state: the inputs of each walk, its ops, and after the last the gradient. */
+/* Walks the step of the state: the inputs of each walk, its ops one by one, and after the last the gradient. */
 static const char *bad_in_step(struct trainer *t) {
     struct walk w;
     batches_next(&t->batches, t->state.step);
@@ -58,8 +45,14 @@ static const char *bad_in_step(struct trainer *t) {
         }
         const char *bad = bad_input(t, w.net);
         if (!bad) bad = bad_input(t, w.second);
-        if (!bad) bad = bad_in_walk(t, w.graph, w.state);
         if (bad) return bad;
+        struct exec x = {.place = &t->place, .training = true, .state = w.state};
+        for (struct call *c = w.graph->calls; c < w.graph->calls + w.graph->n_calls; c++) {
+            c->kernel->forward(c, &x);
+            for (int j = 0; j < c->n_out; j++)
+                if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
+                    return c->out[j]->name;
+        }
         graph_backward_weighted(w.graph, w.state, (real)w.weight);
     }
     return bad_param(t, t->params.grad);

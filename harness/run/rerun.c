@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,34 +80,18 @@ bool rerun_rounds(const struct run *run, char *text, size_t size) {
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-/* A number of a point of the curve, or of an evaluation. */
-struct column {
-    const char *name;
-    size_t offset;
-};
-
-#define OF_POINT(field)                                                                                                \
-    { #field, offsetof(struct curve_point, field) }
-#define OF_EVALUATION(field)                                                                                           \
-    { #field, offsetof(struct eval_point, field) }
-static const struct column point_columns[] = {OF_POINT(loss),     OF_POINT(acc), OF_POINT(macro_acc), OF_POINT(seq_acc),
-                                              OF_POINT(last_acc), OF_POINT(lr),  OF_POINT(grad_norm), {0}};
-static const struct column evaluation_columns[] = {OF_EVALUATION(loss),      OF_EVALUATION(acc),
-                                                   OF_EVALUATION(macro_acc), OF_EVALUATION(seq_acc),
-                                                   OF_EVALUATION(last_acc),  {0}};
-
-/* Compares all columns, bit for bit. False: `text` names the first that differs, with all digits: "loss 1.5, now
- * 1.6". */
-static bool same_columns(const struct column *columns, const void *a, const void *b, char *text, size_t size) {
-    for (const struct column *c = columns; c->name; c++) {
-        double then, now;
+/* Compares the numbers of two points, or of two evaluations, bit for bit; the clock's are left out. False: `text` names
+ * the first that differs, with all digits: "loss 1.5, now 1.6". */
+static bool same_numbers(const struct table *table, size_t object_size, const void *a, const void *b, char *text,
+                         size_t size) {
+    for (const struct field *f = table->fields; f->name; f++) {
         char digits[2][40];
-        memcpy(&then, (const char *)a + c->offset, sizeof then);
-        memcpy(&now, (const char *)b + c->offset, sizeof now);
-        if (memcmp(&then, &now, sizeof then) == 0 || (isnan(then) && isnan(now))) continue;
-        format_double(then, digits[0], sizeof digits[0]);
-        format_double(now, digits[1], sizeof digits[1]);
-        snprintf(text, size, "%s %s, now %s", c->name, digits[0], digits[1]);
+        bool of_clock = !strcmp(f->name, "wall_s") || !strcmp(f->name, "tok_per_s");
+        if (f->type != FIELD_REAL || of_clock || !field_within(f, object_size) || field_equal(f, a, b)) continue;
+        const char *then = field_text(f, a, digits[0], sizeof digits[0]);
+        const char *now = field_text(f, b, digits[1], sizeof digits[1]);
+        if (!then && !now) continue; /* NAN in other bits */
+        snprintf(text, size, "%s %s, now %s", f->name, then ? then : "nan", now ? now : "nan");
         return false;
     }
     return true;
@@ -117,48 +100,50 @@ static bool same_columns(const struct column *columns, const void *a, const void
 static bool same_point(const struct curve_point *a, const struct curve_point *b, char *text, size_t size) {
     bool kind = a->split == b->split && !strcmp(a->event, b->event);
     snprintf(text, size, "%s, now %s of step %" PRId64, split_names[a->split], split_names[b->split], b->step);
-    return a->step == b->step && kind && same_columns(point_columns, a, b, text, size);
+    return a->step == b->step && kind && same_numbers(&curves_table, sizeof *a, a, b, text, size);
 }
 
 static bool same_evaluation(const struct eval_point *a, const struct eval_point *b, char *text, size_t size) {
     snprintf(text, size, "length %" PRId64 ", now %" PRId64, a->length, b->length);
     return a->step == b->step && a->split == b->split && a->length == b->length && a->n == b->n &&
-           same_columns(evaluation_columns, a, b, text, size);
+           same_numbers(&evals_table, sizeof *a, a, b, text, size);
 }
 
-/* Compares a run on record with the second one; the first difference ends it. */
-static struct rerun_result compare(const struct run_record *a, const struct run_record *b) {
-    struct rerun_result r = {.agrees = false};
+/* Compares a run on record with the second one; `text` says what agrees, or the first difference. */
+static bool compare(const struct run_record *a, const struct run_record *b, char *text, size_t size) {
     char what[128];
-    int64_t p = 0, v = 0;
-    while (p < a->n_curve && p < b->n_curve && same_point(&a->curve[p], &b->curve[p], what, sizeof what)) p++;
-    while (v < a->n_evals && v < b->n_evals && same_evaluation(&a->evals[v], &b->evals[v], what, sizeof what)) v++;
     bool weights = *a->run.ckpt_xxh3 && *b->run.ckpt_xxh3, macro = a->run.metric == METRIC_MACRO_ACC;
     double accuracy = macro ? a->run.test_macro_acc : a->run.test_acc;
-    if (p < a->n_curve && p < b->n_curve) {
-        same_point(&a->curve[p], &b->curve[p], what, sizeof what);
-        snprintf(r.text, sizeof r.text, "the curves part at step %" PRId64 ": %s", a->curve[p].step, what);
-    } else if (a->n_curve != b->n_curve) {
-        snprintf(r.text, sizeof r.text, "the curves agree as far as both go: %" PRId64 " points, now %" PRId64,
-                 a->n_curve, b->n_curve);
-    } else if (v < a->n_evals && v < b->n_evals) {
-        snprintf(r.text, sizeof r.text, "the curves agree; the evaluations part at number %" PRId64 ": %s", v + 1,
-                 what);
-    } else if (a->n_evals != b->n_evals) {
-        snprintf(r.text, sizeof r.text, "the curves agree; there were %" PRId64 " evaluations, now %" PRId64,
-                 a->n_evals, b->n_evals);
-    } else if (weights && strcmp(a->run.ckpt_xxh3, b->run.ckpt_xxh3) != 0) {
-        snprintf(r.text, sizeof r.text, "curve and evaluations agree, the best weights do not");
-    } else {
-        r.agrees = true;
-        int n = snprintf(r.text, sizeof r.text,
-                         "the bits agree: %" PRId64 " point%s of the curve, %" PRId64 " evaluation%s%s", a->n_curve,
-                         a->n_curve == 1 ? "" : "s", a->n_evals, a->n_evals == 1 ? "" : "s",
-                         weights ? ", the best weights" : "");
-        if (isfinite(accuracy)) /* a run that ended in NaN has none */
-            snprintf(r.text + n, sizeof r.text - (size_t)n, "; test %saccuracy %.4f", macro ? "macro " : "", accuracy);
+    for (int64_t i = 0; i < a->n_curve && i < b->n_curve; i++) {
+        if (same_point(&a->curve[i], &b->curve[i], what, sizeof what)) continue;
+        snprintf(text, size, "the curves part at step %" PRId64 ": %s", a->curve[i].step, what);
+        return false;
     }
-    return r;
+    if (a->n_curve != b->n_curve) {
+        snprintf(text, size, "the curves agree as far as both go: %" PRId64 " points, now %" PRId64, a->n_curve,
+                 b->n_curve);
+        return false;
+    }
+    for (int64_t i = 0; i < a->n_evals && i < b->n_evals; i++) {
+        if (same_evaluation(&a->evals[i], &b->evals[i], what, sizeof what)) continue;
+        snprintf(text, size, "the curves agree; the evaluations part at number %" PRId64 ": %s", i + 1, what);
+        return false;
+    }
+    if (a->n_evals != b->n_evals) {
+        snprintf(text, size, "the curves agree; there were %" PRId64 " evaluations, now %" PRId64, a->n_evals,
+                 b->n_evals);
+        return false;
+    }
+    if (weights && strcmp(a->run.ckpt_xxh3, b->run.ckpt_xxh3) != 0) {
+        snprintf(text, size, "curve and evaluations agree, the best weights do not");
+        return false;
+    }
+    int n = snprintf(text, size, "the bits agree: %" PRId64 " point%s of the curve, %" PRId64 " evaluation%s%s",
+                     a->n_curve, a->n_curve == 1 ? "" : "s", a->n_evals, a->n_evals == 1 ? "" : "s",
+                     weights ? ", the best weights" : "");
+    if (isfinite(accuracy)) /* a run that ended in NaN has none */
+        snprintf(text + n, size - (size_t)n, "; test %saccuracy %.4f", macro ? "macro " : "", accuracy);
+    return true;
 }
 
 /* --- doing it ----------------------------------------------------------------------------------------------------- */
@@ -207,7 +192,7 @@ static enum status train_again(struct setup *s, const struct run_record *r, cons
     TRY(train_run(s, NULL, NULL, e));
     struct open_record *second;
     TRY(run_record_open("rerun", folder, r->run.run_id, &second, e));
-    *result = compare(r, &second->record);
+    result->agrees = compare(r, &second->record, result->text, sizeof result->text);
     record_close(second);
     if (!keep) remove_traces(folder, s->id.run_id);
     return ST_OK;

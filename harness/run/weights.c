@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,68 +256,56 @@ enum status weights_export_initial(const struct run_record *record, const struct
 
 /* --- loading ------------------------------------------------------------------------------------------------------ */
 
-/* "a, b, c and 4 more" */
-struct listing {
-    char text[LISTED * 180]; /* a name is cut at 99 bytes */
-    int n;
-};
+/* Kinds of what keeps a file from holding a net. */
+enum misfit { MISSING, EXTRA, WRONG, MISFITS };
 
-static void list(struct listing *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void list(struct listing *l, const char *format, ...) {
-    if (l->n++ >= LISTED) return;
-    size_t used = strlen(l->text);
-    used += (size_t)snprintf(l->text + used, sizeof l->text - used, "%s", used ? ", " : "");
-    va_list args;
-    va_start(args, format);
-    vsnprintf(l->text + used, sizeof l->text - used, format, args);
-    va_end(args);
-}
-
-static void append_listing(char *text, size_t size, const char *kind, const struct listing *l) {
-    size_t used = strlen(text);
-    if (l->n == 0) return;
-    used += (size_t)snprintf(text + used, size - used, "%s%s %s", used ? "; " : "", kind, l->text);
-    if (l->n > LISTED && used < size) snprintf(text + used, size - used, " and %d more", l->n - LISTED);
-}
-
-static void compare_tensor(const struct param *p, const struct safetensors *file, struct listing *missing,
-                           struct listing *wrong) {
+/* Names a parameter that the file lacks, or has in another shape; false: it has it. */
+static bool is_misfit(const struct param *p, const struct st_tensor *t, enum misfit kind, char *text, size_t size) {
     char got[64], want[64];
-    const struct st_tensor *t = safetensors_find(file, p->name);
-    if (!t) {
-        list(missing, "%.99s", p->name);
-        return;
-    }
+    snprintf(text, size, "%.99s", p->name);
+    if (!t || kind == MISSING) return !t && kind == MISSING;
     bool same = t->rank == p->spec.rank;
     for (int i = 0; same && i < t->rank; i++) same = t->dims[i] == p->spec.dims[i];
     st_shape_text(t->rank, t->dims, got, sizeof got);
     st_shape_text(p->spec.rank, p->spec.dims, want, sizeof want);
     if (!same)
-        list(wrong, "%.99s is %s, expected %s", p->name, got, want);
-    else if (t->f64 && !REAL_IS_DOUBLE)
-        list(wrong, "%.99s is F64, expected F32", p->name);
+        snprintf(text, size, "%.99s is %s, expected %s", p->name, got, want);
+    else
+        snprintf(text, size, "%.99s is F64, expected F32", p->name);
+    return !same || (t->f64 && !REAL_IS_DOUBLE);
 }
 
-/* Tells whether a file has F64 and this program computes in float: values would be rounded. The other way is exact. */
-static bool any_narrowed(const struct safetensors *file) {
-    bool any = false;
-    for (int i = 0; i < file->n; i++) any = any || file->tensors[i].f64;
-    return any && !REAL_IS_DOUBLE;
-}
-
+/* Checks that the file has every parameter and nothing else. The error lists some of each kind: "missing: a, b, c and 4
+ * more; not of this net: d". */
 static enum status check_tensors(const struct params *params, const struct safetensors *file, const char *path,
                                  struct error *e) {
-    struct listing missing = {.n = 0}, extra = {.n = 0}, wrong = {.n = 0};
-    char text[sizeof e->text] = "";
-    for (int i = 0; i < params->n; i++) compare_tensor(&params->list[i], file, &missing, &wrong);
-    for (int i = 0; i < file->n; i++)
-        if (!params_find(params, file->tensors[i].name)) list(&extra, "%.99s", file->tensors[i].name);
-    if (!missing.n && !extra.n && !wrong.n) return ST_OK;
-    append_listing(text, sizeof text, "missing:", &missing);
-    append_listing(text, sizeof text, "not of this net:", &extra);
-    append_listing(text, sizeof text, "wrong:", &wrong);
-    return fail(e, ST_DATA, "%.250s does not hold this net; %.640s%s", path, text,
-                any_narrowed(file) ? "; lrnn-f64 computes in F64, here they would be rounded" : "");
+    static const char *const kinds[MISFITS] = {"missing:", "not of this net:", "wrong:"};
+    char list[sizeof e->text] = "", text[256];
+    bool narrowed = false, whole = true; /* values would be rounded; the other way is exact */
+    FILE *f = fmemopen(list, sizeof list, "w");
+    if (!f) return fail(e, ST_MEMORY, "no memory to check %s", path);
+    for (int i = 0; i < file->n; i++) narrowed = narrowed || (file->tensors[i].f64 && !REAL_IS_DOUBLE);
+    for (int kind = 0; kind < MISFITS; kind++) {
+        int n = 0, of = kind == EXTRA ? file->n : params->n;
+        for (int i = 0; i < of; i++) {
+            bool misfit;
+            if (kind == EXTRA) {
+                misfit = !params_find(params, file->tensors[i].name);
+                snprintf(text, sizeof text, "%.99s", file->tensors[i].name);
+            } else {
+                const struct param *p = &params->list[i];
+                misfit = is_misfit(p, safetensors_find(file, p->name), (enum misfit)kind, text, sizeof text);
+            }
+            if (!misfit || n++ >= LISTED) continue;
+            fprintf(f, "%s%s %s", n > 1 ? "," : whole ? "" : "; ", n > 1 ? "" : kinds[kind], text);
+            whole = false;
+        }
+        if (n > LISTED) fprintf(f, " and %d more", n - LISTED);
+    }
+    fclose(f);
+    if (whole) return ST_OK;
+    return fail(e, ST_DATA, "%.250s does not hold this net; %.640s%s", path, list,
+                narrowed ? "; lrnn-f64 computes in F64, here they would be rounded" : "");
 }
 
 static enum status check_finite(const struct safetensors *file, const char *path, struct error *e) {
