@@ -136,7 +136,7 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_status(run(arguments), 0, arguments);
     expect_text(out, "the bits agree: ", arguments);
     expect_text(out, ", the best weights;", arguments);
-    expect_text(out, " 1 evaluation, ", arguments);
+    expect_text(out, " 5 evaluations, ", arguments);
     char folder[256];
     snprintf(folder, sizeof folder, "test ! -e %s/r/rerun", program_folder);
     ck_assert_int_eq(system(folder), 0);
