@@ -171,7 +171,8 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-here defaults other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall clean help FORCE
-.PHONY: library suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture example
+.PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture
+.PHONY: example
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -219,6 +220,16 @@ $(LIBRARY): $(OWN)/liblrnn.a $(call to_objs,$(wildcard library/*.c)) library/lib
 $(OWN)/liblrnn.a: $(call to_objs,$(call rooms,core kernels,c))
 	@rm -f $@
 	@ar rcs $@ $^
+
+# The Python package as a wheel in dist/, with a library for each level of x86-64 and the program (docs/python.md). Its
+# files find the libraries beside them by $ORIGIN.
+LEVELS ?= v2 v3 v4
+wheel:
+	+@for level in $(LEVELS); do for real in float double; do \
+	   $(MAKE) --no-print-directory CUDA=0 REAL=$$real OPT="-O3 -march=x86-64-$$level" BUILD=$(BUILD)/wheel-$$level \
+	     LDFLAGS="'-Wl,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..'" all library || exit 1; \
+	 done; done
+	@tools/wheel.py $(VERSION) dist $(foreach l,$(LEVELS),$(l)=$(BUILD)/wheel-$(l))
 
 # A library to preload, which makes calls fail (tests/faults/faults.c). It is built without the sanitizers, as they
 # replace the same functions.
@@ -474,7 +485,7 @@ format:
 # clang-format does not wrap comments, so columns.sh looks at their lines.
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
-	  $(wildcard *.md docs/*.md papers/*.plan profiles/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py) \
+	  $(wildcard *.md docs/*.md papers/*.plan profiles/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py python/*/*.py) \
 	  $(wildcard tools/*.awk tests/*/*.awk)
 	@printf '%s\n' $(CODE) | xargs -P $$(nproc) -n 40 clang-format --dry-run --Werror || \
 	  { echo "make format would format them" >&2; exit 1; }
@@ -611,6 +622,7 @@ help:
 	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"
 	@echo "make lint             runs the static checkers"
 	@echo "make library          builds ./liblrnn.so, the scans as a library (docs/library.md)"
+	@echo "make wheel            the Python package in dist/, with libraries and program (LEVELS='v2 v3 v4')"
 	@echo "make install          the program and the library (PREFIX=/usr/local DESTDIR=); make uninstall removes them"
 	@echo "make clean            removes what was built"
 

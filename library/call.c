@@ -283,10 +283,17 @@ static lrnn_status missing(const struct library_op *op, const struct operand *o,
     return refuse(LRNN_BAD_ARGUMENT, "%s: %s.%s is NULL, and this pass needs it", op->name, o->name, part);
 }
 
+/* Whether an array has no elements, so that its address may be NULL. */
+static bool is_empty(const struct recorder *r, const struct operand *o) {
+    int64_t dims[TENSOR_MAX_RANK], count = 1;
+    for (int i = array_dims(r, o, dims) - 1; i >= 0; i--) count *= dims[i];
+    return count == 0;
+}
+
 /* Lists the arrays of the pass. */
 static lrnn_status list_uses(const struct library_op *op, struct job *j) {
     struct recorder *r = &j->recorder;
-    bool backward = r->pass == LRNN_BACKWARD, any_gradient = false;
+    bool backward = r->pass == LRNN_BACKWARD, any_gradient = r->call->batch == 0 || r->call->length == 0;
     int outputs = 0;
     for (int i = 0; i < r->n; i++) outputs += r->operands[i].role == ARRAY_OUT;
     bool shown = !r->lead && !r->tail && outputs == j->call->n_out;
@@ -303,7 +310,7 @@ static lrnn_status list_uses(const struct library_op *op, struct job *j) {
                      (is_out && backward && !j->recomputes && (j->call->op->needs_out >> out & 1));
         bool writes = !backward && (is_out || o->role == ARRAY_LAST_STATE);
         if (reads || writes) {
-            if (!o->array->data && (r->call->batch > 0)) return missing(op, o, "data");
+            if (!o->array->data && !is_empty(r, o)) return missing(op, o, "data");
             want(j, o, false, writes);
         }
         if (!backward || !o->array->grad) continue;
@@ -376,11 +383,25 @@ static void *take(struct cursor *c, size_t bytes) {
     return c->base ? c->base + at : NULL;
 }
 
+static struct side side_of(const struct use *u) {
+    return u ? u->side : (struct side){0};
+}
+
+/* The state of a role, its values or its gradient. */
+static struct side state_side(const struct job *j, enum array_role role, bool gradient) {
+    for (const struct operand *o = j->recorder.operands; o < j->recorder.operands + j->recorder.n; o++)
+        if (o->role == role) return side_of(use_of(j, o, gradient));
+    return (struct side){0};
+}
+
 /* Whether the kernel can use the caller's array as it is. */
 static bool usable(const struct job *j, const struct use *u) {
     const struct operand *o = u->operand;
     int64_t dims[TENSOR_MAX_RANK], dense = 1;
     if (j->recorder.call->dtype == LRNN_BF16 || (j->copies && o->axes != AXES_SHARED)) return false;
+    /* The gradient of the last state is added to that of the output, which is not ours to change. */
+    if (u->gradient && o->role == ARRAY_OUT && o->shows_state && state_side(j, ARRAY_LAST_STATE, true).base)
+        return false;
     for (int i = array_dims(&j->recorder, o, dims) - 1; i >= 0; i--) {
         if (dims[i] > 1 && u->side.strides[i] != dense) return false;
         dense *= dims[i];
@@ -408,9 +429,7 @@ static void bind_all(struct job *j, struct cursor *c) {
         if (use_of(j, o, false) || (is_out && j->recomputes)) t->data = bind(j, o, false, c);
         if (!backward) continue;
         if (is_out) {
-            const struct use *last = NULL;
-            for (const struct operand *s = r->operands; s < r->operands + r->n && o->shows_state; s++)
-                if (s->role == ARRAY_LAST_STATE) last = use_of(j, s, true);
+            bool last = o->shows_state && state_side(j, ARRAY_LAST_STATE, true).base;
             /* Output 0 has a gradient in every backward pass. */
             if (o->array->grad || last || t == call->out[0]) t->grad = bind(j, o, true, c);
         } else if (o->array->grad) {
@@ -438,17 +457,6 @@ lrnn_status library_workspace(const struct library_op *op, const lrnn_call *d, l
     bind_all(&j, &c);
     *bytes = c.used;
     return LRNN_OK;
-}
-
-static struct side side_of(const struct use *u) {
-    return u ? u->side : (struct side){0};
-}
-
-/* The state of a role, its values or its gradient. */
-static struct side state_side(const struct job *j, enum array_role role, bool gradient) {
-    for (const struct operand *o = j->recorder.operands; o < j->recorder.operands + j->recorder.n; o++)
-        if (o->role == role) return side_of(use_of(j, o, gradient));
-    return (struct side){0};
 }
 
 static bool is_copy(const struct job *j, const struct operand *o, bool gradient) {

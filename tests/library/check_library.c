@@ -123,15 +123,17 @@ static double objective(struct op_boxes *b) {
 /* Central differences err by h^2 and by rounding over h: 1e-4 leaves 1e-8 of a number near 1. In float only the double
  * library can be looked at in this way. */
 START_TEST(gradients_are_differences) {
-    const struct op_case *op = &op_cases[_i];
+    const struct op_case *op = &op_cases[_i / 2];
     struct op_boxes b;
     boxes_make(&b, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 5);
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) /* with the first state, and with the last one alone */
+        if (op->arrays[i].role == BOX_FIRST && _i % 2) boxes_leave_out(&b, i);
     boxes_run(&b, LRNN_FORWARD);
     boxes_run(&b, LRNN_BACKWARD);
     double h = REAL_IS_DOUBLE ? 1e-4 : 1e-2, tolerance = REAL_IS_DOUBLE ? 1e-6 : 2e-2;
     for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
-        if (op->arrays[i].role != BOX_IN && op->arrays[i].role != BOX_FIRST) continue;
         struct box *x = &b.value[i];
+        if ((op->arrays[i].role != BOX_IN && op->arrays[i].role != BOX_FIRST) || !x->memory) continue;
         for (int64_t e = 0; e < box_count(x); e += 1 + box_count(x) / 12) {
             double middle = box_get(x, e);
             box_put(x, e, middle + h);
@@ -324,6 +326,10 @@ START_TEST(empty_shapes_work) {
     boxes_run(&b, LRNN_FORWARD);
     boxes_run(&b, LRNN_BACKWARD);
     for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++)
+        if (box_count(&b.value[i]) == 0) boxes_forget(&b, i);
+    boxes_run(&b, LRNN_FORWARD);
+    boxes_run(&b, LRNN_BACKWARD);
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++)
         for (int64_t e = 0; e < box_count(&b.gradient[i]) && op->arrays[i].axes == BOX_SHARED; e++)
             ck_assert_double_eq(box_get(&b.gradient[i], e), 0);
     boxes_free(&b);
@@ -446,7 +452,7 @@ Suite *check_library(void) {
     TCase *tests = tcase_create("library");
     int n = op_case_count();
     tcase_add_test(tests, values_are_those_of_the_equations);
-    tcase_add_loop_test(tests, gradients_are_differences, 0, n);
+    tcase_add_loop_test(tests, gradients_are_differences, 0, 2 * n);
     tcase_add_loop_test(tests, strides_change_nothing, 0, n);
     tcase_add_loop_test(tests, threads_change_nothing, 0, n);
     tcase_add_loop_test(tests, bf16_is_float_rounded, 0, n);

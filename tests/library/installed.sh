@@ -7,6 +7,7 @@
 #   - the exported symbols are those of library/symbols.txt
 #   - examples/scan_block.c compiles against the installed header by both compilers, and its gradients are right
 #   - a client that was compiled with the header of version 0.1 works with today's library
+#   - lrnn.torch passes tests/library/check_torch.py, where $PYTHON (python3) has PyTorch; else it says so
 #   - make uninstall removes every file
 set -eu
 
@@ -40,6 +41,14 @@ cp tests/library/lrnn-0.1.h.txt "$folder/old/lrnn.h"
 client "$CC" examples/scan_block.c -std=c11 "-I$folder/old"
 cp examples/scan_block.c "$folder/client.cc"
 client "$CXX" "$folder/client.cc" -std=c++17
+python=${PYTHON:-python3}
+if "$python" -c 'import torch' 2>/dev/null; then
+    make --no-print-directory CUDA=0 REAL=double library
+    PYTHONPATH=python LRNN_LIBRARY=$PWD/liblrnn.so LRNN_LIBRARY_F64=$PWD/liblrnn-f64.so \
+        "$python" tests/library/check_torch.py || fail "lrnn.torch does not hold what check_torch.py asks"
+else
+    echo "lrnn.torch was not checked: $python has no PyTorch"
+fi
 rm -rf "$folder/old" "$folder/client" "$folder/client.cc"
 make --no-print-directory CUDA=0 PREFIX="$folder" uninstall >/dev/null
 left=$(find "$folder" -type f)

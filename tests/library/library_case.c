@@ -356,6 +356,17 @@ void boxes_make(struct op_boxes *b, const struct op_case *op, int64_t batch, int
     }
 }
 
+void boxes_leave_out(struct op_boxes *b, int i) {
+    *boxes_array(b, i) = (lrnn_array){0};
+    free(b->value[i].memory);
+    free(b->gradient[i].memory);
+    b->value[i] = b->gradient[i] = (struct box){0};
+}
+
+void boxes_forget(struct op_boxes *b, int i) {
+    boxes_array(b, i)->data = boxes_array(b, i)->grad = NULL;
+}
+
 void boxes_free(struct op_boxes *b) {
     for (int i = 0; i < CASE_ARRAYS; i++) {
         free(b->value[i].memory);

@@ -62,6 +62,8 @@ enum box_layout { LAYOUT_DENSE, LAYOUT_APART };
 void boxes_make(struct op_boxes *b, const struct op_case *op, int64_t batch, int64_t length, const int64_t *offsets,
                 int dtype, enum box_layout layout, bool states, uint64_t seed);
 void boxes_free(struct op_boxes *b);
+void boxes_leave_out(struct op_boxes *b, int i); /* array i becomes absent */
+void boxes_forget(struct op_boxes *b, int i);    /* its addresses become NULL */
 lrnn_call *boxes_call(struct op_boxes *b);
 
 /* Runs a pass with exactly the workspace that it asks for; fails the test on an error or a broken guard zone. */

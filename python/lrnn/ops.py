@@ -1,0 +1,349 @@
+"""The ops of liblrnn by ctypes: descriptors, shapes, and one function that runs a pass.
+
+Everything else in this package is made from the table OPS.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass, field
+from typing import Callable
+
+I32, I64, F64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_double
+DTYPES = {"float32": 0, "bfloat16": 1, "float64": 2}
+GATES = ("softmax", "sigmoid", "relu", "none")
+FORMS = ("hermitian", "skew", "free")
+FORWARD, BACKWARD = 0, 1
+ALIGN = 64
+
+
+class LrnnError(ValueError):
+    """What the library refuses, in its own sentence."""
+
+
+class Array(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("grad", ctypes.c_void_p), ("strides", I64 * 3), ("grad_strides", I64 * 3)]
+
+
+class Call(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("dtype", I32),
+        ("device", I32),
+        ("index", I32),
+        ("threads", I32),
+        ("stream", ctypes.c_void_p),
+        ("workspace", ctypes.c_void_p),
+        ("workspace_bytes", ctypes.c_size_t),
+        ("batch", I64),
+        ("length", I64),
+        ("offsets", ctypes.c_void_p),
+        ("reserved", ctypes.c_void_p * 4),
+    ]
+
+
+@dataclass(frozen=True)
+class Op:
+    """One op. sizes: the fields of its descriptor after `call`, in order. shapes(sizes): for each array its axes beside
+    batch and time; "T" arrays are (B,T,W), "B" arrays (B,W), "S" arrays shared."""
+
+    name: str
+    sizes: tuple[tuple[str, type], ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    shapes: Callable[[dict], dict[str, tuple]]
+    optional: tuple[str, ...] = ()
+    first: str | None = None
+    last: str | None = None
+    padding: tuple[str, ...] = ()
+    descriptor: type = field(init=False)
+
+    def __post_init__(self):
+        arrays = self.inputs + self.outputs + tuple(a for a in (self.first, self.last) if a)
+        fields = [("call", Call), *self.sizes, *((a, Array) for a in arrays)]
+        object.__setattr__(self, "descriptor", type(f"lrnn_{self.name}", (ctypes.Structure,), {"_fields_": fields}))
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        return self.inputs + self.outputs + tuple(a for a in (self.first, self.last) if a)
+
+
+def _state(width):
+    return ("B", width)
+
+
+def _matrix_sizes(first, scale=True):
+    return (*first, ("key", I64), ("value", I64), *((("scale", F64),) if scale else ()))
+
+
+def _diag(s):
+    a = ("S", (s["width"],)) if s["constant"] else ("T", s["width"])
+    return {
+        "a": a,
+        "x": ("T", s["width"]),
+        "h": ("T", s["width"]),
+        "h0": _state(s["width"]),
+        "last": _state(s["width"]),
+    }
+
+
+def _diag_complex(s):
+    a, t = ("S", (s["width"],)) if s["constant"] else ("T", s["width"]), ("T", s["width"])
+    return {"a_re": a, "a_im": a, "x_re": t, "x_im": t, "h_re": t, "h_im": t}
+
+
+def _block(s):
+    m, n = s["m"], s["blocks"]
+    return {
+        "z": ("T", m * (m + 1) * n),
+        "v": ("T", m * n),
+        "h": ("T", m * n),
+        "h0": _state(m * n),
+        "last": _state(m * n),
+    }
+
+
+def _companion(s):
+    m, n = s["m"], s["channels"]
+    return {"z": ("T", (m + 1) * n), "v": ("T", n), "s": ("T", m * n), "s0": _state(m * n), "last": _state(m * n)}
+
+
+def _lstm(s):
+    w = s["width"]
+    return {"u": ("T", 4 * w), "wh": ("S", (4 * w, w)), "bh": ("S", (4 * w,)), "h": ("T", w)}
+
+
+def _outer(s):
+    h, g, dk, dv = s["heads"], s["groups"], s["key"], s["value"]
+    return {
+        "q": ("T", g * dk),
+        "k": ("T", g * dk),
+        "v": ("T", h * dv),
+        "decay": ("T", h),
+        "source": ("T", h),
+        "o": ("T", h * dv),
+        "c0": _state(h * dk * dv),
+        "last": _state(h * dk * dv),
+    }
+
+
+def _plstm(s):
+    h, j, dk, dv = s["heads"], s["states"], s["key"], s["value"]
+    return {
+        "q": ("T", h * dk),
+        "k": ("T", h * dk),
+        "v": ("T", h * dv),
+        "source": ("T", h * j),
+        "transition": ("T", h * j * j),
+        "mark": ("T", h * j),
+        "direct": ("T", h),
+        "y": ("T", h * dv),
+    }
+
+
+def _grid(s):
+    h, dk, dv = s["heads"], s["key"], s["value"]
+    return {
+        "q": ("T", h * dk),
+        "k": ("T", h * dk),
+        "v": ("T", h * dv),
+        "gates": ("T", 32 * h),
+        "direct": ("T", h),
+        "y": ("T", h * dv),
+    }
+
+
+def _flow(s):
+    m, n = s["m"], s["blocks"]
+    return {"a": ("T", m * m * n), "y0": _state(m * n), "y": ("T", m * n)}
+
+
+def _dplr(s):
+    w, r = s["width"], s["rank"]
+    return {"d": ("T", w), "u": ("T", r * w), "v": ("T", r * w), "y0": _state(w), "y": ("T", w)}
+
+
+def _hadamard(s):
+    return {"d": ("T", s["width"]), "y0": _state(s["width"]), "y": ("T", s["width"])}
+
+
+def _tree(s):
+    names = ("up_re", "up_im", "down_re", "down_im", "u_re", "u_im", "x_re", "x_im")
+    return {name: ("T", s["width"]) for name in names}
+
+
+_SPARE = ("reserved", I32)
+OPS = {
+    op.name: op
+    for op in (
+        Op(
+            "scan_diag",
+            (("width", I64), ("constant", I32), _SPARE),
+            ("a", "x"),
+            ("h",),
+            _diag,
+            first="h0",
+            last="last",
+        ),
+        Op(
+            "scan_diag_complex",
+            (("width", I64), ("constant", I32), _SPARE),
+            ("a_re", "a_im", "x_re", "x_im"),
+            ("h_re", "h_im"),
+            _diag_complex,
+        ),
+        Op(
+            "scan_block",
+            (("blocks", I64), ("m", I64), ("gate", I32), _SPARE),
+            ("z", "v"),
+            ("h",),
+            _block,
+            first="h0",
+            last="last",
+        ),
+        Op(
+            "scan_companion",
+            (("channels", I64), ("m", I64), ("gate", I32), ("observer", I32)),
+            ("z", "v"),
+            ("s",),
+            _companion,
+            first="s0",
+            last="last",
+        ),
+        Op("scan_lstm", (("width", I64),), ("u", "wh", "bh"), ("h",), _lstm),
+        Op(
+            "scan_outer",
+            _matrix_sizes((("heads", I64), ("groups", I64))),
+            ("q", "k", "v", "decay", "source"),
+            ("o",),
+            _outer,
+            optional=("source",),
+            first="c0",
+            last="last",
+        ),
+        Op(
+            "scan_plstm",
+            _matrix_sizes((("heads", I64), ("states", I64))),
+            ("q", "k", "v", "source", "transition", "mark", "direct"),
+            ("y",),
+            _plstm,
+        ),
+        Op(
+            "grid_scan",
+            _matrix_sizes((("rows", I64), ("columns", I64), ("heads", I64))),
+            ("q", "k", "v", "gates", "direct"),
+            ("y",),
+            _grid,
+        ),
+        Op("scan_flow", (("blocks", I64), ("m", I64)), ("a", "y0"), ("y",), _flow),
+        Op("scan_dplr", (("width", I64), ("rank", I64)), ("d", "u", "v", "y0"), ("y",), _dplr),
+        Op("scan_hadamard", (("width", I64),), ("d", "y0"), ("y",), _hadamard),
+        Op(
+            "tree_solve",
+            (("arity", I64), ("levels", I64), ("width", I64), ("beta", F64), ("form", I32), _SPARE),
+            ("up_re", "up_im", "down_re", "down_im", "u_re", "u_im"),
+            ("x_re", "x_im"),
+            _tree,
+            optional=("up_re", "up_im", "down_re", "down_im"),
+        ),
+    )
+}
+
+
+def _cpu_level() -> int:
+    """The x86-64 level of this processor, 2 to 4, by the flags that Linux reports; 2 where they are not known."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+            flags = next((set(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), set())
+    except OSError:
+        return 2
+    if not {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"} <= flags:
+        return 2
+    return 4 if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags else 3
+
+
+def library_path(double: bool = False) -> str:
+    """The library that is loaded: $LRNN_LIBRARY (or $LRNN_LIBRARY_F64), else the one of this package that fits the
+    processor, else the one that the system finds."""
+    asked = os.environ.get("LRNN_LIBRARY_F64" if double else "LRNN_LIBRARY")
+    if asked:
+        return asked
+    name = "liblrnn-f64.so" if double else "liblrnn.so"
+    folder = os.path.join(os.path.dirname(__file__), "lib")
+    for level in range(_cpu_level(), 1, -1):
+        path = os.path.join(folder, f"x86-64-v{level}", name)
+        if os.path.exists(path):
+            return path
+    return name + ".0"
+
+
+_loaded: dict[bool, ctypes.CDLL] = {}
+
+
+def library(double: bool = False) -> ctypes.CDLL:
+    """The loaded library. ImportError where there is none."""
+    if double not in _loaded:
+        path = library_path(double)
+        try:
+            lib = ctypes.CDLL(path)
+        except OSError as error:
+            raise ImportError(
+                f"cannot load {path}: {error}; install the wheel, or `make install` and set "
+                f"LRNN_LIBRARY{'_F64' if double else ''}"
+            ) from error
+        lib.lrnn_last_error.restype = lib.lrnn_version.restype = lib.lrnn_ops.restype = ctypes.c_char_p
+        _loaded[double] = lib
+    return _loaded[double]
+
+
+def version() -> str:
+    """The version of the loaded library."""
+    return library().lrnn_version().decode()
+
+
+@dataclass
+class Buffer:
+    """An array in memory: its address, its strides in elements."""
+
+    address: int
+    strides: tuple[int, ...]
+
+
+def descriptor(
+    op: Op, sizes: dict, dtype: str, batch: int, length: int, offsets: int | None = None, threads: int = 0
+):
+    """A descriptor with sizes and without arrays."""
+    d = op.descriptor()
+    d.call.size = ctypes.sizeof(op.descriptor)
+    d.call.dtype = DTYPES[dtype]
+    d.call.batch, d.call.length, d.call.threads, d.call.offsets = batch, length, threads, offsets
+    for name, _ in op.sizes:
+        setattr(d, name, sizes.get(name, 0))
+    return d
+
+
+def bind(d, name: str, value: Buffer | None, gradient: Buffer | None = None) -> None:
+    """Puts the memory of an array, and of its gradient, into the descriptor."""
+    array = getattr(d, name)
+    for buffer, pointer, strides in ((value, "data", array.strides), (gradient, "grad", array.grad_strides)):
+        if buffer is None:
+            continue
+        setattr(array, pointer, buffer.address)
+        for i, stride in enumerate(buffer.strides):
+            strides[i] = stride
+
+
+def run(op: Op, d, which: int, workspace: Callable[[int], tuple[int, object]]) -> None:
+    """Runs a pass. workspace(bytes) gives an address aligned to 64 bytes, and an object that keeps it alive."""
+    lib = library(d.call.dtype == DTYPES["float64"])
+    size, kept = ctypes.c_size_t(), None
+    status = getattr(lib, f"lrnn_{op.name}_workspace")(ctypes.byref(d), which, ctypes.byref(size))
+    if status == 0:
+        if size.value:
+            d.call.workspace, kept = workspace(size.value)
+            d.call.workspace_bytes = size.value
+        status = getattr(lib, f"lrnn_{op.name}_{'backward' if which else 'forward'}")(ctypes.byref(d))
+    del kept
+    if status != 0:
+        raise LrnnError(lib.lrnn_last_error().decode())

@@ -1,0 +1,466 @@
+"""The scans as PyTorch operators: autograd, torch.compile, any strides, float32, bfloat16 and float64, on the CPU.
+
+    import torch, lrnn.torch
+    h, last = lrnn.torch.scan_block(z, v, gate="softmax", h0=None)
+
+Every op is a torch.library custom op `lrnn::NAME` with a fake kernel and a registered gradient. The gradient of a
+gradient is not defined: PyTorch then says that no formula was registered. torch.func.vmap is not either.
+
+Sequences of unequal length: arrays without a batch axis, and offsets (B + 1 int64, from 0 to the number of tokens).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lrnn import ops
+from lrnn.ops import FORMS, GATES, OPS, LrnnError, Op
+
+__all__ = [
+    "scan_diag",
+    "scan_diag_complex",
+    "scan_block",
+    "scan_companion",
+    "scan_lstm",
+    "scan_outer",
+    "scan_plstm",
+    "grid_scan",
+    "scan_flow",
+    "scan_dplr",
+    "scan_hadamard",
+    "tree_solve",
+    "LrnnError",
+    "BDLRU",
+    "HLRU",
+]
+
+_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float64: "float64"}
+
+
+def _buffer(t: Tensor | None) -> ops.Buffer | None:
+    """The memory of a tensor of rank 1 to 3; a tensor of two axes with offsets is one row of tokens."""
+    if t is None:
+        return None
+    strides = t.stride() if t.numel() else (1,) * t.dim()
+    return ops.Buffer(t.data_ptr(), strides)
+
+
+def _own(t: Tensor | None) -> Tensor | None:
+    """A copy of a tensor whose strides are all 0, which the library would take for a dense array."""
+    return t.contiguous() if t is not None and t.numel() > 1 and not any(t.stride()) else t
+
+
+def _workspace(size: int):
+    memory = torch.empty(size + ops.ALIGN, dtype=torch.uint8)
+    address = memory.data_ptr()
+    return address + -address % ops.ALIGN, memory
+
+
+def _shape(op: Op, sizes: dict, name: str, batch: int, length: int, packed: bool) -> tuple[int, ...]:
+    axes, width = op.shapes(sizes)[name]
+    if axes == "S":
+        return width
+    if axes == "B":
+        return (batch, width)
+    return (length, width) if packed else (batch, length, width)
+
+
+def _rows(op: Op, sizes: dict, name: str, t: Tensor, packed: bool) -> Tensor:
+    return t.unsqueeze(0) if packed and op.shapes(sizes)[name][0] == "T" else t
+
+
+def _describe(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Tensor | None):
+    """Checks devices, types and shapes; the descriptor, and the dimensions of the call."""
+    leading = next(given[n] for n in op.inputs if given[n] is not None and op.shapes(sizes)[n][0] == "T")
+    packed = offsets is not None
+    batch, length = (offsets.numel() - 1, leading.shape[0]) if packed else leading.shape[:2]
+    if leading.dtype not in _NAMES:
+        raise LrnnError(f"{op.name}: dtype {leading.dtype}, expected float32, bfloat16 or float64")
+    if packed and (offsets.dtype != torch.int64 or offsets.device.type != "cpu" or offsets.dim() != 1):
+        raise LrnnError(f"{op.name}: offsets must be one axis of int64 on the CPU")
+    for name, t in given.items():
+        if t is None:
+            if name in op.inputs and name not in op.optional:
+                raise LrnnError(f"{op.name}: {name} is missing")
+            continue
+        expected = _shape(op, sizes, name, batch, length, packed)
+        if tuple(t.shape) != tuple(expected):
+            raise LrnnError(f"{op.name}: {name} has the shape {tuple(t.shape)}, expected {tuple(expected)}")
+        if t.dtype != leading.dtype:
+            raise LrnnError(f"{op.name}: {name} is {t.dtype}, and {op.inputs[0]} is {leading.dtype}; they must agree")
+        if t.device.type != "cpu":
+            raise LrnnError(f"{op.name}: {name} is on {t.device}, and this library computes on the CPU; use .cpu()")
+    d = ops.descriptor(
+        op,
+        sizes,
+        _NAMES[leading.dtype],
+        batch,
+        length,
+        offsets.data_ptr() if packed else None,
+        torch.get_num_threads(),
+    )
+    return d, leading, batch, length, packed
+
+
+def _forward(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Tensor | None) -> list[Tensor]:
+    given = {name: _own(t) for name, t in given.items()}
+    d, leading, batch, length, packed = _describe(op, sizes, given, offsets)
+    names = op.outputs + ((op.last,) if op.last else ())
+    if op.last and not _has_last(op, sizes):
+        names = op.outputs
+    outs = [leading.new_empty(_shape(op, sizes, n, batch, length, packed)) for n in names]
+    for name, t in [*given.items(), *zip(names, outs)]:
+        if t is not None:
+            ops.bind(d, name, _buffer(_rows(op, sizes, name, t, packed)))
+    ops.run(op, d, ops.FORWARD, _workspace)
+    return outs + [leading.new_empty(0)] * (len(op.outputs) + bool(op.last) - len(names))
+
+
+def _has_last(op: Op, sizes: dict) -> bool:
+    return op.name != "scan_outer" or sizes["groups"] == sizes["heads"]
+
+
+def _backward(
+    op: Op,
+    sizes: dict,
+    given: dict[str, Tensor | None],
+    values: list[Tensor],
+    gradients: list[Tensor | None],
+    wanted: list[bool],
+    offsets: Tensor | None,
+) -> list[Tensor]:
+    given, gradients = {name: _own(t) for name, t in given.items()}, [_own(t) for t in gradients]
+    d, leading, batch, length, packed = _describe(op, sizes, given, offsets)
+    names = op.outputs + ((op.last,) if op.last else ())
+    written = []
+    for (name, t), wants in zip(given.items(), wanted):
+        gradient = torch.empty(t.shape, dtype=t.dtype) if wants and t is not None else None
+        written.append(gradient if gradient is not None else leading.new_empty(0))
+        if t is not None:
+            ops.bind(
+                d,
+                name,
+                _buffer(_rows(op, sizes, name, t, packed)),
+                _buffer(None if gradient is None else _rows(op, sizes, name, gradient, packed)),
+            )
+    for name, t, gradient in zip(names, values, gradients):
+        if t.numel() == 0 and name == op.last:
+            continue
+        if gradient is not None and gradient.dtype != leading.dtype:
+            raise LrnnError(f"{op.name}: the gradient of {name} is {gradient.dtype}, expected {leading.dtype}")
+        ops.bind(
+            d,
+            name,
+            _buffer(_rows(op, sizes, name, t, packed)),
+            _buffer(None if gradient is None else _rows(op, sizes, name, gradient, packed)),
+        )
+    ops.run(op, d, ops.BACKWARD, _workspace)
+    return written
+
+
+def _size_names(op: Op) -> list[tuple[str, str]]:
+    return [(name, "float" if kind is ops.F64 else "int") for name, kind in op.sizes if name != "reserved"]
+
+
+def _register(op: Op):
+    """Makes lrnn::NAME and lrnn::NAME_backward, with fake kernels and the gradient."""
+    tensors = op.inputs + ((op.first,) if op.first else ())
+    results = op.outputs + ((op.last,) if op.last else ())
+    optional = op.optional + ((op.first,) if op.first else ())
+    sizes = _size_names(op)
+    takes = ", ".join(
+        [f"Tensor{'?' if n in optional else ''} {n}" for n in tensors]
+        + ["Tensor? offsets"]
+        + [f"{kind} {n}" for n, kind in sizes]
+    )
+    n_in, n_size = len(tensors), len(sizes)
+
+    def split(arguments):
+        given = dict(zip(tensors, arguments[:n_in]))
+        return given, arguments[n_in], dict(zip((n for n, _ in sizes), arguments[n_in + 1 : n_in + 1 + n_size]))
+
+    def forward(*arguments):
+        given, offsets, size = split(arguments)
+        outs = _forward(op, size, given, offsets)
+        return tuple(outs) if len(outs) > 1 else outs[0]
+
+    def fake(*arguments):
+        given, offsets, size = split(arguments)
+        leading = next(given[n] for n in op.inputs if given[n] is not None and op.shapes(size)[n][0] == "T")
+        packed = offsets is not None
+        batch, length = (offsets.numel() - 1, leading.shape[0]) if packed else leading.shape[:2]
+        outs = [
+            leading.new_empty(
+                _shape(op, size, n, batch, length, packed) if n != op.last or _has_last(op, size) else 0
+            )
+            for n in results
+        ]
+        return tuple(outs) if len(outs) > 1 else outs[0]
+
+    returns = "(" + ", ".join("Tensor" for _ in results) + ")" if len(results) > 1 else "Tensor"
+    operator = torch.library.custom_op(f"lrnn::{op.name}", forward, mutates_args=(), schema=f"({takes}) -> {returns}")
+    operator.register_fake(fake)
+
+    back_takes = (
+        takes.split("Tensor? offsets")[0]
+        + ", ".join(f"Tensor {n}" for n in results)
+        + ", "
+        + ", ".join(f"Tensor? grad_{n}" for n in results)
+        + ", bool[] wanted, Tensor? offsets"
+        + takes.split("Tensor? offsets")[1]
+    )
+    n_out = len(results)
+
+    def split_back(arguments):
+        given = dict(zip(tensors, arguments[:n_in]))
+        values, gradients = arguments[n_in : n_in + n_out], arguments[n_in + n_out : n_in + 2 * n_out]
+        wanted, offsets = arguments[n_in + 2 * n_out : n_in + 2 * n_out + 2]
+        size = dict(zip((n for n, _ in sizes), arguments[n_in + 2 * n_out + 2 :]))
+        return given, list(values), list(gradients), list(wanted), offsets, size
+
+    def backward(*arguments):
+        given, values, gradients, wanted, offsets, size = split_back(arguments)
+        return _backward(op, size, given, values, gradients, wanted, offsets)
+
+    def backward_fake(*arguments):
+        given, _, _, wanted, _, _ = split_back(arguments)
+        leading = next(t for t in given.values() if t is not None)
+        return [
+            (
+                torch.empty_like(t, memory_format=torch.contiguous_format)
+                if w and t is not None
+                else leading.new_empty(0)
+            )
+            for t, w in zip(given.values(), wanted)
+        ]
+
+    gradient = torch.library.custom_op(
+        f"lrnn::{op.name}_backward", backward, mutates_args=(), schema=f"({back_takes}) -> Tensor[]"
+    )
+    gradient.register_fake(backward_fake)
+
+    def keep(ctx, inputs, output):
+        given, offsets, size = split(inputs)
+        outs = output if isinstance(output, tuple) else (output,)
+        ctx.size, ctx.present = size, [t is not None for t in given.values()]
+        ctx.offsets = offsets is not None
+        ctx.save_for_backward(
+            *[t for t in given.values() if t is not None], *outs, *([offsets] if offsets is not None else [])
+        )
+
+    def differentiate(ctx, *gradients):
+        saved = list(ctx.saved_tensors)
+        given = [saved.pop(0) if present else None for present in ctx.present]
+        values, offsets = saved[:n_out], saved[n_out] if ctx.offsets else None
+        wanted = [present and needed for present, needed in zip(ctx.present, ctx.needs_input_grad[:n_in])]
+        sums = gradient(*given, *values, *gradients, wanted, offsets, *ctx.size.values())
+        return (*[s if w else None for s, w in zip(sums, wanted)], None, *[None] * n_size)
+
+    torch.library.register_autograd(f"lrnn::{op.name}", differentiate, setup_context=keep)
+    return operator
+
+
+_OPERATORS = {name: _register(op) for name, op in OPS.items()}
+
+
+def _call(name: str, *arguments):
+    return _OPERATORS[name](*arguments)
+
+
+def _choice(what: str, value: str, known: tuple[str, ...]) -> int:
+    if value not in known:
+        raise LrnnError(f"{what}={value!r}, expected one of {', '.join(known)}")
+    return known.index(value)
+
+
+def _flat(t: Tensor | None, keep: int) -> Tensor | None:
+    """The last axes joined into one, after the first `keep` axes."""
+    return None if t is None else t.flatten(keep)
+
+
+def scan_diag(a: Tensor, x: Tensor, h0: Tensor | None = None, offsets: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """h_t = a_t * h_{t-1} + x_t. x (B,T,W); a like x, or (W) for all tokens; h0 (B,W) -> h (B,T,W), last h (B,W)."""
+    return _call("scan_diag", a, x, h0, offsets, x.shape[-1], int(a.dim() == 1))
+
+
+def scan_diag_complex(a: Tensor, x: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """scan_diag of complex64 or complex128 tensors, without states."""
+    planes = torch.view_as_real(a).unbind(-1) + torch.view_as_real(x).unbind(-1)
+    return torch.complex(*_call("scan_diag_complex", *planes, offsets, x.shape[-1], int(a.dim() == 1)))
+
+
+def scan_block(
+    z: Tensor, v: Tensor, gate: str = "softmax", h0: Tensor | None = None, offsets: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """BD-LRU (arXiv 2602.12021): h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i] in each of N blocks.
+
+    z (B,T,m,m+1,N) raw gates, rows normalised by `gate`; v (B,T,m,N); h0 (B,m,N) -> h (B,T,m,N), last h (B,m,N)."""
+    lead, (m, n) = v.dim() - 2, v.shape[-2:]
+    h, last = _call(
+        "scan_block", _flat(z, lead), _flat(v, lead), _flat(h0, 1), offsets, n, m, _choice("gate", gate, GATES)
+    )
+    return h.unflatten(-1, (m, n)), last.unflatten(-1, (m, n))
+
+
+def scan_companion(
+    z: Tensor,
+    v: Tensor,
+    gate: str = "softmax",
+    s0: Tensor | None = None,
+    observer: bool = False,
+    offsets: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """H-LRU (arXiv 2602.12021, Eq. 3). z (B,T,m+1,N) raw gates, v (B,T,N), s0 (B,m,N) -> s (B,T,m,N), last s."""
+    lead, m, n = v.dim() - 1, z.shape[-2] - 1, v.shape[-1]
+    s, last = _call(
+        "scan_companion", _flat(z, lead), v, _flat(s0, 1), offsets, n, m, _choice("gate", gate, GATES), int(observer)
+    )
+    return s.unflatten(-1, (m, n)), last.unflatten(-1, (m, n))
+
+
+def scan_lstm(u: Tensor, wh: Tensor, bh: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """LSTM from zero, gates i, f, g, o: u (B,T,4W) = wx x + bx, wh (4W,W), bh (4W) -> h (B,T,W)."""
+    return _call("scan_lstm", u, wh, bh, offsets, wh.shape[-1])
+
+
+def scan_outer(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    decay: Tensor,
+    source: Tensor | None = None,
+    scale: float = 1.0,
+    c0: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """C_t = decay_t C_{t-1} + source_t k_t v_t^T; o_t = scale C_t^T q_t, a matrix C a head.
+
+    q, k (B,T,G,dk), v (B,T,H,dv), decay, source (B,T,H), c0 (B,H,dk,dv) -> o (B,T,H,dv), last C (B,H,dk,dv). The last C
+    is empty where heads share keys (G < H)."""
+    lead, (heads, dv), (groups, dk) = v.dim() - 2, v.shape[-2:], q.shape[-2:]
+    o, last = _call(
+        "scan_outer",
+        _flat(q, lead),
+        _flat(k, lead),
+        _flat(v, lead),
+        decay,
+        source,
+        _flat(c0, 1),
+        offsets,
+        heads,
+        groups,
+        dk,
+        dv,
+        scale,
+    )
+    return o.unflatten(-1, (heads, dv)), last.unflatten(-1, (heads, dk, dv)) if groups == heads else last
+
+
+def scan_plstm(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    source: Tensor,
+    transition: Tensor,
+    mark: Tensor,
+    direct: Tensor,
+    scale: float = 1.0,
+    offsets: Tensor | None = None,
+) -> Tensor:
+    """pLSTM on a sequence (arXiv 2506.11997), J states a head. q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J),
+    transition (B,T,H,J,J), direct (B,T,H) -> y (B,T,H,dv)."""
+    lead, (heads, dv), dk, states = v.dim() - 2, v.shape[-2:], q.shape[-1], source.shape[-1]
+    y = _call(
+        "scan_plstm",
+        *(_flat(t, lead) for t in (q, k, v, source, transition, mark)),
+        direct,
+        offsets,
+        heads,
+        states,
+        dk,
+        dv,
+        scale,
+    )
+    return y.unflatten(-1, (heads, dv))
+
+
+def grid_scan(q: Tensor, k: Tensor, v: Tensor, gates: Tensor, direct: Tensor, scale: float = 1.0) -> Tensor:
+    """pLSTM on a grid. q, k (B,X,Y,H,dk), v (B,X,Y,H,dv), gates (B,X,Y,8,4,H), direct (B,X,Y,H) -> y (B,X,Y,H,dv)."""
+    batch, x, y, heads, dv = v.shape
+    tokens = [t.reshape(batch, x * y, -1) for t in (q, k, v, gates, direct)]
+    return _call("grid_scan", *tokens, None, x, y, heads, q.shape[-1], dv, scale).reshape(v.shape)
+
+
+def scan_flow(a: Tensor, y0: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """SLiCE (arXiv 2505.17761): y_t = (I + A_t) y_{t-1} in each of N blocks; A at t = 0 is not read. a (B,T,m,m,N),
+    y0 (B,N,m) -> y (B,T,N,m)."""
+    n, m = y0.shape[-2:]
+    return _call("scan_flow", _flat(a, a.dim() - 3), _flat(y0, 1), offsets, n, m).unflatten(-1, (n, m))
+
+
+def scan_dplr(d: Tensor, u: Tensor, v: Tensor, y0: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """scan_flow with A_t = diag(d_t) + U_t V_t^T: d (B,T,W), u, v (B,T,r,W), y0 (B,W) -> y (B,T,W)."""
+    lead = d.dim() - 1
+    return _call("scan_dplr", d, _flat(u, lead), _flat(v, lead), y0, offsets, d.shape[-1], u.shape[-2])
+
+
+def scan_hadamard(d: Tensor, y0: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """scan_flow with A_t = Q diag(d_t), Q the Hadamard matrix over sqrt(W): d (B,T,W), y0 (B,W) -> y (B,T,W)."""
+    return _call("scan_hadamard", d, y0, offsets, d.shape[-1])
+
+
+def tree_solve(
+    u: Tensor, up: Tensor, down: Tensor | None = None, arity: int = 2, beta: float = 0.0, form: str = "hermitian"
+) -> Tensor:
+    """Solves x_v + b_v x_parent + sum c_c x_child = u_v on perfect trees (Myosotis, section 3.5). u, up, down
+    (B,nodes,W) complex, leaves first -> x like u."""
+    levels, nodes = 1, 1
+    while nodes < u.shape[1]:
+        levels, nodes = levels + 1, nodes * arity + 1
+    if nodes != u.shape[1]:
+        raise LrnnError(f"tree_solve: {u.shape[1]} nodes, expected those of a perfect tree of arity {arity}")
+    planes = [
+        *torch.view_as_real(up).unbind(-1),
+        *(torch.view_as_real(down).unbind(-1) if down is not None else (None, None)),
+        *torch.view_as_real(u).unbind(-1),
+    ]
+    return torch.complex(
+        *_call("tree_solve", *planes, None, arity, levels, u.shape[-1], beta, _choice("form", form, FORMS))
+    )
+
+
+class BDLRU(nn.Module):
+    """BD-LRU layer (arXiv 2602.12021): gates and values by linear maps, the block scan, a linear map back.
+
+    (B,T,D) -> (B,T,D) and the last state (B,m,N). Linear maps start as PyTorch's do."""
+
+    def __init__(self, dim: int, blocks: int, m: int, gate: str = "softmax"):
+        super().__init__()
+        self.blocks, self.m, self.gate = blocks, m, gate
+        self.gates = nn.Linear(dim, m * (m + 1) * blocks)
+        self.values = nn.Linear(dim, m * blocks)
+        self.out = nn.Linear(m * blocks, dim)
+
+    def forward(self, x: Tensor, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        z = self.gates(x).unflatten(-1, (self.m, self.m + 1, self.blocks))
+        h, last = scan_block(z, self.values(x).unflatten(-1, (self.m, self.blocks)), self.gate, h0)
+        return self.out(h.flatten(-2)), last
+
+
+class HLRU(nn.Module):
+    """H-LRU layer (arXiv 2602.12021): gates and values by linear maps, the companion scan, its newest state read out
+    by a linear map. (B,T,D) -> (B,T,D) and the last state (B,m,N)."""
+
+    def __init__(self, dim: int, channels: int, m: int, gate: str = "softmax"):
+        super().__init__()
+        self.channels, self.m, self.gate = channels, m, gate
+        self.gates = nn.Linear(dim, (m + 1) * channels)
+        self.values = nn.Linear(dim, channels)
+        self.out = nn.Linear(channels, dim)
+
+    def forward(self, x: Tensor, s0: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        s, last = scan_companion(
+            self.gates(x).unflatten(-1, (self.m + 1, self.channels)), self.values(x), self.gate, s0
+        )
+        return self.out(s[..., 0, :]), last

@@ -1,0 +1,194 @@
+"""Compares the operators of lrnn.torch with lrnn.reference, with finite differences, and with what PyTorch asks of one.
+
+    PYTHONPATH=python LRNN_LIBRARY=./liblrnn.so LRNN_LIBRARY_F64=./liblrnn-f64.so python3 tests/library/check_torch.py
+
+Needs PyTorch and NumPy. Prints a line a check, and fails at the first one that does not hold.
+"""
+
+import sys
+
+import numpy as np
+import torch
+
+import lrnn.ops
+import lrnn.reference
+import lrnn.torch
+
+B, T = 3, 6
+passed = 0
+
+
+def check(what, holds):
+    global passed
+    if not holds:
+        sys.exit(f"check_torch.py: {what} does not hold")
+    passed += 1
+    print(f"  {what}")
+
+
+def draw(*shape, low=-1.0, high=1.0, seed=[0]):
+    seed[0] += 1
+    generator = torch.Generator().manual_seed(seed[0])
+    return low + (high - low) * torch.rand(*shape, generator=generator, dtype=torch.float64)
+
+
+def complex_of(*shape, size=0.7):
+    return torch.complex(draw(*shape, low=-size, high=size), draw(*shape, low=-size, high=size))
+
+
+# name, positional tensors, keyword tensors, other keywords
+CASES = [
+    ("scan_diag", [draw(B, T, 5), draw(B, T, 5)], {"h0": draw(B, 5)}, {}),
+    ("scan_diag", [draw(5), draw(B, T, 5)], {}, {}),
+    ("scan_diag_complex", [complex_of(B, T, 3), complex_of(B, T, 3)], {}, {}),
+    ("scan_diag_complex", [complex_of(3), complex_of(B, T, 3)], {}, {}),
+    *[
+        ("scan_block", [draw(B, T, m, m + 1, 3, low=0.1), draw(B, T, m, 3)], {"h0": draw(B, m, 3)}, {"gate": gate})
+        for m, gate in ((1, "softmax"), (2, "sigmoid"), (3, "relu"), (2, "none"))
+    ],
+    ("scan_companion", [draw(B, T, 4, 3), draw(B, T, 3)], {"s0": draw(B, 3, 3)}, {}),
+    ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {}, {"observer": True, "gate": "sigmoid"}),
+    ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {}, {}),
+    (
+        "scan_outer",
+        [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T, 2, low=0.2)],
+        {"source": draw(B, T, 2), "c0": draw(B, 2, 3, 4)},
+        {"scale": 0.5},
+    ),
+    ("scan_outer", [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 4, 2), draw(B, T, 4, low=0.2)], {}, {}),
+    (
+        "scan_plstm",
+        [
+            draw(B, T, 2, 2),
+            draw(B, T, 2, 2),
+            draw(B, T, 2, 3),
+            draw(B, T, 2, 2),
+            draw(B, T, 2, 2, 2, low=-0.5, high=0.5),
+            draw(B, T, 2, 2),
+            draw(B, T, 2),
+        ],
+        {},
+        {"scale": 0.7},
+    ),
+    (
+        "grid_scan",
+        [
+            draw(B, 2, 3, 2, 2),
+            draw(B, 2, 3, 2, 2),
+            draw(B, 2, 3, 2, 3),
+            draw(B, 2, 3, 8, 4, 2, low=-0.5, high=0.5),
+            draw(B, 2, 3, 2),
+        ],
+        {},
+        {"scale": 0.7},
+    ),
+    ("scan_flow", [draw(B, T, 2, 2, 3, low=-0.4, high=0.4), draw(B, 3, 2)], {}, {}),
+    ("scan_dplr", [draw(B, T, 3), draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, 3)], {}, {}),
+    ("scan_hadamard", [draw(B, T, 4), draw(B, 4)], {}, {}),
+    ("tree_solve", [complex_of(B, 7, 2), complex_of(B, 7, 2)], {}, {"beta": 0.4}),
+    (
+        "tree_solve",
+        [complex_of(B, 4, 2), complex_of(B, 4, 2), complex_of(B, 4, 2)],
+        {},
+        {"arity": 3, "beta": 0.3, "form": "free"},
+    ),
+]
+
+
+def results(value):
+    return [t for t in (value if isinstance(value, tuple) else (value,)) if t.numel()]
+
+
+for name, tensors, named, rest in CASES:
+    function, naive = getattr(lrnn.torch, name), getattr(lrnn.reference, name)
+    keys = list(named)
+    everything = [*tensors, *named.values()]
+
+    def run(*given):
+        return function(*given[: len(tensors)], **dict(zip(keys, given[len(tensors) :])), **rest)
+
+    expected = naive(*(t.numpy() for t in tensors), **{k: t.numpy() for k, t in named.items()}, **rest)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    found = results(run(*everything))
+    check(
+        f"{name} {rest or ''} is the naive form to 1e-12",
+        all(np.abs(f.numpy() - e).max() < 1e-12 for f, e in zip(found, expected)),
+    )
+    apart = [t.transpose(0, -1).contiguous().transpose(0, -1) for t in everything]
+    check(f"{name} takes any strides", all(torch.equal(f, a) for f, a in zip(found, results(run(*apart)))))
+    wanted = [t.clone().requires_grad_() for t in everything]
+    check(f"{name} passes gradcheck", torch.autograd.gradcheck(lambda *g: results(run(*g)), wanted))
+
+z, v = draw(B, T, 2 * 3 * 4).requires_grad_(), draw(B, T, 2 * 4).requires_grad_()
+arguments = (z, v, draw(B, 8).requires_grad_(), None, 4, 2, 0)
+check(
+    "opcheck of scan_block",
+    set(torch.library.opcheck(torch.ops.lrnn.scan_block.default, arguments).values()) == {"SUCCESS"},
+)
+arguments = (*(draw(B, T, 6).requires_grad_() for _ in range(3)), draw(B, T, 2), None, None, None, 2, 2, 3, 3, 1.0)
+check(
+    "opcheck of scan_outer",
+    set(torch.library.opcheck(torch.ops.lrnn.scan_outer.default, arguments).values()) == {"SUCCESS"},
+)
+
+# Unequal lengths: as each sequence alone.
+lengths = [4, 0, 7]
+offsets = torch.tensor(np.cumsum([0, *lengths]))
+z, v = draw(11, 2, 3, 4), draw(11, 2, 4)
+h, last = lrnn.torch.scan_block(z, v, offsets=offsets)
+alone = [lrnn.torch.scan_block(z[a:b][None], v[a:b][None]) for a, b in zip(offsets[:-1], offsets[1:])]
+check(
+    "unequal lengths are separate calls",
+    torch.allclose(h, torch.cat([p[0][0] for p in alone]), rtol=0, atol=1e-14)
+    and torch.allclose(last, torch.cat([p[1] for p in alone]), rtol=0, atol=1e-14),
+)
+empty, _ = lrnn.torch.scan_block(draw(0, 5, 2, 3, 4), draw(0, 5, 2, 4))
+check("an empty batch works", empty.shape == (0, 5, 2, 4))
+h, last = lrnn.torch.scan_block(draw(B, T, 2, 3, 4).bfloat16(), draw(B, T, 2, 4).bfloat16())
+check("bfloat16 works", h.dtype == torch.bfloat16 and h.isfinite().all())
+
+for words, wrong in (
+    ("expected (3, 6, 24)", lambda: torch.ops.lrnn.scan_block(draw(B, T, 23), draw(B, T, 8), None, None, 4, 2, 0)),
+    ("they must agree", lambda: lrnn.torch.scan_block(draw(B, T, 2, 3, 4).float(), draw(B, T, 2, 4))),
+    ("expected float32", lambda: lrnn.torch.scan_diag(draw(5).half(), draw(B, T, 5).half())),
+    ("expected one of softmax", lambda: lrnn.torch.scan_block(draw(B, T, 2, 3, 4), draw(B, T, 2, 4), gate="soft")),
+):
+    try:
+        wrong()
+        sentence = ""
+    except Exception as error:  # noqa: BLE001 PyTorch may wrap what the operator raises
+        sentence = str(error)
+    check(f"refused: {words}", words in sentence)
+
+x = draw(B, T, 5).requires_grad_()
+gradient = torch.autograd.grad(lrnn.torch.scan_diag(draw(5), x)[0].sum(), x, create_graph=True)[0]
+try:
+    torch.autograd.grad(gradient.sum(), x)
+    sentence = ""
+except RuntimeError as error:
+    sentence = str(error)
+check("the gradient of a gradient is refused", sentence)
+
+# torch.compile without a graph break gives the training that eager mode gives.
+layers = [lrnn.torch.BDLRU(16, 4, 3), lrnn.torch.HLRU(16, 8, 3)]
+for layer in layers:
+    losses = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        for parameter in layer.parameters():
+            torch.nn.init.normal_(parameter, std=0.1)
+        step = (
+            torch.compile(lambda x: (layer(x)[0] - x.roll(1, 1)).square().mean(), fullgraph=True)
+            if compiled
+            else lambda x: (layer(x)[0] - x.roll(1, 1)).square().mean()
+        )
+        optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-2)
+        for _ in range(20):
+            loss = step(torch.randn(4, 12, 16))
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        losses.append(loss.item())
+    check(f"{type(layer).__name__} trains, compiled and not: loss {losses[0]:.4f}", abs(losses[0] - losses[1]) < 1e-5)
+
+print(f"{passed} passed with PyTorch {torch.__version__} and liblrnn {lrnn.version()}")
