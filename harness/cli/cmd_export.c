@@ -12,6 +12,7 @@
 #include "harness/rows/rows.h"
 #include "harness/run/trainer.h"
 #include "harness/run/weights.h"
+#include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "harness/study/study.h"
 
@@ -47,15 +48,6 @@ static double time_of(const char *text) {
     t.tm_year -= 1900;
     t.tm_mon -= 1;
     return (double)timegm(&t);
-}
-
-/* Writes the content of a stream in memory to a file, and frees it. */
-static enum status finish(FILE *f, char **text, const size_t *size, const char *path, struct error *e) {
-    bool whole = !ferror(f);
-    enum status status = fclose(f) == 0 && whole ? write_file_atomic(path, *text, *size, e)
-                                                 : fail(e, ST_MEMORY, "no memory for %s", path);
-    free(*text);
-    return status;
 }
 
 /* --- TensorBoard -------------------------------------------------------------------------------------------------- */
@@ -135,10 +127,9 @@ static void write_scalar(FILE *f, double time, int64_t step, const char *tag, do
  * tensorflow.Event messages. */
 static enum status export_tensorboard(const struct run_record *r, const char *path, struct error *e) {
     static const char version[] = "brain.Event:2";
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_MEMORY, "no memory for %s", path);
+    struct printed log;
+    TRY(printed_begin(&log, path, e));
+    FILE *f = log.f;
     double began = time_of(r->run.started);
     struct message first = {.used = 0};
     put_fixed(&first, 1, &began, 8);
@@ -155,7 +146,7 @@ static enum status export_tensorboard(const struct run_record *r, const char *pa
     }
     write_scalar(f, began + (isfinite(r->run.wall_s) ? r->run.wall_s : 0), r->run.steps, "accuracy/test",
                  run_test_metric(&r->run));
-    return finish(f, &text, &size, path, e);
+    return printed_write(&log, ST_OK, path, e);
 }
 
 /* --- MLPerf ------------------------------------------------------------------------------------------------------- */
@@ -174,10 +165,9 @@ static void log_line(FILE *f, double time, const char *type, const char *key, js
 /* Writes ":::MLLOG {...}" lines of MLPerf's logging (mlcommons/logging, mllog): what was trained and how, eval_accuracy
  * at each validation, run_start and run_stop. */
 static enum status export_mllog(const struct run_record *r, const char *path, struct error *e) {
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_MEMORY, "no memory for %s", path);
+    struct printed log;
+    TRY(printed_begin(&log, path, e));
+    FILE *f = log.f;
     const struct run *run = &r->run;
     double began = time_of(run->started);
     const struct {
@@ -209,7 +199,7 @@ static enum status export_mllog(const struct run_record *r, const char *path, st
     }
     log_line(f, began + (isfinite(run->wall_s) ? run->wall_s : 0), "INTERVAL_END", "run_stop", NULL,
              json_pack("{s:s, s:s}", "status", run_failed(run) ? "aborted" : "success", "reason", run->stop_reason));
-    return finish(f, &text, &size, path, e);
+    return printed_write(&log, ST_OK, path, e);
 }
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 #include "harness/rows/protocol.h"
 #include "harness/pool/population.h"
 #include "harness/pool/runner.h"
+#include "harness/store/files.h"
 #include "harness/store/shell.h"
 #include "harness/pool/slurm.h"
 #include "harness/pool/sweep.h"
@@ -130,24 +131,21 @@ static int words_of_array(char *const *words, int n) {
     return 0;
 }
 
-/* The words behind the command's name without those, each as a shell takes it; NULL without memory. */
+/* The words after the command's name without those, each as a shell takes it; NULL without memory. */
 static char *words_of(int argc, char **argv) {
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return NULL;
+    struct printed words;
+    if (printed_begin(&words, "a command", NULL) != ST_OK) return NULL;
     bool flags = true;
     for (int i = 1; i < argc;) {
         flags = flags && strcmp(argv[i], "--") != 0;
         int skipped = flags ? words_of_array(argv + i, argc - i) : 0;
         i += skipped;
         if (skipped) continue;
-        if (ftell(f) > 0) fputc(' ', f);
-        shell_quote(f, argv[i++]);
+        if (ftell(words.f) > 0) fputc(' ', words.f);
+        shell_quote(words.f, argv[i++]);
     }
-    if (fclose(f) == 0) return text;
-    free(text);
-    return NULL;
+    printed_end(&words, ST_OK, "a command", NULL);
+    return words.text;
 }
 
 static enum status sweep(const struct command *command, int argc, char **argv, struct error *e) {

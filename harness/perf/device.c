@@ -210,32 +210,26 @@ static enum status choose_file(const struct perf_device_request *q, char path[PA
     return make_folder(q->out, e);
 }
 
-/* Writes the rows to the file as to stdout, all or none: a measurement that is stopped, or loses its device, leaves no
- * file that looks whole. */
-static enum status measure_to(struct device_run *d, const char *path, struct error *e) {
-    char *text = NULL;
-    size_t size = 0;
-    bool whole = true, new = true;
-    if (*path && !(d->file = open_memstream(&text, &size))) return fail(e, ST_MEMORY, "no memory for the rows");
-    enum status status = measure_all(d, e);
-    if (d->file) whole = fclose(d->file) == 0;
-    if (status == ST_OK && !whole) status = fail(e, ST_MEMORY, "no memory for the rows of %s", path);
-    if (status == ST_OK && *path) status = file_put(path, text, size, &new, e);
-    if (status == ST_OK && !new) status = fail(e, ST_FAIL, "%s has come since the start and is not replaced", path);
-    free(text);
-    return status;
-}
-
+/* The file gets all rows or none: a measurement that is stopped, or loses its device, leaves no file that looks whole.
+ * */
 enum status perf_device(const struct perf_device_request *request, struct error *e) {
     struct device_run d = {.request = request};
+    struct printed rows = {0};
     char path[PATH_BYTES];
+    bool is_new = true;
     TRY(device_check_request(request, e));
     TRY(choose_file(request, path, e));
     TRY(device_open(&d, e));
     enum status status = ST_OK;
     if (d.place.device == DEVICE_CPU)
         status = fail(e, ST_USAGE, "perf device measures CUDA devices; `lrnn perf op` measures the CPU");
-    if (status == ST_OK) status = measure_to(&d, path, e);
+    if (status == ST_OK && *path) status = printed_begin(&rows, path, e);
+    d.file = rows.f;
+    if (status == ST_OK) status = measure_all(&d, e);
+    if (rows.f) status = printed_end(&rows, status, path, e);
+    if (status == ST_OK && *path) status = file_put(path, rows.text, rows.size, &is_new, e);
+    if (status == ST_OK && !is_new) status = fail(e, ST_FAIL, "%s has come since the start and is not replaced", path);
+    free(rows.text);
     if (status == ST_OK && d.failed + d.inexact > 0)
         status = fail(e, d.first.status,
                       "%d of the kernels and shapes failed, %d are too far from their references; first: %s", d.failed,

@@ -2,7 +2,6 @@
 #include "harness/pool/planned.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -23,18 +22,14 @@
 #define ENDING     ".tsv"
 #define MOST_BYTES ((size_t)64 << 20)
 
-static enum status format_list(const struct plan *plan, char **text, size_t *size, struct error *e) {
-    FILE *f = open_memstream(text, size);
-    if (!f) return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
+static enum status format_list(const struct plan *plan, struct printed *list, struct error *e) {
+    TRY(printed_begin(list, "a list of runs", e));
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
-        fprintf(f, "%s\t%g\t%s\t%s\t%g\t%" PRId64 "\n", s->id.run_id, s->estimate.flops, s->spec.task.name,
+        fprintf(list->f, "%s\t%g\t%s\t%s\t%g\t%" PRId64 "\n", s->id.run_id, s->estimate.flops, s->spec.task.name,
                 s->id.model_label, s->spec.config.lr, s->spec.config.seed);
     }
-    bool whole = !ferror(f);
-    if (fclose(f) == 0 && whole) return ST_OK;
-    free(*text);
-    return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
+    return printed_end(list, ST_OK, "a list of runs", e);
 }
 
 /* List of a sweep, as it is read. */
@@ -59,27 +54,27 @@ static enum status list_path(const char *out, const char *name, const char *text
 
 enum status planned_write(const struct plan *plan, const char *out, const char *name, struct planned_new *new,
                           struct error *e) {
-    char path[PATH_BYTES], folder[PATH_BYTES], *text;
-    size_t size;
+    char path[PATH_BYTES], folder[PATH_BYTES];
+    struct printed list;
     TRY(path_format(folder, sizeof folder, e, "%s/" FOLDER, out));
-    TRY(format_list(plan, &text, &size, e));
-    enum status status = list_path(out, name, text, size, path, e);
+    TRY(format_list(plan, &list, e));
+    enum status status = list_path(out, name, list.text, list.size, path, e);
     if (new) *new = (struct planned_new){access(out, F_OK) != 0, access(path, F_OK) != 0};
     if (status == ST_OK) status = make_folder(folder, e);
-    if (status == ST_OK) status = write_file_atomic(path, text, size, e);
-    free(text);
+    if (status == ST_OK) status = write_file_atomic(path, list.text, list.size, e);
+    free(list.text);
     return status;
 }
 
 void planned_withdraw(const struct plan *plan, const char *out, const char *name, const struct planned_new *new) {
-    char path[PATH_BYTES], folder[PATH_BYTES], *text;
-    size_t size;
-    if (!new->list || format_list(plan, &text, &size, NULL) != ST_OK) return;
-    if (list_path(out, name, text, size, path, NULL) == ST_OK) unlink(path);
+    char path[PATH_BYTES], folder[PATH_BYTES];
+    struct printed list;
+    if (!new->list || format_list(plan, &list, NULL) != ST_OK) return;
+    if (list_path(out, name, list.text, list.size, path, NULL) == ST_OK) unlink(path);
     path_folder(path, folder, sizeof folder);
     rmdir(folder); /* does nothing if something lies in it */
     if (new->out) rmdir(out);
-    free(text);
+    free(list.text);
 }
 
 /* Adds a line: the id, a tab, the FLOPs, and fields for people. */
@@ -110,10 +105,6 @@ static enum status read_one(struct planned *p, const char *path, struct error *e
     return status;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct planned *)a)->name, ((const struct planned *)b)->name);
-}
-
 static void planned_free(struct planned *list, int n) {
     for (int i = 0; i < n; i++) {
         free(list[i].ids);
@@ -126,32 +117,27 @@ static void planned_free(struct planned *list, int n) {
  * there. ST_DATA: one is damaged. */
 static enum status planned_read(const char *out, struct planned **list, int *n, struct error *e) {
     char folder[PATH_BYTES], path[PATH_BYTES];
+    struct folder_names names;
     *list = NULL;
     *n = 0;
     TRY(path_format(folder, sizeof folder, e, "%s/" FOLDER, out));
-    DIR *d = opendir(folder);
-    if (!d && errno != ENOENT) return fail(e, ST_DATA, "cannot read the folder %s: %s", folder, strerror(errno));
-    enum status status = ST_OK;
-    for (struct dirent *entry; d && status == ST_OK && (entry = readdir(d));) {
-        if (entry->d_name[0] == '.' || !text_ends(entry->d_name, ENDING)) continue;
-        struct planned *longer = realloc(*list, (size_t)(*n + 1) * sizeof *longer);
-        if (!longer) {
-            status = fail(e, ST_MEMORY, "no memory for the lists in %s", folder);
-            break;
-        }
-        *list = longer;
-        longer[*n] = (struct planned){.n = 0};
-        snprintf(longer[*n].name, sizeof longer[*n].name, "%.*s", (int)(strlen(entry->d_name) - strlen(ENDING)),
-                 entry->d_name);
-        status = path_format(path, sizeof path, e, "%s/%s", folder, entry->d_name);
-        if (status == ST_OK) status = read_one(&longer[*n], path, e);
-        ++*n;
+    TRY(folder_names(&names, folder, e));
+    struct planned *lists = calloc((size_t)names.n + 1, sizeof *lists);
+    enum status status = lists ? ST_OK : fail(e, ST_MEMORY, "no memory for the lists in %s", folder);
+    for (int i = 0; i < names.n && status == ST_OK; i++) {
+        const char *name = names.list[i]->d_name;
+        if (*name == '.' || !text_ends(name, ENDING)) continue;
+        struct planned *next = &lists[(*n)++];
+        snprintf(next->name, sizeof next->name, "%.*s", (int)(strlen(name) - strlen(ENDING)), name);
+        status = path_format(path, sizeof path, e, "%s/%s", folder, name);
+        if (status == ST_OK) status = read_one(next, path, e);
     }
-    if (d) closedir(d);
-    if (status == ST_OK && *n) qsort(*list, (size_t)*n, sizeof **list, by_name);
-    if (status == ST_OK) return ST_OK;
-    planned_free(*list, *n);
-    *list = NULL;
+    folder_names_free(&names);
+    if (status == ST_OK) {
+        *list = lists;
+        return ST_OK;
+    }
+    planned_free(lists, *n);
     *n = 0;
     return status;
 }

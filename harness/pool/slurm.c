@@ -130,21 +130,19 @@ static enum status hand_over(const char *script, int64_t *id, struct error *e) {
 }
 
 enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error *e) {
-    char folder[PATH_BYTES], path[PATH_BYTES], *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    struct printed script;
     *id = -1;
-    if (!f) return fail(e, ST_MEMORY, "no memory for a script");
-    enum status status = slurm_script(a, f, e);
-    if (fclose(f) != 0 && status == ST_OK) status = fail(e, ST_MEMORY, "no memory for a script");
-    if (status == ST_OK) status = path_format(folder, sizeof folder, e, "%s/" FOLDER, a->out);
+    TRY(printed_begin(&script, "a script", e));
+    TRY(printed_end(&script, slurm_script(a, script.f, e), "a script", e));
+    enum status status = path_format(folder, sizeof folder, e, "%s/" FOLDER, a->out);
     if (status == ST_OK) status = make_folder(folder, e);
     if (status == ST_OK) {
-        status = hand_over(text, id, e);
+        status = hand_over(script.text, id, e);
         if (*id < 0) rmdir(folder); /* does nothing if something lies in it */
     }
     if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%" PRId64 ".sh", folder, *id);
-    if (status == ST_OK) status = write_file_atomic(path, text, size, e);
-    free(text);
+    if (status == ST_OK) status = write_file_atomic(path, script.text, script.size, e);
+    free(script.text);
     return status;
 }

@@ -37,6 +37,14 @@ __attribute__((format(printf, 2, 0))) static char *text_of(char *before, const c
     return text;
 }
 
+/* Puts a formatted text in place of *to, or after it with `append`. */
+__attribute__((format(printf, 4, 0))) static void put_text(struct sheet *s, char **to, bool append, const char *format,
+                                                           va_list args) {
+    if (!append) free(*to);
+    *to = text_of(append ? *to : NULL, format, args);
+    if (!*to) no_memory(s);
+}
+
 /* Gives the list room for one more entry of `size` bytes after `n`, which is zeroed; NULL without memory, and the list
  * stays. Grows by doubling: there is room for the next power of two. */
 static void *with_room(void *list, int n, size_t size) {
@@ -51,10 +59,8 @@ void sheet_caption(struct sheet *s, const char *format, ...) {
     if (broken(s)) return;
     va_list args;
     va_start(args, format);
-    free(s->caption);
-    s->caption = text_of(NULL, format, args);
+    put_text(s, &s->caption, false, format, args);
     va_end(args);
-    if (!s->caption) no_memory(s);
 }
 
 static bool is_of_a_name(char c) {
@@ -65,13 +71,9 @@ void sheet_name(struct sheet *s, const char *format, ...) {
     if (broken(s)) return;
     va_list args;
     va_start(args, format);
-    free(s->name);
-    s->name = text_of(NULL, format, args);
+    put_text(s, &s->name, false, format, args);
     va_end(args);
-    if (!s->name) {
-        no_memory(s);
-        return;
-    }
+    if (!s->name) return;
     char *end = s->name;
     for (const char *c = s->name; *c; c++) {
         if (is_of_a_name(*c))
@@ -166,9 +168,8 @@ void sheet_text(struct sheet *s, const char *format, ...) {
     if (!cell) return;
     va_list args;
     va_start(args, format);
-    cell->text = text_of(cell->text, format, args);
+    put_text(s, &cell->text, false, format, args);
     va_end(args);
-    if (!cell->text) no_memory(s);
 }
 
 void sheet_int(struct sheet *s, int64_t value) {
@@ -219,9 +220,8 @@ void sheet_append(struct sheet *s, const char *format, ...) {
     if (!cell) return;
     va_list args;
     va_start(args, format);
-    cell->text = text_of(cell->text, format, args);
+    put_text(s, &cell->text, true, format, args);
     va_end(args);
-    if (!cell->text) no_memory(s);
 }
 
 void sheet_sort_key(struct sheet *s, double key) {
@@ -241,9 +241,8 @@ void sheet_link(struct sheet *s, const char *format, ...) {
     if (!cell) return;
     va_list args;
     va_start(args, format);
-    cell->link = text_of(cell->link, format, args);
+    put_text(s, &cell->link, true, format, args);
     va_end(args);
-    if (!cell->link) no_memory(s);
 }
 
 /* Compares two numbers of one column as they print. */

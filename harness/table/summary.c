@@ -121,16 +121,13 @@ enum status summary_format(const struct record_set *set, const struct report_fil
     *text = NULL;
     TRY(report_tables_make(&tables, set, filter, out, e));
     summary_make(&sheets, &tables);
-    FILE *f = open_memstream(text, size);
-    enum status status = f ? sheets_write(&sheets, &format_csv, f, e) : ST_OK;
-    bool whole = f && !ferror(f);
-    whole = f && fclose(f) == 0 && whole;
-    if (status == ST_OK && !whole) status = fail(e, ST_MEMORY, "no memory for summary.csv");
+    struct printed csv;
+    enum status status = printed_begin(&csv, "summary.csv", e);
+    if (status == ST_OK) status = printed_end(&csv, sheets_write(&sheets, &format_csv, csv.f, e), "summary.csv", e);
     sheets_free(&sheets);
     report_tables_free(&tables);
-    if (status == ST_OK) return ST_OK;
-    free(*text);
-    *text = NULL;
+    *text = csv.text;
+    *size = csv.size;
     return status;
 }
 

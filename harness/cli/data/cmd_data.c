@@ -422,17 +422,10 @@ static enum status show(int argc, char **argv, struct error *e) {
 /* --- dump --------------------------------------------------------------------------------------------------------- */
 
 static enum status dump_lines(struct view *v, struct error *e) {
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) return fail(e, ST_MEMORY, "no memory for %" PRId64 " examples", v->flags.count);
-    print_examples(f, v);
-    bool whole = !ferror(f);
-    whole = fclose(f) == 0 && whole;
-    enum status status = whole ? write_file_atomic(v->file, text, size, e)
-                               : fail(e, ST_MEMORY, "no memory for %" PRId64 " examples", v->flags.count);
-    free(text);
-    return status;
+    struct printed lines;
+    TRY(printed_begin(&lines, v->file, e));
+    print_examples(lines.f, v);
+    return printed_write(&lines, ST_OK, v->file, e);
 }
 
 /* Writes arrays with a row an example; entries past an example's length are 0, or IGNORED. */
