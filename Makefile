@@ -171,8 +171,8 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 .PHONY: all programs test test-shapes golden golden-here defaults other-real test-double test-cuda-host test-cuda cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall clean help FORCE
-.PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved tsan torture
-.PHONY: example
+.PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
+.PHONY: tsan torture example
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -485,7 +485,8 @@ format:
 # clang-format does not wrap comments, so columns.sh looks at their lines.
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
-	  $(wildcard *.md docs/*.md papers/*.plan profiles/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py python/*/*.py) \
+	  $(wildcard *.md docs/*.md papers/*.plan profiles/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py) \
+	  $(wildcard python/*/*.py) \
 	  $(wildcard tools/*.awk tests/*/*.awk)
 	@printf '%s\n' $(CODE) | xargs -P $$(nproc) -n 40 clang-format --dry-run --Werror || \
 	  { echo "make format would format them" >&2; exit 1; }
