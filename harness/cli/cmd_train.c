@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/cli/cli.h"
-#include "harness/perf/limit.h"
+#include "harness/perf/speed.h"
 #include "harness/study/study.h"
 #include "harness/rows/rows.h"
 #include "harness/run/train.h"

@@ -1,5 +1,5 @@
-/* bench.c - see bench.h. */
-#include "harness/gate/bench.h"
+/* bench.c - benches of the gate, and the process that serves one; see compare.h. */
+#include "harness/gate/compare.h"
 
 #include <omp.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ enum status program_check(const char *program, struct error *e) {
     return fail(e, ST_DATA, "%s is no program that can be started: %s", program, strerror(errno));
 }
 
-/* --- a peer: a build as a child process that serves a bench (bench.h) --------------------------------------------- */
+/* --- a peer: a build as a child process that serves a bench (bench.c) --------------------------------------------- */
 
 struct peer {
     const char *program;

@@ -1,12 +1,39 @@
 /* compare.h - throughput of two builds in one sitting: pairs of sittings in random order, a fresh process of either
- * build for every five pairs (docs/ci.md). */
+ * build for every five pairs (docs/ci.md). A process serves a bench, an op or a training step at fixed sizes on one
+ * core; the gate asks it for sittings (perf/measure.h), one at a time, through its standard input and output. */
 #ifndef LRNN_HARNESS_GATE_COMPARE_H
 #define LRNN_HARNESS_GATE_COMPARE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
-#include "harness/gate/bench.h"
 #include "harness/gate/verdict.h"
+
+/* --- a bench ------------------------------------------------------------------------------------------------------ */
+
+#define GATE_PROTOCOL "lrnn-gate-1"
+#define GATE_SECONDS  5.0 /* of a sitting at most: with its warm-up it takes up to 11 times as long (measure.h) */
+
+struct gate_bench {
+    const char *name;
+    const char *op;    /* NULL: a training step */
+    const char *sizes; /* "key=value key=value": of the op, or flags of the run */
+    const char *task, *model;
+};
+
+const struct gate_bench *gate_benches(void); /* ends with name == NULL */
+
+/* Finds the bench of that name. ST_USAGE: unknown, with the nearest. */
+enum status gate_bench_find(const char *name, const struct gate_bench **bench, struct error *e);
+
+/* Serves a bench until `from` ends: first the line "lrnn-gate-1 <tab> precision <tab> compiler <tab> flags <tab>
+ * commit", then for each line that it reads a sitting of at least `seconds` and the line "MEDIAN SAMPLES", in seconds.
+ * `delay`: each call then takes so much of its own time longer, by spinning: a slow-down that is real, for the
+ * self-test. Errors: the bench cannot be built. */
+enum status gate_serve(const struct gate_bench *bench, double seconds, double delay, FILE *from, FILE *to,
+                       struct error *e);
+
+/* --- two builds --------------------------------------------------------------------------------------------------- */
 
 #define GATE_PAIRS   20
 #define GATE_ROUND   5 /* pairs of one process */
@@ -15,7 +42,7 @@
 
 struct compare_request {
     const char *a, *b; /* programs: the baseline and the one under test */
-    double delay;      /* injected into b (bench.h) */
+    double delay;      /* injected into b (above) */
     double seconds;    /* of a sitting, at most GATE_SECONDS */
     int pairs;         /* at first; twice as many are taken anew if these are inconclusive or a regression */
     double load;       /* share of the cores' time that others may use; a row with more is inconclusive */

@@ -1,12 +1,12 @@
 /* device.c - `lrnn perf device`: the rates of a copy and of matrix products on a device, a training step walked and
- * replayed, and every kernel beside these rates (device_kernels.h). */
+ * replayed, and every kernel beside these rates (device.h). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/philox.h"
-#include "harness/perf/device_kernels.h"
+#include "harness/perf/device.h"
 #include "harness/run/trainer.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"

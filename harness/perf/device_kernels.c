@@ -1,6 +1,6 @@
 /* device_kernels.c - rows of `lrnn perf device` for kernels: errors against the references, and times, over the same
  * buffers (warm: at small shapes that measures the cache) and over more sets of them than the cache holds (cold). */
-#include "harness/perf/device_kernels.h"
+#include "harness/perf/device.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* device_time.c - see device_time.h. */
-#include "harness/perf/device_time.h"
+/* device_time.c - see device.h. */
+#include "harness/perf/device.h"
 
 #include <math.h>
 #include <stdlib.h>

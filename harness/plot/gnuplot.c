@@ -12,7 +12,6 @@
 #include "core/file/name.h"
 #include "core/label.h"
 #include "harness/store/files.h"
-#include "harness/store/own_file.h"
 #include "harness/store/shell.h"
 
 static const struct terminal {

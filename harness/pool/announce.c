@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
 #include "harness/study/profile.h"
 #include "harness/run/checkpoint.h"

@@ -6,7 +6,7 @@
 #include "harness/study/request.h"
 
 /* Of the runs that are to be done, so many at a time at most; those on record cost nothing, unless they failed and
- * `retry` does them again. No run takes longer than its time (limit.h). */
+ * `retry` does them again. No run takes longer than its time (speed.h). */
 struct announced {
     const struct plan *plan;
     const struct resolved *resolved;

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "core/paragraph.h"
-#include "harness/perf/limit.h"
 #include "harness/perf/speed.h"
 #include "harness/plot/plot.h"
 #include "harness/table/report.h"
@@ -20,7 +19,6 @@
 #include "harness/pool/runner.h"
 #include "harness/store/files.h"
 #include "harness/store/logs.h"
-#include "harness/store/own_file.h"
 #include "harness/store/record_files.h"
 #include "harness/store/shell.h"
 #include "harness/pool/announce.h"

@@ -2,15 +2,17 @@
 #include "harness/site/site.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 #include "harness/plot/plot.h"
-#include "harness/site/site_folder.h"
 #include "harness/table/html.h"
 #include "harness/table/report.h"
 #include "harness/run/rerun.h"
@@ -19,15 +21,121 @@
 #include "harness/store/schema.h"
 #include "harness/store/shell.h"
 
+#define GENERATOR  "lrnn report --html" /* what <meta name="generator"> of each page says, by which it is ours */
+#define HEAD_BYTES 1024                 /* of a page, which its generator stands in */
 #define STEM_BYTES 96
 #define NAME_BYTES 128 /* of a page's file */
+
+/* --- the folder: whose it is, which pages in it are of an earlier call -------------------------------------------- */
+
+/* Names of the pages that a call has written: "index.html". */
+struct pages {
+    char **names;
+    int n;
+};
+
+static bool is_page(const char *path) {
+    char head[HEAD_BYTES + 1];
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    head[fread(head, 1, HEAD_BYTES, f)] = 0;
+    fclose(f);
+    return strstr(head, "name=\"generator\" content=\"" GENERATOR "\"") != NULL;
+}
+
+/* ST_USAGE: there is something in the folder `dir`, and its index is not ours. */
+static enum status check_folder(const char *dir, struct error *e) {
+    char path[PATH_BYTES];
+    struct folder_names names;
+    if (folder_names(&names, dir, NULL) != ST_OK) return fail(e, ST_USAGE, "--html %.500s: %s", dir, strerror(errno));
+    bool empty = names.n == 0;
+    folder_names_free(&names);
+    if (empty) return ST_OK;
+    TRY(path_format(path, sizeof path, e, "%s/index.html", dir));
+    if (is_page(path)) return ST_OK;
+    return fail(e, ST_USAGE, "--html %.500s: that folder holds other files; name a new or an empty one", dir);
+}
+
+static enum status add_page(struct pages *pages, const char *name, struct error *e) {
+    int n = pages->n;
+    if ((n & (n - 1)) == 0) { /* full: there is room for the next power of two */
+        char **names = realloc(pages->names, (n ? 2 * (size_t)n : 1) * sizeof *names);
+        if (!names) return fail(e, ST_MEMORY, "no memory for a page");
+        pages->names = names;
+    }
+    pages->names[n] = strdup(name);
+    if (!pages->names[n]) return fail(e, ST_MEMORY, "no memory for a page");
+    pages->n++;
+    return ST_OK;
+}
+
+static void free_pages(struct pages *pages) {
+    for (int i = 0; i < pages->n; i++) free(pages->names[i]);
+    free(pages->names);
+    *pages = (struct pages){0};
+}
+
+/* Removes our pictures from a folder. */
+static void remove_pictures(const char *folder) {
+    char path[PATH_BYTES];
+    struct folder_names names;
+    if (folder_names(&names, folder, NULL) != ST_OK) return;
+    for (int i = 0; i < names.n; i++)
+        if (text_ends(names.list[i]->d_name, ".svg") &&
+            path_format(path, sizeof path, NULL, "%s/%s", folder, names.list[i]->d_name) == ST_OK &&
+            own_file_check(path, NULL) == ST_OK)
+            unlink(path);
+    folder_names_free(&names);
+}
+
+static int by_name(const void *left, const void *right) {
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* Whether a name is one of a run's page, or of a table's with a hash of six digits at its end. A copy of a page under
+ * another name is its reader's. */
+static bool is_name_of_ours(const char *name) {
+    size_t length = strlen(name), ending = strlen(".html");
+    if (length < 7 + ending || !text_ends(name, ".html")) return false;
+    if (strncmp(name, "run-", 4) == 0) return true;
+    const char *hash = name + length - ending - 6;
+    return hash[-1] == '-' && strspn(hash, "0123456789abcdef") == 6;
+}
+
+/* A page of ours, and the folder that its pictures were in. Links are nobody's that this program makes. */
+static void remove_if_ours(const char *dir, const char *name) {
+    char path[PATH_BYTES];
+    struct stat what;
+    if (!is_name_of_ours(name) || path_format(path, sizeof path, NULL, "%s/%s", dir, name) != ST_OK) return;
+    if (lstat(path, &what) != 0 || !S_ISREG(what.st_mode) || !is_page(path)) return;
+    unlink(path);
+    path[strlen(path) - strlen(".html")] = 0;
+    if (lstat(path, &what) != 0 || !S_ISDIR(what.st_mode)) return;
+    remove_pictures(path);
+    rmdir(path); /* which fails where something else is in it */
+}
+
+/* Removes from `dir` our pages that are not among these, with their pictures; what is not ours stays. */
+static void remove_others(const char *dir, struct pages *written) {
+    qsort(written->names, (size_t)written->n, sizeof *written->names, by_name);
+    struct folder_names names;
+    if (folder_names(&names, dir, NULL) != ST_OK) return;
+    for (int i = 0; i < names.n; i++) {
+        const char *name = names.list[i]->d_name;
+        if (!bsearch(&name, written->names, (size_t)written->n, sizeof *written->names, by_name))
+            remove_if_ours(dir, name);
+    }
+    folder_names_free(&names);
+}
+
+/* --- the pages ---------------------------------------------------------------------------------------------------- */
 
 struct site {
     const struct record_set *set;
     const struct report_filter *filter;
     const char *out, *dir;
     struct report_tables tables;
-    struct site_pages pages; /* that have been written */
+    struct pages pages; /* that have been written */
     int pictures;
     struct error no_picture; /* the first reason why one is not there */
 };
@@ -36,7 +144,7 @@ struct site {
 
 static enum status page_begin(struct printed *p, const char *title, struct error *e) {
     TRY(printed_begin(p, "a page", e));
-    html_begin(p->f, SITE_GENERATOR, title);
+    html_begin(p->f, GENERATOR, title);
     return ST_OK;
 }
 
@@ -48,7 +156,7 @@ static enum status page_end(struct printed *p, struct site *site, const char *na
     snprintf(file, sizeof file, "%s.html", name);
     if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%s", site->dir, file);
     TRY(printed_write(p, status, path, e));
-    return site_page_add(&site->pages, file, e);
+    return add_page(&site->pages, file, e);
 }
 
 /* A table's page: its task and profile in plain letters, and their hash. */
@@ -233,7 +341,7 @@ static void draw(struct site *site, const struct report_table *t, const char *st
     struct report_filter filter = only(site, t, false);
     const struct plot_view view = {.x = PLOT_AUTO, .formats = FIGURE_SVG, .none_is_fine = true};
     if (path_format(folder, sizeof folder, NULL, "%s/%s", site->dir, stem) != ST_OK) return;
-    site_remove_pictures(folder); /* pictures of an earlier call may show other numbers */
+    remove_pictures(folder); /* pictures of an earlier call may show other numbers */
     for (int i = 0; i < 3; i++) {
         enum status status = report_plot_view(site->set, &filter, kinds[i], &view, site->out, folder, &why);
         if (status != ST_OK && site->no_picture.status == ST_OK) site->no_picture = why;
@@ -364,16 +472,16 @@ static enum status write_index(struct site *site, struct error *e) {
 enum status site_write(const struct record_set *set, const struct report_filter *filter, const char *out,
                        const char *dir, int *pages, int *pictures, struct error *why, struct error *e) {
     struct site site = {.set = set, .filter = filter, .out = out, .dir = dir};
-    TRY(site_folder_check(dir, e));
+    TRY(check_folder(dir, e));
     TRY(report_tables_make(&site.tables, set, filter, out, e));
     enum status status = make_folder(dir, e);
     if (status == ST_OK) status = write_index(&site, e); /* first: a call that was stopped can be repeated */
     for (int i = 0; i < site.tables.n && status == ST_OK; i++) status = write_table(&site, &site.tables.list[i], e);
     report_tables_free(&site.tables);
-    if (status == ST_OK) site_remove_others(dir, &site.pages);
+    if (status == ST_OK) remove_others(dir, &site.pages);
     *pages = site.pages.n;
     *pictures = site.pictures;
     *why = site.no_picture;
-    site_pages_free(&site.pages);
+    free_pages(&site.pages);
     return status;
 }

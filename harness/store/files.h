@@ -82,6 +82,16 @@ struct folder_names {
 enum status folder_names(struct folder_names *names, const char *folder, struct error *e);
 void folder_names_free(struct folder_names *names);
 
+/* A folder may hold files of other people: what is written anew at every call (tables, pictures) takes the place of an
+ * earlier one of ours alone. ST_USAGE, with what to do: a file of that name is there and not ours, or, with the reason,
+ * nobody can tell. A table (.csv) of ours begins with the column `schema`, machines.csv with `machine_id`, or ends
+ * before that; a picture has the mark below. */
+enum status own_file_check(const char *path, struct error *e);
+
+/* Puts our mark into a picture, where it changes nothing that is seen: a text chunk of a PNG, a comment after the end
+ * of an SVG or a PDF. ST_FAIL. */
+enum status own_file_mark(const char *path, struct error *e);
+
 /* Finds a file that ships with the program, by its name in the repository ("results/published.csv"): in the working
  * folder, beside the binary, or in <binary>/../share/lrnn. ST_DATA when it is in none of them. */
 enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e);

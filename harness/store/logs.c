@@ -14,7 +14,6 @@
 #include "harness/store/clock.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
-#include "harness/store/own_file.h"
 
 /* --- a file that several processes append to ---------------------------------------------------------------------- */
 

@@ -16,7 +16,6 @@
 #include "core/file/name.h"
 #include "core/label.h"
 #include "harness/store/files.h"
-#include "harness/store/own_file.h"
 #include "harness/store/record_json.h"
 #include "harness/store/schema.h"
 

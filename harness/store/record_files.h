@@ -88,7 +88,7 @@ void records_free(struct record_set *set);
  * records_export_check refuses. */
 enum status records_export_csv(const struct record_set *set, const char *out, struct error *e);
 
-/* ST_USAGE: a file of one of these names is there that this program did not write (own_file.h). */
+/* ST_USAGE: a file of one of these names is there that this program did not write (own_file_check). */
 enum status records_export_check(const char *out, struct error *e);
 
 /* Finds the run that somebody names by its id, the first digits of it, or the path of its record. `out` comes in as the

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "harness/store/files.h"
-#include "harness/store/own_file.h"
 #include "harness/store/schema.h"
 
 /* Columns of runs.csv, whose values the runs of a row share. */

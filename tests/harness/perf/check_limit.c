@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/perf/limit.h"
+#include "harness/perf/speed.h"
 #include "harness/run/signals.h"
 #include "harness/store/logs.h"
 #include "tests/harness/run/small_run.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "harness/perf/device_kernels.h"
+#include "harness/perf/device.h"
 #include "harness/run/trainer.h"
 #include "harness/store/version.h"
 #include "tests/harness/run/small_run.h"

@@ -12,7 +12,6 @@
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/logs.h"
-#include "harness/store/own_file.h"
 #include "harness/store/record.h"
 #include "harness/store/record_files.h"
 #include "harness/store/schema.h"

@@ -1,7 +1,7 @@
-/* device_time.h - how `lrnn perf device` times work on a device and prints it: an open device, samples between its own
- * events, and rows. */
-#ifndef LRNN_HARNESS_PERF_DEVICE_TIME_H
-#define LRNN_HARNESS_PERF_DEVICE_TIME_H
+/* device.h - how `lrnn perf device` times work on a device and prints it: an open device, samples between its own
+ * events, rows (device_time.c), and those of kernels (device_kernels.c). */
+#ifndef LRNN_HARNESS_PERF_DEVICE_H
+#define LRNN_HARNESS_PERF_DEVICE_H
 
 #include "harness/perf/kernel_run.h"
 #include "harness/perf/perf.h"
@@ -53,5 +53,21 @@ void device_print_row(const struct device_run *d, const struct device_row *r, co
 
 /* Reads "name=value name=value" over the default sizes; `small` cuts them to what a test can afford. */
 enum status device_read_sizes(const char *text, bool small, struct op_sizes *sizes, struct error *e);
+
+/* --- kernels ------------------------------------------------------------------------------------------------------ */
+
+/* ST_USAGE, naming the choices: the request's op or its shape is none of those that are measured. */
+enum status device_check_request(const struct perf_device_request *request, struct error *e);
+
+/* Prints rows of every kernel that is asked for. A kernel that fails is told on stderr and counted in *d, and the next
+ * one has a place of its own. Errors: no further place can be opened. */
+enum status device_measure_kernels(struct device_run *d, struct error *e);
+
+/* max |got - want| / max |want| of n reals; INFINITY where a difference is not finite. */
+double device_error(const real *got, const real *want, int64_t n);
+
+/* Number of sets of buffers that are together twice a cache, where a walk touches `bytes` of each. 1: one alone is; 0:
+ * more are needed than are made. */
+int device_cold_sets(double cache, double bytes);
 
 #endif
