@@ -21,8 +21,8 @@ static void *json_memory(size_t size) {
     _exit(status_exit_code(ST_MEMORY));
 }
 
-/* Where standard input, output or errors are closed, the next file that is opened would take their number and get what
- * is said there. The null device takes their place; that of the output cannot be written, which is said as ever. */
+/* Opens the null device where standard input, output or errors are closed: else the next file that is opened would take
+ * their number and get what is said there. In place of the output it cannot be written, which is said as ever. */
 static void fill_standard_files(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)

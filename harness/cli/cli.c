@@ -126,7 +126,7 @@ static bool is_extra(const struct cli *cli, const struct option *o) {
     return cli->extra && option_find(cli->extra, o->name) == o;
 }
 
-/* What stands before a flag's name: a flag of one letter that `extra` has is written with one dash, and the letter that
+/* Dashes before a flag's name: a flag of one letter that `extra` has is written with one dash, and the letter that
  * stands for a flag is told with it. */
 static void dashes(const struct cli *cli, const struct option *o, char *text, size_t size) {
     if (cli->short_flag && !strcmp(cli->short_flag, o->name))
@@ -399,7 +399,7 @@ enum status cli_folder(const struct cli *cli, const char **folder, const char *o
     return ST_OK;
 }
 
-/* The value of the flag at r->at: behind '=', or the next word, or yes for a bare yes/no flag. */
+/* The value of the flag at r->at: after '=', or the next word, or yes for a bare yes/no flag. */
 static enum status flag_value(struct reading *r, const struct option *o, const char *word, const char *equals,
                               const char **value, struct error *e) {
     const char *next = r->at + 1 < r->argc ? r->argv[r->at + 1] : NULL;
@@ -421,7 +421,7 @@ static enum status read_flag(struct reading *r, struct error *e) {
     char word[128];
     const char *text = r->argv[r->at], *value = NULL;
     bool joined = cli->short_flag && text[1] == *cli->short_flag && isdigit((unsigned char)text[2]); /* -j2, of make */
-    const char *equals = joined ? text + 1 : strchr(text, '='); /* the value stands behind it */
+    const char *equals = joined ? text + 1 : strchr(text, '='); /* the value stands after it */
     size_t length = joined ? 2 : equals ? (size_t)(equals - text) : strlen(text);
     snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, text);
     const char *name = word + (word[1] == '-' ? 2 : 1);

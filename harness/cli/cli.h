@@ -40,7 +40,7 @@ struct exit_code {
 };
 extern const struct exit_code cli_exit_codes[]; /* ends with a code that is NULL */
 
-/* Prints "  NAME   what it is" as wide as the stream's terminal: the second column begins behind `width` + 3. */
+/* Prints "  NAME   what it is" as wide as the stream's terminal: the second column begins after `width` + 3. */
 void cli_print_pair(FILE *f, int width, const char *name, const char *text);
 
 /* Word that `lrnn man` calls a command with for its section of the man page; a reader says --help. */
@@ -74,7 +74,7 @@ struct cli {
     enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
     void *context;
     const char *const *headings; /* in --help: one a set, NULL: it goes on with what is above; or NULL */
-    void (*more_help)(FILE *f);  /* what --help prints behind the flags; or NULL */
+    void (*more_help)(FILE *f);  /* what --help prints after the flags; or NULL */
     bool alone;                  /* a program of its own: no "lrnn" before its usage */
     /* Is set: the flags that stand on the line. */
     const struct option *given[CLI_MOST_FLAGS];
@@ -89,7 +89,7 @@ bool cli_given(const struct cli *cli, const char *name);
  * on the line. */
 enum status cli_refuse_others(const struct cli *cli, const char *what, const char *takes, struct error *e);
 
-/* Of a command whose word FOLDER says what its flag --out says: *folder, NULL without the word, becomes `out`, the
+/* Serves a command whose word FOLDER says what its flag --out says: *folder, NULL without the word, becomes `out`, the
  * flag's value. ST_USAGE: both are given. */
 enum status cli_folder(const struct cli *cli, const char **folder, const char *out, struct error *e);
 

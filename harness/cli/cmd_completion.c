@@ -88,7 +88,7 @@ static const char bash[] =
     "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
     "}\n"
     "complete -o default -F _lrnn lrnn ./lrnn lrnn-f64 ./lrnn-f64\n";
-/* What bashcompinit defines calls compdef, which is there once compinit has run, as not every shell's start has it. */
+/* Functions of bashcompinit call compdef, which is there once compinit has run, as not every shell's start has it. */
 static const char zsh[] = "# lrnn completion zsh: source <(lrnn completion zsh)\n"
                           "(( $+functions[compdef] )) || { autoload -U compinit && compinit -i }\n"
                           "autoload -U +X bashcompinit && bashcompinit\n";

@@ -118,7 +118,7 @@ static enum status read_line(struct command_line *c, const struct command *comma
     return request_words(&c->request, words, cli.n_positional, e);
 }
 
-/* Of words[0 .. n) in front of a "--" how many are a flag that is not for the tasks of an array, with its value. */
+/* Number of the first words that are a flag, with its value, which is not for the tasks of an array. */
 static int words_of_array(char *const *words, int n) {
     static const char *const flags[] = {"--slurm", "--sbatch", "--gres", "--dry-run"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {

@@ -224,7 +224,7 @@ static enum status take_profile(struct train_words *r, const struct task_choice 
     return ST_OK;
 }
 
-/* Prints the configuration as a config file; a flag that is not at its default has its origin behind a '#'. */
+/* Prints the configuration as a config file; a flag that is not at its default has its origin after a '#'. */
 static void print_config(const struct train_words *r, const struct setup *s) {
     for (const char *at = s->id.config_text; *at;) {
         char line[CONFIG_TEXT], key[128], origin[128];

@@ -31,8 +31,8 @@ static double gemm_rate(void) {
     return 2e-9 * N * N * N / best;
 }
 
-/* What the runs leave on disk: the record of each and its rows in the folder's CSV files, of about so many bytes, and
- * as many more a point of its curve; and the weights. */
+/* Bytes that a run leaves on disk: its record and its rows in the folder's CSV files, of about so many bytes and as
+ * many more a point of its curve; and the weights. */
 static double bytes_of(const struct setup *s) {
     enum { RECORD_BYTES = 4300 + 2300, POINT_BYTES = 120 + 170 };
     int64_t evaluations = s->shapes.steps / s->shapes.eval_every + 1;
@@ -155,8 +155,8 @@ static bool put_flags(FILE *f, const struct request *r) {
     return whole;
 }
 
-/* What makes a report of the plan's table: " --paper s5 --profile quick --where 'seeds=3 lr=0.01'". NULL: nothing does,
- * or no memory. The caller's to free. */
+/* Words that make a report of the plan's table: " --paper s5 --profile quick --where 'seeds=3 lr=0.01'". NULL: nothing
+ * does, or no memory. The caller's to free. */
 static char *paper_words(const struct ended *s) {
     char *where = NULL, *words = NULL;
     size_t size, length;

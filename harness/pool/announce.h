@@ -5,8 +5,8 @@
 
 #include "harness/study/request.h"
 
-/* Of the runs that are to be done, so many at a time at most; those on record cost nothing, unless they failed and
- * `retry` does them again. No run takes longer than its time (speed.h). */
+/* Runs that are to be done, so many at a time at most; one on record costs nothing, unless it failed and
+ * `retry` does it again. No run takes longer than its time (speed.h). */
 struct announced {
     const struct plan *plan;
     const struct resolved *resolved;

@@ -26,7 +26,7 @@
 #include "harness/pool/planned.h"
 #include "harness/pool/slurm.h"
 
-#define SPEED_SECONDS 1.0  /* of a measurement, behind its warm-up */
+#define SPEED_SECONDS 1.0  /* of a measurement, after its warm-up */
 #define SMOKE_SECONDS 0.05 /* of those that show no more than that they are made */
 
 struct sweep {

@@ -20,7 +20,7 @@ struct sweep_options {
     char gres[OPTION_TEXT];      /* its --gres */
     const char *command, *words; /* for Slurm: what this was called by (slurm.h) */
     bool retry_failed, dry_run, no_plots, no_speed;
-    bool strict; /* a run that NaN or infinity ended is a failure, said behind the last run */
+    bool strict; /* a run that NaN or infinity ended is a failure, said after the last run */
 };
 
 /* Errors as request_plan; 130 and 143 after a signal, when the table of what is done has been printed; ST_FAIL: a

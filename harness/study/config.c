@@ -136,7 +136,7 @@ static enum status add_option(struct label *l, const char *key, const char *valu
     return label_add(l, key, value, e);
 }
 
-/* "s5" or "s5:length=8" behind "task="; the options may stand in lines of their own, before or behind this one. */
+/* "s5" or "s5:length=8" after "task="; the options may stand in lines of their own, before or after this one. */
 static enum status set_name(struct label *l, const char *kind, const char *text, struct error *e) {
     struct label named;
     if (l->used && *label_name(l)) return fail(e, ST_USAGE, "'%s' is given twice", kind);

@@ -201,8 +201,8 @@ static enum status add_use(struct plan *plan, int word, int run, struct error *e
     return ST_OK;
 }
 
-/* What keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it has nothing
- * to compute is a slip of the command line. */
+/* The reason that keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it
+ * has nothing to compute is a slip of the command line. */
 static enum status find_size(const struct plan *plan, struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
     struct run_size size;

@@ -105,7 +105,7 @@ static bool is_flag(const struct option *o) {
     return o && !(o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_FOUND));
 }
 
-/* The key behind "PROFILE.", or the key itself. */
+/* The key after "PROFILE.", or the key itself. */
 static const char *without_profile(const char *key) {
     char word[PLAN_NAME_BYTES];
     const char *dot = strchr(key, '.');
@@ -348,7 +348,7 @@ enum status plan_file_read(struct plan_file *p, const char *name, struct error *
     return status;
 }
 
-/* The value behind "PROFILE." alone. */
+/* The value after "PROFILE." alone. */
 static const char *of_profile(const struct plan_file *p, const char *profile, const char *key) {
     char line[2 * PLAN_NAME_BYTES];
     snprintf(line, sizeof line, "%.63s.%.63s", profile, key);

@@ -19,7 +19,7 @@
  *   measure                            accuracy, or speed: nothing is trained, each cell's training step is timed
  *   task.KEY model.KEY                 values of an option, of each task or model that has it
  *   any flag of a run                  a value or several
- * A key behind "PROFILE." holds under that profile alone, and before the same key without; epochs there before steps
+ * A key after "PROFILE." holds under that profile alone, and before the same key without; epochs there before steps
  * without, and the other way round. */
 #ifndef LRNN_HARNESS_STUDY_PLAN_FILE_H
 #define LRNN_HARNESS_STUDY_PLAN_FILE_H

@@ -2,7 +2,7 @@
  *
  * A profile is a part of a plan file, profiles/SUITE.plan (harness/study/plan_file.h), which is built into the program.
  * SUITE is a suite of tasks, or a task or a short name that has profiles of its own; profiles/default.plan has those of
- * all other tasks. The line profiles=smoke quick names a file's profiles; a key behind "smoke." holds under that one
+ * all other tasks. The line profiles=smoke quick names a file's profiles; a key after "smoke." holds under that one
  * alone. published=yes says that nets, data and schedule are the paper's, so that its published number is comparable;
  * it is the default of the profile named paper. */
 #ifndef LRNN_HARNESS_STUDY_PROFILE_H

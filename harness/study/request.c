@@ -211,7 +211,7 @@ static bool has_task(const char *tasks, const char *name, size_t n) {
     return false;
 }
 
-/* The words behind a plan's name choose among its tasks: another task has no column in its table. */
+/* The words after a plan's name choose among its tasks: another task has no column in its table. */
 static enum status check_chosen(const struct request *r, const char *own, struct error *e) {
     if (!own) return ST_OK;
     for (const char *at = r->tasks + strspn(r->tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
@@ -299,8 +299,8 @@ static bool is_met(const struct plan *plan, const char *key) {
     return false;
 }
 
-/* What a plan or a config file says of an option may hold for none of the models that the command line names, but it is
- * one; what --grid says may not pass unseen. */
+/* A value that a plan or a config file gives an option may hold for none of the models that the command line names, but
+ * it is one; what --grid says may not pass unseen. */
 static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
     for (int i = 0; i < m->grid.n; i++) {
         const char *key = label_key(&m->grid, i);

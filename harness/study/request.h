@@ -15,7 +15,7 @@ struct request {
     const char *file_word; /* how the command line calls it, by its name or path, which is the caller's; NULL: none */
     char profile[OPTION_TEXT]; /* "": the plan's, else quick */
     char tasks[LABEL_TEXT];    /* blank-separated; "" = the plan's */
-    /* Of the command line: models, lr, seeds, variants, task.OPTION, model.OPTION and flags, each with a value or a
+    /* From the command line: models, lr, seeds, variants, task.OPTION, model.OPTION and flags, each with a value or a
      * list. "seeds" = "5": 1 to 5; "3,7" or "4..9": those. */
     struct label said;
     char config_file[OPTION_TEXT]; /* "": none */
@@ -29,7 +29,7 @@ enum status request_say(struct request *r, const char *key, const char *value, s
  * with one or several values, -c. *done: it has. ST_USAGE: a bad value; `seed`, which is `seeds` here. */
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e);
 
-/* Takes the words of the command line: the names of tasks, or that of a plan and, behind it, of those of its tasks that
+/* Takes the words of the command line: the names of tasks, or that of a plan and, after it, of those of its tasks that
  * are wanted. ST_USAGE, ST_DATA: neither a task nor a plan has the name, or the plan is wrong. */
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e);
 

@@ -9,7 +9,7 @@
 #include "harness/store/record.h"
 
 /* Reads the lines "key=value" of an identity (struct setup) or of a stored configuration into pairs: "task",
- * "task.KEY"..., "model", "model.KEY"..., the flags of a run in the order of their tables, then what stands behind them
+ * "task.KEY"..., "model", "model.KEY"..., the flags of a run in the order of their tables, then what stands after them
  * ("numerics"). Values are canonical and an option that the text lacks, because it came later, has its default; mlp and
  * norm are left out where the net has neither of those that they choose (backbone_takes_parts); what this program does
  * not know stays as it is. Equal keys are of one row, however they were written. ST_USAGE: a line that is no pair, or

@@ -13,7 +13,7 @@
 #include "harness/study/profile.h"
 #include "harness/study/setup.h"
 
-/* From the weakest to the strongest. The flags that one model has behind its '@' stand over those that the same origin
+/* From the weakest to the strongest. The flags that one model has after its '@' stand over those that the same origin
  * has for all models. */
 enum origin {
     FROM_DEFAULT,

@@ -6,7 +6,7 @@
 #include "harness/plot/plot.h"
 #include "harness/table/report.h"
 
-/* Which runs of which plan a command line asks for; "": the plan's own. where: flags of `lrnn sweep` in place of the
+/* The plan and its runs that a command line asks for; "": the plan's own. where: flags of `lrnn sweep` in place of the
  * plan's, "precision=bf16 seeds=2". */
 struct paper_choice {
     const char *name, *tasks, *profile, *where;

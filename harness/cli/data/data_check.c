@@ -28,7 +28,7 @@ struct check {
     int64_t right, right_by_key;   /* test targets that the commonest label is, of all and of those of its key */
 };
 
-/* What the second guess looks at: the token at the position, or at the last one; of values the position. */
+/* The input that the second guess looks at: the token at the position, or at the last one; of values the position. */
 static int64_t key_of(const struct check *c, int64_t t) {
     int64_t at = c->task.shape.per_sequence ? c->x.length - 1 : t;
     return c->x.tokens ? c->x.tokens[at] : at;
