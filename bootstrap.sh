@@ -1,7 +1,7 @@
 #!/bin/sh
 # bootstrap.sh - installs what building, testing and plotting need, by apt-get, on Debian 12 or 13 or similar systems.
 #
-#   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one)
+#   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one), curl
 #   ./bootstrap.sh --dev      also the tools for contributing: clang, sanitizers, formatter, static checkers, LaTeX, and
 #                             python3 and zsh, which some tests run
 #   ./bootstrap.sh --nightly  also Chromium and Slurm, for `make nightly`
@@ -13,7 +13,7 @@ set -eu
 # shared buffers, so OpenMP threads may call it at once when it uses one thread itself. A serial variant may lack the
 # locks.
 base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-dev libxxhash-dev'
-base="$base zlib1g-dev libpng-dev check gnuplot-nox locales"
+base="$base zlib1g-dev libpng-dev check gnuplot-nox locales curl"
 dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
 dev="$dev texlive-latex-recommended python3 zsh"
 nightly='chromium slurm-wlm munge'

@@ -85,6 +85,9 @@ static enum status download(const struct dataset_file *f, const char *url, const
             "data fetch: no network, or no such server: %s; fetch the files elsewhere (`lrnn data urls %s`) and "
             "take them in by `lrnn data import %s FOLDER`",
             words.complained, set, set);
+    if (code == 22)
+        return fail(e, ST_FAIL, "data fetch: the server does not give %s: %s; --mirror names another place", url,
+                    words.complained);
     if (code)
         return fail(e, ST_FAIL, "data fetch: %s broke off after %" PRId64 " bytes: %s; the same command goes on", url,
                     size_of(part) > 0 ? size_of(part) : 0, words.complained);
