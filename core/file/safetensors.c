@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -47,7 +48,7 @@ void st_shape_text(int rank, const int64_t *dims, char *text, size_t size) {
 }
 
 static size_t width_of(const struct st_tensor *t) {
-    return t->f64 ? sizeof(double) : sizeof(float);
+    return t->half ? 2 : t->f64 ? sizeof(double) : sizeof(float);
 }
 
 /* Bytes of a tensor, and its count in t->count; false when either overflows. */
@@ -121,11 +122,12 @@ static enum status bad_entry(const struct image *im, const char *format, ...) {
 
 static enum status parse_dtype(struct st_tensor *t, const json_t *dtype, const struct image *im) {
     if (!json_is_string(dtype))
-        return bad_entry(im, "tensor \"%.99s\" has no dtype; expected \"F32\" or \"F64\"", t->name);
+        return bad_entry(im, "tensor \"%.99s\" has no dtype; expected F16, BF16, F32 or F64", t->name);
     const char *text = json_string_value(dtype);
     t->f64 = strcmp(text, "F64") == 0;
-    if (!t->f64 && strcmp(text, "F32") != 0)
-        return bad_entry(im, "tensor \"%.99s\" has dtype \"%.99s\"; expected F32 or F64", t->name, text);
+    t->half = strcmp(text, "F16") == 0 ? ST_F16 : strcmp(text, "BF16") == 0 ? ST_BF16 : ST_NO_HALF;
+    if (!t->f64 && !t->half && strcmp(text, "F32") != 0)
+        return bad_entry(im, "tensor \"%.99s\" has dtype \"%.99s\"; expected F16, BF16, F32 or F64", t->name, text);
     return ST_OK;
 }
 
@@ -343,8 +345,19 @@ const char *safetensors_metadata(const struct safetensors *st, const char *key) 
     return NULL;
 }
 
+/* IEEE 754's binary16: a sign, 5 bits of an exponent, 10 of a fraction. */
+static double half_value(uint32_t bits) {
+    int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
+    double size = exponent == 0    ? ldexp(fraction, -24)
+                  : exponent == 31 ? (fraction ? NAN : INFINITY)
+                                   : ldexp(1024 + fraction, exponent - 25);
+    return bits >> 15 ? -size : size;
+}
+
 double st_value(const struct st_tensor *t, int64_t i) {
     const unsigned char *at = t->bytes + (size_t)i * width_of(t);
+    uint32_t half = (uint32_t)at[0] | (uint32_t)at[1] << 8;
+    if (t->half == ST_F16) return half_value(half);
     if (t->f64) {
         uint64_t bits;
         double value;
@@ -353,10 +366,10 @@ double st_value(const struct st_tensor *t, int64_t i) {
         memcpy(&value, &bits, sizeof value);
         return value;
     }
-    uint32_t bits;
+    uint32_t bits = 0;
     float value;
-    memcpy(&bits, at, sizeof bits);
-    bits = le32toh(bits);
+    if (!t->half) memcpy(&bits, at, sizeof bits);
+    bits = t->half ? half << 16 : le32toh(bits); /* BF16 is the upper half of a float */
     memcpy(&value, &bits, sizeof value);
     return (double)value;
 }

@@ -1,7 +1,8 @@
 /* safetensors.h - the tensor exchange file: 8-byte little-endian header length, JSON header, raw little-endian data.
  *
  * The reader trusts nothing: header length, duplicate keys, dtype, shape overflow, overlaps and holes are each rejected
- * with the reason. Tensors are F32 or F64 and are handed out as double. */
+ * with the reason. Tensors are F16, BF16, F32 or F64 and are handed out as double, which is exact; F32 and F64 are
+ * written. */
 #ifndef LRNN_CORE_FILE_SAFETENSORS_H
 #define LRNN_CORE_FILE_SAFETENSORS_H
 
@@ -12,7 +13,8 @@
 
 struct st_tensor {
     const char *name;
-    bool f64; /* stored as F64, else F32 */
+    bool f64; /* stored as F64; else as F32, or as one of the halves: */
+    enum st_half { ST_NO_HALF, ST_F16, ST_BF16 } half;
     int rank;
     int64_t dims[TENSOR_MAX_RANK];
     int64_t count;

@@ -202,7 +202,9 @@ static const struct malformed {
     {"{\"a\":{\"dtype\":\"F64\",\"data_offsets\":[0,8]}}", 8, "tensor \"a\" has no shape"},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1]}}", 8, "tensor \"a\" has no data_offsets"},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8],\"x\":1}}", 8, "has the unknown key \"x\""},
-    {"{\"a\":" T("BF16", "[1]", "[0,2]") "}", 2, "tensor \"a\" has dtype \"BF16\"; expected F32 or F64"},
+    {"{\"a\":" T("F8_E4M3", "[1]", "[0,1]") "}", 1,
+     "tensor \"a\" has dtype \"F8_E4M3\"; expected F16, BF16, F32 or F64"},
+    {"{\"a\":" T("BF16", "[2]", "[0,2]") "}", 2, "its shape and dtype need 4"},
     {"{\"a\":" T("F64", "[1,1,1,1,1,1]", "[0,8]") "}", 8, "has rank 6; at most 5"},
     {"{\"a\":" T("F64", "[-1]", "[0,8]") "}", 8, "size 0 of tensor \"a\" is not a whole number"},
     {"{\"a\":" T("F64", "[1,1.0]", "[0,8]") "}", 8, "size 1 of tensor \"a\" is not a whole number"},
@@ -251,6 +253,34 @@ START_TEST(each_malformed_header_is_refused_with_its_reason) {
 END_TEST
 
 /* What is wrong with an entry is told with the offset of its name, whatever stands before it. */
+/* Bit patterns of both formats and what they are (IEEE 754 binary16; the upper half of binary32). */
+START_TEST(halves_are_read_exactly) {
+    static const struct {
+        unsigned char bits[2];
+        double f16, bf16;
+    } cases[] = {{{0x00, 0x3c}, 1, 0.0078125},      {{0x00, 0xc0}, -2, -2},     {{0xff, 0x7b}, 65504, 0x1.fep120},
+                 {{0x01, 0x00}, 0x1p-24, 0x1p-133}, {{0x00, 0x80}, -0.0, -0.0}, {{0x80, 0x3f}, 1.875, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct st_tensor t = {.half = ST_F16, .bytes = cases[i].bits};
+        ck_assert_msg(st_value(&t, 0) == cases[i].f16, "%g", st_value(&t, 0));
+        t.half = ST_BF16;
+        ck_assert_msg(st_value(&t, 0) == cases[i].bf16, "%a", st_value(&t, 0));
+    }
+    const unsigned char infinite[] = {0x00, 0xfc, 0x01, 0x7c};
+    struct st_tensor t = {.half = ST_F16, .bytes = infinite};
+    ck_assert(st_value(&t, 0) == -INFINITY && isnan(st_value(&t, 1)));
+    static const char header[] = "{\"a\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]}}";
+    unsigned char file[8 + sizeof header - 1 + 4] = {sizeof header - 1};
+    memcpy(file + 8, header, sizeof header - 1);
+    memcpy(file + 8 + sizeof header - 1, "\x80\x3f\x20\xc1", 4);
+    struct safetensors st;
+    struct error e;
+    ck_assert_msg(safetensors_parse(&st, file, sizeof file, "halves", &e) == ST_OK, "%s", e.text);
+    ck_assert(st_value(&st.tensors[0], 0) == 1 && st_value(&st.tensors[0], 1) == -10);
+    safetensors_free(&st);
+}
+END_TEST
+
 START_TEST(a_bad_entry_is_told_by_its_offset) {
     static const char *const before[] = {
         "{",
@@ -260,7 +290,7 @@ START_TEST(a_bad_entry_is_told_by_its_offset) {
     };
     static const char *const entries[][2] = {
         {"1", "the entry of tensor \"bad\" is not an object"},
-        {T("I64", "[1]", "[0,8]"), "tensor \"bad\" has dtype \"I64\"; expected F32 or F64"},
+        {T("I64", "[1]", "[0,8]"), "tensor \"bad\" has dtype \"I64\"; expected F16, BF16, F32 or F64"},
         {T("F64", "[" BIG ",4]", "[0,8]"), "the shape of tensor \"bad\" overflows 64 bits"},
         {T("F64", "[2]", "[0,8]"), "tensor \"bad\" has 8 bytes at data offset 0; its shape and dtype need 16"},
         {T("F64", "[1]", "[0,9]"), "tensor \"bad\" has data_offsets 0 to 9, outside the 8 data bytes"},
@@ -488,6 +518,7 @@ Suite *check_safetensors(void) {
     tcase_add_test(bytes, header_length_beyond_the_file_or_the_cap_is_refused);
     tcase_add_test(bytes, a_header_of_too_many_values_is_refused_before_it_is_parsed);
     tcase_add_test(bytes, a_bad_entry_is_told_by_its_offset);
+    tcase_add_test(bytes, halves_are_read_exactly);
     tcase_add_test(bytes, the_corpus_is_read_or_refused_as_it_is_named);
     tcase_add_test(bytes, every_case_file_is_read);
     suite_add_tcase(suite, bytes);
