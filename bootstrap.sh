@@ -1,7 +1,7 @@
 #!/bin/sh
 # bootstrap.sh - installs what building, testing and plotting need, by apt-get, on Debian 12 or 13 or similar systems.
 #
-#   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, locales (a test makes one), curl
+#   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, curl, locales (for a test)
 #   ./bootstrap.sh --dev      also the tools for contributing: clang, sanitizers, formatter, static checkers, LaTeX, and
 #                             python3 and zsh, which some tests run
 #   ./bootstrap.sh --nightly  also Chromium and Slurm, for `make nightly`

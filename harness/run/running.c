@@ -291,8 +291,8 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     row->attempt = record_attempt(s->spec.config.out, s->id.run_id);
 }
 
-static struct eval_point evaluation(const struct running *r, const struct scores *s, int64_t length) {
-    return (struct eval_point){.step = r->trainer.best_step,
+static struct eval_point evaluation(const struct trainer *t, const struct scores *s, int64_t length) {
+    return (struct eval_point){.step = t->best_step,
                                .split = SPLIT_TEST,
                                .length = length,
                                .n = s->sequences,
@@ -303,28 +303,24 @@ static struct eval_point evaluation(const struct running *r, const struct scores
                                .last_acc = s->last_acc};
 }
 
-/* Lists the scores of the test split and, if its sequences differ in length, of each length (difficulty "length"); and
- * where a sequence has several scored positions, the accuracy by position (difficulty "position", length: inputs read),
- * of which POSITIONS_MOST or fewer have a point each and neighbours of more share one. The caller frees the list; NULL:
- * no memory. */
-static struct eval_point *list_evaluations(const struct running *r, int64_t *n) {
-    const struct metrics *m = &r->trainer.metrics; /* the test split was evaluated last */
+struct eval_point *trainer_list_evaluations(const struct trainer *t, const struct scores *test, int64_t *n) {
+    const struct metrics *m = &t->metrics; /* the test split was evaluated last */
     struct eval_point *list = calloc((size_t)m->longest + 2 + POSITIONS_MOST, sizeof *list);
     if (!list) return NULL;
-    list[0] = evaluation(r, &r->test, task_length(&r->trainer.setup->spec.task.shape, SPLIT_TEST));
+    list[0] = evaluation(t, test, task_length(&t->setup->spec.task.shape, SPLIT_TEST));
     *n = 1;
     for (int64_t length = 0; length <= m->longest; length++) {
         struct scores s = metrics_of_length(m, length);
-        if (s.sequences == 0 || s.sequences == r->test.sequences) continue;
-        list[*n] = evaluation(r, &s, length);
+        if (s.sequences == 0 || s.sequences == test->sequences) continue;
+        list[*n] = evaluation(t, &s, length);
         snprintf(list[(*n)++].difficulty, sizeof list->difficulty, EVAL_BY_LENGTH);
     }
     int64_t T = list[0].length, width = (T + POSITIONS_MOST - 1) / POSITIONS_MOST;
-    for (int64_t first = 0; first < T && r->test.scored > r->test.sequences; first += width) {
+    for (int64_t first = 0; first < T && test->scored > test->sequences; first += width) {
         int64_t end = first + width < T ? first + width : T;
         struct scores s = metrics_of_positions(m, first, end);
         if (s.scored == 0) continue;
-        list[*n] = evaluation(r, &s, end);
+        list[*n] = evaluation(t, &s, end);
         snprintf(list[(*n)++].difficulty, sizeof list->difficulty, EVAL_BY_POSITION);
     }
     return list;
@@ -382,7 +378,7 @@ enum status run_record_write(struct running *r, struct run *row, struct error *e
     record->curve = r->progress.curve;
     record->n_curve = r->progress.n_curve;
     enum status status = ST_OK;
-    if (r->status == RUN_OK && !(record->evals = list_evaluations(r, &record->n_evals)))
+    if (r->status == RUN_OK && !(record->evals = trainer_list_evaluations(&r->trainer, &r->test, &record->n_evals)))
         status = fail(e, ST_MEMORY, "no memory for the evaluations of the run");
     struct test_split test; /* a run that ended in NaN has no state to save, so it is not stopped here */
     if (status == ST_OK) status = split_store_hash(&r->trainer.test, r->status == RUN_OK, &test, e);

@@ -88,6 +88,11 @@ enum status step_log_open(struct step_log *log, const char *path, int64_t done, 
 enum status step_log_add(struct step_log *log, const struct step_state *state, struct error *e);
 enum status step_log_close(struct step_log *log, struct error *e);
 
+/* Lists the scores of the test split, which was evaluated last, and, if its sequences differ in length, of each length
+ * (EVAL_BY_LENGTH); and where a sequence has several scored positions, the accuracy by position (EVAL_BY_POSITION): of
+ * up to 64 positions each is a point, and neighbours of more share one. The caller frees the list; NULL: no memory. */
+struct eval_point *trainer_list_evaluations(const struct trainer *t, const struct scores *test, int64_t *n);
+
 /* Writes the record of the run and its weights; *row, unless NULL, becomes the row of the record. ST_MEMORY; ST_FAIL:
  * nothing can be written; 130 or 143 as a status if a signal asked to stop while test examples were made anew: nothing
  * has been written then. */

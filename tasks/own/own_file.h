@@ -1,9 +1,9 @@
 /* own_file.h - reads files of people's own examples, in the form that `lrnn data dump` writes.
  *
  *   FILE.jsonl   a JSON object a line: "input", a list of token ids, of numbers, or of lists of numbers (channels);
- *                "target", a label, or a list with one a position, -100 where nothing is scored; if wanted "mask", a list
- *                of 0 and 1 that says which positions are scored, "length", how many positions are in use, and "split",
- *                "train", "val" or "test". "inputs", "targets", "label" and "labels" are taken as well.
+ *                "target", a label, or a list with one a position, -100 where nothing is scored. If wanted, "mask", a
+ *                list of 0 and 1 that says which positions are scored, "length", how many positions are in use, and
+ *                "split", "train", "val" or "test". "inputs", "targets", "label" and "labels" are taken as well.
  *   FILE.npz     arrays input (n,T) or (n,T,C), target (n), (n,1) or (n,T), and if wanted length (n), mask (n,T) and
  *                split (n): 0 train, 1 val, 2 test. As np.savez writes them, without compression.
  *

@@ -436,6 +436,7 @@ static const char *const audited[] = {
     "plot accuracy --out %1$s --to %1$s/plots",
     "show %2$s --out %1$s",
     "rerun %2$s --out %1$s",
+    "eval %2$s --out %1$s",
     "compare %1$s %1$s",
     "export %2$s %1$s/net.safetensors --out %1$s",
     "import %1$s/net.safetensors",

@@ -5,7 +5,19 @@
 #include "harness/cli/cli.h"
 
 /* Rows of `lrnn data`: examples of a task, and released data. */
-enum { DATA_SHOW, DATA_STATS, DATA_DUMP, DATA_CHECK, DATA_LIST, DATA_URLS, DATA_FETCH, DATA_IMPORT, DATA_VERIFY, DATA_PATH, DATA_COMMANDS };
+enum {
+    DATA_SHOW,
+    DATA_STATS,
+    DATA_DUMP,
+    DATA_CHECK,
+    DATA_LIST,
+    DATA_URLS,
+    DATA_FETCH,
+    DATA_IMPORT,
+    DATA_VERIFY,
+    DATA_PATH,
+    DATA_COMMANDS,
+};
 extern const struct command data_commands[DATA_COMMANDS + 1]; /* in cmd_data.c */
 
 /* Each is the `run` of a row. ST_USAGE: no such data set; ST_DATA: files that are missing or damaged. */

@@ -168,7 +168,8 @@ START_TEST(a_flag_that_a_plot_does_not_take_is_refused) {
         {"plot throughput --task s3", "plot throughput has no use for --task; it takes out to format paper"},
         {"plot --x params", "over params there is no curve"},
         {"plot acuracy", "unknown plot 'acuracy'; did you mean 'accuracy'?"},
-        {"plot pie --x params", "unknown plot 'pie'; there are: accuracy table length position position-map cost heat throughput\n"}};
+        {"plot pie --x params", "unknown plot 'pie'; there are: accuracy table length "
+                                "position position-map cost heat throughput\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect_status(on_results(cases[i].arguments), ST_USAGE, cases[i].arguments);
         expect_text(err, cases[i].sentence, cases[i].arguments);
