@@ -81,7 +81,7 @@ static enum status self_test(const struct gate_flags *f, struct baseline *b, str
     const char *bench = *f->benches ? f->benches : gate_benches()->name;
     TRY(cli_refuse_others(f->cli, "gate --self-test",
                           " self-test baseline benches pairs seconds load sittings power seed force ", e));
-    TRY(own_program(own, sizeof own, e));
+    TRY(own_program(own, e));
     if (*f->baseline) {
         TRY(baseline_read(b, f->baseline, e));
         TRY(baseline_check(b, f->baseline, f->force, e));
@@ -140,7 +140,7 @@ static enum status compare(const struct gate_flags *f, struct baseline *b, struc
     TRY(check_compare(f, throughput, e));
     TRY(baseline_read(b, f->baseline, e));
     TRY(baseline_check(b, f->baseline, f->force, e));
-    TRY(own_program(own, sizeof own, e));
+    TRY(own_program(own, e));
     cli_threads(1);
     const struct compare_request q = request_of(f, f->against, own);
     enum status status = ST_OK;

@@ -19,13 +19,6 @@
 
 #define PATIENCE_MS 60000 /* a little more than GATE_SECONDS may take */
 
-enum status own_program(char *path, size_t size, struct error *e) {
-    ssize_t n = readlink("/proc/self/exe", path, size - 1);
-    if (n < 0) return fail(e, ST_FAIL, "/proc/self/exe, the path of this program, cannot be read");
-    path[n] = 0;
-    return ST_OK;
-}
-
 enum status program_check(const char *program, struct error *e) {
     if (access(program, X_OK) == 0) return ST_OK;
     return fail(e, ST_DATA, "%s is no program that can be started: %s", program, strerror(errno));

@@ -74,7 +74,4 @@ void compare_judge(struct compare_row *rows, int n, double load);
 /* ST_DATA: there is no such program, or it may not be started. */
 enum status program_check(const char *program, struct error *e);
 
-/* Path of the running program. */
-enum status own_program(char *path, size_t size, struct error *e);
-
 #endif

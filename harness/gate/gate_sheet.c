@@ -78,13 +78,9 @@ static bool is_suspect(const struct gate_result *r) {
 }
 
 static void add_throughput(const struct gate_result *r, struct sheet *s) {
-    static const char *const headings[] = {"baseline ms", "here ms", "change %", "99 % from", "to",
-                                           "floor %",     "pairs",   "load %",   "verdict"};
     sheet_caption(s, "Throughput: a call on one core");
     sheet_name(s, "gate throughput");
-    sheet_column(s, SHEET_LEFT, "bench");
-    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
-        sheet_column(s, i == 8 ? SHEET_LEFT : SHEET_RIGHT, "%s", headings[i]);
+    sheet_columns(s, "bench|>baseline ms|>here ms|>change %|>99 % from|>to|>floor %|>pairs|>load %|verdict");
     for (int i = 0; i < r->n; i++)
         if (is_of(&r->rows[i], "throughput")) add_speed_row(&r->rows[i], s);
     if (is_suspect(r))

@@ -8,6 +8,7 @@
 
 #include "core/graph_plan.h"
 #include "core/graph_walk.h"
+#include "core/label.h"
 
 #define SETS_MOST  40 /* of buffers: a cache of 50 MB wants as many of 2.5 MB */
 #define SETS_SMALL 2
@@ -223,21 +224,14 @@ static enum status measure_case(struct device_run *d, const char *op, const char
 
 /* --- what is asked for -------------------------------------------------------------------------------------------- */
 
-static bool has_word(const char *text, const char *word, size_t length) {
-    for (const char *at = text; *at; at += *at == ' ') {
-        size_t n = strcspn(at, " ");
-        if (n == length && strncmp(at, word, n) == 0) return true;
-        at += n;
-    }
-    return false;
-}
-
 /* True if the shape has every word that is wanted. */
 static bool is_wanted_shape(const char *shape, const char *wanted) {
+    char word[OPTION_TEXT], given[OPTION_TEXT + 2], part[OPTION_TEXT + 2];
+    snprintf(given, sizeof given, " %s ", shape);
     for (const char *at = wanted; *at; at += *at == ' ') {
-        size_t n = strcspn(at, " ");
-        if (n && !has_word(shape, at, n)) return false;
-        at += n;
+        if (text_part(&at, " ", word, sizeof word, NULL) != ST_OK) return false;
+        snprintf(part, sizeof part, " %s ", word);
+        if (*word && !strstr(given, part)) return false;
     }
     return true;
 }

@@ -52,9 +52,7 @@ static enum status check_gres(const char *text, struct error *e) {
 
 enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) {
     char out[PATH_BYTES], here[PATH_BYTES], program[PATH_BYTES];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0) return fail(e, ST_FAIL, "cannot tell where this program lies: %s", strerror(errno));
-    program[n] = 0;
+    TRY(own_program(program, e));
     if (!getcwd(here, sizeof here)) return fail(e, ST_FAIL, "cannot tell the working folder: %s", strerror(errno));
     bool absolute = a->out[0] == '/';
     TRY(path_format(out, sizeof out, e, "%s%s%s", absolute ? "" : here, absolute ? "" : "/", a->out));

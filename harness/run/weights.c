@@ -162,22 +162,6 @@ static enum status write_copy(const struct safetensors *kept, const char *path, 
     return status;
 }
 
-static enum status nothing_kept(const struct run *run, struct error *e) {
-    if (run->status != RUN_OK && run->status >= 0 && run->status < RUN_STATUS_COUNT)
-        return fail(e, ST_DATA, "run %s ended as '%s' and kept no weights", run->run_id, run_status_names[run->status]);
-    return fail(e, ST_DATA,
-                "run %s kept no weights: it was made with --keep-weights no, or before weights were kept; "
-                "train it again into another folder (--out FOLDER)",
-                run->run_id);
-}
-
-/* Checks that the path in a record is one that weights_write gives: a record from elsewhere cannot lead out of OUT. */
-static bool is_kept_path(const struct run *run) {
-    char expected[RECORD_TEXT];
-    record_weights_name(run, "", expected);
-    return strcmp(run->ckpt, expected) == 0;
-}
-
 /* Says that a file is missing. Folders are handed on without weights, and training again gives them back. */
 static enum status not_there(const struct run *run, const char *out, const char *name, const struct error *why,
                              struct error *e) {
@@ -225,8 +209,16 @@ enum status weights_export(const struct run_record *record, enum weights_of whic
     const struct run *run = &record->run;
     struct safetensors best, last;
     struct metadata metadata;
-    if (!*run->ckpt) return nothing_kept(run, e);
-    if (!is_kept_path(run))
+    char expected[RECORD_TEXT];
+    if (!*run->ckpt && run->status != RUN_OK && run->status >= 0 && run->status < RUN_STATUS_COUNT)
+        return fail(e, ST_DATA, "run %s ended as '%s' and kept no weights", run->run_id, run_status_names[run->status]);
+    if (!*run->ckpt)
+        return fail(e, ST_DATA,
+                    "run %s kept no weights: it was made with --keep-weights no, or before weights were kept; "
+                    "train it again into another folder (--out FOLDER)",
+                    run->run_id);
+    record_weights_name(run, "", expected);
+    if (strcmp(run->ckpt, expected) != 0) /* a record from elsewhere must not lead out of OUT */
         return fail(e, ST_DATA,
                     "the record of run %s names '%s' as its weights; expected " WEIGHTS_FOLDER
                     "/%s.safetensors, or with the number of the attempt",

@@ -266,10 +266,15 @@ void folder_names_free(struct folder_names *names) {
     *names = (struct folder_names){0};
 }
 
+enum status own_program(char path[PATH_BYTES], struct error *e) {
+    ssize_t n = readlink("/proc/self/exe", path, PATH_BYTES - 1);
+    path[n > 0 ? n : 0] = 0;
+    return n > 0 ? ST_OK : fail(e, ST_FAIL, "/proc/self/exe, the path of this program, cannot be read");
+}
+
 enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e) {
-    char binary[PATH_BYTES], folder[PATH_BYTES];
-    ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
-    binary[n > 0 ? n : 0] = 0;
+    char binary[PATH_BYTES] = "", folder[PATH_BYTES];
+    (void)own_program(binary, NULL);
     path_folder(binary, folder, sizeof folder);
     const char *const places[][2] = {{".", ""}, {folder, ""}, {folder, "/../share/lrnn"}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {

@@ -92,6 +92,9 @@ enum status own_file_check(const char *path, struct error *e);
  * of an SVG or a PDF. ST_FAIL. */
 enum status own_file_mark(const char *path, struct error *e);
 
+/* Path of the running program. ST_FAIL: the system does not say. */
+enum status own_program(char path[PATH_BYTES], struct error *e);
+
 /* Finds a file that ships with the program, by its name in the repository ("results/published.csv"): in the working
  * folder, beside the binary, or in <binary>/../share/lrnn. ST_DATA when it is in none of them. */
 enum status shipped_file_find(const char *name, char *path, size_t size, struct error *e);
