@@ -232,7 +232,7 @@ static enum status info_task(const char *text, const struct info_flags *f, struc
     printf("%s: %s\n", choice.name, task->summary);
     printf("suite %s, version %d\n", task->suite, task_version(&choice));
     if (task->about) print_block("protocol and published numbers", task->about);
-    if (task->data) printf("data %s (lrnn data list)\n", task->data);
+    if (task->data) printf("data %s (docs/data.md, lrnn data list)\n", task->data);
     print_options(task->name, task->options, choice.inst);
     if (status == ST_OK) print_shape(&choice.shape);
     for (const struct task_alias *a = task->aliases; a && a->name; a++)

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -317,12 +319,81 @@ const struct dataset *const *dataset_list(void) {
     return list;
 }
 
+/* --- sets beyond the known ones ----------------------------------------------------------------------------------- */
+
+/* A set of an archive by its own name there: "uea:BasicMotions". One is made of each name and lives as long as the
+ * process. */
+struct archive_set {
+    struct dataset d;
+    struct archive_set *next;
+    char called[ARCHIVE_NAME], url[160], files[TUD_FILES][ARCHIVE_NAME + 32];
+};
+
+static struct archive_set *archive_sets;
+static pthread_mutex_t archive_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Graphs of which only the three files that each set has are certain: the others are taken where they are. */
+static enum status import_archive_graphs(const struct dataset *d, const char *folder, struct image_pack *images,
+                                         struct entry_pack *pack, struct import_log *log, struct error *e) {
+    struct dataset there = *d;
+    int n = 0;
+    for (const struct dataset_file *f = d->files; f->name; f++) {
+        char path[CACHE_PATH];
+        struct byte_source s = {0};
+        bool optional = tud_file_of(f->name) >= TUD_NODE_LABELS;
+        if (!optional || dataset_open_file(&s, d, f, folder, path, NULL) == ST_OK) there.files[n++] = *f;
+        source_close(&s);
+    }
+    there.files[n] = (struct dataset_file){0};
+    return import_graphs(&there, folder, images, pack, log, e);
+}
+
+static void make_archive_set(struct archive_set *s, bool series) {
+    static const char *const of_series[] = {"_TRAIN.ts", "_TEST.ts"};
+    static const char *const of_graphs[] = {"_A.txt",           "_graph_indicator.txt", "_graph_labels.txt",
+                                            "_node_labels.txt", "_node_attributes.txt", "_edge_labels.txt"};
+    const char *name = strchr(s->called, ':') + 1;
+    snprintf(s->url, sizeof s->url, "https://www.%s/%.64s.zip",
+             series ? "timeseriesclassification.com/aeon-toolkit" : "chrsmrrs.com/graphkerneldatasets", name);
+    s->d = (struct dataset){.name = s->called,
+                            .summary = series ? "a set of the UEA archive" : "a set of TUDataset",
+                            .tasks = "",
+                            .kind = series ? TS_KIND : TUD_KIND,
+                            .import = series ? import_series : import_archive_graphs};
+    for (int i = 0; i < (series ? 2 : TUD_FILES); i++) {
+        snprintf(s->files[i], sizeof s->files[i], "%.64s%s", name, series ? of_series[i] : of_graphs[i]);
+        s->d.files[i] = (struct dataset_file){s->files[i], s->url, 0, NULL, series && i == 1};
+    }
+}
+
+/* NULL: the text is of no such form, or there is no memory. */
+static const struct dataset *archive_set_find(const char *text) {
+    bool series = strncmp(text, "uea:", 4) == 0;
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    size_t n = strlen(text);
+    if ((!series && strncmp(text, "tud:", 4) != 0) || n < 5 || n >= ARCHIVE_NAME || text[4 + strspn(text + 4, letters)])
+        return NULL;
+    pthread_mutex_lock(&archive_lock);
+    struct archive_set *s = archive_sets;
+    while (s && strcmp(s->called, text) != 0) s = s->next;
+    if (!s && (s = calloc(1, sizeof *s))) {
+        memcpy(s->called, text, n + 1);
+        make_archive_set(s, series);
+        s->next = archive_sets;
+        archive_sets = s;
+    }
+    pthread_mutex_unlock(&archive_lock);
+    return s ? &s->d : NULL;
+}
+
 static const char *name_of(const void *sets, int i) {
     return ((const struct dataset *const *)sets)[i]->name;
 }
 
 enum status dataset_find(const char *name, const struct dataset **d, struct error *e) {
     int index;
+    *d = archive_set_find(name);
+    if (*d) return ST_OK;
     TRY(name_choose("data set", name, (int)(sizeof list / sizeof *list) - 1, name_of, list, &index, e));
     *d = list[index];
     return ST_OK;
@@ -348,7 +419,10 @@ bool dataset_is_whole(const char *task, int64_t examples) {
 }
 
 enum status dataset_path(const struct dataset *d, char path[CACHE_PATH], struct error *e) {
-    return cache_path(d->name, d->kind ? "records" : "images", path, e);
+    char name[ARCHIVE_NAME]; /* "uea-BasicMotions" */
+    snprintf(name, sizeof name, "%s", d->name);
+    if (strchr(name, ':')) *strchr(name, ':') = '-';
+    return cache_path(name, d->kind ? "records" : "images", path, e);
 }
 
 static enum status import_images(const struct dataset *d, const char *folder, const char *path, bool keep,

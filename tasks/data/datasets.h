@@ -19,6 +19,7 @@ struct dataset_file {
 };
 
 #define DATASET_TEXT 200
+#define ARCHIVE_NAME 64 /* bytes of "uea:NAME" at most */
 
 struct import_log;
 struct dataset {
@@ -44,7 +45,8 @@ struct import_log {
 
 const struct dataset *const *dataset_list(void); /* NULL-terminated */
 
-/* ST_USAGE: no such set, with the nearest name. */
+/* A set by its name; "uea:BasicMotions" and "tud:ENZYMES" are any set of these archives, by its name there. ST_USAGE: no
+ * such set, with the nearest name. */
 enum status dataset_find(const char *name, const struct dataset **d, struct error *e);
 
 /* The file in the cache folder that holds it. ST_USAGE: there is no such folder. */

@@ -76,6 +76,8 @@ static enum status read_key(struct ts *f, const char *key, bool *data) {
         TRY(read_count(f, "a number of points from 1 to 16777216", TS_POINTS, &f->points));
     else if (!strcmp(key, "classlabel"))
         TRY(read_labels(f));
+    else if (!strcmp(key, "targetlabel"))
+        return text_fail(&f->text, "classes, not numbers, as targets: sort them into classes, @classLabel,");
     else if (!strcmp(key, "univariate") || !strcmp(key, "timestamps"))
         TRY(read_bool(f, &yes));
     else {
@@ -136,7 +138,8 @@ static enum status read_dimension(struct ts *f, int64_t dimension, int64_t *poin
     do {
         text_skip_blanks(&f->text);
         int c = text_peek(&f->text);
-        if (c == '?' || c == 'N' || c == 'n') return text_fail(&f->text, "a value (missing ones are not read)");
+        if (c == '?' || c == 'N' || c == 'n')
+            return text_fail(&f->text, "a value (missing ones are not read: fill them in)");
         if (!text_number(&f->text, &value)) return number_fail(f, dimension);
         if (fabs(value) > FLT_MAX)
             return fail(f->text.e, ST_DATA, "%s, line %" PRId64 ": expected a number of at most 3.4e38, found %g",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/philox.h"
+#include "tasks/data/datasets.h"
 #include "tasks/data/file_entries.h"
 #include "tasks/data/tud_files.h"
 #include "tasks/examples.h"
@@ -28,7 +29,7 @@ struct tud_graph {
 };
 
 struct tud {
-    int set;
+    char set[OPTION_TEXT];
     int64_t fold;
     struct file_entries from;
     int64_t n[SPLIT_COUNT];
@@ -38,10 +39,9 @@ struct tud {
     double floor;                  /* share of the commonest label */
 };
 
-static const char *const sets[] = {"mutag", "nci1", "proteins", "ptc-fm"};
-
 static const struct option options[] = {
-    {"set", OPT_CHOICE, offsetof(struct tud, set), "mutag", 0, 0, "mutag nci1 proteins ptc-fm", "set of graphs", 0},
+    {"set", OPT_TEXT_FIELD, offsetof(struct tud, set), "mutag", 0, 0, NULL,
+     "mutag, nci1, proteins, ptc-fm, or another by its name in TUDataset, imported as tud:NAME", OPT_FILLED},
     {"fold", OPT_INT, offsetof(struct tud, fold), "0", 0, FOLDS - 1, NULL,
      "of ten the one for test; the next one is for validation", OPT_FOLD},
     FILE_ENTRIES_OPTIONS(struct tud, from),
@@ -112,8 +112,7 @@ static enum status open_graphs(struct tud *w, struct arena *host, struct error *
         links_fill(words, g->links, g->edges, g->edge, scratch);
         g->words = words;
     }
-    if (made < graphs)
-        return fail(e, ST_MEMORY, "%s: no room for the links of %lld graphs", sets[w->set], (long long)graphs);
+    if (made < graphs) return fail(e, ST_MEMORY, "%s: no room for the links of %lld graphs", w->set, (long long)graphs);
     w->graph = graph;
     return ST_OK;
 }
@@ -137,8 +136,8 @@ static enum status open_folds(struct tud *w, struct arena *host, struct error *e
     for (int64_t i = 0; i < graphs; i++) count[entry_get(s, i).label]++;
     for (int64_t label = 0; label < s->labels; label++) {
         if (count[label] < FOLDS)
-            return fail(e, ST_DATA, "%s: expected at least %d graphs of each label, found %lld of label %lld",
-                        sets[w->set], FOLDS, (long long)count[label], (long long)label);
+            return fail(e, ST_DATA, "%s: expected at least %d graphs of each label, found %lld of label %lld", w->set,
+                        FOLDS, (long long)count[label], (long long)label);
         if (count[label] > most) most = count[label];
     }
     w->floor = (double)most / (double)graphs;
@@ -168,7 +167,11 @@ static enum status tud_open(void *inst, uint64_t seed, struct arena *host, struc
     struct tud *w = inst;
     (void)seed;
     w->room = (struct links_size){0, 0};
-    TRY(file_entries_open(&w->from, sets[w->set], sets[w->set], e));
+    const struct dataset *known;
+    char of_archive[OPTION_TEXT + 8];
+    snprintf(of_archive, sizeof of_archive, "tud:%s", w->set);
+    bool is_known = dataset_find(w->set, &known, NULL) == ST_OK;
+    TRY(file_entries_open(&w->from, w->set, is_known ? w->set : of_archive, e));
     TRY(open_graphs(w, host, e));
     return open_folds(w, host, e);
 }

@@ -9,12 +9,13 @@
 #include <xxhash.h>
 
 #include "core/philox.h"
+#include "tasks/data/datasets.h"
 #include "tasks/data/file_entries.h"
 #include "tasks/examples.h"
 #include "tasks/series/series.h"
 
 struct uea {
-    int set;
+    char set[OPTION_TEXT];
     bool scale;
     struct series series;
     struct file_entries from;
@@ -26,12 +27,12 @@ struct uea {
         *range; /* (channels) least, then factor, in pairs: value -> (value - least) factor - 1; NULL: as it is */
 };
 
-static const char *const sets[] = {"eigenworms",   "ethanolconcentration", "heartbeat",
-                                   "motorimagery", "selfregulationscp1",   "selfregulationscp2"};
-
 static const struct option options[] = {
-    {"set", OPT_CHOICE, offsetof(struct uea, set), "eigenworms", 0, 0,
-     "eigenworms ethanolconcentration heartbeat motorimagery selfregulationscp1 selfregulationscp2", "problem", 0},
+    {"set", OPT_TEXT_FIELD, offsetof(struct uea, set), "eigenworms", 0, 0, NULL,
+     "eigenworms, ethanolconcentration, heartbeat, motorimagery, selfregulationscp1, selfregulationscp2, or another by "
+     "its "
+     "name in the archive, imported as uea:NAME",
+     OPT_FILLED},
     {"scale", OPT_BOOL, offsetof(struct uea, scale), "no", 0, 0, NULL,
      "map each channel to [-1, 1] by its range in the whole set", 0},
     SERIES_OPTIONS(struct uea, series),
@@ -142,11 +143,15 @@ static enum status uea_open(void *inst, uint64_t seed, struct arena *host, struc
     struct uea *w = inst;
     w->seed = seed;
     w->n = 0;
-    TRY(file_entries_open(&w->from, sets[w->set], sets[w->set], e));
+    const struct dataset *known;
+    char of_archive[OPTION_TEXT + 8];
+    snprintf(of_archive, sizeof of_archive, "uea:%s", w->set);
+    bool is_known = dataset_find(w->set, &known, NULL) == ST_OK;
+    TRY(file_entries_open(&w->from, w->set, is_known ? w->set : of_archive, e));
     TRY(check_entries(w, e));
     TRY(leave_duplicates_out(w, host, e));
     if (w->n < 7)
-        return fail(e, ST_DATA, "%s: expected at least 7 different series, found %lld", sets[w->set], (long long)w->n);
+        return fail(e, ST_DATA, "%s: expected at least 7 different series, found %lld", w->set, (long long)w->n);
     w->range = NULL;
     TRY(find_floor(w, host, e));
     return w->scale ? find_ranges(w, host, e) : ST_OK;

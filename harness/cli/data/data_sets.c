@@ -82,7 +82,7 @@ enum status data_import(const struct dataset *d, const char *folder, struct erro
     printf("  %s\n", text);
     if (log.count.passed_over)
         printf("  passed over %" PRId64 " files whose names are none of the released set\n", log.count.passed_over);
-    if (log.examples != d->examples)
+    if (d->examples && log.examples != d->examples)
         printf("  the released files hold %" PRId64 " examples, these %" PRId64
                ": numbers of a run on them stand beside no published ones\n",
                d->examples, log.examples);

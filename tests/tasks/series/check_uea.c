@@ -124,8 +124,9 @@ START_TEST(what_is_no_case_is_named_by_line) {
         {HEAD "1,1e39:a\n", "CASES, line 3: expected a number of at most 3.4e38, found 1e+39"},
         {"@dimensions 2\n" HEAD "1,2:a\n", "line 4: expected a finite number, in dimension 2 of 2, found 'a'"},
         {"@dimensions 2\n" HEAD "1:2:3:a\n", "line 4: expected a label after 2 dimensions, found another dimension"},
-        {HEAD "1,?:a\n", "expected a value (missing ones are not read), found '?:a'"},
-        {HEAD "1,NaN:a\n", "expected a value (missing ones are not read), found 'NaN:a'"},
+        {"@targetLabel true\n@data\n1:2\n", "classes, not numbers, as targets: sort them into classes"},
+        {HEAD "1,?:a\n", "expected a value (missing ones are not read: fill them in), found '?:a'"},
+        {HEAD "1,NaN:a\n", "expected a value (missing ones are not read: fill them in), found 'NaN:a'"},
         {HEAD "1,2:3:a\n", "expected a dimension of 2 values, not 1, found ':a'"},
         {HEAD "1,2:c\n", "CASES, line 3: expected a label of the header's list, found 'c'"},
         {HEAD "1,2:\n", "expected a label of the header's list, found ''"},
@@ -238,6 +239,39 @@ START_TEST(series_are_imported_and_trained_on) {
 }
 END_TEST
 
+/* The known files under another name: an archive's set that the program has never heard of. */
+START_TEST(sets_beyond_the_known_ones_go_under_their_own_names) {
+    static const char *const files[][2] = {{"heartbeat/Heartbeat_TRAIN.ts", "Beats_TRAIN.ts"},
+                                           {"heartbeat/Heartbeat_TEST.ts", "Beats_TEST.ts"},
+                                           {"mutag/MUTAG_A.txt", "MINE_A.txt"},
+                                           {"mutag/MUTAG_graph_indicator.txt", "MINE_graph_indicator.txt"},
+                                           {"mutag/MUTAG_graph_labels.txt", "MINE_graph_labels.txt"}};
+    char text[300];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char from[100];
+        size_t size;
+        snprintf(from, sizeof from, "tests/data/%s", files[i][0]);
+        char *bytes = slurp(from, &size);
+        snprintf(text, sizeof text, "%s/%s", program_folder, files[i][1]);
+        spill(text, bytes, size);
+        free(bytes);
+    }
+    expect_status(run("data stats uea:set=Beats"), 5, "not imported");
+    expect_text(err, "`lrnn data import uea:Beats FOLDER` makes it", "not imported");
+    snprintf(text, sizeof text, "data import uea:Beats %s", program_folder);
+    expect_status(run(text), 0, text);
+    expect_text(out, "12 training, 0 validation and 8 test series of at most 6, width 5, 2 labels", text);
+    expect_status(run("train uea:set=Beats lstm:hidden=4 --dim 4 --steps 2 --batch 4"), 0, "train");
+    snprintf(text, sizeof text, "data import tud:MINE %s", program_folder); /* without labels of nodes or edges */
+    expect_status(run(text), 0, text);
+    expect_text(out, "test graphs of at most 6, width 1, 2 labels", text);
+    expect_status(run("data verify tud:MINE"), 0, "verify");
+    expect_status(run("data stats tud:set=MINE"), 0, "stats");
+    expect_status(run("data import uea:../x /tmp"), 2, "no name");
+    expect_text(err, "unknown data set 'uea:../x'", "no name");
+}
+END_TEST
+
 Suite *check_uea(void) {
     Suite *suite = suite_create("uea");
     TCase *files = tcase_create("files");
@@ -258,6 +292,7 @@ Suite *check_uea(void) {
     tcase_add_checked_fixture(command, program_begin_without_data, program_end);
     tcase_set_timeout(command, 60);
     tcase_add_test(command, series_are_imported_and_trained_on);
+    tcase_add_test(command, sets_beyond_the_known_ones_go_under_their_own_names);
     suite_add_tcase(suite, command);
     return suite;
 }
