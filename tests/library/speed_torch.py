@@ -1,6 +1,6 @@
 """Times a BD-LRU scan, forward and backward: our operator in PyTorch, the compiled loop, and PyTorch's associative scan.
 
-    PYTHONPATH=python LRNN_LIBRARY=./liblrnn.so python3 tests/library/speed_torch.py [--threads 1] [--batch 32] [--to FILE]
+    PYTHONPATH=python LRNN_LIBRARY=./liblrnn.so python3 tests/library/speed_torch.py [--threads 1] [--to FILE]
 
 One line a shape: the best of each in milliseconds over rounds in turn, so that a disturbance meets all three, and the
 ratios. The associative scan multiplies m x m transitions, in log2 T rounds.
