@@ -133,7 +133,8 @@ commit := $(if $(wildcard .git),$(shell git rev-parse HEAD 2>/dev/null))
 dirty  := $(if $(commit),$(shell git diff --quiet HEAD 2>/dev/null || echo 1))
 # A hash of the sources tells a build of edited files from one of the commit.
 plans := $(sort $(wildcard papers/*.plan profiles/*.plan))
-sources := $(shell cat $(sort $(call rooms,core kernels library models tasks harness,c h cu cuh def)) $(plans) Makefile | \
+code := $(call rooms,core kernels library models tasks harness,c h cu cuh def)
+sources := $(shell cat $(sort $(code)) $(plans) Makefile | \
              sha256sum | cut -c1-16)
 quoted  = '"$(subst ',,$(subst ",,$(subst \,,$(strip $(1)))))"'
 about   = -DBUILD_VERSION=$(call quoted,$(VERSION)) -DBUILD_COMMIT=$(call quoted,$(or $(commit),unknown)) \
@@ -168,9 +169,11 @@ FAULTS  := $(BUILD)/faults.so
 CODE  := $(call rooms,core kernels include library models tasks harness tests,c h cu cuh cc)
 SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
 
-.PHONY: all programs test test-shapes golden golden-here defaults other-real test-double test-cuda-host test-cuda cuda-suites \
+.PHONY: all programs test test-shapes golden golden-here defaults other-real test-double test-cuda-host test-cuda \
+        cuda-suites \
         cuda-resources device-micro test-slurm test-html test-latex sanitize bench paper results results-check gate \
-        layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall clean help FORCE
+        layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
+        clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
 .PHONY: tsan torture example
 .DELETE_ON_ERROR:

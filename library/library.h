@@ -25,7 +25,7 @@ struct lead_pattern {
     real on, off;
 };
 
-/* Where the elements of a state stand in lead tokens of an input, and in tokens of an output: element o*I + i of token
+/* The places of a state's elements in lead tokens of an input, and in tokens of an output: element o*I + i of token
  * t is element o*outer + t*step + i of the state; t counts down if `down`. */
 struct state_map {
     int64_t I, outer, step;

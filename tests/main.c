@@ -109,7 +109,7 @@ static void run(const struct entry *suite, int *passed, int *failed) {
     *failed += bad;
 }
 
-/* What the processes share. */
+/* Memory that the processes share. */
 struct progress {
     atomic_int next, passed, failed, on_cuda;
 };

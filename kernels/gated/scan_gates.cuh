@@ -25,7 +25,7 @@ template <int m, int STEPS, enum gate GATE, class Input> __device__ __forceinlin
     for (int s = 0; s < STEPS; s++) in[s].gates.scale = gate_lane(GATE, m + 1, in[s].gates.p, 1, in[s].gates.p);
 }
 
-/* Which gate it is all threads know alike, so the choice costs no divergence, and a quarter of the kernels. It is
+/* All threads have the same gate, so the choice costs no divergence, and a quarter of the kernels. It is
  * made once for all steps, so that their arithmetic can be interleaved. */
 template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_normalise(enum gate gate, Input *in) {
     switch (gate) {

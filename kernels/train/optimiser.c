@@ -61,7 +61,7 @@ static struct cost adamw_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * n, sizeof(real) * 7 * n};
 }
 
-/* As many parameters as a linear map has weights. Variants: schedules, with and without clipping. */
+/* The parameters of one linear map. Variants: schedules, with and without clipping. */
 static bool step_begin_build(struct graph *g, const struct op_sizes *s) {
     static const struct step_attr variants[] = {
         {{.kind = SCHEDULE_CONSTANT, .lr = 1e-3}, .clip = 0},

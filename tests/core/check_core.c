@@ -62,7 +62,7 @@ START_TEST(arena_release_gives_back_to_the_mark) {
 END_TEST
 
 START_TEST(arena_guards_find_an_overrun) {
-    for (size_t n = 0; n < 6; n++) { /* behind the first, a middle and the last allocation, of whole units and not */
+    for (size_t n = 0; n < 6; n++) { /* after the first, a middle and the last allocation, of whole units and not */
         size_t bytes = n < 3 ? 128 : 101;
         struct arena a = {.guards = true};
         ck_assert_int_eq(arena_reserve(&a, 1 << 16, NULL), ST_OK);
@@ -337,7 +337,7 @@ END_TEST
 
 static struct param *declare(struct params *p, const char *name, struct param_spec spec) {
     struct error e = {0};
-    const char *last = strrchr(name, '/'); /* "scope/name": the part behind the stroke is the name within the scope */
+    const char *last = strrchr(name, '/'); /* "scope/name": the part after the slash is the name within the scope */
     char full[64];
     snprintf(full, sizeof full, "%s", name);
     if (last) full[last - name] = '.';
@@ -413,7 +413,7 @@ START_TEST(too_many_parameters_are_told_what_to_lower) {
 }
 END_TEST
 
-/* Where memory is overcommitted, they would be reserved, and fill it later. */
+/* A machine that overcommits would reserve them, and run out of memory later. */
 START_TEST(more_parameters_than_the_machine_has_memory_for_are_refused) {
     struct params p;
     struct error e = {0};
@@ -449,14 +449,14 @@ static void drawn(const char *first, struct param_spec first_spec, const char *s
 START_TEST(init_depends_on_seed_name_and_element_alone) {
     struct param_spec gates = gates_spec(5, 3, 4), plain = gates;
     plain.layout = (struct layout){0};
-    double alone[240], behind[240], before[240], unlaid[240], other_name[240], other_seed[240];
+    double alone[240], after[240], before[240], unlaid[240], other_name[240], other_seed[240];
     drawn("g", gates, NULL, gates, 1, "g", alone);
-    drawn("x", plain, "g", gates, 1, "g", behind);
+    drawn("x", plain, "g", gates, 1, "g", after);
     drawn("g", gates, "x", plain, 1, "g", before);
     drawn("g", plain, NULL, plain, 1, "g", unlaid);
     drawn("g2", plain, NULL, plain, 1, "g2", other_name);
     drawn("g", plain, NULL, plain, 2, "g", other_seed);
-    ck_assert_mem_eq(alone, behind, sizeof alone);
+    ck_assert_mem_eq(alone, after, sizeof alone);
     ck_assert_mem_eq(alone, before, sizeof alone);
     ck_assert_mem_eq(alone, unlaid, sizeof alone);
     for (int i = 0; i < 240; i++) {

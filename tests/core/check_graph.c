@@ -248,7 +248,7 @@ static void replay_forward(struct replay *r, const struct call *c) {
         expect_owned(r, c->out[j]->data, tensor_bytes(c->out[j]), value_of(c->out[j]), c->out[j]->name, c->index);
 }
 
-/* What the gradient of a call may read. */
+/* Lists the values that the gradient of a call may read. */
 static void replay_backward_reads(struct replay *r, const struct call *c) {
     for (int j = 0; j < c->n_in; j++)
         if (c->in[j] && (c->op->needs_in >> j & 1))
@@ -481,7 +481,7 @@ END_TEST
 
 /* y = x, with one element too many written: forward if spill_forward, else by the gradient. */
 static bool spill_forward;
-#define SPILL_SIZE 13 /* no whole unit of the plan: the guard begins right behind all the same */
+#define SPILL_SIZE 13 /* no whole unit of the plan: the guard begins right after it all the same */
 
 static void spill_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);

@@ -5,7 +5,7 @@
 #include "core/paragraph.h"
 #include "tests/testing.h"
 
-/* What is written behind "--n  ", of which a line has 5 columns, on a terminal so wide; 0: on none. */
+/* Returns the text as it is written after "--n  ", 5 columns, on a terminal of that width; 0: on none. */
 static char *written(int width, const char *text) {
     char *out = NULL;
     size_t size;

@@ -40,7 +40,7 @@ static bool is_tested(const struct kernel *k) {
     return k->device == DEVICE_CUDA && (!names || at);
 }
 
-/* The n-th CUDA kernel, or NULL behind the last. */
+/* The n-th CUDA kernel, or NULL after the last. */
 static const struct kernel *cuda_kernel(int n) {
     for (const struct kernel *const *k = kernel_list(); *k; k++)
         if (is_tested(*k) && n-- == 0) return *k;
@@ -362,7 +362,7 @@ END_TEST
 
 /* --- matrix states in chunks: several segments, sizes of trainings, heads that share keys ------------------------- */
 
-/* Of both halves of tile_product.cuh: on the host a device is what LRNN_CUDA_HOST_CAPABILITY says. */
+/* Devices that take either half of tile_product.cuh: on the host LRNN_CUDA_HOST_CAPABILITY names one. */
 static const char *const capabilities[] = {"75", "90"};
 #define N_CAPABILITIES (int)(sizeof capabilities / sizeof *capabilities)
 
@@ -392,7 +392,7 @@ static struct tensor *keeping_gate(const struct call *c, int64_t *states) {
     return c->in[c->op == &op_scan_outer ? (int)OUTER_DECAY : (int)DELTA_DECAY];
 }
 
-/* Decays at random leave nothing of a state behind a segment. Near 1 and -1 it crosses many; others hardly mix. */
+/* Random decays leave nothing of a state after a segment. Decays near 1 and -1 carry it across many. */
 static void hold_states(struct op_run *r) {
     int64_t J;
     struct tensor *gate = keeping_gate(r->call, &J);

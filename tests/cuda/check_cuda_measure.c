@@ -16,7 +16,7 @@ static void begin(void) {
     program_begin();
 }
 
-/* What measures a device does all its steps, but for tools that are not there. */
+/* The script that measures a device does all its steps, except for tools that are missing. */
 START_TEST(a_device_can_be_measured) {
     char check[4096], line[SCRATCH_BYTES + 8], path[SCRATCH_BYTES + 32];
     size_t size;
@@ -44,7 +44,7 @@ static int parts_measured(void) {
     return every && atoi(every) > 1 ? 2 : 4;
 }
 
-/* The 40th launch, behind some rows of the first kernel, finds no memory; the second kernel has another place. */
+/* The 40th launch, after some rows of the first kernel, finds no memory; the second kernel has another place. */
 START_TEST(a_kernel_that_fails_leaves_the_others_their_rows) {
     const char *line = "perf device --small --seconds 0 --only scan_diag --shape length=1024 --compare=no";
     setenv("LRNN_CUDA_HOST_FULL", "40", 1);

@@ -63,7 +63,7 @@ static char *statuses(const char *folder) {
     return text;
 }
 
-/* What it takes to be done once, by the first process that gets so far. */
+/* Does the work that one process does for all: the first one that comes here. */
 static void once(void) {
     static char path[SCRATCH_BYTES + 16];
     snprintf(path, sizeof path, "%s/once", program_folder);

@@ -24,8 +24,8 @@
 #define TRACE_STEPS 50
 #endif
 
-/* Of the loss after any of these steps, relative: the two devices add in other orders, and training amplifies
- * roundings. On the host 2e-6 is seen in float, 4e-15 in double. */
+/* Relative tolerance of the loss after any of these steps: the two devices add in different orders, and training
+ * amplifies rounding. On the host 2e-6 is seen in float, 4e-15 in double. */
 #define TRACE_BOUND (REAL_IS_DOUBLE ? 1e-11 : 1e-4)
 
 static const char *const models[] = {"bdlru:m=3,blocks=5",     "bdlru:m=8,blocks=3,gate=sigmoid",
@@ -139,7 +139,7 @@ START_TEST(resumed_equals_uninterrupted) {
 }
 END_TEST
 
-/* What the device took out of its own data is what the feeder would have sent: epochs that end within a batch, strings
+/* Batches that a device takes out of its own data are those that the feeder would have sent: epochs that end within a batch, strings
  * of another length, one label a sequence. */
 static void expect_batch(const struct graph *g, const struct net *net, const struct batch *want, int64_t step) {
     const struct {
@@ -485,7 +485,7 @@ START_TEST(lazy_steps_give_the_same_bits) {
 }
 END_TEST
 
-/* Where cuBLAS has no product that adds a bias or sums its gradient, launches of our own do. */
+/* If cuBLAS has no product that adds a bias or sums its gradient, launches of our own do it. */
 START_TEST(biases_are_added_without_epilogues) {
     setenv("LRNN_CUDA_HOST_NO_EPILOGUES", ((const char *[]){"1", "2", "3"})[_i - 1], 1);
     ck_assert_int_eq(launches_in(REAL_NAME), 46);
@@ -503,7 +503,7 @@ START_TEST(a_capture_that_is_lost_has_done_nothing) {
     open_trainer(&t, s);
     setenv("LRNN_CUDA_HOST_NO_GRAPH", "3", 1);
     for (int i = 0; i < 3; i++) {
-        trainer_step(&t); /* walked; walked behind captures that fail; walked */
+        trainer_step(&t); /* walked; walked after captures that fail; walked */
         ck_assert(!t.capture && place_wait(&t.place, NULL) == ST_OK);
         launches[i] = cuda_host_launches();
     }
@@ -513,7 +513,7 @@ START_TEST(a_capture_that_is_lost_has_done_nothing) {
 }
 END_TEST
 
-/* Where a graph takes neither launches that overlap nor branches, the step is captured without. */
+/* If a graph takes neither launches that overlap nor branches, the step is captured without them. */
 START_TEST(a_capture_that_fails_is_said_and_the_run_goes_on) {
     static const char *const said[] = {"", ", every step is walked",
                                        " with launches that overlap or branch, it is without"};

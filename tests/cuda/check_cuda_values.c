@@ -16,7 +16,7 @@ static void begin(void) {
     program_begin();
 }
 
-/* 33 images of 169 pixels of 3 channels: the second batch begins 3 values behind a boundary of 16 bytes. */
+/* 33 images of 169 pixels of 3 channels: the second batch begins 3 values after a boundary of 16 bytes. */
 static double validation_loss(const char *device, enum precision precision) {
     struct setup *s = small_run_of(TASK, program_folder, "gelu", "bdlru:m=2,blocks=4", "batch", "33");
     struct trainer t;
@@ -42,7 +42,7 @@ START_TEST(batches_of_values_begin_anywhere) {
 }
 END_TEST
 
-/* As many strings of another length as an integer counts, whose bytes would wrap to none. */
+/* So many strings of another length that their bytes, counted in an integer, would wrap to 0. */
 START_TEST(what_no_memory_holds_is_sent) {
     struct setup *s = small_run_of("a5-slice:length=20,extra_length=11,n_train=300,n_val=20", program_folder, "none",
                                    "lru:state=4", "device", "cuda");
@@ -52,7 +52,7 @@ START_TEST(what_no_memory_holds_is_sent) {
 }
 END_TEST
 
-/* Whole vectors, bytes behind them, and memory that begins within one. */
+/* Copies whole vectors, bytes after them, and memory that begins within one. */
 START_TEST(copies_are_whole) {
     static const size_t sizes[][2] = {{1, 0}, {16, 0}, {4096 * 16 + 5, 0}, {40000, 4}};
     static char from[70000], to[70000];

@@ -42,7 +42,7 @@ START_TEST(kernels_agree_on_every_way) {
 }
 END_TEST
 
-/* As `ops` has it of the CPU's kernels. */
+/* Repeats for CUDA what suite `ops` asks of the CPU's kernels. */
 START_TEST(activations_agree_on_huge_inputs) {
     const struct kernel *k = kernel_find("activate_cuda");
     for (int variant = 0; variant < op_variants(k->op); variant++) {

@@ -133,8 +133,8 @@ static bool column_major(const cublasLtMatrixLayoutOpaque_t *l, int32_t op, int6
            l->ld >= (int64_t)l->rows && l->rows <= INT32_MAX && l->cols <= INT32_MAX;
 }
 
-/* That the matrices fit each other, and that there is such a product: of the build's own floats, and of doubles none
- * with an epilogue. */
+/* Checks that the matrices fit each other, and that there is such a product: one of the build's own floats; doubles
+ * have none with an epilogue. */
 static cublasStatus_t examine(cublasLtMatmulDesc_t p, cublasLtMatrixLayout_t A, cublasLtMatrixLayout_t B,
                               cublasLtMatrixLayout_t C, cublasLtMatrixLayout_t D, struct sizes *s) {
     *s = {(int64_t)D->rows, (int64_t)D->cols, (int64_t)(p->op_a == CUBLAS_OP_T ? A->rows : A->cols)};
@@ -188,7 +188,7 @@ static real column_sum(const real *B, int64_t ld, bool turned, int64_t k, int64_
     return sum;
 }
 
-/* What lies in the workspace is lost. D is read with beta alone; by BGRADB the bias is written, whatever beta is. */
+/* Destroys what lies in the workspace. D is read only with beta; BGRADB writes the bias, whatever beta is. */
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
                               cublasLtMatrixLayout_t of_A, const void *B, cublasLtMatrixLayout_t of_B, const void *beta,
                               const void *C, cublasLtMatrixLayout_t of_C, void *D, cublasLtMatrixLayout_t of_D,

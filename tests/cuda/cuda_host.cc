@@ -39,7 +39,7 @@ void cuda_host_die(const char *what) {
  * begins on a free fiber; that of an ended thread is free, so threads that never wait share one and cost no switch. */
 
 /* The compiler's own jumps, in functions that it does not instrument: AddressSanitizer takes those of the library for
- * unwinding, and cleans the stack behind a system call each time. */
+ * unwinding, and cleans the stack after a system call each time. */
 typedef void *jump_point[5];
 #ifdef __clang__
 #define UNINSTRUMENTED __attribute__((noinline, no_sanitize("address", "thread")))
@@ -69,7 +69,7 @@ struct block {
     bool begun;
 };
 
-/* That a thread has asked for and not waited for; in which group. */
+/* A copy that a thread has asked for and not waited for, and its group. */
 struct copy {
     real *to;
     const real *from;
@@ -88,7 +88,7 @@ struct thread {
     std::vector<copy> copies;
 };
 
-/* What the lanes of a warp give each other. Two sets of slots: a lane may give for the next operation while others have
+/* Values that the lanes of a warp give each other. Two sets of slots: a lane may give for the next operation while others have
  * yet to take from this one, but cannot be two ahead. */
 struct warp {
     unsigned mask, arrived, lanes; /* of the operation under way; lanes: those that exist */
@@ -194,7 +194,7 @@ static fiber *make_fiber(void);
 static void make_resident(block *b);
 static void close_shared(block *b);
 
-/* The next thread; behind the last, the host. Returns when this fiber's own goes on, or it has got another. */
+/* Goes on to the next thread; after the last, to the host. Returns when this fiber's own goes on, or it has got another. */
 static void pass_on(void) {
     running = next_ready();
     fiber *next = &host;
@@ -477,7 +477,7 @@ bool cuda_host_shape_of(const void *kernel, const cudaLaunchConfig_t *config, st
            grid.y <= GRID_YZ && grid.z <= GRID_YZ;
 }
 
-/* What kernels declare as shared, all of them together; the linker knows where it is. */
+/* The memory that all kernels declare as shared; the linker knows where it is. */
 extern "C" unsigned char __start_cuda_shared[] __attribute__((weak)), __stop_cuda_shared[] __attribute__((weak));
 
 /* Byte by byte, without the library's functions: AddressSanitizer has zones of its own between these variables. */
@@ -500,7 +500,7 @@ static void make_resident(block *b) {
     resident = b;
 }
 
-/* Of a cluster, whose other blocks may not reach it any more; of a block alone nobody could. */
+/* Closes a block's shared memory to the other blocks of its cluster; nobody else could reach it. */
 static void close_shared(block *b) {
     if (n_blocks > 1 && mprotect(b->shared, SHARED_BYTES, PROT_NONE) != 0)
         cuda_host_die("shared memory cannot be protected");

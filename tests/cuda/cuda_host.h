@@ -82,7 +82,7 @@ void *cuda_host_shared(void); /* of the running block */
 
 void __syncthreads(void);
 
-/* Where the launch may overlap the one before it on its stream: waits for that one to end. */
+/* Waits for the launch before it on its stream to end, if the two may overlap. */
 void cuda_host_await_previous(void);
 
 /* Of the cluster that runs: the two halves of a barrier, of which the second waits for all its threads; where the block
@@ -287,7 +287,7 @@ template <class Kernel> cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFun
 /* Ends the process, saying which thread of which block runs. */
 [[noreturn]] void cuda_host_die(const char *what);
 
-/* What the making and the end of a cuBLAS handle may do: captures under way, of any thread, are no longer valid. */
+/* Ends the validity of all captures under way, of any thread, as the start and end of a cuBLAS handle may. */
 void cuda_host_wait_for_device(void);
 
 /* A call for which a device has to come to rest, while it lasts: a replay that begins meanwhile ends the process. */

@@ -404,7 +404,7 @@ static size_t pages_of(size_t bytes) {
     return (bytes + page) / page * page; /* one byte more than asked for at least: none ends where its pages do */
 }
 
-/* Of all pages there are, so that it takes long: where it is asked for. */
+/* Whether pages of device memory are protected from the host. It takes long, so it has to be asked for. */
 static bool protects(void) {
     return setting("LRNN_CUDA_HOST_PROTECT", 0);
 }
@@ -521,7 +521,7 @@ cudaError_t cudaFreeHost(void *memory) {
     return cudaSuccess;
 }
 
-/* What is copied out of memory that is not pinned has been read when the call returns. */
+/* Reads memory that is not pinned before it returns. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     holding lock(device);
     bool now_read = kind == cudaMemcpyHostToDevice && !stream->capture && !within(pinned, from);

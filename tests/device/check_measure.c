@@ -43,7 +43,7 @@ static const char ncu[] =
     "echo '\"0\",\"7\",\"somewhere\",\"void walk<a, 4>(int)\",\"(128, 1, 1)\",\"(4, 1, 1)\",\"Speed\",\"DRAM\",\"Ghz\","
     "\"2.6\"'\n";
 
-/* As a program of the folder, which is in front of the path; `variable` names it. */
+/* Writes a program into the folder that comes first in PATH; `variable` names it. */
 static void write_program(const char *name, const char *text, const char *variable) {
     char path[SCRATCH_BYTES + 32];
     snprintf(path, sizeof path, "%s/%s", program_folder, name);
@@ -106,7 +106,7 @@ START_TEST(a_suite_that_is_killed_has_a_row_and_is_run_apart) {
     char left[SCRATCH_BYTES + 32];
     snprintf(left, sizeof left, "%s/check.left", program_folder);
     usleep(2500000);
-    ck_assert_msg(access(left, F_OK) != 0, "a test goes on behind its suite");
+    ck_assert_msg(access(left, F_OK) != 0, "a test goes on after its suite");
 }
 END_TEST
 

@@ -48,14 +48,14 @@ begun=$SECONDS
 steps=$out/steps-$part.csv
 log=$out/log-$part.txt
 work=$(mktemp -d)
-# end_session FILE: ends what a step has left, which would compute beside what is measured next, and behind the script.
+# end_session FILE: ends what a step has left, which would compute beside what is measured next, and after the script.
 # By hand, because a Debian without more has no pkill.
 end_session() {
     local session process line its
     session=$(cat "$1")
     for process in /proc/[0-9]*; do
         { read -r line <"$process/stat"; } 2>/dev/null || continue
-        read -r _ _ _ its _ <<<"${line##*) }" # behind the name: state, parent, group, session
+        read -r _ _ _ its _ <<<"${line##*) }" # after the name: state, parent, group, session
         [ "$its" != "$session" ] || kill -KILL "${process#/proc/}" 2>/dev/null
     done
     rm -f "$1"
@@ -87,7 +87,7 @@ PYTHON
     echo "$found"
 }
 
-# Of a pack with its libraries; those of its compiler only where the program does not start with the machine's own,
+# Takes the libraries of a pack; those of its compiler only if the program does not start with the machine's own,
 # which are as a rule newer, and fit the machine's C library.
 library_folders() {
     local found
@@ -119,12 +119,12 @@ mkdir "$work/bin"
 LRNN=$(own lrnn "$lrnn")
 CHECK=$(own check "$check")
 MICRO=$(own device-micro "$micro")
-# With GOMP_SPINCOUNT set the program does not start itself again (kernels/lib/libraries.h) behind a profiler's back.
+# With GOMP_SPINCOUNT set the program does not start itself again (kernels/lib/libraries.h), which a profiler would not follow.
 export LRNN CHECK_JOBS=1 GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}"
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
-# What rows begin with that a program of ours does not write: "commit,device,driver".
+# Prints the beginning of rows that no program of ours writes: "commit,device,driver".
 read_origin() {
     local device
     device=$(timeout 20 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null |
@@ -257,7 +257,7 @@ suite() {
     [ "$verdict" = ok ]
 }
 
-# Of hundreds of tests with a context each, which take longer to open than the tests: one context for all. If that goes
+# One context for hundreds of tests, since a context takes longer to open than a test. If that goes
 # wrong, a process a test, so that what one does to the device falls upon it alone.
 suite_together() {
     suite "$1" 200 no "suite-$1-$2-of-$3" "$2" "$3" || suite "$1" 400 yes "suite-$1-$2-of-$3-apart" "$2" "$3"
@@ -302,7 +302,7 @@ linear out=1920
 rmsnorm length=128
 cross_entropy length=128'
 
-# What a fault of the device has left without a row, each op in a process of its own.
+# Measures what a fault of the device has left without a row, each op in a process of its own.
 measure_rest() {
     local op ops
     ops=$("$LRNN" perf device --only '?' 2>&1 | sed 's/.*measures //;s/, /\n/g' | sort -u)

@@ -1,7 +1,7 @@
 /* micro.cu - what a device can do, apart from the program: one CSV file on stdout.
  *
  *   copy      a copy of 1 GB within the device, by cudaMemcpyAsync and by a kernel; bytes read and written both counted
- *   chain     1000 empty kernels, each behind the one before, replayed: what a node of a graph costs; and where each
+ *   chain     1000 empty kernels, each after the one before, replayed: what a node of a graph costs; and where each
  *             lets the next one begin early and waits for the one before (core/cuda/cuda.cuh, await_previous)
  *   branches  the same kernels as 1, 8 and 32 branches side by side that meet again
  *   product   the 21 products of a step of an S5 model of 1.2 million parameters (`lrnn perf device`, step): 7
@@ -10,8 +10,8 @@
  *   pair      the two gradients of each map one after the other, and as branches
  *   epilogue  the products of a map with a bias, which add it and which sum its gradient, by cublasLt in one launch
  *
- * Times are the device's, between events, medians behind 100 ms of the same work, and each behind a run that is not
- * timed, so that its launch is not in it; the clock of the multiprocessors is that behind the samples. What is copied
+ * Times are the device's, between events, medians after 100 ms of the same work, and each after a run that is not
+ * timed, so that its launch is not in it; the clock of the multiprocessors is the one after the samples. What is copied
  * and the factors are random. A product goes over the same memory again and again: `warm` where the device's cache
  * holds that. A program of its own: build/device-micro, `make device-micro`; needs a device. */
 #include <cublasLt.h>
@@ -56,7 +56,7 @@ static void check(cublasStatus_t result, const char *call, int line) {
 static cudaStream_t stream;
 static double *clock_mhz; /* in memory that the device writes and the host reads */
 
-/* What all rows begin with, and what says whether a product's memory is in the cache. */
+/* The beginning of all rows, and the facts that say whether a product's memory is in the cache. */
 static struct {
     cudaDeviceProp device;
     char driver[32], cublas[32];
@@ -138,7 +138,7 @@ static void print_cached_row(const char *what, const char *shape, const char *pr
     fflush(stdout);
 }
 
-/* Of what no cache has a part in. */
+/* Prints a row of a measurement in which no cache takes part. */
 static void print_row(const char *what, const char *shape, double seconds, double bytes) {
     print_cached_row(what, shape, "", 1, "", seconds, bytes, 0);
 }
@@ -264,7 +264,7 @@ static cudaStream_t beside;
 static void *factor[2], *result, *workspace;
 #define WORKSPACE ((size_t)32 << 20)
 
-/* C (m,n) = A (m,k) B (k,n) in rows, for `models` of them that lie behind each other: to cuBLAS, whose matrices are
+/* C (m,n) = A (m,k) B (k,n) in rows, for `models` of them that lie one after another: to cuBLAS, whose matrices are
  * columns, C^T = B^T A^T. */
 static void multiply(cublasHandle_t by, int precision, bool ta, bool tb, int m, int n, int k, int models) {
     cudaDataType type = precision == BF16 ? CUDA_R_16BF : CUDA_R_32F;

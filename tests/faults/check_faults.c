@@ -42,7 +42,7 @@ START_TEST(calls_that_fail_for_ever_are_said_and_lose_nothing) {
 }
 END_TEST
 
-/* Before a record has its name, and just behind. */
+/* Kills before a record has its name, and just after. */
 START_TEST(a_kill_at_a_call_that_changes_files_loses_nothing) {
     static const char *const kinds[] = {"write", "link", "fsync"};
     for (int k = 0; k < 3; k++) {
@@ -249,7 +249,7 @@ START_TEST(a_folder_without_links_is_said_before_training) {
 }
 END_TEST
 
-/* Of a file system, say one on a network. A run's record is its own there too, and its weights stay. */
+/* A file system, say one on a network, may do so. A run's record is its own there too, and its weights stay. */
 START_TEST(calls_that_succeed_and_say_otherwise_lose_nothing) {
     static const char *const wishes[] = {"LRNN_LINK_UNSURE=1", "LRNN_NO_FOLDER_SYNC=1"};
     char variables[512], store[256], path[1024];

@@ -361,7 +361,7 @@ void writers_exercise(int writers, int runs, struct tally *t) {
     "train s3:length=10,n_train=256,n_val=20000,n_test=20000 bdlru:m=2,blocks=4 --dim 16 --layers 1 --mlp none "       \
     "--batch 8 --steps 8 --eval-every 2 --threads 1 --keep-weights all --quiet --out %s"
 
-/* What a run comes to: the hash of its best weights, and its curve without times. */
+/* The result of a run: the hash of its best weights, and its curve without times. */
 struct outcome {
     char weights[RUN_ID_HEX];
     int64_t n;

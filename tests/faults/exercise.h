@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* What an exercise came to. */
+/* The result of an exercise. */
 struct tally {
     int64_t tried, failed; /* cases; those in which the program said that it failed */
     int64_t all;           /* cases that there are, where that can be counted; else 0 */
@@ -20,7 +20,7 @@ extern const char *const fault_kinds[];
 /* The commands that are exercised: number of them. */
 int fault_commands(void);
 
-enum fault { FAULT_ONCE, FAULT_FOR_EVER, FAULT_KILL }; /* the call fails; that and all behind it; it is the last */
+enum fault { FAULT_ONCE, FAULT_FOR_EVER, FAULT_KILL }; /* the call fails; it and all after it; it is the last */
 
 /* Does that to the Nth call of the kind in command number `command`, one N after the other, in an order that spreads
  * over all of them: at most `most` of them, or until `seconds` are over (0: no limit), but the first in any case. After
@@ -28,14 +28,14 @@ enum fault { FAULT_ONCE, FAULT_FOR_EVER, FAULT_KILL }; /* the call fails; that a
  * results that were there before are whole, nothing half-written is visible, and the same command works again. */
 void fault_exercise(int command, const char *kind, enum fault fault, long most, double seconds, struct tally *t);
 
-/* Runs the program three times into a folder and writes down what it does to files; then the power goes behind every
+/* Runs the program three times into a folder and writes down what it does to files; then the power goes after every
  * single call, with every choice (up to `choices` each) of which names have reached the disk that no fsync has made
  * durable, and of how much of the bytes. Runs whose program had ended are there, whatever is visible is whole.
  * `forgetful`: as if fsync did nothing, for which there must be bad cases. */
 void power_exercise(int choices, int forgetful, struct tally *t);
 
 /* Kills a bench of so many runs with all its processes `kills` times at random moments and starts it again, into a new
- * folder where it has come to its end; until `seconds` are over (0: no limit). Every second kill falls behind a further
+ * folder where it has come to its end; until `seconds` are over (0: no limit). Every second kill falls after a further
  * record. `failed` counts the kills between the first record and the last. No finished run is lost, none is damaged. */
 void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct tally *t);
 

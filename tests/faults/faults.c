@@ -3,7 +3,7 @@
  * what libraries do before it is left alone.
  *
  * The environment says what is wanted:
- *   LRNN_FAIL=KIND:N     the Nth call of that kind fails, or with KIND:N+ that one and all behind it, or with KIND:N!
+ *   LRNN_FAIL=KIND:N     the Nth call of that kind fails, or with KIND:N+ that one and all after it, or with KIND:N!
  *                        the process is killed there; kinds below
  *   LRNN_FAIL_COUNT=F    at its end the program writes "KIND CALLS" lines into F
  *   LRNN_FILE_LOG=F      a log of calls that change files (file_log.h)
@@ -136,7 +136,7 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-/* What the program asks for itself, or through libc and jansson: those of run-times (OpenMP, C++, oneDNN, OpenBLAS),
+/* Memory that the program asks for itself, or through libc and jansson: that of run-times (OpenMP, C++, oneDNN, OpenBLAS),
  * which end the process when they get nothing, are not its own to fail. */
 #define MOST_RANGES 16
 static struct { uintptr_t from, to; } ours[MOST_RANGES];

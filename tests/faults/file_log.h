@@ -1,4 +1,4 @@
-/* file_log.h - the log that faults.so writes of what a program does to files: entries one behind the other, each a
+/* file_log.h - the log that faults.so writes of what a program does to files: entries one after the other, each a
  * head, two paths with their terminators, and bytes. */
 #ifndef LRNN_TESTS_FAULTS_FILE_LOG_H
 #define LRNN_TESTS_FAULTS_FILE_LOG_H
@@ -18,7 +18,7 @@ enum file_op {
 struct file_log_entry {
     char op;              /* enum file_op */
     uint32_t path, other; /* bytes of the paths, terminators included */
-    uint32_t bytes;       /* behind them */
+    uint32_t bytes;       /* after them */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* power.c - see power.h.
  *
  * A file's bytes are durable as its latest fsync saw them; what it holds beyond may be there, in part, or not. A name
- * (made by link, rename or creation, or taken away) is durable once its folder has been fsynced behind it. */
+ * (made by link, rename or creation, or taken away) is durable once its folder has been fsynced after it. */
 #include "tests/faults/power.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ void power_free(struct power_log *p) {
     *p = (struct power_log){0};
 }
 
-/* --- the disk behind an event ------------------------------------------------------------------------------------- */
+/* --- the disk after an event -------------------------------------------------------------------------------------- */
 
 struct content {
     const char *durable, *latest; /* NULL: nothing is known of it */
@@ -237,7 +237,7 @@ void power_replay(const struct power_log *p, const char *store, int choices, int
                 choose(d, choice, chosen);
                 ++*states;
                 if (is_bad(d, chosen, (enum extent)extent, store, promised, why, sizeof why) && (*bad)++ == 0)
-                    snprintf(first, first_size, "power gone behind event %d (%c %s): %s", i, p->events[i].op,
+                    snprintf(first, first_size, "power gone after event %d (%c %s): %s", i, p->events[i].op,
                              p->events[i].path, why);
             }
     }

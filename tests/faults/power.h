@@ -24,7 +24,7 @@ void power_promise(struct power_log *p, const char *log_path);
 void power_read(struct power_log *p, const char *log_path, int forgetful);
 void power_free(struct power_log *p);
 
-/* Builds, behind every event, the states that the store's folder may have, and reads each: all promised runs are there,
+/* Builds, after every event, the states that the store's folder may have, and reads each: all promised runs are there,
  * what has a name for good is whole. A folder's names that no fsync has made durable may have reached the disk each on
  * its own; at most `choices` of their subsets are tried. Counts states and bad ones; `first` describes the first. */
 void power_replay(const struct power_log *p, const char *store, int choices, int64_t *states, int64_t *bad, char *first,

@@ -24,8 +24,7 @@ START_TEST(a_head_has_the_same_result_beside_others) {
 }
 END_TEST
 
-/* What no sequence can be had of alone is told apart by shapes: so a new op that is in no list is either tested or
- * red. */
+/* Ops that have no sequence alone are told apart by shapes, so a new op that is in no list is either tested or red. */
 START_TEST(sequences_are_found_by_shapes) {
     struct op_run r;
     struct trial_op diagonal = {

@@ -280,7 +280,7 @@ static const struct misfit {
      "tree_solve: leaves holds 2 counts below 9, expected 2 of at most 4"},
 };
 
-/* What no option can ask for, but a mistake in a model. */
+/* Misfits that no option can ask for, but a mistake in a model. */
 static const struct misfit mistakes[] = {
     {&op_linear, NONE, "- 7,5", "linear: input 0 is missing"},
     {&op_l2norm, NONE, "-", "l2norm: input 0 is missing"},
@@ -359,7 +359,7 @@ START_TEST(a_mistake_is_one_sentence) {
 }
 END_TEST
 
-/* What any input fits. */
+/* Whether any input fits the op. */
 static bool takes_all(const struct op *op) {
     return op == &op_frobenius || op == &op_prepend_one || !strcmp(op->name, "template");
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* A line among those of the suites, such as "  runs: zsh_loads_its_completion not run: there is no zsh". The test
- * returns behind it. */
+ * returns after it. */
 static inline void not_run(const char *suite, const char *test, const char *why) {
     printf("  %s: %s not run: %s\n", suite, test, why);
 }

@@ -12,7 +12,7 @@ uint32_t sequence_inputs(const struct call *c);
 /* Whether the op says something of each sequence that holds for it alone. If not *why is the reason. */
 bool sequences_are_apart(const struct op *op, const char **why);
 
-/* What to visit; each returns whether there are several sequences, or several heads.
+/* Visits; each returns whether there are several sequences, or several heads.
  * Some sequences alone, with the values that they have in the batch: outputs and gradients of their inputs keep their
  * bits, or their value within rounding where kernel->tiles says why. */
 bool compare_alone(const struct kernel *k, const struct trial_op *what);

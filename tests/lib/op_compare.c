@@ -170,8 +170,8 @@ static double terms_of(const struct op_run *want, enum pass pass, int j) {
     return terms;
 }
 
-/* Of the largest magnitude, or of `least`; where that is not enough and the reference is the measure, of the terms, and
- * of what inputs make that differ in their last bit, as far as the bound stays below the result itself. These take a
+/* A share of the largest magnitude, or of `least`; if that is not enough and the reference is the measure, of the terms,
+ * and of what inputs make that differ in their last bit, as far as the bound stays below the result itself. These take a
  * while, and are asked only then. Of one kernel twice the bits are asked, whatever they are. */
 static void expect_result(const struct op_run *got, const struct result *which, int64_t n, double tolerance,
                           double least, const char *name) {
@@ -268,7 +268,7 @@ void expect_clean(const struct op_run *r) {
     char name[TRIAL_TEXT];
     int changed = run_input_changed(r);
     ck_assert_msg(changed < 0, "%s: writes into its input %d", trial_name(r, name), changed);
-    ck_assert_msg(r->g.plan->first_guard_failure < 0, "%s: call %d wrote behind its output", trial_name(r, name),
+    ck_assert_msg(r->g.plan->first_guard_failure < 0, "%s: call %d wrote past its output", trial_name(r, name),
                   r->g.plan->first_guard_failure);
 }
 

@@ -34,10 +34,10 @@ void expect_same_run(const struct op_run *got, const struct op_run *want, double
 /* Whether outputs and gradients of a walked run are so small that it shows something. */
 bool run_in_range(const struct op_run *r);
 
-/* A walk leaves its inputs alone (those that it does not say it mutates), and writes nothing behind its outputs. */
+/* A walk leaves its inputs alone (those that it does not say it mutates), and writes nothing past its outputs. */
 void expect_clean(const struct op_run *r);
 
-/* Where LRNN_CUDA_EVERY=n is set, n > 1, the walks of CUDA kernels take every n-th size from LRNN_CUDA_FIRST (0) on,
+/* With LRNN_CUDA_EVERY=n, n > 1, the walks of CUDA kernels take every n-th size from LRNN_CUDA_FIRST (0) on,
  * and all before the first that shows something: on the host, where threads run one after the other, all sizes take
  * long (EVERY in the Makefile). */
 bool walk_leaves_out(const struct place *place, int index, int shown);
@@ -47,11 +47,11 @@ bool walk_leaves_out(const struct place *place, int index, int shown);
 void each_example(const struct kernel *k, unsigned walks, enum fill fill, const struct place *place,
                   bool (*visit)(const struct kernel *k, const struct trial_op *what));
 
-/* The same for every CPU kernel of the op. */
+/* Does so for every CPU kernel of the op. */
 void each_cpu_kernel(const struct op *op, unsigned walks, enum fill fill,
                      bool (*visit)(const struct kernel *k, const struct trial_op *what));
 
-/* What to visit: against the reference, twice; gradients added to what is there; each input's
+/* Visits: against the reference, twice; gradients added to what is there; each input's
  * gradient unwanted in turn. False: the recurrence overflows. */
 bool compare_twin(const struct kernel *k, const struct trial_op *what);
 bool compare_accumulated(const struct kernel *k, const struct trial_op *what);

@@ -31,7 +31,7 @@ static const struct {
     {"examples", "1 2 31 33", "400"},
 };
 
-/* Where kernels cut sequences into segments of 64 steps, states are coupled by matrices of 4 x 4: products of smaller
+/* Sequences that kernels cut into segments of 64 steps have states coupled by matrices of 4 x 4: products of smaller
  * ones at random vanish within a segment, and what passes through a whole one would not be seen. */
 static const char *const real_sizes[] = {
     "batch=3 length=33 heads=7 dk=5 dv=7 m=3 blocks=13 dim=21 out=35 vocab=11 substeps=1 interval=5 examples=40",
@@ -41,7 +41,7 @@ static const char *const real_sizes[] = {
     "batch=3 length=130 heads=9 dk=6 dv=9 m=4 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
 };
 
-/* Of one op, beside those: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch
+/* Further sizes of single ops: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch
  * has rows, of states that leave room for few rows, of several stretches on the CPU; the largest order that a mixer
  * takes; three uneven tiles of sequences and two of tokens. */
 static const struct {

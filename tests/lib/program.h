@@ -8,7 +8,7 @@
 
 #include "tests/lib/scratch.h"
 
-/* What the last run printed; freed by the next one and by free_output. */
+/* The output of the last run; freed by the next one and by free_output. */
 extern char *out, *err;
 void free_output(void);
 

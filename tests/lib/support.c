@@ -93,7 +93,7 @@ static const struct kernel kernel_dot = {
     .backward = dot_backward,
 };
 
-/* The same on a device, by way of the host: the loss is not what a device is tested for. */
+/* Computes it for a device on the host: the loss is not what a device is tested for. */
 static void dot_elsewhere_forward(const struct call *c, const struct exec *x) {
     size_t bytes = tensor_bytes(c->in[0]);
     real *a = malloc(bytes), *w = malloc(bytes), before = 0;

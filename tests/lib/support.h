@@ -30,7 +30,7 @@ void own_device_end(void);
  * tensors becomes one scalar root, and a tensor gets a second consumer. */
 struct tensor *dot(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *before);
 
-/* kernel_list() and behind it the kernel of dot; NULL-terminated. */
+/* kernel_list() and after it the kernel of dot; NULL-terminated. */
 const struct kernel *const *test_kernels(void);
 
 /* An empty graph over test_kernels(); kernel "" = first applicable. Ends the test on an error. */
@@ -52,7 +52,7 @@ enum fill {
     FILL_SMALL, /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
     FILL_WIDE,  /* the same, but up to 30 in tensors of rank 3 (not in weights): gates and activations saturate */
     FILL_WHOLE, /* whole numbers -2..2: sums of products are exact in any order */
-    /* As small, but matrices (rank 2) divided by the root of their columns, as weights are: long recurrences of many
+    /* Like FILL_SMALL, with matrices (rank 2) divided by the root of their columns, as weights are: long recurrences of many
      * units would be chaotic, and rounding grow without bound. */
     FILL_NET
 };

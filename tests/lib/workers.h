@@ -2,7 +2,7 @@
 #ifndef LRNN_TESTS_LIB_WORKERS_H
 #define LRNN_TESTS_LIB_WORKERS_H
 
-/* As many as there are cores, at most 8; CHECK_JOBS in the environment changes that. */
+/* The number of cores, at most 8; CHECK_JOBS in the environment changes that. */
 int workers_wanted(void);
 
 /* Forks n processes, each of which calls work(i, context), and waits for them. Returns how many did not come to its

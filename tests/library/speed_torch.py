@@ -1,4 +1,4 @@
-"""Times a BD-LRU scan, forward and backward: our operator in PyTorch, the compiled loop, and PyTorch's associative scan.
+"""Times a BD-LRU scan, both passes: our operator in PyTorch, the compiled loop, and PyTorch's associative scan.
 
     PYTHONPATH=python LRNN_LIBRARY=./liblrnn.so python3 tests/library/speed_torch.py [--threads 1] [--to FILE]
 

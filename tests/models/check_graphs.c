@@ -45,7 +45,7 @@ static struct example_graph make_graph(uint64_t seed) {
     return g;
 }
 
-/* The same graph, node i called order[i]. */
+/* Returns the graph with node i called order[i]. */
 static struct example_graph renumbered(const struct example_graph *g, const int32_t *order) {
     struct example_graph h = {.nodes = g->nodes};
     bool joined[NODES][NODES] = {{false}};

@@ -14,7 +14,7 @@ static void run_graph(struct graph *g) {
 
 /* --- log-signatures ----------------------------------------------------------------------------------------------- */
 
-/* Of one path with the given increments, row 0 left at 0; rows 1.. of the result are copied to `to`. */
+/* Computes it of one path with the given increments, row 0 left at 0; rows 1.. of the result are copied to `to`. */
 static void log_signature_of(const double *steps, int64_t n, int64_t C, int64_t interval, int depth, double *to) {
     struct graph g;
     open_graph(&g, NULL, false, false, "");

@@ -291,7 +291,7 @@ START_TEST(gates_start_open_to_the_past) {
         squares += (double)b[h] * b[h] / 64;
         expect_near(b[64 + h], 3 + 3 * h / 63.0, 4 * REAL_EPSILON, "bias of f");
     }
-    /* Of 64 numbers of N(0, 0.1^2) the mean scatters by 0.1 / 8 and the root mean square by 0.1 / sqrt(128): a little
+    /* The mean of 64 numbers of N(0, 0.1^2) scatters by 0.1 / 8 and the root mean square by 0.1 / sqrt(128): a little
      * more than three sigma of each. The seed is fixed: the mean is -.005, the root mean square .093. */
     ck_assert_msg(fabs(sum) < 0.04 && fabs(sqrt(squares) - 0.1) < 0.03, "biases of i: mean %g, root mean square %g",
                   sum, sqrt(squares));

@@ -262,7 +262,7 @@ static int list_cases(char paths[CASES][300]) {
     return cases;
 }
 
-/* Cuts `text` behind line n; libcheck takes no message of hundreds of lines. */
+/* Cuts `text` after line n; libcheck takes no message of hundreds of lines. */
 static void keep_lines(char *text, int n) {
     while (n-- > 0 && *text) text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
     *text = 0;

@@ -241,7 +241,7 @@ START_TEST(siblings_commute) {
 }
 END_TEST
 
-/* What stands in padding changes nothing, x there is 0, and no gradient reaches it. Leaves 5 of 8: padding is
+/* Values in padding change nothing, x there is 0, and no gradient reaches it. Leaves 5 of 8: padding is
  * leaves 5..7 and node 11, above leaves 6 and 7. */
 START_TEST(padding_is_cut_off) {
     struct solve a, b;
@@ -266,7 +266,7 @@ START_TEST(padding_is_cut_off) {
 }
 END_TEST
 
-/* A chain of four of seven nodes is the chain of those four; behind them x and all gradients are 0. */
+/* A chain of four of seven nodes is the chain of those four; after them x and all gradients are 0. */
 START_TEST(a_chain_ends_with_its_tokens) {
     static const enum share shares[] = {SHARE_HEAD, SHARE_LEVEL};
     for (int i = 0; i < 2; i++) {

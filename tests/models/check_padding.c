@@ -1,8 +1,8 @@
-/* check_padding.c - what a sequence is told depends neither on what stands behind its end nor on the length of the
+/* check_padding.c - what a sequence is told depends neither on what stands after its end nor on the length of the
  * graph that it lies in: logits, loss and gradients of every mixer, read out a sequence and a position, in both
  * directions.
  *
- * With the reference kernels bit for bit: they sum in double, one element after the other, so that rows behind the end
+ * With the reference kernels bit for bit: they sum in double, one element after the other, so that rows after the end
  * add zeros. The tuned ones cut sums and tiles by the sizes of the graph and round otherwise. */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { B = 3, V = 11, SHORT = 6, LONG = 8 };
 
 static const int32_t lengths[B] = {1, 4, 6};
 
-/* At width 16: structures that want a power of two, intervals whose ends fall before, at and behind the ends of
+/* At width 16: structures that want a power of two, intervals whose ends fall before, at and after the ends of
  * sequences. */
 static const char *const wide_models[] = {
     "slice:structure=hadamard",
@@ -45,7 +45,7 @@ static void move_parameters(struct params *p) {
             p->value[p->list[i].offset + k] += (real)(0.1 * sin((double)(k + 3 * i)));
 }
 
-/* The same strings and targets in any graph; what stands behind their ends is another thing in each. */
+/* Fills in the same strings and targets in any graph, and other values after their ends in each. */
 static void fill(struct trial *t, uint64_t pads) {
     int64_t T = t->net.input->dims[1], per = t->net.targets->dims[1];
     for (int64_t b = 0; b < B; b++) {
@@ -136,7 +136,7 @@ START_TEST(labels_depend_neither_on_pads_nor_on_the_length_of_the_graph) {
 }
 END_TEST
 
-/* Nothing bounds these states: behind a sequence's end they would overflow, and 0 times infinity is in no gradient. */
+/* Nothing bounds these states: after a sequence's end they would overflow, and 0 times infinity is in no gradient. */
 static const char *const unbounded[] = {
     "bdlru:m=2,blocks=3,gate=none,gate-init=20", "hlru:m=2,channels=3,gate=none,gate-init=20",
     "bdlru:m=2,blocks=3,gate=none,selective=no", "slice:block=4,clip=0,dt=20",

@@ -52,7 +52,7 @@ START_TEST(one_tree_serves_two_lengths) {
 }
 END_TEST
 
-/* Where a strip, a chunk, a tile or a tree has an edge: one token, primes above every chunk, one head and a head a
+/* Sizes at which a strip, a chunk, a tile or a tree has an edge: one token, primes above every chunk, one head and a head a
  * column, grids of one row or one column, leaves left over, one sequence, odd widths. */
 static const struct {
     const char *model;
@@ -120,7 +120,7 @@ static void expect_same_net(const struct trial_shape *shape, const struct trial 
     expect_close(t.net.logits->data, reference->net.logits->data, tensor_count(t.net.logits), 1024 * REAL_EPSILON,
                  what);
     expect_close(t.params.grad, reference->params.grad, t.params.floats, 4096 * REAL_EPSILON, what);
-    ck_assert_msg(t.graph.plan->first_guard_failure < 0, "%s: call %d wrote behind its output", what,
+    ck_assert_msg(t.graph.plan->first_guard_failure < 0, "%s: call %d wrote past its output", what,
                   t.graph.plan->first_guard_failure);
     trial_close(&t);
 }

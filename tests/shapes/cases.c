@@ -163,7 +163,7 @@ static void collect_net(struct shape_cases *cases, const struct setup *s, const 
 
 /* --- profiles ----------------------------------------------------------------------------------------------------- */
 
-/* As `lrnn bench` plans a task, but for one rate and one seed: shapes depend on neither. A task that its profile does
+/* Plans a task like `lrnn bench`, for one rate and one seed: shapes depend on neither. A task that its profile does
  * not suit is refused there as well. */
 static void collect_task(struct shape_cases *cases, const char *task, const struct profile *profile) {
     struct error e;
@@ -202,7 +202,7 @@ void cases_collect(struct shape_cases *cases, const char *profile) {
 
 /* --- plans of papers ---------------------------------------------------------------------------------------------- */
 
-/* As `lrnn sweep PLAN TASK` plans it, for one rate and one seed. */
+/* Plans a task of a plan like `lrnn bench PLAN TASK`, for one rate and one seed. */
 static void collect_plan_task(struct shape_cases *cases, const char *name, const char *task) {
     struct error e;
     struct plan plan = {0};

@@ -29,7 +29,7 @@
 static struct shape_cases cases;
 static int first_case, case_step; /* of this process */
 
-/* What the processes share. */
+/* Memory that the processes share. */
 struct measured {
     atomic_int begun, failures;
     double begin;
@@ -42,7 +42,7 @@ struct measured {
 
 /* --- one shape ---------------------------------------------------------------------------------------------------- */
 
-/* Of this process's processor. */
+/* Seconds of the processor that this process has used. */
 static double processor_s(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);

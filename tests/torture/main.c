@@ -1,5 +1,5 @@
 /* main.c - `make torture`: what tests/faults/ does in its short forms, for an hour. Each exercise has its share of the
- * time and becomes a row of a CSV file, which is written anew behind each; the counts of `make fuzz` and `make
+ * time and becomes a row of a CSV file, which is written anew after each; the counts of `make fuzz` and `make
  * fuzz-kernels` are added from what they print. Exit status 1 where anything was lost, crashed or silently wrong. */
 #include <math.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@ static const struct option request_options[] = {
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "CSV file that gets the counts", 0},
     {"fuzz", OPT_TEXT_FIELD, AT(fuzz), "", 0, 0, NULL, "what `make fuzz` has printed, for its counts", 0},
     {"kernels", OPT_TEXT_FIELD, AT(kernels), "", 0, 0, NULL,
-     "what `make fuzz-kernels` prints, a pipe from it: read to its end behind the exercises", 0},
+     "what `make fuzz-kernels` prints, a pipe from it: read to its end after the exercises", 0},
     {0}};
 
 static const struct command command_torture = {
@@ -108,12 +108,12 @@ static const struct exercise {
     {"memory", "an allocation fails, once", memory_once, 0.70},
     {"kills", "a bench of 40 runs is killed at random moments", kills, 0.50},
     {"calls", "mmap, open, write, fsync, link, rename or mkdir fails, once", calls_once, 0.25},
-    {"for-ever", "a call of any kind and all behind it fail", for_ever, 0.20},
+    {"for-ever", "a call of any kind and all after it fail", for_ever, 0.20},
     {"killed-calls", "a training is killed at a call that changes files", killed_at_calls, 0.10},
     {"writers", "16 processes train the same run into one folder", writers, 0.10},
     {"interrupts", "Ctrl-C at random moments of validation", interrupts, 0.10},
     {"flips", "a bit of a record is another", flips, 0.02},
-    {"power", "the disk as it may be found behind each call", power, 0.02},
+    {"power", "the disk as it may be found after each call", power, 0.02},
     {"audit", "sockets, and files elsewhere", audit, 0.01},
 };
 #define N_EXERCISES (int)(sizeof exercises / sizeof *exercises)
@@ -133,13 +133,13 @@ struct fuzz_row {
     int64_t runs, seconds;
 };
 
-/* What fuzz-kernels counted; cases 0: it was not asked for, or has not come to its end. */
+/* The counts of fuzz-kernels; cases 0: it was not asked for, or has not come to its end. */
 struct kernel_row {
     long long cases, failed, seconds;
     char what[160];
 };
 
-/* What the processes share. */
+/* Memory that the processes share. */
 struct shared {
     atomic_int next, lost;
     struct row rows[N_EXERCISES];
@@ -151,7 +151,7 @@ static struct fuzz_row fuzz_rows[MOST_FUZZ];
 static int n_fuzz;
 static struct kernel_row kernel_row;
 
-/* "  FUZZ name (60 s)" and behind it "stat::number_of_executed_units: 1234". */
+/* "  FUZZ name (60 s)" and after it "stat::number_of_executed_units: 1234". */
 static enum status read_fuzz(const char *path, struct error *e) {
     char *text, *rest = NULL;
     size_t size;

@@ -69,7 +69,7 @@ static bool take(struct shrinking *s, const struct twin_case *smaller) {
     return true;
 }
 
-/* Of an integer field of the case: 1, half, less by one. */
+/* Tries 1, half, and one less for an integer field of the case. */
 static bool shrink_integer(struct shrinking *s, size_t offset, int64_t least) {
     int64_t now = *(int64_t *)(void *)((char *)s->smallest + offset);
     const int64_t wanted[] = {least, (now + least) / 2, now - 1};

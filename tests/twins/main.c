@@ -30,7 +30,7 @@ struct request {
     bool is_one; /* a size was given: that case alone */
 };
 
-/* What the processes share. */
+/* Memory that the processes share. */
 struct shared {
     atomic_int failures;
     atomic_long cases[MOST_KERNELS];

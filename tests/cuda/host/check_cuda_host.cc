@@ -207,7 +207,7 @@ START_TEST(a_copy_is_there_when_it_was_waited_for_and_no_sooner) {
 }
 END_TEST
 
-/* What no commit has closed is of no group, and not waited for. */
+/* Copies that no commit has closed belong to no group, and are not waited for. */
 static __global__ void open_group_kernel(void) {
     real *slots = (real *)cuda_host_shared(), from = 1;
     copy_async(&slots[0], &from);

@@ -50,7 +50,7 @@ START_TEST(a_reach_into_a_block_that_may_not_have_begun_is_found) {
 }
 END_TEST
 
-/* Reads what the block on its right has. Without the barrier behind it one has ended when its neighbour comes. */
+/* Reads what the block on its right has. Without the barrier after it one block has ended when its neighbour comes. */
 static __global__ void load_kernel(float *out, int barriers) {
     DYNAMIC_SHARED(float, mine);
     mine[threadIdx.x] = (float)blockIdx.x;

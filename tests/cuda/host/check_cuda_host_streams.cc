@@ -118,7 +118,7 @@ static float walked(bool meet) {
     return x.values()[0];
 }
 
-/* As early as it is queued, or as late as it is waited for: what depends on it is found. */
+/* Runs a branch as early as it is queued, or as late as it is waited for, which finds what depends on the time. */
 START_TEST(a_branch_runs_early_or_late) {
     size_t nodes;
     ck_assert_float_eq(walked(true), 1234);

@@ -68,7 +68,7 @@ template <class T> struct device_array {
     }
 };
 
-/* What it leaves in n values of device memory. */
+/* Returns the n values of device memory that a run leaves. */
 template <class Run> std::vector<float> result_of(size_t n, Run run) {
     device_array<float> out(n);
     run(out.at);

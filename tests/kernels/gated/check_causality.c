@@ -119,10 +119,10 @@ START_TEST(the_future_and_other_sequences_change_nothing) {
     graph_backward(&a.g, &a.state);
     graph_backward(&b.g, &b.state);
     for (int j = 0; j < OUTPUTS && a.out[j]; j++) {
-        int64_t width = a.out[j]->dims[2], changed = (T + cut) * width, behind = 2 * T * width;
+        int64_t width = a.out[j]->dims[2], changed = (T + cut) * width, next = 2 * T * width;
         const real *x = a.out[j]->data, *y = b.out[j]->data;
         expect_same_bits(y, x, changed, "outputs before the change");
-        expect_same_bits(y + behind, x + behind, T * width, "outputs of the next sequence");
+        expect_same_bits(y + next, x + next, T * width, "outputs of the next sequence");
         ck_assert_int_ne(memcmp(x + changed, y + changed, sizeof(real) * (size_t)width), 0); /* it does matter later */
     }
     for (int i = 0; i < a.g.n_tensors; i++) { /* gradients stay within a sequence too */

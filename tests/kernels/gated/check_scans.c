@@ -92,7 +92,7 @@ static void open_input_gate(struct scan *s, int64_t t) {
 /* --- gates ------------------------------------------------------------------------------------------------------- */
 
 /* Reads the gates of time m through the scan: m steps that copy the input put unit vector e_j into the state, the step
- * behind them, without input, yields column j of A; with a state of zero and v = 1 it yields the input gate. */
+ * after them, without input, yields column j of A; with a state of zero and v = 1 it yields the input gate. */
 static void read_gates(struct scan *s, int64_t j, double *column) {
     int64_t m = s->m;
     for (int64_t t = 0; t < m; t++) {
@@ -440,7 +440,7 @@ static struct element element_of(struct scan *s, enum gate gate, int64_t t, int6
     return e;
 }
 
-/* What the scan over time in reverse runs on: G_t = w_t + A_{t+1}^T G_{t+1}, element r of time T-1-r. */
+/* The element that the scan over time in reverse runs on: G_t = w_t + A_{t+1}^T G_{t+1}, element r of time T-1-r. */
 static struct element adjoint_of(struct scan *s, const struct element *e, int64_t r, int64_t k) {
     struct element back = {0};
     int64_t t = s->T - 1 - r;
@@ -546,7 +546,7 @@ START_TEST(sigmoid_gates_have_no_lower_end) {
             scan_open(&s[far], kernels[_i], (enum form)form, GATE_SIGMOID, 1, 9, 18, 3);
             for (int64_t i = 0; i < tensor_count(s[far].z); i++) tensor_real(s[far].z)[i] -= far ? 1000 : 50;
             scan_run(&s[far]);
-        } /* of 1000 a float has ten bits less behind the point */
+        } /* near 1000 a float has ten bits less after the point */
         expect_close(s[1].h->data, s[0].h->data, tensor_count(s[0].h), 4096 * REAL_EPSILON, "h");
         expect_close(s[1].z->grad, s[0].z->grad, tensor_count(s[0].z), 4096 * REAL_EPSILON, "dz");
         for (int far = 0; far < 2; far++) scan_close(&s[far]);

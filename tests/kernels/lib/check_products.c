@@ -58,7 +58,7 @@ static void multiply(const struct product *p, real *to) {
     real_gemm(p->ta, p->tb, p->M, p->N, p->K, (real)p->alpha, A, p->lda, B, p->ldb, p->add, to, p->ldc);
 }
 
-/* What does not belong to C stays as it was. ck_assert_msg of each number would take longer than the products. */
+/* Memory that does not belong to C stays as it is. ck_assert_msg of each number would take longer than the products. */
 static void check_against_sums(const struct product *p) {
     for (int64_t at = 0; at < PLACES; at++) {
         int64_t i = at / p->ldc, j = at % p->ldc;
@@ -107,7 +107,7 @@ END_TEST
 
 /* --- factors of 16 bits ------------------------------------------------------------------------------------------- */
 
-/* Of trainings: outputs, gradients of inputs and of weights of linear maps, by tiles of 512 rows and of all. And those
+/* Sizes of trainings: outputs, gradients of inputs and of weights of linear maps, by tiles of 512 rows and of all. And those
  * that hurt: one row, one column, one term, an odd number of terms, gaps between rows. */
 static const struct halves {
     int64_t M, N, K, gap;
@@ -156,7 +156,7 @@ static real *product_of_halves(const struct halves *h, bool widen, bool magnitud
     return c;
 }
 
-/* Where the processor has no products of pairs of bf16 the factors are widened and nothing is compared.
+/* Without products of pairs of bf16 the factors are widened and nothing is compared.
  *
  * The products are exact; a sum of K of them, C and the bias is off by at most half a unit of the sum of magnitudes an
  * addition, in whatever order, and there are two. A hundredth for the rounding of that sum itself. What does not belong

@@ -11,7 +11,7 @@
 enum slip { RIGHT, READS_FORWARD, WRITES_FORWARD, READS_BACKWARD, WRITES_BACKWARD, SLIPS };
 static enum slip slip;
 
-#define PIECE 13 /* no whole cache line: the zone begins right behind the reals all the same */
+#define PIECE 13 /* no whole cache line: the zone begins right after the reals all the same */
 
 static void copies_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
@@ -70,10 +70,10 @@ static const struct kernel kernel_copies = {.name = "copies_ref",
                                             .forward = copies_forward,
                                             .backward = copies_backward};
 
-/* What a walk of tanh, copies, tanh shows. */
+/* The result of a walk of tanh, copies, tanh. */
 struct seen {
     bool nan_forward, nan_backward;
-    int failure_forward, failure_backward; /* first_guard_failure behind each */
+    int failure_forward, failure_backward; /* first_guard_failure after each */
     size_t bytes;                          /* of scratch */
 };
 

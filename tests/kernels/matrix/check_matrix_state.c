@@ -148,7 +148,7 @@ START_TEST(decay_keeps_or_forgets) {
     memcpy(late.beta->data, tensor_real(with.beta) + cut, tensor_bytes(late.beta));
     walk(&with.g);
     walk(&late.g);
-    expect_close(tensor_real(with.o) + cut * dv, late.o->data, (T - cut) * dv, 4 * REAL_EPSILON, "o behind decay 0");
+    expect_close(tensor_real(with.o) + cut * dv, late.o->data, (T - cut) * dv, 4 * REAL_EPSILON, "o after decay 0");
     graph_free(&with.g);
     graph_free(&without.g);
     graph_free(&late.g);

@@ -129,7 +129,7 @@ START_TEST(a_linear_encoder_has_no_bias) {
 }
 END_TEST
 
-/* Nothing behind the length of a sequence reaches its label. */
+/* Nothing past the length of a sequence reaches its label. */
 START_TEST(padding_does_not_matter) {
     struct trial t;
     struct trial_shape s = small;
@@ -209,7 +209,7 @@ START_TEST(the_auto_encoder_sees_one_vector) {
     for (int64_t b = 0; b < s.B; b++) lengths[b] = 4;
     graph_forward(&t.graph, &t.state);
     real *before = copy_reals(t.net.logits->data, tensor_count(t.net.logits));
-    tokens[5] = (tokens[5] + 1) % 11; /* behind the last row in use */
+    tokens[5] = (tokens[5] + 1) % 11; /* after the last row in use */
     graph_forward(&t.graph, &t.state);
     expect_same_bits(t.net.logits->data, before, tensor_count(t.net.logits), "logits");
     tokens[3] = (tokens[3] + 1) % 11; /* the last one: changes every position of its sequence, and no other sequence */
@@ -280,7 +280,7 @@ START_TEST(only_causal_mixers_are_doubled) {
 }
 END_TEST
 
-/* That of most of the paper's baselines is of mixers that it has not, too. */
+/* The backbone of most of the paper's baselines takes other mixers too. */
 static const struct {
     const char *model, *has, *lacks;
     int kind;

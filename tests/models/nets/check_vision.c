@@ -117,7 +117,7 @@ END_TEST
 
 /* --- the table of positions --------------------------------------------------------------------------------------- */
 
-/* What a table of one column has on the tokens of a grid; x is 0. */
+/* Computes a table of one column on the tokens of a grid; x is 0. */
 static void resized(const double *table, struct grid trained, struct grid own, int64_t T, const char *kernel,
                     double *to) {
     struct params none = {0};

@@ -88,7 +88,7 @@ def steps(w, y, p, o, D):
 
 def intervals(w, y, p, o, D, lengths):
     """The log-ODE form: positions 1, 2, .. are cut into intervals; the state moves at the end of each, stands between.
-    The last position of a sequence has the state behind its shorter last interval."""
+    The last position of a sequence has the state after its shorter last interval."""
     interval, parts, states = int(o["interval"]), letters(p, o, D), [y]
     for t in range(1, w.shape[1]):
         begin, whole, ends = (t - 1) // interval * interval + 1, t % interval == 0, lengths == t + 1
