@@ -89,7 +89,8 @@ WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(clang),-Wno-pass-
 HARDEN := $(if $(SANITIZE)$(findstring -O0,$(OPT)),,-D_FORTIFY_SOURCE=3 -fstack-protector-strong)
 HARDEN_LINK := -Wl,-z,relro,-z,now
 # The objects go into the program and into the library: code at any address, and no function of another library's name.
-FLAGS  = -std=gnu11 $(strip $(OPT)) $(HARDEN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
+FLAGS  = -std=gnu11 $(strip $(OPT)) $(HARDEN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno \
+         -fno-trapping-math -fopenmp \
          $(if $(f64),-DLRNN_DOUBLE) $(CFLAGS)
 # For the sources in OWN only, so that all others are the same objects with and without CUDA.
 cuda_defines := $(if $(cuda_mode),-DLRNN_CUDA) $(if $(filter host,$(cuda_mode)),-DLRNN_CUDA_HOST)

@@ -119,7 +119,7 @@ mkdir "$work/bin"
 LRNN=$(own lrnn "$lrnn")
 CHECK=$(own check "$check")
 MICRO=$(own device-micro "$micro")
-# With GOMP_SPINCOUNT set the program does not start itself again (kernels/lib/libraries.h), which a profiler would not follow.
+# With GOMP_SPINCOUNT set the program does not start itself again, which profilers do not follow.
 export LRNN CHECK_JOBS=1 GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}"
 
 # --- steps ------------------------------------------------------------------------------------------------------------
