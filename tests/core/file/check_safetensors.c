@@ -252,7 +252,7 @@ START_TEST(each_malformed_header_is_refused_with_its_reason) {
 }
 END_TEST
 
-/* What is wrong with an entry is told with the offset of its name, whatever stands before it. */
+/* An error of an entry is told with the offset of its name, whatever stands before it. */
 /* Bit patterns of both formats and what they are (IEEE 754 binary16; the upper half of binary32). */
 START_TEST(halves_are_read_exactly) {
     static const struct {
