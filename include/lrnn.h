@@ -13,8 +13,8 @@
  * after another. Index order is written out where W has parts.
  *
  * Every function returns LRNN_OK or an error, whose sentence lrnn_last_error() gives to the thread that made the call.
- * After an error nothing was written. Nothing is printed. Memory is the caller's: arrays and a workspace; only the matrix
- * products of scan_lstm and grid_scan allocate, inside oneDNN or OpenBLAS. Any number of threads may call at once.
+ * After an error nothing was written. Nothing is printed. Memory is the caller's: arrays and a workspace; only the
+ * matrix products of scan_lstm and grid_scan allocate, inside oneDNN or OpenBLAS. Any number of threads may call at once.
  * Results are the same bits at any number of threads.
  *
  * liblrnn.so works in float and takes LRNN_F32 and LRNN_BF16; liblrnn-f64.so has the same functions in double and takes
@@ -211,7 +211,7 @@ typedef struct lrnn_grid_scan {
 } lrnn_grid_scan;
 LRNN_OP(grid_scan);
 
-/* --- flows (SLiCE, arXiv 2505.17761): y_t = (I + A_t) y_{t-1}, y_{-1} = y0; A at t = 0 is not read ------------------*/
+/* --- flows (SLiCE, arXiv 2505.17761): y_t = (I + A_t) y_{t-1}, y_{-1} = y0; A at t = 0 is not read -----------------*/
 
 /* A_t block diagonal, N blocks of m (m = 1: diagonal, N = 1: dense). a (B,T, m*m*N): element (i*m + j)*N + k is row i,
  * column j of block k. y0 (B, N*m), y (B,T, N*m): element k*m + i. */

@@ -31,7 +31,7 @@ static lrnn_status refuse(lrnn_status status, const char *format, ...) {
     return status;
 }
 
-/* --- recording ----------------------------------------------------------------------------------------------------- */
+/* --- recording ---------------------------------------------------------------------------------------------------- */
 
 int64_t library_size(struct recorder *r, const char *name, int64_t value, int64_t most) {
     if (value >= 1 && value <= most) return value;
@@ -122,7 +122,7 @@ void library_shows_state(struct recorder *r) {
     r->operands[r->n - 1].shows_state = true;
 }
 
-/* --- the arrays of the caller -------------------------------------------------------------------------------------- */
+/* --- the arrays of the caller ------------------------------------------------------------------------------------- */
 
 static size_t dtype_bytes(int32_t dtype) {
     return dtype == LRNN_BF16 ? 2 : dtype == LRNN_F32 ? 4 : 8;
@@ -197,7 +197,7 @@ static lrnn_status place_use(const struct library_op *op, const struct recorder 
     return LRNN_OK;
 }
 
-/* --- one call ------------------------------------------------------------------------------------------------------ */
+/* --- one call ----------------------------------------------------------------------------------------------------- */
 
 #define MAX_USES (2 * MAX_OPERANDS)
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* --- elements ------------------------------------------------------------------------------------------------------ */
+/* --- elements ----------------------------------------------------------------------------------------------------- */
 
 static void fetch(enum lrnn_dtype dtype, const void *base, int64_t at, int64_t stride, int64_t n, real *to) {
     if (dtype == LRNN_BF16) {
@@ -49,7 +49,7 @@ static enum lrnn_dtype dtype_of(const struct recorder *r) {
     return (enum lrnn_dtype)r->call->dtype;
 }
 
-/* --- rows ---------------------------------------------------------------------------------------------------------- */
+/* --- rows --------------------------------------------------------------------------------------------------------- */
 
 int64_t library_length_of(const struct recorder *r, int64_t b) {
     if (b >= r->call->batch) return 0;
@@ -96,7 +96,7 @@ static void rows_out(const struct recorder *r, const struct operand *o, const re
     for (int64_t i = 0; i < rows; i++) store(dtype_of(r), to->base, i * down, across, W, dense + i * W);
 }
 
-/* --- operands ------------------------------------------------------------------------------------------------------ */
+/* --- operands ----------------------------------------------------------------------------------------------------- */
 
 void copy_values_in(const struct recorder *r, const struct operand *o, const struct side *from,
                     const struct side *state, real *dense) {

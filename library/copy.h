@@ -1,5 +1,5 @@
-/* copy.h - arrays of the caller, with any strides and dtype, to and from dense arrays of reals with lead and tail tokens,
- * as kernels take them. */
+/* copy.h - arrays of the caller, with any strides and dtype, to and from dense arrays of reals with lead and tail
+ * tokens, as kernels take them. */
 #ifndef LRNN_LIBRARY_COPY_H
 #define LRNN_LIBRARY_COPY_H
 
@@ -21,8 +21,8 @@ void copy_values_in(const struct recorder *r, const struct operand *o, const str
 void copy_gradient_in(const struct recorder *r, const struct operand *o, const struct side *from,
                       const struct side *state, real *dense);
 
-/* Writes the caller's array from the dense one; a base of NULL is not written. `state`: the final state for values of an
- * output, the gradient of the initial one for the gradient of an input. */
+/* Writes the caller's array from the dense one; a base of NULL is not written. `state`: the final state for values of
+ * an output, the gradient of the initial one for the gradient of an input. */
 void copy_values_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,
                      const struct side *state);
 void copy_gradient_out(const struct recorder *r, const struct operand *o, const real *dense, const struct side *to,

@@ -77,15 +77,15 @@ struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_a
 void library_output(struct recorder *r, const char *name, const lrnn_array *a, struct tensor *t);
 
 /* The states before the first and after the last token, each (B,width). To be called before any input. Where such an
- * array is given, sequences get as many tokens more as the map has: `lead` tokens whose outputs are those of the initial
- * state, `tail` tokens that read the final one; tail 0: the last token of an output shows it. */
+ * array is given, sequences get as many tokens more as the map has: `lead` tokens whose outputs are the initial state,
+ * `tail` tokens that read the final one; tail 0: the last token of an output shows it. */
 void library_first_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t lead,
                          struct state_map map);
 void library_last_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t tail,
                         struct state_map map);
 
-/* About the newest input or output. lead, tail: values of those tokens; none: zeros. shows_state: the lead tokens of the
- * input are the initial state; the tail tokens of the output, or its last token, are the final one. */
+/* About the newest input or output. lead, tail: values of those tokens; none: zeros. shows_state: the lead tokens of
+ * the input are the initial state; the tail tokens of the output, or its last token, are the final one. */
 void library_lead(struct recorder *r, struct lead_pattern pattern);
 void library_tail(struct recorder *r, struct lead_pattern pattern);
 void library_shows_state(struct recorder *r);

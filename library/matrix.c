@@ -4,8 +4,8 @@
 #include "kernels/plstm/plstm.h"
 #include "library/library.h"
 
-/* The state C (dk x dv a head) is set by dk lead tokens, k = e_i and v = row i of C, and read by dk tail tokens, q = e_i
- * / scale; decay 1 and source 1 or 0 leave it as it is otherwise. */
+/* The state C (dk x dv a head) is set by dk lead tokens, k = e_i and v = row i of C, and read by dk tail tokens,
+ * q = e_i / scale; decay 1 and source 1 or 0 leave it as it is otherwise. */
 static void scan_outer_record(struct recorder *r, const lrnn_scan_outer *d) {
     int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL),
             G = library_size(r, "groups", d->groups, LIBRARY_SMALL);

@@ -27,7 +27,7 @@ static void compare_written(const struct op_boxes *a, const struct op_boxes *b, 
     }
 }
 
-/* --- mathematics ---------------------------------------------------------------------------------------------------- */
+/* --- mathematics -------------------------------------------------------------------------------------------------- */
 
 static const double *field_of(const struct op_boxes *b, const char *name, double *to) {
     for (int i = 0; i < CASE_ARRAYS && b->op->arrays[i].name; i++)
@@ -150,7 +150,7 @@ START_TEST(gradients_are_differences) {
 }
 END_TEST
 
-/* --- layouts --------------------------------------------------------------------------------------------------------- */
+/* --- layouts ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(strides_change_nothing) {
     const struct op_case *op = &op_cases[_i];
@@ -349,7 +349,7 @@ START_TEST(empty_shapes_work) {
 }
 END_TEST
 
-/* --- refusals --------------------------------------------------------------------------------------------------------- */
+/* --- refusals ----------------------------------------------------------------------------------------------------- */
 
 static void expect(struct op_boxes *b, lrnn_status status, const char *words) {
     lrnn_status found = b->op->forward(b->descriptor);
