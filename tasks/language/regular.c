@@ -284,12 +284,17 @@ static void regular_fill(const void *inst, enum split split, int64_t index, stru
     x->length = (int32_t)(answer + 1);
 }
 
-_Static_assert(sizeof(struct regular) <= TASK_INST_BYTES, "the instance must fit its slot");
+#define ABOUT                                                                                                          \
+    "Trained on 3 to 40 symbols, scored at 40 to 256: at the last symbol (encoding=slice, xlstm) or at a query step\n" \
+    "after it (deepmind). Chance is one in the number of states, and nothing trivial is better on long strings.\n"     \
+    "Published for eleven models: Table 2 of PD-SSM (arXiv 2509.22284), `lrnn bench slice-regular`. Deletang et al.\n" \
+    "2023 (arXiv 2207.02098): LSTMs solve regular languages at longer lengths."
 
 const struct task task_parity = {
     .name = "parity",
     .summary = "is the number of b even? trained short, scored long (Deletang et al. 2023)",
     .suite = "regular",
+    .about = ABOUT,
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct regular),
@@ -302,6 +307,7 @@ const struct task task_even_pairs = {
     .name = "even-pairs",
     .summary = "is the number of ab and ba even? trained short, scored long (Deletang et al. 2023)",
     .suite = "regular",
+    .about = ABOUT,
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct regular),
@@ -314,6 +320,7 @@ const struct task task_cycle_navigation = {
     .name = "cycle-navigation",
     .summary = "place on a cycle of 5 after steps of 0, +1, -1; trained short, scored long (Deletang et al. 2023)",
     .suite = "regular",
+    .about = ABOUT,
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct regular),
@@ -326,6 +333,7 @@ const struct task task_modular_arithmetic = {
     .name = "modular-arithmetic",
     .summary = "value mod 5 of sums and products of digits; trained short, scored long (Deletang et al. 2023)",
     .suite = "regular",
+    .about = ABOUT,
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct regular),

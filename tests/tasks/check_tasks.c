@@ -26,6 +26,9 @@ static void check_declaration(const char *name) {
     ck_assert(0 <= s->chance && s->chance <= s->floor && s->floor < s->solved && s->solved <= 1);
     ck_assert(s->metric >= 0 && s->metric < METRIC_COUNT);
     for (const struct option *o = c.task->options; o->name; o++) ck_assert(o->help && o->help[0]);
+    for (const char *line = c.task->about; line && *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+        ck_assert_msg(strcspn(line, "\n") <= 118, "%s: a line of about is too long: %.118s", name, line);
+    ck_assert_msg(!c.task->about || strstr(c.task->about, "hance"), "%s: about says nothing of chance", name);
 }
 
 START_TEST(declarations_are_complete) {
@@ -287,6 +290,21 @@ START_TEST(one_training_is_tested_at_several_lengths) {
     check_test_lengths("parity:n_test=20,eval_max_length=50", "64,128", 2,
                        (const char *const[]){"parity:n_test=20,eval_min_length=64,eval_max_length=64",
                                              "parity:n_test=20,eval_min_length=128,eval_max_length=128"});
+    check_test_lengths("word-problem:group=q8,generators=two,length=20,n_test=20", "20,40", 2,
+                       (const char *const[]){"word-problem:group=q8,generators=two,length=20,n_test=20",
+                                             "word-problem:group=q8,generators=two,length=40,n_test=20"});
+    check_test_lengths("binary-addition:n_test=20,eval_max_length=50", "50,100", 2,
+                       (const char *const[]){"binary-addition:n_test=20,eval_min_length=50,eval_max_length=50",
+                                             "binary-addition:n_test=20,eval_min_length=100,eval_max_length=100"});
+    check_test_lengths(
+        "flip-flop-sparse:length=32,n_test=20", "32,128", 2,
+        (const char *const[]){"flip-flop-sparse:length=32,n_test=20", "flip-flop-sparse:length=128,n_test=20"});
+    check_test_lengths("dyck:n_test=20", "84,180", 2,
+                       (const char *const[]){"dyck:n_test=20,eval_length=84", "dyck:n_test=20"});
+    check_test_lengths("regbench:length=64,n_test=20", "64,96", 2,
+                       (const char *const[]){"regbench:length=64,n_test=20", "regbench:length=96,n_test=20"});
+    check_test_lengths("ngram-lookup:n_test=20", "64,128", 2,
+                       (const char *const[]){"ngram-lookup:n_test=20,eval_length=64", "ngram-lookup:n_test=20"});
     check_label("s5:test_length=8,16", "s5:test_length=8,16");
     check_task_refused("s5:test_length=16,8", "test_length=16,8|ascend");
     check_task_refused("s5:test_length=8,8", "test_length=8,8|ascend");
