@@ -235,8 +235,11 @@ static enum status info_task(const char *text, const struct info_flags *f, struc
     if (task->data) printf("data %s (docs/data.md, lrnn data list)\n", task->data);
     print_options(task->name, task->options, choice.inst);
     if (status == ST_OK) print_shape(&choice.shape);
+    int width = 0;
     for (const struct task_alias *a = task->aliases; a && a->name; a++)
-        printf("%s  %-10s %s (%s)\n", a == task->aliases ? "short names\n" : "", a->name, a->summary, a->options);
+        if ((int)strlen(a->name) > width) width = (int)strlen(a->name);
+    for (const struct task_alias *a = task->aliases; a && a->name; a++)
+        printf("%s  %-*s %s (%s)\n", a == task->aliases ? "short names\n" : "", width, a->name, a->summary, a->options);
     arena_free(&host);
     return status;
 }

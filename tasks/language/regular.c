@@ -284,6 +284,8 @@ static void regular_fill(const void *inst, enum split split, int64_t index, stru
     x->length = (int32_t)(answer + 1);
 }
 
+_Static_assert(sizeof(struct regular) <= TASK_INST_BYTES, "the instance must fit its slot");
+
 #define ABOUT                                                                                                          \
     "Trained on 3 to 40 symbols, scored at 40 to 256: at the last symbol (encoding=slice, xlstm) or at a query step\n" \
     "after it (deepmind). Chance is one in the number of states, and nothing trivial is better on long strings.\n"     \
