@@ -69,7 +69,8 @@ static enum status read_npy(const struct own_pack *p, struct bytes b, const char
     header[length] = 0;
     const char *type = header_value(header, "'descr'"), *order = header_value(header, "'fortran_order'");
     const char *shape = header_value(header, "'shape'");
-    if (!type || !order || !shape || *type != '\'' || *shape != '(') return bad_array(p, name, "has a bad header", e);
+    if (!type || !order || !shape || *type != '\'' || strlen(type) < 5 || *shape != '(')
+        return bad_array(p, name, "has a bad header", e);
     if (strncmp(order, "False", 5) != 0)
         return bad_array(p, name, "has its columns first; store np.ascontiguousarray of it", e);
     int width = type[3] >= '1' && type[3] <= '8' && type[4] == '\'' ? type[3] - '0' : 0;
