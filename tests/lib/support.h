@@ -52,8 +52,8 @@ enum fill {
     FILL_SMALL, /* magnitude in [0.1, 0.9), either sign: away from the kinks at 0, no growth in recurrences */
     FILL_WIDE,  /* the same, but up to 30 in tensors of rank 3 (not in weights): gates and activations saturate */
     FILL_WHOLE, /* whole numbers -2..2: sums of products are exact in any order */
-    /* Like FILL_SMALL, with matrices (rank 2) divided by the root of their columns, as weights are: long recurrences of many
-     * units would be chaotic, and rounding grow without bound. */
+    /* Like FILL_SMALL, with matrices (rank 2) divided by the root of their columns, as weights are: long recurrences
+     * of many units would be chaotic, and rounding grow without bound. */
     FILL_NET
 };
 
