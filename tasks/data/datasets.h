@@ -45,8 +45,8 @@ struct import_log {
 
 const struct dataset *const *dataset_list(void); /* NULL-terminated */
 
-/* A set by its name; "uea:BasicMotions" and "tud:ENZYMES" are any set of these archives, by its name there. ST_USAGE: no
- * such set, with the nearest name. */
+/* A set by its name; "uea:BasicMotions" and "tud:ENZYMES" are any set of these archives, by its name there. ST_USAGE:
+ * no such set, with the nearest name. */
 enum status dataset_find(const char *name, const struct dataset **d, struct error *e);
 
 /* The file in the cache folder that holds it. ST_USAGE: there is no such folder. */

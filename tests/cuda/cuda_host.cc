@@ -88,8 +88,8 @@ struct thread {
     std::vector<copy> copies;
 };
 
-/* Values that the lanes of a warp give each other. Two sets of slots: a lane may give for the next operation while others have
- * yet to take from this one, but cannot be two ahead. */
+/* Values that the lanes of a warp give each other. Two sets of slots: a lane may give for the next operation while
+ * others have yet to take from this one, but cannot be two ahead. */
 struct warp {
     unsigned mask, arrived, lanes; /* of the operation under way; lanes: those that exist */
     unsigned count;                /* operations done */
@@ -194,7 +194,8 @@ static fiber *make_fiber(void);
 static void make_resident(block *b);
 static void close_shared(block *b);
 
-/* Goes on to the next thread; after the last, to the host. Returns when this fiber's own goes on, or it has got another. */
+/* Goes on to the next thread; after the last, to the host. Returns when this fiber's own goes on, or it has got
+ * another. */
 static void pass_on(void) {
     running = next_ready();
     fiber *next = &host;

@@ -13,7 +13,8 @@ static inline double chi_square_z(const int64_t *count, int bins, int64_t draws)
     return (cbrt(sum / (bins - 1)) - (1 - unit)) / sqrt(unit);
 }
 
-/* Like chi_square_z, for bins with the given shares, which sum to 1. Bins that expect fewer than 5 are counted as one. */
+/* Like chi_square_z, for bins with the given shares, which sum to 1. Bins that expect fewer than 5 are counted as one.
+ */
 static inline double chi_square_shares_z(const int64_t *count, const double *share, int bins, int64_t draws) {
     double sum = 0, rest = 0, rest_expected = 0;
     int used = 0;

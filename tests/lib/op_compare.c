@@ -170,9 +170,9 @@ static double terms_of(const struct op_run *want, enum pass pass, int j) {
     return terms;
 }
 
-/* A share of the largest magnitude, or of `least`; if that is not enough and the reference is the measure, of the terms,
- * and of what inputs make that differ in their last bit, as far as the bound stays below the result itself. These take a
- * while, and are asked only then. Of one kernel twice the bits are asked, whatever they are. */
+/* A share of the largest magnitude, or of `least`; if that is not enough and the reference is the measure, of the
+ * terms, and of what inputs make that differ in their last bit, as far as the bound stays below the result itself.
+ * These take a while, and are asked only then. Of one kernel twice the bits are asked, whatever they are. */
 static void expect_result(const struct op_run *got, const struct result *which, int64_t n, double tolerance,
                           double least, const char *name) {
     const real *g = result_values(got, which), *want = result_values(which->want, which);

@@ -41,9 +41,9 @@ static const char *const real_sizes[] = {
     "batch=3 length=130 heads=9 dk=6 dv=9 m=4 blocks=9 dim=150 out=140 vocab=7 substeps=1 interval=3 examples=300",
 };
 
-/* Further sizes of single ops: grids of more rows than the device's kernel takes at once, of fewer columns than a stretch
- * has rows, of states that leave room for few rows, of several stretches on the CPU; the largest order that a mixer
- * takes; three uneven tiles of sequences and two of tokens. */
+/* Further sizes of single ops: grids of more rows than the device's kernel takes at once, of fewer columns than a
+ * stretch has rows, of states that leave room for few rows, of several stretches on the CPU; the largest order that a
+ * mixer takes; three uneven tiles of sequences and two of tokens. */
 static const struct {
     const char *op, *sizes;
     unsigned walk;

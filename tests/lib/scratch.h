@@ -15,7 +15,8 @@ void scratch_remove(const char *path);
 /* Files below `folder` whose name holds `part` ("" = all). */
 int scratch_count(const char *folder, const char *part);
 
-/* Reads a whole file, with a terminator after it, which the caller frees; and writes one. Both end the test on an error. */
+/* Reads a whole file, with a terminator after it, which the caller frees; and writes one. Both end the test on an
+ * error. */
 char *slurp(const char *path, size_t *size);
 void spill(const char *path, const void *bytes, size_t size);
 

@@ -18,7 +18,8 @@ static const char *name_of(int bit) {
     return text;
 }
 
-/* Returns what processor_require(has) writes to stderr in a process of its own; *status: how that ends, 0 if it comes back. */
+/* Returns what processor_require(has) writes to stderr in a process of its own; *status: how that ends, 0 if it comes
+ * back. */
 static const char *require_elsewhere(uint64_t has, int *status) {
     static char says[1024];
     int ends[2];

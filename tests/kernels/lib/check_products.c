@@ -107,8 +107,8 @@ END_TEST
 
 /* --- factors of 16 bits ------------------------------------------------------------------------------------------- */
 
-/* Sizes of trainings: outputs, gradients of inputs and of weights of linear maps, by tiles of 512 rows and of all. And those
- * that hurt: one row, one column, one term, an odd number of terms, gaps between rows. */
+/* Sizes of trainings: outputs, gradients of inputs and of weights of linear maps, by tiles of 512 rows and of all. And
+ * those that hurt: one row, one column, one term, an odd number of terms, gaps between rows. */
 static const struct halves {
     int64_t M, N, K, gap;
     bool ta, tb, add, bias;
