@@ -148,7 +148,7 @@ static void print_published(FILE *script, const struct report_table *t, bool wan
     bool some = false;
     fprintf(script, "array published[%d]\n", t->n_rows);
     for (int k = 0; k < t->n_rows; k++) {
-        double value = wanted && !published_is_other(&t->rows[k].published) ? t->rows[k].published.value : NAN;
+        double value = wanted && !t->rows[k].unlike_published ? t->rows[k].published.value : NAN;
         fprintf(script, "published[%d] = ", k + 1);
         gnuplot_number(script, value, "\n");
         some = some || isfinite(value);

@@ -38,7 +38,7 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         bool has_interval = row->interval.kind != INTERVAL_NONE;
-        double low, high, paper = published_is_other(&row->published) ? NAN : row->published.value;
+        double low, high, paper = row->unlike_published ? NAN : row->published.value;
         ends_of(row, protocol, &low, &high);
         gnuplot_row(data, 6, (double[]){k + 1, row->estimate, low, high, row->best, paper});
         published = published || isfinite(paper);

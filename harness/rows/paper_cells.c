@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/rows/setting.h"
 #include "harness/rows/test_lengths.h"
 #include "harness/store/logs.h"
 #include "harness/store/version.h"
@@ -23,7 +24,12 @@ static enum status find_published(struct paper_cells *p, const struct published 
     bool has_word = published_has_task(published, paper_setting(p, "paper", ""), paper_setting(p, "source", ""), word);
     TRY(paper_find_number(p, published, paper_setup(p, spot), has_word ? word : label_name(&task), spot->length,
                           &cell->published, &row, e));
-    p->has_published = p->has_published || isfinite(cell->published.value);
+    if (!isfinite(cell->published.value)) return ST_OK;
+    p->has_published = true;
+    if (cell->published.unsaid || cell->published.best == (p->protocol == PROTOCOL_BEST_OF_GRID)) return ST_OK;
+    cell->other = true;
+    unlike_add(cell->unlike, cell->published.best ? "the paper's number is the best of its runs"
+                                                  : "the paper's number is no best of its runs");
     return ST_OK;
 }
 
@@ -59,7 +65,10 @@ static enum status count_run(struct paper_cell *cell, const struct setup *s, con
     cell->done++;
     cell->failed += run_failed(run);
     cell->other_builds += !build_made(run);
-    cell->other = cell->other || !published_data_fits(run);
+    if (!published_data_fits(run)) {
+        cell->other = true;
+        unlike_add(cell->unlike, "its data are not the whole released files");
+    }
     cell->any_cut_off = cell->any_cut_off || run_cut_off(run);
     if (run->steps >= 0 && (cell->least < 0 || run->steps < cell->least)) cell->least = run->steps;
     if (run->steps > cell->most) cell->most = run->steps;
@@ -93,7 +102,7 @@ static enum status take_row(const struct paper_cells *p, struct number *number, 
         TRY(length_estimate(row, p->protocol, positions_of(&paper_setup(p, spot)->spec.task.shape, spot->length), &own,
                             e));
     struct validation by =
-        p->protocol == PROTOCOL_BEST_OF_GRID ? (struct validation){own.value, 0} : row_validation(row);
+        p->protocol == PROTOCOL_BEST_OF_GRID ? (struct validation){.metric = own.value} : row_validation(row);
     if (!first && !validation_is_better(&by, &number->by)) return ST_OK;
     number->by = by;
     number->own = own;
@@ -154,8 +163,10 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
     if (status == ST_OK) status = report_tables_make(&tables, set, &filter, out, e);
     if (status == ST_OK) {
         for (int i = 0; i < tables.n; i++)
-            for (int k = 0; k < tables.list[i].n_rows && status == ST_OK; k++)
+            for (int k = 0; k < tables.list[i].n_rows && status == ST_OK; k++) {
+                facts_add(&p->facts, &tables.list[i].rows[k]);
                 status = add_row(p, spots, &tables.list[i].rows[k], numbers, &n, e);
+            }
         if (status == ST_OK) set_numbers(p, numbers, n);
         report_tables_free(&tables);
     }
@@ -169,7 +180,7 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
                                struct error *e) {
     const char *task = paper_setting(p, "overall", NULL), *row;
     struct published_value theirs;
-    if (!task || *p->request.tasks) return ST_OK; /* a part of the tasks has another mean */
+    if (!task || !p->whole) return ST_OK; /* a part of the tasks has another mean */
     p->overall = calloc((size_t)p->n_rows + 1, sizeof *p->overall);
     if (!p->overall) return fail(e, ST_MEMORY, "no memory for a table");
     for (int r = 0; r < p->n_rows; r++) {
@@ -178,7 +189,7 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
         for (int c = 0; c < p->n_columns; c++) sum += paper_cell_at(p, r, c)->ours;
         while (spots[i].row != r) i++;
         TRY(paper_find_number(p, published, paper_setup(p, &spots[i]), task, 0, &theirs, &row, e));
-        p->overall[r] = (struct paper_mean){sum / p->n_columns, theirs.value};
+        p->overall[r] = (struct paper_mean){sum / p->n_columns, theirs};
     }
     return ST_OK;
 }
@@ -282,6 +293,7 @@ enum status paper_cells_make(struct paper_cells *p, const char *out, struct erro
                     p->request.file.name);
     TRY(report_load(&set, out, e));
     read_published(p, out, &published);
+    p->own_numbers = published.own;
     struct paper_spot *spots = calloc((size_t)paper_count_spots(p) + 1, sizeof *spots);
     enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
     if (status == ST_OK) status = fill(p, &published, &set, spots, out, e);

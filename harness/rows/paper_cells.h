@@ -11,7 +11,7 @@
 #ifndef LRNN_HARNESS_ROWS_PAPER_CELLS_H
 #define LRNN_HARNESS_ROWS_PAPER_CELLS_H
 
-#include "harness/rows/rows.h"
+#include "harness/rows/facts.h"
 #include "harness/study/request.h"
 
 enum paper_verdict {
@@ -44,14 +44,16 @@ struct paper_cell {
     struct published_value published;
     bool cut_off;     /* a run that gives the number was cut off */
     bool any_cut_off; /* a run of the cell was cut off */
-    bool other;       /* its runs are of another setting than the plan's own profile has */
+    bool other;       /* its runs are of another setting than the paper's */
+    char unlike[RECORD_TEXT]; /* in what: "model.gate=none (softmax there); ..." (setting.h) */
     uint64_t differs; /* a bit for each number of plan_file_differs by which its setting is not the paper's */
     enum paper_verdict verdict;
 };
 
 /* The means of a row over all columns. */
 struct paper_mean {
-    double ours, published;
+    double ours;
+    struct published_value published;
 };
 
 struct paper_cells {
@@ -65,7 +67,10 @@ struct paper_cells {
     int64_t lengths[PAPER_MOST_LENGTHS]; /* of the plan; 0 alone: columns are of all test sequences together */
     int n_lengths;                       /* at least 1 */
     struct paper_cell *cells;            /* n_rows * n_columns, row-major; one with nothing planned has planned == 0 */
-    struct paper_mean *overall;          /* [n_rows]; NULL: the plan asks for none */
+    struct paper_mean *overall;          /* [n_rows]; NULL: the plan asks for none, or lacks a column of the paper's */
+    bool whole;                          /* its columns are all tasks of the paper's table */
+    bool own_numbers;                    /* the paper's numbers are of the folder's published.csv */
+    struct facts facts;                  /* of all runs */
     enum report_protocol protocol;
     int n_planned, n_done;
     bool has_published;
@@ -132,8 +137,8 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
 /* The verdict of a cell whose other fields are set. */
 enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol protocol);
 
-/* Marks cells whose runs the plan's own profile does not have, whatever made them others, cells that lack a part of a
- * task's settings, and cells of whose rows the plan says a difference. Errors as request_plan; ST_USAGE: the plan says
+/* Marks cells whose runs the paper's table does not have (setting.h), whatever made them others, cells that lack a part
+ * of a task's settings, and cells of whose rows the plan says a difference; sets `whole`. Errors as request_plan; ST_USAGE: the plan says
  * more differences than a cell can have. */
 enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *spots, struct error *e);
 enum status paper_check_differences(const struct paper_cells *p, struct error *e);

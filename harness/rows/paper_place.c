@@ -52,8 +52,14 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
         snprintf(metric, sizeof metric, "acc_%" PRId64, length);
     else
         snprintf(metric, sizeof metric, "%s", metric_names[s->spec.task.shape.metric]);
-    *value = published_of_table(published, paper_setting(p, "paper", ""), paper_setting(p, "source", ""), task, metric,
-                                &mixer, &flags, row);
+    *value = published_find(published,
+                            &(struct published_query){.arxiv = paper_setting(p, "paper", ""),
+                                                      .source = paper_setting(p, "source", ""),
+                                                      .task = task,
+                                                      .metric = metric,
+                                                      .mixer = &mixer,
+                                                      .flags = &flags},
+                            row);
     return ST_OK;
 }
 

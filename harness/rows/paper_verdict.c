@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/rows/setting.h"
 #include "harness/study/row_key.h"
 
 const char *const paper_verdict_names[] = {"-", "not run", "cut off", "unfinished", "within", "above", "below"};
@@ -24,6 +25,7 @@ static bool is_short(const struct paper_cell *c, bool best) {
 
 enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol protocol) {
     if (c->done == 0) return PAPER_NOT_RUN;
+    bool best = protocol == PROTOCOL_BEST_OF_GRID;
     if (!isfinite(c->published.value) || paper_cell_is_other(c)) return PAPER_NONE;
     if (!isfinite(c->ours)) return PAPER_UNFINISHED;
     double low = c->ours - PAPER_MARGIN, high = c->ours + PAPER_MARGIN, highest_low = 1 - PAPER_MARGIN;
@@ -37,7 +39,7 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
     bool above = low > c->published.value + half;
     /* whether a larger number, at most 1, would have another verdict */
     bool may_rise = below || (!above && highest_low > c->published.value + half);
-    bool best = protocol == PROTOCOL_BEST_OF_GRID, missing = is_short(c, best);
+    bool missing = is_short(c, best);
     if (may_rise && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
     if (missing && (may_rise || !best)) return PAPER_UNFINISHED;
     return below ? PAPER_BELOW : above ? PAPER_ABOVE : PAPER_WITHIN;
@@ -45,144 +47,60 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
 
 /* --- other settings ----------------------------------------------------------------------------------------------- */
 
-/* Whether a pair of a run's key is of its setting: the task, the model and their options, and the flags but for those
- * that say where and how numbers are computed and for how long at most (OPT_OPEN), where a run ends and how often it is
- * validated on the way. Those are no settings of a paper's: precisions make no difference in pairs of runs
- * (docs/results.md), and --allow-non-causal changes no run of a model that the plan itself has. What a key has besides
- * (the kind of device, numerics) follows from all that. */
-static bool is_of_setting(const char *name) {
-    const struct option *o = row_key_flag(name);
-    if (!strcmp(name, "stop-after") || !strcmp(name, "eval-every")) return false;
-    if (o) return !(o->flags & OPT_OPEN);
-    return !strcmp(name, "task") || !strcmp(name, "model") || !strncmp(name, "task.", 5) || !strncmp(name, "model.", 6);
-}
-
-/* Whether rows or columns are told apart by a key. */
-static bool is_named(const struct paper_cells *p, const char *name) {
-    const char *const lines[] = {paper_setting(p, "rows", "model"), paper_setting(p, "columns", "task")};
-    size_t n = strlen(name);
-    for (int i = 0; i < 2; i++)
-        for (const char *at = lines[i]; *at; at += strcspn(at, " "), at += strspn(at, " "))
-            if (strcspn(at, " ") == n && !strncmp(at, name, n)) return true;
-    return false;
-}
-
-/* A run of the plan's own profile. */
-struct own_run {
-    char key[RUN_ID_HEX];   /* of its setting */
-    char group[RUN_ID_HEX]; /* of all that runs share whose tasks make one number: a base and its changes */
-};
-
-/* Whether a task and its changes share a pair of a setting. Steps follow from the examples, and a change may have
- * fewer; the model is compared as it was asked for, before it was fitted to their length. */
-static bool is_common(const struct paper_cells *p, const char *name) {
-    bool follows = !strcmp(name, "steps") || !strncmp(name, "task.", 5) || !strncmp(name, "model.", 6);
-    return !follows || is_named(p, name);
-}
-
-/* Hashes the setting of a run; word: the number of its task in the plan. */
-static enum status describe(const struct paper_cells *p, const struct setup *s, int word, struct own_run *run,
-                            struct error *e) {
-    struct label all, mixer, key = {0}, group = {0};
-    char number[16], hex[RUN_ID_HEX];
-    TRY(row_key(s->id.text, &all, e));
-    TRY(paper_mixer(s, &mixer, e));
-    record_hash_label(&mixer, hex);
-    snprintf(number, sizeof number, "%d", word);
-    TRY(label_set_name(&key, "", e));
-    TRY(label_set_name(&group, number, e));
-    TRY(label_add(&group, "asked", hex, e));
-    for (int i = 0; i < all.n; i++) {
-        const char *name = label_key(&all, i), *value = label_value(&all, i);
-        if (!is_of_setting(name)) continue;
-        TRY(label_add(&key, name, value, e));
-        if (is_common(p, name)) TRY(label_add(&group, name, value, e));
-    }
-    record_hash_label(&key, run->key);
-    record_hash_label(&group, run->group);
-    return ST_OK;
-}
-
-/* Chooses the blank-separated words of `own` whose name, up to a ':', some word of `asked` has. */
-static void choose_words(const char *own, const char *asked, char chosen[LABEL_TEXT]) {
-    size_t used = 0;
-    chosen[0] = 0;
-    for (const char *at = own + strspn(own, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        size_t n = strcspn(at, " :");
-        bool met = false;
-        for (const char *b = asked + strspn(asked, " "); *b; b += strcspn(b, " "), b += strspn(b, " "))
-            met = met || (strcspn(b, " :") == n && !strncmp(at, b, n));
-        if (met) used += (size_t)snprintf(chosen + used, LABEL_TEXT - used, " %.*s", (int)strcspn(at, " "), at);
-    }
-}
-
-/* Makes the plan's own runs of the tasks in force. Tasks with data that must be imported first have none: a short
- * profile has other tasks in their place. */
-static enum status plan_own(const struct paper_cells *p, struct plan *plan, struct error *e) {
-    const char *tasks = plan_file_get(&p->request.file, paper_own_profile(p), "tasks");
-    struct resolved resolved;
-    struct request *r = calloc(1, sizeof *r);
-    if (!r) return fail(e, ST_MEMORY, "no memory for a plan");
-    r->file = p->request.file;
-    choose_words(tasks ? tasks : "", p->resolved.tasks, r->tasks);
-    enum status status = request_say(r, "seeds", "1", e);
-    if (status == ST_OK) status = request_say(r, "lr", "0.001", e);
-    if (status == ST_OK && *r->tasks) status = request_plan(r, plan, &resolved, e);
-    free(r);
-    return status == ST_DATA ? ST_OK : status;
-}
-
-static enum status list_own(const struct paper_cells *p, struct own_run **list, int *n, struct error *e) {
-    struct plan plan = {0};
-    enum status status = plan_own(p, &plan, e);
-    *n = plan.n_uses;
-    *list = calloc((size_t)plan.n_uses + 1, sizeof **list);
-    if (status == ST_OK && !*list) status = fail(e, ST_MEMORY, "no memory for a plan");
-    for (int i = 0; i < plan.n_uses && status == ST_OK; i++)
-        status = describe(p, plan.setups[plan.uses[i].run], plan.uses[i].word, &(*list)[i], e);
-    plan_free(&plan);
-    return status;
-}
-
-/* The runs of the table and the runs of the plan's own profile. */
+/* The runs of the table and the paper's own. */
 struct comparison {
     const struct paper_cells *p;
     const struct paper_spot *spots;
-    struct own_run *uses, *own; /* of the first `plan.n_uses` spots; n_own */
-    int n_own;
+    struct own_run *uses; /* of the first `plan.n_uses` spots */
+    const struct own_runs *own;
 };
 
-/* Whether a cell has a run of that key. */
-static bool cell_has(const struct comparison *c, const struct paper_spot *cell, const char *key) {
+static bool same_setting(const struct own_run *a, const struct own_run *b) {
+    return a->key.used == b->key.used && !memcmp(a->key.text, b->key.text, a->key.used);
+}
+
+/* Whether a cell has a run of that setting. */
+static bool cell_has(const struct comparison *c, const struct paper_spot *cell, const struct own_run *run) {
     for (int i = 0; i < c->p->plan.n_uses; i++)
-        if (c->spots[i].row == cell->row && c->spots[i].column == cell->column && !strcmp(c->uses[i].key, key))
+        if (c->spots[i].row == cell->row && c->spots[i].column == cell->column && same_setting(&c->uses[i], run))
             return true;
     return false;
 }
 
-/* Whether the plan's own profile has use number i, and its cell every other setting whose number is part of the
- * cell's: the mean over a task and its changes is none of the task alone. */
-static bool is_own(const struct comparison *c, int i) {
-    for (int k = 0; k < c->n_own; k++) {
-        bool whole = !strcmp(c->own[k].key, c->uses[i].key);
-        for (int j = 0; j < c->n_own && whole; j++)
-            whole = strcmp(c->own[j].group, c->own[k].group) != 0 || cell_has(c, &c->spots[i], c->own[j].key);
-        if (whole) return true;
+/* The own run that use number i is, if its cell has every other setting whose number is part of the cell's: the mean
+ * over a task and its changes is none of the task alone. Else NULL. */
+static const struct own_run *find_own(const struct comparison *c, int i) {
+    for (int k = 0; k < c->own->n; k++) {
+        const struct own_run *own = &c->own->list[k];
+        bool whole = same_setting(own, &c->uses[i]);
+        for (int j = 0; j < c->own->n && whole; j++)
+            whole =
+                strcmp(c->own->list[j].group, own->group) != 0 || cell_has(c, &c->spots[i], &c->own->list[j]);
+        if (whole) return own;
     }
-    return false;
+    return NULL;
 }
 
-/* Marks the cells whose runs the plan's own profile does not have. */
-static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
+/* Marks the cells whose runs the paper's table does not have, and those of which the built-in plan says a difference
+ * that this one keeps to itself. */
+static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spots, const struct own_runs *own,
+                             struct error *e) {
     int n = p->plan.n_uses;
-    struct comparison c = {.p = p, .spots = spots, .uses = calloc((size_t)n + 1, sizeof *c.uses)};
-    enum status status = c.uses ? list_own(p, &c.own, &c.n_own, e) : fail(e, ST_MEMORY, "no memory for a plan");
-    for (int i = 0; i < n && status == ST_OK; i++) status = describe(p, paper_setup(p, &spots[i]), 0, &c.uses[i], e);
+    struct comparison c = {.p = p, .spots = spots, .uses = calloc((size_t)n + 1, sizeof *c.uses), .own = own};
+    enum status status = c.uses ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan");
+    for (int i = 0; i < n && status == ST_OK; i++)
+        status = own_run_describe(own, paper_setup(p, &spots[i]), 0, &c.uses[i], e);
     for (int i = 0; i < n && status == ST_OK; i++) {
-        if (is_own(&c, i)) continue;
-        for (int k = i; k < paper_count_spots(p); k += n) paper_cell_at(p, spots[k].row, spots[k].column)->other = true;
+        char unlike[RECORD_TEXT];
+        const struct own_run *is = find_own(&c, i);
+        if (!is && !own_runs_nearest(own, &c.uses[i].key, unlike)) snprintf(unlike, sizeof unlike, "its task or model");
+        for (int k = i; k < paper_count_spots(p); k += n) {
+            struct paper_cell *cell = paper_cell_at(p, spots[k].row, spots[k].column);
+            if (is && (!is->differs || cell->differs)) continue;
+            cell->other = true;
+            unlike_add(cell->unlike, is ? "what the program's own plan says of it" : unlike);
+        }
     }
-    free(c.own);
     free(c.uses);
     return status;
 }
@@ -200,9 +118,22 @@ enum status paper_check_differences(const struct paper_cells *p, struct error *e
                 p->request.file.name, PAPER_MOST_DIFFERENCES);
 }
 
+/* Whether the columns are all tasks of the paper's table. */
+static bool is_whole(const struct paper_cells *p, const char *tasks) {
+    bool whole = !strcmp(paper_setting(p, "columns", "task"), "task") && !p->lengths[0];
+    for (const char *at = tasks; *at && whole; at += strspn(at, " ")) {
+        char word[LABEL_TEXT];
+        bool there = false;
+        whole = text_part(&at, " ", word, sizeof word, NULL) == ST_OK;
+        for (int c = 0; c < p->n_columns && *word; c++) there = there || !strcmp(p->columns[c], word);
+        whole = whole && (there || !*word);
+    }
+    return whole;
+}
+
 enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *spots, struct error *e) {
     const char *model;
-    TRY(mark_runs(p, spots, e));
+    struct own_runs own = {.rows = paper_setting(p, "rows", "model"), .columns = paper_setting(p, "columns", "task")};
     for (int k = 0; difference(p, k, &model) != NULL; k++)
         for (int i = 0; i < paper_count_spots(p); i++) {
             struct label mixer, flags;
@@ -211,7 +142,12 @@ enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *sp
             if (*model && !published_model_fits(model, &mixer, &flags)) continue;
             paper_cell_at(p, spots[i].row, spots[i].column)->differs |= UINT64_C(1) << k;
         }
-    return ST_OK;
+    enum status status = own_runs_find(&own, paper_setting(p, "paper", ""), paper_setting(p, "source", ""),
+                                       p->resolved.tasks, &p->request.file, e);
+    if (status == ST_OK) status = mark_runs(p, spots, &own, e);
+    p->whole = is_whole(p, own.tasks);
+    own_runs_free(&own);
+    return status;
 }
 
 const char *paper_difference(const struct paper_cells *p, uint64_t differs, int k) {

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/study/profile.h"
 #include "harness/rows/stats.h"
 #include "harness/store/files.h"
 #include "models/model.h"
@@ -18,7 +17,8 @@ enum status published_read(struct published *p, const char *out, struct error *e
     char path[PATH_BYTES];
     *p = (struct published){0};
     TRY(path_format(path, sizeof path, e, "%s/published.csv", out));
-    if (access(path, R_OK) != 0) TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
+    p->own = access(path, R_OK) == 0;
+    if (!p->own) TRY(shipped_file_find("results/published.csv", path, sizeof path, e));
     return csv_read_edited(&p->table, path, e);
 }
 
@@ -51,35 +51,31 @@ bool published_model_fits(const char *text, const struct label *mixer, const str
     return count_matches(text, mixer, flags) >= 0;
 }
 
-/* Whether the run is of the published model "name:a=1,b=2". Defaults count on both sides as if they were written; what
- * this program does not know of an old record is compared as it stands. */
-static bool model_matches(const char *text, const struct run *run) {
-    const struct model *model = model_find(run->model);
-    struct label mixer;
-    if (run_mixer(run, &mixer, NULL) != ST_OK) return false;
-    if (model) (void)label_canonical(&mixer, model->options, NULL);
-    return published_model_fits(text, &mixer, NULL);
-}
-
 /* No paper prints an accuracy with fewer; a file that leaves zeros out has "1" for 1.00. */
 #define LEAST_DECIMALS 2
-
-/* Half a unit of the last digit of a number: 0.0005 of "0.870". */
-static double rounding_of(const char *number) {
-    const char *point = strchr(number, '.');
-    size_t decimals = point ? strspn(point + 1, "0123456789") : 0;
-    return 0.5 * pow(10, -(double)(decimals > LEAST_DECIMALS ? decimals : LEAST_DECIMALS));
-}
 
 static struct published_value value_at(const struct published *p, int i) {
     struct published_value v = PUBLISHED_NONE;
     int64_t n = 0;
+    const char *value = csv_cell(&p->table, i, "value"), *point = strchr(value, '.'),
+               *protocol = csv_text_plain(csv_cell(&p->table, i, "protocol"));
+    int printed = point ? (int)strspn(point + 1, "0123456789") : 0;
     v.kind = csv_cell(&p->table, i, "spread_kind");
-    v.rounding = rounding_of(csv_cell(&p->table, i, "value"));
-    if (!parse_double(csv_cell(&p->table, i, "value"), &v.value)) v.value = NAN;
+    v.arxiv = csv_cell(&p->table, i, "arxiv");
+    v.source = csv_cell(&p->table, i, "table");
+    v.decimals = printed > LEAST_DECIMALS ? printed : LEAST_DECIMALS;
+    v.rounding = 0.5 * pow(10, -(double)v.decimals);
+    if (!parse_double(value, &v.value)) v.value = NAN;
     if (!parse_double(csv_cell(&p->table, i, "spread"), &v.spread)) v.spread = NAN;
     if (parse_int64(csv_cell(&p->table, i, "n"), &n) && n > 0 && n < INT_MAX) v.n = (int)n;
+    v.settings = strcmp(csv_cell(&p->table, i, "settings"), "variants") == 0;
+    v.best = strcmp(protocol, "best-of-grid") == 0;
+    v.unsaid = !*protocol;
     return v;
+}
+
+void published_format(const struct published_value *v, char format[PUBLISHED_FORMAT_BYTES]) {
+    snprintf(format, PUBLISHED_FORMAT_BYTES, "%%.%df", v->decimals > 9 ? 9 : v->decimals);
 }
 
 double published_half_width(const struct published_value *v) {
@@ -88,24 +84,27 @@ double published_half_width(const struct published_value *v) {
     return strncmp(v->kind, "ci", 2) == 0 ? v->spread : 0;
 }
 
-struct published_value published_of_table(const struct published *p, const char *arxiv, const char *table,
-                                          const char *task, const char *metric, const struct label *mixer,
-                                          const struct label *flags, const char **row) {
+static bool is_asked(const struct published *p, int i, const char *column, const char *asked) {
+    return !asked || !strcmp(csv_cell(&p->table, i, column), asked);
+}
+
+struct published_value published_find(const struct published *p, const struct published_query *q, const char **row) {
     struct published_value found = PUBLISHED_NONE;
     int named = -1, valued = -1; /* for how much the row asks that gave the name, and the one that gave the value */
-    *row = "";
+    if (row) *row = "";
     for (int i = 0; i < p->table.rows; i++) {
-        if (strcmp(csv_cell(&p->table, i, "arxiv"), arxiv) != 0 || strcmp(csv_cell(&p->table, i, "table"), table) != 0)
+        if (!is_asked(p, i, "task", q->task) || !is_asked(p, i, "arxiv", q->arxiv) ||
+            !is_asked(p, i, "table", q->source))
             continue;
-        if (task && strcmp(csv_cell(&p->table, i, "task"), task) != 0) continue;
-        int matches = count_matches(csv_cell(&p->table, i, "model"), mixer, flags);
-        if (matches > named) {
+        int matches = count_matches(csv_cell(&p->table, i, "model"), q->mixer, q->flags);
+        if (row && matches > named) {
             *row = csv_text_plain(csv_cell(&p->table, i, "row"));
             named = matches;
         }
-        if (matches <= valued || strcmp(csv_cell(&p->table, i, "metric"), metric) != 0) continue;
-        if (!isfinite(value_at(p, i).value)) continue;
-        found = value_at(p, i);
+        if (matches <= valued || !is_asked(p, i, "metric", q->metric)) continue;
+        struct published_value v = value_at(p, i);
+        if (!isfinite(v.value)) continue;
+        found = v;
         valued = matches;
     }
     return found;
@@ -124,12 +123,8 @@ bool published_data_fits(const struct run *run) {
     return !known || dataset_is_whole(run->task, run->n_train + run->n_val + run->n_test);
 }
 
-bool published_is_other(const struct published_number *p) {
-    return isfinite(p->value) && (p->settings || !p->as_published);
-}
-
-/* "parity:max_length=12,n_test=4096" -> "parity:max_length=12": how many examples a model was validated and tested on
- * does not change what it was to learn. */
+/* "parity:max_length=12,n_test=4096" -> "parity:max_length=12": a test of other examples has the paper's number beside
+ * it, as one of another setting (setting.h). */
 static void name_without_counts(const char *task, char *name, size_t size) {
     struct label label;
     snprintf(name, size, "%s", task);
@@ -139,20 +134,15 @@ static void name_without_counts(const char *task, char *name, size_t size) {
     label_format(&label, name, size, NULL); /* no longer than the task's */
 }
 
-struct published_number published_find(const struct published *p, const struct run *run, const char *profile) {
-    struct published_number found = {.value = NAN};
-    const char *metric = metric_names[run->metric];
+struct published_value published_of_run(const struct published *p, const struct run *run, const struct label *key) {
     char task[LABEL_TEXT];
+    struct label mixer;
+    const struct model *model = model_find(run->model);
+    if (run_mixer(run, &mixer, NULL) != ST_OK) return PUBLISHED_NONE;
+    if (model) (void)label_canonical(&mixer, model->options, NULL);
     name_without_counts(run->task, task, sizeof task);
-    for (int i = 0; i < p->table.rows; i++)
-        if (strcmp(csv_cell(&p->table, i, "task"), task) == 0 &&
-            strcmp(csv_cell(&p->table, i, "metric"), metric) == 0 &&
-            model_matches(csv_cell(&p->table, i, "model"), run) &&
-            parse_double(csv_cell(&p->table, i, "value"), &found.value)) {
-            found.settings = strcmp(csv_cell(&p->table, i, "settings"), "variants") == 0;
-            found.as_published = profile_as_published(run->task, run->suite, profile) && published_data_fits(run);
-            found.best = strcmp(csv_cell(&p->table, i, "protocol"), "best-of-grid") == 0;
-            return found;
-        }
-    return (struct published_number){.value = NAN};
+    return published_find(p,
+                          &(struct published_query){
+                              .task = task, .metric = metric_names[run->metric], .mixer = &mixer, .flags = key},
+                          NULL);
 }

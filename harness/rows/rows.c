@@ -9,6 +9,7 @@
 #include "harness/study/profile.h"
 #include "harness/study/row_key.h"
 #include "harness/rows/row_label.h"
+#include "harness/rows/setting.h"
 #include "harness/store/logs.h"
 #include "kernels/lib/gemm.h"
 #include "models/model.h"
@@ -166,14 +167,15 @@ static void sort_as_asked(struct report_row *rows, int n, const struct filter *f
 
 /* The means of n runs. Sums are divided once, so that equal runs in another order give nearly the same. */
 static struct validation validation_of(const struct run_record *const *runs, int n) {
-    struct validation sum = {0, 0};
+    struct validation sum = {0};
     for (int i = 0; i < n; i++) {
         const struct run *run = &runs[i]->run;
         bool failed = run_failed(run) || !isfinite(run->val_acc) || !isfinite(run->val_loss);
+        sum.failed = sum.failed || (run_failed(run) && !runs[i]->set_aside);
         sum.metric += run_val_metric(&runs[i]->run);
         sum.loss += failed ? INFINITY : run->val_loss;
     }
-    return (struct validation){sum.metric / n, sum.loss / n};
+    return (struct validation){sum.metric / n, sum.loss / n, sum.failed};
 }
 
 struct validation row_validation(const struct report_row *row) {
@@ -182,6 +184,7 @@ struct validation row_validation(const struct report_row *row) {
 
 bool validation_is_better(const struct validation *v, const struct validation *than) {
     const double rounding = 1e-12; /* of means of numbers from 0 to 1 */
+    if (v->failed != than->failed) return than->failed;
     if (fabs(v->metric - than->metric) > rounding) return v->metric > than->metric;
     return v->loss < than->loss;
 }
@@ -268,6 +271,7 @@ static void find_speed(struct report_row *row, const char *out) {
     for (int i = 0; i < row->n_all && !found; i++) found = perf_latest(out, row->all[i]->run.cell_id, NULL, &perf);
     row->tok_per_s = found ? perf.tok_per_s : NAN;
     row->disturbed = found && perf.quiet != 1;
+    if (found) row->speed = perf;
 }
 
 static double sequence_accuracy(const struct run *run) {
@@ -288,8 +292,61 @@ static enum status check_seeds(const struct report_row *row, struct error *e) {
     return ST_OK;
 }
 
-static enum status compute(struct report_row *row, const struct report_filter *asked, const struct published *published,
-                           const char *out, struct arena *arena, struct error *e) {
+/* The own runs of a table of a paper, of one task. */
+struct paper_runs {
+    const char *arxiv, *source; /* borrowed */
+    char task[RECORD_TEXT];     /* its name alone */
+    struct own_runs runs;
+};
+
+/* Finds the own runs of the table that a number is of. NULL: *e says why there are none. */
+static const struct own_runs *own_runs_of(struct report_tables *tables, const struct report_row *row,
+                                          const struct published_value *v, struct error *e) {
+    char task[RECORD_TEXT];
+    const char *at = row->run->task;
+    if (text_part(&at, ":", task, sizeof task, e) != ST_OK) return NULL;
+    for (int i = 0; i < tables->n_papers; i++) {
+        struct paper_runs *p = &tables->papers[i];
+        if (!strcmp(p->arxiv, v->arxiv) && !strcmp(p->source, v->source) && !strcmp(p->task, task)) return &p->runs;
+    }
+    struct paper_runs *longer = realloc(tables->papers, (size_t)(tables->n_papers + 1) * sizeof *longer);
+    if (!longer) fail(e, ST_MEMORY, "no memory for a report");
+    if (!longer) return NULL;
+    tables->papers = longer;
+    struct paper_runs *next = &tables->papers[tables->n_papers++];
+    *next = (struct paper_runs){.arxiv = v->arxiv, .source = v->source, .runs = {.rows = "", .columns = ""}};
+    memcpy(next->task, task, sizeof task);
+    return own_runs_find(&next->runs, v->arxiv, v->source, task, NULL, e) == ST_OK ? &next->runs : NULL;
+}
+
+/* The number of the task without its options that is a mean over the task and its changes: the row may be one of
+ * them. */
+static struct published_value published_of_base(const struct published *published, const struct report_row *row) {
+    struct run base = *row->run;
+    base.task[strcspn(base.task, ":")] = 0;
+    struct published_value v = published_of_run(published, &base, &row->key);
+    return v.settings ? v : PUBLISHED_NONE;
+}
+
+/* Finds whether the published number is of the row's setting, and in what it is not. */
+static enum status compare_setting(struct report_tables *tables, struct report_row *row, struct error *e) {
+    struct published_value number = row->published;
+    if (!isfinite(number.value)) number = published_of_base(&tables->published, row);
+    if (!isfinite(number.value)) return ST_OK;
+    const struct own_runs *own = own_runs_of(tables, row, &number, e);
+    if (!own) return e->status;
+    const struct own_run *nearest = own_runs_nearest(own, &row->key, row->unlike);
+    if (!nearest) unlike_add(row->unlike, "no plan of the program has its task and model in that table");
+    if (nearest && nearest->differs) unlike_add(row->unlike, "what the program's own plan says of it");
+    if (!published_data_fits(row->run)) unlike_add(row->unlike, "its data are not the whole released files");
+    row->unlike_published = isfinite(row->published.value) && (*row->unlike || row->published.settings);
+    return ST_OK;
+}
+
+static enum status compute(struct report_row *row, const struct report_filter *asked, struct report_tables *tables,
+                           const char *out, struct error *e) {
+    struct arena *arena = &tables->arena;
+    row->asked = asked;
     qsort(row->all, (size_t)row->n_all, sizeof *row->all, by_rate_and_seed);
     TRY(check_seeds(row, e));
     TRY(choose(row, asked, e));
@@ -301,10 +358,11 @@ static enum status compute(struct report_row *row, const struct report_filter *a
         const struct run *run = &row->all[i]->run;
         row->n_failed_all += run_failed(run);
         row->n_cut_all += run_cut_off(run);
-        if (!(run_test_metric(run) > row->best)) continue;
+        if (run_failed(run) || !(run_test_metric(run) > row->best)) continue;
         row->best = run_test_metric(run);
         row->best_cut = run_cut_off(run);
     }
+    if (row->n_failed_all == row->n_all) row->best = run_test_metric(&row->all[0]->run);
     for (int i = 0; i < row->n; i++) {
         const struct run *run = &row->chosen[i]->run;
         row->value[i] = run_test_metric(run);
@@ -321,9 +379,10 @@ static enum status compute(struct report_row *row, const struct report_filter *a
     row->n_estimate_failed = asked->protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all : row->n_failed;
     row->estimate = protocol_estimate(asked->protocol, row->value, row->n, row->best, &row->interval);
     row->solve_rate = stats_rate_interval(row->solved, row->n, REPORT_LEVEL);
-    row->published = published_find(published, row->run, row->profile);
+    row->published = published_of_run(&tables->published, row->run, &row->key);
+    TRY(compare_setting(tables, row, e));
     row->delta = (row->published.best ? row->best : row->mean) - row->published.value;
-    if (row->n_cut_all || published_is_other(&row->published)) row->delta = NAN;
+    if (row->n_cut_all || row->unlike_published) row->delta = NAN;
     find_speed(row, out);
     return ST_OK;
 }
@@ -485,7 +544,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
     enum status status = ST_OK;
     for (int i = 0; i < n_rows && status == ST_OK; i++)
-        status = compute(&rows[i], filter->asked, &tables->published, out, &tables->arena, e);
+        status = compute(&rows[i], filter->asked, tables, out, e);
     TRY(status);
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
     if (filter->asked->runs) sort_as_asked(rows, n_rows, filter);
@@ -510,6 +569,8 @@ enum status report_tables_make(struct report_tables *tables, const struct record
 }
 
 void report_tables_free(struct report_tables *tables) {
+    for (int i = 0; i < tables->n_papers; i++) own_runs_free(&tables->papers[i].runs);
+    free(tables->papers);
     published_free(&tables->published);
     arena_free(&tables->arena);
     *tables = (struct report_tables){0};

@@ -17,6 +17,7 @@
 #include "harness/rows/published.h"
 #include "harness/rows/stats.h"
 #include "harness/store/record_files.h"
+#include "harness/store/schema.h"
 
 #define REPORT_LEVEL 0.95 /* coverage of solve rates */
 
@@ -47,12 +48,16 @@ struct report_row {
     bool best_cut;                     /* so was the one that gives `best` */
     bool estimate_cut;                 /* so was one of those that give `estimate` */
     int n_estimate, n_estimate_failed; /* runs that `estimate` is made of; the failed ones, which count as chance */
-    struct published_number published;
+    struct published_value published;
+    bool unlike_published;    /* there is one, and it is of another setting */
+    char unlike[RECORD_TEXT]; /* in what: "model.gate=none (softmax there); ..." (setting.h) */
     /* Ours - published: the best of the grid where the paper reports that, else the mean at the chosen rate. NAN: a run
      * of the grid was cut off, or the number is of other settings. */
     double delta;
-    double tok_per_s; /* NAN if not measured */
-    bool disturbed;   /* and not known to have been measured alone */
+    double tok_per_s;      /* NAN if not measured */
+    bool disturbed;        /* and not known to have been measured alone */
+    struct perf_row speed; /* where it was measured */
+    const struct report_filter *asked; /* by which its table was chosen; borrowed, NULL: all */
 };
 
 struct report_table {
@@ -70,6 +75,8 @@ struct report_tables {
     int n;
     struct published published;
     bool has_published; /* the papers' numbers were found */
+    struct paper_runs *papers; /* the own runs of tables whose numbers stand beside rows; owned */
+    int n_papers;
     struct arena arena; /* owns the rows; the records are borrowed */
 };
 
@@ -101,17 +108,18 @@ double run_test_metric(const struct run *run); /* chance for a failed run */
  * say. */
 double run_step_epochs(const struct run *run);
 
-/* Means over seeds, by which rates, and one of several rows of one setting, are chosen. A failed run's loss is
- * infinite. */
+/* Means over seeds, by which rates, and one of several rows of one setting, are chosen. A failed run's loss is infinite,
+ * and its rate comes after every rate without one. */
 struct validation {
     double metric, loss;
+    bool failed; /* one of the runs did */
 };
-#define VALIDATION_NONE ((struct validation){-1, 0}) /* below all of them */
+#define VALIDATION_NONE ((struct validation){-1, 0, true}) /* below all of them */
 
 /* The means over the seeds that a row reports on. */
 struct validation row_validation(const struct report_row *row);
 
-/* Whether it has the larger metric, or an equal one (but for rounding) and the smaller loss. */
+/* Whether it alone has no failed run, else the larger metric, or an equal one (but for rounding) and the smaller loss. */
 bool validation_is_better(const struct validation *v, const struct validation *than);
 
 /* Whether it ended well before its schedule's steps were done, neither at its target nor for want of gain: it was
@@ -126,9 +134,7 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
 #define OTHER_PRODUCTS_NOTE                                                                                            \
     "multiplied matrices by another library than this program's: they repeat to rounding, not bit for bit"
 #define SETTINGS_MARK "~" /* after a published number of other settings than ours */
-#define SETTINGS_NOTE                                                                                                  \
-    "~ the paper's setting differs, so there is no diff: other sizes, steps or data, or a mean over settings (report " \
-    "--what settings has ours)"
+#define SETTINGS_NOTE SETTINGS_MARK " the paper's setting differs, so there is no diff"
 #define DISTURBED_MARK "!" /* after a speed */
 #define DISTURBED_NOTE                                                                                                 \
     "! disturbed measurement: another process used over 3 % of the cores, step times varied, or nobody checked"

@@ -94,6 +94,7 @@ struct run_record {
     int64_t n_curve;
     struct eval_point *evals; /* borrowed */
     int64_t n_evals;
+    int replaced;   /* earlier results of the run that --force set aside; of what was loaded from a folder alone */
     bool set_aside; /* a failed attempt at a run that was done again; of what was loaded from a folder alone */
 };
 

@@ -267,6 +267,20 @@ static int by_start(const void *left, const void *right) {
     return order ? order : ((const struct run_record *)left)->set_aside - ((const struct run_record *)right)->set_aside;
 }
 
+/* Takes away results that --force set aside, which are in no number, and counts them at their runs. */
+static void count_replaced(struct record_set *set) {
+    int n = 0;
+    for (int i = 0; i < set->n; i++) {
+        const struct run_record *r = &set->list[i];
+        for (int k = 0; k < set->n && r->set_aside && r->run.status == RUN_OK; k++)
+            set->list[k].replaced += !set->list[k].set_aside && !strcmp(set->list[k].run.run_id, r->run.run_id) &&
+                                     !record_equal(&set->list[k], r);
+    }
+    for (int i = 0; i < set->n; i++)
+        if (!set->list[i].set_aside || set->list[i].run.status != RUN_OK) set->list[n++] = set->list[i];
+    set->n = n;
+}
+
 static enum status load_all(struct record_set *set, const struct record_list *files, struct error *e) {
     size_t list = (size_t)files->n * sizeof *set->list, curves = ARENA_ALIGN;
     struct stat info;
@@ -280,7 +294,7 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
         struct error why;
         enum status status = read_one(path, r, &set->arena, &why);
         if (status == ST_OK)
-            set->n += !(r->set_aside && r->run.status == RUN_OK);
+            set->n++;
         else if (status == ST_DATA && access(path, F_OK) != 0)
             continue; /* gone meanwhile */
         else if (status == ST_DATA)
@@ -291,6 +305,7 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
         else
             return fail(e, status == ST_MEMORY ? status : ST_DATA, "%s", why.text);
     }
+    count_replaced(set);
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
     /* An attempt that is being set aside has two names until the first one goes, and for good where that was broken
      * off: it is one attempt. */

@@ -80,9 +80,10 @@ static void add_cell(struct sheet *sheet, const struct report_row *row, bool pub
     sheet_real(sheet, "%.3f", row->estimate);
     marks_append(sheet, row->estimate_cut, row->n_estimate_failed, false);
     if (isfinite(row->published.value))
-        sheet_append(sheet, " / %g%s", row->published.value, published_is_other(&row->published) ? SETTINGS_MARK : "");
+        published_append(sheet, &row->published);
     else if (published)
         sheet_append(sheet, " / -");
+    if (row->unlike_published) sheet_append(sheet, SETTINGS_MARK);
 }
 
 /* Adds the interquartile mean over a model's runs on all tasks, each task a stratum (Agarwal et al. 2021). */
@@ -149,6 +150,7 @@ static void add_legend(struct sheet *sheet, const struct report_tables *tables, 
     if (tables->protocol == PROTOCOL_IQM)
         sheet_note(sheet, "all: the interquartile mean over all tasks and seeds, with a bootstrap that draws every "
                           "task's seeds by themselves; of models that have run on all of them.");
+    note_own_numbers(sheet, marks->published && tables->published.own);
     marks_note(sheet, marks);
 }
 

@@ -78,7 +78,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
                   "Of more than %d evaluations every second, third, ... is shown, and the last.", SHOWN_MOST);
     if (cut) sheet_note(s, "%s.", CUT_OFF_NOTE);
     if (failed) sheet_note_on(s, "test", "%s.", FAILED_NOTE);
-    marks_note_repeats(s, &marks);
+    marks_note_facts(s, &marks.facts);
 }
 
 /* A row an evaluation. */

@@ -73,6 +73,7 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
             marks->cut_off = marks->cut_off || v.cut_off;
         }
     }
+    for (int i = 0; i < s->n; i++) facts_add(&marks->facts, s->entries[i].row);
     if (tables->confirm) sheet_note(sheet, CONFIRMED_NOTE ".", (long long)tables->confirm);
     if (legend) marks_note(sheet, marks);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/store/logs.h"
+#include "harness/rows/setting.h"
 #include "harness/store/shell.h"
 
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
@@ -26,17 +27,16 @@ static void add_number(struct sheet *s, const struct paper_cells *p, const struc
     sheet_real(s, "%.3f", c->ours);
     if (isfinite(c->ours)) append_marks(s, c);
     if (!p->has_published) return;
-    if (isfinite(c->published.value))
-        sheet_append(s, " / %.3f", c->published.value);
-    else
-        sheet_append(s, " / -");
-    if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
+    published_append(s, &c->published);
+    if (p->protocol == PROTOCOL_BEST_OF_GRID && isfinite(c->ours) && c->published.n &&
+        c->done > c->published.n * c->settings)
+        sheet_append(s, " (best of %d, paper: of %d)", c->done, c->published.n * c->settings);
 }
 
 /* Adds the row's mean over its columns, with the marks of its cells. */
 static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
     struct paper_cell all = {.row = row, .ours = p->overall[row].ours, .published = PUBLISHED_NONE};
-    all.published.value = p->overall[row].published;
+    all.published = p->overall[row].published;
     for (int c = 0; c < p->n_columns; c++) {
         const struct paper_cell *cell = paper_cell_at(p, row, c);
         all.cut_off = all.cut_off || cell->cut_off;
@@ -65,12 +65,14 @@ static void note_differences(struct sheet *s, const struct paper_cells *p) {
 
 /* Says what the matrix has: speeds, or numbers and the marks on them; and why cells are of another setting. */
 static void note_matrix(struct sheet *s, const struct paper_cells *p) {
-    bool disturbed = false, other = false, own = !strcmp(p->resolved.profile, paper_own_profile(p));
+    bool disturbed = false, other = false;
+    char unlike[RECORD_TEXT] = "";
     struct marks marks = {0};
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
         const struct paper_cell *c = &p->cells[i];
         disturbed = disturbed || c->disturbed;
         other = other || (c->other && c->done);
+        if (c->done) unlike_add(unlike, c->unlike);
         marks.cut_off = marks.cut_off || c->cut_off;
         marks.runs += c->done + c->earlier;
         marks.failed += c->failed + c->earlier;
@@ -93,12 +95,9 @@ static void note_matrix(struct sheet *s, const struct paper_cells *p) {
         marks.failed /= p->n_lengths;
         marks_note(s, &marks);
     }
-    if (other && own)
-        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: options or flags are not the plan's, a "
-                                    "task's settings are not all there, or its data are not the whole released files.");
-    if (other && !own)
-        sheet_note(s, SETTINGS_MARK " of another setting than the paper's: profile %s has other sizes or steps.",
-                   p->resolved.profile);
+    if (other) marks_note_unlike(s, NULL, unlike);
+    note_own_numbers(s, p->has_published && p->own_numbers);
+    marks_note_facts(s, &p->facts);
     note_differences(s, p);
     if (*paper_setting(p, "note", "")) sheet_note(s, "%s.", paper_setting(p, "note", ""));
 }
@@ -167,8 +166,7 @@ static void add_cells(struct sheets *sheets, const struct paper_cells *p) {
         sheet_row(s);
         sheet_text(s, "%s", p->rows[c->row]);
         sheet_text(s, "%s", p->columns[c->column]);
-        sheet_real(s, "%.3f", c->published.value);
-        if (isfinite(c->published.spread)) sheet_append(s, " +- %g", c->published.spread);
+        published_cell(s, &c->published);
         sheet_real(s, "%.3f", c->ours);
         if (isfinite(c->ours)) append_marks(s, c);
         if (c->interval.kind == INTERVAL_NONE)

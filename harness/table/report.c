@@ -1,7 +1,10 @@
 /* report.c - see report.h. */
 #include "harness/table/report.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "harness/rows/setting.h"
 
 const struct report *const *report_list(void) {
     static const struct report *const list[] = {
@@ -48,20 +51,47 @@ void marks_append(struct sheet *s, bool cut_off, bool failed, bool settings) {
 }
 
 void marks_count(struct marks *m, const struct report_row *row) {
-    m->settings = m->settings || published_is_other(&row->published);
-    m->outdated = m->outdated || row->outdated;
-    m->n += row->n_all;
-    for (int i = 0; i < row->n_all; i++) m->n_products += run_has_other_products(&row->all[i]->run);
+    m->settings = m->settings || row->unlike_published;
+    if (row->unlike_published) unlike_add(m->unlike, row->unlike);
+    if (row->published.settings) unlike_add(m->unlike, "a mean over settings (report --what settings has ours)");
+    facts_add(&m->facts, row);
 }
 
-void marks_note_repeats(struct sheet *s, const struct marks *m) {
-    if (m->outdated) sheet_note(s, "%s.", OUTDATED_NOTE);
-    if (m->n_products) sheet_note(s, "%d of %d runs %s.", m->n_products, m->n, OTHER_PRODUCTS_NOTE);
+void marks_note_facts(struct sheet *s, const struct facts *facts) {
+    char text[FACT_TEXT];
+    for (int i = 0; facts_sentence(facts, i, text); i++) sheet_note(s, "%s.", text);
+}
+
+void marks_note_unlike(struct sheet *s, const char *columns, const char *unlike) {
+    sheet_note_on(s, columns, "%s: %s.", SETTINGS_NOTE, *unlike ? unlike : "other settings of the task");
 }
 
 void marks_note(struct sheet *s, const struct marks *m) {
     if (m->cut_off) sheet_note(s, "%s.", CUT_OFF_NOTE);
     if (m->failed) sheet_note(s, FAILED_COUNT_NOTE ".", m->failed, m->runs);
-    marks_note_repeats(s, m);
-    if (m->settings) sheet_note(s, "%s.", SETTINGS_NOTE);
+    marks_note_facts(s, &m->facts);
+    if (m->settings) marks_note_unlike(s, NULL, m->unlike);
+}
+
+void note_own_numbers(struct sheet *s, bool own) {
+    if (own) sheet_note(s, "The papers' numbers are of published.csv in the folder of the records, not the program's.");
+}
+
+static void append_spread(struct sheet *s, const struct published_value *v) {
+    if (isfinite(v->spread)) sheet_append(s, " +- %g", v->spread);
+}
+
+void published_append(struct sheet *s, const struct published_value *v) {
+    char format[PUBLISHED_FORMAT_BYTES], number[64] = "-";
+    published_format(v, format);
+    if (isfinite(v->value)) snprintf(number, sizeof number, format, v->value);
+    sheet_append(s, " / %s", number);
+    append_spread(s, v);
+}
+
+void published_cell(struct sheet *s, const struct published_value *v) {
+    char format[PUBLISHED_FORMAT_BYTES];
+    published_format(v, format);
+    sheet_real(s, format, v->value);
+    append_spread(s, v);
 }

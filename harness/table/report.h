@@ -2,6 +2,7 @@
 #ifndef LRNN_HARNESS_TABLE_REPORT_H
 #define LRNN_HARNESS_TABLE_REPORT_H
 
+#include "harness/rows/facts.h"
 #include "harness/rows/paper_cells.h"
 #include "harness/rows/rows.h"
 #include "harness/table/sheet.h"
@@ -44,23 +45,31 @@ enum status report_print(const struct report *report, const struct record_set *s
 /* Counts, while the rows of a table are added, what their numbers have against them, for one note each below it. Starts
  * as zeros. */
 struct marks {
-    int runs, failed;     /* runs of the numbers, and failed ones, which count as chance */
-    bool cut_off;         /* a run of some number was cut off */
-    bool settings;        /* a published number is of another setting */
-    bool published, best; /* there is a published number; one that is the best of the paper's runs */
-    bool outdated;        /* some runs are of other numerics than the program has now */
-    int n, n_products;    /* all runs; those whose matrices another library multiplied */
+    int runs, failed;         /* runs of the numbers, and failed ones, which count as chance */
+    bool cut_off;             /* a run of some number was cut off */
+    bool settings;            /* a published number is of another setting */
+    char unlike[RECORD_TEXT]; /* in what (setting.h) */
+    bool published, best;     /* there is a published number; one that is the best of the paper's runs */
+    struct facts facts;       /* of all rows */
 };
 
 /* Appends the marks of a number to the latest cell: "*" after one with a run that was cut off, "#" after one with a run
  * that failed, "~" after one of another setting. */
 void marks_append(struct sheet *s, bool cut_off, bool failed, bool settings);
 
-/* Counts whether the row's runs can be repeated bit for bit, and whether its published number is of another setting. */
+/* Counts a row: its facts, and in what its published number is of another setting. */
 void marks_count(struct marks *m, const struct report_row *row);
 
-/* Adds the notes: on each mark that stands in the table, or on runs that cannot be repeated. */
+/* Add the notes: on each mark that stands in the table; on all rows and the reader's choice; on another setting. */
 void marks_note(struct sheet *s, const struct marks *m);
-void marks_note_repeats(struct sheet *s, const struct marks *m);
+void marks_note_facts(struct sheet *s, const struct facts *facts);
+void marks_note_unlike(struct sheet *s, const char *columns, const char *unlike);
+
+/* Says that the papers' numbers are a file of the reader's. */
+void note_own_numbers(struct sheet *s, bool own);
+
+/* Adds a paper's number to the latest cell, " / 0.370 +- 0.06", or " / -"; or as a cell of its own. */
+void published_append(struct sheet *s, const struct published_value *v);
+void published_cell(struct sheet *s, const struct published_value *v);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/study/profile.h"
 #include "harness/table/family.h"
+#include "harness/rows/setting.h"
 #include "harness/rows/stats.h"
 #include "tasks/task.h"
 #include "tasks/variants.h"
@@ -97,9 +97,9 @@ static double spread_of_folds(const struct family *s, int model, bool best) {
 }
 
 /* The published number of a model's base; its value NAN: none. */
-static struct published_number published_of(const struct family *s, int model, const struct published *published) {
+static struct published_value published_of(const struct family *s, int model) {
     const struct report_row *base = value_of(s, model, 0).row;
-    return base ? published_find(published, base->run, base->profile) : (struct published_number){.value = NAN};
+    return base ? base->published : PUBLISHED_NONE;
 }
 
 /* Whether the numbers are the best of the grid: the reader asks for it, or the paper's numbers are bests, or the paper
@@ -108,7 +108,7 @@ static bool takes_best(const struct family *s, const struct report_tables *table
     if (tables->protocol == PROTOCOL_BEST_OF_GRID) return true;
     if (has_folds(s)) return false;
     for (int m = 0; m < s->n_models; m++) {
-        struct published_number theirs = published_of(s, m, &tables->published);
+        struct published_value theirs = published_of(s, m);
         if (isfinite(theirs.value) && theirs.settings && !theirs.best) return false;
     }
     return true;
@@ -147,18 +147,28 @@ static bool has_published_settings(const struct family *s) {
     return changes && s->n_tasks == n + 1;
 }
 
+/* Whether a model's numbers of all settings are those that the published mean is over; else `unlike` says why not. */
+static bool is_alike(const struct family *s, int model, char unlike[RECORD_TEXT]) {
+    char own[RECORD_TEXT] = "";
+    for (int i = 0; i < s->n; i++)
+        for (int t = 0; t < s->n_tasks; t++)
+            if (family_is(s, &s->entries[i], model, t)) unlike_add(own, s->entries[i].row->unlike);
+    if (!has_published_settings(s)) unlike_add(own, "a mean over other settings (`lrnn bench TASK --variants` runs its)");
+    unlike_add(unlike, own);
+    return !*own;
+}
+
 /* How a sheet for people is filled. */
 struct view {
-    const struct published *published;
     bool folds, best; /* its numbers are the best of the grid */
 };
 
 static void add_row(struct sheet *sheet, const struct family *s, int model, const struct view *view,
                     struct marks *marks) {
-    struct published_number theirs = published_of(s, model, view->published);
+    struct published_value theirs = published_of(s, model);
     double mean = mean_of(s, model, view->best);
     int cut_off = 0, failed = 0;
-    bool alike = theirs.settings && theirs.as_published && has_published_settings(s);
+    bool known = isfinite(theirs.value), alike = known && is_alike(s, model, marks->unlike);
     sheet_row(sheet);
     sheet_text(sheet, "%s", s->models[model]->model);
     for (int t = 0; t < s->n_tasks; t++) {
@@ -173,12 +183,13 @@ static void add_row(struct sheet *sheet, const struct family *s, int model, cons
     sheet_real(sheet, "%.3f", mean);
     if (isfinite(mean)) marks_append(sheet, cut_off, failed, false);
     if (view->folds) sheet_real(sheet, "%.3f", spread_of_folds(s, model, view->best));
-    sheet_real(sheet, "%.3f", theirs.value);
-    if (isfinite(theirs.value) && !alike) sheet_append(sheet, SETTINGS_MARK);
+    published_cell(sheet, &theirs);
+    if (known && !alike) sheet_append(sheet, SETTINGS_MARK);
     sheet_difference(sheet, 3, cut_off || !alike ? NAN : mean - theirs.value);
     marks->cut_off = marks->cut_off || cut_off;
     marks->failed += failed;
-    marks->settings = marks->settings || (isfinite(theirs.value) && !alike);
+    marks->settings = marks->settings || (known && !alike);
+    marks->published = marks->published || known;
 }
 
 static void note_numbers(struct sheet *sheet, const struct view *view, const struct report_tables *tables) {
@@ -193,23 +204,9 @@ static void note_numbers(struct sheet *sheet, const struct view *view, const str
     if (view->folds) sheet_note_on(sheet, "sd", "sd: of the folds.");
 }
 
-/* Says why a published number is of other settings. */
-static void note_other(struct sheet *sheet, const struct family *s) {
-    static const char columns[] = "published,diff";
-    if (!profile_as_published(s->entries->row->run->task, s->entries->row->run->suite, s->entries->row->profile))
-        sheet_note_on(sheet, columns, SETTINGS_MARK " of other sizes, steps or data than these: no diff.");
-    else if (has_published_settings(s))
-        sheet_note_on(sheet, columns, SETTINGS_MARK " of another set of settings than these: no diff.");
-    else
-        sheet_note_on(sheet, columns,
-                      SETTINGS_MARK " of another set of settings than these: no diff; `lrnn bench %s --variants` runs "
-                                    "the paper's.",
-                      s->entries->family);
-}
-
 static void fill(struct sheet *sheet, const struct family *s, const struct report_tables *tables, struct marks *marks,
                  bool legend) {
-    const struct view view = {&tables->published, has_folds(s), takes_best(s, tables)};
+    const struct view view = {has_folds(s), takes_best(s, tables)};
     if (sheet) sheet->bare = true;
     sheet_caption(sheet, "%s, profile %s: %s in each %s, and the mean, chance %.4f", s->entries->family,
                   s->entries->row->profile, view.best ? "best of the grid" : protocol_of(tables->protocol)->name,
@@ -225,11 +222,14 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
     sheet_column(sheet, SHEET_RIGHT, "published");
     sheet_column(sheet, SHEET_RIGHT, "diff");
     for (int m = 0; m < s->n_models; m++) add_row(sheet, s, m, &view, marks);
+    for (int i = 0; i < s->n; i++) facts_add(&marks->facts, s->entries[i].row);
     note_numbers(sheet, &view, tables);
     if (!legend) return;
     if (marks->cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
     if (marks->failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", marks->failed, marks->runs);
-    if (marks->settings) note_other(sheet, s);
+    if (marks->settings) marks_note_unlike(sheet, "published,diff", marks->unlike);
+    note_own_numbers(sheet, marks->published && tables->published.own);
+    marks_note_facts(sheet, &marks->facts);
 }
 
 static void fill_data(struct sheet *sheet, const struct family *s, const struct report_tables *tables) {

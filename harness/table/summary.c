@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/rows/facts.h"
 #include "harness/store/files.h"
 #include "harness/store/schema.h"
 
@@ -46,6 +47,8 @@ static void add_field(struct sheet *s, const struct field *field, const void *ob
 }
 
 static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
+    struct facts facts = {0};
+    char flags[FACT_TEXT];
     sheet_row(s);
     sheet_int(s, RECORD_SCHEMA);
     sheet_text(s, "%s", row->chosen[0]->run.cell_id);
@@ -86,9 +89,13 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_int(s, row->n_cut);
     sheet_int(s, row->n_cut_all);
     sheet_real(s, "%g", row->estimate);
-    sheet_text(s, "%s", isfinite(row->published.value) ? published_is_other(&row->published) ? "other" : "same" : "");
+    sheet_text(s, "%s", isfinite(row->published.value) ? row->unlike_published ? "other" : "same" : "");
     sheet_int(s, isfinite(row->tok_per_s) ? !row->disturbed : -1);
     sheet_int(s, row->confirm);
+    facts_add(&facts, row);
+    facts_shared(&facts, flags);
+    sheet_text(s, "%s", flags);
+    sheet_text(s, "%s", row->unlike);
 }
 
 void summary_make(struct sheets *sheets, const struct report_tables *tables) {
@@ -98,7 +105,7 @@ void summary_make(struct sheets *sheets, const struct report_tables *tables) {
     sheet_columns(s, "protocol|n|n_failed|mean|ci_lo|ci_hi|ci_kind|median|iqm|best|solve_k|solve_n|solve_lo|solve_hi|"
                      "lr_chosen|published|delta|verdict|n_grid|n_failed_grid|seq_acc|params|state_floats|tok_per_s|"
                      "chance|row_id|label|n_cut_off|n_cut_off_grid|estimate|published_setting|speed_quiet|"
-                     "confirm_seeds");
+                     "confirm_seeds|flags|published_differs");
     for (int i = 0; i < tables->n; i++)
         for (int k = 0; k < tables->list[i].n_rows; k++) add_row(s, &tables->list[i].rows[k], tables);
 }

@@ -109,7 +109,8 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
     }
 }
 
-static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
+static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables,
+                    bool speeds_differ) {
     sheet_row(s);
     sheet_text(s, "%s", row->label);
     if (tables->tell_builds) note_builds(s, row);
@@ -135,11 +136,19 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_append(s, "%s", mark(row->n_cut));
     sheet_count(s, row->tok_per_s);
     if (row->disturbed) sheet_append(s, DISTURBED_MARK);
+    if (speeds_differ && isfinite(row->tok_per_s)) {
+        char place[128];
+        speed_place(row, place, sizeof place);
+        sheet_footnote(s, "%s: tok/s of %s", row->label, place);
+    }
     sheet_real(s, "%.4f", row->best);
-    sheet_append(s, "%s (%d)", mark(row->best_cut), row->n_all);
-    sheet_real(s, "%.3f", row->published.value);
-    if (published_is_other(&row->published)) sheet_append(s, SETTINGS_MARK);
-    sheet_difference(s, 3, row->delta);
+    sheet_append(s, "%s (%d", mark(row->best_cut), row->n_all);
+    if (row->published.best && row->published.n && row->published.n < row->n_all)
+        sheet_append(s, ", paper: of %d", row->published.n);
+    sheet_append(s, ")");
+    published_cell(s, &row->published);
+    if (row->unlike_published) sheet_append(s, SETTINGS_MARK);
+    sheet_difference(s, row->published.decimals > 3 ? row->published.decimals : 3, row->delta);
     sheet_text(s, "%s", "");
     for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.8s", i ? " " : "", row->chosen[i]->run.run_id);
 }
@@ -150,7 +159,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
 static void note_best(struct sheet *s, const struct report_table *t) {
     bool best = false, mean = false;
     for (int k = 0; k < t->n_rows; k++) {
-        const struct published_number *p = &t->rows[k].published;
+        const struct published_value *p = &t->rows[k].published;
         best = best || (isfinite(p->value) && p->best);
         mean = mean || (isfinite(p->value) && !p->best);
     }
@@ -176,12 +185,12 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
         marks_count(&marks, row);
+        marks.published = marks.published || isfinite(row->published.value);
         disturbed = disturbed || row->disturbed;
     }
     sheet_note_on(s, ACCURACY, protocol->sentence, run_metric_name(t->rows[0].run));
     if (tables->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)tables->confirm);
     if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row has no diff.", CUT_OFF_NOTE);
-    marks_note_repeats(s, &marks);
     if (few)
         sheet_note_on(s, INTERVAL, "Fewer than %d seeds: the seeds' values instead of an interval.", protocol->least);
     sheet_note_on(s, "solved,seq acc",
@@ -197,8 +206,15 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
     if (speed_missing)
         sheet_note_on(s, "tok/s",
                       "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
+    if (marks.facts.fastest && !marks.facts.speeds_differ) {
+        char place[128];
+        speed_place(marks.facts.fastest, place, sizeof place);
+        sheet_note_on(s, "tok/s", "tok/s: %s.", place);
+    }
     if (disturbed) sheet_note_on(s, "tok/s", "%s.", DISTURBED_NOTE);
-    if (marks.settings) sheet_note_on(s, "published,diff", "%s.", SETTINGS_NOTE);
+    if (marks.settings) marks_note_unlike(s, "published,diff", marks.unlike);
+    note_own_numbers(s, marks.published && tables->published.own);
+    marks_note_facts(s, &marks.facts);
     if (!tables->has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
 }
 
@@ -225,7 +241,9 @@ static void fill(struct sheet *s, const struct report_table *t, const struct rep
     sheet_column(s, SHEET_RIGHT, "%s", protocol_of(tables->protocol)->heading);
     sheet_columns(s, ">solved|>seq acc|>tok/s|>best of|>published|>diff|run");
     sheet_on_request(s); /* five seeds' ids are wider than all else */
-    for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables);
+    struct facts facts = {0};
+    for (int k = 0; k < t->n_rows; k++) facts_add(&facts, &t->rows[k]);
+    for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables, facts.speeds_differ);
     note_protocol(s, t, tables);
     if (label_parse(&task, "task", t->task, NULL) == ST_OK &&
         profile_find(label_name(&task), run->suite, t->profile, &p, NULL) == ST_OK)
