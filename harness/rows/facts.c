@@ -43,13 +43,12 @@ _Static_assert(KINDS <= FACTS_MOST, "struct facts has room for them");
 
 /* --- flags -------------------------------------------------------------------------------------------------------- */
 
-/* Fills the values that flags have by default, and in the row's profile. */
-static void find_usual(struct facts *f, const struct report_row *row) {
+/* Fills the flags that the row's profile has otherwise than by default. */
+static void find_usual(struct label *usual, const struct report_row *row) {
     const struct profile *p;
     struct label task, flags;
-    *f = (struct facts){.asked = row->asked, .shared = row->key};
-    snprintf(f->profile, sizeof f->profile, "%s", row->profile);
-    if (label_set_name(&f->usual, "", NULL) != ST_OK || label_parse(&task, "task", row->run->task, NULL) != ST_OK ||
+    *usual = (struct label){0};
+    if (label_set_name(usual, "", NULL) != ST_OK || label_parse(&task, "task", row->run->task, NULL) != ST_OK ||
         profile_find(label_name(&task), row->run->suite, row->profile, &p, NULL) != ST_OK ||
         profile_flags(p, &flags, NULL) != ST_OK)
         return;
@@ -57,7 +56,16 @@ static void find_usual(struct facts *f, const struct report_row *row) {
         char value[OPTION_TEXT + 1];
         const char *key = label_key(&flags, i);
         if (row_key_canonical(key, "", label_value(&flags, i), value, sizeof value, NULL) == ST_OK)
-            (void)label_set(&f->usual, key, value, NULL);
+            (void)label_set(usual, key, value, NULL);
+    }
+}
+
+/* Takes away the pairs that another label lacks or has otherwise. */
+static void keep_common(struct label *l, const struct label *other) {
+    for (int i = l->n - 1; i >= 0; i--) {
+        char key[128];
+        snprintf(key, sizeof key, "%s", label_key(l, i));
+        if (strcmp(row_key_value(other, key), label_value(l, i)) != 0) label_remove(l, key);
     }
 }
 
@@ -100,12 +108,15 @@ static void add_speed(struct facts *f, const struct report_row *row) {
 /* --- all together ------------------------------------------------------------------------------------------------- */
 
 void facts_add(struct facts *f, const struct report_row *row) {
-    if (!f->n_rows) find_usual(f, row);
-    for (int i = f->shared.n - 1; i >= 0; i--) {
-        char key[128];
-        snprintf(key, sizeof key, "%s", label_key(&f->shared, i));
-        if (strcmp(row_key_value(&row->key, key), label_value(&f->shared, i)) != 0) label_remove(&f->shared, key);
-    }
+    struct label usual;
+    bool of_another = !f->n_rows || strcmp(f->task, row->run->task) != 0 || strcmp(f->profile, row->profile) != 0;
+    if (!f->n_rows) *f = (struct facts){.asked = row->asked, .shared = row->key};
+    if (of_another) find_usual(&usual, row);
+    if (of_another && f->n_rows) keep_common(&f->usual, &usual);
+    if (!f->n_rows) f->usual = usual;
+    keep_common(&f->shared, &row->key);
+    f->task = row->run->task;
+    f->profile = row->profile;
     f->n_rows++;
     f->outdated = f->outdated || row->outdated;
     for (int i = 0; i < row->n_all; i++) {

@@ -9,12 +9,11 @@
 
 /* Starts as zeros. */
 struct facts {
-    struct label shared; /* flags that all rows have with one value (row_key) */
-    struct label usual;  /* the values that the profile of the first row has, else the defaults */
-    bool profiles;       /* there are rows of several profiles */
-    char profile[32];
-    int n, count[FACTS_MOST]; /* runs, and those of each kind; of attempts at one run the last alone */
-    bool outdated;            /* some are of other numerics than the program has now */
+    struct label shared;        /* flags that all rows have with one value (row_key) */
+    struct label usual;         /* those that their profiles have, all with one value, otherwise than by default */
+    const char *task, *profile; /* of the latest row */
+    int n, count[FACTS_MOST];   /* runs, and those of each kind; of attempts at one run the last alone */
+    bool outdated;              /* some are of other numerics than the program has now */
     const struct report_filter *asked;
     int n_rows;
     const struct report_row *fastest; /* a row with a speed; NULL: none has one */

@@ -42,11 +42,11 @@ struct paper_cell {
     bool disturbed;            /* of speed: the machine was not quiet meanwhile */
     struct interval interval;  /* of one setting's number */
     struct published_value published;
-    bool cut_off;     /* a run that gives the number was cut off */
-    bool any_cut_off; /* a run of the cell was cut off */
-    bool other;       /* its runs are of another setting than the paper's */
+    bool cut_off;             /* a run that gives the number was cut off */
+    bool any_cut_off;         /* a run of the cell was cut off */
+    bool other;               /* its runs are of another setting than the paper's */
     char unlike[RECORD_TEXT]; /* in what: "model.gate=none (softmax there); ..." (setting.h) */
-    uint64_t differs; /* a bit for each number of plan_file_differs by which its setting is not the paper's */
+    uint64_t differs;         /* a bit for each number of plan_file_differs by which its setting is not the paper's */
     enum paper_verdict verdict;
 };
 

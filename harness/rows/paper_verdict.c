@@ -74,8 +74,7 @@ static const struct own_run *find_own(const struct comparison *c, int i) {
         const struct own_run *own = &c->own->list[k];
         bool whole = same_setting(own, &c->uses[i]);
         for (int j = 0; j < c->own->n && whole; j++)
-            whole =
-                strcmp(c->own->list[j].group, own->group) != 0 || cell_has(c, &c->spots[i], &c->own->list[j]);
+            whole = strcmp(c->own->list[j].group, own->group) != 0 || cell_has(c, &c->spots[i], &c->own->list[j]);
         if (whole) return own;
     }
     return NULL;

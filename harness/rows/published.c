@@ -63,8 +63,8 @@ static struct published_value value_at(const struct published *p, int i) {
     v.kind = csv_cell(&p->table, i, "spread_kind");
     v.arxiv = csv_cell(&p->table, i, "arxiv");
     v.source = csv_cell(&p->table, i, "table");
-    v.decimals = printed > LEAST_DECIMALS ? printed : LEAST_DECIMALS;
-    v.rounding = 0.5 * pow(10, -(double)v.decimals);
+    v.decimals = printed;
+    v.rounding = 0.5 * pow(10, -(double)(printed > LEAST_DECIMALS ? printed : LEAST_DECIMALS));
     if (!parse_double(value, &v.value)) v.value = NAN;
     if (!parse_double(csv_cell(&p->table, i, "spread"), &v.spread)) v.spread = NAN;
     if (parse_int64(csv_cell(&p->table, i, "n"), &n) && n > 0 && n < INT_MAX) v.n = (int)n;
@@ -141,8 +141,7 @@ struct published_value published_of_run(const struct published *p, const struct 
     if (run_mixer(run, &mixer, NULL) != ST_OK) return PUBLISHED_NONE;
     if (model) (void)label_canonical(&mixer, model->options, NULL);
     name_without_counts(run->task, task, sizeof task);
-    return published_find(p,
-                          &(struct published_query){
-                              .task = task, .metric = metric_names[run->metric], .mixer = &mixer, .flags = key},
-                          NULL);
+    return published_find(
+        p, &(struct published_query){.task = task, .metric = metric_names[run->metric], .mixer = &mixer, .flags = key},
+        NULL);
 }

@@ -543,8 +543,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     tables->has_published = published_read(&tables->published, out, &why) == ST_OK;
     if (!tables->has_published) fprintf(stderr, "lrnn: no published numbers beside ours: %s\n", why.text);
     enum status status = ST_OK;
-    for (int i = 0; i < n_rows && status == ST_OK; i++)
-        status = compute(&rows[i], filter->asked, tables, out, e);
+    for (int i = 0; i < n_rows && status == ST_OK; i++) status = compute(&rows[i], filter->asked, tables, out, e);
     TRY(status);
     qsort(rows, (size_t)n_rows, sizeof *rows, by_model);
     if (filter->asked->runs) sort_as_asked(rows, n_rows, filter);

@@ -54,9 +54,9 @@ struct report_row {
     /* Ours - published: the best of the grid where the paper reports that, else the mean at the chosen rate. NAN: a run
      * of the grid was cut off, or the number is of other settings. */
     double delta;
-    double tok_per_s;      /* NAN if not measured */
-    bool disturbed;        /* and not known to have been measured alone */
-    struct perf_row speed; /* where it was measured */
+    double tok_per_s;                  /* NAN if not measured */
+    bool disturbed;                    /* and not known to have been measured alone */
+    struct perf_row speed;             /* where it was measured */
     const struct report_filter *asked; /* by which its table was chosen; borrowed, NULL: all */
 };
 
@@ -74,7 +74,7 @@ struct report_tables {
     struct report_table *list;
     int n;
     struct published published;
-    bool has_published; /* the papers' numbers were found */
+    bool has_published;        /* the papers' numbers were found */
     struct paper_runs *papers; /* the own runs of tables whose numbers stand beside rows; owned */
     int n_papers;
     struct arena arena; /* owns the rows; the records are borrowed */
@@ -133,8 +133,8 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
     "numerics=N: the program's numbers have changed since these runs, which cannot be repeated bit for bit"
 #define OTHER_PRODUCTS_NOTE                                                                                            \
     "multiplied matrices by another library than this program's: they repeat to rounding, not bit for bit"
-#define SETTINGS_MARK "~" /* after a published number of other settings than ours */
-#define SETTINGS_NOTE SETTINGS_MARK " the paper's setting differs, so there is no diff"
+#define SETTINGS_MARK  "~" /* after a published number of other settings than ours */
+#define SETTINGS_NOTE  SETTINGS_MARK " the paper's setting differs, so there is no diff"
 #define DISTURBED_MARK "!" /* after a speed */
 #define DISTURBED_NOTE                                                                                                 \
     "! disturbed measurement: another process used over 3 % of the cores, step times varied, or nobody checked"

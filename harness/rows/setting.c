@@ -158,7 +158,9 @@ static int differences(const struct own_run *own, const struct label *key, char 
         char part[RECORD_TEXT];
         n++;
         snprintf(part, sizeof part, "%s=%.100s (%.100s there)", name, *ours ? ours : "none",
-                 !theirs ? "not" : *theirs ? theirs : "none");
+                 !theirs   ? "not"
+                 : *theirs ? theirs
+                           : "none");
         if (text) unlike_add(text, part);
     }
     return n;

@@ -28,8 +28,8 @@ struct own_run {
 struct own_runs {
     struct own_run *list; /* owned */
     int n;
-    int n_tasks;              /* words of the plans' tasks */
-    char tasks[LABEL_TEXT];   /* those words */
+    int n_tasks;                /* words of the plans' tasks */
+    char tasks[LABEL_TEXT];     /* those words */
     const char *rows, *columns; /* keys that tell rows and columns apart, or ""; borrowed */
 };
 

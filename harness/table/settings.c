@@ -153,7 +153,8 @@ static bool is_alike(const struct family *s, int model, char unlike[RECORD_TEXT]
     for (int i = 0; i < s->n; i++)
         for (int t = 0; t < s->n_tasks; t++)
             if (family_is(s, &s->entries[i], model, t)) unlike_add(own, s->entries[i].row->unlike);
-    if (!has_published_settings(s)) unlike_add(own, "a mean over other settings (`lrnn bench TASK --variants` runs its)");
+    if (!has_published_settings(s))
+        unlike_add(own, "a mean over other settings (`lrnn bench TASK --variants` runs its)");
     unlike_add(unlike, own);
     return !*own;
 }

@@ -273,14 +273,13 @@ START_TEST(values_have_the_digits_that_their_papers_round_to) {
         struct label mixer;
         const char *row, *metric = strcmp(cases[i].table, "Table 1") != 0 ? "acc" : "macro_acc";
         ck_ok(label_parse(&mixer, "mixer", cases[i].mixer, &fixture_problem));
-        struct published_value v =
-            published_find(&p,
-                           &(struct published_query){.arxiv = cases[i].arxiv,
-                                                     .source = cases[i].table,
-                                                     .task = cases[i].task,
-                                                     .metric = metric,
-                                                     .mixer = &mixer},
-                           &row);
+        struct published_value v = published_find(&p,
+                                                  &(struct published_query){.arxiv = cases[i].arxiv,
+                                                                            .source = cases[i].table,
+                                                                            .task = cases[i].task,
+                                                                            .metric = metric,
+                                                                            .mixer = &mixer},
+                                                  &row);
         char format[PUBLISHED_FORMAT_BYTES], printed[32];
         published_format(&v, format);
         snprintf(printed, sizeof printed, format, v.value);

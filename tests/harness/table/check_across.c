@@ -47,10 +47,10 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     char *text = render_report(&report_across, &format_term);
     ck_holds(text, "1 of 4 runs " OTHER_PRODUCTS_NOTE);
     ck_holds(text, "2 tasks, profile paper: 3 models");
-    ck_holds(text, "model      s3 / published  s5 / published");
-    ck_holds(text, "lru             0.125 / -               -");
-    ck_holds(text, "lstm            0.750 / 1      0.500* / 1");
-    ck_holds(text, "bdlru:m=5               -       0.250 / 1");
+    ck_holds(text, "model      s3 / published   s5 / published");
+    ck_holds(text, "lru             0.125 / -                -");
+    ck_holds(text, "lstm       0.750 / 1.000~  0.500* / 1.000~");
+    ck_holds(text, "bdlru:m=5               -   0.250 / 1.000~");
     ck_holds(text, "s3: test token accuracy, chance 0.0083, at most 300 steps; epochs=20.");
     ck_holds(text, "s5: test token accuracy, chance 0.0083, at most 300 steps; epochs=3.");
     ck_holds(text, CUT_OFF_NOTE);
@@ -126,7 +126,7 @@ START_TEST(the_mark_follows_the_protocol) {
         ck_ok(report_print(&report_across, &fixture_set, &filter, NULL, &format_term, fixture_folder, f,
                            &fixture_problem));
         fclose(f);
-        ck_holds(text, i ? "0.875* / 1" : "0.500 / 1");
+        ck_holds(text, i ? "0.875* / 1.000~" : "0.500 / 1.000~");
         free(text);
     }
 }
@@ -166,8 +166,8 @@ START_TEST(what_differs_within_a_task_keeps_rows_apart_in_all) {
     add_of("s5", "lstm;swiglu", "128", "3", 0.5);
     add_of("s3", "lstm;swiglu", "64", "20", 0.75);
     char *text = render_report(&report_across, &format_term);
-    ck_holds(text, "lstm dim=64        0.750 / 1       0.250 / 1");
-    ck_holds(text, "lstm dim=128               -       0.500 / 1");
+    ck_holds(text, "lstm dim=64   0.750 / 1.000~  0.250 / 1.000~");
+    ck_holds(text, "lstm dim=128               -  0.500 / 1.000~");
     free(text);
 }
 END_TEST
@@ -183,7 +183,7 @@ START_TEST(headings_have_what_tells_tasks_apart) {
     add_of("s3:n_train=7", "lstm;swiglu", "64", "3", 0.875);
     char *text = render_report(&report_across, &format_term);
     ck_holds(text, "model  arrow:...  arrow:patch=4,...  arrow:patch=8,...  digits:...  s3 / published  s3:n_train=7");
-    ck_holds(text, "lstm       0.750              0.500              0.250       0.125       0.625 / 1         0.875");
+    ck_holds(text, "lstm       0.750              0.500              0.250       0.125  0.625 / 1.000~         0.875");
     ck_holds(text, "arrow:... is arrow:size=48,n_test=2000: test token accuracy, ");
     ck_holds(text, "arrow:patch=8,... is arrow:size=48,patch=8,n_test=2000: test token accuracy, ");
     ck_holds(text, "digits:... is digits:n_test=9: test token accuracy, ");
@@ -452,7 +452,7 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
     }
     add_of("s5", "lru;swiglu", "64", "3", 0.5);
     char *text = render_by_iqm();
-    ck_holds(text, "0.000 / 1       1.000 / 1  0.500 [0.500, 0.500]\n");
+    ck_holds(text, "0.000 / 1.000~  1.000 / 1.000~  0.500 [0.500, 0.500]\n");
     ck_holds(text, "-       0.500 / -                     -\n");
     ck_holds(text, "Interquartile mean over the seeds at the rate that validation chose / the paper's number.\n");
     ck_assert_ptr_null(strstr(text, "Bold")); /* which no text file has */

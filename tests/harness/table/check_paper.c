@@ -81,7 +81,7 @@ START_TEST(a_plan_has_its_base_s_published_numbers) {
     begin_plan("base=base.plan\nsource=Table 8\n");
     expect(REPORT, 0);
     ck_assert_ptr_null(strstr(out, "LRU!"));
-    expect_text(out, "- / 0.500", "report");
+    expect_text(out, "- / 0.5", "report");
 }
 END_TEST
 
@@ -160,7 +160,7 @@ END_TEST
 /* A short profile draws what the paper's profile imports: its table asks for no file. */
 START_TEST(a_short_profile_needs_no_data_of_the_papers) {
     expect("report --paper myosotis-images --profile quick --out results/baseline", 0);
-    expect_text(out, "~ of another setting than the paper's: profile quick", "report");
+    expect_text(out, "~ the paper's setting differs, so there is no diff: ", "report");
     expect("report --paper myosotis-images --profile quick --task digits --format csv --out results/baseline", 0);
     expect_text(out, ",digits,", "report"); /* the paper's profile has no such task */
     ck_assert_ptr_null(strstr(out, ",0,0,"));
@@ -268,7 +268,7 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     ck_assert_msg(strstr(out, ",,,1\n") || strstr(out, ",,,0\n"), "%s", out); /* as quiet as the machine was */
     ck_assert_ptr_null(strstr(out, ",,,\n"));
     expect("sweep %s/own.plan --quiet --dim 12 --out %s/r", 0);
-    expect_text(out, "~ of another setting than the paper's: options or flags are not the plan's", "sweep");
+    expect_text(out, "~ the paper's setting differs, so there is no diff: ", "sweep");
     begin_plan("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
                "task.length=4,6\nmodels=lstm:hidden=4\nseeds=1\ncolumns=task.length\n");
     expect("plot throughput --paper %s/own.plan --out %s/r", ST_USAGE); /* of two lengths one is measured */

@@ -198,6 +198,7 @@ START_TEST(means_over_the_papers_settings_are_compared) {
         run->metric = METRIC_MACRO_ACC;
         run->test_macro_acc = 0.25 * i;
         fixture_records[i].run.params = i;
+        as_planned(run, "hlru-table1");
     }
     char *text = render_report(&report_settings, &format_term);
     ck_holds(text, "0.375      1.000  -0.625\n"); /* (0 + .25 + .5 + .75) / 4 */
@@ -207,7 +208,13 @@ START_TEST(means_over_the_papers_settings_are_compared) {
     strcpy(fixture_records[3].run.task, tasks[4]);
     text = render_report(&report_settings, &format_term);
     ck_holds(text, "0.375     1.000~     -\n");
-    ck_holds(text, "~ of another set of settings than these");
+    ck_holds(text, "~ the paper's setting differs, so there is no diff: a mean over other settings (`lrnn bench");
+    free(text);
+    strcpy(fixture_records[3].run.task, tasks[3]);
+    identify(&fixture_records[2].run, "decay", "0.1"); /* of one change alone */
+    text = render_report(&report_settings, &format_term);
+    ck_holds(text, "0.375     1.000~     -\n");
+    ck_holds(text, "so there is no diff: decay=0.1 (0 there).\n");
     free(text);
 }
 END_TEST
@@ -435,7 +442,7 @@ START_TEST(the_terminal_table_is_aligned_and_fits) {
     add_grid();
     for (int m = 1; m <= 5; m++) {
         char layers[64];
-        snprintf(layers, sizeof layers, "hlru:m=%d,channels=100;swiglu", m);
+        snprintf(layers, sizeof layers, "hlru:m=%d,channels=128;swiglu", m);
         for (uint64_t seed = 0; seed < 5; seed++)
             add_run(layers, 1e-3, seed, 0.2 + 0.01 * m, 0.25 + 0.001 * (double)seed);
     }
@@ -530,7 +537,8 @@ START_TEST(summary_csv_has_the_rows_numbers) {
         "n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,"
         "solve_hi,lr_chosen,published,delta,verdict,"
         "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
-        "label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,confirm_seeds\n";
+        "label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,confirm_seeds,flags,"
+        "published_differs\n";
     struct csv_table t;
     char path[PATH_BYTES], *text;
     size_t size;

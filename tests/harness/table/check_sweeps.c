@@ -232,7 +232,7 @@ START_TEST(fresh_seeds_are_run_at_the_chosen_rate_alone) {
     expect_status(run_out("report --what each --confirm-seeds 1"), ST_USAGE, "report --what each");
     expect_text(err, "report --what each has no use for --confirm-seeds; leave it out", "report");
     expect_status(run_out("report --format csv --confirm-seeds 3"), 0, "report --format csv");
-    expect_text(out, ",speed_quiet,confirm_seeds\n", "report");
+    expect_text(out, ",speed_quiet,confirm_seeds,", "report");
     expect_text(out, ",3\n", "report");
 }
 END_TEST

@@ -22,6 +22,9 @@ struct run *add_run(const char *layers, double lr, uint64_t seed, double val, do
  * one it has. */
 void identify(struct run *run, const char *key, const char *value);
 
+/* Gives the record the identity of the first run that a plan has of its task and model. */
+void as_planned(struct run *run, const char *plan);
+
 /* As a run that ended before its 300 steps is recorded. */
 void cut_off(struct run *run, int64_t steps);
 
