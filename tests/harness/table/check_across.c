@@ -459,7 +459,7 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
     free(text);
     cut_off(&fixture_records[3].run, 200); /* has its part in the number of S5 and in that of all */
     text = render_by_iqm();
-    ck_holds(text, "0.000 / 1      1.000* / 1  0.500* [0.500, 0.500]\n");
+    ck_holds(text, "0.000 / 1.000~  1.000* / 1.000~  0.500* [0.500, 0.500]\n");
     free(text);
 }
 END_TEST
