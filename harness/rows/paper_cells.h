@@ -96,9 +96,6 @@ struct paper_cell *paper_cell_at(const struct paper_cells *p, int row, int colum
 /* The value of a key of the plan under the profile in force, else `fallback`. */
 const char *paper_setting(const struct paper_cells *p, const char *key, const char *fallback);
 
-/* The profile that holds unless the command line names another. */
-const char *paper_own_profile(const struct paper_cells *p);
-
 /* Whether its runs are of another setting than the paper's: it has no verdict. */
 bool paper_cell_is_other(const struct paper_cell *c);
 

@@ -23,11 +23,6 @@ enum status paper_protocol(const struct request *request, const char *profile, e
     return fail(e, why.status, "%s: %.800s", request->file.name, why.text);
 }
 
-const char *paper_own_profile(const struct paper_cells *p) {
-    const char *own = plan_file_get(&p->request.file, "", "profile");
-    return own ? own : "quick";
-}
-
 void paper_word(const struct paper_cells *p, int word, char *text, size_t size) {
     const char *at = p->resolved.tasks;
     text[0] = 0;

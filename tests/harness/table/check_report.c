@@ -530,15 +530,12 @@ END_TEST
 
 START_TEST(summary_csv_has_the_rows_numbers) {
     static const char *const golden =
-        "schema,cell_id,model,task,task_version,profile,layers,d_model,n_layers,backbone,"
-        "mlp,norm,n_train,len_train,len_test,"
-        "optimizer,schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_"
-        "steps,dtype,backend,numerics,protocol,n,"
-        "n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,solve_lo,"
-        "solve_hi,lr_chosen,published,delta,verdict,"
-        "n_grid,n_failed_grid,seq_acc,params,state_floats,tok_per_s,chance,row_id,"
-        "label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,confirm_seeds,flags,"
-        "published_differs\n";
+        "schema,cell_id,model,task,task_version,profile,layers,d_model,n_layers,backbone,mlp,norm,n_train,"
+        "len_train,len_test,optimizer,schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_steps,"
+        "dtype,backend,numerics,protocol,n,n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,"
+        "solve_lo,solve_hi,lr_chosen,published,delta,verdict,n_grid,n_failed_grid,seq_acc,params,state_floats,"
+        "tok_per_s,chance,row_id,label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,"
+        "confirm_seeds,flags,published_differs\n";
     struct csv_table t;
     char path[PATH_BYTES], *text;
     size_t size;

@@ -92,7 +92,8 @@ static void identify_all(struct run *run) {
         snprintf(name, sizeof name, "model.%s", label_key(&mixer, i));
         identify(run, name, label_value(&mixer, i));
     }
-    if (!strcmp(run->model, "lstm")) add_line(run, "model.hidden=128"); /* fitted, which nobody asked for */
+    if (!strcmp(run->layers, "lstm") || !strncmp(run->layers, "lstm;", 5))
+        add_line(run, "model.hidden=128"); /* fitted, which nobody asked for */
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) identify(run, settings[i][0], settings[i][1]);
     snprintf(number, sizeof number, "%.17g", run->lr);
     identify(run, "lr", number);
