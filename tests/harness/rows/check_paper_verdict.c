@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/rows/paper_cells.h"
 #include "tests/lib/own_plan.h"
@@ -279,6 +280,29 @@ START_TEST(every_way_to_change_a_setting_is_seen) {
 }
 END_TEST
 
+/* A plan with other runs than the program's own has for the paper's table, whatever it is based on. */
+START_TEST(a_plan_of_ones_own_is_compared_with_the_programs) {
+    static const struct {
+        const char *lines;
+        bool others;
+    } cases[] = {{"", false},
+                 {"dim=16\n", true},
+                 {"model.gate=none\n", true},
+                 {"epochs=2\n", true},
+                 {"dropout=.1\n", true},
+                 {"protocol=val-mean\n", true},
+                 {"precision=bf16\n", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512], path[512];
+        snprintf(text, sizeof text, "base=hlru-table2\ntasks=s3\nmodels=bdlru:m=5\n%s", cases[i].lines);
+        begin_plan(text);
+        snprintf(path, sizeof path, "%s/r/published.csv", program_folder);
+        ck_assert_int_eq(unlink(path), 0);
+        ck_assert_msg(are_others("") == cases[i].others, "%s: %s", cases[i].lines, out);
+    }
+}
+END_TEST
+
 /* Where and how numbers are computed, and for how long. */
 START_TEST(how_a_run_is_computed_is_no_setting_of_a_papers) {
     static const char *const flags[] = {"device=cuda",  "kernel=reference", "precision=tf32", "budget=1m",
@@ -341,6 +365,7 @@ Suite *check_paper_verdict(void) {
     tcase_add_test(c, a_difference_is_told_of_the_rows_that_have_it);
     tcase_add_test(c, more_differences_than_a_cell_has_room_for_are_refused);
     tcase_add_test(c, every_way_to_change_a_setting_is_seen);
+    tcase_add_test(c, a_plan_of_ones_own_is_compared_with_the_programs);
     tcase_add_test(c, how_a_run_is_computed_is_no_setting_of_a_papers);
     tcase_add_test(c, a_cell_without_all_its_settings_is_of_another_one);
     suite_add_tcase(suite, c);

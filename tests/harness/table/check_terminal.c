@@ -40,7 +40,7 @@ static char *shown(const char *environment, const char *arguments) {
 
 START_TEST(the_best_is_bold_on_a_terminal) {
     char *text = shown("TERM=xterm", REPORT);
-    expect_text(text, "bdlru:m=3 precision=fp32       \033[1m1.000 / 1.000\033[0m\r\n", REPORT);
+    expect_text(text, "bdlru:m=3 precision=fp32   \033[1m1.000 / 1.000\033[0m\r\n", REPORT);
     expect_text(text, "\r\nBold: the best of a task.\r\n", REPORT);
 }
 END_TEST
@@ -68,7 +68,7 @@ START_TEST(bold_goes_where_it_is_not_wanted) {
                                            {"TERM=xterm", REPORT " --no-color"}};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         char *text = shown(plain[i][0], plain[i][1]);
-        expect_text(text, "precision=fp32       1.000 / 1.000", plain[i][0]);
+        expect_text(text, "precision=fp32   1.000 / 1.000", plain[i][0]);
         ck_assert_msg(!strstr(text, "\033[") && !strstr(text, "Bold"), "%s %s: %s", plain[i][0], plain[i][1], text);
     }
 }
