@@ -9,13 +9,12 @@
 /* The schedules: constant, name, when the rate changes after the warm-up, floor and epochs that the schedule fixes
  * itself (0: those of the run), function of the rate, help. A new schedule is a row, and a function unless one fits.
  * RATE_PER_EPOCH holds one rate for all steps of an epoch, warm-up included, like a scheduler that is called after each
- * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py), and its code does
- * mad-const. */
+ * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py), and its code keeps the
+ * rate constant. */
 #define SCHEDULES(ROW)                                                                                                 \
     ROW(CONSTANT, "constant", RATE_FIXED, 0, 0, rate_constant, "the peak")                                             \
     ROW(COSINE, "cosine", RATE_PER_STEP, 0, 0, rate_cosine, "a cosine to --lr-min")                                    \
     ROW(COSINE_EPOCH, "cosine-epoch", RATE_PER_EPOCH, 0, 0, rate_cosine, "the same, changed once an epoch")            \
-    ROW(MAD_CONST, "mad-const", RATE_FIXED, 0, 0, rate_constant, "MAD's effective one, constant")                      \
     ROW(MAD_COSINE, "mad-cosine", RATE_PER_EPOCH, 1e-6, 200, rate_cosine, "MAD's declared one, to 1e-6 over 200 epochs")
 
 enum schedule_kind {

@@ -173,7 +173,7 @@ static bool validate(struct running *r) {
     r->validated = true;
     r->metric = trainer_metric(t, &s);
     if (p->solved_step < 0 && r->metric >= t->setup->spec.task.shape.solved) p->solved_step = t->state.step;
-    bool gain = r->metric > p->gained + t->setup->spec.config.min_gain;
+    bool gain = r->metric > p->gained;
     p->stale = gain ? 0 : p->stale + 1;
     if (gain) p->gained = r->metric;
     if (t->best_step < 0 || r->metric > trainer_metric(t, &t->best_val)) {

@@ -43,8 +43,6 @@ const struct option config_options[] = {
      0},
     {"patience", OPT_INT, AT(patience), "0", 0, 1e9, NULL,
      "stop after so many validations in a row without a gain; 0 = never", 0},
-    {"min-gain", OPT_REAL, AT(min_gain), "0", 0, 1, NULL, "what --patience counts as a gain in the validation metric",
-     0},
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "seed of initialisation, data and order", OPT_SEED},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS,
      "of the factors of linear maps' products, rounded to it; sums and all else stay in " REAL_NAME, OPT_OPEN},

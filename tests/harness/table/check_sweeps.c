@@ -123,7 +123,6 @@ static double rate_of(const char *name, int64_t step) {
 START_TEST(mads_schedules_are_those_of_its_protocol) {
     for (int64_t step = 0; step < 40; step++) {
         int64_t epoch = step / 10;
-        ck_assert(rate_of("mad-const", step) == 1e-3);
         ck_assert_double_eq_tol(rate_of("mad-cosine", step),
                                 1e-6 + 0.5 * (1e-3 - 1e-6) * (1 + cos(M_PI * (double)epoch / 200)), 1e-15);
     }

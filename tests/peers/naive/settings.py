@@ -251,7 +251,7 @@ def training():
                   {"warmup": 7}, {"schedule": "cosine-epoch", "lr-min": 1e-4},
                   {"schedule": "cosine-epoch", "lr-min": 1e-4, "warmup": 9},
                   {"schedule": "cosine-epoch", "warmup": 9, "warmup-least": 0.5}, {"schedule": "mad-cosine"},
-                  {"schedule": "mad-const"}, {**cosine, "warmup": 10, "clip": 0.3, "decay": 0.2}]:
+                  {**cosine, "warmup": 10, "clip": 0.3, "decay": 0.2}]:
         yield Setting("training", TAGGING, "bdlru:blocks=4,m=2", {**SMALL, **flags})
     for model in ["mamba2:state=4,headdim=8", "deltaproduct:heads=2,forget=yes", "lru:state=9", "lstm", "mlstm:heads=2",
                   "plstm:heads=2,track=2", "slice:structure=sparse,keep=0.3"]:

@@ -54,7 +54,7 @@ def rate(config, step, steps, steps_per_epoch):
         step -= step % steps_per_epoch
     if step < warmup:
         return peak * max(step / warmup, float(config["warmup-least"]))
-    if kind in ("constant", "mad-const"):
+    if kind == "constant":
         return peak
     if kind == "mad-cosine":
         floor, steps = 1e-6, 200 * steps_per_epoch
