@@ -11,6 +11,14 @@
 # does.
 set -eu
 
+if [ $# -lt 3 ]; then
+    usage=$(sed -n '2,/^set -eu/s/^#\( \|$\)//p' "$0")
+    case ${1:-} in
+        -h | --help) printf '%s\n' "$usage"; exit 0 ;;
+    esac
+    echo "gate.sh: expected tools/gate.sh LRNN OBJECTS BASE, got $# words; try make gate BASE=main, or --help" >&2
+    exit 2
+fi
 lrnn=$(realpath "$1") objects=$2 base=$3
 shift 3
 

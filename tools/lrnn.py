@@ -3,7 +3,7 @@
     import sys; sys.path.insert(0, "tools"); import lrnn
     runs, curves, evals = lrnn.load("results")      # data frames, or lists of dictionaries without pandas
     w = lrnn.weights("results", run_id)             # name -> NumPy array, or (shape, array.array) without NumPy
-    lrnn.plot(curves, "curves.png")                 # where Matplotlib is
+    lrnn.plot(curves, "curves.png", runs)           # where pandas and Matplotlib are
 
 Records are the truth (docs/design.md); columns are those of `lrnn schema runs`, `curves` and `evals`. A record whose
 checksum does not hold is left to `lrnn store check`, which knows.
@@ -107,14 +107,24 @@ def safetensors(path):
     return tensors
 
 
-def plot(curves, path, y="acc"):
-    """Validation curves of all runs. Needs pandas and Matplotlib; `lrnn plot` needs neither."""
+def names(runs):
+    """What a reader calls each run, by its run_id: its layers with all their options, its rate and seed, and its task
+    where the runs are of several. The column "model" alone would pool bdlru of m=1 with that of m=3."""
+    rows = runs if isinstance(runs, list) else runs.to_dict("records")
+    several = len({row["task"] for row in rows}) > 1
+    return {row["run_id"]: f"{row['task'] + ' ' if several else ''}{row['layers']} lr {row['lr']:g} seed {row['seed']}"
+            for row in rows}
+
+
+def plot(curves, path, runs, y="acc"):
+    """Validation curves of all runs, named by `names`. Needs pandas and Matplotlib; `lrnn plot` needs neither."""
     import matplotlib
     matplotlib.use("Agg")
     from matplotlib import pyplot
     figure, axes = pyplot.subplots()
+    called = names(runs)
     for run_id, points in curves[curves["split"] == "val"].groupby("run_id"):
-        axes.plot(points["step"], points[y], linewidth=1, label=run_id[:8])
+        axes.plot(points["step"], points[y], linewidth=1, label=called[run_id])
     axes.set_xlabel("steps")
     axes.set_ylabel(f"validation {y}")
     axes.legend(fontsize="small")

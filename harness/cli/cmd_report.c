@@ -255,9 +255,8 @@ static enum status run_plot(int argc, char **argv, struct error *e) {
     TRY(check_plot_flags(&flags, kind, e));
     TRY(figure_formats_parse(flags.formats, &flags.view.formats, e));
     const char *to = *flags.to ? flags.to : flags.out;
-    TRY(*flags.paper ? plot_paper(&flags, kind, to, e) : plot_folder(&flags, kind, to, e));
-    fprintf(stderr, "plots in %s\n", to);
-    return ST_OK;
+    flags.view.told = stderr;
+    return *flags.paper ? plot_paper(&flags, kind, to, e) : plot_folder(&flags, kind, to, e);
 }
 
 const struct command command_report = {.name = "report",

@@ -148,8 +148,14 @@ enum status gate_junit(const struct gate_result *r, const char *path, struct err
         fprintf(f, " time=\"%.3f\">", row->seconds);
         if (failed || is_open(row)) {
             char message[768];
-            snprintf(message, sizeof message, "%s%s%s", row->compared ? verdict_names[row->verdict] : "not compared",
-                     row->detail[0] ? ": " : "", row->detail);
+            const struct compare_row *c = &row->speed;
+            int used = snprintf(message, sizeof message, "%s%s%s",
+                                row->compared ? verdict_names[row->verdict] : "not compared",
+                                row->detail[0] ? ": " : "", row->detail);
+            if (c->measured) /* the figure and its bound */
+                snprintf(message + used, sizeof message - (size_t)used,
+                         ": time %+.2f %%, 99 %% interval %+.2f to %+.2f, floor %.2f %%", 100 * expm1(c->pairs.median),
+                         100 * expm1(c->pairs.interval.low), 100 * expm1(c->pairs.interval.high), 100 * c->floor);
             fputs(failed ? "<failure" : "<skipped", f);
             print_attribute(f, "message", message);
             fputs("/>", f);

@@ -19,6 +19,7 @@
 #define MAX_COPY    ((size_t)256 << 20)
 #define MAX_KERNELS 8
 #define MAX_LENGTHS 32
+#define APART       1.2  /* times the best: a median above that is told */
 #define MARGIN      1.05 /* a smaller ratio of best times is no difference */
 
 static const char *const pass_names[3] = {"forward", "backward", "both"};
@@ -55,6 +56,7 @@ static void print_pass(const struct kernel_run *r, const struct rates *rates, co
     double by_bytes = cost.bytes / rates->best.bytes, by_flops = cost.flops / rates->best.flops;
     double best = samples_best(t) * 1e3, floor = fmax(by_bytes, by_flops) * 1e3; /* ms */
     double gflops = cost.flops / best / 1e6, gbytes = cost.bytes / best / 1e6;
+    double median = samples_median(t) * 1e3;
     const char *by = by_bytes >= by_flops ? "bytes" : "flops";
     if (json) {
         printf("{");
@@ -62,14 +64,18 @@ static void print_pass(const struct kernel_run *r, const struct rates *rates, co
         printf(",\"threads\":%d,\"kernel\":\"%s\",\"pass\":\"%s\",\"shape\":\"%s\",\"samples\":%d,\"best_ms\":%.6g,"
                "\"median_ms\":%.6g,\"mad_ms\":%.6g,\"gflop_per_s\":%.6g,\"gb_per_s\":%.6g,\"floor_ms\":%.6g,"
                "\"bound\":\"%s\",\"ratio\":%.6g}\n",
-               omp_get_max_threads(), k->name, pass_names[pass], r->shape, t->n, best, samples_median(t) * 1e3,
-               samples_mad(t) * 1e3, gflops, gbytes, floor, by, best / floor);
+               omp_get_max_threads(), k->name, pass_names[pass], r->shape, t->n, best, median, samples_mad(t) * 1e3,
+               gflops, gbytes, floor, by, best / floor);
         return;
     }
-    printf("%-26s %-8s %9.4f %9.4f %8.4f %8.2f %8.2f %9.4f %-5s %6.2f %8.2f\n", k->name, pass_names[pass], best,
-           samples_median(t) * 1e3, samples_mad(t) * 1e3, gflops, gbytes, floor, by, best / floor, floor / best);
+    printf("%-26s %-8s %9.4f %9.4f %8.4f %8.2f %8.2f %9.4f %-5s %6.2f %8.2f\n", k->name, pass_names[pass], best, median,
+           samples_mad(t) * 1e3, gflops, gbytes, floor, by, best / floor, floor / best);
     if (pass != (r->graph.root ? PASS_BOTH : PASS_FORWARD)) return;
-    printf("  %s: time %.4f ms, floor %.4f ms, ratio %.2f\n", k->name, best, floor, best / floor);
+    printf("  %s: time %.4f ms, floor %.4f ms, ratio %.2f; median %.4f ms\n", k->name, best, floor, best / floor,
+           median);
+    if (median > APART * best)
+        printf("  the median is %.2f times the best: other work disturbed it; measure again, or give more --seconds\n",
+               median / best);
     printf("  floor: %.1f MB at %.2f GB/s (copy, read and written both counted), %.1f MFLOP at %.1f GFLOP/s\n",
            cost.bytes / 1e6, rates->best.bytes / 1e9, cost.flops / 1e6, rates->best.flops / 1e9);
 }

@@ -137,7 +137,7 @@ struct op_time {
     const struct op *op;
     int calls;
     double seconds[2], floor, by_bytes; /* by_bytes: the part of the floor that bytes make */
-    double lost;                        /* seconds above the floor */
+    double lost;                        /* seconds above the floors of its calls, at least 0 */
 };
 
 /* Calls in the order of the walk, and the ops that they are gathered into. */
@@ -198,7 +198,7 @@ static void print_op_times(const struct op_times *p, const struct floor_rates *r
             double bytes = cost.bytes / rates->bytes, floor = fmax(bytes, flops);
             t->seconds[pass] += c->best[pass];
             t->floor += floor;
-            t->lost += c->best[pass] - floor;
+            t->lost += fmax(c->best[pass] - floor, 0); /* the floor is measured as well, and may be passed */
             if (bytes > flops) t->by_bytes += bytes;
         }
     }

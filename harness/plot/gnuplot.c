@@ -189,6 +189,7 @@ static enum status finish(const struct drawing *d, const char *to, struct error 
         TRY(find_place(d->figure, k, to, path, e));
         TRY(own_file_mark(d->picture[k], e));
         if (rename(d->picture[k], path) != 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+        if (d->figure->told) fprintf(d->figure->told, "%s\n", path);
     }
     return ST_OK;
 }

@@ -17,6 +17,7 @@ struct figure {
     const char *kind; /* of plots/KIND.gp */
     int height;       /* of 1200 points of width */
     unsigned formats; /* 0: SVG and PNG */
+    FILE *told;       /* gets the path of each file that was written, a line each; NULL: nobody asks */
 };
 
 #define FIGURE_WIDE 40 /* characters of a name that takes about a third of the width */

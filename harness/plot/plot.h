@@ -19,6 +19,7 @@ struct plot_view {
     /* The plan to which all runs belong, and its profile, which titles name. A plan's profile may differ from the
      * profile of that name, so that its runs are custom. NULL: each table's own profile. */
     const char *plan, *profile;
+    FILE *told;        /* gets the path of each figure, a line each; NULL: nobody asks */
     bool none_is_fine; /* a kind that has nothing to draw of any table is no error */
 };
 
@@ -51,12 +52,12 @@ struct speed_choice {
     int n_cells;
 };
 
-/* Draws TO/throughput, in `formats` as struct figure has them, from OUT/perf.csv, where `bench` and `perf layers` leave
+/* Draws TO/throughput, in the formats of the view, from OUT/perf.csv, where `bench` and `perf layers` leave
  * their rows: a line a model that was measured at two lengths or more, at each length the row that perf_replaces
  * leaves. Models have in their names the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312
  * cuda". ST_USAGE: there is no such model, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
-enum status plot_throughput(const struct speed_choice *choice, unsigned formats, const char *out, const char *to,
-                            struct error *e);
+enum status plot_throughput(const struct speed_choice *choice, const struct plot_view *view, const char *out,
+                            const char *to, struct error *e);
 
 /* Six digits of the hash of a table's task and profile, for files that have both in plain letters in their names, which
  * two tables may share. */

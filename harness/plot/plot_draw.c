@@ -334,7 +334,8 @@ static enum status draw_jobs(const struct job *jobs, int n, const char *to, stru
         TRY(gnuplot_draw(&(struct figure){.stem = jobs[i].stem,
                                           .kind = jobs[i].kind->script ? jobs[i].kind->script : jobs[i].kind->name,
                                           .height = jobs[i].kind->height(jobs[i].table),
-                                          .formats = jobs[i].view.formats},
+                                          .formats = jobs[i].view.formats,
+                                          .told = jobs[i].view.told},
                          print_job, &jobs[i], to, e));
     return ST_OK;
 }
@@ -358,7 +359,7 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
     if (kind) TRY(name_choose("plot", kind, (int)N_KINDS, kind_name, kinds, &index, e));
     if (kind) only = &kinds[index];
     TRY(check_view(only, view, e));
-    if (only && only->of_speeds) return plot_throughput(&(struct speed_choice){0}, view->formats, out, to, e);
+    if (only && only->of_speeds) return plot_throughput(&(struct speed_choice){0}, view, out, to, e);
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = plot_tables(&tables, only, view, to, e);
     report_tables_free(&tables);

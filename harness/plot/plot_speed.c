@@ -158,8 +158,8 @@ static void print_speeds(FILE *script, FILE *data, const void *speeds) {
     gnuplot_setting(script, "subheading", "perf.csv: each model alone, the latest measurement");
 }
 
-enum status plot_throughput(const struct speed_choice *choice, unsigned formats, const char *out, const char *to,
-                            struct error *e) {
+enum status plot_throughput(const struct speed_choice *choice, const struct plot_view *view, const char *out,
+                            const char *to, struct error *e) {
     char path[PATH_BYTES];
     struct csv_table t;
     struct speeds s = {.rows = NULL};
@@ -173,7 +173,8 @@ enum status plot_throughput(const struct speed_choice *choice, unsigned formats,
         status = gnuplot_draw(&(struct figure){.stem = "throughput",
                                                .kind = "throughput",
                                                .height = figure_height(s.lines, s.longest),
-                                               .formats = formats},
+                                               .formats = view->formats,
+                                               .told = view->told},
                               print_speeds, &s, to, e);
     csv_free(&t);
     free(s.rows);

@@ -361,7 +361,7 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
         ids[i] = speeds ? plan.setups[i]->id.cell_id : plan.setups[i]->id.run_id;
     if (status == ST_OK && speeds) { /* they have no records */
         struct error why;
-        status = plot_throughput(&(struct speed_choice){ids, plan.n}, view->formats, out, to, &why);
+        status = plot_throughput(&(struct speed_choice){ids, plan.n}, view, out, to, &why);
         if (status != ST_OK) status = tell_missing_speeds(&plan, r, resolved.speed, out, &why, e);
     } else if (status == ST_OK) {
         struct plot_view named = *view;

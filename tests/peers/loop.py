@@ -101,8 +101,11 @@ def score_pairs(record, curve, test):
         yield from ((val[key], mine[key]) for key in KEYS)
     whole = test.result()
     yield from ((record["run"][f"test_{key}"], whole[key]) for key in KEYS)
+    after = 0  # a row of positions is of those after the row before it
     for row in record["evals"]:
         mine = test.result(row["length"]) if row["difficulty"] == "length" else whole
+        if row["difficulty"] == "position":
+            mine, after = test.at(after + 1, row["length"]), row["length"]
         yield from ((row[key], mine[key]) for key in ("n", *KEYS) if row[key] is not None and key in mine)
 
 

@@ -39,6 +39,7 @@ SHAPES = {
     "cuda": [("block", 128, 16, 64, 5), ("diag", 128, 16, 256, 1), ("block", 128, 128, 64, 5),
              ("diag", 128, 128, 256, 1), ("block", 128, 1024, 64, 5), ("diag", 128, 1024, 256, 1)],
 }
+TOY = [("block", 2, 4, 3, 2), ("diag", 2, 4, 8, 1)]  # whether it runs, in seconds
 
 
 # --- the recurrences --------------------------------------------------------------------------------------------------
@@ -168,8 +169,9 @@ def first_row(line, rows):
 
 
 def ours_on_cpu(args, name, B, T, N, m):
-    line = [args.lrnn, "perf", "op", name, "--batch", str(B), "--length", str(T), "--blocks", str(N), "--m", str(m),
-            "--threads", str(args.threads), "--kernel", name + "_cpu", "--seconds", str(args.seconds), "--json"]
+    line = [args.lrnn, "perf", "op", name, "--batch", str(B), "--length", str(T), "--blocks", str(N)]
+    line += ["--m", str(m)] if name == "scan_block" else []  # a diagonal has no blocks
+    line += ["--threads", str(args.threads), "--kernel", name + "_cpu", "--seconds", str(args.seconds), "--json"]
     row = first_row(line, (r for r in map(json.loads, printed_by(line).splitlines()) if r["pass"] == "both"))
     return row["median_ms"] * 1e3, row["commit"]
 
@@ -231,7 +233,7 @@ def measure(args, name, make, data, want):
 
 def peer_rows(args, op, T, data):
     want = train(block_loop if op == "block" else diag_loop, *data)
-    for name, make in peers_of(op):
+    for name, make in peers_of(op)[: 1 if args.toy else None]:
         torch.compiler.reset()
         if name == "loop compiled" and T > args.unroll:
             yield {"peer": name, "status": f"not tried: a loop of {T} steps is unrolled; --unroll is {args.unroll}"}
@@ -264,6 +266,7 @@ def main():
                    help="time for a peer's first run, in which it is compiled")
     p.add_argument("--unroll", type=int, default=128, metavar="STEPS",
                    help="the longest loop that is compiled: it is unrolled, which takes minutes for hundreds of steps")
+    p.add_argument("--toy", action="store_true", help="tiny shapes and the plain loop alone: a test of this script")
     p.add_argument("--lrnn", default="./lrnn")
     p.add_argument("--out", required=True, help="the CSV file; rows of other ops and shapes stay in it")
     args = p.parse_args()
@@ -273,7 +276,7 @@ def main():
     signal.signal(signal.SIGALRM, alarm)
     device = torch.cuda.get_device_name() if args.device == "cuda" else "cpu"
     common = {"device": device, "torch": torch.__version__, "threads": args.threads}
-    for shape in SHAPES[args.device]:
+    for shape in TOY if args.toy else SHAPES[args.device]:
         write_rows(args.out, [common | row for row in shape_rows(args, *shape)])
 
 

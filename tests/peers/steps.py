@@ -103,8 +103,10 @@ def net(model, T, B, **flags):
     return Setting("", task, model, {"batch": B, "steps": STEPS, "eval-every": STEPS, **flags}), T
 
 
-def settings():
+def settings(toy):
     """By name."""
+    if toy:
+        return {("step", "bdlru m=2 D=8 N=4 L=1 B=4 T=4"): net("bdlru:m=2,blocks=4", 4, 4, dim=8, layers=1, mlp="gelu")}
     found = {}
     for m, D, N, L, T in ((5, 64, 16, 1, 16), (5, 128, 64, 1, 16), (5, 256, 64, 2, 16), (1, 128, 128, 1, 64)):
         found["step", f"bdlru m={m} D={D} N={N} L={L} B=128 T={T}"] = \
@@ -235,6 +237,7 @@ def main():
     p.add_argument("--compile-seconds", type=int, default=240, help="time for a peer's first steps")
     p.add_argument("--only", default="", metavar="PATTERN", help="a regular expression on op and shape")
     p.add_argument("--peers", default=".*", metavar="PATTERN", help="the same on the names of peers, as a whole")
+    p.add_argument("--toy", action="store_true", help="one tiny net: a test of this script")
     p.add_argument("--lrnn", default=str(ROOT / "lrnn"))
     p.add_argument("--out", required=True, help="the CSV file; rows of other ops, shapes and threads stay in it")
     args = p.parse_args()
@@ -242,7 +245,7 @@ def main():
     signal.signal(signal.SIGALRM, alarm)
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
     common = {"commit": commit, "device": "cpu", "torch": torch.__version__, "threads": args.threads}
-    for (op, shape), (setting, T) in settings().items():
+    for (op, shape), (setting, T) in settings(args.toy).items():
         if not re.search(args.only, f"{op} {shape}"):
             continue
         print(f"{op} {shape}", file=sys.stderr, flush=True)

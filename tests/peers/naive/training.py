@@ -105,6 +105,7 @@ class Scores:
     def __init__(self):
         self.loss = self.macro = 0.0
         self.rows = []  # of each sequence: length, scored, right, whether the last is right
+        self.positions = {}  # from 1 on: how many are scored there, and right
 
     def add(self, batch, loss, predictions):
         n = batch.examples
@@ -112,6 +113,9 @@ class Scores:
         scored = targets != IGNORED
         for length, want, got, of in zip(batch.lengths.tolist(), targets, predictions, scored):
             right = (want == got)[of]
+            for at, hit in zip((of.nonzero().flatten() + 1).tolist(), right.tolist()):
+                of_all, hits = self.positions.get(at, (0, 0))
+                self.positions[at] = of_all + 1, hits + hit
             self.rows.append((length, int(of.sum()), int(right.sum()), bool(right[-1]) if len(right) else False))
         self.loss += float(loss) * int(scored.sum())
         self.macro += macro_recall(predictions[scored], targets[scored]) * n
@@ -129,6 +133,12 @@ class Scores:
         if length is not None:
             return one_length
         return {**one_length, "loss": self.loss / scored if scored else 0.0, "macro_acc": self.macro / len(rows)}
+
+    def at(self, first, last):
+        """Scores of some neighbouring positions of all sequences."""
+        scored = [self.positions[at] for at in range(first, last + 1) if at in self.positions]
+        n = sum(of for of, _ in scored)
+        return {"n": n, "acc": sum(hits for _, hits in scored) / n}
 
 
 class Training:
