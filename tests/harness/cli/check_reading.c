@@ -114,6 +114,8 @@ START_TEST(reports_and_plots_leave_the_folder_alone) {
     ck_assert_int_eq(scratch_count(command, ".csv"), 4);
     snprintf(command, sizeof command, "plot table --to %s/figures", program_folder);
     expect_status(reads_only(command), 0, command);
+    expect_text(err, "/figures/a5-slice", command); /* a line names each file */
+    expect_text(err, ".svg\n", command);
     snprintf(command, sizeof command, "%s/figures", program_folder);
     ck_assert_int_eq(scratch_count(command, ""), 4); /* two lengths, SVG and PNG */
 }

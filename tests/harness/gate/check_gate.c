@@ -418,6 +418,29 @@ START_TEST(verdicts_are_told_beside_an_error) {
 }
 END_TEST
 
+/* A reader of the file needs no other one: the figure and its bound stand in the message. */
+START_TEST(a_failure_in_junit_says_the_figure_and_its_bound) {
+    char path[SCRATCH_BYTES + 16];
+    size_t size;
+    struct error e = {0};
+    struct gate_result *r = calloc(1, sizeof *r);
+    snprintf(path, sizeof path, "%s/junit.xml", program_folder);
+    r->n = 1;
+    r->rows[0] =
+        (struct gate_row){.kind = "throughput", .name = "linear", .verdict = VERDICT_REGRESSED, .compared = true};
+    r->rows[0].speed = (struct compare_row){.measured = true, .floor = 0.03};
+    r->rows[0].speed.pairs.median = log(1.08);
+    r->rows[0].speed.pairs.interval.low = log(1.07);
+    r->rows[0].speed.pairs.interval.high = log(1.09);
+    ck_assert_msg(gate_junit(r, path, &e) == ST_OK, "%s", e.text);
+    char *xml = slurp(path, &size);
+    expect_text(xml, "<failure message=\"regressed: time +8.00 %, 99 % interval +7.00 to +9.00, floor 3.00 %\"/>",
+                path);
+    free(xml);
+    free(r);
+}
+END_TEST
+
 /* The pipe to a peer then has the number that the peer reads from. */
 START_TEST(a_gate_needs_no_standard_input) {
     struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
@@ -537,6 +560,7 @@ Suite *check_gate(void) {
                                    every_bench_can_be_served,
                                    a_bench_that_a_build_has_lost_is_a_regression,
                                    a_build_that_dies_in_a_bench_is_a_regression,
+                                   a_failure_in_junit_says_the_figure_and_its_bound,
                                    verdicts_are_told_beside_an_error,
                                    a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,
