@@ -84,6 +84,9 @@ struct graph_builder {
     struct lookup embedded;   /* the vectors of the tokens, which some nets hand to the first layer as they are; x NULL:
                                  the input has no tokens */
 
+    struct tensor
+        *first_values[2]; /* (B,T,D) of the first layer, which later layers mix in: read forwards, backwards */
+
     struct graph_term *terms; /* in the order kept; training graphs only */
 };
 struct graph_builder *graph_builder(struct graph *g);

@@ -8,32 +8,18 @@
 #include "models/matrix_state.h"
 #include "models/parts.h"
 
-struct deltanet {
-    int64_t heads, conv;
-    double beta;
-};
-
 static const struct option options[] = {
-    {"heads", OPT_INT, offsetof(struct deltanet, heads), "4", 1, 1 << 16, NULL, "heads; must divide the width", 0},
-    {"conv", OPT_INT, offsetof(struct deltanet, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
-    {"beta", OPT_REAL, offsetof(struct deltanet, beta), "2", 0, 2, NULL, "largest step b_t", 0},
+    {"heads", OPT_INT, offsetof(struct delta_rule, heads), "4", 1, 1 << 16, NULL, "heads; must divide the width", 0},
+    {"conv", OPT_INT, offsetof(struct delta_rule, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
+    {"beta", OPT_REAL, offsetof(struct delta_rule, beta), "2", 0, 2, NULL, "largest step b_t", 0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    return check_heads("deltanet", ((const struct deltanet *)inst)->heads, d, e);
+    return delta_check("deltanet", inst, d, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
-    if (!x) return NULL;
-    const struct deltanet *o = inst;
-    struct delta_rule rule = {
-        .heads = o->heads, .headdim = x->dims[2] / o->heads, .steps = 1, .conv = o->conv, .beta = o->beta};
-    return delta_rule(&rule, g, x);
-}
-
-/* The matrices S; the windows of the convolutions are not counted. */
-static int64_t state_floats(const void *inst, const struct dims *d) {
-    return d->D * (d->D / ((const struct deltanet *)inst)->heads);
+    return delta_rule(inst, g, x);
 }
 
 const struct model model_deltanet = {
@@ -43,9 +29,9 @@ const struct model model_deltanet = {
                 "RMSNorm(S_t^T q_t / sqrt(dk))",
     .options = options,
     .small = "deltanet:heads=3",
-    .inst_bytes = sizeof(struct deltanet),
+    .inst_bytes = sizeof(struct delta_rule),
     .causal = true,
     .check = check,
     .build = build,
-    .state_floats = state_floats,
+    .state_floats = delta_state_floats,
 };

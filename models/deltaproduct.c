@@ -1,5 +1,5 @@
 /* deltaproduct.c - DeltaProduct[-1,1]: several delta-rule steps a token, so that a token's transition is a product of
- * generalised Householder matrices; with forget and output gates Gated DeltaProduct (steps = 1: Gated DeltaNet).
+ * generalised Householder matrices; with forget and output gates Gated DeltaProduct (steps = 1: gated_deltanet.c).
  *
  *   q = l2norm(silu(conv(W_q x)))   k_j = l2norm(silu(conv(W_k x)_j))   v_j = silu(conv(W_v x)_j)
  *   b_j = beta sigmoid(W_b x)_j
@@ -9,59 +9,26 @@
  *
  * Siems et al. 2025; flash-linear-attention's layer (layers/gated_deltaproduct.py). In the widened projections the step
  * is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as Mamba2. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "models/matrix_state.h"
 #include "models/parts.h"
 
-struct deltaproduct {
-    int64_t heads, headdim, steps, conv;
-    double beta;
-    bool forget, outgate;
-};
-
 static const struct option options[] = {
-    {"heads", OPT_INT, offsetof(struct deltaproduct, heads), "4", 1, 1 << 16, NULL, "heads", 0},
-    {"headdim", OPT_INT, offsetof(struct deltaproduct, headdim), "auto", 1, 1 << 16, NULL,
+    {"heads", OPT_INT, offsetof(struct delta_rule, heads), "4", 1, 1 << 16, NULL, "heads", 0},
+    {"headdim", OPT_INT, offsetof(struct delta_rule, headdim), "auto", 1, 1 << 16, NULL,
      "width of a head; auto: width / heads", OPT_AUTO},
-    {"steps", OPT_INT, offsetof(struct deltaproduct, steps), "2", 1, 64, NULL, "delta-rule steps a token", 0},
-    {"conv", OPT_INT, offsetof(struct deltaproduct, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
-    {"beta", OPT_REAL, offsetof(struct deltaproduct, beta), "2", 0, 2, NULL, "largest step b_j", 0},
-    {"forget", OPT_BOOL, offsetof(struct deltaproduct, forget), "no", 0, 0, NULL, "decay of the state a token", 0},
-    {"outgate", OPT_BOOL, offsetof(struct deltaproduct, outgate), "no", 0, 0, NULL, "SiLU gate on the output", 0},
+    {"steps", OPT_INT, offsetof(struct delta_rule, steps), "2", 1, 64, NULL, "delta-rule steps a token", 0},
+    {"conv", OPT_INT, offsetof(struct delta_rule, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
+    {"beta", OPT_REAL, offsetof(struct delta_rule, beta), "2", 0, 2, NULL, "largest step b_j", 0},
+    {"forget", OPT_BOOL, offsetof(struct delta_rule, forget), "no", 0, 0, NULL, "decay of the state a token", 0},
+    {"outgate", OPT_BOOL, offsetof(struct delta_rule, outgate), "no", 0, 0, NULL, "SiLU gate on the output", 0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    struct deltaproduct *o = inst;
-    if (o->headdim == 0) {
-        TRY(check_heads("deltaproduct", o->heads, d, e));
-        o->headdim = d->D / o->heads;
-    }
-    double floats = (double)d->B * (double)d->T * (double)o->heads * (double)o->headdim * (double)o->steps;
-    char asked[120];
-    snprintf(asked, sizeof asked, "deltaproduct: heads=%" PRId64 " headdim=%" PRId64 " steps=%" PRId64, o->heads,
-             o->headdim, o->steps);
-    return check_room(asked, "keys", floats, d, e);
+    return delta_check("deltaproduct", inst, d, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
-    const struct deltaproduct *o = inst;
-    struct delta_rule rule = {.heads = o->heads,
-                              .headdim = o->headdim,
-                              .steps = o->steps,
-                              .conv = o->conv,
-                              .beta = o->beta,
-                              .forget = o->forget,
-                              .outgate = o->outgate};
-    return delta_rule(&rule, g, x);
-}
-
-/* The matrices S; the windows of the convolutions are not counted. */
-static int64_t state_floats(const void *inst, const struct dims *d) {
-    const struct deltaproduct *o = inst;
-    int64_t dk = o->headdim ? o->headdim : d->D / o->heads;
-    return o->heads * dk * dk;
+    return delta_rule(inst, g, x);
 }
 
 const struct model model_deltaproduct = {
@@ -71,9 +38,9 @@ const struct model model_deltaproduct = {
                 "* silu(W_g x_t))",
     .options = options,
     .small = "deltaproduct:heads=2,headdim=5,steps=3 deltaproduct:heads=4,steps=1,forget=yes,outgate=yes",
-    .inst_bytes = sizeof(struct deltaproduct),
+    .inst_bytes = sizeof(struct delta_rule),
     .causal = true,
     .check = check,
     .build = build,
-    .state_floats = state_floats,
+    .state_floats = delta_state_floats,
 };

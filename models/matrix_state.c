@@ -1,8 +1,12 @@
 /* matrix_state.c - parts that the mixers with a matrix state a head share. See matrix_state.h. */
 #include "models/matrix_state.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "kernels/dense/dense.h"
 #include "kernels/matrix/matrix.h"
+#include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
 #include "kernels/token/token.h"
 #include "models/parts.h"
@@ -47,42 +51,124 @@ struct tensor *time_decay(struct graph *g, struct tensor *delta, double low) {
     return activate(g, scale(g, delta, activate(g, rate, ACT_NEG)), ACT_EXP);
 }
 
-/* --- the delta rule ----------------------------------------------------------------------------------------------- */
-
-static struct tensor *projection(struct graph *g, struct tensor *x, const char *name, int64_t width) {
+struct tensor *projection(struct graph *g, struct tensor *x, const char *name, int64_t width) {
     return x ? linear(g, x, weight(g, name, width, x->dims[2], 1, AS_CONTRACT), NULL) : NULL;
 }
 
-/* silu(conv(W x)): the path of q, k and v. */
-static struct tensor *conv_projection(const struct delta_rule *o, struct graph *g, struct tensor *x, const char *name,
-                                      int64_t width) {
+struct tensor *conv_projection(struct graph *g, struct tensor *x, const char *name, int64_t width, int64_t conv) {
     graph_scope_push(g, name);
-    struct tensor *y = silu_conv(g, projection(g, x, "weight", width), "conv", NULL, o->conv);
+    struct tensor *y = projection(g, x, "weight", width);
+    if (conv > 0) y = silu_conv(g, y, "conv", NULL, conv);
     graph_scope_pop(g);
     return y;
 }
 
-/* The rows of a token as heads of dk, each of length 1. */
-static struct tensor *unit_heads(struct graph *g, struct tensor *x, int64_t heads, int64_t dk) {
+struct tensor *low_rank(struct graph *g, struct tensor *x, const char *name, int64_t rank, int64_t width, bool biased) {
+    graph_scope_push(g, name);
+    struct tensor *y = projection(g, projection(g, x, "down.weight", rank), "up.weight", width);
+    if (biased) y = bias(g, y, vector(g, "up.bias", width, init_linear(rank, 1), AS_CONTRACT));
+    graph_scope_pop(g);
+    return y;
+}
+
+struct tensor *heads_of(struct graph *g, struct tensor *x, int64_t heads) {
     if (!x) return NULL;
-    return l2norm(g, graph_reshape(g, x, 4, (int64_t[]){x->dims[0], x->dims[1], heads, dk}), L2_EPS);
+    return graph_reshape(g, x, 4, (int64_t[]){x->dims[0], x->dims[1], heads, x->dims[2] / heads});
+}
+
+struct tensor *normed_heads(struct graph *g, struct tensor *o, int64_t heads) {
+    if (!o) return NULL;
+    struct init one = {.kind = INIT_CONST, .a = 1};
+    struct tensor *norm = vector(g, "norm.weight", o->dims[2] / heads, one, AS_CONTRACT);
+    return graph_reshape(g, rmsnorm(g, heads_of(g, o, heads), norm, NORM_EPS), 3, o->dims);
+}
+
+/* --- the delta rules ---------------------------------------------------------------------------------------------- */
+
+static const char delta_rank_help[] =
+    "rank of the decay's map and of the output gate's; auto: width of a head's values";
+
+const struct option delta_channel_options[] = {
+    {"heads", OPT_INT, offsetof(struct delta_rule, heads), "4", 1, 1 << 16, NULL, "heads", 0},
+    {"headdim", OPT_INT, offsetof(struct delta_rule, headdim), "auto", 1, 1 << 16, NULL,
+     "key width of a head; auto: width / heads", OPT_AUTO},
+    {"expandv", OPT_INT, offsetof(struct delta_rule, expandv), "1", 1, 64, NULL, "value width of a head over key width",
+     0},
+    {"conv", OPT_INT, offsetof(struct delta_rule, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
+    {"beta", OPT_REAL, offsetof(struct delta_rule, beta), "1", 0, 2, NULL, "largest erase", 0},
+    {"rank", OPT_INT, offsetof(struct delta_rule, rank), "auto", 1, 1 << 16, NULL, delta_rank_help, OPT_AUTO},
+    {"decay", OPT_CHOICE, offsetof(struct delta_rule, decay), "softplus", 0, 0, "softplus bounded",
+     "log decay: -exp(A) softplus(f), or floor sigmoid(exp(A) f)", 0},
+    {"floor", OPT_REAL, offsetof(struct delta_rule, floor), "-5", -80, 0, NULL, "least log decay (decay=bounded)", 0},
+    {0}};
+
+static int64_t delta_steps(const struct delta_rule *o) {
+    return o->steps ? o->steps : 1;
+}
+
+static int64_t delta_values(const struct delta_rule *o, int64_t dk) {
+    return dk * (o->expandv ? o->expandv : 1);
+}
+
+enum status delta_check(const char *mixer, struct delta_rule *o, const struct dims *d, struct error *e) {
+    if (o->headdim == 0) {
+        TRY(check_heads(mixer, o->heads, d, e));
+        o->headdim = d->D / o->heads;
+    }
+    if (o->rank == 0) o->rank = delta_values(o, o->headdim);
+    double floats = (double)d->B * (double)d->T * (double)o->heads * (double)o->headdim * (double)delta_steps(o);
+    char asked[120];
+    snprintf(asked, sizeof asked, "%s: heads=%" PRId64 " headdim=%" PRId64 " steps=%" PRId64, mixer, o->heads,
+             o->headdim, delta_steps(o));
+    return check_room(asked, "keys", floats, d, e);
+}
+
+int64_t delta_state_floats(const void *rule, const struct dims *d) {
+    const struct delta_rule *o = rule;
+    int64_t dk = o->headdim ? o->headdim : d->D / o->heads;
+    return o->heads * dk * delta_values(o, dk);
+}
+
+/* One decay a key channel: exp(-exp(A.log) softplus(f + dt.bias)), or exp(floor sigmoid(exp(A.log) (f + dt.bias))),
+ * A.log one a head. */
+static struct tensor *channel_decay(const struct delta_rule *o, struct graph *g, struct tensor *x) {
+    struct tensor *f = low_rank(g, x, "f", o->rank, o->heads * o->headdim, false);
+    if (!f) return NULL;
+    struct init start = {.kind = INIT_CUSTOM, .a = 1, .b = 16, .draw = draw_log_rate};
+    struct init bounded_start = {.kind = INIT_ZERO}, step = {.kind = INIT_CUSTOM, .draw = draw_step_bias};
+    bool bounded = o->decay == DELTA_BOUNDED;
+    f = bias(g, f, dynamics(g, "dt.bias", f->dims[2], step));
+    struct tensor *A = activate(g, dynamics(g, "A.log", o->heads, bounded ? bounded_start : start), ACT_EXP);
+    struct tensor *rates = repeat_each(g, bounded ? A : activate(g, A, ACT_NEG), o->headdim);
+    if (!bounded) return activate(g, scale(g, activate(g, f, ACT_SOFTPLUS), rates), ACT_EXP);
+    return activate(g, scale_by(g, activate(g, scale(g, f, rates), ACT_SIGMOID), o->floor), ACT_EXP);
+}
+
+/* A gate in (0, 1) a column: sigmoid(W x). */
+static struct tensor *logistic(struct graph *g, struct tensor *x, const char *name, int64_t width) {
+    return activate(g, projection(g, x, name, width), ACT_SIGMOID);
 }
 
 struct tensor *delta_rule(const struct delta_rule *o, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
-    int64_t B = x->dims[0], T = x->dims[1], D = x->dims[2], H = o->heads, dk = o->headdim, n = o->steps, inner = H * dk;
-    struct tensor *q = unit_heads(g, conv_projection(o, g, x, "q", inner), H, dk);
-    struct tensor *k = unit_heads(g, conv_projection(o, g, x, "k", n * inner), n * H, dk);
-    struct tensor *v = conv_projection(o, g, x, "v", n * inner);
-    struct tensor *beta = activate(g, projection(g, x, "beta.weight", n * H), ACT_SIGMOID);
-    struct tensor *decay = NULL;
-    if (o->forget) decay = time_decay(g, time_step(g, projection(g, x, "a.weight", H)), 0);
+    int64_t D = x->dims[2], H = o->heads, dk = o->headdim, n = delta_steps(o), keys = H * dk;
+    int64_t values = H * delta_values(o, dk);
+    struct tensor *q = l2norm(g, heads_of(g, conv_projection(g, x, "q", keys, o->conv), H), L2_EPS);
+    struct tensor *k = l2norm(g, heads_of(g, conv_projection(g, x, "k", n * keys, o->conv), n * H), L2_EPS);
+    struct tensor *v = conv_projection(g, x, "v", n * values, o->conv);
+    struct delta_gates gates = {0};
+    if (o->vectors) {
+        gates.read = mul(g, k, heads_of(g, logistic(g, x, "erase.weight", n * keys), n * H));
+        v = mul(g, v, logistic(g, x, "write.weight", n * values));
+    } else {
+        gates.beta = logistic(g, x, "beta.weight", n * H);
+    }
+    if (o->channels) gates.decay = channel_decay(o, g, x);
+    if (o->forget) gates.decay = time_decay(g, time_step(g, projection(g, x, "a.weight", H)), 0);
 
     struct delta_attr attr = {.heads = H, .steps = n, .scale = 1 / sqrt((double)dk), .rate = o->beta};
-    struct tensor *heads = scan_delta(g, q, k, v, beta, decay, &attr);
-    struct tensor *norm = vector(g, "norm.weight", dk, (struct init){.kind = INIT_CONST, .a = 1}, AS_CONTRACT);
-    struct tensor *y = rmsnorm(g, graph_reshape(g, heads, 4, (int64_t[]){B, T, H, dk}), norm, NORM_EPS);
-    y = graph_reshape(g, y, 3, (int64_t[]){B, T, inner});
-    if (o->outgate) y = silu_mul(g, projection(g, x, "g.weight", inner), y);
+    struct tensor *y = normed_heads(g, scan_delta(g, q, k, v, &gates, &attr), H);
+    if (o->channels) y = mul(g, y, activate(g, low_rank(g, x, "g", o->rank, values, true), ACT_SIGMOID));
+    if (o->outgate) y = silu_mul(g, projection(g, x, "g.weight", values), y);
     return projection(g, y, "out.weight", D);
 }

@@ -133,6 +133,7 @@ static void declare_inputs(struct net *net, struct graph *g, const struct net_sh
     now->row_first = NULL;
     now->links = (struct links){.words = net->links, .size = s->links};
     now->embedded = (struct lookup){0};
+    now->first_values[0] = now->first_values[1] = NULL;
 }
 
 /* Encodes tokens by a table of vectors, values by a linear map. */

@@ -25,10 +25,19 @@ struct outer_gates {
 struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
                           const struct outer_gates *gates, int64_t heads, int64_t groups, double scale);
 
-/* Delta rule, S_{-1} = 0, S dk x dv: at each token S <- decay_t S once (decay (B,T,heads), or NULL: 1), then for the
- * steps j = 0, 1, ...:  S <- S + k_j (rate beta_j (v_j - S^T k_j))^T;  then o_t = scale S^T q_t. q (B,T, heads*dk),
- * k (B,T, steps*heads*dk), v (B,T, steps*heads*dv), beta (B,T, steps*heads), step outermost -> o (B,T, heads*dv).
- * steps = 1: DeltaNet, with decay Gated DeltaNet; steps > 1: DeltaProduct. */
+/* Delta rules, S_{-1} = 0, S dk x dv. At each token S <- Diag(decay_t) S once, then for the steps j = 0, 1, ...
+ *   with beta:            S <- S + k_j (rate beta_j (v_j - S^T k_j))^T
+ *   with read:            S <- S + k_j (v_j - rate S^T read_j)^T
+ *   with read and erase:  S <- S + k_j v_j^T - erase_j (rate S^T read_j)^T
+ *   with none of them:    S <- S + k_j v_j^T
+ * then o_t = scale S^T q_t. q (B,T, heads*dk), k, read and erase (B,T, steps*heads*dk), v (B,T, steps*heads*dv), beta
+ * (B,T, steps*heads), step outermost; decay (B,T, heads), or (B,T, heads*dk) for one a key channel, or NULL: 1 -> o
+ * (B,T, heads*dv). Decays may be 0 and of either sign. beta: DeltaNet, with decay Gated DeltaNet, with one a channel
+ * KDA, with steps DeltaProduct. read = b o k: a vector erase (GDN-2). read and erase: RWKV-7. None: GLA, HGRN2. */
+struct delta_gates {
+    struct tensor *beta, *decay, *read, *erase;
+};
+
 struct delta_attr {
     int64_t heads, steps;
     double scale, rate;
@@ -37,8 +46,8 @@ struct delta_attr {
 LRNN_INLINE const struct delta_attr *delta_attr(const struct call *c) {
     return (const struct delta_attr *)c->attr;
 }
-struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *beta,
-                          struct tensor *decay, const struct delta_attr *attr);
+struct tensor *scan_delta(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v,
+                          const struct delta_gates *gates, const struct delta_attr *attr);
 
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 #define STATE_CHUNK 16
 
 enum outer_input { OUTER_Q, OUTER_K, OUTER_V, OUTER_DECAY, OUTER_SOURCE, OUTER_MARK, OUTER_DIRECT, OUTER_INPUTS };
-enum delta_input { DELTA_Q, DELTA_K, DELTA_V, DELTA_BETA, DELTA_DECAY, DELTA_INPUTS };
+enum delta_input { DELTA_Q, DELTA_K, DELTA_V, DELTA_BETA, DELTA_DECAY, DELTA_READ, DELTA_ERASE, DELTA_INPUTS };
 
 struct state_shape {
     int64_t B, T, heads, groups, steps, dk, dv, chunks; /* groups: of q and k; steps: of the delta rule, else 1 */
@@ -41,6 +41,17 @@ LRNN_INLINE struct state_shape delta_shape(const struct call *c) {
     const struct delta_attr *a = delta_attr(c);
     return state_shape_of(c, a->heads, a->heads, a->steps);
 }
+
+/* Decays of a head and token: 1 or, one a key channel, dk; 0: none. */
+LRNN_INLINE int64_t delta_decays(const struct call *c) {
+    return c->in[DELTA_DECAY] ? token_width(c->in[DELTA_DECAY]) / delta_attr(c)->heads : 0;
+}
+
+/* One decay a head, and beta: the form that needs no vectors beside q, k and v. */
+LRNN_INLINE bool delta_is_scalar(const struct call *c) {
+    return c->in[DELTA_BETA] && delta_decays(c) <= 1;
+}
+#define DELTA_NOT_SCALAR "it knows one beta and at most one decay a head"
 
 /* Row `index` of a token, `width` wide, in input i or its gradient; NULL where there is none. */
 LRNN_INLINE const real *value_row(const struct call *c, int i, int64_t token, int64_t index, int64_t width) {

@@ -60,6 +60,9 @@ struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
  * as long as the graph. */
 struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *first);
 
+/* y[b][t] = x[b][t-1], zeros at t = 0 (a token shift): x (B,T,C) -> y likewise. */
+struct tensor *rows_before(struct graph *g, struct tensor *x);
+
 /* Rows of x (B,1+K,C) for each of T positions. x has a row after each interval of `interval` steps and one before the
  * first, as log_signature (kernels/flow/flow.h) cuts them: position t < n-1 gets the row after the last interval that
  * has ended by then. Position n-1, and all after it, get the row after the interval that holds step n-1, ended or not
@@ -158,7 +161,7 @@ LRNN_INLINE const struct grid_positions_attr *grid_positions_attr(const struct c
     return (const struct grid_positions_attr *)c->attr;
 }
 
-enum row_rule { ROWS_IN_USE, ROWS_OF_INTERVALS, ROWS_TO_GRID, ROWS_FROM_GRID, ROWS_OF_CORNERS };
+enum row_rule { ROWS_IN_USE, ROWS_BEFORE, ROWS_OF_INTERVALS, ROWS_TO_GRID, ROWS_FROM_GRID, ROWS_OF_CORNERS };
 
 struct take_rows_attr {
     enum row_rule rule;

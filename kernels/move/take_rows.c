@@ -30,6 +30,12 @@ struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *len
     return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_IN_USE, rows, tokens, .first = first});
 }
 
+struct tensor *rows_before(struct graph *g, struct tensor *x) {
+    if (!x) return NULL;
+    int64_t T = x->rank == 3 ? x->dims[1] : 0;
+    return take_rows(g, x, NULL, (struct take_rows_attr){.rule = ROWS_BEFORE, .rows = T, .tokens = T});
+}
+
 struct tensor *rows_of_intervals(struct graph *g, struct tensor *x, struct tensor *lengths, int64_t interval,
                                  int64_t T) {
     return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_OF_INTERVALS, T, T, .interval = interval});
@@ -62,6 +68,7 @@ static int64_t rows_wanted(const struct take_rows_attr *a) {
     case ROWS_TO_GRID:
     case ROWS_OF_CORNERS:
         return a->tokens;
+    case ROWS_BEFORE:
     case ROWS_IN_USE:
         break;
     }
@@ -104,8 +111,8 @@ static struct cost take_rows_cost(const struct call *c, enum pass pass) {
 /* Variants: the rules; each without lengths or with another table or side as well. */
 static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
     static const struct grid grids[] = {{0, 0}, {0, 3}, {2, 0}};
-    if (s->variant > 12) return false;
-    struct tensor *lengths = s->variant == 3 ? NULL : input_lengths(g, s);
+    if (s->variant > 13) return false;
+    struct tensor *lengths = s->variant == 3 || s->variant == 13 ? NULL : input_lengths(g, s);
     struct op_sizes of_x = *s;
     if (s->variant < 2) {
         int32_t *first = s->variant ? input_table(g, s->length) : NULL;
@@ -120,8 +127,10 @@ static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
         rows_from_grid(g, input_tokens(g, &of_x, "x", s->dim), lengths, grid, s->length);
     } else if (s->variant < 10) {
         rows_to_grid(g, input_tokens(g, s, "x", s->dim), lengths, &grids[s->variant - 7]);
-    } else {
+    } else if (s->variant < 13) {
         rows_of_corners(g, input_tokens(g, s, "x", s->dim), lengths, &grids[s->variant - 10]);
+    } else {
+        rows_before(g, input_tokens(g, s, "x", s->dim));
     }
     return true;
 }

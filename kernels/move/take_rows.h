@@ -43,6 +43,8 @@ LRNN_INLINE int64_t row_source(const struct row_source *s, int64_t r) {
     const struct take_rows_attr *a = s->attr;
     int64_t last = s->n > 0 ? s->n - 1 : 0, token;
     switch (a->rule) {
+    case ROWS_BEFORE:
+        return r - 1;
     case ROWS_IN_USE:
         return (a->first ? a->first[r] : r) < s->n ? r : -1;
     case ROWS_OF_INTERVALS:
@@ -67,6 +69,7 @@ LRNN_INLINE void row_targets(const struct row_source *s, int64_t t, int64_t rows
     int64_t last = s->n > 0 ? s->n - 1 : 0;
     *begin = t;
     *again = rows;
+    if (a->rule == ROWS_BEFORE) *begin = t + 1;
     if (a->rule == ROWS_TO_GRID) *begin = t / s->own * s->width + t % s->own;
     if (a->rule == ROWS_FROM_GRID) *begin = t / s->width * s->own + t % s->width;
     *end = *begin + 1;

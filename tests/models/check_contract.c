@@ -16,7 +16,7 @@
 
 #define FOLDER     "tests/models/contract"
 #define ROWS_MAX   256
-#define PARAMS_MAX 24
+#define PARAMS_MAX 32
 
 struct expected {
     char model[128];
@@ -175,7 +175,7 @@ START_TEST(mixers_with_ground_truth_have_a_contract) {
         free(entries[i]);
     }
     if (files > 0) free(entries);
-    ck_assert_int_eq(cases, 55);
+    ck_assert_int_eq(cases, 66);
 }
 END_TEST
 

@@ -489,9 +489,8 @@ static struct head head_at(const struct call *c, const struct state_shape *s, in
 }
 
 static bool scan_delta_chunk_applicable(const struct call *c, const char **why) {
-    const struct delta_attr *a = delta_attr(c);
-    *why = "a token has more than 16 steps";
-    return a->steps <= STATE_CHUNK;
+    *why = delta_is_scalar(c) ? "a token has more than 16 steps" : DELTA_NOT_SCALAR;
+    return delta_is_scalar(c) && delta_attr(c)->steps <= STATE_CHUNK;
 }
 
 /* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk_cpu.c; with several steps a token most

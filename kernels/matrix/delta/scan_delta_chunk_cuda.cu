@@ -442,8 +442,8 @@ inline void walk(const struct exec *x, const struct delta_inputs &in, const stru
 } // namespace
 
 static bool scan_delta_chunk_cuda_applicable(const struct call *c, const char **why) {
-    *why = "a token has more than 16 steps";
-    return delta_shape(c).steps <= STATE_CHUNK &&
+    *why = delta_is_scalar(c) ? "a token has more than 16 steps" : DELTA_NOT_SCALAR;
+    return delta_is_scalar(c) && delta_shape(c).steps <= STATE_CHUNK &&
            chunk_fits(delta_reals(shape_of(c, PASS_BACKWARD), PASS_BACKWARD), why);
 }
 

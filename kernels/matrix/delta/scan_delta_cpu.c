@@ -193,6 +193,11 @@ static void backward_head(const struct head *d, const struct work *w) {
     }
 }
 
+static bool scan_delta_cpu_applicable(const struct call *c, const char **why) {
+    *why = DELTA_NOT_SCALAR;
+    return delta_is_scalar(c);
+}
+
 static size_t scan_delta_cpu_workspace(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     struct scratch scratch = scratch_measure(c);
@@ -238,6 +243,7 @@ const struct kernel kernel_scan_delta_cpu = {
     .device = DEVICE_CPU,
     .inexact = true,
     .tolerance = 256,
+    .applicable = scan_delta_cpu_applicable,
     .workspace = scan_delta_cpu_workspace,
     .forward = scan_delta_cpu_forward,
     .backward = scan_delta_cpu_backward,

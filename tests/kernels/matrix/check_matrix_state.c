@@ -38,7 +38,8 @@ static void delta_open(struct delta *d, const char *kernel, int64_t B, int64_t T
     d->v = rows4(&d->g, "v", B, T, steps, dv);
     d->beta = rows4(&d->g, "beta", B, T, steps, 1);
     d->decay = decay ? rows4(&d->g, "decay", B, T, 1, 1) : NULL;
-    d->o = scan_delta(&d->g, d->q, d->k, d->v, d->beta, d->decay, &attr);
+    struct delta_gates gates = {.beta = d->beta, .decay = d->decay};
+    d->o = scan_delta(&d->g, d->q, d->k, d->v, &gates, &attr);
     d->kept = d->g.calls[0].out[1];
     tensor_keep(d->o);
     tensor_keep(d->kept);
@@ -283,8 +284,8 @@ START_TEST(too_many_steps_are_not_chunked) {
     graph_free(&x.g);
     open_graph(&g, NULL, false, true, "scan_delta_chunk");
     struct delta_attr attr = {.heads = 1, .steps = 17, .scale = 1, .rate = 1};
-    scan_delta(&g, rows4(&g, "q", 1, 2, 1, 4), rows4(&g, "k", 1, 2, 17, 4), rows4(&g, "v", 1, 2, 17, 4),
-               rows4(&g, "beta", 1, 2, 17, 1), NULL, &attr);
+    struct delta_gates gates = {.beta = rows4(&g, "beta", 1, 2, 17, 1)};
+    scan_delta(&g, rows4(&g, "q", 1, 2, 1, 4), rows4(&g, "k", 1, 2, 17, 4), rows4(&g, "v", 1, 2, 17, 4), &gates, &attr);
     ck_assert_int_eq(graph_plan(&g, &e), ST_USAGE);
     ck_assert_msg(strstr(e.text, "scan_delta_chunk does not apply: a token has more than 16 steps"), "%s", e.text);
     graph_free(&g);
