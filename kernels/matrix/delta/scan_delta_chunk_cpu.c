@@ -18,7 +18,7 @@
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
-#include "kernels/matrix/chunk.h"
+#include "kernels/matrix/delta/solve.h"
 
 /* One head on its way through time. */
 struct head {
@@ -86,37 +86,6 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
     if (pass == PASS_BACKWARD) m.all_G = scratch_rows(scratch, heads, KW * VW);
     if (pass == PASS_BACKWARD) m.states = scratch_rows(scratch, STATE_CHUNK / d->tokens, KW * VW);
     return m;
-}
-
-/* --- triangular solves, LANES columns at a time in registers; what is on or below the diagonal of c is not read --- */
-
-/* x_r += c[s][r] x_s for s < r, from the first row down. */
-static void solve_down(const real *c, real *x, int64_t ld) {
-    lanes v[STATE_CHUNK];
-#pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) v[r] = lanes_at(x + r * ld);
-#pragma GCC unroll 16
-    for (int s = 0; s < STATE_CHUNK; s++)
-#pragma GCC unroll 16
-        for (int r = 0; r < STATE_CHUNK; r++)
-            if (r > s) v[r] = lanes_axpy(c[s * STATE_CHUNK + r], v[s], v[r]);
-#pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) lanes_to(x + r * ld, v[r]);
-}
-
-/* x_s += c[s][r] x_r for s < r, from the last row up. */
-static void solve_up(const real *c, real *x, int64_t ld) {
-    lanes v[STATE_CHUNK];
-#pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) v[r] = lanes_at(x + r * ld);
-#pragma GCC unroll 16
-    for (int i = 0; i < STATE_CHUNK; i++)
-#pragma GCC unroll 16
-        for (int s = 0; s < STATE_CHUNK; s++)
-            if (s < STATE_CHUNK - 1 - i)
-                v[s] = lanes_axpy(c[s * STATE_CHUNK + STATE_CHUNK - 1 - i], v[STATE_CHUNK - 1 - i], v[s]);
-#pragma GCC unroll 16
-    for (int r = 0; r < STATE_CHUNK; r++) lanes_to(x + r * ld, v[r]);
 }
 
 /* name(d, ...) calls step(d, ...), for heads of 16 x 16 and one step a token with the sizes as constants. */

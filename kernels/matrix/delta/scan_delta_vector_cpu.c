@@ -1,0 +1,443 @@
+/* scan_delta_vector_cpu.c - the delta rules with decays a channel or with read and erase vectors on the CPU, 16 steps
+ * at a time (the UT transform with decays; Kimi Team 2025). It takes every form of the op.
+ *
+ * Rows of a chunk are its steps in order; row i has d_i, q_i (0 but at its token's last step), k_i, e_i, u_i = m v_i and
+ * the decays F_i before it (1 but at its token's first step). Readers are d and q, writers k and, if given, e. With
+ * P(j,i) = F_{j+1} o ... o F_i (from -1: the state before the chunk; to N: the state after it):
+ *   X[j][i] = sum_c reader_i[c] writer_j[c] P(j,i)[c], j < i for d, j <= i for q
+ *   R = P(-1,i) o reader_i S                                       what the readers see of the state before
+ *   Z: (I + X_d^T) Z = U - R_d (e = k: the values written by k), or with e: (I + X_de^T) Z = -R_d - X_dk^T U, written
+ *   by e beside U by k
+ *   O = scale (R_q + X_q^T (U, Z));   S <- P(-1,N) o S + (writer_j o P(j,N))^T (U, Z)
+ * P is never made: a writer's row is multiplied by F from reader to reader. So decays may be 0, and nothing overflows;
+ * a division by their products, which would make X one product of matrices, has neither property.
+ * Adjoint: with dC from (I + X_d) dC = dZ, the gradient of R is (-dC, W), W = scale dO, that of X[j][i] the product of
+ * the row i of (-dC, W) with what j wrote, and those of F, readers and writers follow the rows back. */
+#include <string.h>
+
+#include "kernels/lib/infer.h"
+#include "kernels/lib/scratch.h"
+#include "kernels/matrix/delta/solve.h"
+
+enum { N = STATE_CHUNK, TWO = 2 * STATE_CHUNK };
+
+/* One head on its way through time. */
+struct head {
+    const struct call *c;
+    struct state_shape s;
+    int64_t b, h, KW, VW, rows; /* dk and dv padded; steps of a sequence */
+    bool reads, erases;
+    int64_t writers; /* rows of writers: N, or TWO with e */
+};
+
+/* Matrices of one chunk, each an array of its own. Readers: d, then q; writers: k, then e; written: U or Z, then Z. */
+struct matrices {
+    real *readers, *writers, *F;              /* TWO x KW, TWO x KW, N x KW */
+    real *from_start, *to_end;                /* readers o P(-1,i), writers o P(j,N) */
+    real *through;                            /* KW: P(-1,N) */
+    real *X, *solved, *direct;                /* TWO x TWO [writer][reader]; -X_d of Z; -X_dk */
+    real *written, *seen, *S;                 /* TWO x VW, TWO x VW: R, then O in its second half; KW x VW */
+    real *G, *St, *Gt, *PW, *PWt;             /* backward: KW x VW, VW x KW twice; (-dC, W) TWO x VW, and transposed */
+    real *d_written, *dX, *d_seen;            /* TWO x VW, TWO x TWO; of from_start, TWO x KW */
+    real *d_end, *d_readers, *d_writers, *dF; /* of to_end; each TWO x KW, dF N x KW */
+    real *d_through;                          /* KW */
+    struct scratch_rows states;               /* before the chunks between two kept states */
+};
+
+static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
+    int64_t KW = d->KW, VW = d->VW;
+    struct matrices m = {0};
+    const struct scratch_array both[] = {{&m.readers, TWO * KW},    {&m.writers, TWO * KW}, {&m.F, N * KW},
+                                         {&m.from_start, TWO * KW}, {&m.to_end, TWO * KW},  {&m.through, KW},
+                                         {&m.X, TWO * TWO},         {&m.solved, SCORES},    {&m.direct, SCORES},
+                                         {&m.written, TWO * VW},    {&m.seen, TWO * VW}};
+    const struct scratch_array backward[] = {
+        {&m.G, KW * VW},      {&m.St, KW * VW},         {&m.Gt, KW * VW},         {&m.PW, TWO * VW},
+        {&m.PWt, TWO * VW},   {&m.d_written, TWO * VW}, {&m.dX, TWO * TWO},       {&m.d_seen, TWO * KW},
+        {&m.d_end, TWO * KW}, {&m.d_readers, TWO * KW}, {&m.d_writers, TWO * KW}, {&m.dF, N * KW},
+        {&m.d_through, KW}};
+    scratch_take(scratch, both, sizeof both / sizeof *both);
+    if (pass == PASS_BACKWARD) scratch_take(scratch, backward, sizeof backward / sizeof *backward);
+    m.states = scratch_rows(scratch, pass == PASS_FORWARD ? 1 : d->s.steps, KW * VW);
+    m.S = m.states.at;
+    return m;
+}
+
+/* --- a chunk forwards --------------------------------------------------------------------------------------------- */
+
+/* Row i of the chunk that begins at row `first` of the sequence. */
+struct row {
+    bool in, begins, ends; /* of the sequence; first or last step of its token */
+    int64_t token, index;  /* index: step and head */
+    real b;                /* rate beta, or 1 without beta */
+};
+
+FORCE_INLINE struct row row_at(const struct head *d, int64_t first, int64_t i) {
+    int64_t steps = d->s.steps, r = first + i, t = r / steps, j = r - t * steps;
+    struct row row = {r < d->rows, j == 0, j == steps - 1, d->b * d->s.T + t, j * d->s.heads + d->h, 1};
+    if (row.in && d->c->in[DELTA_BETA])
+        row.b = (real)delta_attr(d->c)->rate * *value_row(d->c, DELTA_BETA, row.token, row.index, 1);
+    return row;
+}
+
+/* to = factor from, then zeros. */
+FORCE_INLINE void read_row(int64_t n, int64_t width, real factor, const real *from, real *to) {
+    for (int64_t i = 0; i < n; i++) to[i] = factor * from[i];
+    for (int64_t i = n; i < width; i++) to[i] = 0;
+}
+
+static void read_chunk(const struct head *d, int64_t first, const struct matrices *m) {
+    const struct call *c = d->c;
+    int64_t KW = d->KW, VW = d->VW, dk = d->s.dk, decays = delta_decays(c);
+    memset(m->readers, 0, (size_t)(TWO * KW) * sizeof(real));
+    memset(m->writers, 0, (size_t)(d->writers * KW) * sizeof(real));
+    memset(m->written, 0, (size_t)(TWO * VW) * sizeof(real));
+    for (int64_t i = 0; i < N; i++) {
+        struct row r = row_at(d, first, i);
+        real *F = m->F + i * KW;
+        for (int64_t j = 0; j < KW; j++) F[j] = 1;
+        if (!r.in) continue;
+        const real *k = value_row(c, DELTA_K, r.token, r.index, dk);
+        const real *decay = value_row(c, DELTA_DECAY, r.token, d->h, decays);
+        for (int64_t j = 0; r.begins && decay && j < dk; j++) F[j] = decay[decays > 1 ? j : 0];
+        read_row(dk, KW, 1, k, m->writers + i * KW);
+        read_row(d->s.dv, VW, r.b, value_row(c, DELTA_V, r.token, r.index, d->s.dv), m->written + i * VW);
+        if (c->in[DELTA_BETA]) read_row(dk, KW, r.b, k, m->readers + i * KW);
+        if (c->in[DELTA_READ])
+            read_row(dk, KW, (real)delta_attr(c)->rate, value_row(c, DELTA_READ, r.token, r.index, dk),
+                     m->readers + i * KW);
+        if (d->erases) read_row(dk, KW, 1, value_row(c, DELTA_ERASE, r.token, r.index, dk), m->writers + (N + i) * KW);
+        if (r.ends) read_row(dk, KW, 1, value_row(c, DELTA_Q, r.token, d->h, dk), m->readers + (N + i) * KW);
+    }
+}
+
+/* X of one writer of row j, and what is left of it at the end. */
+static void writer_scores(int64_t KW, int64_t j, const struct matrices *m, const real *writer, real *y, real *X) {
+    const real *q = m->readers + N * KW;
+    lanes of_d[N] = {0}, of_q[N] = {0};
+    for (int64_t c = 0; c < KW; c += LANES) {
+        lanes x = lanes_at(writer + c);
+        lanes_to(y + c, x);
+        of_q[j] += x * lanes_at(q + j * KW + c);
+    }
+    for (int64_t i = j + 1; i < N; i++) {
+        lanes d = {0}, r = {0};
+        for (int64_t c = 0; c < KW; c += LANES) {
+            lanes x = lanes_at(y + c) * lanes_at(m->F + i * KW + c);
+            lanes_to(y + c, x);
+            d = lanes_fma(x, lanes_at(m->readers + i * KW + c), d);
+            r = lanes_fma(x, lanes_at(q + i * KW + c), r);
+        }
+        of_d[i] = d;
+        of_q[i] = r;
+    }
+    for (int i = 0; i < N; i += LANES) {
+        lanes_to(X + i, sums_of_lanes(of_d + i));
+        lanes_to(X + N + i, sums_of_lanes(of_q + i));
+    }
+}
+
+/* from_start, and `through`. */
+static void scale_readers(int64_t KW, const struct matrices *m) {
+    for (int64_t c = 0; c < KW; c += LANES) {
+        lanes y = all_lanes(1);
+        for (int64_t i = 0; i < N; i++) {
+            y *= lanes_at(m->F + i * KW + c);
+            lanes_to(m->from_start + i * KW + c, y * lanes_at(m->readers + i * KW + c));
+            lanes_to(m->from_start + (N + i) * KW + c, y * lanes_at(m->readers + (N + i) * KW + c));
+        }
+        lanes_to(m->through + c, y);
+    }
+}
+
+/* to = -X of N writers and the readers d. */
+static void minus_scores(const real *X, real *to) {
+    for (int64_t j = 0; j < N; j++)
+        for (int64_t i = 0; i < N; i++) to[j * N + i] = -X[j * TWO + i];
+}
+
+/* Everything up to what the rows write; S is the state before. */
+static void solve_chunk(const struct head *d, int64_t first, const struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW;
+    read_chunk(d, first, m);
+    for (int64_t j = 0; j < d->writers; j++)
+        writer_scores(KW, j % N, m, m->writers + j * KW, m->to_end + j * KW, m->X + j * TWO);
+    scale_readers(KW, m);
+    chunk_product((struct extent){TWO, VW, KW}, (struct factor){m->from_start, KW, 1}, (struct right){m->S, VW}, 0,
+                  m->seen, VW);
+    if (!d->reads) return;
+    real *Z = m->written + (d->erases ? N * VW : 0);
+    for (int64_t i = 0; i < N; i++) add_row(VW, -1, m->seen + i * VW, Z + i * VW);
+    if (d->erases) {
+        minus_scores(m->X, m->direct);
+        triangle_product(LOWER, VW, (struct factor){m->direct, 1, N}, (struct right){m->written, VW}, 1, Z, VW);
+    }
+    minus_scores(m->X + (d->erases ? N * TWO : 0), m->solved);
+    for (int64_t j = 0; j < VW; j += LANES) solve_down(m->solved, Z + j, VW);
+}
+
+static void write_outputs(const struct head *d, int64_t first, const struct matrices *m) {
+    int64_t VW = d->VW, dv = d->s.dv;
+    real *O = m->seen + N * VW, scale = (real)delta_attr(d->c)->scale;
+    for (int64_t w = 0; w < d->writers; w += N)
+        triangle_product(LOWER, VW, (struct factor){m->X + w * TWO + N, 1, TWO},
+                         (struct right){m->written + w * VW, VW}, 1, O, VW);
+    for (int64_t i = 0; i < N; i++) {
+        struct row r = row_at(d, first, i);
+        if (r.in && r.ends)
+            read_row(dv, dv, scale, O + i * VW, tensor_real(d->c->out[0]) + (r.token * d->s.heads + d->h) * dv);
+    }
+}
+
+/* S becomes the state after the chunk. */
+static void next_state(const struct head *d, const struct matrices *m, real *S) {
+    int64_t KW = d->KW, VW = d->VW;
+    for (int64_t i = 0; i < KW; i++) scale_row(VW, m->through[i], S + i * VW, S + i * VW);
+    chunk_product((struct extent){KW, VW, d->writers}, (struct factor){m->to_end, 1, KW},
+                  (struct right){m->written, VW}, 1, S, VW);
+}
+
+static void forward_head(const struct head *d, const struct matrices *m) {
+    memset(m->S, 0, (size_t)(d->KW * d->VW) * sizeof(real));
+    for (int64_t first = 0; first < d->rows; first += N) {
+        if (first % (N * d->s.steps) == 0)
+            pack_rows(d->s.dk, d->s.dv, m->S, d->VW, kept_state(d->c, &d->s, d->b, first / (N * d->s.steps), d->h));
+        solve_chunk(d, first, m);
+        write_outputs(d, first, m);
+        if (first + N < d->rows) next_state(d, m, m->S);
+    }
+}
+
+/* --- a chunk backwards -------------------------------------------------------------------------------------------- */
+
+static void read_output_gradient(const struct head *d, int64_t first, real *W) {
+    int64_t VW = d->VW, dv = d->s.dv;
+    memset(W, 0, (size_t)(N * VW) * sizeof *W);
+    for (int64_t i = 0; i < N; i++) {
+        struct row r = row_at(d, first, i);
+        if (r.in && r.ends)
+            read_row(dv, VW, (real)delta_attr(d->c)->scale, call_dout(d->c, 0) + (r.token * d->s.heads + d->h) * dv,
+                     W + i * VW);
+    }
+}
+
+/* The gradients of what was written, P = -dC, and the gradients of scores and of what crosses the chunk's borders. */
+static void value_gradients(const struct head *d, int64_t first, const struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW, writers = d->writers;
+    real *W = m->PW + N * VW, *dU = m->d_written, *dC = dU + (d->erases ? N * VW : 0);
+    read_output_gradient(d, first, W);
+    memset(m->PW, 0, (size_t)(N * VW) * sizeof(real));
+    chunk_product((struct extent){writers, VW, KW}, (struct factor){m->to_end, KW, 1}, (struct right){m->G, VW}, 0, dU,
+                  VW);
+    for (int64_t w = 0; w < writers; w += N)
+        triangle_product(UPPER, VW, (struct factor){m->X + w * TWO + N, TWO, 1}, (struct right){W, VW}, 1, dU + w * VW,
+                         VW);
+    if (d->reads) {
+        for (int64_t j = 0; j < VW; j += LANES) solve_up(m->solved, dC + j, VW);
+        if (d->erases) triangle_product(UPPER, VW, (struct factor){m->direct, N, 1}, (struct right){dC, VW}, 1, dU, VW);
+        for (int64_t i = 0; i < N; i++) scale_row(VW, -1, dC + i * VW, m->PW + i * VW);
+    }
+    transpose(TWO, VW, m->PW, VW, m->PWt, TWO);
+    transpose(KW, VW, m->S, VW, m->St, KW);
+    transpose(KW, VW, m->G, VW, m->Gt, KW);
+    chunk_product((struct extent){writers, TWO, VW}, (struct factor){m->written, VW, 1}, (struct right){m->PWt, TWO}, 0,
+                  m->dX, TWO);
+    chunk_product((struct extent){TWO, KW, VW}, (struct factor){m->PW, VW, 1}, (struct right){m->St, KW}, 0, m->d_seen,
+                  KW);
+    chunk_product((struct extent){writers, KW, VW}, (struct factor){m->written, VW, 1}, (struct right){m->Gt, KW}, 0,
+                  m->d_end, KW);
+    for (int64_t i = 0; i < KW; i++) {
+        real sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < VW; j++) sum += m->G[i * VW + j] * m->S[i * VW + j];
+        m->d_through[i] = sum;
+    }
+}
+
+/* LANES channels of the chunk: rows as they are, and gradients that are added up over the writers. */
+struct channels {
+    lanes d[N], q[N], F[N], dd[N], dq[N], dF[N];
+};
+
+/* What readers take of the state before: a writer whose rows reach each reader channel by channel. */
+FORCE_INLINE void entry_gradients(int64_t KW, int64_t c, const struct matrices *m, struct channels *x) {
+    lanes y[N + 1], dy = lanes_at(m->d_through + c);
+    y[0] = all_lanes(1);
+    for (int i = 0; i < N; i++) y[i + 1] = x->F[i] * y[i];
+    for (int i = N - 1; i >= 0; i--) {
+        lanes of_d = lanes_at(m->d_seen + i * KW + c), of_q = lanes_at(m->d_seen + (N + i) * KW + c);
+        x->dd[i] = y[i + 1] * of_d;
+        x->dq[i] = y[i + 1] * of_q;
+        dy = lanes_fma(x->d[i], of_d, lanes_fma(x->q[i], of_q, dy));
+        x->dF[i] = dy * y[i];
+        dy *= x->F[i];
+    }
+}
+
+/* A writer of row j; dX its row; dy the gradient of what is left of it at the end. Returns that of the writer. */
+FORCE_INLINE lanes writer_gradients(int j, lanes writer, lanes dy, const real *dX, struct channels *x) {
+    lanes y[N];
+    y[j] = writer;
+    for (int i = j + 1; i < N; i++) y[i] = x->F[i] * y[i - 1];
+    for (int i = N - 1; i > j; i--) {
+        x->dd[i] = lanes_axpy(dX[i], y[i], x->dd[i]);
+        x->dq[i] = lanes_axpy(dX[N + i], y[i], x->dq[i]);
+        dy = lanes_axpy(dX[i], x->d[i], lanes_axpy(dX[N + i], x->q[i], dy));
+        x->dF[i] = lanes_fma(dy, y[i - 1], x->dF[i]);
+        dy *= x->F[i];
+    }
+    x->dq[j] = lanes_axpy(dX[N + j], writer, x->dq[j]);
+    return lanes_axpy(dX[N + j], x->q[j], dy);
+}
+
+static void row_gradients(const struct head *d, const struct matrices *m) {
+    int64_t KW = d->KW;
+    for (int64_t c = 0; c < KW; c += LANES) {
+        struct channels x;
+        for (int i = 0; i < N; i++) {
+            x.d[i] = lanes_at(m->readers + i * KW + c);
+            x.q[i] = lanes_at(m->readers + (N + i) * KW + c);
+            x.F[i] = lanes_at(m->F + i * KW + c);
+        }
+        entry_gradients(KW, c, m, &x);
+        for (int64_t j = 0; j < d->writers; j++)
+            lanes_to(m->d_writers + j * KW + c, writer_gradients((int)(j % N), lanes_at(m->writers + j * KW + c),
+                                                                 lanes_at(m->d_end + j * KW + c), m->dX + j * TWO, &x));
+        for (int i = 0; i < N; i++) {
+            lanes_to(m->d_readers + i * KW + c, x.dd[i]);
+            lanes_to(m->d_readers + (N + i) * KW + c, x.dq[i]);
+            lanes_to(m->dF + i * KW + c, x.dF[i]);
+        }
+    }
+}
+
+static void write_row(const struct call *c, int i, int64_t token, int64_t index, int64_t n, real factor,
+                      const real *from) {
+    real *to = gradient_row(c, i, token, index, n);
+    for (int64_t j = 0; to && j < n; j++) put(to + j, call_accumulates(c, i), factor * from[j]);
+}
+
+static real dot(int64_t n, const real *a, const real *b) {
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static void write_gradients(const struct head *d, int64_t first, const struct matrices *m) {
+    const struct call *c = d->c;
+    int64_t KW = d->KW, VW = d->VW, dk = d->s.dk, dv = d->s.dv;
+    real rate = (real)delta_attr(c)->rate;
+    for (int64_t i = 0; i < N; i++) {
+        struct row r = row_at(d, first, i);
+        if (!r.in) return;
+        real *d_read = m->d_readers + i * KW, *d_key = m->d_writers + i * KW, *dF = m->dF + i * KW;
+        real *dU = m->d_written + i * VW;
+        if (c->in[DELTA_BETA]) {
+            const real *k = value_row(c, DELTA_K, r.token, r.index, dk),
+                       *v = value_row(c, DELTA_V, r.token, r.index, dv);
+            real d_beta = rate * (dot(dk, k, d_read) + dot(dv, v, dU));
+            write_row(c, DELTA_BETA, r.token, r.index, 1, 1, &d_beta);
+            add_row(KW, r.b, d_read, d_key);
+        }
+        write_row(c, DELTA_K, r.token, r.index, dk, 1, d_key);
+        write_row(c, DELTA_V, r.token, r.index, dv, r.b, dU);
+        write_row(c, DELTA_READ, r.token, r.index, dk, rate, d_read);
+        if (d->erases) write_row(c, DELTA_ERASE, r.token, r.index, dk, 1, m->d_writers + (N + i) * KW);
+        if (r.ends) write_row(c, DELTA_Q, r.token, d->h, dk, 1, m->d_readers + (N + i) * KW);
+        if (!r.begins || !c->din[DELTA_DECAY]) continue;
+        for (int64_t j = 1; j < dk && delta_decays(c) == 1; j++) dF[0] += dF[j];
+        write_row(c, DELTA_DECAY, r.token, d->h, delta_decays(c), 1, dF);
+    }
+}
+
+static void backward_chunk(const struct head *d, int64_t first, const struct matrices *m) {
+    int64_t KW = d->KW, VW = d->VW;
+    solve_chunk(d, first, m);
+    value_gradients(d, first, m);
+    row_gradients(d, m);
+    write_gradients(d, first, m);
+    for (int64_t i = 0; i < KW; i++) scale_row(VW, m->through[i], m->G + i * VW, m->G + i * VW);
+    chunk_product((struct extent){KW, VW, TWO}, (struct factor){m->from_start, 1, KW}, (struct right){m->PW, VW}, 1,
+                  m->G, VW);
+}
+
+/* From kept state to kept state, the last first; between two of them the chunks go forward once more. */
+static void backward_head(const struct head *d, struct matrices *m) {
+    int64_t steps = d->s.steps, size = d->KW * d->VW;
+    memset(m->G, 0, (size_t)size * sizeof(real));
+    for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--) {
+        int64_t begin = kept * N * steps, chunks = (d->rows - begin + N - 1) / N;
+        if (chunks > steps) chunks = steps;
+        memset(m->states.at, 0, (size_t)size * sizeof(real));
+        unpack_rows(d->s.dk, d->s.dv, kept_state(d->c, &d->s, d->b, kept, d->h), d->VW, m->states.at);
+        for (int64_t i = 0; i + 1 < chunks; i++) {
+            m->S = m->states.at + i * m->states.stride;
+            solve_chunk(d, begin + i * N, m);
+            memcpy(m->S + m->states.stride, m->S, (size_t)size * sizeof(real));
+            next_state(d, m, m->S + m->states.stride);
+        }
+        for (int64_t i = chunks - 1; i >= 0; i--) {
+            m->S = m->states.at + i * m->states.stride;
+            backward_chunk(d, begin + i * N, m);
+        }
+    }
+}
+
+/* --- both --------------------------------------------------------------------------------------------------------- */
+
+static struct head head_at(const struct call *c, const struct state_shape *s, int64_t i) {
+    bool erases = c->in[DELTA_ERASE] != NULL, reads = c->in[DELTA_BETA] || c->in[DELTA_READ];
+    return (struct head){c,     *s,     i / s->heads,    i % s->heads, padded(s->dk), padded(s->dv), s->T * s->steps,
+                         reads, erases, erases ? TWO : N};
+}
+
+static size_t scan_delta_vector_workspace(const struct call *c, enum pass pass) {
+    struct state_shape s = delta_shape(c);
+    struct head d = head_at(c, &s, 0);
+    struct scratch scratch = scratch_measure(c);
+    for (int64_t p = 0; p < state_parts(s.B * s.heads); p++) matrices_of(&d, pass, &scratch);
+    return scratch.used;
+}
+
+static void run(const struct call *c, enum pass pass) {
+    struct state_shape s = delta_shape(c);
+    int64_t pairs = s.B * s.heads, parts = state_parts(pairs);
+    struct head any = head_at(c, &s, 0);
+    struct scratch all = scratch_of(c, pass);
+#pragma omp parallel for schedule(static) if (s.B * s.T * s.heads * s.dk * s.dv > PARALLEL_MIN)
+    for (int64_t p = 0; p < parts; p++) {
+        struct range part = part_at(pairs, parts, p);
+        struct scratch own = scratch_part(&all, p, parts);
+        struct matrices m = matrices_of(&any, pass, &own);
+        for (int64_t i = part.begin; i < part.end; i++) {
+            struct head d = head_at(c, &s, i);
+            if (pass == PASS_FORWARD)
+                forward_head(&d, &m);
+            else
+                backward_head(&d, &m);
+        }
+    }
+}
+
+static void scan_delta_vector_forward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_FORWARD);
+}
+
+static void scan_delta_vector_backward(const struct call *c, const struct exec *x) {
+    (void)x;
+    run(c, PASS_BACKWARD);
+}
+
+/* Tolerance: as scan_delta_chunk. */
+const struct kernel kernel_scan_delta_vector = {
+    .name = "scan_delta_vector",
+    .op = &op_scan_delta,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 256,
+    .workspace = scan_delta_vector_workspace,
+    .forward = scan_delta_vector_forward,
+    .backward = scan_delta_vector_backward,
+};
