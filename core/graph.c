@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* The largest net, with the most layers and two mixers each, has half as many: a training graph may hold two nets. */
-#define MAX_CALLS   32768
-#define MAX_TENSORS 65536
-#define HOST_BYTES  ((size_t)64 << 20) /* address space for them, names and attributes; committed as used */
+#define MAX_CALLS   81920
+#define MAX_TENSORS 131072
+#define HOST_BYTES  ((size_t)192 << 20) /* address space for them, names and attributes; committed as used */
 
 enum status graph_create(struct graph *g, const struct graph_options *options, struct params *params, struct error *e) {
     *g = (struct graph){.options = *options, .params = params};
