@@ -9,15 +9,24 @@
 namespace {
 
 struct delta_inputs {
-    const real *q, *k, *v, *beta, *decay; /* decay: or NULL, 1 */
+    const real *q, *k, *v, *beta, *decay, *read, *erase; /* from beta on: or NULL */
     int64_t H;
-    int dk, steps;
+    int dk, steps, decays; /* decays: of a head and token, at least 1 */
     real scale, rate;
 };
 
-/* Values of a token that a strip leaves: dq, ddecay, then dk and dbeta of each step. */
-__host__ __device__ inline int64_t delta_partial(int64_t dk, int64_t steps) {
-    return (dk + 1) * (1 + steps);
+/* Values that a strip leaves of a token: dq, ddecay, then of each step dk, dbeta, and dread and derase where they are
+ * given. */
+__host__ __device__ inline int64_t delta_step_partial(const struct delta_inputs &in) {
+    return in.dk + 1 + (in.read ? in.dk : 0) + (in.erase ? in.dk : 0);
+}
+
+__host__ __device__ inline int64_t delta_partial(const struct delta_inputs &in) {
+    return in.dk + in.decays + in.steps * delta_step_partial(in);
+}
+
+inline const real *optional_real(const struct call *c, int i) {
+    return c->in[i] ? tensor_real(c->in[i]) : nullptr;
 }
 
 inline struct delta_inputs delta_inputs_of(const struct call *c) {
@@ -25,11 +34,14 @@ inline struct delta_inputs delta_inputs_of(const struct call *c) {
     struct delta_inputs in = {tensor_real(c->in[DELTA_Q]),
                               tensor_real(c->in[DELTA_K]),
                               tensor_real(c->in[DELTA_V]),
-                              tensor_real(c->in[DELTA_BETA]),
-                              c->in[DELTA_DECAY] ? tensor_real(c->in[DELTA_DECAY]) : nullptr,
+                              optional_real(c, DELTA_BETA),
+                              optional_real(c, DELTA_DECAY),
+                              optional_real(c, DELTA_READ),
+                              optional_real(c, DELTA_ERASE),
                               a->heads,
                               (int)delta_shape(c).dk,
                               (int)a->steps,
+                              delta_decays(c) > 1 ? (int)delta_decays(c) : 1,
                               (real)a->scale,
                               (real)a->rate};
     return in;
@@ -53,18 +65,20 @@ struct delta_sums {
 /* Gradients of all inputs but v from what the strips have left of each token: partial, (B,H,strips,T,delta_partial). */
 inline void delta_gradient_sums(const struct call *c, const struct exec *x, const struct delta_inputs &in,
                                 const struct strip_shape &s, const real *partial) {
-    int64_t one = in.dk + 1, width = delta_partial(in.dk, in.steps), tokens = s.B * s.T;
+    int64_t one = in.dk + in.decays, width = delta_partial(in), tokens = s.B * s.T, step = delta_step_partial(in);
     const struct {
         int input;
         int64_t n, steps, from;
     } sums[] = {{DELTA_Q, in.dk, 1, 0},
-                {DELTA_DECAY, 1, 1, in.dk},
+                {DELTA_DECAY, in.decays, 1, in.dk},
                 {DELTA_K, in.dk, in.steps, one},
-                {DELTA_BETA, 1, in.steps, one + in.dk}};
+                {DELTA_BETA, 1, in.steps, one + in.dk},
+                {DELTA_READ, in.dk, in.steps, one + in.dk + 1},
+                {DELTA_ERASE, in.dk, in.steps, one + 2 * in.dk + 1}};
     for (const auto &of : sums)
         if (c->din[of.input])
             each_value(c, x, tokens * of.steps * s.H * of.n,
-                       delta_sums{s, partial, c->din[of.input], s.H, of.n, of.steps, of.from, width, one,
+                       delta_sums{s, partial, c->din[of.input], s.H, of.n, of.steps, of.from, width, step,
                                   call_accumulates(c, of.input)});
 }
 

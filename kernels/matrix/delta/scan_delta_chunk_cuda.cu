@@ -238,7 +238,7 @@ __device__ inline void solve_up(const struct strip_shape &s, const struct delta_
 
 /* Sums of a strip that row i leaves: dk, then dbeta. */
 __device__ inline real *step_partial(const struct delta_inputs &in, real *partial, int i) {
-    return partial + i / in.steps * delta_partial(in.dk, in.steps) + (in.dk + 1) * (1 + i % in.steps);
+    return partial + i / in.steps * delta_partial(in) + (in.dk + 1) * (1 + i % in.steps);
 }
 
 /* Behind solve_up: dv, dbeta, the scores of errors, and what Y and left begin with. */
@@ -273,7 +273,7 @@ __device__ inline real read_pair(const struct delta_chunk &r, int k, int i) {
 
 __device__ inline void write_queries(const struct delta_inputs &in, const struct strip_shape &s,
                                      const struct delta_place &p, const struct delta_chunk &r, real *partial) {
-    int64_t width = delta_partial(in.dk, in.steps);
+    int64_t width = delta_partial(in);
     each_tile(STATE_CHUNK, s.rows, [&](struct tile tile) {
         struct tile_sums sums = {};
         tile_add(
@@ -378,8 +378,7 @@ __device__ inline void chunk_gradients(const struct delta_inputs &in, const stru
     factor_walk(r);
     __syncthreads();
     int t = (int)threadIdx.x;
-    if (t < p.rows && t % in.steps == 0)
-        partial[t / in.steps * delta_partial(in.dk, in.steps) + in.dk] = factor_gradient(r, t);
+    if (t < p.rows && t % in.steps == 0) partial[t / in.steps * delta_partial(in) + in.dk] = factor_gradient(r, t);
     pass_back(s, r);
 }
 
@@ -401,8 +400,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
         load(r.W, STATE_CHUNK, s.W, at.width,
              token_rows{d_o + (p.token * in.H + at.h) * s.dv + at.first, in.H * s.dv, in.steps, p.rows}, in.scale);
         __syncthreads();
-        chunk_gradients(in, s, at, p, r, dv, add_v,
-                        partial + (at.strip * s.T + i * tokens) * delta_partial(in.dk, in.steps));
+        chunk_gradients(in, s, at, p, r, dv, add_v, partial + (at.strip * s.T + i * tokens) * delta_partial(in));
         __syncthreads();
     }
 }
@@ -429,7 +427,7 @@ inline struct delta_chunk_scratch take_scratch(const struct call *c, struct scra
     struct delta_chunk_scratch r = {};
     if (tokens < STATE_CHUNK)
         r.states = scratch_reals(scratch, z.B * ((z.T + tokens - 1) / tokens) * z.heads * z.dk * z.dv);
-    r.partial = scratch_reals(scratch, s.B * s.H * s.strips * s.T * delta_partial(z.dk, z.steps));
+    r.partial = scratch_reals(scratch, s.B * s.H * s.strips * s.T * delta_partial(delta_inputs_of(c)));
     return r;
 }
 

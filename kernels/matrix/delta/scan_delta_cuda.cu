@@ -4,38 +4,43 @@
 
 namespace {
 
-/* One step in shared memory; q: of the token. */
+/* One step in shared memory, by the names of scan_delta.c; q: of the token; f: its decays; w, p, r: values by column of
+ * what k writes, of the gradient of S'^T d, and of what e takes away. */
 struct delta_room {
-    real *q, *k, *v, *u, *e;
+    real *q, *k, *d, *e, *f, *v, *w, *p, *r;
 };
 
 inline int64_t delta_vectors(int64_t dk) {
-    return 2 * dk + 3 * WARP;
+    return 5 * dk + 4 * WARP;
 }
 
 __device__ inline struct delta_room delta_room_at(const struct delta_inputs &in, real *shared) {
     struct delta_room t;
     t.q = shared;
     t.k = t.q + in.dk;
-    t.v = t.k + in.dk;
-    t.u = t.v + WARP;
-    t.e = t.u + WARP;
+    t.d = t.k + in.dk;
+    t.e = t.d + in.dk;
+    t.f = t.e + in.dk;
+    t.v = t.f + in.dk;
+    t.w = t.v + WARP;
+    t.p = t.w + WARP;
+    t.r = t.p + WARP;
     return t;
 }
 
-/* Reads step j; returns b = rate beta. All lanes come. */
+/* Reads step j; returns a, the factor of what it reads of the state. All lanes come. */
 __device__ inline real delta_read(const struct delta_inputs &in, const struct strip_shape &s, const struct strip &at,
                                   int64_t row, int j, const struct delta_room &t) {
     int64_t of = (row * in.steps + j) * in.H + at.h;
     __syncwarp();
     strip_read(in.dk, in.k + of * in.dk, t.k, at.lane);
+    if (in.beta || in.read) strip_read(in.dk, (in.read ? in.read : in.k) + of * in.dk, t.d, at.lane);
+    if (in.erase) strip_read(in.dk, in.erase + of * in.dk, t.e, at.lane);
+    for (int i = at.lane; i < in.dk; i += WARP)
+        t.f[i] = j == 0 && in.decay ? in.decay[(row * in.H + at.h) * in.decays + (in.decays > 1 ? i : 0)] : 1;
     t.v[at.lane] = at.in ? in.v[of * s.dv + at.first + at.lane] : 0;
     __syncwarp();
-    return in.rate * in.beta[of];
-}
-
-__device__ inline real delta_decay(const struct delta_inputs &in, int64_t row, int64_t h, int j) {
-    return j == 0 && in.decay ? in.decay[row * in.H + h] : 1;
+    return in.beta ? in.rate * in.beta[of] : in.rate;
 }
 
 /* Element i of the lane's column of S becomes f(i, element), for all dk. */
@@ -52,27 +57,37 @@ __device__ __forceinline__ void each_element(const struct delta_inputs &in, int 
     });
 }
 
-/* v - f S^T k of the lane's column. */
-__device__ inline real delta_error(const struct delta_inputs &in, int stride, const struct strip &at,
-                                   const struct delta_room &t, real f, const real *S) {
+/* (f o S)^T d of the lane's column. */
+__device__ inline real delta_along(const struct delta_inputs &in, int stride, const struct strip &at,
+                                   const struct delta_room &t, const real *S) {
     real along = 0;
-    for (int i = 0; i < in.dk; i++) along = real_fma(S[i * stride + at.lane], t.k[i], along);
-    return t.v[at.lane] - f * along;
+    if (!in.beta && !in.read) return along;
+    for (int i = 0; i < in.dk; i++) along = real_fma(t.f[i] * S[i * stride + at.lane], t.d[i], along);
+    return along;
 }
 
-/* S = f S + k (b e)^T */
+/* The value that k writes, where `along` has been read with the factor a. */
+__device__ inline real delta_written(const struct delta_inputs &in, real a, real v, real along) {
+    if (in.erase) return v;
+    return in.beta ? a * (v - along) : v - a * along;
+}
+
+/* S = f o S + k w^T - e (a along)^T */
 __device__ inline void delta_update(const struct delta_inputs &in, int stride, const struct strip &at,
-                                    const struct delta_room &t, real f, real b, real *S) {
+                                    const struct delta_room &t, real a, real *S) {
     if (!at.in) return;
-    real e = b * delta_error(in, stride, at, t, f, S);
-    each_element(in, stride, at, S, [&](int i, real x) { return real_fma(t.k[i], e, f * x); });
+    real along = delta_along(in, stride, at, t, S), w = delta_written(in, a, t.v[at.lane], along);
+    each_element(in, stride, at, S, [&](int i, real x) {
+        real next = real_fma(t.k[i], w, t.f[i] * x);
+        return in.erase ? real_fma(-t.e[i], a * along, next) : next;
+    });
 }
 
 __device__ inline void delta_token(const struct delta_inputs &in, const struct strip_shape &s, const struct strip &at,
                                    int64_t row, const struct delta_room &t, real *S) {
     for (int j = 0; j < in.steps; j++) {
-        real b = delta_read(in, s, at, row, j, t);
-        delta_update(in, s.W + 1, at, t, delta_decay(in, row, at.h, j), b, S);
+        real a = delta_read(in, s, at, row, j, t);
+        delta_update(in, s.W + 1, at, t, a, S);
     }
 }
 
@@ -101,30 +116,40 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* One step in reverse, P the state before it, f the decay before it: G for the step before, dv, and the strip's
- * share of dk and dbeta. */
+/* One step in reverse, P the state before it, before its decay: G for the step before, dv, and the strip's share of the
+ * gradients of the step's vectors. */
 __device__ inline void delta_step_gradient(const struct delta_inputs &in, const struct strip_shape &s,
-                                           const struct strip &at, const struct delta_room &t, real f, real b,
-                                           const real *P, real *G, real *dv, bool accumulate, real *partial) {
+                                           const struct strip &at, const struct delta_room &t, real a, const real *P,
+                                           real *G, real *dv, bool accumulate, real *partial) {
     int stride = s.W + 1;
-    real u = 0, e = 0;
+    real u = 0, of_e = 0, along = 0;
     if (at.in) {
         for (int i = 0; i < in.dk; i++) u = real_fma(G[i * stride + at.lane], t.k[i], u);
-        e = delta_error(in, stride, at, t, f, P);
-        if (dv) put(dv + at.lane, accumulate, b * u);
+        for (int i = 0; i < in.dk && in.erase; i++) of_e = real_fma(G[i * stride + at.lane], t.e[i], of_e);
+        along = delta_along(in, stride, at, t, P);
+        if (dv) put(dv + at.lane, accumulate, in.beta ? a * u : u);
     }
-    t.u[at.lane] = u;
-    t.e[at.lane] = e;
-    real ue = warp_sum(u * e);
+    real p = in.beta || in.read ? -a * (in.erase ? of_e : u) : 0;
+    t.w[at.lane] = delta_written(in, a, t.v[at.lane], along);
+    t.p[at.lane] = p;
+    t.r[at.lane] = a * along;
+    real of_beta = warp_sum(u * (t.v[at.lane] - along));
     __syncwarp();
-    if (at.lane == 0) partial[in.dk] = in.rate * ue;
+    if (at.lane == 0) partial[in.dk] = in.rate * of_beta;
     for (int i = at.lane; i < in.dk; i += WARP) {
-        real sum = 0;
-        for (int j = 0; j < at.width; j++) sum += G[i * stride + j] * t.e[j] - f * P[i * stride + j] * t.u[j];
-        partial[i] = b * sum;
+        real of_k = 0, of_d = 0, of_r = 0;
+        for (int j = 0; j < at.width; j++) {
+            of_k = real_fma(G[i * stride + j], t.w[j], of_k);
+            of_d = real_fma(t.f[i] * P[i * stride + j], t.p[j], of_d);
+            of_r = real_fma(G[i * stride + j], t.r[j], of_r);
+        }
+        partial[i] = in.beta ? of_k + of_d : of_k;
+        if (in.read) partial[in.dk + 1 + i] = of_d;
+        if (in.erase) partial[2 * in.dk + 1 + i] = -of_r;
     }
     __syncwarp();
-    if (at.in) each_element(in, stride, at, G, [&](int i, real x) { return x - t.k[i] * b * u; });
+    if (at.in && (in.beta || in.read))
+        each_element(in, stride, at, G, [&](int i, real x) { return real_fma(t.d[i], p, x); });
 }
 
 /* The strip's share of dq = scale S do and, where G is given, G += scale q do^T. */
@@ -134,14 +159,14 @@ __device__ inline void delta_readout_gradient(const struct delta_inputs &in, con
     int stride = s.W + 1;
     __syncwarp();
     strip_read(in.dk, in.q + (row * in.H + at.h) * in.dk, t.q, at.lane);
-    t.u[at.lane] = at.in ? in.scale * d_o[(row * in.H + at.h) * s.dv + at.first + at.lane] : 0;
+    t.p[at.lane] = at.in ? in.scale * d_o[(row * in.H + at.h) * s.dv + at.first + at.lane] : 0;
     __syncwarp();
     for (int i = at.lane; i < in.dk && partial; i += WARP) {
         real sum = 0;
-        for (int j = 0; j < at.width; j++) sum = real_fma(S[i * stride + j], t.u[j], sum);
+        for (int j = 0; j < at.width; j++) sum = real_fma(S[i * stride + j], t.p[j], sum);
         partial[i] = sum;
     }
-    if (at.in && G) each_element(in, stride, at, G, [&](int i, real x) { return real_fma(t.q[i], t.u[at.lane], x); });
+    if (at.in && G) each_element(in, stride, at, G, [&](int i, real x) { return real_fma(t.q[i], t.p[at.lane], x); });
 }
 
 static __global__ void __launch_bounds__(WARP)
@@ -151,7 +176,7 @@ static __global__ void __launch_bounds__(WARP)
     DYNAMIC_SHARED(real, shared);
     struct strip at = strip_here(s);
     int stride = s.W + 1;
-    int64_t size = (int64_t)s.rows * s.W, width = delta_partial(in.dk, in.steps);
+    int64_t size = (int64_t)s.rows * s.W, width = delta_partial(in);
     real *S = shared, *G = S + s.rows * stride;
     struct delta_room t = delta_room_at(in, G + s.rows * stride);
     starts += at.index * s.chunks * size;
@@ -170,8 +195,8 @@ static __global__ void __launch_bounds__(WARP)
             int64_t row = at.b * s.T + n;
             for (int j = 0; j < in.steps; j++) {
                 strip_store(s, at, S, inner + ((n - first) * in.steps + j) * size);
-                real b = delta_read(in, s, at, row, j, t);
-                delta_update(in, stride, at, t, delta_decay(in, row, at.h, j), b, S);
+                real a = delta_read(in, s, at, row, j, t);
+                delta_update(in, stride, at, t, a, S);
             }
             delta_readout_gradient(in, s, at, row, d_o, t, S, partial + n * width, nullptr);
         }
@@ -180,22 +205,24 @@ static __global__ void __launch_bounds__(WARP)
             real *of = partial + n * width;
             delta_readout_gradient(in, s, at, row, d_o, t, S, nullptr, G);
             for (int j = in.steps - 1; j >= 0; j--) {
-                real f = delta_decay(in, row, at.h, j);
                 __syncwarp();
                 strip_load(s, at, inner + ((n - first) * in.steps + j) * size, S);
-                real b = delta_read(in, s, at, row, j, t);
-                delta_step_gradient(in, s, at, t, f, b, S, G,
+                real a = delta_read(in, s, at, row, j, t);
+                delta_step_gradient(in, s, at, t, a, S, G,
                                     dv ? dv + ((row * in.steps + j) * in.H + at.h) * s.dv + at.first : nullptr, add_v,
-                                    of + (in.dk + 1) * (1 + j));
+                                    of + in.dk + in.decays + j * delta_step_partial(in));
             }
-            real along = 0, f = delta_decay(in, row, at.h, 0);
-            if (at.in)
-                each_element(in, stride, at, G, [&](int i, real x) {
-                    along = real_fma(x, S[i * stride + at.lane], along);
-                    return x * f;
-                });
-            along = warp_sum(along);
-            if (at.lane == 0) of[in.dk] = along;
+            real all = 0;
+            __syncwarp();
+            for (int i = at.lane; i < in.dk; i += WARP) {
+                real sum = 0;
+                for (int j = 0; j < at.width; j++) sum = real_fma(G[i * stride + j], S[i * stride + j], sum);
+                if (in.decays > 1) of[in.dk + i] = sum;
+                all += sum;
+            }
+            all = warp_sum(all);
+            if (at.lane == 0 && in.decays == 1) of[in.dk] = all;
+            if (at.in) each_element(in, stride, at, G, [&](int i, real x) { return x * t.f[i]; });
         }
     }
 }
@@ -222,7 +249,7 @@ static struct delta_scratch scratch_arrays(const struct call *c, struct scratch 
     struct delta_scratch r;
     r.starts = scratch_reals(scratch, strips * s.chunks * size);
     r.inner = scratch_reals(scratch, strips * s.chunk * z.steps * size);
-    r.partial = scratch_reals(scratch, strips * s.T * delta_partial(z.dk, z.steps));
+    r.partial = scratch_reals(scratch, strips * s.T * delta_partial(delta_inputs_of(c)));
     return r;
 }
 
