@@ -12,13 +12,14 @@ struct delta_inputs {
     const real *q, *k, *v, *beta, *decay, *read, *erase; /* from beta on: or NULL */
     int64_t H;
     int dk, steps, decays; /* decays: of a head and token, at least 1 */
+    int vectors;           /* read and erase that are given: while sizes are asked for, all pointers are NULL */
     real scale, rate;
 };
 
 /* Values that a strip leaves of a token: dq, ddecay, then of each step dk, dbeta, and dread and derase where they are
  * given. */
 __host__ __device__ inline int64_t delta_step_partial(const struct delta_inputs &in) {
-    return in.dk + 1 + (in.read ? in.dk : 0) + (in.erase ? in.dk : 0);
+    return in.dk + 1 + in.vectors * in.dk;
 }
 
 __host__ __device__ inline int64_t delta_partial(const struct delta_inputs &in) {
@@ -42,6 +43,7 @@ inline struct delta_inputs delta_inputs_of(const struct call *c) {
                               (int)delta_shape(c).dk,
                               (int)a->steps,
                               delta_decays(c) > 1 ? (int)delta_decays(c) : 1,
+                              (c->in[DELTA_READ] ? 1 : 0) + (c->in[DELTA_ERASE] ? 1 : 0),
                               (real)a->scale,
                               (real)a->rate};
     return in;
