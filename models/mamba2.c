@@ -3,6 +3,8 @@
  *   [z | x | B | C | dt] = W_in u      (x, B, C) <- silu(conv(x, B, C))      Delta = softplus(dt + dt.bias)
  *   h_t = exp(-Delta exp(A.log)) h_{t-1} + Delta x_t B_t^T  (P x S a head)     y_t = h_t C_t + skip x_t
  *   out = W_out RMSNorm(y * silu(z))
+ * range=signed: the decay is 2 exp(-Delta exp(A.log)) - 1 in (-1, 1), which lets a state change its sign at a token; the
+ * source stays Delta (Grazzi et al. 2024, arXiv 2411.12537; automl/unlocking_state_tracking has it in Mamba-1).
  *
  * Dao & Gu 2024; state-spaces/mamba's module with one group (modules/mamba2.py), whose initial values these are:
  * default linear maps and convolution, A.log = log U(1,16], Delta log-uniform in [0.001, 0.1], skip 1. */
@@ -15,8 +17,11 @@
 #include "models/matrix_state.h"
 #include "models/parts.h"
 
+enum range { RANGE_UNIT, RANGE_SIGNED };
+
 struct mamba2 {
     int64_t state, headdim, conv, expand;
+    int range;
 };
 
 static const struct option options[] = {
@@ -25,6 +30,8 @@ static const struct option options[] = {
      "channels P a head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
     {"conv", OPT_INT, offsetof(struct mamba2, conv), "4", 1, 64, NULL, "width of the causal convolution", 0},
     {"expand", OPT_INT, offsetof(struct mamba2, expand), "2", 1, 64, NULL, "inner width over outer width", 0},
+    {"range", OPT_CHOICE, offsetof(struct mamba2, range), "unit", 0, 0, "unit signed",
+     "of the decay: unit (0, 1], signed (-1, 1]", 0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
@@ -50,11 +57,11 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *u)
     struct tensor *z = parts[0], *x = xbc[0];
 
     struct tensor *delta = time_step(g, parts[2]);
-    struct outer_gates gates = {.decay = time_decay(g, delta, 1), .source = delta};
+    struct tensor *decay = time_decay(g, delta, 1);
+    if (o->range == RANGE_SIGNED) decay = scale_shift(g, decay, 2, -1);
+    struct outer_gates gates = {.decay = decay, .source = delta};
     struct tensor *y = scan_outer(g, xbc[2], xbc[1], x, &gates, n, 1, 1);
-    struct tensor *skip = graph_param(
-        g, &(struct param_spec){
-               .name = "skip", .rank = 1, .dims = {n}, .group = PARAM_STATE, .init = {.kind = INIT_CONST, .a = 1}});
+    struct tensor *skip = state_vector(g, "skip", n, (struct init){.kind = INIT_CONST, .a = 1});
     y = add(g, y, scale(g, x, repeat_each(g, skip, P)));
 
     struct tensor *norm = vector(g, "norm.weight", I, (struct init){.kind = INIT_CONST, .a = 1}, AS_CONTRACT);
@@ -74,7 +81,7 @@ const struct model model_mamba2 = {
     .equation = "h_t = exp(-Delta_t exp(A.log)) h_{t-1} + Delta_t x_t B_t^T;  y_t = W_out RMSNorm((h_t C_t + skip x_t) "
                 "* silu(z_t))",
     .options = options,
-    .small = "mamba2:state=3,headdim=8 mamba2:state=2,headdim=24,conv=2,expand=4",
+    .small = "mamba2:state=3,headdim=8 mamba2:state=2,headdim=24,conv=2,expand=4 mamba2:state=3,headdim=8,range=signed",
     .inst_bytes = sizeof(struct mamba2),
     .causal = true,
     .check = check,

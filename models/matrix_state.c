@@ -33,21 +33,16 @@ static double draw_log_rate(struct rng *r, int64_t element, double a, double b) 
     return log(b - (b - a) * rng_uniform(r));
 }
 
-static struct tensor *dynamics(struct graph *g, const char *name, int64_t n, struct init init) {
-    return graph_param(g,
-                       &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .group = PARAM_STATE, .init = init});
-}
-
 struct tensor *time_step(struct graph *g, struct tensor *x) {
     if (!x) return NULL;
     struct init init = {.kind = INIT_CUSTOM, .draw = draw_step_bias};
-    return activate(g, bias(g, x, dynamics(g, "dt.bias", x->dims[2], init)), ACT_SOFTPLUS);
+    return activate(g, bias(g, x, state_vector(g, "dt.bias", x->dims[2], init)), ACT_SOFTPLUS);
 }
 
 struct tensor *time_decay(struct graph *g, struct tensor *delta, double low) {
     if (!delta) return NULL;
     struct init init = {.kind = INIT_CUSTOM, .a = low, .b = 16, .draw = draw_log_rate};
-    struct tensor *rate = activate(g, dynamics(g, "A.log", delta->dims[2], init), ACT_EXP);
+    struct tensor *rate = activate(g, state_vector(g, "A.log", delta->dims[2], init), ACT_EXP);
     return activate(g, scale(g, delta, activate(g, rate, ACT_NEG)), ACT_EXP);
 }
 
@@ -137,8 +132,8 @@ static struct tensor *channel_decay(const struct delta_rule *o, struct graph *g,
     struct init start = {.kind = INIT_CUSTOM, .a = 1, .b = 16, .draw = draw_log_rate};
     struct init bounded_start = {.kind = INIT_ZERO}, step = {.kind = INIT_CUSTOM, .draw = draw_step_bias};
     bool bounded = o->decay == DELTA_BOUNDED;
-    f = bias(g, f, dynamics(g, "dt.bias", f->dims[2], step));
-    struct tensor *A = activate(g, dynamics(g, "A.log", o->heads, bounded ? bounded_start : start), ACT_EXP);
+    f = bias(g, f, state_vector(g, "dt.bias", f->dims[2], step));
+    struct tensor *A = activate(g, state_vector(g, "A.log", o->heads, bounded ? bounded_start : start), ACT_EXP);
     struct tensor *rates = repeat_each(g, bounded ? A : activate(g, A, ACT_NEG), o->headdim);
     if (!bounded) return activate(g, scale(g, activate(g, f, ACT_SOFTPLUS), rates), ACT_EXP);
     return activate(g, scale_by(g, activate(g, scale(g, f, rates), ACT_SIGMOID), o->floor), ACT_EXP);

@@ -60,12 +60,6 @@ static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name
     return linear_blocks(g, x, weight_from(g, name, I, BLOCK, init_small(I / EXPAND), inputs_first));
 }
 
-/* W_up or W_down, [out][in]: starts from `own` unless the net states how its linear maps start. */
-static struct tensor *outer_map(struct graph *g, const char *name, int64_t out, int64_t in, struct init own) {
-    if (graph_builder(g)->linear_sd > 0) return weight(g, name, out, in, 1, AS_CONTRACT);
-    return weight_from(g, name, out, in, own, AS_CONTRACT);
-}
-
 /* The start of W_down, which shrinks with the number of layers, whose branches are all added up. */
 static struct init init_of_branch(struct graph *g, int64_t D) {
     const struct graph_builder *now = graph_builder(g);
@@ -110,7 +104,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     const struct mlstm *o = inst;
     int64_t D = x->dims[2], I = EXPAND * D, H = o->heads;
     struct tensor *parts[2];
-    split(g, linear(g, x, outer_map(g, "up.weight", 2 * I, D, init_small(D)), NULL), 2, (int64_t[]){I, I}, parts);
+    split(g, linear(g, x, weight_or(g, "up.weight", 2 * I, D, init_small(D), AS_CONTRACT), NULL), 2, (int64_t[]){I, I},
+          parts);
     struct tensor *u = parts[0], *z = parts[1], *c = silu_conv(g, u, "conv.weight", "conv.bias", o->conv);
     struct tensor *h =
         memory(o, g, (struct tensor *[]){blocks(g, c, "q.weight"), blocks(g, c, "k.weight"), blocks(g, u, "v.weight")});
@@ -120,7 +115,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
             .name = "norm.weight", .rank = 2, .dims = {H, I / H}, .init = {.kind = INIT_ZERO}, .group = PARAM_VECTOR});
     struct tensor *skip = vector(g, "skip", I, (struct init){.kind = INIT_CONST, .a = 1}, AS_CONTRACT);
     h = add(g, layernorm_heads(g, h, norm, NORM_EPS), scale(g, c, skip));
-    return linear(g, silu_mul(g, z, h), outer_map(g, "down.weight", D, I, init_of_branch(g, D)), NULL);
+    return linear(g, silu_mul(g, z, h), weight_or(g, "down.weight", D, I, init_of_branch(g, D), AS_CONTRACT), NULL);
 }
 
 /* C, n and m; the window of the convolution is not counted. */

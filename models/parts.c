@@ -16,6 +16,16 @@ struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate
     return linear(g, x, w, vector(g, "gates.bias", r->rows, (struct init){.kind = INIT_ZERO}, r->bias));
 }
 
+struct tensor *affine_map(struct graph *g, struct tensor *x, const char *name, int64_t out) {
+    if (!x) return NULL;
+    int64_t in = x->dims[x->rank - 1];
+    graph_scope_push(g, name);
+    struct tensor *w = weight(g, "weight", out, in, 1, AS_CONTRACT);
+    struct tensor *y = linear(g, x, w, vector(g, "bias", out, init_linear(in, 1), AS_CONTRACT));
+    graph_scope_pop(g);
+    return y;
+}
+
 enum status check_heads(const char *mixer, int64_t heads, const struct dims *d, struct error *e) {
     if (d->D % heads == 0) return ST_OK;
     return fail(e, ST_USAGE, "%s: heads=%" PRId64 " does not divide dim=%" PRId64 "; choose heads that do", mixer,

@@ -32,6 +32,13 @@ static inline struct tensor *weight(struct graph *g, const char *name, int64_t o
     return weight_from(g, name, out, in, sd > 0 ? normal : init_linear(in, gain), layout);
 }
 
+/* Weight of a linear map whose reference has a start of its own: as the net states, else `own`. */
+static inline struct tensor *weight_or(struct graph *g, const char *name, int64_t out, int64_t in, struct init own,
+                                       struct layout layout) {
+    if (graph_builder(g)->linear_sd > 0) return weight(g, name, out, in, 1, layout);
+    return weight_from(g, name, out, in, own, layout);
+}
+
 /* Vector [n], decayed like the weights (MAD decays every parameter). */
 static inline struct tensor *vector(struct graph *g, const char *name, int64_t n, struct init init,
                                     struct layout layout) {
@@ -41,6 +48,15 @@ static inline struct tensor *vector(struct graph *g, const char *name, int64_t n
 }
 
 #define AS_CONTRACT ((struct layout){0})
+
+/* Vector [n] that the net's dynamics are made of: the group PARAM_STATE, which papers exempt from decay. */
+static inline struct tensor *state_vector(struct graph *g, const char *name, int64_t n, struct init init) {
+    return graph_param(g,
+                       &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .group = PARAM_STATE, .init = init});
+}
+
+/* W x + b with parameters NAME.weight [out][in] and NAME.bias [out], both at the framework's default start. */
+struct tensor *affine_map(struct graph *g, struct tensor *x, const char *name, int64_t out);
 
 /* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g where they are not
  * selective. `gain` multiplies the initial W_g; `bias` and `weight` are the layouts of gates.bias and gates.weight. */

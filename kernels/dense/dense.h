@@ -42,6 +42,9 @@ struct tensor *mul(struct graph *g, struct tensor *a, struct tensor *b);
 /* y = factor * x. */
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor);
 
+/* y = factor * x + offset: the op of scale_by. */
+struct tensor *scale_shift(struct graph *g, struct tensor *x, double factor, double offset);
+
 enum activation {
     ACT_RELU,
     ACT_SIGMOID,
@@ -54,6 +57,9 @@ enum activation {
     ACT_NEG,
     ACT_SIN,
     ACT_COS,
+    ACT_POSITIVE, /* x + 1/2 from x = 0 on, else sigmoid(x): positive everywhere (minGRU, arXiv 2410.01201, App. B) */
+    ACT_HEAVY,    /* 1 + x from x = 0 on, else 1 / (1 - x): positive with a heavy tail (Mamba-3) */
+    ACT_REST,     /* sqrt(1 - e^-|x|), the slope of the root at most 1000 (RG-LRU, arXiv 2402.19427) */
     ACT_COUNT
 };
 extern const char *const activation_names[ACT_COUNT]; /* "relu", "sigmoid", ... */
@@ -82,7 +88,7 @@ LRNN_INLINE const struct repeat_rows_attr *repeat_rows_attr(const struct call *c
 }
 
 struct scale_by_attr {
-    double factor;
+    double factor, offset;
 };
 
 LRNN_INLINE const struct scale_by_attr *scale_by_attr(const struct call *c) {

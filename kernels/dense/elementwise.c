@@ -5,6 +5,7 @@
  *   mul       y = a b                da = dy b;                    db = dy a
  *   silu_mul  y = a s(a) b           da = dy b s(a)(1 + a - a s(a));  db = dy a s(a)      s = 1 / (1 + e^-a)
  *   activate  y = f(x)               dx = dy f'(x)
+ * rest: sqrt(1 - e^-|x|), whose root has a slope of at most 1000, as google-deepmind/recurrentgemma has it.
  * GELU: Hendrycks & Gimpel 2016 (arXiv 1606.08415), exact and tanh form; SwiGLU: Shazeer 2020 (arXiv 2002.05202). */
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +14,8 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
 
-const char *const activation_names[ACT_COUNT] = {"relu",     "sigmoid", "tanh", "silu", "gelu-tanh", "gelu-erf",
-                                                 "softplus", "exp",     "neg",  "sin",  "cos"};
+const char *const activation_names[ACT_COUNT] = {"relu", "sigmoid", "tanh", "silu", "gelu-tanh", "gelu-erf", "softplus",
+                                                 "exp",  "neg",     "sin",  "cos",  "positive",  "heavy",    "rest"};
 
 struct tensor *add(struct graph *g, struct tensor *a, struct tensor *b) {
     return call1(g, &op_add, NULL, 0, (struct tensor *[]){a, b}, 2);
@@ -189,6 +190,7 @@ static void binary_ref_backward(const struct call *c, const struct exec *exec) {
 
 #define SQRT_2_OVER_PI 0.79788456080286535588
 #define SQRT_HALF      0.70710678118654752440
+#define REST_STEEPEST  1000.0
 
 /* f(x), and f'(x) in *slope */
 static double activation(enum activation f, double x, double *slope) {
@@ -228,6 +230,17 @@ static double activation(enum activation f, double x, double *slope) {
     case ACT_COS:
         *slope = -sin(x);
         return cos(x);
+    case ACT_POSITIVE:
+        *slope = x >= 0 ? 1 : s * (1 - s);
+        return x >= 0 ? x + 0.5 : s;
+    case ACT_HEAVY:
+        *slope = x >= 0 ? 1 : 1 / ((1 - x) * (1 - x));
+        return x >= 0 ? 1 + x : 1 / (1 - x);
+    case ACT_REST: {
+        double root = sqrt(-expm1(-fabs(x)));
+        *slope = ((x > 0) - (x < 0)) * exp(-fabs(x)) * fmin(0.5 / root, REST_STEEPEST);
+        return root;
+    }
     case ACT_COUNT:
         break;
     }

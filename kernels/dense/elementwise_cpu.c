@@ -113,6 +113,7 @@ static void binary_cpu_backward(const struct call *c, const struct exec *exec) {
 #define SQRT_HALF      ((real)0.70710678118654752440)
 #define GELU_CUBIC     ((real)0.044715)
 #define GELU_MOST      ((real)1e30)
+#define REST_LEAST     ((real)0.0005) /* the slope of a root below it is 1000 */
 
 #if REAL_IS_DOUBLE
 #define real_sin  sin
@@ -146,6 +147,17 @@ FORCE_INLINE real gelu_growth(real x) {
     return growth > GELU_MOST ? GELU_MOST : growth;
 }
 
+/* sqrt(1 - e^-|x|): 1 - e^-2u = 2 t / (1 + t) with t = tanh u, which keeps its digits where u is small. */
+FORCE_INLINE real rest_root(real x) {
+    real t = real_tanh((real)0.5 * real_abs(x));
+    return real_sqrt(2 * t / (1 + t));
+}
+
+FORCE_INLINE real rest_slope(real x) {
+    real root = rest_root(x), half = root > REST_LEAST ? (real)0.5 / root : (real)0.5 / REST_LEAST;
+    return (x > 0 ? half : x < 0 ? -half : 0) * real_exp(-real_abs(x));
+}
+
 /* f is a constant where these two are inlined into a vector loop, so the switch is gone before vectors are made. */
 FORCE_INLINE real value_of(enum activation f, real x) {
     switch (f) {
@@ -171,6 +183,12 @@ FORCE_INLINE real value_of(enum activation f, real x) {
         return real_sin(x);
     case ACT_COS:
         return real_cos(x);
+    case ACT_POSITIVE:
+        return x >= 0 ? x + (real)0.5 : real_sigmoid(x);
+    case ACT_HEAVY:
+        return x >= 0 ? 1 + x : 1 / (1 - x);
+    case ACT_REST:
+        return rest_root(x);
     case ACT_COUNT:
         break;
     }
@@ -204,6 +222,12 @@ FORCE_INLINE real slope_of(enum activation f, real x) {
         return real_cos(x);
     case ACT_COS:
         return -real_sin(x);
+    case ACT_POSITIVE:
+        return x >= 0 ? 1 : s * (1 - s);
+    case ACT_HEAVY:
+        return x >= 0 ? 1 : 1 / ((1 - x) * (1 - x));
+    case ACT_REST:
+        return rest_slope(x);
     case ACT_COUNT:
         break;
     }
@@ -263,6 +287,15 @@ static void value_span(enum activation f, struct range span, const real *x, real
     case ACT_NEG:
         value_loop(ACT_NEG, span, x, y);
         break;
+    case ACT_POSITIVE:
+        value_loop(ACT_POSITIVE, span, x, y);
+        break;
+    case ACT_HEAVY:
+        value_loop(ACT_HEAVY, span, x, y);
+        break;
+    case ACT_REST:
+        value_loop(ACT_REST, span, x, y);
+        break;
     default: /* sine and cosine call libm */
         for (int64_t i = span.begin; i < span.end; i++) y[i] = value_of(f, x[i]);
     }
@@ -296,6 +329,15 @@ static void slope_span(enum activation f, struct range span, const real *x, cons
         break;
     case ACT_NEG:
         slope_loops(ACT_NEG, span, x, dy, dx, add_to);
+        break;
+    case ACT_POSITIVE:
+        slope_loops(ACT_POSITIVE, span, x, dy, dx, add_to);
+        break;
+    case ACT_HEAVY:
+        slope_loops(ACT_HEAVY, span, x, dy, dx, add_to);
+        break;
+    case ACT_REST:
+        slope_loops(ACT_REST, span, x, dy, dx, add_to);
         break;
     default: /* sine and cosine call libm */
         for (int64_t i = span.begin; i < span.end; i++) put(&dx[i], add_to, dy[i] * slope_of(f, x[i]));

@@ -71,15 +71,15 @@ template <binary_rule RULE> static void binary_cuda_backward(const struct call *
 
 namespace {
 
-/* to (+)= factor * from: the value and the gradient of scale_by. */
+/* to (+)= factor * from + offset: the value and the gradient of scale_by. */
 struct scaled {
     const real *from;
-    real *to, factor;
+    real *to, factor, offset;
     bool accumulate;
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> v = load_lanes<W>(from + i);
-        for (int k = 0; k < W; k++) v.v[k] = factor * v.v[k];
+        for (int k = 0; k < W; k++) v.v[k] = real_fma(factor, v.v[k], offset);
         put_lanes<W>(to + i, accumulate, v);
     }
 };
@@ -89,19 +89,21 @@ struct scaled {
 static void scale_by_cuda_forward(const struct call *c, const struct exec *x) {
     const struct scale_by_attr *attr = scale_by_attr(c);
     each(c, x, tensor_count(c->out[0]),
-         scaled{tensor_real(c->in[0]), tensor_real(c->out[0]), (real)attr->factor, false});
+         scaled{tensor_real(c->in[0]), tensor_real(c->out[0]), (real)attr->factor, (real)attr->offset, false});
 }
 
 static void scale_by_cuda_backward(const struct call *c, const struct exec *x) {
     const struct scale_by_attr *attr = scale_by_attr(c);
     if (!c->din[0]) return;
-    each(c, x, tensor_count(c->out[0]), scaled{call_dout(c, 0), c->din[0], (real)attr->factor, call_accumulates(c, 0)});
+    each(c, x, tensor_count(c->out[0]),
+         scaled{call_dout(c, 0), c->din[0], (real)attr->factor, 0, call_accumulates(c, 0)});
 }
 
 #define SQRT_2_OVER_PI ((real)0.79788456080286535588)
 #define SQRT_HALF      ((real)0.70710678118654752440)
 #define GELU_CUBIC     ((real)0.044715)
 #define GELU_MOST      ((real)1e30)
+#define REST_LEAST     ((real)0.0005) /* the slope of a root below it is 1000 */
 
 #if REAL_IS_DOUBLE
 #define real_sin  sin
@@ -118,6 +120,17 @@ __device__ __forceinline__ real gelu_sigmoid(real x) {
     return real_sigmoid(2 * SQRT_2_OVER_PI * x * real_fma(GELU_CUBIC * x, x, 1));
 }
 
+/* ACT_REST as the CPU's twin: elementwise_cpu.c says why. */
+__device__ __forceinline__ real rest_root(real x) {
+    real t = real_tanh((real)0.5 * real_abs(x));
+    return real_sqrt(2 * t / (1 + t));
+}
+
+__device__ __forceinline__ real rest_slope(real x) {
+    real root = rest_root(x), half = root > REST_LEAST ? (real)0.5 / root : (real)0.5 / REST_LEAST;
+    return (x > 0 ? half : x < 0 ? -half : 0) * real_exp(-real_abs(x));
+}
+
 template <activation F> __device__ __forceinline__ real value_of(real x) {
     if constexpr (F == ACT_RELU) return x <= 0 ? 0 : x; /* NaN comes through */
     if constexpr (F == ACT_SIGMOID) return real_sigmoid(x);
@@ -130,6 +143,9 @@ template <activation F> __device__ __forceinline__ real value_of(real x) {
     if constexpr (F == ACT_NEG) return -x;
     if constexpr (F == ACT_SIN) return real_sin(x);
     if constexpr (F == ACT_COS) return real_cos(x);
+    if constexpr (F == ACT_POSITIVE) return x >= 0 ? x + (real)0.5 : real_sigmoid(x);
+    if constexpr (F == ACT_HEAVY) return x >= 0 ? 1 + x : 1 / (1 - x);
+    if constexpr (F == ACT_REST) return rest_root(x);
 }
 
 template <activation F> __device__ __forceinline__ real slope_of(real x) {
@@ -158,6 +174,12 @@ template <activation F> __device__ __forceinline__ real slope_of(real x) {
     if constexpr (F == ACT_NEG) return -1;
     if constexpr (F == ACT_SIN) return real_cos(x);
     if constexpr (F == ACT_COS) return -real_sin(x);
+    if constexpr (F == ACT_POSITIVE) {
+        real s = real_sigmoid(x);
+        return x >= 0 ? 1 : s * (1 - s);
+    }
+    if constexpr (F == ACT_HEAVY) return x >= 0 ? 1 : 1 / ((1 - x) * (1 - x));
+    if constexpr (F == ACT_REST) return rest_slope(x);
 }
 
 namespace {

@@ -63,6 +63,9 @@ struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *len
 /* y[b][t] = x[b][t-1], zeros at t = 0 (a token shift): x (B,T,C) -> y likewise. */
 struct tensor *rows_before(struct graph *g, struct tensor *x);
 
+/* The first n rows as they are, zeros after them: x (B,R,C) -> y likewise. */
+struct tensor *leading_rows(struct graph *g, struct tensor *x, int64_t n);
+
 /* Rows of x (B,1+K,C) for each of T positions. x has a row after each interval of `interval` steps and one before the
  * first, as log_signature (kernels/flow/flow.h) cuts them: position t < n-1 gets the row after the last interval that
  * has ended by then. Position n-1, and all after it, get the row after the interval that holds step n-1, ended or not

@@ -36,6 +36,11 @@ struct tensor *rows_before(struct graph *g, struct tensor *x) {
     return take_rows(g, x, NULL, (struct take_rows_attr){.rule = ROWS_BEFORE, .rows = T, .tokens = T});
 }
 
+struct tensor *leading_rows(struct graph *g, struct tensor *x, int64_t n) {
+    if (!x) return NULL;
+    return take_rows(g, x, NULL, (struct take_rows_attr){ROWS_IN_USE, x->rank == 3 ? x->dims[1] : 0, .tokens = n});
+}
+
 struct tensor *rows_of_intervals(struct graph *g, struct tensor *x, struct tensor *lengths, int64_t interval,
                                  int64_t T) {
     return take_rows(g, x, lengths, (struct take_rows_attr){ROWS_OF_INTERVALS, T, T, .interval = interval});
@@ -108,11 +113,11 @@ static struct cost take_rows_cost(const struct call *c, enum pass pass) {
     return (struct cost){sums ? y : 0, sizeof(real) * (x + y)};
 }
 
-/* Variants: the rules; each without lengths or with another table or side as well. */
+/* Variants: the rules; each without lengths or with another table or side as well; the leading row. */
 static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
     static const struct grid grids[] = {{0, 0}, {0, 3}, {2, 0}};
-    if (s->variant > 13) return false;
-    struct tensor *lengths = s->variant == 3 || s->variant == 13 ? NULL : input_lengths(g, s);
+    if (s->variant > 14) return false;
+    struct tensor *lengths = s->variant == 3 || s->variant > 12 ? NULL : input_lengths(g, s);
     struct op_sizes of_x = *s;
     if (s->variant < 2) {
         int32_t *first = s->variant ? input_table(g, s->length) : NULL;
@@ -129,8 +134,10 @@ static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
         rows_to_grid(g, input_tokens(g, s, "x", s->dim), lengths, &grids[s->variant - 7]);
     } else if (s->variant < 13) {
         rows_of_corners(g, input_tokens(g, s, "x", s->dim), lengths, &grids[s->variant - 10]);
-    } else {
+    } else if (s->variant < 14) {
         rows_before(g, input_tokens(g, s, "x", s->dim));
+    } else {
+        leading_rows(g, input_tokens(g, s, "x", s->dim), 1);
     }
     return true;
 }

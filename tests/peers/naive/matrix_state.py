@@ -14,6 +14,8 @@ def mamba2(u, p, o):
     x = heads_of(x, n)
     delta = F.softplus(dt + p["dt.bias"])
     decay = torch.exp(-delta * torch.exp(p["A.log"]))
+    if o["range"] == "signed":
+        decay = 2 * decay - 1
     h, ys = x.new_zeros(x.shape[0], n, I // n, S), []
     for t in range(x.shape[1]):
         h = decay[:, t, :, None, None] * h + outer(delta[:, t, :, None] * x[:, t], b[:, t, None])

@@ -1,5 +1,5 @@
 """mixers.py - every mixer by name, with the values of keys that a case file leaves out."""
-from . import graphs, matrix_state, myosotis, plstm, slice, vector
+from . import diagonal, graphs, matrix_state, myosotis, plstm, slice, vector
 
 DEFAULTS = {
     "bdlru": {"gate": "softmax", "selective": "yes"},
@@ -10,7 +10,11 @@ DEFAULTS = {
     "plstm2d": {"form": "paper", "chirality": "L", "gates": "dense"},
     "plstm-graph": {"node": "shared", "pnorm": "out", "direction": "forward"},
     "myosotis": {"form": "dd", "share": "level", "rho": "0.95", "leaves": "all", "selective": "no"},
-    "mamba2": {"expand": "2"},
+    "mamba2": {"expand": "2", "range": "unit"},
+    "mingru": {"form": "log"},
+    "rglru": {"heads": "4"},
+    "s5": {"conj": "yes", "step": "zoh", "clip": "no"},
+    "linoss": {"step": "im"},
     "deltanet": {"beta": "2"},
     "deltaproduct": {"beta": "2", "forget": "no", "outgate": "no"},
 }
@@ -28,6 +32,10 @@ MIXERS = {
     "deltaproduct": matrix_state.deltaproduct,
     "mlstm": matrix_state.mlstm,
     "lru": vector.lru,
+    "s5": diagonal.s5,
+    "linoss": diagonal.linoss,
+    "mingru": diagonal.mingru,
+    "rglru": diagonal.rglru,
     "lstm": vector.lstm,
     "attention": vector.attention,
     "full-attention": vector.full_attention,

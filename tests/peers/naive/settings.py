@@ -64,7 +64,10 @@ CAUSAL = (
        "deltanet:heads=2,beta=1,conv=3", "deltaproduct:heads=2,steps=3",
        "deltaproduct:heads=2,headdim=5,steps=2,forget=yes", "deltaproduct:heads=2,steps=2,outgate=yes",
        "deltaproduct:heads=2,headdim=5,steps=1,forget=yes,outgate=yes", "mlstm:heads=2", "mlstm:heads=1,conv=3",
-       "lru:state=9", "lstm", "lstm:hidden=7", "attention:heads=2", "conv:channels=5,m=4"])
+       "lru:state=9", "lstm", "lstm:hidden=7", "attention:heads=2", "conv:channels=5,m=4",
+       "mamba2:state=4,headdim=8,range=signed", "mingru", "mingru:hidden=9,form=plain", "rglru:heads=2",
+       "rglru:heads=3,width=9,conv=2", "s5:state=7", "s5:state=6,conj=no,step=bilinear,clip=yes", "linoss:state=7",
+       "linoss:state=5,step=imex"])
 
 WIDE_CAUSAL = (
     ["bdlru:blocks=8,m=3", "hlru:channels=24,m=3", "hlru:channels=24,m=3,layout=observer"]
@@ -72,7 +75,9 @@ WIDE_CAUSAL = (
     + ["slice:structure=block,interval=7,depth=2,dt=0.1", "slice:structure=dense,interval=7,flow=exp,dt=0.1",
        "plstm:heads=4", "plstm:heads=4,track=2", "mamba2:state=8,headdim=8", "deltanet:heads=4",
        "deltaproduct:heads=4,steps=3", "deltaproduct:heads=4,headdim=12,steps=2,forget=yes,outgate=yes",
-       "mlstm:heads=4", "lru:state=24", "lstm:hidden=24", "attention:heads=4", "conv:channels=24,m=5"])
+       "mlstm:heads=4", "lru:state=24", "lstm:hidden=24", "attention:heads=4", "conv:channels=24,m=5",
+       "mamba2:state=8,headdim=8,range=signed", "mingru:hidden=40", "rglru:heads=4,width=40", "s5:state=40",
+       "linoss:state=40"])
 
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
             "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",
@@ -117,7 +122,7 @@ def kernels():
 def defaults():
     """Mixers as they are trained: options not named, width 128."""
     for model in ["bdlru", "hlru", "slice", "plstm", "mamba2", "deltanet", "deltaproduct", "mlstm", "lru", "lstm",
-                  "attention", "conv"]:
+                  "attention", "conv", "mingru", "rglru", "s5", "linoss"]:
         yield Setting("defaults", LONG_TAGGING, model, {**WIDE, "dim": 128})
     for model in ["plstm2d", "plstm-graph", "myosotis"]:
         yield Setting("defaults", DECODED, model, {**WIDE, "dim": 128})
