@@ -14,8 +14,8 @@
  *
  * Every function returns LRNN_OK or an error, whose sentence lrnn_last_error() gives to the thread that made the call.
  * After an error nothing was written. Nothing is printed. Memory is the caller's: arrays and a workspace; only the
- * matrix products of scan_lstm and grid_scan allocate, inside oneDNN or OpenBLAS. Any number of threads may call at once.
- * Results are the same bits at any number of threads.
+ * matrix products of scan_lstm and grid_scan allocate, inside oneDNN or OpenBLAS. Any number of threads may call at
+ * once. Results are the same bits at any number of threads.
  *
  * liblrnn.so works in float and takes LRNN_F32 and LRNN_BF16; liblrnn-f64.so has the same functions in double and takes
  * LRNN_F64. */

@@ -5,7 +5,8 @@
  *   y_t = Re(C w_t) + skip x_t
  * Each is one recurrence of the position, which the companion scan of order 2 runs, real and imaginary parts side by
  * side; it is never made diagonal, since A = 0 has a double eigenvalue 1:
- *   im: w_t = 2 s w_{t-1} - s w_{t-2} + s d^2 u_t, s = 1 / (1 + d^2 A)   imex: w_t = (2 - d^2 A) w_{t-1} - w_{t-2} + d^2 u_t
+ *   im: w_t = 2 s w_{t-1} - s w_{t-2} + s d^2 u_t, s = 1 / (1 + d^2 A)
+ *   imex: w_t = (2 - d^2 A) w_{t-1} - w_{t-2} + d^2 u_t
  *
  * Rusch & Rus 2024 (arXiv 2410.03943); tk-rusch/linoss (models/LinOSS.py), whose initial values these are. */
 #include "kernels/dense/dense.h"

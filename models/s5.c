@@ -1,7 +1,8 @@
 /* s5.c - S5: a continuous complex diagonal system of many inputs and outputs, discretised with a step a state.
  *
- *   D = exp(step.log)   zoh: a = exp(lambda D), b = (a - 1) / lambda   bilinear: a = (1 + lambda D/2) / (1 - lambda D/2),
- *   b = D / (1 - lambda D/2)   h_t = a h_{t-1} + b (B x_t)   y_t = [2] Re(C h_t) + skip x_t, the 2 if conj=yes
+ *   D = exp(step.log)   zoh: a = exp(lambda D), b = (a - 1) / lambda
+ *   bilinear: a = (1 + lambda D/2) / (1 - lambda D/2), b = D / (1 - lambda D/2)
+ *   h_t = a h_{t-1} + b (B x_t)   y_t = [2] Re(C h_t) + skip x_t, the 2 if conj=yes
  * This is the state space alone; activation, gate and norm of S5's layer belong to --backbone s5.
  *
  * Smith et al. 2022 (arXiv 2208.04933); lindermanlab/S5 (s5/ssm.py, ssm_init.py). lambda starts as the eigenvalues of

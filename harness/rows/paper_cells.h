@@ -135,8 +135,8 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
 enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol protocol);
 
 /* Marks cells whose runs the paper's table does not have (setting.h), whatever made them others, cells that lack a part
- * of a task's settings, and cells of whose rows the plan says a difference; sets `whole`. Errors as request_plan; ST_USAGE: the plan says
- * more differences than a cell can have. */
+ * of a task's settings, and cells of whose rows the plan says a difference; sets `whole`. Errors as request_plan;
+ * ST_USAGE: the plan says more differences than a cell can have. */
 enum status paper_mark_others(struct paper_cells *p, const struct paper_spot *spots, struct error *e);
 enum status paper_check_differences(const struct paper_cells *p, struct error *e);
 

@@ -108,8 +108,8 @@ double run_test_metric(const struct run *run); /* chance for a failed run */
  * say. */
 double run_step_epochs(const struct run *run);
 
-/* Means over seeds, by which rates, and one of several rows of one setting, are chosen. A failed run's loss is infinite,
- * and its rate comes after every rate without one. */
+/* Means over seeds, by which rates, and one of several rows of one setting, are chosen. A failed run's loss is
+ * infinite, and its rate comes after every rate without one. */
 struct validation {
     double metric, loss;
     bool failed; /* one of the runs did */
@@ -119,7 +119,8 @@ struct validation {
 /* The means over the seeds that a row reports on. */
 struct validation row_validation(const struct report_row *row);
 
-/* Whether it alone has no failed run, else the larger metric, or an equal one (but for rounding) and the smaller loss. */
+/* Whether it alone has no failed run, else the larger metric, or an equal one (but for rounding) and the smaller loss.
+ */
 bool validation_is_better(const struct validation *v, const struct validation *than);
 
 /* Whether it ended well before its schedule's steps were done, neither at its target nor for want of gain: it was

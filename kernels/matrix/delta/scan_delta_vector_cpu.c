@@ -1,8 +1,8 @@
 /* scan_delta_vector_cpu.c - the delta rules with decays a channel or with read and erase vectors on the CPU, 16 steps
  * at a time (the UT transform with decays; Kimi Team 2025). It takes every form of the op.
  *
- * Rows of a chunk are its steps in order; row i has d_i, q_i (0 but at its token's last step), k_i, e_i, u_i = m v_i and
- * the decays F_i before it (1 but at its token's first step). Readers are d and q, writers k and, if given, e. With
+ * Rows of a chunk are its steps in order; row i has d_i, q_i (0 but at its token's last step), k_i, e_i, u_i = m v_i
+ * and the decays F_i before it (1 but at its token's first step). Readers are d and q, writers k and, if given, e. With
  * P(j,i) = F_{j+1} o ... o F_i (from -1: the state before the chunk; to N: the state after it):
  *   X[j][i] = sum_c reader_i[c] writer_j[c] P(j,i)[c], j < i for d, j <= i for q
  *   R = P(-1,i) o reader_i S                                       what the readers see of the state before

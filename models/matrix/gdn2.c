@@ -6,7 +6,7 @@
  *
  * Hatamizadeh, Choi & Kautz 2026 (arXiv 2605.22791); flash-linear-attention's layer (layers/gdn2.py). beta = 2 doubles
  * the erase alone, as there. Its layer has no bounded decay, its kernel has: the options are kda's. */
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

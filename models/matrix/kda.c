@@ -7,7 +7,7 @@
  *
  * Kimi Team 2025 (arXiv 2510.26692); flash-linear-attention's layer (layers/kda.py, ops/kda/gate.py), whose initial
  * values these are: A.log = log U(1,16], or 0 if bounded; dt.bias as Mamba2, channel by channel. */
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

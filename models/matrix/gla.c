@@ -9,7 +9,7 @@
 
 #include "kernels/dense/dense.h"
 #include "kernels/matrix/matrix.h"
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 struct gla {

@@ -1,5 +1,5 @@
 /* matrix_state.c - parts that the mixers with a matrix state a head share. See matrix_state.h. */
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

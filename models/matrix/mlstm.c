@@ -19,7 +19,7 @@
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
 #include "kernels/stable/stable.h"
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 #define EXPAND      2 /* inner width over outer width */

@@ -5,7 +5,7 @@
  *
  * Yang et al. 2024; flash-linear-attention's layer (layers/delta_net.py). beta = 2 lets I - b k k^T have the eigenvalue
  * -1 (Grazzi et al. 2024); beta = 1 is the original. */
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 static const struct option options[] = {

@@ -9,7 +9,7 @@
  * initial values these are. It is deltaproduct with steps=1,forget=yes,outgate=yes, whose files it reads; beta is 1 as
  * in the paper, and beta=2 the Gated DeltaNet [-1,1] of other papers' tables. Widths follow the net's: that layer's own
  * (6 heads of 256, expandv=2) do not depend on it. */
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 static const struct option options[] = {

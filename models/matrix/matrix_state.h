@@ -1,6 +1,6 @@
 /* matrix_state.h - parts that the mixers with a matrix state a head share. Private to models/. */
-#ifndef LRNN_MODELS_MATRIX_STATE_H
-#define LRNN_MODELS_MATRIX_STATE_H
+#ifndef LRNN_MODELS_MATRIX_MATRIX_STATE_H
+#define LRNN_MODELS_MATRIX_MATRIX_STATE_H
 
 #include "models/model.h"
 

@@ -21,7 +21,7 @@
 #include "kernels/matrix/matrix.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 #define GROUP_EPS 64e-5

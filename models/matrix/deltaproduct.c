@@ -9,7 +9,7 @@
  *
  * Siems et al. 2025; flash-linear-attention's layer (layers/gated_deltaproduct.py). In the widened projections the step
  * is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as Mamba2. */
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 static const struct option options[] = {

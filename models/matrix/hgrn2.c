@@ -10,7 +10,7 @@
 #include "kernels/dense/dense.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/norm/norm.h"
-#include "models/matrix_state.h"
+#include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
 struct hgrn2 {
