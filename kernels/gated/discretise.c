@@ -2,7 +2,8 @@
  *
  *   h' = lambda h + u over a step D:  h_t = a h_{t-1} + b u_t
  *   zoh: a = e^z, b = D (e^z - 1) / z, z = lambda D      bilinear: a = (1 + z)/(1 - z), b = D / (1 - z), z = lambda D/2
- * Adjoint, G = dL/dre + i dL/dim: G_z = conj(da/dz) G_a + conj(db/dz) G_b; then by z = lambda D (or D/2), and b's own D.
+ * Adjoint, G = dL/dre + i dL/dim: G_z = conj(da/dz) G_a + conj(db/dz) G_b; then by z = lambda D (or D/2),
+ * and b's own D.
  * S5 (Smith et al. 2022, arXiv 2208.04933), section 2 and App. A; lindermanlab/S5, s5/ssm.py. */
 #include "kernels/gated/discretise.h"
 
