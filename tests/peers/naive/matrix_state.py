@@ -1,5 +1,6 @@
-"""matrix_state.py - mixers with a matrix state a head: mamba2 (Dao & Gu 2024), deltanet (Yang et al. 2024),
-deltaproduct (Siems et al. 2025), mlstm (Beck et al. 2024)."""
+"""matrix_state.py - mixers with a matrix state a head: mamba2 (Dao & Gu 2024), deltanet and gated-deltanet (Yang et al.
+2024), deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al. 2026), rwkv7 (Peng et al. 2025),
+gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm (Beck et al. 2024)."""
 import torch
 import torch.nn.functional as F
 
@@ -54,6 +55,107 @@ def deltaproduct(x, p, o):
 
 def deltanet(x, p, o):
     return deltaproduct(x, p, {**o, "steps": "1", "forget": "no", "outgate": "no"})
+
+
+def low_rank(x, p, name):
+    y = x @ p[f"{name}.down.weight"].T @ p[f"{name}.up.weight"].T
+    return y + p[f"{name}.up.bias"] if f"{name}.up.bias" in p else y
+
+
+def states(q, k, v, decay, erase, read_by):
+    """S <- Diag(decay) S;  S <- S - erase (S^T read_by)^T + k v^T;  o = S^T q. All (B,T,H,d); erase None: no such term."""
+    S, ys = q.new_zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3]), []
+    for t in range(q.shape[1]):
+        S = decay[:, t, :, :, None] * S
+        if erase is not None:
+            S = S - outer(erase[:, t], read(S, read_by[:, t]))
+        S = S + outer(k[:, t], v[:, t])
+        ys.append(read(S, q[:, t]))
+    return torch.stack(ys, 1)
+
+
+def delta_channels(x, p, o, vectors):
+    """kda, and gdn2 with its gates as vectors."""
+    H = int(o["heads"])
+    q, k = (l2norm(heads_of(conv_projection(x, p, name), H)) for name in "qk")
+    v = heads_of(conv_projection(x, p, "v"), H)
+    f, rate = heads_of(low_rank(x, p, "f") + p["dt.bias"], H), torch.exp(p["A.log"])[:, None]
+    if o["decay"] == "bounded":
+        decay = torch.exp(float(o["floor"]) * torch.sigmoid(rate * f))
+    else:
+        decay = torch.exp(-rate * F.softplus(f))
+    beta = float(o["beta"])
+    if vectors:
+        erased = beta * torch.sigmoid(heads_of(x @ p["erase.weight"].T, H)) * k
+        y = states(q, k, torch.sigmoid(heads_of(x @ p["write.weight"].T, H)) * v, decay, k, erased)
+    else:
+        b = beta * torch.sigmoid(x @ p["beta.weight"].T)[..., None]
+        y = states(q, k, b * v, decay, b * k, k)
+    y = rmsnorm(y / q.shape[-1] ** 0.5, p["norm.weight"]).flatten(2)
+    return (y * torch.sigmoid(low_rank(x, p, "g"))) @ p["out.weight"].T
+
+
+def kda(x, p, o):
+    return delta_channels(x, p, o, False)
+
+
+def gdn2(x, p, o):
+    return delta_channels(x, p, o, True)
+
+
+def gated_deltanet(x, p, o):
+    H = int(o["heads"])
+    q, k = (l2norm(heads_of(conv_projection(x, p, name), H)) for name in "qk")
+    v, b = heads_of(conv_projection(x, p, "v"), H), float(o["beta"]) * torch.sigmoid(x @ p["beta.weight"].T)[..., None]
+    decay = torch.exp(-torch.exp(p["A.log"]) * F.softplus(x @ p["a.weight"].T + p["dt.bias"]))[..., None]
+    y = states(q, k, b * v, decay.expand_as(q), b * k, k) / q.shape[-1] ** 0.5
+    return (rmsnorm(y, p["norm.weight"]).flatten(2) * silu(x @ p["g.weight"].T)) @ p["out.weight"].T
+
+
+def gla(x, p, o):
+    H = int(o["heads"])
+    mapped = conv_projection if int(o["conv"]) else lambda x, p, name: x @ p[f"{name}.weight"].T
+    q, k, v = (heads_of(mapped(x, p, name), H) for name in "qkv")
+    decay = torch.sigmoid(heads_of(low_rank(x, p, "f"), H)) ** (1 / float(o["divisor"]))
+    y = rmsnorm(states(q, k, v, decay, None, None) / q.shape[-1] ** 0.5, p["norm.weight"]).flatten(2)
+    return (y * silu(x @ p["g.weight"].T)) @ p["out.weight"].T
+
+
+def hgrn2(x, p, o):
+    """With bounds=no: the bounds of other layers are not known here."""
+    H = int(o["heads"])
+    q, f, v = silu(x @ p["q.weight"].T), torch.sigmoid(x @ p["f.weight"].T), x @ p["i.weight"].T
+    q, f, v = heads_of(q, H), heads_of(f, H), heads_of(v, H)
+    y = states(q, 1 - f, v, f, None, None) / q.shape[-1] ** 0.5
+    return rmsnorm(y.flatten(2), p["norm.weight"]) @ p["out.weight"].T
+
+
+def rwkv7(x, p, o):
+    """A mixer alone, or vmix=no: the values of a net's first layer are not known here."""
+    H, before = int(o["heads"]), torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], 1)
+    mixed = {n: x + (before - x) * p[f"mix.{n}"] for n in "rwkvag"}
+    r, k, v = (mixed[n] @ p[f"{n}.weight"].T for n in "rkv")
+    if yes(o, "vmix"):
+        v = v + (x - v) * torch.sigmoid(mixed["v"] @ p["vmix.down"].T @ p["vmix.up"].T + p["vmix.bias"])
+    z = torch.tanh(mixed["w"] @ p["decay.down"].T) @ p["decay.up"].T + p["decay.bias"]
+    w = torch.exp(-torch.exp(torch.tensor(-0.5, dtype=x.dtype)) * torch.sigmoid(z))
+    a = torch.sigmoid(mixed["a"] @ p["rate.down"].T @ p["rate.up"].T + p["rate.bias"])
+    gate = torch.sigmoid(mixed["g"] @ p["gate.down"].T) @ p["gate.up"].T
+    kk = heads_of(k * p["key.scale"], H)
+    kk = kk * torch.rsqrt((kk * kk).sum(-1, keepdim=True) + 1e-24)
+    k = k * (1 + (a - 1) * p["key.rate"])
+    r, k, v, w, a = (heads_of(n, H) for n in (r, k, v, w, a))
+    S, ys = x.new_zeros(x.shape[0], H, v.shape[-1], k.shape[-1]), []
+    for t in range(x.shape[1]):
+        removed = (S * kk[:, t, :, None]).sum(-1)
+        S = S * w[:, t, :, None] - outer(removed, kk[:, t] * a[:, t]) + outer(v[:, t], k[:, t])
+        ys.append((S * r[:, t, :, None]).sum(-1))
+    y = torch.stack(ys, 1)
+    centred = y - y.mean(-1, keepdim=True)
+    y = centred * torch.rsqrt((centred * centred).mean(-1, keepdim=True) + 64e-5)
+    y = y.flatten(2) * p["norm.weight"] + p["norm.bias"]
+    y = y + ((r * k * p["bonus"]).sum(-1, keepdim=True) * v).flatten(2)
+    return (y * gate) @ p["out.weight"].T
 
 
 def blocks_of_four(x, w):

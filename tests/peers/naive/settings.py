@@ -67,7 +67,10 @@ CAUSAL = (
        "lru:state=9", "lstm", "lstm:hidden=7", "attention:heads=2", "conv:channels=5,m=4",
        "mamba2:state=4,headdim=8,range=signed", "mingru", "mingru:hidden=9,form=plain", "rglru:heads=2",
        "rglru:heads=3,width=9,conv=2", "s5:state=7", "s5:state=6,conj=no,step=bilinear,clip=yes", "linoss:state=7",
-       "linoss:state=5,step=imex"])
+       "linoss:state=5,step=imex", "gated-deltanet:heads=2", "gated-deltanet:heads=2,headdim=5,expandv=2,beta=2",
+       "kda:heads=2", "kda:heads=2,headdim=5,expandv=2,rank=3,decay=bounded,beta=2", "gdn2:heads=2",
+       "gdn2:heads=2,headdim=5,expandv=2,rank=3,beta=2", "rwkv7:heads=2,vmix=no", "gla:heads=2",
+       "gla:heads=2,headdim=5,keydim=3,rank=2,conv=3,divisor=4", "hgrn2:heads=2,bounds=no"])
 
 WIDE_CAUSAL = (
     ["bdlru:blocks=8,m=3", "hlru:channels=24,m=3", "hlru:channels=24,m=3,layout=observer"]
@@ -77,7 +80,8 @@ WIDE_CAUSAL = (
        "deltaproduct:heads=4,steps=3", "deltaproduct:heads=4,headdim=12,steps=2,forget=yes,outgate=yes",
        "mlstm:heads=4", "lru:state=24", "lstm:hidden=24", "attention:heads=4", "conv:channels=24,m=5",
        "mamba2:state=8,headdim=8,range=signed", "mingru:hidden=40", "rglru:heads=4,width=40", "s5:state=40",
-       "linoss:state=40"])
+       "linoss:state=40", "gated-deltanet:heads=4", "kda:heads=4", "gdn2:heads=4", "rwkv7:heads=4,vmix=no",
+       "gla:heads=4", "hgrn2:heads=4,bounds=no"])
 
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
             "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",

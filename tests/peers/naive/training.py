@@ -10,6 +10,9 @@ CONSTANTS = ("mask", "norm.mean", "norm.variance")  # ends of the names of tenso
 DYNAMICS = {  # a mixer's parameters that upstream exempts from decay
     "mamba2": ["A.log", "dt.bias", "skip"],
     "deltaproduct": ["A.log", "dt.bias"],
+    "gated-deltanet": ["A.log", "dt.bias"],
+    "kda": ["A.log", "dt.bias"],
+    "gdn2": ["A.log", "dt.bias"],
     "lru": ["nu.log", "theta.log", "gamma.log"],
     "myosotis": ["up.re", "up.im", "down.re", "down.im"],
 }
