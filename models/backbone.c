@@ -61,7 +61,7 @@ const struct option backbone_options[] = {
     {"positions", OPT_CHOICE, offsetof(struct backbone, positions), "none", 0, 0, "none learnt",
      "add a vector to each position of an image, resized for larger images", 0},
     {"encoder", OPT_CHOICE, offsetof(struct backbone, encoder), "affine", 0, 0, "affine linear",
-     "of values: W u + b, or W u, which leaves an increment of 0 as it is (series)", 0},
+     "encoder of values (series): affine W u + b, or linear W u, under which an increment of 0 stays 0", 0},
     {0}};
 
 static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, enum param_group group,

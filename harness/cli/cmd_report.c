@@ -41,26 +41,25 @@ static const struct option report_options[] = {
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
      0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
-     "report on the N largest seeds of each row, and choose the rate by its others; 0 = all seeds do both", 0},
+     "report the N seeds with the highest numbers, and choose the rate by the others; 0 = all seeds do both", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
      "the table of this plan (`lrnn list papers`): the paper's rows and columns, its numbers and ours, a verdict a "
      "cell",
      OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
-     "only these, by their headings, which csv and json have others of: 'model,acc,published'; +run: this one after "
-     "the usual ones. run, in no table unasked, has the ids of a row's runs; what names the rows of a matrix stays",
+     "show these columns, named by their headings in this format: 'model,acc,published'; +run: the usual ones and run, "
+     "the ids of a row's runs. The column that names the rows of a matrix is always shown",
      0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
-     "nothing in bold, as with NO_COLOR set; a pipe or file never has it", 0},
+     "print nothing in bold, as with NO_COLOR set; output to a pipe or a file never is", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
      "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run",
      OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
-     "folder into which runs.csv, curves.csv, evals.csv and summary.csv of all records are written as well; there a "
-     "row "
-     "with too few seeds for --confirm-seeds is of all of them, as its column confirm_seeds shows",
+     "also write runs.csv, curves.csv, evals.csv and summary.csv of all records into this folder; there a row with too "
+     "few seeds for --confirm-seeds uses all its seeds, and its column confirm_seeds says so",
      OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {

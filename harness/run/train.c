@@ -143,7 +143,7 @@ static bool diverged(struct running *r) {
                  step + 1, loss_text, tensor);
     else
         snprintf(r->detail, sizeof r->detail,
-                 "step %" PRId64 ": loss %s, the gradient's norm %s has no square in " REAL_NAME "; --clip bounds it",
+                 "step %" PRId64 ": loss %s, the square of the gradient's norm %s overflows " REAL_NAME "; use --clip",
                  step + 1, loss_text, norm);
     struct scores none = {loss, NAN, NAN, NAN, NAN, NAN, 0, 0};
     running_add_point(r, SPLIT_TRAIN, &none, "nan");

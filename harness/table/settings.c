@@ -282,7 +282,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 const struct report report_settings = {
     .name = "settings",
     .help =
-        "of a task and its changes: the best of the grid in each, of folds what the protocol says, and the mean over "
-        "all",
+        "a task and its variants: the best of the grid for each, with folds the number that the protocol says, and the "
+        "mean over all variants",
     .make = make,
 };

@@ -63,7 +63,8 @@ def low_rank(x, p, name):
 
 
 def states(q, k, v, decay, erase, read_by):
-    """S <- Diag(decay) S;  S <- S - erase (S^T read_by)^T + k v^T;  o = S^T q. All (B,T,H,d); erase None: no such term."""
+    """S <- Diag(decay) S;  S <- S - erase (S^T read_by)^T + k v^T;  o = S^T q. All (B,T,H,d); erase None: no such
+    term."""
     S, ys = q.new_zeros(q.shape[0], q.shape[2], q.shape[3], v.shape[3]), []
     for t in range(q.shape[1]):
         S = decay[:, t, :, :, None] * S
