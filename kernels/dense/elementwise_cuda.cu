@@ -96,7 +96,7 @@ static void scale_by_cuda_backward(const struct call *c, const struct exec *x) {
     const struct scale_by_attr *attr = scale_by_attr(c);
     if (!c->din[0]) return;
     each(c, x, tensor_count(c->out[0]),
-         scaled{call_dout(c, 0), c->din[0], (real)attr->factor, 0, call_accumulates(c, 0)});
+         scaled{call_dout(c, 0), c->din[0], (real)attr->factor, (real)-0.0, call_accumulates(c, 0)});
 }
 
 #define SQRT_2_OVER_PI ((real)0.79788456080286535588)

@@ -7,8 +7,11 @@
 #include "kernels/lib/sizes.h"
 #include "kernels/lib/parallel.h"
 
+/* To add -0 leaves every number as it is, while 0 would make 0 of -0. */
+#define NO_OFFSET (-0.0)
+
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {
-    return scale_shift(g, x, factor, 0);
+    return scale_shift(g, x, factor, NO_OFFSET);
 }
 
 struct tensor *scale_shift(struct graph *g, struct tensor *x, double factor, double offset) {
@@ -34,7 +37,7 @@ static struct cost scale_by_cost(const struct call *c, enum pass pass) {
 
 /* Variants: factors, and an offset. */
 static bool scale_by_build(struct graph *g, const struct op_sizes *s) {
-    static const struct scale_by_attr variants[] = {{5, 0}, {-0.25, 0}, {0, 0}, {2, -1}};
+    static const struct scale_by_attr variants[] = {{5, NO_OFFSET}, {-0.25, NO_OFFSET}, {0, NO_OFFSET}, {2, -1}};
     if (s->variant >= (int64_t)(sizeof variants / sizeof variants[0])) return false;
     scale_shift(g, input_tokens(g, s, "x", s->dim), variants[s->variant].factor, variants[s->variant].offset);
     return true;
@@ -96,7 +99,9 @@ static void scale_by_cpu_forward(const struct call *c, const struct exec *x) {
 static void scale_by_cpu_backward(const struct call *c, const struct exec *x) {
     (void)x;
     real factor = (real)scale_by_attr(c)->factor;
-    if (c->din[0]) scale_spans(tensor_count(c->out[0]), factor, 0, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
+    real offset = (real)NO_OFFSET;
+    if (c->din[0])
+        scale_spans(tensor_count(c->out[0]), factor, offset, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 
 const struct kernel kernel_scale_by_cpu = {
