@@ -67,7 +67,7 @@ START_TEST(a_net_of_too_many_calls_is_told_what_to_lower) {
     open_graph(&g, NULL, false, false, "");
     g.host.fail_after = 1; /* as a full arena does */
     ck_assert_ptr_null(input3(&g, "x", 1, 0, 0, false));
-    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 64 MB", "layer 1", "lower --layers"}, 3);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 192 MB", "layer 1", "lower --layers"}, 3);
 }
 END_TEST
 
@@ -162,7 +162,7 @@ START_TEST(a_term_without_room_is_told) {
     g.host.fail_after = 1;
     graph_keep_term(&g, &term);
     ck_assert_ptr_null(graph_builder(&g)->terms);
-    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 64 MB", "layer 1", "lower --layers"}, 3);
+    expect_plan_error(&g, ST_USAGE, (const char *[]){"at most 192 MB", "layer 1", "lower --layers"}, 3);
 }
 END_TEST
 

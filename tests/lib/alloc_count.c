@@ -23,6 +23,9 @@ uint64_t allocations(void) {
 
 #if ALLOCATIONS_COUNTED
 
+/* The build hides names from shared libraries; these are for all of them. */
+#pragma GCC visibility push(default)
+
 /* glibc's own entry points. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
@@ -80,4 +83,5 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
 }
 
+#pragma GCC visibility pop
 #endif

@@ -76,20 +76,20 @@ END_TEST
 /* A line for each length and kernel, then one for each pair, whose verdict is that of the times printed. */
 START_TEST(perf_crossover_says_which_kernel_is_faster) {
     const char *arguments =
-        "perf crossover scan_delta --batch 1 --heads 1 --dk 4 --dv 4 --from 1 --to 4 --seconds 0.001 "
+        "perf crossover scan_plstm --m 1 --batch 1 --heads 1 --dk 4 --dv 4 --from 1 --to 4 --seconds 0.001 "
         "--json";
     expect_status(run(arguments), 0, arguments);
     char *state = NULL;
     double best[3][2];
     json_t *head = parse_line(strtok_r(out, "\n", &state));
-    ck_assert_str_eq(json_string_value(json_object_get(head, "op")), "scan_delta");
+    ck_assert_str_eq(json_string_value(json_object_get(head, "op")), "scan_plstm");
     ck_assert_uint_eq(strlen(json_string_value(json_object_get(head, "machine"))), 16);
     json_decref(head);
     for (int i = 0; i < 8; i++) {
         json_t *object = parse_line(strtok_r(NULL, "\n", &state));
         int a = i % 2, from = -1;
         ck_assert_str_eq(json_string_value(json_object_get(object, "kernel")),
-                         a ? "scan_delta_cpu" : "scan_delta_chunk");
+                         a ? "scan_plstm_cpu" : "scan_plstm_chunk");
         if (i < 6) {
             ck_assert_int_eq(whole(object, "length"), 1 << i / 2);
             best[i / 2][a] = number(object, "best_ms");
