@@ -231,7 +231,7 @@ LEVELS ?= v2 v3 v4
 wheel:
 	+@for level in $(LEVELS); do for real in float double; do \
 	   $(MAKE) --no-print-directory CUDA=0 REAL=$$real OPT="-O3 -march=x86-64-$$level" BUILD=$(BUILD)/wheel-$$level \
-	     LDFLAGS="'-Wl,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..'" all library || exit 1; \
+	     LDFLAGS="'-Wl,--disable-new-dtags,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..'" all library || exit 1; \
 	 done; done
 	@tools/wheel.py $(VERSION) dist $(foreach l,$(LEVELS),$(l)=$(BUILD)/wheel-$(l))
 
