@@ -77,6 +77,25 @@ struct tensor *dropout(struct graph *g, struct tensor *x, double p);
 /* y[r] = table[ids[r]]: ids (B,T) in [0,V), table [V][D] -> (B,T,D). */
 struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *table);
 
+/* The continuous system h' = lambda h + u in steps of time, h_t = a h_{t-1} + b u_t, over complex numbers: re, im, step
+ * [N] -> out = (a.re, a.im, b.re, b.im), each [N]. Zero-order hold: a = e^z, b = step (e^z - 1) / z, z = lambda step;
+ * bilinear: a = (1 + z/2) / (1 - z/2), b = step / (1 - z/2). lambda may be 0. `clip`: a real part above
+ * DISCRETISE_MOST counts as that, and has no gradient. S5 (Smith et al. 2022, arXiv 2208.04933). */
+enum discretisation { DISCRETISE_ZOH, DISCRETISE_BILINEAR };
+enum { DISCRETISE_OUTPUTS = 4 };
+#define DISCRETISE_MOST (-1e-4)
+
+struct discretise_attr {
+    enum discretisation form;
+    bool clip;
+};
+
+LRNN_INLINE const struct discretise_attr *discretise_attr(const struct call *c) {
+    return (const struct discretise_attr *)c->attr;
+}
+void discretise(struct graph *g, struct tensor *re, struct tensor *im, struct tensor *step,
+                const struct discretise_attr *attr, struct tensor *out[DISCRETISE_OUTPUTS]);
+
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
 
 struct repeat_rows_attr {

@@ -37,25 +37,6 @@ struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x);
 struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct tensor *a_im, struct tensor *x_re,
                                  struct tensor *x_im, struct tensor **h_im);
 
-/* The continuous system h' = lambda h + u in steps of time, h_t = a h_{t-1} + b u_t, over complex numbers: re, im, step
- * [N] -> out = (a.re, a.im, b.re, b.im), each [N]. Zero-order hold: a = e^z, b = step (e^z - 1) / z, z = lambda step;
- * bilinear: a = (1 + z/2) / (1 - z/2), b = step / (1 - z/2). lambda may be 0. `clip`: a real part above
- * DISCRETISE_MOST counts as that, and has no gradient. S5 (Smith et al. 2022, arXiv 2208.04933). */
-enum discretisation { DISCRETISE_ZOH, DISCRETISE_BILINEAR };
-enum { DISCRETISE_OUTPUTS = 4 };
-#define DISCRETISE_MOST (-1e-4)
-
-struct discretise_attr {
-    enum discretisation form;
-    bool clip;
-};
-
-LRNN_INLINE const struct discretise_attr *discretise_attr(const struct call *c) {
-    return (const struct discretise_attr *)c->attr;
-}
-void discretise(struct graph *g, struct tensor *re, struct tensor *im, struct tensor *step,
-                const struct discretise_attr *attr, struct tensor *out[DISCRETISE_OUTPUTS]);
-
 /* LSTM recurrence (PyTorch gates i,f,g,o): p_t = u_t + wh h_{t-1} + bh; c_t = sig(f) c_{t-1} + sig(i) tanh(g);
  * h_t = sig(o) tanh(c_t); zero start. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh);

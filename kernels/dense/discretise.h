@@ -1,10 +1,10 @@
-/* discretise.h - one element of discretise (gated.h), in double on both devices: there are N elements and no tokens. */
-#ifndef LRNN_KERNELS_GATED_DISCRETISE_H
-#define LRNN_KERNELS_GATED_DISCRETISE_H
+/* discretise.h - one element of discretise (dense.h), in double on both devices: there are N elements and no tokens. */
+#ifndef LRNN_KERNELS_DENSE_DISCRETISE_H
+#define LRNN_KERNELS_DENSE_DISCRETISE_H
 
 #include <math.h>
 
-#include "kernels/gated/gated.h"
+#include "kernels/dense/dense.h"
 
 struct discrete {
     double re, im;

@@ -5,7 +5,7 @@
  * Adjoint, G = dL/dre + i dL/dim: G_z = conj(da/dz) G_a + conj(db/dz) G_b; then by z = lambda D (or D/2),
  * and b's own D.
  * S5 (Smith et al. 2022, arXiv 2208.04933), section 2 and App. A; lindermanlab/S5, s5/ssm.py. */
-#include "kernels/gated/discretise.h"
+#include "kernels/dense/discretise.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* discretise_cuda.cu - discretise on CUDA: a state a thread, in double as the CPU's. Equations: discretise.c. */
-#include "kernels/gated/discretise.h"
+#include "kernels/dense/discretise.h"
 #include "kernels/lib/cuda.cuh"
 
 namespace {
