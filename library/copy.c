@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernels/lib/round.h"
+
 /* --- elements ----------------------------------------------------------------------------------------------------- */
 
 static void fetch(enum lrnn_dtype dtype, const void *base, int64_t at, int64_t stride, int64_t n, real *to) {
@@ -23,19 +25,10 @@ static void fetch(enum lrnn_dtype dtype, const void *base, int64_t at, int64_t s
         for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
 }
 
-/* To the nearest, ties to even. */
-static uint16_t to_bf16(real x) {
-    uint32_t bits;
-    float value = (float)x;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static void store(enum lrnn_dtype dtype, void *base, int64_t at, int64_t stride, int64_t n, const real *from) {
     if (dtype == LRNN_BF16) {
         uint16_t *to = (uint16_t *)base + at;
-        for (int64_t i = 0; i < n; i++) to[i * stride] = to_bf16(from[i]);
+        for (int64_t i = 0; i < n; i++) to[i * stride] = (uint16_t)(rounded_bits((float)from[i], 16) >> 16);
         return;
     }
     real *to = (real *)base + at;

@@ -33,11 +33,10 @@ static enum status load_file(const char *suite, struct error *e) {
         status = text_part(&at, " ", name, sizeof name, e);
         if (status != ST_OK || all.n + 1 == MOST_PROFILES) break;
         status = plan_file_settings(file, name, &p->settings, e);
-        const char *published = plan_file_get(file, name, "published"), *note = plan_file_get(file, name, "note");
+        const char *note = plan_file_get(file, name, "note");
         p->suite = strdup(suite);
         p->name = strdup(name);
         p->note = strdup(note ? note : "");
-        p->as_published = published ? !strcmp(published, "yes") : !strcmp(name, "paper");
         if (status == ST_OK && (!p->suite || !p->name || !p->note))
             status = fail(e, ST_MEMORY, "no memory for the profiles of %s", suite);
         if (status == ST_OK) all.n++;
@@ -126,13 +125,6 @@ bool profile_sets_flag(const char *flag) {
     for (const struct profile *p = profile_list(); p->suite; p++)
         if (label_get(&p->settings, flag)) return true;
     return false;
-}
-
-bool profile_as_published(const char *task, const char *suite, const char *name) {
-    const struct profile *p;
-    struct label l;
-    return label_parse(&l, "task", task, NULL) == ST_OK &&
-           profile_find(label_name(&l), suite, name, &p, NULL) == ST_OK && p->as_published;
 }
 
 bool profile_word(const struct profile *p, const char *model, char word[LABEL_TEXT]) {

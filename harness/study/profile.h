@@ -3,8 +3,7 @@
  * A profile is a part of a plan file, profiles/SUITE.plan (harness/study/plan_file.h), which is built into the program.
  * SUITE is a suite of tasks, or a task or a short name that has profiles of its own; profiles/default.plan has those of
  * all other tasks. The line profiles=smoke quick names a file's profiles; a key after "smoke." holds under that one
- * alone. published=yes says that nets, data and schedule are the paper's, so that its published number is comparable;
- * it is the default of the profile named paper. */
+ * alone. */
 #ifndef LRNN_HARNESS_STUDY_PROFILE_H
 #define LRNN_HARNESS_STUDY_PROFILE_H
 
@@ -17,7 +16,6 @@ struct profile {
     const char *suite, *name;
     const char *note;      /* one sentence for the table's foot */
     struct label settings; /* models, lr, seeds, variants, task.OPTION, model.OPTION and flags of a run */
-    bool as_published;
 };
 
 /* All of them; a profile without a suite ends the list. */
@@ -42,10 +40,6 @@ enum status profile_find(const char *task, const char *suite, const char *name, 
 
 /* The names of a task's profiles, each with a blank before it. */
 void profile_names(const char *task, const char *suite, char *names, size_t size);
-
-/* Whether the runs of that profile have the nets, data and schedule of the paper, fewer rates or seeds or an earlier
- * end at most. `task` may have options. */
-bool profile_as_published(const char *task, const char *suite, const char *name);
 
 /* A word of the profile's models for that model with flags of its own: "lstm" trains as its "lstm@dim=1024". */
 bool profile_word(const struct profile *p, const char *model, char word[LABEL_TEXT]);

@@ -107,11 +107,6 @@ static double draw_scale(struct rng *r, int64_t i, double a, double b) {
     return 0.71 - 0.1 * along_channels(i, a);
 }
 
-static struct tensor *free_vector(struct graph *g, const char *name, int64_t n, struct init init) {
-    return graph_param(g,
-                       &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .group = PARAM_STATE, .init = init});
-}
-
 static struct tensor *free_map(struct graph *g, struct tensor *x, const char *name, int64_t out, struct init init) {
     if (!x) return NULL;
     struct param_spec spec = {.name = name, .rank = 2, .dims = {out, x->dims[2]}, .group = PARAM_STATE, .init = init};
@@ -128,7 +123,7 @@ static struct tensor *narrow(struct graph *g, struct tensor *x, const char *name
     graph_scope_push(g, name);
     struct tensor *y = free_map(g, x, "down", rank, (struct init){.kind = INIT_ZERO});
     y = free_map(g, f == ACT_COUNT ? y : activate(g, y, f), "up", D, up);
-    if (start) y = bias(g, y, free_vector(g, "bias", D, *start));
+    if (start) y = bias(g, y, state_vector(g, "bias", D, *start));
     graph_scope_pop(g);
     return y;
 }
@@ -137,7 +132,7 @@ static struct tensor *narrow(struct graph *g, struct tensor *x, const char *name
 static struct tensor *mixed(struct graph *g, struct tensor *x, struct tensor *step, const char *name,
                             struct init start) {
     graph_scope_push(g, "mix");
-    struct tensor *y = add(g, x, scale(g, step, free_vector(g, name, x->dims[2], start)));
+    struct tensor *y = add(g, x, scale(g, step, state_vector(g, name, x->dims[2], start)));
     graph_scope_pop(g);
     return y;
 }
@@ -165,10 +160,10 @@ static struct tensor *mixed_values(const struct rwkv7 *o, struct graph *g, struc
 static struct tensor *group_norm(struct graph *g, struct tensor *o, int64_t heads, double start) {
     if (!o) return NULL;
     int64_t D = o->dims[2];
-    struct tensor *w = free_vector(g, "norm.weight", D, (struct init){.kind = INIT_CONST, .a = start});
+    struct tensor *w = state_vector(g, "norm.weight", D, (struct init){.kind = INIT_CONST, .a = start});
     struct tensor *zeros = graph_reshape(g, scale_by(g, w, 0), 2, (int64_t[]){heads, D / heads});
     struct tensor *y = scale(g, layernorm_heads(g, o, zeros, GROUP_EPS), w);
-    return bias(g, y, free_vector(g, "norm.bias", D, (struct init){.kind = INIT_ZERO}));
+    return bias(g, y, state_vector(g, "norm.bias", D, (struct init){.kind = INIT_ZERO}));
 }
 
 /* (sum_c r_c k_c bonus_c) v of each head. */
@@ -210,11 +205,11 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     a = activate(g, a, ACT_SIGMOID);
     struct tensor *gate = narrow(g, mixed(g, x, step, "g", mix[0]), "gate", o->rank_gate, ACT_SIGMOID, NULL);
 
-    struct tensor *kk = scale(g, k, free_vector(g, "key.scale", D, scale_start));
+    struct tensor *kk = scale(g, k, state_vector(g, "key.scale", D, scale_start));
     kk = l2norm(g, heads_of(g, kk, H), KEY_EPS);
     if (kk) kk = graph_reshape(g, kk, 3, (int64_t[]){B, T, D});
     struct tensor *ka = mul(g, k, a); /* k (1 + (a - 1) rate) = k + (k a - k) rate */
-    struct tensor *rate = free_vector(g, "key.rate", D, (struct init){.kind = INIT_CONST, .a = 1.02});
+    struct tensor *rate = state_vector(g, "key.rate", D, (struct init){.kind = INIT_CONST, .a = 1.02});
     k = add(g, k, scale(g, sub(g, ka, k), rate));
     struct delta_gates gates = {.decay = activate(g, activate(g, speed, ACT_NEG), ACT_EXP),
                                 .read = mul(g, kk, activate(g, speed, ACT_EXP)),

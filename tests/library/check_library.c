@@ -1,6 +1,7 @@
 /* check_library.c - the scans as a library (include/lrnn.h): every op on any layout, in parts, of unequal lengths, and
  * what it refuses. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,8 +121,9 @@ static double objective(struct op_boxes *b) {
     return sum;
 }
 
-/* Central differences err by h^2 and by rounding over h: 1e-4 leaves 1e-8 of a number near 1. In float only the double
- * library can be looked at in this way. */
+/* Central differences err by h^2 and by rounding over h. In double h = 1e-4 leaves 1e-8 of a number near 1. In float h
+ * = 1e-2 leaves 1e-4 of the one and 1e-5 of the other for each term, and a sum has some hundred: the bound finds a
+ * missing factor there, and the double build finds the rest. */
 START_TEST(gradients_are_differences) {
     const struct op_case *op = &op_cases[_i / 2];
     struct op_boxes b;
@@ -437,11 +439,13 @@ START_TEST(descriptors_may_grow) {
 }
 END_TEST
 
+/* Each op that the library lists has a case here. */
 START_TEST(ops_are_listed) {
+    char names[1024], *rest = NULL;
+    snprintf(names, sizeof names, "%s", lrnn_ops());
+    for (char *name = strtok_r(names, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest))
+        ck_assert_msg(case_of(name) != NULL, "%s has no case in library_case.c", name);
     for (int i = 0; i < op_case_count(); i++) ck_assert_ptr_nonnull(strstr(lrnn_ops(), op_cases[i].name));
-    int lines = 0;
-    for (const char *c = lrnn_ops(); *c; c++) lines += *c == '\n';
-    ck_assert_int_eq(lines, 12);
     ck_assert_ptr_nonnull(strchr(lrnn_version(), '.'));
 }
 END_TEST

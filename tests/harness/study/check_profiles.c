@@ -98,7 +98,6 @@ START_TEST(the_papers_mqar_is_that_of_its_figure) {
     }
     expect_all(&plan, "paper", "mqar");
     plan_free(&plan);
-    ck_assert(!profile_as_published("mqar", "mqar", "paper"));
 }
 END_TEST
 
@@ -230,17 +229,6 @@ START_TEST(a_rate_of_another_grid_and_a_name_of_ones_own) {
 }
 END_TEST
 
-START_TEST(a_profile_is_as_published_unless_it_says_otherwise) {
-    ck_assert(profile_as_published("s3", "word-problem", "paper"));
-    ck_assert(profile_as_published("s3", "word-problem", "quick"));
-    ck_assert(profile_as_published("arrow:patch=16", "arrow", "paper"));
-    ck_assert(!profile_as_published("s5", "word-problem", "quick"));
-    ck_assert(!profile_as_published("smnist:order=snake", "images", "paper"));
-    ck_assert(!profile_as_published("heartbeat", "uea", "paper"));
-    ck_assert(!profile_as_published("listops", "lra", "paper"));
-}
-END_TEST
-
 Suite *check_profiles(void);
 Suite *check_profiles(void) {
     Suite *suite = suite_create("profiles");
@@ -254,7 +242,6 @@ Suite *check_profiles(void) {
     tcase_add_test(c, the_papers_mqar_is_that_of_its_figure);
     tcase_add_test(c, listops_of_the_papers_length_is_without_slice);
     tcase_add_test(c, another_flag_makes_it_custom);
-    tcase_add_test(c, a_profile_is_as_published_unless_it_says_otherwise);
     tcase_add_test(c, an_axis_has_the_profiles_values);
     tcase_add_test(c, a_models_own_flags_are_the_profiles);
     tcase_add_test(c, flags_and_task_options_that_the_profile_never_has_make_it_custom);
