@@ -17,7 +17,7 @@ import subprocess
 import sys
 import zipfile
 
-# What every Linux has (PEP 600), found on the user's machine.
+# Libraries that every Linux has (PEP 600), found on the user's machine.
 SYSTEM = re.compile(r"^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so|ld-linux|linux-vdso)")
 METADATA = """Metadata-Version: 2.1
 Name: lrnn

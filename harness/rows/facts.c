@@ -127,7 +127,7 @@ void facts_add(struct facts *f, const struct report_row *row) {
     add_speed(f, row);
 }
 
-/* What the reader chose of all runs; false: nothing. */
+/* Writes the reader's choice among all runs; false: there is none. */
 static bool selection(const struct facts *f, char text[FACT_TEXT]) {
     if (!f->asked || !f->asked->where || !*f->asked->where) return false;
     snprintf(text, FACT_TEXT, "Of all runs those alone with --where '%s'", f->asked->where);

@@ -29,7 +29,7 @@ bool facts_sentence(const struct facts *f, int i, char text[FACT_TEXT]);
 /* The flags of `shared` that are not as usual: "precision=bf16 dropout=0.1"; "": none. */
 void facts_shared(const struct facts *f, char text[FACT_TEXT]);
 
-/* Where a row's speed was measured: "4 threads, fp32, cpu, machine 1a2b3c4d". */
+/* Writes where a row's speed was measured: "4 threads, fp32, cpu, machine 1a2b3c4d". */
 void speed_place(const struct report_row *row, char *text, size_t size);
 
 #endif

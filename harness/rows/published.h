@@ -52,7 +52,7 @@ bool published_has_task(const struct published *p, const char *arxiv, const char
  * 95 % of their mean. 0: the table has the number alone, or nobody says what the spread is. */
 double published_half_width(const struct published_value *v);
 
-/* What a number is looked for by. */
+/* The facts by which a number is looked for. */
 struct published_query {
     const char *arxiv, *source; /* the paper and its table; NULL: any */
     const char *task;           /* its whole label; NULL: any */

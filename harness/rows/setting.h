@@ -10,7 +10,7 @@
 #include "harness/store/record.h"
 #include "harness/study/request.h"
 
-/* Where a table tells the value of a pair of a row's key (row_key) in which runs are not as usual. */
+/* The place where a table tells the value of a pair of a row's key (row_key) in which runs are not as usual. */
 enum setting_place {
     SETTING_NUMBER, /* at the number: it is of another setting, and has neither a difference nor a verdict */
     SETTING_FOOT,   /* below the table: where and how the numbers were computed (docs/results.md) */

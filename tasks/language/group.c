@@ -62,7 +62,7 @@ static int32_t dihedral_product(int32_t n, int32_t a, int32_t b) {
     return (a % n + (a < n ? b % n : n - b % n)) % n + n * flips;
 }
 
-/* The same with x^2 = a^(n/2), n the order of a. */
+/* Like it, with x^2 = a^(n/2), n the order of a. */
 static int32_t dicyclic_product(int32_t n, int32_t a, int32_t b) {
     int32_t turned = dihedral_product(n, a, b);
     return a >= n && b >= n ? (turned + n / 2) % n : turned;

@@ -1,7 +1,7 @@
 /* own.c - people's own examples: `lrnn train FILE.jsonl MODEL`, or FILE.npz, is the task own:file=FILE (own_file.h has
  * the form).
  *
- * Which examples are for validation and test: those that the file's key "split" says, or those of the files `val` and
+ * Examples for validation and test are those that the file's key "split" says, or those of the files `val` and
  * `test`. Where neither names any, a tenth of the training examples is for test, and then a tenth for validation: the
  * ones that a permutation with seed 42 puts last, the same for every seed of a run. The XXH3-128 of the files is part
  * of a run. */

@@ -29,7 +29,7 @@ START_TEST(a_changed_default_asks_for_a_raised_version) {
 }
 END_TEST
 
-/* What an identity has is what the file holds: every option that tells runs apart. */
+/* The file holds what an identity may have: every option that tells runs apart. */
 START_TEST(the_list_has_options_of_all_kinds) {
     char *text = defaults_text();
     ck_assert_ptr_nonnull(text);

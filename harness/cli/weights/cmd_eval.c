@@ -34,7 +34,7 @@ static const struct option flags[] = {
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", 0},
     {0}};
 
-/* What was evaluated, and what came out. */
+/* An evaluation and its result. */
 struct answer {
     const struct run *run;
     struct setup *setup; /* of the run's net on the task */

@@ -259,7 +259,7 @@ struct channels {
     lanes d[N], q[N], F[N], dd[N], dq[N], dF[N];
 };
 
-/* What readers take of the state before: a writer whose rows reach each reader channel by channel. */
+/* Gradients through the state before the chunk, which reaches each reader channel by channel like a writer's row. */
 FORCE_INLINE void entry_gradients(int64_t KW, int64_t c, const struct matrices *m, struct channels *x) {
     lanes y[N + 1], dy = lanes_at(m->d_through + c);
     y[0] = all_lanes(1);

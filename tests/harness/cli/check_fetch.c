@@ -14,7 +14,7 @@
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
-/* What the server has seen, in memory that both processes share. */
+/* The requests that the server has seen, in memory that both processes share. */
 static struct seen {
     int requests;
     long from; /* where the last one wanted to begin */

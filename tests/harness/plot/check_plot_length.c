@@ -15,7 +15,7 @@ static void ck_shares_points(bool shared) {
     free(text);
 }
 
-/* Of nine lengths neighbours share a point, of eight they do not. */
+/* Nine lengths make neighbours share a point, eight do not. */
 START_TEST(lengths_are_plotted_where_there_are_several) {
     static struct eval_point evals[10] = {{.step = 9, .split = SPLIT_TEST, .length = 32, .n = 40, .acc = 0.5}};
     for (int i = 1; i < 10; i++) {
@@ -72,7 +72,7 @@ START_TEST(positions_are_plotted_as_lines_and_as_a_map) {
 }
 END_TEST
 
-/* As the table of lengths has it: each seed's accuracy counts alike, that of one that failed is chance, 1/120. */
+/* Like the table of lengths: each seed's accuracy counts alike, that of one that failed is chance, 1/120. */
 START_TEST(a_failed_run_is_chance_at_every_length) {
     static struct eval_point evals[2] = {{.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1},
                                          {.split = SPLIT_TEST, .length = 16, .n = 30, .acc = 0.5}};

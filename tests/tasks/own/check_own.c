@@ -192,8 +192,8 @@ START_TEST(files_that_cannot_be_trained_on_are_refused) {
 }
 END_TEST
 
-/* As somebody does it who has a file: look at it, train on it, compare, report, plot. The same examples as the task's
- * own give the same run to the last bit, from lines and from arrays. */
+/* Goes the way of somebody who has a file: look at it, train on it, compare, report, plot. The same examples as the
+ * task's own give the same run to the last bit, from lines and from arrays. */
 START_TEST(lines_are_trained_on_from_end_to_end) {
     const char *const task = "s3:length=6,n_train=300,n_val=40,n_test=40";
     char *numbers[3], text[400];
