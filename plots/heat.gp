@@ -1,6 +1,6 @@
 # A number of models as colour: a row a model, or a model and learning rate; a column a seed, or a position. Further
 # settings:
-#   data      column, row, value, its text
+#   data      column, row, value (NaN: no colour), its text
 #   columns, column[1..columns]   rows, row[1..rows]: what stands beside them
 #   metric    what the colour shows       xtitle   what a column is
 set xlabel xtitle

@@ -45,12 +45,16 @@ static bool is_done_again(const struct report_row *row, int i) {
     return row->all[i]->set_aside && next->lr == run->lr && next->seed == run->seed;
 }
 
-/* A cell: its place, its value and what is written there. `failed`: so did an earlier attempt. */
+/* A cell: its place, its value and what is written there. A run that failed has no value, since chance in its place
+ * would have the colour of one that learnt nothing. `failed`: so did an earlier attempt. */
 static void print_cell(FILE *data, const struct run *run, bool failed, int column, int row) {
     fprintf(data, "%d\t%d\t", column, row);
-    gnuplot_number(data, run_test_metric(run), "\t");
-    fprintf(data, "%.3f%s%s\n", run_test_metric(run), run_cut_off(run) ? CUT_OFF_MARK : "",
-            failed || run_failed(run) ? FAILED_MARK : "");
+    gnuplot_number(data, run_failed(run) ? NAN : run_test_metric(run), "\t");
+    if (run_failed(run))
+        fputs("failed\n", data);
+    else
+        fprintf(data, "%.3f%s%s\n", run_test_metric(run), run_cut_off(run) ? CUT_OFF_MARK : "",
+                failed ? FAILED_MARK : "");
 }
 
 /* Prints the cells of a model after `rows` rows of others; returns the number of rows with its own. */
@@ -95,8 +99,8 @@ void print_heat(FILE *script, FILE *data, const struct report_table *t, const st
     char below[160], limit[64] = "";
     if (all > HEAT_MOST || columns == HEAT_MOST)
         snprintf(limit, sizeof limit, "; the first %d rates and seeds alone", HEAT_MOST);
-    snprintf(below, sizeof below, "a failed run counts as chance%s%s",
-             again ? ", also one whose next attempt is here" : "", limit);
+    snprintf(below, sizeof below, "the last attempt at each run%s%s",
+             again ? " (" FAILED_MARK ": an earlier one failed, and counts as chance in tables)" : "", limit);
     print_plot_settings(script, t, v, MARK_EVERY, "every learning rate and seed", below);
     gnuplot_setting(script, "metric", "test %s", run_metric_name(t->rows[0].run));
     print_map_size(script, "seed", rows, columns);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/plot/gnuplot.h"
+#include "harness/rows/row_label.h"
 
 const char *const plot_axis_titles[] = {"",
                                         "training steps",
@@ -53,15 +54,18 @@ bool estimate_failed(const struct report_row *row, enum report_protocol protocol
     return protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all == row->n_all : row->n_failed > 0;
 }
 
-/* Whether a row has the mark of runs that were cut off, or that failed. */
+/* Whether a row has the mark of runs that were cut off, or that failed; the failed ones among its runs. */
 struct marks {
     bool cut_off, failed;
+    int n_failed, n;
 };
 
 static struct marks marks_of(const struct report_row *row, const struct plot_view *v, enum marked_runs marked) {
-    if (marked == MARK_EVERY) return (struct marks){row->n_cut_all > 0, row->n_failed_all > 0};
-    if (marked == MARK_CHOSEN) return (struct marks){row->n_cut > 0, row->n_failed > 0};
-    return (struct marks){row->estimate_cut, estimate_failed(row, v->protocol)};
+    struct marks every = {row->n_cut_all > 0, row->n_failed_all > 0, row->n_failed_all, row->n_all};
+    if (marked == MARK_EVERY) return every;
+    if (marked == MARK_CHOSEN) return (struct marks){row->n_cut > 0, row->n_failed > 0, row->n_failed, row->n};
+    return (struct marks){row->estimate_cut, estimate_failed(row, v->protocol), row->n_estimate_failed,
+                          row->n_estimate};
 }
 
 void print_plot_name(FILE *f, const struct report_table *t, int k, const struct plot_view *v, enum marked_runs marked,
@@ -74,21 +78,26 @@ void print_plot_name(FILE *f, const struct report_table *t, int k, const struct 
 void print_plot_settings(FILE *f, const struct report_table *t, const struct plot_view *v, enum marked_runs marked,
                          const char *heading, const char *what) {
     const struct run *run = t->rows[0].run;
-    char sizes[256] = "", confirm[96] = "";
-    struct marks any = {false, false};
+    char sizes[256] = "", confirm[96] = "", failed[64] = "";
+    struct marks any = {.n = 0};
+    bool sees_future = false;
     for (int k = 0; k < t->n_rows; k++) {
         struct marks marks = marks_of(&t->rows[k], v, marked);
         any.cut_off = any.cut_off || marks.cut_off;
         any.failed = any.failed || marks.failed;
+        any.n_failed += marks.n_failed;
+        any.n += marks.n;
+        sees_future = sees_future || key_sees_future(&t->rows[k].key);
     }
+    if (any.failed) snprintf(failed, sizeof failed, "; " FAILED_MARK " %d of %d runs failed", any.n_failed, any.n);
     gnuplot_setting(f, "heading", "%s%s%s, profile %s: %s", t->task, v->plan ? " of " : "", v->plan ? v->plan : "",
                     v->plan ? v->profile : t->profile, heading);
     add_sizes(sizes, sizeof sizes, t);
     if (v->confirm && marked != MARK_EVERY)
         snprintf(confirm, sizeof confirm, "; the %" PRId64 " largest seeds, the others chose the rate", v->confirm);
-    gnuplot_setting(f, "subheading", "%s%s, %" PRId64 " training sequences of length %" PRId64 "%s%s%s", what, sizes,
-                    run->n_train, run->len_train, confirm, any.cut_off ? "; " CUT_OFF_MARK " cut off" : "",
-                    any.failed ? "; " FAILED_MARK " failed" : "");
+    gnuplot_setting(f, "subheading", "%s%s, %" PRId64 " training sequences of length %" PRId64 "%s%s%s%s", what, sizes,
+                    run->n_train, run->len_train, confirm, any.cut_off ? "; " CUT_OFF_MARK " cut off" : "", failed,
+                    sees_future ? "; " FUTURE_MARK " saw later inputs" : "");
     gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
     for (int k = 0; k < t->n_rows; k++) print_plot_name(f, t, k, v, marked, "");

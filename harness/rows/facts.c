@@ -6,33 +6,45 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "harness/rows/row_label.h"
 #include "harness/rows/setting.h"
+#include "harness/store/logs.h"
 #include "harness/study/profile.h"
 #include "harness/study/row_key.h"
 #include "tasks/task.h"
 
 /* --- kinds of runs ------------------------------------------------------------------------------------------------ */
 
-static bool is_mixed(const struct run_record *r) {
+static bool sees_future(const struct run_record *r, const struct label *key) {
+    (void)r;
+    return key_sees_future(key);
+}
+
+static bool is_mixed(const struct run_record *r, const struct label *key) {
+    (void)key;
     return r->run.mixed_builds == 1;
 }
 
-static bool is_dirty(const struct run_record *r) {
+static bool is_dirty(const struct run_record *r, const struct label *key) {
+    (void)key;
     return r->run.git_dirty == 1;
 }
 
-static bool is_of_other_products(const struct run_record *r) {
+static bool is_of_other_products(const struct run_record *r, const struct label *key) {
+    (void)key;
     return run_has_other_products(&r->run);
 }
 
-static bool is_drawn_again(const struct run_record *r) {
+static bool is_drawn_again(const struct run_record *r, const struct label *key) {
+    (void)key;
     return r->replaced > 0;
 }
 
 static const struct {
-    bool (*is)(const struct run_record *r);
+    bool (*is)(const struct run_record *r, const struct label *key);
     const char *sentence; /* after "3 of 15 runs " */
 } kinds[] = {
+    {sees_future, "have the mark " FUTURE_NOTE},
     {is_mixed, "went on from a checkpoint of another build (--force-resume): their bits are no one's"},
     {is_dirty, "were made by a program whose sources differed from their commit"},
     {is_of_other_products, OTHER_PRODUCTS_NOTE},
@@ -43,13 +55,13 @@ _Static_assert(KINDS <= FACTS_MOST, "struct facts has room for them");
 
 /* --- flags -------------------------------------------------------------------------------------------------------- */
 
-/* Fills the flags that the row's profile has otherwise than by default. */
-static void find_usual(struct label *usual, const struct report_row *row) {
+/* Fills the flags that the profile of runs has otherwise than by default. */
+static void find_usual(struct label *usual, const struct run *run, const char *profile) {
     const struct profile *p;
     struct label task, flags;
     *usual = (struct label){0};
-    if (label_set_name(usual, "", NULL) != ST_OK || label_parse(&task, "task", row->run->task, NULL) != ST_OK ||
-        profile_find(label_name(&task), row->run->suite, row->profile, &p, NULL) != ST_OK ||
+    if (label_set_name(usual, "", NULL) != ST_OK || label_parse(&task, "task", run->task, NULL) != ST_OK ||
+        profile_find(label_name(&task), run->suite, profile, &p, NULL) != ST_OK ||
         profile_flags(p, &flags, NULL) != ST_OK)
         return;
     for (int i = 0; i < flags.n; i++) {
@@ -90,41 +102,47 @@ void facts_shared(const struct facts *f, char text[FACT_TEXT]) {
 
 /* --- speeds ------------------------------------------------------------------------------------------------------- */
 
-void speed_place(const struct report_row *row, char *text, size_t size) {
-    const struct perf_row *p = &row->speed;
+void speed_place(const struct perf_row *p, char *text, size_t size) {
     snprintf(text, size, "%" PRId64 " thread%s, %s, %s, machine %.8s", p->threads, p->threads == 1 ? "" : "s",
              *p->dtype ? p->dtype : "fp32", *p->device ? p->device : "cpu", *p->machine_id ? p->machine_id : "unknown");
 }
 
-static void add_speed(struct facts *f, const struct report_row *row) {
-    char own[128], first[128];
-    if (!isfinite(row->tok_per_s)) return;
-    if (!f->fastest) f->fastest = row;
-    speed_place(row, own, sizeof own);
-    speed_place(f->fastest, first, sizeof first);
+void facts_add_speed(struct facts *f, const struct perf_row *speed) {
+    char own[SPEED_PLACE], first[SPEED_PLACE];
+    if (!f->n_speeds++) f->speed = *speed;
+    speed_place(speed, own, sizeof own);
+    speed_place(&f->speed, first, sizeof first);
     f->speeds_differ = f->speeds_differ || strcmp(own, first) != 0;
+    f->builds_differ = f->builds_differ || !perf_is_alike(&f->speed, speed);
 }
 
 /* --- all together ------------------------------------------------------------------------------------------------- */
 
-void facts_add(struct facts *f, const struct report_row *row) {
+void facts_add_runs(struct facts *f, const struct label *key, const char *profile, const struct run_record *const *runs,
+                    int n) {
     struct label usual;
-    bool of_another = !f->n_rows || strcmp(f->task, row->run->task) != 0 || strcmp(f->profile, row->profile) != 0;
-    if (!f->n_rows) *f = (struct facts){.asked = row->asked, .shared = row->key};
-    if (of_another) find_usual(&usual, row);
+    const struct run *run = &runs[0]->run;
+    bool of_another = !f->n_rows || strcmp(f->task, run->task) != 0 || strcmp(f->profile, profile) != 0;
+    if (!f->n_rows) f->shared = *key;
+    if (of_another) find_usual(&usual, run, profile);
     if (of_another && f->n_rows) keep_common(&f->usual, &usual);
     if (!f->n_rows) f->usual = usual;
-    keep_common(&f->shared, &row->key);
-    f->task = row->run->task;
-    f->profile = row->profile;
+    keep_common(&f->shared, key);
+    f->task = run->task;
+    f->profile = profile;
     f->n_rows++;
-    f->outdated = f->outdated || row->outdated;
-    for (int i = 0; i < row->n_all; i++) {
-        if (row->all[i]->set_aside) continue;
+    f->outdated = f->outdated || row_outdated(runs[0]);
+    for (int i = 0; i < n; i++) {
+        if (runs[i]->set_aside) continue;
         f->n++;
-        for (int k = 0; k < KINDS; k++) f->count[k] += kinds[k].is(row->all[i]);
+        for (int k = 0; k < KINDS; k++) f->count[k] += kinds[k].is(runs[i], key);
     }
-    add_speed(f, row);
+}
+
+void facts_add(struct facts *f, const struct report_row *row) {
+    if (!f->n_rows) f->asked = row->asked;
+    facts_add_runs(f, &row->key, row->profile, row->all, row->n_all);
+    if (isfinite(row->tok_per_s)) facts_add_speed(f, &row->speed);
 }
 
 /* Writes the reader's choice among all runs; false: there is none. */

@@ -16,11 +16,18 @@ struct facts {
     bool outdated;              /* some are of other numerics than the program has now */
     const struct report_filter *asked;
     int n_rows;
-    const struct report_row *fastest; /* a row with a speed; NULL: none has one */
-    bool speeds_differ;               /* in machine, threads, precision or device */
+    int n_speeds;          /* rows that have one */
+    struct perf_row speed; /* the first of them */
+    bool speeds_differ;    /* in machine, threads, precision or device */
+    bool builds_differ;    /* in the program's build or the machine's system */
 };
 
 void facts_add(struct facts *f, const struct report_row *row);
+
+/* Adds runs without a row: of one key (row_key) and one profile. */
+void facts_add_runs(struct facts *f, const struct label *key, const char *profile, const struct run_record *const *runs,
+                    int n);
+void facts_add_speed(struct facts *f, const struct perf_row *speed);
 
 /* Writes sentence number i, from 0, without its full stop. False: there are fewer. */
 #define FACT_TEXT (4 * RECORD_TEXT)
@@ -29,7 +36,8 @@ bool facts_sentence(const struct facts *f, int i, char text[FACT_TEXT]);
 /* The flags of `shared` that are not as usual: "precision=bf16 dropout=0.1"; "": none. */
 void facts_shared(const struct facts *f, char text[FACT_TEXT]);
 
-/* Writes where a row's speed was measured: "4 threads, fp32, cpu, machine 1a2b3c4d". */
-void speed_place(const struct report_row *row, char *text, size_t size);
+/* Writes where a speed was measured: "4 threads, fp32, cpu, machine 1a2b3c4d". */
+#define SPEED_PLACE 128
+void speed_place(const struct perf_row *speed, char *text, size_t size);
 
 #endif

@@ -7,10 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "harness/rows/row_label.h"
 #include "harness/rows/setting.h"
 #include "harness/rows/test_lengths.h"
 #include "harness/store/logs.h"
 #include "harness/store/version.h"
+#include "harness/study/row_key.h"
 
 /* --- cells -------------------------------------------------------------------------------------------------------- */
 
@@ -59,9 +61,12 @@ static enum status add_id(char **list, const char *id, struct error *e) {
 
 /* Counts a planned run, and what its record says (NULL: there is none). */
 static enum status count_run(struct paper_cell *cell, const struct setup *s, const struct run *run, struct error *e) {
+    struct label key;
     cell->planned++;
     if (s->shapes.schedule_steps > cell->of) cell->of = s->shapes.schedule_steps;
     if (!run) return ST_OK;
+    TRY(row_key(s->id.text, &key, e));
+    cell->sees_future = cell->sees_future || key_sees_future(&key);
     cell->done++;
     cell->failed += run_failed(run);
     cell->other_builds += !build_made(run);
@@ -168,6 +173,7 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
                 status = add_row(p, spots, &tables.list[i].rows[k], numbers, &n, e);
             }
         if (status == ST_OK) set_numbers(p, numbers, n);
+        p->facts.asked = NULL; /* the plan's own runs, and no choice of the reader's */
         report_tables_free(&tables);
     }
     free(numbers);
@@ -237,6 +243,8 @@ static enum status fill(struct paper_cells *p, const struct published *published
                 cell->done++;
                 cell->ours = speed.tok_per_s;
                 cell->disturbed = speed.quiet != 1;
+                cell->speed = speed;
+                facts_add_speed(&p->facts, &speed);
             }
         }
         if (i >= p->plan.n_uses) continue; /* the same runs at another length */

@@ -40,6 +40,8 @@ struct paper_cell {
     int64_t least, most, of;   /* steps done, the fewest and the most; steps of the longest schedule; -1: none */
     double ours;               /* NAN: some setting has no number; of a plan that measures speed tokens a second */
     bool disturbed;            /* of speed: the machine was not quiet meanwhile */
+    struct perf_row speed;     /* of a plan that measures speed: where it was measured */
+    bool sees_future;          /* a run of the cell could see later inputs (key_sees_future) */
     struct interval interval;  /* of one setting's number */
     struct published_value published;
     bool cut_off;             /* a run that gives the number was cut off */

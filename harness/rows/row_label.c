@@ -26,6 +26,13 @@ bool row_outdated(const struct run_record *r) {
     return strcmp(now, r->run.numerics) != 0;
 }
 
+bool key_sees_future(const struct label *key) {
+    const char *name = label_get(key, "model");
+    const struct model *model = name ? model_find(name) : NULL;
+    bool causal = model && model->causal && strcmp(row_key_value(key, "bidirectional"), "yes") != 0;
+    return !causal && !strcmp(row_key_value(key, "allow-non-causal"), "yes");
+}
+
 void row_mixer(const struct run_record *r, char *text, size_t size) {
     const struct model *model = model_find(r->run.model);
     struct label asked, mixer;
@@ -33,6 +40,7 @@ void row_mixer(const struct run_record *r, char *text, size_t size) {
     if (read && model) (void)label_shorten(&mixer, model->options, OPT_ORDER, NULL);
     if (!read || label_format(&mixer, text, size, NULL) != ST_OK) snprintf(text, size, "%s", r->run.layers);
     size_t used = strlen(text);
+    if (read && key_sees_future(&asked)) used += (size_t)snprintf(text + used, size - used, "%s", FUTURE_MARK);
     if (row_outdated(r)) snprintf(text + used, size - used, " numerics=%s", r->run.numerics);
 }
 

@@ -10,8 +10,15 @@
  * run made now. False also where the record does not say, or has parts that this program lacks. */
 bool row_outdated(const struct run_record *r);
 
+/* Whether a run could see the inputs after a position whose target must not depend on them: a net that looks both ways
+ * on a causal task, as its key says (row_key). */
+bool key_sees_future(const struct label *key);
+#define FUTURE_MARK "^" /* after each name and number of such a run */
+#define FUTURE_NOTE FUTURE_MARK " could see the inputs after each position, which the task forbids (--allow-non-causal)"
+
 /* Writes the mixer of a run as the command line names it, without options at their default but with its order m; then
- * the numerics version of an outdated run. Options that this program does not know stay as they are. */
+ * the mark of one that could see the future, and the numerics version of an outdated run. Options that this program
+ * does not know stay as they are. */
 void row_mixer(const struct run_record *r, char *text, size_t size);
 
 /* A row to be named. */

@@ -124,6 +124,12 @@ static bool is_of(const struct plan_file *file, const char *arxiv, const char *s
     return paper && in && !strcmp(paper, arxiv) && !strcmp(in, source);
 }
 
+/* Whether a plan's table is none of the paper's, beside whose numbers it has further runs. */
+static bool is_ours(const struct plan_file *file) {
+    const char *table = plan_file_get(file, "", "table");
+    return table && !strcmp(table, "ours");
+}
+
 enum status own_runs_find(struct own_runs *runs, const char *arxiv, const char *source, const char *tasks,
                           const struct plan_file *at_hand, struct error *e) {
     const char *name;
@@ -132,11 +138,11 @@ enum status own_runs_find(struct own_runs *runs, const char *arxiv, const char *
     enum status status = file ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; status == ST_OK && (name = plan_file_built_in(PLAN_PAPERS, i)); i++) {
         status = plan_file_read(file, name, e);
-        if (status != ST_OK || label_get(&file->lines, "base") || !is_of(file, arxiv, source)) continue;
+        if (status != ST_OK || is_ours(file) || !is_of(file, arxiv, source)) continue;
         any = true;
         status = add_plan(runs, file, tasks, e);
     }
-    if (status == ST_OK && !any && at_hand) status = add_plan(runs, at_hand, tasks, e);
+    if (status == ST_OK && !any && at_hand && !is_ours(at_hand)) status = add_plan(runs, at_hand, tasks, e);
     free(file);
     return status;
 }

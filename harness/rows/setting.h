@@ -1,9 +1,9 @@
 /* setting.h - the settings in which a run differs from the one that a paper's number belongs to. Both `report` and
  * `report --paper` ask here whether a number stands beside a paper's.
  *
- * The paper's setting is the runs of the built-in plan that has the table (papers/, plans without a base), under
- * the plan's own profile: every option has the value that it has there, also an option that nobody wrote. A table that
- * no built-in plan has is known from the plan at hand alone. */
+ * The paper's setting is the runs of the built-in plans that have the table (papers/, without the line table=ours),
+ * under each plan's own profile: every option has the value that it has there, also an option that nobody wrote. A
+ * table that no built-in plan has is known from the plan at hand alone. */
 #ifndef LRNN_HARNESS_ROWS_SETTING_H
 #define LRNN_HARNESS_ROWS_SETTING_H
 

@@ -89,7 +89,8 @@ static const struct {
     {"title", PEOPLE},     {"paper", PAPER},     {"source", PAPER},    {"link", PEOPLE},      {"base", PEOPLE},
     {"profile", PAPER},    {"tasks", SETTING},   {"models", SETTING},  {"lr", SETTING},       {"seeds", SETTING},
     {"variants", SETTING}, {"rows", SETTING},    {"columns", SETTING}, {"protocol", SETTING}, {"overall", SETTING},
-    {"measure", SETTING},  {"lengths", SETTING}, {"note", PEOPLE},     {DIFFERS, PAPER},      {"profiles", PROFILE},
+    {"measure", SETTING},  {"lengths", SETTING}, {"note", PEOPLE},     {DIFFERS, PAPER},      {"table", PAPER},
+    {"profiles", PROFILE},
 };
 #define N_KEYS ((int)(sizeof keys / sizeof *keys))
 
@@ -221,6 +222,8 @@ static enum status add_line(struct label *lines, char *line, bool profiles, stru
     text_trim(line);
     TRY(check_line(line, profiles, e));
     if (!*value) return fail(e, ST_USAGE, "%.60s has no value; leave the line out, or write one", line);
+    if (!strcmp(line, "table") && strcmp(value, "ours") != 0)
+        return fail(e, ST_USAGE, "table=%.60s: expected 'ours', or no such line where the table is the paper's", value);
     if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);
     if (label_get(lines, line)) return fail(e, ST_USAGE, "%.60s is given twice", line);
     return label_add(lines, line, value, e);

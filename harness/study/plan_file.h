@@ -6,6 +6,8 @@
  *   title link                         what it is: for people
  *   paper source                       whose numbers stand beside ours: the paper's arXiv id, and its table as
  *                                      results/published.csv calls it
+ *   table                              ours: the table is none of the paper's; runs of which the paper's table does not
+ *                                      have the setting get no verdict (harness/rows/setting.h)
  *   base                               another plan, by name or by a path from this one's folder, whose lines hold
  *                                      where this one has none of that key, nor says in epochs what the base says in
  *                                      steps, or in steps what it says in epochs; title, link and note are each plan's

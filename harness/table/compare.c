@@ -95,17 +95,17 @@ static enum status read_entries(const struct comparison *of, int side, struct en
 
 /* The run of that cell and seed, NULL: none. ST_DATA: there are two, of different numerics. */
 static enum status find_pair(const struct entry *list, const struct entry *of, const char *folder,
-                             const struct run **found, struct error *e) {
+                             const struct entry **found, struct error *e) {
     *found = NULL;
     for (; list->record; list++) { /* read_entries ends the list by one without a record */
-        const struct run *run = &list->record->run;
+        const struct run *run = &list->record->run, *earlier = *found ? &(*found)->record->run : NULL;
         if (list->aside || strcmp(list->cell, of->cell) != 0 || run->seed != of->record->run.seed) continue;
-        if (*found)
+        if (earlier)
             return fail(e, ST_DATA,
                         "runs %s and %s of %s differ in the numerics alone (%s, %s), so that it is not clear which is "
                         "to be compared; move one of the records away",
-                        (*found)->run_id, run->run_id, folder, (*found)->numerics, run->numerics);
-        *found = run;
+                        earlier->run_id, run->run_id, folder, earlier->numerics, run->numerics);
+        *found = list;
     }
     return ST_OK;
 }
@@ -120,22 +120,25 @@ struct sides {
 };
 
 /* The pairs of the cell whose first run in the one folder is number `first`. `values`: room for as many. */
-static enum status pair_cell(struct pairs *p, const struct sides *s, int first, double *values, struct error *e) {
+static enum status pair_cell(struct pairs *p, const struct sides *s, int first, double *values, struct facts *facts,
+                             struct error *e) {
     struct entry *own = s->list[0];
     *p = (struct pairs){.first = &own[first]};
     for (int i = first; i < s->n[0]; i++) {
-        const struct run *runs[2];
+        const struct entry *pair[2];
         if (own[i].told || strcmp(own[i].cell, own[first].cell) != 0) continue;
         own[i].told = i != first;
-        for (int k = 0; k < 2; k++) TRY(find_pair(s->list[k], &own[i], s->names[k], &runs[k], e));
-        if (!runs[1]) continue;
+        for (int k = 0; k < 2; k++) TRY(find_pair(s->list[k], &own[i], s->names[k], &pair[k], e));
+        if (!pair[1]) continue;
         for (int k = 0; k < 2; k++) {
-            p->mean[k] += run_test_metric(runs[k]);
-            p->cut_off[k] += run_cut_off(runs[k]);
-            p->failed[k] += run_failed(runs[k]);
-            p->solved[k] += runs[k]->solved == 1;
+            const struct run *run = &pair[k]->record->run;
+            p->mean[k] += run_test_metric(run);
+            p->cut_off[k] += run_cut_off(run);
+            p->failed[k] += run_failed(run);
+            p->solved[k] += run->solved == 1;
+            facts_add_runs(facts, &pair[k]->key, run->profile, &pair[k]->record, 1);
         }
-        values[p->n++] = run_test_metric(runs[1]) - run_test_metric(runs[0]);
+        values[p->n++] = run_test_metric(&pair[1]->record->run) - run_test_metric(&pair[0]->record->run);
     }
     own[first].told = true;
     for (int k = 0; k < 2 && p->n; k++) p->mean[k] /= p->n;
@@ -216,7 +219,7 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
     const int runs[2] = {count_runs(sides->list[0], sides->n[0]), count_runs(sides->list[1], sides->n[1])};
     for (int i = 0; i < sides->n[0]; i++) {
         if (sides->list[0][i].told) continue;
-        TRY(pair_cell(&list[cells], sides, i, values, e));
+        TRY(pair_cell(&list[cells], sides, i, values, &marks.facts, e));
         if (list[cells].n) n += list[cells++].n;
     }
     if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);

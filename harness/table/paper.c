@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "harness/store/logs.h"
+#include "harness/rows/row_label.h"
 #include "harness/rows/setting.h"
 #include "harness/store/shell.h"
 
@@ -14,6 +15,7 @@
 
 static void append_marks(struct sheet *s, const struct paper_cell *c) {
     marks_append(s, c->cut_off, c->failed + c->earlier > 0, paper_cell_is_other(c));
+    if (c->sees_future) sheet_append(s, FUTURE_MARK);
 }
 
 /* "12.3k!" tokens a second, or "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
@@ -22,6 +24,11 @@ static void add_number(struct sheet *s, const struct paper_cells *p, const struc
         sheet_count(s, c->ours);
         if (c->disturbed) sheet_append(s, DISTURBED_MARK);
         if (c->done) append_marks(s, c);
+        if (c->done && p->facts.speeds_differ) {
+            char place[SPEED_PLACE];
+            speed_place(&c->speed, place, sizeof place);
+            sheet_footnote(s, "%s, %s: %s", p->rows[c->row], p->columns[c->column], place);
+        }
         return;
     }
     sheet_real(s, "%.3f", c->ours);
@@ -42,6 +49,7 @@ static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
         all.cut_off = all.cut_off || cell->cut_off;
         all.failed += cell->failed + cell->earlier;
         all.other = all.other || paper_cell_is_other(cell);
+        all.sees_future = all.sees_future || cell->sees_future;
     }
     add_number(s, p, &all);
 }
@@ -78,9 +86,10 @@ static void note_matrix(struct sheet *s, const struct paper_cells *p) {
         marks.failed += c->failed + c->earlier;
     }
     if (p->speed) {
-        sheet_note(s, "Tokens a second of training steps, each model alone on this machine, the latest measurement in "
-                      "perf.csv. The paper's figures are of another machine.");
-        sheet_note_on_strong(s, "Bold: the fastest in its column.");
+        sheet_note(s, "Tokens a second of training steps, each model alone, the latest measurement in perf.csv. The "
+                      "paper's figures are of another machine.");
+        note_speeds(s, NULL, "Measured: %s", &p->facts);
+        if (!p->facts.speeds_differ) sheet_note_on_strong(s, "Bold: the fastest in its column.");
         if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
     } else {
         if (p->n_done == 0)
@@ -119,7 +128,7 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
         for (int c = 0; c < p->n_columns; c++) add_number(s, p, paper_cell_at(p, r, c));
         if (p->overall) add_overall(s, p, r);
     }
-    for (int c = 1; c <= p->n_columns + (p->overall != NULL); c++) sheet_strong_best(s, c);
+    for (int c = 1; c <= p->n_columns + (p->overall != NULL) && !p->facts.speeds_differ; c++) sheet_strong_best(s, c);
     note_matrix(s, p);
 }
 
@@ -205,7 +214,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
     sheet_columns(s, "plan|profile|protocol|row|column|published|ours|ci_lo|ci_hi|ci_kind|n|n_planned|n_failed|"
                      "steps_least|steps_most|steps_planned|verdict|cut_off|other_setting|run_ids|differs|"
-                     "published_spread|published_spread_kind|quiet");
+                     "published_spread|published_spread_kind|quiet|sees_future|speed_of");
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
         const struct paper_cell *c = &p->cells[i];
         const char *before = "", *text;
@@ -240,6 +249,10 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         sheet_real(s, "%g", c->published.spread);
         sheet_text(s, "%s", isfinite(c->published.spread) ? c->published.kind : "");
         sheet_int(s, p->speed && c->done ? !c->disturbed : -1);
+        sheet_int(s, c->sees_future);
+        char place[SPEED_PLACE] = "";
+        if (p->speed && c->done) speed_place(&c->speed, place, sizeof place);
+        sheet_text(s, "%s", place);
     }
 }
 

@@ -65,6 +65,11 @@ void marks_note(struct sheet *s, const struct marks *m);
 void marks_note_facts(struct sheet *s, const struct facts *facts);
 void marks_note_unlike(struct sheet *s, const char *columns, const char *unlike);
 
+/* Says where the speeds of a table were measured, `format` having one %s, if they are of one place; else that each has
+ * a footnote, and that they are not to be compared. */
+void note_speeds(struct sheet *s, const char *columns, const char *format, const struct facts *facts)
+    __attribute__((format(printf, 3, 0)));
+
 /* Says that the papers' numbers are a file of the reader's. */
 void note_own_numbers(struct sheet *s, bool own);
 

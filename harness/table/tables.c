@@ -137,8 +137,8 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_count(s, row->tok_per_s);
     if (row->disturbed) sheet_append(s, DISTURBED_MARK);
     if (speeds_differ && isfinite(row->tok_per_s)) {
-        char place[128];
-        speed_place(row, place, sizeof place);
+        char place[SPEED_PLACE];
+        speed_place(&row->speed, place, sizeof place);
         sheet_footnote(s, "%s: tok/s of %s", row->label, place);
     }
     sheet_real(s, "%.4f", row->best);
@@ -206,11 +206,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
     if (speed_missing)
         sheet_note_on(s, "tok/s",
                       "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
-    if (marks.facts.fastest && !marks.facts.speeds_differ) {
-        char place[128];
-        speed_place(marks.facts.fastest, place, sizeof place);
-        sheet_note_on(s, "tok/s", "tok/s: %s.", place);
-    }
+    note_speeds(s, "tok/s", "tok/s: %s", &marks.facts);
     if (disturbed) sheet_note_on(s, "tok/s", "%s.", DISTURBED_NOTE);
     if (marks.settings) marks_note_unlike(s, "published,diff", marks.unlike);
     note_own_numbers(s, marks.published && tables->published.own);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "harness/table/sheet.h"
+#include "harness/store/csv.h"
+#include "harness/store/machine.h"
 #include "harness/store/record_files.h"
 #include "tests/lib/own_plan.h"
 #include "tests/testing.h"
@@ -264,9 +266,8 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect_text(err, "again: lrnn report --out ", "sweep");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",1,1,0,", "report");
-    expect_text(out, ",published_spread_kind,quiet\n", "report");
-    ck_assert_msg(strstr(out, ",,,1\n") || strstr(out, ",,,0\n"), "%s", out); /* as quiet as the machine was */
-    ck_assert_ptr_null(strstr(out, ",,,\n"));
+    expect_text(out, ",published_spread_kind,quiet,sees_future,speed_of\n", "report");
+    ck_assert_msg(strstr(out, ",,,1,0,") || strstr(out, ",,,0,0,"), "%s", out); /* as quiet as the machine was */
     expect("sweep %s/own.plan --quiet --dim 12 --out %s/r", 0);
     expect_text(out, "~ the paper's setting differs, so there is no diff: ", "sweep");
     begin_plan("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
@@ -284,6 +285,49 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
     expect(REPORT, ST_USAGE);
     expect_text(err, "measure=loss is neither accuracy nor speed", "report");
+}
+END_TEST
+
+/* Writes another machine's id into the rows of perf.csv, from a row on. */
+static void move_to_another_machine(int from) {
+    char path[SCRATCH_BYTES + 32];
+    struct csv_table t;
+    struct machine here;
+    machine_read(&here);
+    snprintf(path, sizeof path, "%s/r/perf.csv", program_folder);
+    size_t size;
+    char *text = slurp(path, &size), *line = text;
+    for (int row = 0; row < from && line; row++) line = strchr(line, '\n') + 1;
+    for (char *at = line; (at = strstr(at, here.id)) != NULL;) memset(at, '0', 8);
+    spill(path, text, size);
+    free(text);
+    ck_assert_int_eq(csv_read(&t, path, NULL), ST_OK);
+    ck_assert_int_eq(t.rows, 2);
+    csv_free(&t);
+}
+
+/* Speeds of two machines stand beside each other, and say so; "this one" is said of this machine's alone. */
+START_TEST(speeds_say_of_which_machine_they_are) {
+    begin_plan("title=Fast\npaper=0\nsource=F\nprofile=smoke\nmeasure=speed\ntasks=s3:n_train=200,n_val=20,n_test=20\n"
+               "task.length=4\nmodels=lstm:hidden=4 lru\nseeds=1\ncolumns=task.length\n");
+    expect("sweep %s/own.plan --threads 1 --quiet --out %s/r", 0);
+    expect_text(out, "Measured: 1 thread, fp32, cpu, machine ", "sweep");
+    expect_text(out, ", which is this one", "sweep");
+    ck_assert_ptr_null(strstr(out, "several machines"));
+    move_to_another_machine(2);
+    expect(REPORT, 0);
+    expect_text(out, "Measured: of several machines, thread counts, precisions or devices, which the footnotes name",
+                "report");
+    expect_text(out, "1 thread, fp32, cpu, machine 00000000", "report");
+    ck_assert_ptr_null(strstr(out, "this one"));
+    expect(REPORT " --format md", 0);
+    ck_assert_ptr_null(strstr(out, "Bold"));
+    expect(REPORT " --format csv", 0);
+    expect_text(out, ",\"1 thread, fp32, cpu, machine 00000000\"\n", "report");
+    move_to_another_machine(1);
+    expect(REPORT, 0);
+    expect_text(out, "Measured: 1 thread, fp32, cpu, machine 00000000.", "report");
+    ck_assert_ptr_null(strstr(out, "this one"));
 }
 END_TEST
 
@@ -511,6 +555,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, models_of_one_published_name_have_rows_of_their_own);
     tcase_add_test(c, what_makes_no_table_is_said_before_anything_runs);
     tcase_add_test(c, a_plan_of_speeds_trains_nothing);
+    tcase_add_test(c, speeds_say_of_which_machine_they_are);
     tcase_add_test(c, each_length_has_a_column_of_its_own);
     tcase_add_test(c, lengths_that_are_none_are_refused);
     tcase_add_test(c, the_table_comes_in_every_format);
