@@ -41,15 +41,14 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | sed -n 1p)
 cat >"$work/README.md" <<END
 # An example
 
-What \`make paper PAPER=$paper PROFILE=$profile\` leaves behind, of $(nproc) cores of this processor: $cpu.
-\`make example\` writes it again.
-From the start of the first run to the end of the last $(minutes $passed) passed, and the runs took
-$(minutes "$added") in all (\`started\`, \`finished\` and \`wall_s\` of their $(said started | wc -l) records).
+\`make paper PAPER=$paper PROFILE=$profile\` wrote these files on $(nproc) cores of this processor: $cpu.
+\`make example\` writes them again. The first run began $(minutes $passed) before the last one ended; the times of
+all $(said started | wc -l) runs sum to $(minutes "$added") (\`started\`, \`finished\` and \`wall_s\` of their records).
 
 - The table, and each cell with its interval, runs, steps and verdict: [Markdown]($paper.md),
-  [LaTeX]($paper.tex), [HTML]($paper.html), and for programs, unrounded, [CSV]($paper.csv).
+  [LaTeX]($paper.tex), [HTML]($paper.html), and unrounded for programs: [CSV]($paper.csv).
 - [plots/](plots): curves and bars of every task.
-- [slurm.log](slurm.log): what \`make test-slurm\` said last.
+- [slurm.log](slurm.log): the last output of \`make test-slurm\`.
 
     ./lrnn sweep $paper --profile $profile --out results
     ./lrnn report --paper $paper --profile $profile --out results --format md
