@@ -222,8 +222,10 @@ struct folder {
 };
 
 static const struct run *find_record(const struct folder *f, const char *run_id) {
-    for (int i = 0; i < f->set.n; i++)
-        if (!f->set.list[i].set_aside && !strcmp(f->set.list[i].run.run_id, run_id)) return &f->set.list[i].run;
+    for (int i = 0; i < f->set.n; i++) {
+        const struct run_record *r = &f->set.list[i];
+        if (!r->set_aside && !r->again && !strcmp(r->run.run_id, run_id)) return &r->run;
+    }
     return NULL;
 }
 

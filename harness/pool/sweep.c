@@ -241,7 +241,7 @@ struct outcome {
 };
 
 static bool is_planned(const struct sweep *w, const struct run_record *r) {
-    for (int i = 0; i < w->plan.n && !r->set_aside; i++)
+    for (int i = 0; i < w->plan.n && !r->set_aside && !r->again; i++)
         if (!strcmp(w->plan.setups[i]->id.run_id, r->run.run_id)) return true;
     return false;
 }
@@ -257,7 +257,7 @@ static struct outcome outcome_of(const struct sweep *w, const struct record_set 
     return o;
 }
 
-/* Behind all that was to be done: nothing but failures, and --strict. */
+/* After all that was to be done: nothing but failures, and --strict. */
 static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
     if (o->failed == o->n)
         return fail(e, ST_FAIL, "every one of the %d runs failed; lrnn report --out %s says how", o->n, w->out_word);

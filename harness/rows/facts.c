@@ -40,6 +40,10 @@ static bool is_drawn_again(const struct run_record *r, const struct label *key) 
     return r->replaced > 0;
 }
 
+static bool is_to_be_done_again(const struct run_record *r) {
+    return r->again;
+}
+
 static const struct {
     bool (*is)(const struct run_record *r, const struct label *key);
     const char *sentence; /* after "3 of 15 runs " */
@@ -49,6 +53,7 @@ static const struct {
     {is_dirty, "were made by a program whose sources differed from their commit"},
     {is_of_other_products, OTHER_PRODUCTS_NOTE},
     {is_drawn_again, "were done again (--force); their earlier results are in no number here"},
+    {is_to_be_done_again, "are being done again, or that was broken off: their former results stand here"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 _Static_assert(KINDS <= FACTS_MOST, "struct facts has room for them");

@@ -15,13 +15,18 @@ static bool looks_like_formula(const char *text) {
     return *text && strchr("=+-@'\t\r", *text) != NULL;
 }
 
+/* Control characters become question marks, since a terminal that shows the file would obey them. */
+static char shown(char c) {
+    return (c >= 0 && c < ' ' && !strchr("\t\r\n", c)) || c == 127 ? '?' : c;
+}
+
 static void print_cell(FILE *f, const char *before, const char *text) {
     bool quoted = strpbrk(text, ",\"\r\n") != NULL;
     if (quoted) fputc('"', f);
     fputs(before, f);
     for (const char *p = text; *p; p++) {
         if (*p == '"') fputc('"', f);
-        fputc(*p, f);
+        fputc(shown(*p), f);
     }
     if (quoted) fputc('"', f);
 }

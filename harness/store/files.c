@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,10 +179,17 @@ static enum status read_open_file(FILE *f, const char *path, size_t most, char *
     return fail(e, ST_FAIL, "cannot read %s: %s", path, strerror(errno));
 }
 
+FILE *file_open(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !f) close(fd);
+    return f;
+}
+
 enum status file_read(const char *path, size_t most, char **bytes, size_t *size, struct error *e) {
     *bytes = NULL;
     *size = 0;
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     if (!f) return fail(e, errno == ENOENT ? ST_DATA : ST_FAIL, "cannot read %s: %s", path, strerror(errno));
     enum status status = read_open_file(f, path, most, bytes, size, e);
     fclose(f);
@@ -308,7 +316,7 @@ static bool is_marked(FILE *f) {
 }
 
 enum status own_file_check(const char *path, struct error *e) {
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     if (!f && errno == ENOENT) return ST_OK;
     if (!f) return fail(e, ST_USAGE, "cannot read %s: %s", path, strerror(errno));
     bool ours = f && (text_ends(path, ".csv") ? begins_as_table(f) : is_marked(f));

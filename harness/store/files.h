@@ -48,6 +48,9 @@ enum status file_put(const char *path, const void *bytes, size_t size, bool *is_
  * (PATH_BYTES) is that name. False with errno: it stays where it is. */
 bool file_move_aside(const char *path, const char *suffix, char *target);
 
+/* Opens a file for reading, never waiting for a pipe's writer; the caller closes it. NULL with errno. */
+FILE *file_open(const char *path);
+
 /* Reads a whole file into memory and ends it with a terminator; the caller frees *bytes. ST_DATA: no such file;
  * ST_FAIL: it cannot be read, or is larger than `most` bytes. */
 enum status file_read(const char *path, size_t most, char **bytes, size_t *size, struct error *e);

@@ -96,6 +96,7 @@ struct run_record {
     int64_t n_evals;
     int replaced;   /* earlier results of the run that --force set aside; of what was loaded from a folder alone */
     bool set_aside; /* a failed attempt at a run that was done again; of what was loaded from a folder alone */
+    bool again;     /* the run is to be done again, and this is its latest result; likewise */
 };
 
 /* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */

@@ -267,17 +267,32 @@ static int by_start(const void *left, const void *right) {
     return order ? order : ((const struct run_record *)left)->set_aside - ((const struct run_record *)right)->set_aside;
 }
 
-/* Takes away results that --force set aside, which are in no number, and counts them at their runs. */
-static void count_replaced(struct record_set *set) {
-    int n = 0;
-    for (int i = 0; i < set->n; i++) {
-        const struct run_record *r = &set->list[i];
-        for (int k = 0; k < set->n && r->set_aside && r->run.status == RUN_OK; k++)
-            set->list[k].replaced += !set->list[k].set_aside && !strcmp(set->list[k].run.run_id, r->run.run_id) &&
-                                     !record_equal(&set->list[k], r);
+static int by_id(const void *left, const void *right) {
+    const struct run_record *a = left, *b = right;
+    int order = strcmp(a->run.run_id, b->run.run_id);
+    if (!order) order = a->set_aside - b->set_aside;
+    return order ? order : strcmp(b->run.finished, a->run.finished);
+}
+
+/* Takes away earlier results that were set aside, which are in no number, and counts them at their runs. Where a run
+ * was to be done again and has no new record, its latest result stays: what was found is shown until there is more. */
+static void settle_set_aside(struct record_set *set) {
+    struct run_record *list = set->list;
+    int n = 0, end;
+    qsort(list, (size_t)set->n, sizeof *list, by_id);
+    for (int first = 0; first < set->n; first = end) {
+        struct run_record *now = &list[n];
+        for (end = first; end < set->n && !strcmp(list[end].run.run_id, list[first].run.run_id);) end++;
+        list[n++] = list[first];
+        now->again = now->set_aside;
+        now->set_aside = false;
+        for (int i = first + 1; i < end; i++) {
+            if (list[i].run.status != RUN_OK)
+                list[n++] = list[i];
+            else
+                now->replaced += !record_equal(now, &list[i]);
+        }
     }
-    for (int i = 0; i < set->n; i++)
-        if (!set->list[i].set_aside || set->list[i].run.status != RUN_OK) set->list[n++] = set->list[i];
     set->n = n;
 }
 
@@ -293,6 +308,9 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
         struct run_record *r = &set->list[set->n];
         struct error why;
         enum status status = read_one(path, r, &set->arena, &why);
+        if (status == ST_OK &&
+            !isfinite(r->run.lr)) /* rows are grouped by rate, and NaN equals none, itself included */
+            return fail(e, ST_DATA, "%s: the learning rate, lr in runs, is no number; move the file away", path);
         if (status == ST_OK)
             set->n++;
         else if (status == ST_DATA && access(path, F_OK) != 0)
@@ -305,7 +323,7 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
         else
             return fail(e, status == ST_MEMORY ? status : ST_DATA, "%s", why.text);
     }
-    count_replaced(set);
+    settle_set_aside(set);
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
     /* An attempt that is being set aside has two names until the first one goes, and for good where that was broken
      * off: it is one attempt. */

@@ -84,7 +84,7 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
         ck_assert_int_eq(checkpoint_write(&t, &p, &e), ST_OK);
         FILE *f = fopen(path, "r+b");
         ck_assert(f != NULL && fseek(f, 0, SEEK_END) == 0);
-        long size = ftell(f), at = (long)(((uint64_t)damage * 2654435761u) % (uint64_t)size);
+        long size = ftell(f), at = damage < 20 ? 4 * damage : (long)(((uint64_t)damage * 2654435761u) % (uint64_t)size);
         if (damage % 2)
             ck_assert_int_eq(ftruncate(fileno(f), at), 0);
         else {
@@ -95,6 +95,7 @@ START_TEST(every_damaged_checkpoint_is_set_aside) {
         }
         fclose(f);
         bool found = true;
+        ck_assert_int_eq(checkpoint_admit(s, &e), ST_OK); /* damage is never said to be another build */
         ck_assert_int_eq(checkpoint_read(&t, &p, &found, &e), ST_OK);
         ck_assert_msg(!found, "damage %d at byte %ld of %ld went unseen", damage, at, size);
         ck_assert_int_eq(access(path, F_OK), -1);

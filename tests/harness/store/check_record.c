@@ -99,6 +99,7 @@ START_TEST(a_record_without_values_comes_back) {
     char path[PATH_BYTES];
     record_init(&r);
     sample_id(1, r.run.run_id);
+    r.run.lr = 1e-3; /* a run always has a rate */
     ck_ok(record_write(out, &r, NULL, &problem));
     ck_ok(arena_reserve(&arena, 1 << 20, &problem));
     id_path(1, path);
@@ -115,6 +116,7 @@ START_TEST(text_that_is_not_utf8_is_stored_with_question_marks) {
     struct record_set set;
     record_init(&r);
     sample_id(1, r.run.run_id);
+    r.run.lr = 1e-3; /* a run always has a rate */
     strcpy(r.run.task, "s5\xFF");
     ck_ok(record_write(out, &r, NULL, &problem));
     ck_ok(records_load(&set, out, &problem));
@@ -348,6 +350,55 @@ START_TEST(a_record_with_a_number_too_large_is_damaged) {
 }
 END_TEST
 
+/* Rows are grouped by rate, so that a record without one is named before any is made. */
+START_TEST(a_record_without_a_rate_is_refused) {
+    struct run_record r;
+    struct record_set set;
+    record_init(&r);
+    sample_id(1, r.run.run_id);
+    ck_ok(record_write(out, &r, NULL, &problem));
+    ck_assert_int_eq(records_load(&set, out, &problem), ST_DATA);
+    ck_assert_ptr_nonnull(strstr(problem.text, "the learning rate, lr in runs, is no number"));
+}
+END_TEST
+
+START_TEST(a_pipe_in_place_of_a_record_is_refused_at_once) {
+    struct record_set set;
+    char path[PATH_BYTES];
+    write_record(1);
+    id_path(1, path);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(records_load(&set, out, &problem), ST_DATA);
+    ck_assert_ptr_nonnull(strstr(problem.text, "it is not a file"));
+}
+END_TEST
+
+/* A run that --force set aside and that was broken off: its earlier result stands until there is another. */
+START_TEST(an_earlier_result_stands_until_there_is_a_new_one) {
+    struct run_record r;
+    struct curve_point curve[2];
+    struct eval_point evals[1];
+    struct record_set set;
+    sample_fill(&r, curve, evals, 1);
+    r.run.status = RUN_OK;
+    for (int i = 0; i < 3; i++) {
+        snprintf(r.run.finished, sizeof r.run.finished, "2026-01-0%dT00:00:00Z", i + 1);
+        r.run.test_acc = 0.25 * i;
+        ck_ok(record_write(out, &r, NULL, &problem));
+        ck_ok(records_load(&set, out, &problem));
+        ck_assert_int_eq(set.n, 1);
+        ck_assert(!set.list[0].again && set.list[0].replaced == i && set.list[0].run.test_acc == 0.25 * i);
+        records_free(&set);
+        ck_ok(record_set_aside(out, r.run.run_id, "replaced", &problem));
+        ck_ok(records_load(&set, out, &problem));
+        ck_assert_int_eq(set.n, 1);
+        ck_assert(set.list[0].again && !set.list[0].set_aside && set.list[0].run.test_acc == 0.25 * i);
+        records_free(&set);
+    }
+}
+END_TEST
+
 /* Done again after it had failed, it has failed once; a record that was replaced for another reason has gone. */
 START_TEST(failed_attempts_are_loaded_beside_the_run) {
     static const struct {
@@ -554,6 +605,9 @@ Suite *check_record(void) {
         a_write_over_a_damaged_record_replaces_it,
         a_record_under_another_name_is_damage,
         a_record_of_another_schema_is_left_alone,
+        a_record_without_a_rate_is_refused,
+        a_pipe_in_place_of_a_record_is_refused_at_once,
+        an_earlier_result_stands_until_there_is_a_new_one,
         failed_attempts_are_loaded_beside_the_run,
         a_record_with_duplicate_keys_is_refused,
         a_record_with_a_number_too_large_is_damaged,

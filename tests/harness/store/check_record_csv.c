@@ -157,7 +157,13 @@ START_TEST(text_cells_are_quoted_and_never_formulas) {
         {"a=b", "a=b"},
         {" =1", " =1"},
     };
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], *printed;
+    size_t printed_size;
+    FILE *control = open_memstream(&printed, &printed_size);
+    csv_text(control, "a\033[31mb\177"); /* a terminal would obey it */
+    fclose(control);
+    ck_assert_str_eq(printed, "a?[31mb?");
+    free(printed);
     snprintf(path, sizeof path, "%s/cells.csv", out);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         size_t size;
