@@ -322,13 +322,6 @@ static enum status reserve(struct graph *g, struct error *e) {
     return ST_OK;
 }
 
-void graph_add_gradients(struct graph *g) {
-    g->plan->adds = true;
-    for (int i = 0; i < g->n_calls; i++)
-        for (int j = 0; j < g->calls[i].n_in; j++)
-            if (g->calls[i].din[j] && tensor_base(g->calls[i].in[j])->param) g->calls[i].accumulate |= 1u << j;
-}
-
 bool graph_keeps_root(const struct graph *g) {
     if (graph_device(g) == DEVICE_CPU || !g->root || tensor_count(g->root) != 1) return false;
     const struct tensor *base = tensor_base(g->root);

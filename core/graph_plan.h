@@ -26,7 +26,6 @@ struct graph_plan {
     size_t sum_bytes;        /* memory that they would take without reuse */
     char *base;              /* where they lie: in the graph's memory, or in the memory of the graph beside; NULL: the
                                 graph is measured alone, and no memory is reserved */
-    bool adds;               /* gradients of parameters: graph_add_gradients */
     int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
     graph_watch *watch;      /* NULL: none */
     void *watcher;           /* its first argument */
@@ -51,10 +50,6 @@ const struct kernel *graph_kernel_unasked(const struct graph *g, const struct ca
 /* Whether the gradient of a scalar root is 1 whenever no walk runs: on a device, where graphs have memory of their own,
  * and writing it would be one launch more in each step. */
 bool graph_keeps_root(const struct graph *g);
-
-/* From here on the walks of a planned graph add the gradients of the parameters that its root depends on to the values
- * there, and leave other gradients as they are: several graphs of one net make one gradient. */
-void graph_add_gradients(struct graph *g);
 
 /* Tests: what a walk of a graph with guards does around each moment. Before it, poisons the buffers whose life begins
  * then (-1: before the walk, done by graph_plan); after it, checks all guards in use and notes the call `index` in

@@ -32,13 +32,12 @@ void graph_forward(struct graph *g, struct step_state *state) {
     tell(g, NULL, PASS_FORWARD);
 }
 
-/* Writes `weight` into the gradient of a scalar root. Unless gradients are added up, writes 0 into the gradients of
- * parameters that the root does not depend on. */
-static void seed_gradients(struct graph *g, real weight) {
+/* Writes 1 into the gradient of a scalar root, and 0 into the gradients of parameters that the root does not depend on.
+ */
+static void seed_gradients(struct graph *g) {
     const struct place *place = g->options.place;
-    bool there = weight == 1 && graph_keeps_root(g);
-    if (tensor_count(g->root) == 1 && !there) place_fill(place, g->root->grad, 1, weight);
-    for (int i = 0; !g->plan->adds && i < g->n_tensors; i++) {
+    if (tensor_count(g->root) == 1 && !graph_keeps_root(g)) place_fill(place, g->root->grad, 1, 1);
+    for (int i = 0; i < g->n_tensors; i++) {
         struct tensor *t = g->tensors[i];
         if (t->param && t->param->spec.group != PARAM_CONST && !t->plan.has_grad)
             place_set(place, g->params->grad + t->param->offset, 0, (size_t)t->param->count * sizeof(real));
@@ -46,12 +45,8 @@ static void seed_gradients(struct graph *g, real weight) {
 }
 
 void graph_backward(struct graph *g, struct step_state *state) {
-    graph_backward_weighted(g, state, 1);
-}
-
-void graph_backward_weighted(struct graph *g, struct step_state *state, real weight) {
     struct exec x = exec_of(g, state);
-    seed_gradients(g, weight);
+    seed_gradients(g);
     for (int i = g->n_calls - 1; i >= 0; i--) {
         struct call *c = &g->calls[i];
         if (!c->plan.active) continue;
@@ -62,6 +57,5 @@ void graph_backward_weighted(struct graph *g, struct step_state *state, real wei
         c->kernel->backward(c, &x);
         if (g->options.guards) guard_after(g, time, i);
     }
-    if (weight != 1 && graph_keeps_root(g)) place_fill(x.place, g->root->grad, 1, 1);
     tell(g, NULL, PASS_BACKWARD);
 }

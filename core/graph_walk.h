@@ -19,9 +19,6 @@ void graph_forward(struct graph *g, struct step_state *state);
 /* Computes the gradients of all parameters and of inputs with needs_grad, and overwrites the previous ones. */
 void graph_backward(struct graph *g, struct step_state *state);
 
-/* Computes the gradients of `weight` times the root, which is a loss. */
-void graph_backward_weighted(struct graph *g, struct step_state *state, real weight);
-
 #ifdef __cplusplus
 }
 #endif

@@ -23,10 +23,6 @@ bool terminal_has_bold(FILE *f) {
     return terminal_has_codes(f) && !(plain && *plain);
 }
 
-void terminal_be_plain(void) {
-    setenv("NO_COLOR", "1", 1);
-}
-
 static bool takes_a_column(char c) {
     return ((unsigned char)c & 0xC0) != 0x80;
 }

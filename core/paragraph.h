@@ -13,9 +13,6 @@ int terminal_width(FILE *f);
 bool terminal_has_codes(FILE *f);
 bool terminal_has_bold(FILE *f);
 
-/* Sets NO_COLOR for this process and its children: --no-color. */
-void terminal_be_plain(void);
-
 /* Columns that UTF-8 text takes: continuation bytes take none. */
 int text_width(const char *text);
 

@@ -41,8 +41,7 @@ struct task_shape {
                                     0: no graph */
     struct reading reading;        /* how an example is read; zeros: one sequence, position after position */
     struct second_batch second;    /* beside the batch of a training step; zeros: none */
-    bool unequal;                  /* examples of training differ in length, or in the number of their nodes */
-    bool unequal_test;             /* those of test do */
+    bool unequal_test;             /* test examples differ in length, or in the number of their nodes */
     bool per_sequence;             /* one label a sequence instead of one target a position */
     bool needs_causal;             /* a target must not depend on later inputs */
     int64_t examples[SPLIT_COUNT]; /* in each split */

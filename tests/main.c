@@ -43,11 +43,10 @@ static struct entry suites[] = {
 
 #define N_SUITES (sizeof suites / sizeof suites[0])
 /* The suites that take longest, in order: begun last, one of them would keep one process busy while the others idle. */
-static const char *const longest[] = {"cuda_run",  "cuda_order",  "cuda",   "ops",      "determinism_tasks",
-                                      "gradients", "determinism", "apart",  "golden",   "golden_near",
-                                      "bench",     "faults",      "gate",   "plans",    "buckets",
-                                      "perf",      "padding",     "sweeps", "products", "scratch",
-                                      "export"};
+static const char *const longest[] = {"cuda_run",  "cuda_order",  "cuda",     "ops",     "determinism_tasks",
+                                      "gradients", "determinism", "apart",    "golden",  "golden_near",
+                                      "bench",     "faults",      "gate",     "plans",   "perf",
+                                      "padding",   "sweeps",      "products", "scratch", "export"};
 #define N_LONGEST    (sizeof longest / sizeof longest[0])
 #define TEST_TIMEOUT "120" /* seconds for one test; libcheck's own default of 4 is too short on a busy machine */
 

@@ -44,6 +44,3 @@ step plstm --mlp none --dim 128 --batch 64 --length 32 --vocab 16 --threads 1 --
 step plstm2d:heads=3,mode=PD,form=ref,gates=sliced --backbone vision --mlp gelu --dim 192 --layers 12 --length 144 \
     --batch 4 --vocab 2 --threads 1 --steps 10
 step slice --backbone slice --dim 128 --batch 256 --length 40 --min-length 3 --vocab 6 --threads 1 --steps 10
-# Several graphs have no profile.
-"$lrnn" perf step slice:table=yes --backbone slice --dim 128 --batch 256 --length 40 --min-length 3 --vocab 6 \
-    --threads 1 --steps 10 --buckets 16 --json

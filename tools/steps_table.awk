@@ -35,7 +35,6 @@ BEGIN {
         number($0, "min_length") ".." number($0, "length")
     mark = number($0, "noise") < 0 || number($0, "noise") > 0.03 ? "!" : ""
     if (mark != "") loud = 1
-    if (number($0, "buckets") > 1) lengths = lengths ", " number($0, "buckets") " buckets"
     printf "| %s | %d | %d | %d x %s | %s | %d | %.2f%s | %.2f | %.2f |", text("model"), number($0, "dim"), \
         number($0, "layers"), number($0, "batch"), lengths, text("dtype"), number($0, "threads"), \
         number($0, "step_ms_med"), mark, number($0, "floor_ms"), number($0, "ratio_med")

@@ -44,7 +44,7 @@ done
 for device in cpu cuda; do
     tried "bench --population 4 --device $device" "$lrnn" bench s3:length=4,n_train=96,n_val=32,n_test=32 \
         --models 'bdlru:m=4,blocks=4 lru:state=4 bdlru:m=1,blocks=4' --dim 8 --batch 32 --profile smoke --epochs 2 \
-        --seeds 2 --population 4 --device "$device" --no-speed --no-plots --no-color --out "$folder/$device"
+        --seeds 2 --population 4 --device "$device" --no-speed --no-plots --out "$folder/$device"
     grep -q 'WARNING: ThreadSanitizer\|done again' "$folder/err" || continue
     failed=$((failed + 1))
     head -80 "$folder/err"

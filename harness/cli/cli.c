@@ -221,8 +221,10 @@ static bool is_refused(const struct cli *cli, const char *name) {
     return cli->without && strstr(cli->without, word);
 }
 
-static bool is_shadowed(const struct cli *cli, const char *name) {
-    return (cli->extra && option_find(cli->extra, name)) || is_refused(cli, name);
+/* Whether a flag of the sets is none of this command: it says something of its own by that name, refuses it, or finds
+ * the value itself. */
+static bool is_hidden(const struct cli *cli, const struct option *o) {
+    return (cli->extra && option_find(cli->extra, o->name)) || is_refused(cli, o->name) || o->flags & OPT_FOUND;
 }
 
 static void print_flag(const struct cli *cli, const struct option *o, enum help_kind kind) {
@@ -239,7 +241,7 @@ static void print_flags(const struct cli *cli, enum help_kind kind) {
     for (int s = 0; s < cli->n_sets; s++) {
         if (cli->headings && cli->headings[s]) print_heading(cli->headings[s], kind);
         for (const struct option *o = cli->sets[s].table; o->name; o++)
-            if (!is_shadowed(cli, o->name)) print_flag(cli, o, kind);
+            if (!is_hidden(cli, o)) print_flag(cli, o, kind);
     }
 }
 
@@ -322,6 +324,7 @@ static const struct option *find_flag(const struct cli *cli, const char *name, v
     const struct option *o = cli->extra ? option_find(cli->extra, name) : NULL;
     for (int i = 0; i < cli->n_sets && !o; i++) {
         o = option_find(cli->sets[i].table, name);
+        if (o && o->flags & OPT_FOUND) o = NULL;
         if (o) *object = cli->sets[i].object;
     }
     return o;
@@ -332,7 +335,7 @@ static const struct option *flag_at(const struct cli *cli, int i) {
     for (int s = 0; s <= cli->n_sets; s++) {
         const struct option *o = s < cli->n_sets ? cli->sets[s].table : cli->extra;
         for (; o && o->name; o++)
-            if (!is_refused(cli, o->name) && i-- == 0) return o;
+            if (!is_refused(cli, o->name) && !(o->flags & OPT_FOUND) && i-- == 0) return o;
     }
     return NULL;
 }

@@ -78,7 +78,6 @@ static const struct option step_flags[] = {
      "tokens, "
      "where runs and bench count padding as well",
      OPT_AUTO},
-    {"buckets", OPT_INT, AT(config.buckets), "1", 1, 1 << 24, NULL, "as of `lrnn train`", 0},
     {"vocab", OPT_INT, AT(vocab), "120", 1, 1e9, NULL, "token and label ids", 0},
     {"steps", OPT_INT, AT(count), "30", 1, PERF_SAMPLES, NULL, "steps measured", 0},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
@@ -103,11 +102,6 @@ static enum status run_step(int argc, char **argv, struct error *e) {
     if (q.least > q.length)
         return fail(e, ST_USAGE, "perf step: --min-length %" PRId64 " is more than --length %" PRId64, q.least,
                     q.length);
-    if (q.profile && q.config.buckets > 1)
-        return fail(e, ST_USAGE,
-                    "perf step: --profile looks on at one graph, and --buckets %" PRId64
-                    " walks several; leave one of them out",
-                    q.config.buckets);
     q.threads = cli_threads(q.threads);
     return perf_step(model, &q, e);
 }

@@ -19,7 +19,6 @@ struct report_flags {
     char to[OPTION_TEXT], paper[OPTION_TEXT], columns[OPTION_TEXT], sort[OPTION_TEXT];
     char formats[OPTION_TEXT], html[OPTION_TEXT];
     int format, protocol;
-    bool no_color;
     int64_t confirm;
     struct plot_view view;
     const struct cli *cli; /* that has read them */
@@ -51,8 +50,6 @@ static const struct option report_options[] = {
      "the ids of a row's runs. The column that names the rows of a matrix is always shown",
      0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
-    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
-     "print nothing in bold, as with NO_COLOR set; output to a pipe or a file never is", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
      "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run",
@@ -142,7 +139,7 @@ static struct paper_choice paper_of(const struct report_flags *f) {
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
     const struct paper_choice choice = paper_of(f);
-    TRY(cli_refuse_others(f->cli, "report --paper", " paper out profile task where columns sort format no-color ", e));
+    TRY(cli_refuse_others(f->cli, "report --paper", " paper out profile task where columns sort format ", e));
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
@@ -203,7 +200,6 @@ static enum status run_report(int argc, char **argv, struct error *e) {
     TRY(parse(&cli, &flags, argc, argv, e));
     TRY(cli_folder(&cli, &folder, flags.out, e));
     if (folder != flags.out) TRY(text_copy(folder, flags.out, sizeof flags.out, e));
-    if (flags.no_color) terminal_be_plain();
     if (*flags.paper) return run_paper(&flags, e);
     if (*flags.html) return run_html(&flags, e);
     TRY(find_report(flags.what, &report, e));

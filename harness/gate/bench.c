@@ -14,7 +14,7 @@
 #include "harness/store/version.h"
 
 /* A call takes about half a millisecond: 30 of them are short beside the noise of a time slice. */
-#define STEP "dim=64 layers=1 batch=8 threads=1 seed=1 allow-non-causal=yes ahead=no"
+#define STEP "dim=64 layers=1 batch=8 threads=1 seed=1"
 static const struct gate_bench benches[] = {
     {"scan_block", "scan_block", "batch=4 length=64 blocks=64 m=5", NULL, NULL},
     {"scan_companion", "scan_companion", "batch=16 length=64 blocks=64 m=5", NULL, NULL},

@@ -151,7 +151,7 @@ static enum status count_mixer(const struct perf_launches_request *q, const char
     c.net.dim = q->dim;
     c.batch = q->batch;
     TRY(config_set(&c, "epochs", "10", e));
-    c.quiet = c.allow_non_causal = true;
+    c.quiet = true;
     struct setup *s = setup_make(&c, task, model, e);
     if (!s) return e->status;
     struct trainer *t = trainer_open(trainer_create, s, e);
@@ -165,7 +165,7 @@ static enum status count_mixer(const struct perf_launches_request *q, const char
         n->cost = trainer_step_cost(t);
         count_graph(n, &t->train, true);
         count_graph(n, &t->update, false);
-        count_graph(n, &t->batches.take, false);
+        count_graph(n, &t->batches.taken, false);
     }
     trainer_close(t);
     setup_free(s);

@@ -162,20 +162,19 @@ static int alike(const struct speeds *s, int i) {
 }
 
 /* Appends the speed of cell i: a copy of the row of a cell that is alike, else a new measurement. A cell that cannot be
- * measured has no speed in the table. A cell has one speed whether or not its batches are made ahead: with them. */
+ * measured has no speed in the table. */
 static enum status measure_cell(const struct speeds *s, int i, double seconds, bool tell, struct error *e) {
-    struct setup usual = *s->plan->setups[i];
-    const char *out = usual.spec.config.out;
+    const struct setup *setup = s->plan->setups[i];
+    const char *out = setup->spec.config.out;
     struct perf_row row;
     struct error why;
     int from = alike(s, i);
     if (from >= 0 && has_row(s, from, &row)) {
-        snprintf(row.cell_id, sizeof row.cell_id, "%s", usual.id.cell_id);
+        snprintf(row.cell_id, sizeof row.cell_id, "%s", setup->id.cell_id);
         return perf_append(out, &row, e);
     }
-    if (tell) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", usual.id.model_label);
-    usual.spec.config.ahead = true;
-    if (speed_measure(&usual, s->threads, seconds, &row, &why) == ST_OK) return perf_append(out, &row, e);
+    if (tell) fprintf(stderr, "\r\033[Kmeasuring the speed of %s", setup->id.model_label);
+    if (speed_measure(setup, s->threads, seconds, &row, &why) == ST_OK) return perf_append(out, &row, e);
     if (!signal_received()) fprintf(stderr, "lrnn: %s\n", why.text);
     return ST_OK;
 }

@@ -14,7 +14,7 @@
  * measured. */
 enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 
-/* Measures each cell of the plan alone by speed_measure, with batches made ahead, and appends a row each to
+/* Measures each cell of the plan alone by speed_measure and appends a row each to
  * OUT/perf.csv. A cell that has a row of the same build and machine (logs.h) keeps it, disturbed or not, unless
  * --force asks for another. Cells that differ in their learning rate alone are measured once: their rows have one
  * sitting. */

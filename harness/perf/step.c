@@ -46,7 +46,6 @@ static enum status uniform_open(void *inst, uint64_t seed, struct arena *host, s
 static void uniform_shape(const void *inst, struct task_shape *out) {
     const struct uniform *u = inst;
     *out = (struct task_shape){.T = u->length,
-                               .unequal = u->least < u->length,
                                .vocab_in = u->vocab,
                                .vocab_out = u->vocab,
                                .examples = {MANY, 1, 1},
@@ -307,7 +306,7 @@ static struct step_result evaluate(const struct step_run *r) {
     s.best = samples_best(&r->step);
     s.median = samples_median(&r->step);
     s.mad = samples_mad(&r->step);
-    s.flops = graphs_step_flops(&t->train, r->setup) + graph_cost(&t->update, PASS_FORWARD).flops;
+    s.flops = graphs_step_flops(&t->train) + graph_cost(&t->update, PASS_FORWARD).flops;
     s.rate_best = product / samples_best(&r->product);
     s.rate_median = product / samples_median(&r->product);
     double needed = 6 * (double)s.matmul * s.tokens;
@@ -325,9 +324,7 @@ static void print_text(const struct step_run *r, const struct step_result *s, co
     printf("%s %s batch=%" PRId64 " length=%" PRId64 " vocab=%" PRId64 ", %" PRId64 " thread%s, %s, %d steps\n",
            r->setup->id.model_label, net, q->config.batch, q->length, q->vocab, q->threads, q->threads == 1 ? "" : "s",
            precision_name((enum precision)q->config.precision), r->step.n);
-    if (q->least || q->config.buckets > 1)
-        printf("  examples    lengths %" PRId64 " to %" PRId64 ", %" PRId64 " bucket%s\n",
-               q->least ? q->least : q->length, q->length, q->config.buckets, q->config.buckets == 1 ? "" : "s");
+    if (q->least) printf("  examples    lengths %" PRId64 " to %" PRId64 "\n", q->least, q->length);
     printf("  parameters  %" PRId64 ", in matrix products %" PRId64 "\n", s->params, s->matmul);
     printf("  step        %.3f ms median, mad %.3f, best %.3f\n", s->median * 1e3, s->mad * 1e3, s->best * 1e3);
     printf("  tokens/s    %.0f median, best %.0f\n", s->tokens / s->median, s->tokens / s->best);
@@ -352,11 +349,11 @@ static void print_json(const struct step_run *r, const struct step_result *s, co
     perf_print_origin();
     printf(",\"products\":\"%s\",", gemm_library());
     printf("\"model\":\"%s\",\"dim\":%" PRId64 ",\"layers\":%" PRId64 ",\"batch\":%" PRId64 ",\"length\":%" PRId64
-           ",\"min_length\":%" PRId64 ",\"buckets\":%" PRId64 ",\"vocab\":%" PRId64 ",\"threads\":%" PRId64
+           ",\"min_length\":%" PRId64 ",\"vocab\":%" PRId64 ",\"threads\":%" PRId64
            ",\"dtype\":\"%s\",\"steps\":%d,\"params\":%" PRId64 ",\"matmul_params\":%" PRId64 ",",
            r->setup->id.model_label, q->config.net.dim, q->config.net.layers, q->config.batch, q->length,
-           q->least ? q->least : q->length, q->config.buckets, q->vocab, q->threads,
-           precision_name((enum precision)q->config.precision), r->step.n, s->params, s->matmul);
+           q->least ? q->least : q->length, q->vocab, q->threads, precision_name((enum precision)q->config.precision),
+           r->step.n, s->params, s->matmul);
     printf("\"step_ms_med\":%.6g,\"step_ms_mad\":%.6g,\"step_ms_best\":%.6g,\"tok_per_s\":%.6g,\"gflop_per_s\":%.6g,"
            "\"planned_bytes\":%.0f,\"parameter_bytes\":%.0f,\"resident_bytes\":%.0f,",
            s->median * 1e3, s->mad * 1e3, s->best * 1e3, s->tokens / s->median, s->flops / s->median / 1e9, s->planned,

@@ -554,7 +554,6 @@ enum status sweep_do(struct request *request, const struct sweep_options *option
     enum status status = request_plan(request, &w->plan, &w->resolved, e);
     w->out = w->resolved.config.out;
     shell_word(w->out, w->out_word, sizeof w->out_word);
-    if (w->resolved.config.no_color) terminal_be_plain();
     if (status == ST_OK) status = check_sweep(w, e);
     if (status == ST_OK)
         status = options->slurm     ? submit(w, e)

@@ -16,7 +16,7 @@ enum setting_place setting_place(const char *key) {
         if (!strcmp(key, marked[i])) return SETTING_MARKED;
         if (!strcmp(key, own[i])) return SETTING_NUMBER;
     }
-    if (o) return o->flags & OPT_OPEN && strcmp(key, "allow-non-causal") != 0 ? SETTING_FOOT : SETTING_NUMBER;
+    if (o) return o->flags & OPT_OPEN ? SETTING_FOOT : SETTING_NUMBER;
     if (!strncmp(key, "task.", 5) || !strncmp(key, "model.", 6)) return SETTING_NUMBER;
     return !strcmp(key, "dtype") ? SETTING_FOOT : SETTING_MARKED;
 }

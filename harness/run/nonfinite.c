@@ -27,34 +27,28 @@ static const char *bad_param(const struct trainer *t, const real *array) {
     return NULL;
 }
 
-/* The input of a net, if it holds values and they are not finite. */
+/* The input of a net, if it has one that holds values, and they are not finite. */
 static const char *bad_input(const struct trainer *t, const struct net *net) {
-    const struct tensor *x = net ? net->input : NULL;
+    const struct tensor *x = net->input;
     bool values = x && x->dtype == DT_REAL;
     return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
 }
 
-/* Walks the step of the state: the inputs of each walk, its ops one by one, and after the last the gradient. */
+/* Walks the step of the state: its inputs, its ops one by one, and after the last the gradient. */
 static const char *bad_in_step(struct trainer *t) {
-    struct walk w;
+    struct exec x = {.place = &t->place, .training = true, .state = t->live};
     batches_next(&t->batches, t->state.step);
-    while (batches_walk(&t->batches, t->live, &w)) {
-        if (!w.net) {
-            graph_forward(w.graph, w.state);
-            continue;
-        }
-        const char *bad = bad_input(t, w.net);
-        if (!bad) bad = bad_input(t, w.second);
-        if (bad) return bad;
-        struct exec x = {.place = &t->place, .training = true, .state = w.state};
-        for (struct call *c = w.graph->calls; c < w.graph->calls + w.graph->n_calls; c++) {
-            c->kernel->forward(c, &x);
-            for (int j = 0; j < c->n_out; j++)
-                if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
-                    return c->out[j]->name;
-        }
-        graph_backward_weighted(w.graph, w.state, (real)w.weight);
+    batches_take(&t->batches, t->live);
+    const char *bad = bad_input(t, &t->train_net);
+    if (!bad) bad = bad_input(t, &t->second_net);
+    if (bad) return bad;
+    for (struct call *c = t->train.calls; c < t->train.calls + t->train.n_calls; c++) {
+        c->kernel->forward(c, &x);
+        for (int j = 0; j < c->n_out; j++)
+            if (c->out[j]->dtype == DT_REAL && !all_finite(t, tensor_real(c->out[j]), tensor_count(c->out[j])))
+                return c->out[j]->name;
     }
+    graph_backward(&t->train, t->live);
     return bad_param(t, t->params.grad);
 }
 

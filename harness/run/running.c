@@ -147,7 +147,7 @@ static void fill_speed(struct running *r, struct run *row) {
     for (int64_t i = 0; i < n; i++) deviations[i] = fabsf(r->step_ms[i] - (float)row->step_ms_med);
     qsort(deviations, (size_t)n, sizeof *deviations, compare_floats);
     row->step_ms_mad = quantile(deviations, n, 0.5);
-    row->flop_step = graphs_step_flops(&r->trainer.train, s);
+    row->flop_step = graphs_step_flops(&r->trainer.train);
     if (n) {
         row->tok_per_s = (double)step_tokens(s) / (row->step_ms_med * 1e-3);
         row->tflops = row->flop_step / (row->step_ms_med * 1e-3) * 1e-12;

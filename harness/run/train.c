@@ -21,11 +21,9 @@
 
 /* Walks the batch forward and backward, and updates the parameters. */
 static void walk_step(struct trainer *t) {
-    struct walk w;
-    while (batches_walk(&t->batches, t->live, &w)) {
-        graph_forward(w.graph, w.state);
-        if (w.net) graph_backward_weighted(w.graph, w.state, (real)w.weight);
-    }
+    batches_take(&t->batches, t->live);
+    graph_forward(&t->train, t->live);
+    graph_backward(&t->train, t->live);
     graph_forward(&t->update, t->live);
 }
 
@@ -79,17 +77,18 @@ int64_t trainer_sync_every(const struct trainer *t) {
 
 bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores) {
     double start = time_now_s();
-    struct batches *b = &t->looks;
-    struct walk w;
+    struct split_store *store = split == SPLIT_TEST ? &t->test : &t->val;
+    struct batch b;
+    real loss;
     int64_t B = t->setup->spec.config.batch, n = t->setup->spec.task.shape.examples[split];
     bool whole = true;
     metrics_reset(&t->metrics);
-    b->store = split == SPLIT_TEST ? &t->test : &t->val;
     for (int64_t first = 0; first < n && whole; first += B) {
-        batches_next(b, first / B);
-        while (batches_walk(b, t->live, &w)) graph_forward(w.graph, w.state);
-        metrics_add(&t->metrics, b->batch.targets, b->predictions, b->batch.lengths, b->in_use, b->batch.labels,
-                    (double)b->loss);
+        int64_t in_use = split_store_select(store, first, &t->eval_net, &b);
+        graph_forward(&t->eval, t->live);
+        graph_get(&t->eval, t->eval_net.predictions, t->predictions);
+        graph_get(&t->eval, t->eval_net.loss, &loss);
+        metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, in_use, b.labels, (double)loss);
         whole = first + B >= n || !signal_received();
     }
     if (whole) *scores = metrics_scores(&t->metrics);

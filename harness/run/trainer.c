@@ -26,12 +26,6 @@ static enum status open_place(struct trainer *t, const struct setup *setup, cons
     return ST_OK;
 }
 
-/* Builds the graph of evaluation and, with --buckets, its smaller ones. */
-static enum status build_evaluation(struct trainer *t, struct error *e) {
-    TRY(graphs_build_evaluation(&t->eval, t->setup, &t->place, &t->params, &t->eval_net, e));
-    return batches_build(&t->looks, t->setup, SPLIT_VAL, &t->params, &t->eval, &t->eval_net, NULL, e);
-}
-
 /* Finds how much of a device's memory the run takes, before it takes it, and ends the run here if there is less. The
  * training data lies there whole if there is room. */
 static enum status check_memory(struct trainer *t, struct error *e) {
@@ -66,8 +60,8 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
     size_t ids = (size_t)(B * longest) * sizeof(int32_t) + ARENA_ALIGN;
     TRY(arena_reserve(&t->host, best_bytes + metrics_bytes(shape->vocab_out, longest) + ids + 4096, e));
     if (training) t->best = arena_alloc(&t->host, best_bytes);
-    t->looks.predictions = arena_alloc(&t->host, ids);
-    if ((training && !t->best) || !t->looks.predictions) return fail(e, ST_MEMORY, "no memory for the best parameters");
+    t->predictions = arena_alloc(&t->host, ids);
+    if ((training && !t->best) || !t->predictions) return fail(e, ST_MEMORY, "no memory for the best parameters");
     TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
     t->metrics.documents = task_documents(shape);
 
@@ -82,12 +76,10 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
             (long long)shape->examples[SPLIT_VAL], (long long)shape->examples[SPLIT_TEST], bytes >> 20, machine >> 20);
     TRY(split_store_create(&t->val, t->setup, SPLIT_VAL, room, &t->place, e));
     TRY(split_store_create(&t->test, t->setup, SPLIT_TEST, room, &t->place, e));
-    t->looks.store = &t->val;
     struct batch first;
-    if (t->looks.way == &way_stored) split_store_select(&t->val, 0, &t->eval_net, &first);
+    split_store_select(&t->val, 0, &t->eval_net, &first);
     if (t->place.device == DEVICE_CPU) t->eval.options.beside = &t->train;
-    TRY(graph_plan(&t->eval, e));
-    return batches_start(&t->looks, &t->params, e);
+    return graph_plan(&t->eval, e);
 }
 
 /* Gives the parameters their values before the first step: drawn from the seed, or read from a file. */
@@ -102,14 +94,14 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
     TRY(open_place(t, setup, setup->spec.config.device, e));
     const struct place *place = &t->place;
     TRY(graphs_build_training(&t->train, setup, place, &t->params, &t->train_net, &t->second_net, e));
-    TRY(batches_build(&t->batches, setup, SPLIT_TRAIN, &t->params, &t->train, &t->train_net, &t->second_net, e));
-    TRY(build_evaluation(t, e));
+    TRY(graphs_build_evaluation(&t->eval, setup, place, &t->params, &t->eval_net, e));
+    batches_init(&t->batches, setup, place, &t->train_net, &t->second_net);
     TRY(check_memory(t, e));
     TRY(params_reserve(&t->params, true, e));
     TRY(graph_plan(&t->train, e));
-    TRY(batches_start(&t->batches, &t->params, e));
+    TRY(batches_start(&t->batches, e));
     TRY(start_evaluation(t, true, e));
-    TRY(graphs_build_update(&t->update, setup, place, &t->params, batches_loss(&t->batches), e));
+    TRY(graphs_build_update(&t->update, setup, place, &t->params, tensor_real(t->train_net.loss), e));
     TRY(graph_plan(&t->update, e));
     TRY(first_weights(t, e));
     struct graph_list graphs = trainer_graphs(t);
@@ -118,7 +110,7 @@ enum status trainer_create(struct trainer *t, const struct setup *setup, struct 
 
 enum status trainer_create_evaluation(struct trainer *t, const struct setup *setup, struct error *e) {
     TRY(open_place(t, setup, "cpu", e));
-    TRY(build_evaluation(t, e));
+    TRY(graphs_build_evaluation(&t->eval, setup, &t->place, &t->params, &t->eval_net, e));
     TRY(params_reserve(&t->params, false, e));
     return start_evaluation(t, false, e);
 }
@@ -134,7 +126,6 @@ enum status trainer_create_initial(struct trainer *t, const struct setup *setup,
 void trainer_free(struct trainer *t) {
     place_wait(&t->place, NULL);
     batches_free(&t->batches);
-    batches_free(&t->looks);
     split_store_free(&t->val);
     split_store_free(&t->test);
     place_capture_free(&t->place, t->capture);
@@ -163,14 +154,13 @@ void trainer_close(struct trainer *t) {
 
 struct graph_list trainer_graphs(const struct trainer *t) {
     struct graph_list graphs = {{&t->train, &t->eval, &t->update}, 3};
-    batches_list_graphs(&t->batches, &graphs);
-    batches_list_graphs(&t->looks, &graphs);
+    if (t->batches.taken.n_calls) graphs.list[graphs.n++] = &t->batches.taken;
     return graphs;
 }
 
 struct cost trainer_step_cost(const struct trainer *t) {
     const struct cost parts[] = {graph_cost(&t->train, PASS_FORWARD), graph_cost(&t->train, PASS_BACKWARD),
-                                 graph_cost(&t->update, PASS_FORWARD), graph_cost(&t->batches.take, PASS_FORWARD)};
+                                 graph_cost(&t->update, PASS_FORWARD), graph_cost(&t->batches.taken, PASS_FORWARD)};
     struct cost sum = {0, 0};
     for (int i = 0; i < 4; i++) {
         sum.flops += parts[i].flops;

@@ -22,8 +22,8 @@ struct trainer {
     struct net train_net, eval_net;
     struct net second_net;  /* of the second batch of a step, in `train`; zeros if the task has none */
     struct batches batches; /* of training */
-    struct batches looks;   /* of evaluation */
     struct split_store val, test;
+    int32_t *predictions; /* (B, labels) of an evaluation, on the host */
 
     struct step_state state; /* on a device as of the latest trainer_sync, but for the step */
     struct step_state *live; /* read and written by the ops: &state, or its copy in device memory, owned by `there` */
@@ -86,7 +86,7 @@ const char *trainer_find_nonfinite(struct trainer *t, int64_t step);
 /* The graphs that it walks. */
 struct graph_list trainer_graphs(const struct trainer *t);
 
-/* Least cost of a whole step: both passes of the largest batch, the update, and taking resident data. */
+/* Least cost of a whole step: both passes, the update, and taking resident data. */
 struct cost trainer_step_cost(const struct trainer *t);
 
 #endif

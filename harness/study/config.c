@@ -24,8 +24,6 @@ const struct option config_options[] = {
      "training ends after this step, while the schedule is that of all steps; auto = after the last", OPT_AUTO},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "passes over the training examples", 0},
     {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
-    {"buckets", OPT_INT, AT(buckets), "1", 1, 1 << 24, NULL,
-     "parts that a batch of unequal examples is cut into by length, each computed no longer than it needs", OPT_OPEN},
     {"lr", OPT_REAL, AT(lr), "0.001", 0, 1e6, NULL, "peak learning rate of AdamW", OPT_RATE},
     {"lr-min", OPT_REAL, AT(lr_min), "1e-05", 0, 1e6, NULL, "floor of the cosine schedules", 0},
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
@@ -46,8 +44,6 @@ const struct option config_options[] = {
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "seed of initialisation, data and order", OPT_SEED},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS,
      "type to which the factors of matrix products are rounded; sums and all else stay in " REAL_NAME, OPT_OPEN},
-    {"allow-non-causal", OPT_BOOL, AT(allow_non_causal), "no", 0, 0, NULL, "run a non-causal mixer on a causal task",
-     OPT_OPEN},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL,
      "force this kernel for its op in every graph of the run, or 'reference' for all", OPT_OPEN},
     {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "where it runs: cpu, cuda or cuda:N", OPT_OPEN},
@@ -56,8 +52,6 @@ const struct option config_options[] = {
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads of one run; auto = all cores (bench: 1)",
      OPT_AUTO | OPT_RUNTIME},
     {"checkpoint-every", OPT_TIME, AT(checkpoint_every), "60s", 0, 1e9, NULL, "time between checkpoints; 0 = none",
-     OPT_RUNTIME},
-    {"ahead", OPT_BOOL, AT(ahead), "yes", 0, 0, NULL, "a thread makes the next training batch during a step",
      OPT_RUNTIME},
     {"keep-weights", OPT_CHOICE, AT(keep_weights), "yes", 0, 0, "no yes all",
      "keep the best weights in OUT/weights, for `lrnn export`; all: those of the last step as well", OPT_RUNTIME},
@@ -77,8 +71,6 @@ const struct option config_options[] = {
      "take sizes, budget and learning rates from this profile of the task, as lrnn bench does", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "no progress", OPT_RUNTIME | OPT_HERE},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_HERE},
-    {"no-color", OPT_BOOL, AT(no_color), "no", 0, 0, NULL,
-     "print nothing in bold, as with NO_COLOR set; output to a pipe or a file never is", OPT_RUNTIME | OPT_HERE},
     {0}};
 
 static int64_t ceil_div(int64_t a, int64_t b) {

@@ -19,10 +19,10 @@ enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL };
 
 struct config {
     struct backbone net; /* first, so that backbone_options apply to a struct config too */
-    int64_t steps, stop_after, epochs, batch, buckets, warmup, eval_every, patience, seed, threads;
+    int64_t steps, stop_after, epochs, batch, warmup, eval_every, patience, seed, threads;
     double lr, lr_min, warmup_least, decay, beta1, beta2, clip, stop_at, budget, checkpoint_every;
     int schedule, precision, keep_weights; /* the enums above */
-    bool allow_non_causal, force, force_resume, ahead, quiet, json, no_color;
+    bool force, force_resume, quiet, json;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
     char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights, and its content; "" = drawn */
 };

@@ -15,52 +15,6 @@ static struct graph_options options_of(const struct setup *s, const struct place
                                   .kernels = kernel_list()};
 }
 
-/* --- buckets ------------------------------------------------------------------------------------------------------ */
-
-/* The share of a graph of `part` positions in the room that one of T positions has for `all`, rounded up. */
-static int64_t share(int64_t all, int64_t part, int64_t T) {
-    return (all * part + T - 1) / T;
-}
-
-int64_t bucket_rows(const struct setup *s) {
-    return share(s->spec.config.batch, 1, s->spec.config.buckets);
-}
-
-int64_t bucket_parts(const struct setup *s) {
-    return share(s->spec.config.batch, 1, bucket_rows(s));
-}
-
-static struct net_shape bucket_shape(const struct setup *s, enum split split, const struct bucket_size *size) {
-    struct net_shape shape = setup_net_shape(s, split);
-    shape.B = bucket_rows(s);
-    shape.T = size->T;
-    shape.links = size->links;
-    return shape;
-}
-
-static bool fits(const struct setup *s, enum split split, const struct bucket_size *size) {
-    struct net_shape shape = bucket_shape(s, split, size);
-    struct model_choice fitted;
-    return setup_fit(s, &shape, &fitted, NULL) == ST_OK;
-}
-
-int bucket_sizes(const struct setup *s, enum split split, struct bucket_size sizes[BUCKET_SIZES]) {
-    const struct task_shape *whole = &s->spec.task.shape;
-    int64_t T[BUCKET_SIZES] = {task_length(whole, split)};
-    int all = 1, n = 0;
-    while (all < BUCKET_SIZES && share(5, T[all - 1], 6) < T[all - 1]) {
-        T[all] = share(5, T[all - 1], 6);
-        all++;
-    }
-    for (int i = all - 1; i >= 0; i--) {
-        sizes[n].T = T[i];
-        sizes[n].links.edges = share(whole->links.edges, T[i], T[0]);
-        sizes[n].links.pairs = share(whole->links.pairs, T[i], T[0]);
-        if (i == 0 || fits(s, split, &sizes[n])) n++;
-    }
-    return n;
-}
-
 /* --- nets --------------------------------------------------------------------------------------------------------- */
 
 static enum status build_second(struct graph *g, const struct setup *s, struct net *second, struct error *e) {
@@ -77,36 +31,20 @@ enum status graphs_build_training(struct graph *g, const struct setup *s, const 
                                   struct params *params, struct net *net, struct net *second, struct error *e) {
     struct graph_options options = options_of(s, place, true);
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
-    struct bucket_size whole = {shape.T, shape.links};
     *second = (struct net){0};
-    if (s->spec.config.buckets > 1) return graphs_build_bucket(g, s, SPLIT_TRAIN, place, params, &whole, net, e);
     TRY(graph_create(g, &options, params, e));
     TRY(net_build(net, g, &s->spec.config.net, &s->shapes.model, &shape, e));
     return setup_second_rows(s) ? build_second(g, s, second, e) : ST_OK;
 }
 
-enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
-                                struct params *params, const struct bucket_size *size, struct net *net,
-                                struct error *e) {
-    struct graph_options options = options_of(s, place, split == SPLIT_TRAIN);
-    struct net_shape shape = bucket_shape(s, split, size);
-    struct model_choice fitted;
-    TRY(setup_fit(s, &shape, &fitted, e));
-    TRY(graph_create(g, &options, params, e));
-    return net_build(net, g, &s->spec.config.net, &fitted, &shape, e);
-}
-
-double graphs_step_flops(const struct graph *train, const struct setup *s) {
-    double walks = graph_cost(train, PASS_FORWARD).flops + graph_cost(train, PASS_BACKWARD).flops;
-    return walks * (double)bucket_parts(s);
+double graphs_step_flops(const struct graph *train) {
+    return graph_cost(train, PASS_FORWARD).flops + graph_cost(train, PASS_BACKWARD).flops;
 }
 
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e) {
     struct graph_options options = options_of(s, place, false);
     struct net_shape shape = setup_net_shape(s, SPLIT_VAL);
-    struct bucket_size whole = {shape.T, shape.links};
-    if (s->spec.config.buckets > 1) return graphs_build_bucket(g, s, SPLIT_VAL, place, params, &whole, net, e);
     TRY(graph_create(g, &options, params, e));
     return net_build(net, g, &s->spec.config.net, &s->shapes.eval_model, &shape, e);
 }
@@ -286,8 +224,8 @@ struct measured {
     size_t largest; /* bytes of the largest of the graphs */
 };
 
-/* Leaves the inputs of evaluation out of its graph, as in a run (batches/stored.c), unless batches are cut. The
- * address is never read, for the graph is only measured. */
+/* Leaves the inputs of evaluation out of its graph, as in a run (batches/stored.c). The address is never read, for the
+ * graph is only measured. */
 static void leave_inputs_out(const struct net *net) {
     struct tensor *const inputs[] = {net->input, net->targets, net->lengths, net->links};
     for (int i = 0; i < 4; i++)
@@ -305,7 +243,7 @@ static enum status measure(struct measured *m, const struct setup *s, const stru
     TRY(params_create(&m->params, e));
     TRY(graphs_build_training(&m->train, s, place, &m->params, &m->net, &m->second, e));
     TRY(graphs_build_evaluation(&m->eval, s, place, &m->params, &m->eval_net, e));
-    if (s->spec.config.buckets == 1) leave_inputs_out(&m->eval_net);
+    leave_inputs_out(&m->eval_net);
     TRY(graphs_build_update(&m->update, s, place, &m->params, NULL, e));
     if (takes) TRY(graphs_build_take(&m->take, s, place, &m->net, &m->second, split, e));
     for (int i = 0; i < (takes ? 4 : 3); i++) {
@@ -324,7 +262,7 @@ enum status graphs_size(const struct setup *s, struct run_size *size, struct err
     enum status status = place_parse(s->spec.config.device, &place.device, &place.index, e);
     if (status == ST_OK) status = measure(&m, s, &place, &graphs, e);
     if (status == ST_OK) {
-        *size = (struct run_size){.flops = graphs_step_flops(&m.train, s) * (double)s->shapes.steps,
+        *size = (struct run_size){.flops = graphs_step_flops(&m.train) * (double)s->shapes.steps,
                                   .params = params_trained(&m.params),
                                   .memory = m.largest};
         status = graphs_check_forced(&graphs, s, e);

@@ -10,43 +10,16 @@
 #include "harness/study/setup.h"
 #include "kernels/train/train.h"
 
-/* --- buckets: graphs for parts of a batch (--buckets) ------------------------------------------------------------- */
-
-/* Room of a graph: positions of a sequence and, where examples are graphs, links. */
-struct bucket_size {
-    int64_t T;
-    struct links_size links;
-};
-
-#define BUCKET_SIZES 20
-
-/* Gives the sizes for the examples of a split of a run, ascending. The last has room for all; each other one is five
- * sixths of the next, so that a sequence fills eleven twelfths of its graph on average. Sizes that the mixer does not
- * fit are left out, such as those of one with given edges. Returns how many. */
-int bucket_sizes(const struct setup *s, enum split split, struct bucket_size sizes[BUCKET_SIZES]);
-
-/* A batch is cut into so many parts of so many examples; the first may have fewer. */
-int64_t bucket_rows(const struct setup *s);
-int64_t bucket_parts(const struct setup *s);
-
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
-
 /* Builds the graph of a training step: the net and, if the task has a second batch, a second net on the same parameters
  * (else *second is zeros). The root is then the sum of both losses; the loss that is reported stays that of the main
- * batch. With --buckets it is the graph of a bucket with room for all examples. */
+ * batch. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *second, struct error *e);
 
-/* Builds the net of a bucket whose examples, of that split, need that much room. */
-enum status graphs_build_bucket(struct graph *g, const struct setup *s, enum split split, const struct place *place,
-                                struct params *params, const struct bucket_size *size, struct net *net,
-                                struct error *e);
+/* FLOPs of the forward and backward walks of a step, from the graph of graphs_build_training. */
+double graphs_step_flops(const struct graph *train);
 
-/* FLOPs of the forward and backward walks of a step, from the graph of graphs_build_training. With buckets they count
- * as if all were as long as that one. */
-double graphs_step_flops(const struct graph *train, const struct setup *s);
-
-/* Builds the graph of a batch of validation or test; with --buckets, of a bucket with room for all examples. */
+/* Builds the graph of a batch of validation or test. */
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e);
 
@@ -66,7 +39,7 @@ bool graphs_can_take(const struct setup *s);
 
 /* Graphs of a run, planned or measured. */
 struct graph_list {
-    const struct graph *list[4 + 2 * BUCKET_SIZES];
+    const struct graph *list[4];
     int n;
 };
 
@@ -82,7 +55,7 @@ enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t s
 struct run_size {
     double flops;   /* of the whole run */
     int64_t params; /* that it trains */
-    size_t memory;  /* bytes of its largest graph, which are asked for at once; --buckets: without its smaller ones */
+    size_t memory;  /* bytes of its largest graph, which are asked for at once */
 };
 
 /* Nothing is reserved, and no device is asked. Errors, with sizes of zeros: as graphs_check_forced, and what keeps the

@@ -120,7 +120,18 @@ static enum status leave_out_idle(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
+enum status setup_check_causal(const struct setup *s, struct error *e) {
+    const struct model *model = s->spec.model.model;
+    if (!s->spec.task.shape.needs_causal || net_causal(&s->spec.config.net, &s->spec.model)) return ST_OK;
+    return fail(
+        e, ST_USAGE,
+        "task %s needs a causal mixer and %s is not: it sees later inputs; take another (`lrnn info MODEL` says "
+        "whether it is causal)",
+        s->spec.task.name, model->causal ? "a bidirectional one" : model->name);
+}
+
 enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e) {
+    for (int k = 0; k < n; k++) TRY(setup_check_causal(setups[k], e));
     for (int i = 0; i < PARTIAL; i++) {
         const struct setup *idle = NULL;
         bool any = false;
@@ -161,30 +172,6 @@ static enum status name_model(struct setup *s, struct error *e) {
                 sizeof s->id.model_label - 1);
 }
 
-/* Whether a batch can be cut by length. */
-static enum status check_buckets(const struct setup *s, enum device device, struct error *e) {
-    const struct config *c = &s->spec.config;
-    if (c->buckets == 1) return ST_OK;
-    if (!s->spec.task.shape.unequal)
-        return fail(e, ST_USAGE,
-                    "--buckets %" PRId64 " cuts a batch by length, and all training examples of %s have length %" PRId64
-                    "; leave it out",
-                    c->buckets, s->spec.task.name, s->spec.task.shape.T);
-    if (c->buckets > c->batch)
-        return fail(e, ST_USAGE, "--buckets %" PRId64 " is more than the %" PRId64 " examples of a batch; take fewer",
-                    c->buckets, c->batch);
-    if (c->net.kind == BACKBONE_S5)
-        return fail(e, ST_USAGE,
-                    "--buckets %" PRId64 ": the batch norm of --backbone s5 has its statistics from the whole batch; "
-                    "leave --buckets out, or take another net",
-                    c->buckets);
-    if (device == DEVICE_CPU) return ST_OK;
-    return fail(e, ST_USAGE,
-                "--buckets %" PRId64 " is for --device cpu: on a GPU one step is captured and replayed for all "
-                "batches; leave it out",
-                c->buckets);
-}
-
 static enum status check_fit(const struct setup *s, struct error *e) {
     const struct config *c = &s->spec.config;
     const struct task_shape *shape = &s->spec.task.shape;
@@ -195,11 +182,6 @@ static enum status check_fit(const struct setup *s, struct error *e) {
         return fail(e, ST_USAGE, "--profile %.60s is longer than the %zu characters that a record has for it",
                     c->profile, profile_bytes - 1);
     TRY(place_parse(c->device, &device, &index, e));
-    TRY(check_buckets(s, device, e));
-    if (shape->needs_causal && !net_causal(&c->net, &s->spec.model) && !c->allow_non_causal)
-        return fail(e, ST_USAGE,
-                    "task %s needs a causal mixer and %s is not; --allow-non-causal runs it and marks the row",
-                    s->spec.task.name, s->spec.model.model->causal ? "a bidirectional one" : s->spec.model.model->name);
     TRY(net_check(&c->net, s->spec.model.model, e));
     if (s->spec.task.shape.reading.one_vector && c->net.kind != BACKBONE_MAD_LM)
         return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
@@ -222,14 +204,15 @@ static enum status check_fit(const struct setup *s, struct error *e) {
 static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
-    bool differ = test != shape->T || shape->second.T || s->spec.config.buckets > 1;
+    bool differ = test != shape->T || shape->second.T;
     if (shape->second.T > longest) longest = shape->second.T;
     return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
 }
 
-/* Images of another size than those of training leave the sides of a grid to each image. */
-enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
-                      struct error *e) {
+/* Fits the model to the sequences of a net of that shape. Images of another size than those of training leave the sides
+ * of a grid to each image. */
+static enum status fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
+                       struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
     struct dims d = {
         .B = net->B * task_documents(shape), .T = net->T, .D = s->spec.config.net.dim, .links = net->links};
@@ -242,11 +225,11 @@ enum status setup_fit(const struct setup *s, const struct net_shape *net, struct
 /* Every length that the run has for certain is fitted here, once. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
-    TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
+    TRY(fit(s, &test, &s->shapes.eval_model, e));
     second.B = setup_second_rows(s);
     second.T = s->spec.task.shape.second.T;
-    if (second.T) TRY(setup_fit(s, &second, &s->shapes.second_model, e));
-    return setup_fit(s, &train, &s->shapes.model, e);
+    if (second.T) TRY(fit(s, &second, &s->shapes.second_model, e));
+    return fit(s, &train, &s->shapes.model, e);
 }
 
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {

@@ -70,7 +70,11 @@ void setup_free(struct setup *s);
  * else what keeps the graphs from being built. */
 enum status setup_numerics(const struct setup *s, char *text, size_t size, struct error *e);
 
-/* ST_USAGE: --mlp, --norm or --pool was asked for, by a pair of `asked` (NULL: by whoever), and has nothing to act on
+/* ST_USAGE: the net sees later inputs than its task allows. A setup alone may be of such a run, as records, measurements
+ * and golden traces are; what trains or tests asks this. */
+enum status setup_check_causal(const struct setup *s, struct error *e);
+
+/* setup_check_causal of all runs. ST_USAGE, too: --mlp, --norm or --pool was asked for, by a pair of `asked` (NULL: by whoever), and has nothing to act on
  * in any of the runs. In those of several where it has none it was set to its default, or one net would be several
  * runs. */
 enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e);
@@ -86,10 +90,6 @@ struct net_shape setup_net_shape(const struct setup *s, enum split split);
 
 /* Sequences in the second batch of a step; 0 if the task has none. */
 int64_t setup_second_rows(const struct setup *s);
-
-/* The model fitted to the sequences of a net of that shape: as the run's own is, with the same parameters. */
-enum status setup_fit(const struct setup *s, const struct net_shape *shape, struct model_choice *fitted,
-                      struct error *e);
 
 struct schedule setup_schedule(const struct setup *s);
 

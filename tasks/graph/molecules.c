@@ -58,7 +58,7 @@ static enum status molecules_open(void *inst, uint64_t seed, struct arena *host,
 static void molecules_shape(const void *inst, struct task_shape *out) {
     const struct molecules *w = inst;
     out->T = w->max_nodes;
-    out->unequal = out->unequal_test = w->min_nodes < w->max_nodes;
+    out->unequal_test = w->min_nodes < w->max_nodes;
     out->vocab_in = ELEMENTS;
     out->vocab_out = 2;
     /* An atom with `in` bonds to lower numbers and `out` to higher ones makes in * out pairs, at most 2 * 2. */

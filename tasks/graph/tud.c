@@ -179,7 +179,7 @@ static enum status tud_open(void *inst, uint64_t seed, struct arena *host, struc
 static void tud_shape(const void *inst, struct task_shape *out) {
     const struct tud *w = inst;
     shape_of_labels(out, w->from.set.longest, w->from.set.labels);
-    out->unequal = out->unequal_test = true;
+    out->unequal_test = true;
     out->channels = w->from.set.width;
     out->links = w->room;
     out->floor = w->floor;

@@ -195,7 +195,7 @@ static void brackets_shape(const void *inst, struct task_shape *out) {
     const struct brackets *w = inst;
     shape_of_labels(out, w->max_length + 1, 2); /* the end mark */
     out->floor = w->floor;
-    out->unequal = out->unequal_test = w->min_length < w->max_length;
+    out->unequal_test = w->min_length < w->max_length;
     out->vocab_in = VOCAB;
     if (w->error == ERROR_SWAP) out->version = 2; /* 1: a text without two brackets to exchange was balanced */
     memcpy(out->examples, w->examples, sizeof out->examples);

@@ -302,7 +302,6 @@ static void chomsky_shape(const void *inst, struct task_shape *out) {
     int64_t train = symbols_of(l, w->train.max), eval = symbols_of(l, w->eval.max);
     out->T = positions(l, train);
     out->T_eval = positions(l, eval);
-    out->unequal = symbols_of(l, w->train.min) < train;
     out->unequal_test = symbols_of(l, w->eval.min) < eval;
     out->vocab_in = l->symbols + 1;
     out->vocab_out = l->labels;

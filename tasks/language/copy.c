@@ -70,7 +70,6 @@ static void copy_shape(const void *inst, struct task_shape *out) {
     const struct copy *c = inst;
     out->T = inputs_of(c, c->max_length);
     out->T_eval = inputs_of(c, c->eval_length);
-    out->unequal = c->min_length < c->max_length;
     out->vocab_in = out->vocab_out = c->letters + 2;
     out->needs_causal = true;
     memcpy(out->examples, c->examples, sizeof out->examples);

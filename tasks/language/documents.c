@@ -44,7 +44,7 @@ enum status documents_open(struct documents *d, const struct document_kind *kind
 
 void documents_shape(const struct documents *d, const struct document_kind *kind, struct task_shape *out) {
     shape_of_labels(out, d->length, d->from.set.labels);
-    out->unequal = out->unequal_test = true;
+    out->unequal_test = true;
     out->reading.documents = kind->count;
     out->vocab_in = d->characters.vocab;
     for (int split = 0; split < SPLIT_COUNT; split++)

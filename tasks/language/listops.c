@@ -234,7 +234,7 @@ static enum status listops_open(void *inst, uint64_t seed, struct arena *host, s
 static void listops_shape(const void *inst, struct task_shape *out) {
     const struct listops *w = inst;
     out->T = w->max_length; /* one token fewer, and the eos */
-    out->unequal = out->unequal_test = true;
+    out->unequal_test = true;
     out->vocab_in = LISTOPS_VOCAB;
     out->vocab_out = 10;
     out->per_sequence = true;

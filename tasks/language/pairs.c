@@ -53,7 +53,7 @@ static enum status pairs_open(void *inst, uint64_t seed, struct arena *host, str
 static void pairs_shape(const void *inst, struct task_shape *out) {
     const struct pairs *w = inst;
     shape_of_labels(out, w->max_length + 1, 2); /* the end mark */
-    out->unequal = out->unequal_test = w->min_length < w->max_length;
+    out->unequal_test = w->min_length < w->max_length;
     out->reading.documents = 2;
     out->vocab_in = FIRST_WORD + w->words;
     memcpy(out->examples, w->examples, sizeof out->examples);

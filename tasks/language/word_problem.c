@@ -270,7 +270,6 @@ static void word_problem_shape(const void *inst, struct task_shape *out) {
     const struct word_problem *w = inst;
     out->T = w->length;
     out->vocab_in = out->vocab_out = w->of.order;
-    out->unequal = w->min_length > 0 && w->min_length < w->length;
     out->needs_causal = true;
     memcpy(out->examples, w->examples, sizeof out->examples);
     if (w->extra_length)

@@ -147,7 +147,7 @@ static void mqar_shape(const void *inst, struct task_shape *out) {
     out->floor = 1.0 / (double)(c->keys == KEYS_PAIRS ? root_of(c->pairs) : c->pairs);
     if (c->mix == MIX_ZOOLOGY) {
         out->T_eval = longest(c, false).length;
-        out->unequal = out->unequal_test = true;
+        out->unequal_test = true;
         out->floor = 7.0 / 508;
     }
     out->solved = 0.99;

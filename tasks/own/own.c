@@ -22,7 +22,7 @@ struct own {
     struct own_file part[SPLIT_COUNT]; /* of the files that there are; the others have no example */
     const int64_t *place[SPLIT_COUNT]; /* of each split's examples: number of the part in the low two bits */
     int64_t n[SPLIT_COUNT], labels, vocab, longest[2]; /* longest: of training, of the others */
-    bool unequal[2];
+    bool unequal;                                      /* lengths of test examples */
     double floor;
 };
 
@@ -134,10 +134,8 @@ static enum status summarise(struct own *w, struct arena *host, struct error *e)
             }
         }
     }
-    for (int split = 0; split <= SPLIT_TEST; split += SPLIT_TEST)
-        for (int64_t i = 1; i < w->n[split]; i++)
-            w->unequal[split != SPLIT_TRAIN] |= example_at(w, (enum split)split, i, &part)->length !=
-                                                example_at(w, (enum split)split, 0, &part)->length;
+    for (int64_t i = 1; i < w->n[SPLIT_TEST]; i++)
+        w->unequal |= example_at(w, SPLIT_TEST, i, &part)->length != example_at(w, SPLIT_TEST, 0, &part)->length;
     if (!scored) return fail(e, ST_DATA, "own: no target of a test example is scored");
     w->floor = (double)most / (double)scored;
     return ST_OK;
@@ -147,7 +145,7 @@ static enum status own_open(void *inst, uint64_t seed, struct arena *host, struc
     struct own *w = inst;
     (void)seed;
     w->labels = w->vocab = w->longest[0] = w->longest[1] = 0;
-    w->unequal[0] = w->unequal[1] = false;
+    w->unequal = false;
     TRY(open_files(w, e));
     for (int i = 0; i < SPLIT_COUNT; i++) {
         if (w->part[i].labels > w->labels) w->labels = w->part[i].labels;
@@ -166,8 +164,7 @@ static void own_shape(const void *inst, struct task_shape *out) {
     out->needs_causal = !out->per_sequence && w->causal;
     out->vocab_in = w->vocab;
     out->channels = w->vocab ? 0 : w->part[0].channels;
-    out->unequal = w->unequal[0];
-    out->unequal_test = w->unequal[1];
+    out->unequal_test = w->unequal;
     memcpy(out->examples, w->n, sizeof out->examples);
     out->floor = w->floor;
 }

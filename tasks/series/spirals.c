@@ -62,7 +62,7 @@ static int64_t channels_of(const struct spirals *w) {
 static void spirals_shape(const void *inst, struct task_shape *out) {
     const struct spirals *w = inst;
     shape_of_labels(out, w->max_length, INT64_C(1) << w->planes);
-    out->unequal = out->unequal_test = w->min_length < w->max_length;
+    out->unequal_test = w->min_length < w->max_length;
     out->channels = series_channels(&w->series, channels_of(w));
     out->version = series_version(&w->series, 1);
     memcpy(out->examples, w->examples, sizeof out->examples);

@@ -170,7 +170,7 @@ static void uea_shape(const void *inst, struct task_shape *out) {
     const struct uea *w = inst;
     shape_of_labels(out, w->from.set.longest, w->from.set.labels);
     out->floor = w->floor;
-    out->unequal = out->unequal_test = shortest(w) < out->T;
+    out->unequal_test = shortest(w) < out->T;
     out->channels = series_channels(&w->series, w->from.set.width);
     out->version = series_version(&w->series, 2);
     for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = split_size(w, (enum split)split);

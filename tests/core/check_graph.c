@@ -444,15 +444,6 @@ START_TEST(root_in_the_middle_leaves_the_rest_without_gradient) {
         ck_assert_double_eq(p.grad[params_find(&p, "late")->offset + c], 0);
         ck_assert_double_eq(p.grad[params_find(&p, "aside")->offset + c], 0);
     }
-    graph_add_gradients(&g); /* what another graph of the net gave stays, and the walk adds to it */
-    for (int64_t i = 0; i < p.floats; i++) p.grad[i] = 77;
-    for (int i = 0; i < 32; i++) middle->grad[i] = 0;
-    graph_backward(&g, &state);
-    for (int c = 0; c < 8; c++) {
-        ck_assert_double_eq(early->grad[c], 77);
-        ck_assert_double_eq(p.grad[params_find(&p, "late")->offset + c], 77);
-        ck_assert_double_eq(p.grad[params_find(&p, "aside")->offset + c], 77);
-    }
     graph_free(&g);
     params_free(&p);
 }

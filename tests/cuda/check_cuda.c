@@ -220,34 +220,6 @@ START_TEST(logits_that_are_not_finite_predict_no_class) {
 }
 END_TEST
 
-/* A root's gradient is 1 from the plan on; another weight lasts for its walk. Rows of two logits, which are 0. */
-START_TEST(a_weighted_walk_leaves_the_next_one_alone) {
-    struct graph g;
-    struct tensor *predictions;
-    real first[6], weighted[6], last[6];
-    open_graph(&g, NULL, true, _i, NULL);
-    g.options.place = &own_device;
-    struct tensor *logits = input3(&g, "l", 1, 3, 2, true);
-    struct tensor *targets = graph_input_ids(&g, "t", 2, (int64_t[]){1, 3}, 2, false);
-    graph_set_root(&g, cross_entropy(&g, logits, targets, &predictions));
-    plan_graph(&g);
-    place_set(&own_device, logits->data, 0, tensor_bytes(logits));
-    place_set(&own_device, targets->data, 0, tensor_bytes(targets));
-    graph_forward(&g, NULL);
-    graph_backward(&g, NULL);
-    graph_get_grad(&g, logits, first);
-    graph_backward_weighted(&g, NULL, (real)0.25);
-    graph_get_grad(&g, logits, weighted);
-    graph_backward(&g, NULL);
-    graph_get_grad(&g, logits, last);
-    for (int i = 0; i < 6; i++) {
-        ck_assert_double_eq_tol(first[i], i % 2 ? 1.0 / 6 : -1.0 / 6, 1e-6);
-        ck_assert(weighted[i] == first[i] / 4 && last[i] == first[i]);
-    }
-    graph_free(&g);
-}
-END_TEST
-
 /* --- scans: in chunks with every m, of which the walks are long for a few alone, and with chunks longer than the
  * least; of all lengths around a turn of the engine ---------------------------------------------------------------- */
 
@@ -556,7 +528,6 @@ Suite *check_cuda(void) {
     TCase *larger = tcase_create("larger");
     tcase_add_checked_fixture(larger, own_device_begin, own_device_end);
     tcase_add_test(larger, logits_that_are_not_finite_predict_no_class);
-    tcase_add_loop_test(larger, a_weighted_walk_leaves_the_next_one_alone, 0, 2); /* without and with guards */
     tcase_add_loop_test(larger, second_stages_add_all_partial_sums, 0, N_TWO_STAGES);
     tcase_add_loop_test(larger, scans_agree_with_the_reference_from_1_to_8, 0, N_NUMBERED);
     tcase_add_test(larger, longer_chunks_agree_with_the_reference);

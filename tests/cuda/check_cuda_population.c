@@ -20,7 +20,7 @@
 static const char *population(const char *models, const char *flags, const char *folder) {
     static char line[1024];
     snprintf(line, sizeof line,
-             "bench s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --no-color --threads 1 --device cuda --profile "
+             "bench s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --threads 1 --device cuda --profile "
              "smoke --seeds 1 --no-plots --no-speed --models %s %s --out %s/%s",
              models, flags, program_folder, folder);
     return line;

@@ -172,7 +172,7 @@ START_TEST(batches_out_of_the_device_are_the_feeders) {
     for (int step = 0; step < 8; step++) {
         t.state.step = step;
         trainer_set_state(&t);
-        graph_forward(&t.batches.take, t.live);
+        batches_take(&t.batches, t.live);
         const struct step_batches *want = feeder_take(&feeder, step);
         expect_batch(&t.train, &t.train_net, &want->main, step);
         if (want->second.B) expect_batch(&t.train, &t.second_net, &want->second, step);
@@ -279,7 +279,7 @@ END_TEST
 
 /* --- the program -------------------------------------------------------------------------------------------------- */
 
-#define SMALL "s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --quiet --no-color --threads 1 "
+#define SMALL "s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --quiet --threads 1 "
 
 static const char *in_folder(const char *text) {
     static char line[1024];

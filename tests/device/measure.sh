@@ -199,7 +199,7 @@ train() {
     [ -z "$small" ] || task=s3:n_train=96,n_val=32,n_test=32,length=4 seconds=150
     # shellcheck disable=SC2086
     step "$name" $seconds env "$@" "$LRNN" train "$task" bdlru:m=5,blocks=8 --device cuda --stop-after 60 --quiet \
-        --no-color $sizes --log-steps "$work/$name.csv" --out "$work/$name.results"
+        $sizes --log-steps "$work/$name.csv" --out "$work/$name.results"
 }
 
 # The Markdown table as CSV.
@@ -355,7 +355,7 @@ keep_runs() {
 bench() {
     local name=$1 seconds=$2
     shift 2
-    step "$name" "$seconds" "$LRNN" bench "$task" --device cuda "$@" --no-plots --no-speed --no-color \
+    step "$name" "$seconds" "$LRNN" bench "$task" --device cuda "$@" --no-plots --no-speed \
         --out "$work/folders/$name"
 }
 

@@ -23,7 +23,7 @@
 #define MOST_WORDS 48
 #define TRAIN                                                                                                          \
     "train s3:length=4,n_train=64,n_val=16,n_test=16 bdlru:m=2,blocks=4 --dim 8 --layers 1 --mlp none --batch 8 "      \
-    "--steps 6 --threads 1 --ahead no --keep-weights all --checkpoint-every 0 --quiet --out %s --seed %ld"
+    "--steps 6 --threads 1 --keep-weights all --checkpoint-every 0 --quiet --out %s --seed %ld"
 
 __attribute__((format(printf, 2, 3))) static void bad(struct tally *t, const char *format, ...) {
     va_list args;

@@ -122,26 +122,23 @@ START_TEST(inputs_and_targets_are_in_range) {
 }
 END_TEST
 
-/* Examples of training and of test differ in length exactly where the shape says so. */
+/* Examples of test differ in length exactly where the shape says so. */
 static void check_unequal(const char *name) {
     struct task_choice c;
     open_task(&c, name, 1);
     struct example x = new_example(&c.shape);
-    for (enum split split = SPLIT_TRAIN; split <= SPLIT_TEST; split += SPLIT_TEST) {
-        bool said = split == SPLIT_TRAIN ? c.shape.unequal : c.shape.unequal_test;
-        int64_t least = INT64_MAX, most = 0;
-        for (int k = 0, n = looks(&c.shape, 200); k < n; k++) {
-            fill_example(&c, split, spread(&c.shape, split, k, n), -7, &x);
-            if (x.length < least) least = x.length;
-            if (x.length > most) most = x.length;
-        }
-        ck_assert_msg(said == (least < most), "%s, split %d: lengths %lld to %lld, said to be %s", name, (int)split,
-                      (long long)least, (long long)most, said ? "unequal" : "equal");
+    int64_t least = INT64_MAX, most = 0;
+    for (int k = 0, n = looks(&c.shape, 200); k < n; k++) {
+        fill_example(&c, SPLIT_TEST, spread(&c.shape, SPLIT_TEST, k, n), -7, &x);
+        if (x.length < least) least = x.length;
+        if (x.length > most) most = x.length;
     }
+    ck_assert_msg(c.shape.unequal_test == (least < most), "%s: lengths %lld to %lld, said to be %s", name,
+                  (long long)least, (long long)most, c.shape.unequal_test ? "unequal" : "equal");
     free_example(&x);
 }
 
-START_TEST(a_task_says_whether_its_examples_differ_in_length) {
+START_TEST(a_task_says_whether_its_test_examples_differ_in_length) {
     for_each_name(check_unequal);
     check_unequal("parity:min_length=9,max_length=9");
     check_unequal("parity:eval_min_length=50,eval_max_length=50");
@@ -249,7 +246,7 @@ static void check_test_lengths(const char *name, const char *lengths, int n_leng
     open_task(&c, text, 3);
     open_task(&plain, name, 3);
     ck_assert_int_eq(c.n_tested, n_lengths);
-    ck_assert(c.shape.T == plain.shape.T && c.shape.unequal == plain.shape.unequal);
+    ck_assert(c.shape.T == plain.shape.T);
     ck_assert(c.shape.unequal_test == (n_lengths > 1));
     ck_assert_int_eq(c.shape.examples[SPLIT_TEST], n_lengths * plain.shape.examples[SPLIT_TEST]);
     struct example x = new_example(&c.shape), y = new_example(&c.shape);
@@ -369,7 +366,7 @@ Suite *check_tasks(void) {
     tcase_add_test(tests, opening_a_task_changes_no_option);
     tcase_add_test(tests, names_are_unique);
     tcase_add_test(tests, inputs_and_targets_are_in_range);
-    tcase_add_test(tests, a_task_says_whether_its_examples_differ_in_length);
+    tcase_add_test(tests, a_task_says_whether_its_test_examples_differ_in_length);
     tcase_add_test(tests, an_example_is_a_pure_function_of_seed_split_and_index);
     tcase_add_test(tests, the_seed_changes_training_and_nothing_else);
     tcase_add_test(tests, labels_are_alias_names_or_what_differs);

@@ -53,10 +53,12 @@ static struct setup *setup_for(const struct run_record *r, const struct eval_fla
     if (task_rename(task, r->run.task, e) != ST_OK) return NULL;
     config.threads = f->threads;
     if (f->batch) config.batch = f->batch;
-    config.buckets = 1;                          /* lengths of the training may be alike here */
     config.from[0] = config.from_xxh3[0] = '\0'; /* its weights are there */
     snprintf(config.device, sizeof config.device, "cpu");
-    return setup_make(&config, *f->task ? f->task : task, model, e);
+    struct setup *s = setup_make(&config, *f->task ? f->task : task, model, e);
+    if (!s || setup_check_causal(s, e) == ST_OK) return s;
+    setup_free(s);
+    return NULL;
 }
 
 static enum status load_weights(struct trainer *t, const struct run *run, const char *out, struct error *e) {

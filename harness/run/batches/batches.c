@@ -1,6 +1,5 @@
-/* batches.c - the interface of batches.h, and the plain way: training batches made on the host, by a thread ahead of
- * the steps (--ahead), and sent into the inputs of the nets. On the CPU that is a copy; to a device they go through
- * pinned slots. */
+/* batches.c - the interface of batches.h, and the plain way: training batches made on the host, by a thread ahead of the
+ * steps, and sent into the inputs of the nets. On the CPU that is a copy; to a device they go through pinned slots. */
 #include "harness/run/batches/batches.h"
 
 #include <signal.h>
@@ -9,58 +8,32 @@
 
 /* --- the interface ------------------------------------------------------------------------------------------------ */
 
-enum status batches_build(struct batches *b, const struct setup *s, enum split split, struct params *params,
-                          struct graph *graph, const struct net *net, const struct net *second, struct error *e) {
-    *b = (struct batches){.way = split == SPLIT_TRAIN ? &way_sent : &way_stored,
-                          .setup = s,
-                          .split = split,
-                          .graph = graph,
-                          .net = net,
-                          .second = second};
-    if (s->spec.config.buckets == 1) return ST_OK;
-    b->way = &way_cut;
-    return cut_build(b, params, e);
+void batches_init(struct batches *b, const struct setup *s, const struct place *place, const struct net *net,
+                  const struct net *second) {
+    *b = (struct batches){.way = &way_sent, .setup = s, .place = place, .net = net, .second = second};
 }
 
 void batches_keep_resident(struct batches *b) {
     b->way = &way_resident;
 }
 
-enum status batches_start(struct batches *b, const struct params *params, struct error *e) {
-    return b->way->start(b, params, e);
+enum status batches_start(struct batches *b, struct error *e) {
+    return b->way->start(b, e);
 }
 
-void batches_next(struct batches *b, int64_t n) {
-    b->at = 0;
-    b->way->next(b, n);
+void batches_next(struct batches *b, int64_t step) {
+    b->way->next(b, step);
 }
 
-bool batches_walk(struct batches *b, struct step_state *live, struct walk *w) {
-    bool more = b->way->walk(b, live, w);
-    b->at = more ? b->at + 1 : 0;
-    return more;
-}
-
-void walk_whole(const struct batches *b, struct step_state *live, struct walk *w) {
-    *w = (struct walk){.graph = b->graph, .net = b->net, .second = b->second, .state = live, .weight = 1};
-}
-
-real *batches_loss(struct batches *b) {
-    return b->cut.n ? &b->loss : tensor_real(b->net->loss);
-}
-
-void batches_list_graphs(const struct batches *b, struct graph_list *list) {
-    if (b->take.n_calls) list->list[list->n++] = &b->take;
-    for (int i = 0; i < b->cut.n - 1; i++) list->list[list->n++] = &b->cut.graph[i];
+void batches_take(struct batches *b, struct step_state *live) {
+    b->way->take(b, live);
 }
 
 void batches_free(struct batches *b) {
     feeder_stop(&b->feeder);
-    for (int i = 0; i < STAGING_SLOTS; i++) place_mark_free(b->staging.place, b->staging.read[i]);
-    if (b->staging.memory) place_host_free(b->staging.place, b->staging.memory);
-    graph_free(&b->take);
-    for (int i = 0; i < b->cut.n - 1; i++) graph_free(&b->cut.graph[i]);
-    free(b->cut.fit);
+    for (int i = 0; i < STAGING_SLOTS; i++) place_mark_free(b->place, b->staging.read[i]);
+    if (b->staging.memory) place_host_free(b->place, b->staging.memory);
+    graph_free(&b->taken);
     *b = (struct batches){0};
 }
 
@@ -97,10 +70,6 @@ static void wait_until_idle(struct feeder *f) {
 }
 
 const struct step_batches *feeder_take(struct feeder *f, int64_t step) {
-    if (!f->ahead) {
-        step_fill(f->setup, step, true, &f->slot[0]);
-        return &f->slot[0];
-    }
     pthread_mutex_lock(&f->lock);
     wait_until_idle(f);
     if (f->made[step % 2] != step) {
@@ -121,7 +90,6 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
         f->slot[i] = step_sizes(setup);
         at = batch_lay(&f->slot[i].second, batch_lay(&f->slot[i].main, at));
     }
-    if (!setup->spec.config.ahead) return ST_OK;
     sigset_t all, before; /* signals are for the thread that trains */
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->news, NULL);
@@ -130,14 +98,16 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
     int error = pthread_create(&f->thread, NULL, work, f);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        return fail(e, ST_FAIL, "cannot start the thread that makes batches: %s; --ahead no does without",
+        return fail(e, ST_FAIL,
+                    "cannot start the thread that makes batches: %s; end other processes, or raise the limit "
+                    "of threads (ulimit -u)",
                     strerror(error));
-    f->ahead = true;
+    f->runs = true;
     return ST_OK;
 }
 
 void feeder_stop(struct feeder *f) {
-    if (f->ahead) {
+    if (f->runs) {
         pthread_mutex_lock(&f->lock);
         f->stop = true;
         pthread_cond_broadcast(&f->news);
@@ -152,10 +122,9 @@ void feeder_stop(struct feeder *f) {
 
 /* --- sent batches ------------------------------------------------------------------------------------------------- */
 
-static enum status start(struct batches *b, const struct params *params, struct error *e) {
+static enum status start(struct batches *b, struct error *e) {
     struct staging *s = &b->staging;
-    const struct place *place = b->graph->options.place;
-    (void)params;
+    const struct place *place = b->place;
     *s = (struct staging){.place = place, .bytes = step_bytes(b->setup)};
     if (place->device != DEVICE_CPU) {
         s->memory = place_host_alloc(place, STAGING_SLOTS * s->bytes);
@@ -199,9 +168,9 @@ static void next(struct batches *b, int64_t step) {
     s->slot = (s->slot + 1) % STAGING_SLOTS;
 }
 
-static bool walk(struct batches *b, struct step_state *live, struct walk *w) {
-    walk_whole(b, live, w);
-    return b->at == 0;
+/* The batch lies there. */
+static void take(struct batches *b, struct step_state *live) {
+    (void)b, (void)live;
 }
 
-const struct way way_sent = {start, next, walk};
+const struct way way_sent = {start, next, take};

@@ -1,17 +1,15 @@
-/* batches.h - the batches that a run walks, taken in one way wherever they come from:
+/* batches.h - the batches that a run trains on, taken in one way wherever they come from:
  *
- *     batches_next(b, step);
- *     while (batches_walk(b, state, &w)) graph_forward(w.graph, w.state);   ... and backward
+ *     batches_next(b, step);     before the walk of the step
+ *     batches_take(b, state);    first part of the walk, which a device captures
  *
- * Where they come from is decided once, by batches_build and batches_keep_resident. A way is one file:
+ * Where they come from is decided once, by batches_keep_resident. A way is one file:
  *
  *     batches.c   made on the host, by a thread ahead of the steps, and copied or sent into the inputs of the net
  *     resident.c  the training data lies on a device whole, and a graph there takes the batch of each step out of it
- *     stored.c    validation and test: the inputs of the net point at the examples, where they lie
- *     cut.c       sorted by length and cut into parts, each in the smallest graph that has room for it (--buckets)
  *
- * A batch depends on the setup and the step alone, so all ways train to the same bits, but for the order of sums in
- * parts. */
+ * A batch depends on the setup and the step alone, so both ways train to the same bits. Validation and test have no
+ * batches of their own: the inputs of the net point at the examples, where they lie (stored.c). */
 #ifndef LRNN_HARNESS_RUN_BATCHES_BATCHES_H
 #define LRNN_HARNESS_RUN_BATCHES_BATCHES_H
 
@@ -22,56 +20,38 @@
 
 /* --- the interface ------------------------------------------------------------------------------------------------ */
 
-/* A graph to walk, with its inputs filled. */
-struct walk {
-    struct graph *graph;
-    const struct net *net; /* of the batch; NULL: the graph brings the inputs of the next one, and goes forward only */
-    const struct net *second; /* of the second batch, in the same graph; zeros or NULL: none */
-    struct step_state *state; /* for its ops */
-    double weight;            /* of its loss in the batch's: 1 unless the batch is cut */
-    struct step_state own;    /* where `state` points if a part of a batch has its own seed */
-};
-
 struct batches;
 
 /* A way of batches. */
 struct way {
-    /* After the graphs are planned: makes what the batches need. */
-    enum status (*start)(struct batches *b, const struct params *params, struct error *e);
-    void (*next)(struct batches *b, int64_t n);
-    /* The walk number b->at of the batch, counted from 0; false: there are no more. */
-    bool (*walk)(struct batches *b, struct step_state *live, struct walk *w);
+    /* After the graph of the step is planned: makes what the batches need. */
+    enum status (*start)(struct batches *b, struct error *e);
+    void (*next)(struct batches *b, int64_t step);
+    void (*take)(struct batches *b, struct step_state *live);
 };
-extern const struct way way_sent, way_resident, way_stored, way_cut;
+extern const struct way way_sent, way_resident;
 
-/* Chooses the way and builds the graphs that it needs beside `graph`, which is built and not planned, and is for
- * whole batches of a training step or of an evaluation. Graph and nets stay where they are. For evaluation the caller
- * then sets `predictions` and `store`. Errors: as graphs_build_bucket; ST_MEMORY. */
-enum status batches_build(struct batches *b, const struct setup *s, enum split split, struct params *params,
-                          struct graph *graph, const struct net *net, const struct net *second, struct error *e);
+/* Batches for a net and, if the task has a second batch in each step, for the net of that; else it is one of zeros.
+ * They are made on the host unless they are kept resident. All stay where they are until batches_free. */
+void batches_init(struct batches *b, const struct setup *s, const struct place *place, const struct net *net,
+                  const struct net *second);
 
 /* Bytes of a device that the training data takes if it lies there whole; 0: it is sent (graphs_can_take). */
 size_t batches_resident_bytes(const struct setup *s);
 
-/* Makes training data lie on the device whole. Between batches_build and batches_start. */
+/* Makes training data lie on the device whole. Before batches_start. */
 void batches_keep_resident(struct batches *b);
 
-/* After the graph is planned and the parameters are reserved. Errors: ST_MEMORY, ST_DEVICE; ST_FAIL: no thread; 130 or
- * 143 as a status if a signal asked to stop while examples were made. */
-enum status batches_start(struct batches *b, const struct params *params, struct error *e);
+/* After the graph of the step is planned. Errors: ST_MEMORY, ST_DEVICE; ST_FAIL: no thread; 130 or 143 as a status if a
+ * signal asked to stop while examples were made. */
+enum status batches_start(struct batches *b, struct error *e);
 
-/* Brings batch number n: of training step n, or examples n * B and on of the store. */
-void batches_next(struct batches *b, int64_t n);
+/* Brings the batch of a training step as far as the host does it. */
+void batches_next(struct batches *b, int64_t step);
 
-/* Gives the next graph to walk of that batch; false: the batch is walked. `loss`, and in evaluation `predictions`, are
- * the batch's then. `live` is the state of the step. */
-bool batches_walk(struct batches *b, struct step_state *live, struct walk *w);
-
-/* The loss of the batch that was walked last, [1], where the run computes. */
-real *batches_loss(struct batches *b);
-
-/* Adds the graphs that were built here to a list. */
-void batches_list_graphs(const struct batches *b, struct graph_list *list);
+/* Brings it into the inputs of the nets as far as the device does it: an op that reads the number of the step from its
+ * state. */
+void batches_take(struct batches *b, struct step_state *live);
 
 /* Gives back all of it, at any moment after zeros. */
 void batches_free(struct batches *b);
@@ -81,7 +61,7 @@ void batches_free(struct batches *b);
 /* Two steps' batches in turn: while one is trained on, a thread makes the next. */
 struct feeder {
     const struct setup *setup;
-    bool ahead, stop;
+    bool runs, stop;         /* the thread: it was started; it is to end */
     int64_t made[2], wanted; /* steps: in the slots, -1 = none; to be made by the thread, -1 = nothing */
     struct step_batches slot[2];
     char *memory;
@@ -90,8 +70,7 @@ struct feeder {
     pthread_cond_t news; /* either side has changed `wanted` or `stop` */
 };
 
-/* Starts the thread if the setup asks for it. The setup and the feeder stay where they are until feeder_stop.
- * ST_MEMORY; ST_FAIL: no thread. */
+/* Starts the thread. The setup and the feeder stay where they are until feeder_stop. ST_MEMORY; ST_FAIL: no thread. */
 enum status feeder_start(struct feeder *f, const struct setup *setup, struct error *e);
 
 /* The batches of a step, in any order of steps; valid until the next call. The next step's are then begun. */
@@ -136,62 +115,22 @@ size_t split_store_bytes(const struct setup *s, enum split split);
 enum status split_store_create(struct split_store *store, const struct setup *s, enum split split, size_t room,
                                const struct place *place, struct error *e);
 
-/* *b becomes the batch on the host that begins with example `first`, a multiple of the batch; returns how many of its
- * rows are in use. They are valid until the next call. */
-int64_t split_store_rows(struct split_store *store, int64_t first, struct batch *b);
-
-/* Like split_store_rows, with the inputs of the net pointed at these rows where it runs. */
+/* *b becomes the batch on the host that begins with example `first`, a multiple of the batch, and the inputs of the net
+ * point at its rows where they lie. Returns how many are in use. They are valid until the next call. */
 int64_t split_store_select(struct split_store *store, int64_t first, const struct net *net, struct batch *b);
 
 /* test_split_hash of a store of test examples, or test_split_read if it is a window. Errors as those. */
 enum status split_store_hash(const struct split_store *store, bool obeys, struct test_split *t, struct error *e);
 void split_store_free(struct split_store *store);
 
-/* Graphs of several sizes for the parts of a batch. */
-struct cut {
-    int n;               /* sizes, ascending; 0: batches are walked whole */
-    int64_t rows, parts; /* of a part; of a batch */
-    struct bucket_size size[BUCKET_SIZES];
-    struct graph graph[BUCKET_SIZES]; /* all but the last, which is the whole one */
-    struct net net[BUCKET_SIZES];
-    real *grad; /* of all parameters, n_grad of them; borrowed */
-    int64_t n_grad;
-    const struct batch *batch; /* that is walked */
-    int32_t *fit, *order;      /* of its rows: index of the size that each needs; rows by that, smallest first */
-    int64_t labels;            /* that it scores */
-    const struct net *walked;  /* of the part that was given last */
-    double weight, loss;       /* of that part; of the parts so far */
-};
-
 struct batches {
     const struct way *way;
     const struct setup *setup;
-    enum split split;               /* SPLIT_TRAIN, or one of the others for evaluation */
-    struct graph *graph;            /* of whole batches; borrowed */
-    const struct net *net, *second; /* its nets; borrowed */
-    int64_t at;                     /* number of the next walk */
-
-    /* Training. */
+    const struct place *place;      /* where the nets are; borrowed */
+    const struct net *net, *second; /* whose inputs are filled; borrowed */
     struct feeder feeder;
     struct staging staging;
-    struct graph take; /* owns resident data; no calls in other ways */
-
-    /* Evaluation. */
-    struct split_store *store; /* of the split that is evaluated on; borrowed */
-    struct batch batch;        /* on the host */
-    int64_t in_use;            /* rows of it */
-    int32_t *predictions;      /* (B, labels), on the host; borrowed */
-
-    struct cut cut;
-    real loss; /* of the batch, where it is computed on the host */
+    struct graph taken; /* owns resident data and takes batches out of it; no calls in the other way */
 };
-
-/* Gives the whole batch as one walk. */
-void walk_whole(const struct batches *b, struct step_state *live, struct walk *w);
-
-/* Graphs for parts of a batch, built and planned; the next walks are of the batch that cut_take got, which
- * stays where it is. */
-enum status cut_build(struct batches *b, struct params *params, struct error *e);
-void cut_take(struct batches *b, const struct batch *batch);
 
 #endif

@@ -2,7 +2,7 @@
  * step out of it. The batches are those that are sent otherwise, bit for bit. */
 #include <stdlib.h>
 
-#include "core/graph_plan.h"
+#include "core/graph_walk.h"
 #include "harness/run/batches/batches.h"
 #include "harness/run/signals.h"
 
@@ -52,15 +52,13 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
 }
 
 /* The graph takes what lies there into the inputs of the nets, which are planned. */
-static enum status start(struct batches *b, const struct params *params, struct error *e) {
-    const struct place *place = b->graph->options.place;
+static enum status start(struct batches *b, struct error *e) {
     struct step_batches whole = whole_split(b->setup);
     struct batch_tensors split[2];
-    (void)params;
-    TRY(graphs_build_take(&b->take, b->setup, place, b->net, b->second, split, e));
-    TRY(graph_plan(&b->take, e));
-    TRY(send_split(b->setup, place, &split[0], whole.main, false, e));
-    return split[1].input ? send_split(b->setup, place, &split[1], whole.second, true, e) : ST_OK;
+    TRY(graphs_build_take(&b->taken, b->setup, b->place, b->net, b->second, split, e));
+    TRY(graph_plan(&b->taken, e));
+    TRY(send_split(b->setup, b->place, &split[0], whole.main, false, e));
+    return split[1].input ? send_split(b->setup, b->place, &split[1], whole.second, true, e) : ST_OK;
 }
 
 /* The number of the step is in the state on the device. */
@@ -68,10 +66,8 @@ static void next(struct batches *b, int64_t step) {
     (void)b, (void)step;
 }
 
-static bool walk(struct batches *b, struct step_state *live, struct walk *w) {
-    walk_whole(b, live, w);
-    if (b->at == 0) *w = (struct walk){.graph = &b->take, .state = live};
-    return b->at < 2;
+static void take(struct batches *b, struct step_state *live) {
+    graph_forward(&b->taken, live);
 }
 
-const struct way way_resident = {start, next, walk};
+const struct way way_resident = {start, next, take};

@@ -8,8 +8,6 @@
 
 #define ROWS_AT_ONCE 1024 /* examples made between two looks at signals; the slowest tasks' take about a second */
 
-/* --- the store ---------------------------------------------------------------------------------------------------- */
-
 static struct batch whole_batches(const struct setup *s, enum split split) {
     const struct task_shape *shape = &s->spec.task.shape;
     int64_t n = shape->examples[split], B = s->spec.config.batch;
@@ -64,13 +62,6 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
     return ST_OK;
 }
 
-int64_t split_store_rows(struct split_store *store, int64_t first, struct batch *b) {
-    int64_t left = store->examples - first, B = store->setup->spec.config.batch;
-    *b = rows_of(&store->rows, store->window ? 0 : first, B);
-    if (store->window) return batch_fill(store->setup, store->split, first, 0, true, b);
-    return left < B ? left : B;
-}
-
 /* Points an input at rows of the host, or at the same rows on the device. */
 static void point(const struct split_store *store, struct tensor *input, void *rows) {
     if (!input) return;
@@ -78,12 +69,14 @@ static void point(const struct split_store *store, struct tensor *input, void *r
 }
 
 int64_t split_store_select(struct split_store *store, int64_t first, const struct net *net, struct batch *b) {
-    int64_t in_use = split_store_rows(store, first, b);
+    int64_t left = store->examples - first, B = store->setup->spec.config.batch;
+    *b = rows_of(&store->rows, store->window ? 0 : first, B);
+    if (store->window) batch_fill(store->setup, store->split, first, 0, true, b);
     point(store, net->input, batch_row(b, 0));
     point(store, net->targets, b->targets);
     point(store, net->lengths, b->lengths);
     point(store, net->links, b->links);
-    return in_use;
+    return left < B ? left : B;
 }
 
 enum status split_store_hash(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
@@ -97,26 +90,3 @@ void split_store_free(struct split_store *store) {
     free(store->memory);
     *store = (struct split_store){0};
 }
-
-/* --- the way ------------------------------------------------------------------------------------------------------ */
-
-static enum status start(struct batches *b, const struct params *params, struct error *e) {
-    (void)b, (void)params, (void)e;
-    return ST_OK;
-}
-
-static void next(struct batches *b, int64_t n) {
-    b->in_use = split_store_select(b->store, n * b->setup->spec.config.batch, b->net, &b->batch);
-}
-
-static bool walk(struct batches *b, struct step_state *live, struct walk *w) {
-    if (b->at) {
-        graph_get(b->graph, b->net->predictions, b->predictions);
-        graph_get(b->graph, b->net->loss, &b->loss);
-        return false;
-    }
-    walk_whole(b, live, w);
-    return true;
-}
-
-const struct way way_stored = {start, next, walk};

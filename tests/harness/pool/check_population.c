@@ -19,7 +19,7 @@
 #define RUNS 6 /* three models, two seeds */
 #define BENCH                                                                                                          \
     "bench s3:n_train=200,n_val=40,n_test=40,length=6 --profile smoke --models 'bdlru:m=2,blocks=4 lru:state=4 "       \
-    "lstm:hidden=4' --dim 8 --seeds 2 --no-plots --no-speed --no-color "
+    "lstm:hidden=4' --dim 8 --seeds 2 --no-plots --no-speed "
 
 static const char *results(const char *name) {
     static char path[2][SCRATCH_BYTES + 32];
@@ -64,7 +64,7 @@ START_TEST(tasks_of_a_population_may_differ) {
         snprintf(line, sizeof line,
                  "sweep s3:n_train=200,n_val=40,n_test=40,length=6 'listops:min_length=4,max_length=12,n_train=130,"
                  "n_val=20,n_test=20' --profile smoke --models 'bdlru:m=2,blocks=4 lstm:hidden=4' --dim 8 --seeds 1 "
-                 "--epochs 2 --no-plots --no-speed --no-color %s --out %s",
+                 "--epochs 2 --no-plots --no-speed %s --out %s",
                  flags[i], results(names[i]));
         expect_status(run(line), 0, line);
     }

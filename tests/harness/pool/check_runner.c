@@ -71,7 +71,7 @@ static const char *in_folder(const char *name) {
 /* A command into FOLDER/r, in a process group of its own; what it says goes to FOLDER/log. */
 static pid_t start(const char *words) {
     char command[2048];
-    snprintf(command, sizeof command, "exec %s %s --no-plots --no-speed --no-color --out %s >>%s 2>&1",
+    snprintf(command, sizeof command, "exec %s %s --no-plots --no-speed --out %s >>%s 2>&1",
              named_program("LRNN", "./lrnn"), words, in_folder("r"), in_folder("log"));
     pid_t pid = fork();
     if (pid != 0) return pid;

@@ -178,9 +178,10 @@ static const struct {
     {"train s3 lstm --out @/s --from @", 5, "it is not a file"},
     {"train s3 lstm --out @/s --from " CASE, 5,
      "/00-bdlru-blocks3-m4.safetensors does not hold this net; missing: embedding"},
-    {"train s3 lstm --out @/s --from-xxh3 0123", 2, "name their file with --from"},
+    {"train s3 lstm --out @/s --from-xxh3 0123", 2, "unknown flag '--from-xxh3'"},
+    {"train s3 lstm --out @/s -c @/stored", 2, "name their file with --from"},
     {"bench s3 --models lstm --out @/s --from @/w.safetensors", 2, "bench draws the weights of every seed"},
-    {"bench s3 --models lstm --out @/s --from-xxh3 0123", 2, "bench draws the weights of every seed"},
+    {"bench s3 --models lstm --out @/s -c @/stored", 2, "bench draws the weights of every seed"},
     {"export % @/v --as mllog --last --out @/r", 2, "--initial and --last are of weights; a curve is whole"},
     {"import", 2, "import: say which file"},
     {"import @/absent", 5, "cannot open"},
@@ -191,6 +192,9 @@ static const struct {
 #define N_WRONG ((int)(sizeof wrong_calls / sizeof wrong_calls[0]))
 
 START_TEST(a_wrong_call_is_one_clear_sentence) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/stored", folder);
+    spill(path, "from-xxh3=0123\n", strlen("from-xxh3=0123\n"));
     expect(wrong_calls[_i].status, wrong_calls[_i].arguments, NULL, wrong_calls[_i].message);
     ck_assert_int_eq(scratch_count(folder, ".tmp"), 0);
 }

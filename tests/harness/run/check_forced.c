@@ -69,7 +69,7 @@ START_TEST(a_kernel_is_forced_for_its_op_alone) {
 }
 END_TEST
 
-#define SMALL "s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --quiet --no-color --threads 1 --epochs 1 "
+#define SMALL "s3:n_train=96,n_val=32,n_test=32,length=4 --dim 8 --quiet --threads 1 --epochs 1 "
 
 static const struct {
     const char *flags, *says;

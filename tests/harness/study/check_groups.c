@@ -68,7 +68,6 @@ static struct setup *setup_with(const char *model, const char *flags, struct err
     ck_assert_int_eq(config_default(&c, e), ST_OK);
     ck_assert_int_eq(config_set(&c, "dim", "16", e), ST_OK);
     ck_assert_int_eq(config_set(&c, "decay", "0.1", e), ST_OK);
-    ck_assert_int_eq(config_set(&c, "allow-non-causal", "yes", e), ST_OK);
     ck_assert_msg(label_parse_pairs(&l, "flags", flags, " ", e) == ST_OK, "%s", e->text);
     for (int i = 0; i < l.n; i++)
         ck_assert_msg(config_set(&c, label_key(&l, i), label_value(&l, i), e) == ST_OK, "%s", e->text);

@@ -16,7 +16,6 @@ static struct setup *setup_on(const char *task, const char *model, const char *f
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
     ck_assert_int_eq(config_set(&c, "dim", "16", &e), ST_OK);
     ck_assert_msg(config_read_text(flags, "flags", &c, none, none, &e) == ST_OK, "%s", e.text);
-    c.allow_non_causal = true;
     struct setup *s = setup_make(&c, task, model, &e);
     ck_assert_msg(s != NULL, "%s", e.text);
     return s;

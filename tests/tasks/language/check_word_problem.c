@@ -40,7 +40,7 @@ START_TEST(sequences_of_mixed_lengths_are_beginnings_of_long_ones) {
     int count[17] = {0}, n = 3900;
     open_task(&c, "s3:min_length=4,test_length=8,40", 1);
     open_task(&whole, "s3", 1);
-    ck_assert(c.shape.unequal && c.shape.T == 16 && c.shape.T_eval == 40);
+    ck_assert(c.shape.T == 16 && c.shape.T_eval == 40);
     struct example x = new_example(&c.shape), y = new_example(&whole.shape);
     for (int i = 0; i < n; i++) {
         fill_example(&c, SPLIT_TRAIN, i, -7, &x);

@@ -13,7 +13,7 @@
 
 #define WITH_EXTRA "word-problem:group=z5,length=6,n_train=300,n_val=120,n_test=50,extra_length=2"
 
-static struct setup *setup_of(const char *task, const char *ahead) {
+static struct setup *setup_of(const char *task) {
     static const char *const flags[][2] = {{"dim", "8"},   {"batch", "50"},  {"epochs", "9"},
                                            {"lr", "0.01"}, {"stop-at", "2"}, {"threads", "1"}};
     struct config c;
@@ -21,7 +21,6 @@ static struct setup *setup_of(const char *task, const char *ahead) {
     ck_assert_int_eq(config_default(&c, &e), ST_OK);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         ck_assert_int_eq(config_set(&c, flags[i][0], flags[i][1], &e), ST_OK);
-    ck_assert_int_eq(config_set(&c, "ahead", ahead, &e), ST_OK);
     ck_assert_int_eq(config_set(&c, "out", own_folder, &e), ST_OK);
     struct setup *s = setup_make(&c, task, "bdlru:m=2,blocks=3", &e);
     ck_assert_msg(s != NULL, "%s", e.text);
@@ -57,21 +56,23 @@ static void expect_same_batch(const struct batch *a, const struct batch *b, int6
 
 START_TEST(a_thread_makes_the_batches_that_are_made_without) {
     static const int64_t steps[] = {0, 1, 2, 3, 3, 2, 8, 9, 10, 4, 5, 35, 36, 0, 0, 1}; /* also past the last step */
-    struct setup *with = setup_of(tasks[_i], "yes"), *without = setup_of(tasks[_i], "no");
-    struct feeder a, b;
+    struct setup *s = setup_of(tasks[_i]);
+    struct feeder f;
     struct error e;
-    ck_assert_msg(feeder_start(&a, with, &e) == ST_OK, "%s", e.text);
-    ck_assert_msg(feeder_start(&b, without, &e) == ST_OK, "%s", e.text);
-    ck_assert(a.ahead && !b.ahead);
+    struct step_batches here = step_sizes(s);
+    char *memory = malloc(step_bytes(s));
+    batch_lay(&here.second, batch_lay(&here.main, memory));
+    ck_assert_msg(feeder_start(&f, s, &e) == ST_OK, "%s", e.text);
+    ck_assert(f.runs);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        const struct step_batches *x = feeder_take(&a, steps[i]), *y = feeder_take(&b, steps[i]);
-        expect_same_batch(&x->main, &y->main, steps[i]);
-        expect_same_batch(&x->second, &y->second, steps[i]);
+        const struct step_batches *ahead = feeder_take(&f, steps[i]);
+        step_fill(s, steps[i], true, &here);
+        expect_same_batch(&ahead->main, &here.main, steps[i]);
+        expect_same_batch(&ahead->second, &here.second, steps[i]);
     }
-    feeder_stop(&a);
-    feeder_stop(&b);
-    release(with);
-    release(without);
+    feeder_stop(&f);
+    free(memory);
+    release(s);
 }
 END_TEST
 
@@ -99,7 +100,7 @@ static void expect_examples(const struct setup *s, const json_t *indices, bool s
 
 /* `lrnn data show --order` against the batches of a run with the same flags, its last epoch cut off by --steps. */
 START_TEST(the_order_shown_is_the_order_trained_in) {
-    struct setup *s = setup_of(tasks[_i], "no");
+    struct setup *s = setup_of(tasks[_i]);
     int64_t last = s->shapes.steps_per_epoch * 8 + (s->shapes.steps_per_epoch + 1) / 2, seen = 0;
     struct feeder f;
     struct error e;
@@ -133,25 +134,45 @@ static void open_trainer(struct trainer *t, const struct setup *s) {
     ck_assert_msg(trainer_create(t, s, &e) == ST_OK, "%s", e.text);
 }
 
+/* Takes a step with batches that this thread makes. */
+static void step_by_hand(struct trainer *t) {
+    struct step_batches b = step_sizes(t->setup);
+    char *memory = malloc(step_bytes(t->setup));
+    const struct net *nets[] = {&t->train_net, &t->second_net};
+    const struct batch *batches[] = {&b.main, &b.second};
+    batch_lay(&b.second, batch_lay(&b.main, memory));
+    step_fill(t->setup, t->state.step, false, &b);
+    for (int i = 0; i < 2; i++) {
+        const struct batch *from = batches[i];
+        if (!from->B) continue;
+        graph_put(&t->train, nets[i]->input, batch_row(from, 0));
+        graph_put(&t->train, nets[i]->targets, from->targets);
+        graph_put(&t->train, nets[i]->lengths, from->lengths);
+    }
+    graph_forward(&t->train, t->live);
+    graph_backward(&t->train, t->live);
+    graph_forward(&t->update, t->live);
+    free(memory);
+}
+
 /* Fifteen steps without a thread against fifteen with one, of which the last eight are in a second trainer that goes on
  * from a checkpoint of the first: loss after loss, and all that is trained. */
 START_TEST(a_thread_changes_no_bit_of_training_or_resuming) {
-    struct setup *with = setup_of(tasks[_i], "yes"), *without = setup_of(tasks[_i], "no");
+    struct setup *s = setup_of(tasks[_i]);
     struct trainer plain, first, second, *t = &first;
     struct run_progress p = {.curve = calloc(64, sizeof *p.curve), .curve_capacity = 64, .solved_step = -1};
     struct error e;
     bool found;
-    ck_assert_str_eq(with->id.run_id, without->id.run_id);
-    open_trainer(&plain, without);
-    open_trainer(&first, with);
-    open_trainer(&second, with);
+    open_trainer(&plain, s);
+    open_trainer(&first, s);
+    open_trainer(&second, s);
     for (int i = 0; i < 15; i++) {
         if (i == 7) {
             ck_assert_msg(checkpoint_write(&first, &p, &e) == ST_OK, "%s", e.text);
             ck_assert(checkpoint_read(&second, &p, &found, &e) == ST_OK && found);
             t = &second;
         }
-        trainer_step(&plain);
+        step_by_hand(&plain);
         trainer_step(t);
         ck_assert_msg(plain.state.loss == t->state.loss, "step %d: loss %.17g without a thread, %.17g with one", i,
                       plain.state.loss, t->state.loss);
@@ -162,15 +183,14 @@ START_TEST(a_thread_changes_no_bit_of_training_or_resuming) {
     trainer_free(&first);
     trainer_free(&second);
     free(p.curve);
-    release(with);
-    release(without);
+    release(s);
 }
 END_TEST
 
 /* Row after row as batch_fill makes them, to the last, partial batch; and the net reads those rows. The same of the
  * window that a split is which has no room. */
 START_TEST(a_stored_split_is_the_batches_one_by_one) {
-    struct setup *s = setup_of(tasks[_i / 2], "no");
+    struct setup *s = setup_of(tasks[_i / 2]);
     bool window = _i % 2;
     struct trainer t;
     struct error e;
@@ -207,7 +227,7 @@ END_TEST
 
 /* What would take 2.9 TB is the window of one batch; the other split, which has room, is kept. */
 START_TEST(a_split_that_no_memory_holds_is_made_batch_by_batch) {
-    struct setup *s = setup_of("word-problem:group=z1000,length=400,n_train=300,n_val=900000000,n_test=50", "no");
+    struct setup *s = setup_of("word-problem:group=z1000,length=400,n_train=300,n_val=900000000,n_test=50");
     struct trainer t;
     open_trainer(&t, s);
     ck_assert(t.val.window && t.val.rows.B == s->spec.config.batch && !t.test.window);
@@ -218,7 +238,7 @@ END_TEST
 
 /* Scores to the last bit, whether the split is kept or made anew; twice, for a window is filled over and over. */
 START_TEST(a_window_is_evaluated_to_the_same_bits) {
-    struct setup *s = setup_of(tasks[_i], "no");
+    struct setup *s = setup_of(tasks[_i]);
     struct trainer t;
     struct scores kept, made;
     struct error e;
@@ -240,7 +260,7 @@ START_TEST(a_window_is_evaluated_to_the_same_bits) {
 END_TEST
 
 START_TEST(each_epoch_of_the_other_length_has_every_string_once) {
-    struct setup *s = setup_of(WITH_EXTRA, "yes"); /* 25 strings of length 2, 5 a step: an epoch is five steps */
+    struct setup *s = setup_of(WITH_EXTRA); /* 25 strings of length 2, 5 a step: an epoch is five steps */
     struct feeder f;
     struct error e;
     int orders_differ = 0;
@@ -277,7 +297,7 @@ static double sum_of_losses(struct trainer *t, int64_t parameter, double move) {
 
 /* The gradient is that of the sum of both mean losses; what is reported is the main one. */
 START_TEST(a_step_descends_the_sum_of_both_losses) {
-    struct setup *s = setup_of(WITH_EXTRA, "yes");
+    struct setup *s = setup_of(WITH_EXTRA);
     struct trainer t;
     open_trainer(&t, s);
     trainer_step(&t);
@@ -302,13 +322,13 @@ END_TEST
 START_TEST(a_feeder_that_never_started_can_be_stopped) {
     struct feeder f = {0};
     feeder_stop(&f);
-    struct setup *s = setup_of(tasks[0], "yes");
+    struct setup *s = setup_of(tasks[0]);
     struct error e;
     for (int i = 0; i < 20; i++) { /* stopped before, during and after its first batch */
         ck_assert_int_eq(feeder_start(&f, s, &e), ST_OK);
         if (i % 2) feeder_take(&f, i);
         feeder_stop(&f);
-        ck_assert(!f.ahead && !f.memory);
+        ck_assert(!f.runs && !f.memory);
     }
     release(s);
 }
