@@ -14,7 +14,7 @@ bool row_outdated(const struct run_record *r);
  * on a causal task, as its key says (row_key). */
 bool key_sees_future(const struct label *key);
 #define FUTURE_MARK "^" /* after each name and number of such a run */
-#define FUTURE_NOTE FUTURE_MARK " could see the inputs after each position, which the task forbids (--allow-non-causal)"
+#define FUTURE_NOTE FUTURE_MARK " could see the inputs after each position, which the task forbids (allow-non-causal)"
 
 /* Writes the mixer of a run as the command line names it, without options at their default but with its order m; then
  * the mark of one that could see the future, and the numerics version of an outdated run. Options that this program

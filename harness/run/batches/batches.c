@@ -1,5 +1,6 @@
-/* batches.c - the interface of batches.h, and the plain way: training batches made on the host, by a thread ahead of the
- * steps, and sent into the inputs of the nets. On the CPU that is a copy; to a device they go through pinned slots. */
+/* batches.c - the interface of batches.h, and the plain way: training batches made on the host, by a thread ahead of
+ * the steps, and sent into the inputs of the nets. On the CPU that is a copy; to a device they go through pinned
+ * slots. */
 #include "harness/run/batches/batches.h"
 
 #include <signal.h>

@@ -313,8 +313,6 @@ START_TEST(how_a_run_is_computed_is_no_setting_of_a_papers) {
         snprintf(text, sizeof text, "--where %s", flags[i]);
         ck_assert_msg(!are_others(text), "%s", text);
     }
-    begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=parity\nmodels=lstm:hidden=4\nseeds=1\nlr=0.1\n");
-    ck_assert(!are_others("--where buckets=2"));
 }
 END_TEST
 
