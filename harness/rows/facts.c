@@ -40,7 +40,8 @@ static bool is_drawn_again(const struct run_record *r, const struct label *key) 
     return r->replaced > 0;
 }
 
-static bool is_to_be_done_again(const struct run_record *r) {
+static bool is_to_be_done_again(const struct run_record *r, const struct label *key) {
+    (void)key;
     return r->again;
 }
 
