@@ -19,8 +19,14 @@ static enum status too_long(const struct label *l, struct error *e) {
                 label_name(l), LABEL_TEXT - 1);
 }
 
-static enum status no_pair(const char *owner, const char *text, struct error *e) {
-    return fail(e, ST_USAGE, "%s: '%.*s' is not of the form name=value", owner, SHOWN, text);
+/* Text after a comma may be meant as another value of the option before it. */
+static enum status no_pair(const struct label *l, const char *owner, const char *text, struct error *e) {
+    bool of_sweep = l->n && (!strncmp(owner, "model ", 6) || !strncmp(owner, "task ", 5));
+    if (!of_sweep) return fail(e, ST_USAGE, "%s: '%.*s' is not of the form name=value", owner, SHOWN, text);
+    return fail(e, ST_USAGE,
+                "%s: '%.*s' is not of the form name=value; a sweep takes several values by --grid "
+                "'%.*s.%.40s=A,B'",
+                owner, SHOWN, text, (int)strcspn(owner, " "), owner, label_key(l, l->n - 1));
 }
 
 static enum status given_twice(const char *owner, const char *key, struct error *e) {
@@ -159,7 +165,7 @@ static enum status parse_pairs(struct label *l, const char *owner, const char *t
             TRY(text_part(&at, separators, pair + used, sizeof pair - used, e));
         }
         char *equals = strchr(pair, '=');
-        if (!equals) return no_pair(owner, pair, e);
+        if (!equals) return no_pair(l, owner, pair, e);
         *equals = 0;
         if (find(l, pair) >= 0) return given_twice(owner, pair, e);
         TRY(append(l, pair, equals + 1, e));

@@ -35,7 +35,7 @@ bool range_parse(const char *text, int64_t *from, int64_t *to) {
     return parse_int64(low, from) && parse_int64(dots + 2, to);
 }
 
-enum status range_check(const char *what, int64_t from, int64_t to, struct error *e) {
+static enum status range_check(const char *what, int64_t from, int64_t to, struct error *e) {
     if (from <= to && (uint64_t)to - (uint64_t)from < MAX_TEXTS) return ST_OK;
     return fail(e, ST_USAGE, "%s: the range %" PRId64 "..%" PRId64 " has %s", what, from, to,
                 from > to ? "no value; the smaller number stands first" : "too many values");

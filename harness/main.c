@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "harness/cli/cli.h"
+#include "harness/store/shell.h"
 #include "kernels/lib/libraries.h"
 
 /* jansson 2.14 does not look whether the buffer of a long string could grow, and reads beyond it: where it gets no
@@ -40,6 +41,10 @@ int main(int argc, char **argv) {
     errno = 0; /* a write that failed before leaves nothing to flush, and its error in the stream */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status_exit_code(status) == ST_OK)
         status = fail(&e, ST_FAIL, "cannot write to standard output: %s", errno ? strerror(errno) : "a write failed");
-    if (status != ST_OK && status != ST_HELP && e.text[0]) fprintf(stderr, "lrnn: %s\n", e.text);
+    if (status != ST_OK && status != ST_HELP && e.text[0]) {
+        fputs("lrnn: ", stderr);
+        shell_hint(stderr, e.text);
+        fputc('\n', stderr);
+    }
     return status_exit_code(status);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "core/paragraph.h"
+#include "harness/store/files.h"
+#include "harness/store/shell.h"
 #include "harness/store/version.h"
 
 /* --- commands ----------------------------------------------------------------------------------------------------- */
@@ -65,16 +67,20 @@ static void print_first_steps(void) {
     static const struct {
         const char *command, *line, *meaning;
     } steps[] = {
-        {"bench", "lrnn bench s3", "train the default models on a task; print the table, draw the plots"},
-        {"train", "lrnn train s5 bdlru:m=5", "one run"},
-        {"list", "lrnn list", "the models, tasks, ops and kernels there are"},
-        {"info", "lrnn info bdlru", "equation, options, parameters, cost and memory of one of them"},
-        {"doctor", "lrnn doctor", "whether this machine has what is needed"},
+        {"bench", "bench s3", "train the default models on a task; print the table, draw the plots"},
+        {"train", "train s5 bdlru:m=5", "one run"},
+        {"list", "list", "the models, tasks, ops and kernels there are"},
+        {"info", "info bdlru", "equation, options, parameters, cost and memory of one of them"},
+        {"doctor", "doctor", "whether this machine has what is needed"},
     };
     printf("lrnn trains structured linear recurrent networks on the tasks of their papers.\n\n");
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-        if (find_command(steps[i].command)) cli_print_pair(stdout, 25, steps[i].line, steps[i].meaning);
-    printf("\n`lrnn --help` lists every command, `lrnn COMMAND --help` its flags.\n");
+    const char *program = shell_program();
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        char line[PATH_BYTES];
+        snprintf(line, sizeof line, "%s %s", program, steps[i].line);
+        if (find_command(steps[i].command)) cli_print_pair(stdout, 21 + (int)strlen(program), line, steps[i].meaning);
+    }
+    printf("\n`%s --help` lists every command, `%s COMMAND --help` its flags.\n", program, program);
 }
 
 static void print_commands(void) {

@@ -13,6 +13,7 @@
 #include "harness/study/setup.h"
 #include "harness/store/csv.h"
 #include "harness/store/files.h"
+#include "harness/store/shell.h"
 #include "kernels/kernel.h"
 #include "models/model.h"
 #include "tasks/task.h"
@@ -307,8 +308,8 @@ static enum status info_profile(const char *name, struct error *e) {
     TRY(status);
     printf("%s/%s: profiles/%s.plan\n%s\n", word, p->name, p->suite, p->note);
     print_pairs(&p->settings);
-    printf("`lrnn bench %s --profile %s --dry-run` counts its runs; docs/papers.md says what the keys mean\n", word,
-           p->name);
+    printf("`%s bench %s --profile %s --dry-run` counts its runs; docs/papers.md says what the keys mean\n",
+           shell_program(), word, p->name);
     return ST_OK;
 }
 
@@ -323,7 +324,8 @@ static enum status info_plan(const char *name, const struct info_flags *f, struc
         printf("%s: %s\n", plan->name, title ? title : "a plan");
         if (link) printf("%s\n", link);
         print_pairs(&plan->lines);
-        printf("`lrnn sweep %s --dry-run` counts its runs; docs/papers.md says what the keys mean\n", name);
+        printf("`%s sweep %s --dry-run` counts its runs; docs/papers.md says what the keys mean\n", shell_program(),
+               name);
     }
     free(plan);
     return status;

@@ -56,10 +56,12 @@ static enum status show(const char *out, const struct run_record *r, struct erro
            r->run.seed);
     enum status status = rerun_command(r, command, sizeof command, &why);
     if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
-    if (status == ST_OK)
-        printf("again: %s\n   or: lrnn rerun %.8s --out %s\n\n", command, r->run.run_id,
+    if (status == ST_OK) {
+        fputs("again: ", stdout);
+        shell_hint(stdout, command);
+        printf("\n   or: %s rerun %.8s --out %s\n\n", shell_program(), r->run.run_id,
                shell_word(out, folder, sizeof folder));
-    else
+    } else
         printf("again: not here: %s\n\n", why.text);
     if (rerun_rounds(&r->run, products, sizeof products))
         printf("%s: it repeats to rounding, not bit for bit\n\n", products);

@@ -2,7 +2,7 @@
 #include "harness/cli/cli.h"
 #include "harness/store/logs.h"
 #include "harness/store/merge.h"
-#include "harness/pool/planned.h"
+#include "harness/study/sweep_list.h"
 
 #define MOST_FOLDERS 256
 
@@ -62,12 +62,12 @@ static enum status check(int argc, char **argv, struct error *e) {
 /* Files beside the records, which a merge takes over. */
 static enum status check_beside(const char *folder, struct error *e) {
     TRY(logs_check(folder, e));
-    return planned_check(folder, e);
+    return sweep_lists_check(folder, e);
 }
 
 static enum status merge_beside(const char *from, const char *out, struct error *e) {
     TRY(logs_merge(from, out, e));
-    return planned_merge(from, out, e);
+    return sweep_lists_merge(from, out, e);
 }
 
 /* Every folder is checked before the first is taken over. */

@@ -10,6 +10,7 @@
 #include "harness/study/profile.h"
 #include "harness/run/checkpoint.h"
 #include "harness/store/clock.h"
+#include "harness/store/files.h"
 #include "harness/store/shell.h"
 #include "kernels/lib/gemm.h"
 
@@ -79,7 +80,24 @@ static double seconds_of(const struct announced *a, const struct setup *s, doubl
     return limit > 0 && limit < seconds ? limit : seconds;
 }
 
-/* "s3 and others, profile quick: 8 runs (2 of them custom)" */
+/* ", seeds 1 to 3", for --seeds 3 might be read as seed 3; ", seeds from 2 to 9" of a list with gaps. */
+static void print_seeds(const struct plan *plan) {
+    int64_t first = INT64_MAX, last = 0, n = 0;
+    for (int i = 0; i < plan->n; i++) {
+        int64_t seed = plan->setups[i]->spec.config.seed;
+        int before = 0;
+        while (before < i && plan->setups[before]->spec.config.seed != seed) before++;
+        n += before == i;
+        first = seed < first ? seed : first;
+        last = seed > last ? seed : last;
+    }
+    if (n == 1)
+        fprintf(stderr, ", seed %" PRId64, first);
+    else
+        fprintf(stderr, ", seeds %s%" PRId64 " to %" PRId64, n == last - first + 1 ? "" : "from ", first, last);
+}
+
+/* "s3 and others, profile quick: 8 runs (2 of them custom), seeds 1 to 2" */
 static void print_what(const struct announced *a) {
     const struct plan *plan = a->plan;
     int other = 0; /* than the profile makes: their records will say custom */
@@ -88,6 +106,7 @@ static void print_what(const struct announced *a) {
             !a->name && plan_has_several_tasks(plan) ? " and others" : "",
             other == plan->n ? PROFILE_CUSTOM : a->resolved->profile, plan->n, plan->n == 1 ? "" : "s");
     if (other && other < plan->n) fprintf(stderr, " (%d of them " PROFILE_CUSTOM ")", other);
+    print_seeds(plan);
 }
 
 void announce_runs(const struct announced *a) {
@@ -136,52 +155,36 @@ void announce_speeds(const struct plan *plan, const char *name, const char *prof
 
 /* --- at the end --------------------------------------------------------------------------------------------------- */
 
-/* A pair for --where, which has blanks between them; false: the value has one itself. */
-static bool put_pair(FILE *f, const char *key, const char *value) {
-    fprintf(f, "%s%s=%s", ftell(f) > 0 ? " " : "", key, value);
-    return !strpbrk(value, " \t");
-}
-
-/* The flags that the plan's runs had, as --where takes them: "" for none. False: it cannot say all of them. */
-static bool put_flags(FILE *f, const struct request *r) {
-    bool whole = !*r->config_file;
-    for (int i = 0; i < r->said.n; i++) {
-        const char *key = label_key(&r->said, i);
-        const struct option *o = option_find(config_options, key);
-        bool of_call = o && (o->flags & OPT_HERE) && strcmp(key, "from") != 0; /* --out, --force */
-        bool grid = !strncmp(key, "task.", 5) || !strncmp(key, "model.", 6);
-        if (!of_call) whole = !grid && put_pair(f, key, label_value(&r->said, i)) && whole;
-    }
-    return whole;
-}
-
 /* Words that make a report of the plan's table: " --paper s5 --profile quick --where 'seeds=3 lr=0.01'". NULL: nothing
  * does, or no memory. The caller's to free. */
 static char *paper_words(const struct ended *s) {
-    char *where = NULL, *words = NULL;
-    size_t size, length;
-    FILE *f = open_memstream(&where, &size);
-    if (!f) return NULL;
-    bool whole = put_flags(f, s->request);
-    whole = fclose(f) == 0 && whole;
-    f = whole ? open_memstream(&words, &length) : NULL;
-    if (f) {
-        fputs(" --paper ", f);
-        shell_quote(f, s->request->file_word);
-        fputs(" --profile ", f);
-        shell_quote(f, s->resolved->profile);
-        if (*s->request->tasks) fputs(" --task ", f), shell_quote(f, s->request->tasks);
-        if (*where) fputs(" --where ", f), shell_quote(f, where);
-        if (fclose(f) != 0) free(words), words = NULL;
+    struct printed where = {0}, words = {0};
+    struct label call;
+    bool whole = !*s->request->config_file && request_call(s->request, s->resolved->profile, &call, NULL) == ST_OK &&
+                 printed_begin(&where, "a hint", NULL) == ST_OK;
+    for (int i = 0; whole && i < call.n; i++) {
+        const char *key = label_key(&call, i), *value = label_value(&call, i);
+        if (!strcmp(key, "plan") || !strcmp(key, "tasks") || !strcmp(key, "profile")) continue;
+        fprintf(where.f, "%s%s=%s", ftell(where.f) > 0 ? " " : "", key, value);
+        whole = !strpbrk(value, " \t");
     }
-    free(where);
-    return words;
+    if (where.f) printed_end(&where, ST_OK, "a hint", NULL);
+    whole = whole && where.text && printed_begin(&words, "a hint", NULL) == ST_OK;
+    if (whole) {
+        fputs(" --paper ", words.f), shell_quote(words.f, s->request->file_word);
+        fputs(" --profile ", words.f), shell_quote(words.f, s->resolved->profile);
+        if (*s->request->tasks) fputs(" --task ", words.f), shell_quote(words.f, s->request->tasks);
+        if (*where.text) fputs(" --where ", words.f), shell_quote(words.f, where.text);
+        printed_end(&words, ST_OK, "a hint", NULL);
+    }
+    free(where.text);
+    return words.text;
 }
 
 /* The table that was printed is what a report of the folder prints, unless a plan's flags are more than it takes. */
 static void tell_again(const struct ended *s, const char *out) {
     char *paper = s->plan_table ? paper_words(s) : NULL;
-    fprintf(stderr, "%s: lrnn report --out %s%s", paper || !s->plan_table ? "again" : "all tables", out,
+    fprintf(stderr, "%s: %s report --out %s%s", paper || !s->plan_table ? "again" : "all tables", shell_program(), out,
             paper ? paper : "");
     if (s->task) fputs(" --task ", stderr), shell_quote(stderr, s->task);
     if (!s->plan_table && s->protocol) fprintf(stderr, " --protocol %s", s->protocol);
@@ -193,7 +196,7 @@ static void tell_again(const struct ended *s, const char *out) {
 void announce_end(const struct ended *s) {
     char out[4 * OPTION_TEXT];
     bool speed = s->resolved->speed;
-    const char *drawn = speed ? "a plot of them: lrnn plot throughput" : "plots of its tasks: lrnn plot";
+    const char *drawn = speed ? "a plot of them" : "plots of its tasks";
     fflush(stdout);
     shell_word(s->out, out, sizeof out);
     if (speed)
@@ -202,6 +205,7 @@ void announce_end(const struct ended *s) {
         fprintf(stderr, "\nrecords in %s/runs, tables in %s/summary.csv%s and runs.csv%s; ", s->out, s->out,
                 s->protocol || s->confirm ? " (val-mean of all seeds there)" : "",
                 s->plots ? ", plots beside them" : "");
-    if (!s->plots && !s->no_plots) fprintf(stderr, "%s --out %s; ", drawn, out);
+    if (!s->plots && !s->no_plots)
+        fprintf(stderr, "%s: %s plot%s --out %s; ", drawn, shell_program(), speed ? " throughput" : "", out);
     tell_again(s, out);
 }

@@ -1,7 +1,6 @@
 /* planned.c - see planned.h. */
 #include "harness/pool/planned.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -9,167 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/file/name.h"
 #include "harness/rows/rows.h"
 #include "harness/run/checkpoint.h"
 #include "harness/store/claim.h"
-#include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
+#include "harness/store/shell.h"
 #include "harness/study/row_key.h"
-
-#define FOLDER     "sweeps"
-#define ENDING     ".tsv"
-#define MOST_BYTES ((size_t)64 << 20)
-
-static enum status format_list(const struct plan *plan, struct printed *list, struct error *e) {
-    TRY(printed_begin(list, "a list of runs", e));
-    for (int i = 0; i < plan->n; i++) {
-        const struct setup *s = plan->setups[i];
-        fprintf(list->f, "%s\t%g\t%s\t%s\t%g\t%" PRId64 "\n", s->id.run_id, s->estimate.flops, s->spec.task.name,
-                s->id.model_label, s->spec.config.lr, s->spec.config.seed);
-    }
-    return printed_end(list, ST_OK, "a list of runs", e);
-}
-
-/* List of a sweep, as it is read. */
-struct planned {
-    char name[128]; /* of the file, without its ending */
-    char (*ids)[RUN_ID_HEX];
-    double *flops; /* of each run */
-    int n;
-};
-
-/* Path of a list: OUT/sweeps/NAME-HASH.tsv, the name made of letters, digits and hyphens. */
-static enum status list_path(const char *out, const char *name, const char *text, size_t size, char path[PATH_BYTES],
-                             struct error *e) {
-    char plain[48], hash[RUN_ID_HEX];
-    size_t n = 0;
-    for (const char *c = *name ? name : "sweep"; *c && n + 1 < sizeof plain; c++)
-        plain[n++] = isalnum((unsigned char)*c) ? *c : '-';
-    plain[n] = 0;
-    record_hash_bytes(text, size, hash);
-    return path_format(path, PATH_BYTES, e, "%s/" FOLDER "/%s-%.8s" ENDING, out, plain, hash);
-}
-
-enum status planned_write(const struct plan *plan, const char *out, const char *name, struct planned_new *new,
-                          struct error *e) {
-    char path[PATH_BYTES], folder[PATH_BYTES];
-    struct printed list;
-    TRY(path_format(folder, sizeof folder, e, "%s/" FOLDER, out));
-    TRY(format_list(plan, &list, e));
-    enum status status = list_path(out, name, list.text, list.size, path, e);
-    if (new) *new = (struct planned_new){access(out, F_OK) != 0, access(path, F_OK) != 0};
-    if (status == ST_OK) status = make_folder(folder, e);
-    if (status == ST_OK) status = write_file_atomic(path, list.text, list.size, e);
-    free(list.text);
-    return status;
-}
-
-void planned_withdraw(const struct plan *plan, const char *out, const char *name, const struct planned_new *new) {
-    char path[PATH_BYTES], folder[PATH_BYTES];
-    struct printed list;
-    if (!new->list || format_list(plan, &list, NULL) != ST_OK) return;
-    if (list_path(out, name, list.text, list.size, path, NULL) == ST_OK) unlink(path);
-    path_folder(path, folder, sizeof folder);
-    rmdir(folder); /* does nothing if something lies in it */
-    if (new->out) rmdir(out);
-    free(list.text);
-}
-
-/* Adds a line: the id, a tab, the FLOPs, and fields for people. */
-static enum status add_line(struct planned *p, const char *line, const char *path, struct error *e) {
-    char *end;
-    bool id = strspn(line, "0123456789abcdef") == RUN_ID_HEX - 1 && line[RUN_ID_HEX - 1] == '\t';
-    double flops = id ? strtod(line + RUN_ID_HEX, &end) : 0;
-    if (!id || *end != '\t' || flops < 0)
-        return fail(e, ST_DATA, "%s line %d: expected a run's id and its FLOPs; move the file away", path, p->n + 1);
-    snprintf(p->ids[p->n], RUN_ID_HEX, "%.32s", line);
-    p->flops[p->n++] = flops;
-    return ST_OK;
-}
-
-static enum status read_one(struct planned *p, const char *path, struct error *e) {
-    char *text;
-    size_t size;
-    TRY(file_read(path, MOST_BYTES, &text, &size, e));
-    size_t lines = 1;
-    for (const char *c = text; (c = strchr(c, '\n')); c++) lines++;
-    p->ids = calloc(lines, sizeof *p->ids);
-    p->flops = calloc(lines, sizeof *p->flops);
-    enum status status = p->ids && p->flops ? ST_OK : fail(e, ST_MEMORY, "no memory to read %s", path);
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line && status == ST_OK; line = strtok_r(NULL, "\n", &rest))
-        status = add_line(p, line, path, e);
-    free(text);
-    return status;
-}
-
-static void planned_free(struct planned *list, int n) {
-    for (int i = 0; i < n; i++) {
-        free(list[i].ids);
-        free(list[i].flops);
-    }
-    free(list);
-}
-
-/* Reads every list of the folder, sorted by name; the caller frees them by planned_free. None: no sweep has begun
- * there. ST_DATA: one is damaged. */
-static enum status planned_read(const char *out, struct planned **list, int *n, struct error *e) {
-    char folder[PATH_BYTES], path[PATH_BYTES];
-    struct folder_names names;
-    *list = NULL;
-    *n = 0;
-    TRY(path_format(folder, sizeof folder, e, "%s/" FOLDER, out));
-    TRY(folder_names(&names, folder, e));
-    struct planned *lists = calloc((size_t)names.n + 1, sizeof *lists);
-    enum status status = lists ? ST_OK : fail(e, ST_MEMORY, "no memory for the lists in %s", folder);
-    for (int i = 0; i < names.n && status == ST_OK; i++) {
-        const char *name = names.list[i]->d_name;
-        if (*name == '.' || !text_ends(name, ENDING)) continue;
-        struct planned *next = &lists[(*n)++];
-        snprintf(next->name, sizeof next->name, "%.*s", (int)(strlen(name) - strlen(ENDING)), name);
-        status = path_format(path, sizeof path, e, "%s/%s", folder, name);
-        if (status == ST_OK) status = read_one(next, path, e);
-    }
-    folder_names_free(&names);
-    if (status == ST_OK) {
-        *list = lists;
-        return ST_OK;
-    }
-    planned_free(lists, *n);
-    *n = 0;
-    return status;
-}
-
-/* --- other folders ------------------------------------------------------------------------------------------------ */
-
-enum status planned_check(const char *out, struct error *e) {
-    struct planned *list;
-    int n;
-    TRY(planned_read(out, &list, &n, e));
-    planned_free(list, n);
-    return ST_OK;
-}
-
-enum status planned_merge(const char *from, const char *out, struct error *e) {
-    struct planned *list;
-    int n;
-    TRY(planned_read(from, &list, &n, e));
-    enum status status = ST_OK;
-    for (int i = 0; i < n && status == ST_OK; i++) {
-        char path[PATH_BYTES], *text = NULL;
-        size_t size;
-        bool new;
-        status = path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, from, list[i].name);
-        if (status == ST_OK) status = file_read(path, MOST_BYTES, &text, &size, e);
-        if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/" FOLDER "/%s" ENDING, out, list[i].name);
-        if (status == ST_OK) status = file_put(path, text, size, &new, e);
-        free(text);
-    }
-    planned_free(list, n);
-    return status;
-}
+#include "harness/study/sweep_list.h"
 
 /* --- printed before they are done --------------------------------------------------------------------------------- */
 
@@ -215,7 +61,7 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
 
 /* Content of a folder of records. */
 struct folder {
-    struct planned *sweeps;
+    struct sweep_list *sweeps;
     struct claim_info *claims;
     int n_sweeps, n_claims;
     struct record_set set;
@@ -236,7 +82,7 @@ static bool is_worked_on(const struct folder *f, const char *run_id) {
 }
 
 /* Prints the line of a sweep. Returns true if it has runs left and nobody does any of them now. */
-static bool print_sweep(const struct folder *folder, const struct planned *p, FILE *f) {
+static bool print_sweep(const struct folder *folder, const struct sweep_list *p, FILE *f) {
     int done = 0, failed = 0, working = 0;
     double work = 0, all = 0;
     for (int i = 0; i < p->n; i++) {
@@ -283,7 +129,7 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
     *left = 0;
     if (access(out, F_OK) != 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", out, strerror(errno));
     enum status status = records_load(&folder.set, out, e);
-    if (status == ST_OK) status = planned_read(out, &folder.sweeps, &folder.n_sweeps, e);
+    if (status == ST_OK) status = sweep_lists_read(out, &folder.sweeps, &folder.n_sweeps, e);
     if (status == ST_OK) status = claims_list(out, &folder.claims, &folder.n_claims, e);
     if (status == ST_OK) {
         bool idle = false;
@@ -297,12 +143,12 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
         }
         if (idle) fprintf(f, "(a sweep that is given up is counted until its list in %s/sweeps is taken away)\n", out);
         if (folder.n_sweeps == 0)
-            fprintf(f, "%d record%s, no list of a sweep: lrnn sweep writes one\n", folder.set.n,
-                    folder.set.n == 1 ? "" : "s");
+            fprintf(f, "%d record%s, no list of a sweep: %s sweep writes one\n", folder.set.n,
+                    folder.set.n == 1 ? "" : "s", shell_program());
         status = count_left(&folder, left, e);
     }
     free(folder.claims);
-    planned_free(folder.sweeps, folder.n_sweeps);
+    sweep_lists_free(folder.sweeps, folder.n_sweeps);
     records_free(&folder.set);
     return status;
 }

@@ -26,6 +26,7 @@
 #include "harness/store/claim.h"
 #include "harness/store/clock.h"
 #include "harness/store/record_files.h"
+#include "harness/store/shell.h"
 
 #define PLAIN_EVERY    30.0 /* seconds between progress lines when stderr is not a terminal */
 #define LOOK_EVERY     2.0  /* seconds between two looks at the runs that other sweeps do */
@@ -219,8 +220,8 @@ static void start_jobs(struct runner *r) {
             r->looked = time_now_s();
         }
     if (r->elsewhere && r->next == r->total && !r->told_of_others) {
-        say(r, "%d run%s being done by another sweep on this folder; lrnn status says by whom", r->elsewhere,
-            r->elsewhere == 1 ? " is" : "s are");
+        say(r, "%d run%s being done by another sweep on this folder; %s status says by whom", r->elsewhere,
+            r->elsewhere == 1 ? " is" : "s are", shell_program());
         r->told_of_others = true;
     }
 }

@@ -25,6 +25,7 @@
 #include "harness/table/paper.h"
 #include "harness/pool/planned.h"
 #include "harness/pool/slurm.h"
+#include "harness/study/sweep_list.h"
 
 #define SPEED_SECONDS 1.0  /* of a measurement, after its warm-up */
 #define SMOKE_SECONDS 0.05 /* of those that show no more than that they are made */
@@ -181,6 +182,13 @@ static bool has_settings(const struct sweep *w) {
 static bool prints_plan(const struct sweep *w) {
     bool timed = w->options->limit > 0 || w->resolved.config.budget > 0;
     return w->request->file.lines.n && !timed && !w->options->confirm;
+}
+
+/* Writes the list of the runs, with the call that plans a table's. */
+static enum status write_list(const struct sweep *w, struct sweep_list_new *new, struct error *e) {
+    struct label call;
+    TRY(request_call(w->request, w->resolved.profile, &call, e));
+    return sweep_list_write(&w->plan, w->out, w->request->name, prints_plan(w) ? &call : NULL, new, e);
 }
 
 /* Several tasks: their tables, then what they were run together for. */
@@ -340,7 +348,7 @@ static enum status run_confirmation(struct sweep *w, struct runner_options *opti
     TRY(plan_confirmation(w, e));
     for (int i = 0; i < done; i++) w->plan.setups[i]->spec.config.force = false;
     options->retry_failed = false;
-    TRY(planned_write(&w->plan, w->out, w->request->name, NULL, e));
+    TRY(sweep_list_write(&w->plan, w->out, w->request->name, NULL, NULL, e));
     return runner_do(&w->plan, options, e);
 }
 
@@ -367,8 +375,8 @@ static enum status finish(struct sweep *w, struct error *e) {
     if (w->options->shards > 1) {
         TRY(export_machine(w, e)); /* of each that does shards, where the tables are written on one */
         if (!c->quiet)
-            fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; lrnn status --out %s has the whole\n",
-                    w->options->shard, w->options->shards, w->out_word);
+            fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; %s status --out %s has the whole\n",
+                    w->options->shard, w->options->shards, shell_program(), w->out_word);
         return judge_shard(w, e);
     }
     bool table = plan_has_several_tasks(&w->plan) || w->request->file.lines.n; /* of accuracies */
@@ -412,7 +420,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     if (draws_plots(w)) TRY(check_figures(w, e));
     TRY(limits_apply(&w->plan, w->options->limit, shares_of(&options), c->threads ? (int)c->threads : 1, options.quiet,
                      e));
-    TRY(planned_write(&w->plan, w->out, w->request->name, NULL, e)); /* a shard writes the list of the whole, too */
+    TRY(write_list(w, NULL, e)); /* a shard writes the list of the whole, too */
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (!options.quiet) {
         announce(w, &options);
@@ -460,18 +468,18 @@ static enum status submit(struct sweep *w, struct error *e) {
                     o->slurm, w->plan.n);
     TRY(share_work(w, &shares, e)); /* each task's own */
     if (o->dry_run) return slurm_script(&array, stdout, e);
-    struct planned_new new;
-    TRY(planned_write(&w->plan, w->out, w->request->name, &new, e)); /* what cannot be watched is not submitted */
+    struct sweep_list_new new;
+    TRY(write_list(w, &new, e)); /* what cannot be watched is not submitted */
     enum status status = slurm_submit(&array, &id, e);
-    if (id < 0) planned_withdraw(&w->plan, w->out, w->request->name, &new);
+    if (id < 0) sweep_list_withdraw(&w->plan, w->out, w->request->name, &new);
     if (id > 0) printf("%" PRId64 "\n", id);
     TRY(status);
     if (!w->resolved.config.quiet)
         fprintf(stderr,
                 "submitted: job %" PRId64 ", %" PRId64
                 " tasks, %d runs; its script and what its tasks say in %s/slurm\n"
-                "lrnn status %s --watch shows how far it is; the same command without --slurm prints the tables\n",
-                id, o->slurm, w->plan.n, w->out, w->out_word);
+                "%s status %s --watch shows how far it is; the same command without --slurm prints the tables\n",
+                id, o->slurm, w->plan.n, w->out, shell_program(), w->out_word);
     return ST_OK;
 }
 

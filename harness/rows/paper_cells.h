@@ -61,6 +61,7 @@ struct paper_mean {
 struct paper_cells {
     struct request request;
     const char *flags; /* of the command line in place of the plan's, for the caption; borrowed */
+    bool shortened;    /* the flags are those of a sweep that was noted (study/sweep_list.h) */
     bool tell_builds;  /* the table names cells with runs of another build */
     struct resolved resolved;
     struct plan plan;

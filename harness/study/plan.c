@@ -18,23 +18,24 @@ static enum status texts_add_label(struct texts *t, const struct label *l, struc
     return texts_add(t, text, e);
 }
 
-/* All texts that a label with ranges stands for, the first range slowest. Only integer options are looked at: ".." is
- * also a folder. */
+/* All texts that a label with ranges and lists ("m=1..4", "m=1,2,4") stands for, the first of them slowest. Only integer
+ * options are looked at: ".." is also a folder. */
 static enum status expand_ranges(const struct label *l, const struct option *table, struct texts *out,
                                  struct error *e) {
     for (int i = 0; i < l->n; i++) {
         const struct option *o = option_find(table, label_key(l, i));
+        const char *value = label_value(l, i);
         int64_t from, to;
-        if (!o || o->type != OPT_INT || !range_parse(label_value(l, i), &from, &to)) continue;
-        TRY(range_check(o->name, from, to, e));
-        for (int64_t v = 0; v <= to - from; v++) {
+        if (!o || o->type != OPT_INT || (!strchr(value, ',') && !range_parse(value, &from, &to))) continue;
+        struct texts values = {0};
+        enum status status = values_expand(o->name, value, &values, e);
+        for (int v = 0; v < values.n && status == ST_OK; v++) {
             struct label one = *l;
-            char number[32];
-            snprintf(number, sizeof number, "%" PRId64, from + v);
-            TRY(label_set(&one, o->name, number, e));
-            TRY(expand_ranges(&one, table, out, e));
+            status = label_set(&one, o->name, values.list[v], e);
+            if (status == ST_OK) status = expand_ranges(&one, table, out, e);
         }
-        return ST_OK;
+        texts_free(&values);
+        return status;
     }
     return texts_add_label(out, l, e);
 }

@@ -123,6 +123,40 @@ enum status request_words(struct request *r, const char *const *words, int n, st
     return ST_OK;
 }
 
+/* --- noted for later ---------------------------------------------------------------------------------------------- */
+
+enum status request_call(const struct request *r, const char *profile, struct label *call, struct error *e) {
+    const char *const words[][2] = {
+        {"plan", r->name}, {"tasks", r->tasks}, {"profile", profile}, {"c", r->config_file}};
+    *call = (struct label){0};
+    TRY(label_set_name(call, "", e));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (*words[i][1]) TRY(label_set(call, words[i][0], words[i][1], e));
+    for (int i = 0; i < r->said.n; i++) {
+        const char *key = label_key(&r->said, i);
+        const struct option *o = option_find(config_options, key);
+        bool of_call = o && (o->flags & OPT_HERE) && strcmp(key, "from") != 0; /* --out, --force */
+        if (!of_call) TRY(label_set(call, key, label_value(&r->said, i), e));
+    }
+    return ST_OK;
+}
+
+enum status request_recall(struct request *r, const struct label *call, struct error *e) {
+    for (int i = 0; i < call->n; i++) {
+        const char *key = label_key(call, i), *value = label_value(call, i);
+        if (!strcmp(key, "plan")) continue;
+        if (!strcmp(key, "tasks"))
+            TRY(text_copy(value, r->tasks, sizeof r->tasks, e));
+        else if (!strcmp(key, "profile"))
+            TRY(text_copy(value, r->profile, sizeof r->profile, e));
+        else if (!strcmp(key, "c"))
+            TRY(text_copy(value, r->config_file, sizeof r->config_file, e));
+        else
+            TRY(request_say(r, key, value, e));
+    }
+    return ST_OK;
+}
+
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
 static enum status no_seeds(const char *text, struct error *e) {

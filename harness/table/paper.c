@@ -9,7 +9,9 @@
 #include "harness/store/logs.h"
 #include "harness/rows/row_label.h"
 #include "harness/rows/setting.h"
+#include "harness/store/record_files.h"
 #include "harness/store/shell.h"
+#include "harness/study/sweep_list.h"
 
 /* --- the paper's rows and columns --------------------------------------------------------------------------------- */
 
@@ -92,6 +94,11 @@ static void note_matrix(struct sheet *s, const struct paper_cells *p) {
         if (!p->facts.speeds_differ) sheet_note_on_strong(s, "Bold: the fastest in its column.");
         if (disturbed) sheet_note(s, "%s.", DISTURBED_NOTE);
     } else {
+        if (p->shortened)
+            sheet_note(s,
+                       "Shortened: none of the whole plan's runs is on record there; these are of its latest sweep "
+                       "there, with %s.",
+                       p->flags);
         if (p->n_done == 0)
             sheet_note(s, "None of its runs is on record there; runs of another profile, or with other flags, are "
                           "asked for by --profile and --where.");
@@ -273,16 +280,71 @@ const struct report report_paper = {
     .make_plan = make,
 };
 
+/* --- shortened plans ---------------------------------------------------------------------------------------------- */
+
+/* Whether the request is of a plan as it stands, without a choice of its runs. */
+static bool is_whole(const struct request *r) {
+    return !*r->tasks && !*r->profile && !r->said.n && !*r->config_file;
+}
+
+static bool is_on_record(const struct record_set *set, const char *run_id) {
+    for (int i = 0; i < set->n; i++)
+        if (!set->list[i].set_aside && !strcmp(set->list[i].run.run_id, run_id)) return true;
+    return false;
+}
+
+/* Turns the request of a plan into that of the latest sweep that was of a part of it, or of shorter runs, and left
+ * records in the folder. *words: "s3-250 seeds=2 stop-after=60", in what it differs; "": there is no such sweep.
+ * ST_DATA: a list there is damaged. */
+static enum status find_shortened(struct request *r, const struct record_set *set, const char *out,
+                                  char words[LABEL_TEXT], struct error *e) {
+    struct sweep_list *lists, *latest = NULL;
+    size_t used = 0;
+    int n;
+    words[0] = 0;
+    enum status status = sweep_lists_read(out, &lists, &n, e);
+    for (struct sweep_list *l = lists; l < lists + n; l++) {
+        const char *plan = label_get(&l->call, "plan");
+        int k = 0;
+        if (!plan || strcmp(plan, r->name) != 0 || (latest && l->written_ns <= latest->written_ns)) continue;
+        while (k < l->n && !is_on_record(set, l->ids[k])) k++;
+        if (k < l->n) latest = l;
+    }
+    if (latest) status = request_recall(r, &latest->call, e);
+    for (int i = 0; latest && i < latest->call.n; i++) {
+        const char *key = label_key(&latest->call, i);
+        bool tasks = !strcmp(key, "tasks");
+        if (!strcmp(key, "plan") || !strcmp(key, "profile")) continue;
+        used += (size_t)snprintf(words + used, LABEL_TEXT - used, "%s%s%s%s", used ? " " : "", tasks ? "" : key,
+                                 tasks ? "" : "=", label_value(&latest->call, i));
+    }
+    sweep_lists_free(lists, n);
+    return status;
+}
+
 /* --- from the command line ---------------------------------------------------------------------------------------- */
 
 static enum status print_request(const struct request *request, const char *flags, bool tell_builds, const char *out,
                                  const struct sheet_view *view, const struct sheet_format *format, FILE *f,
                                  struct error *e) {
     struct sheets sheets = {0};
+    char words[LABEL_TEXT] = "";
     struct paper_cells *p = calloc(1, sizeof *p);
     if (!p) return fail(e, ST_MEMORY, "no memory for a table");
     *p = (struct paper_cells){.request = *request, .flags = flags, .tell_builds = tell_builds};
     enum status status = paper_cells_make(p, out, e);
+    if (status == ST_OK && p->n_done == 0 && is_whole(request)) {
+        struct request part = *request;
+        struct record_set set = {0};
+        status = report_load(&set, out, e);
+        if (status == ST_OK) status = find_shortened(&part, &set, out, words, e);
+        records_free(&set);
+        if (status == ST_OK && *words) {
+            paper_cells_free(p);
+            *p = (struct paper_cells){.request = part, .flags = words, .shortened = true};
+            status = paper_cells_make(p, out, e);
+        }
+    }
     if (status == ST_OK) status = report_make(&sheets, &report_paper, NULL, p, format->for_programs, view, e);
     if (status == ST_OK) status = sheets_write(&sheets, format, f, e);
     sheets_free(&sheets);
@@ -296,7 +358,9 @@ static enum status take_flags(struct request *r, const char *where, struct error
     struct label flags = {0};
     TRY(label_parse_pairs(&flags, "--where", where, " ", e));
     for (int i = 0; i < flags.n; i++) {
-        bool done;
+        bool done = !strncmp(label_key(&flags, i), "task.", 5) || !strncmp(label_key(&flags, i), "model.", 6);
+        if (done) TRY(request_say(r, label_key(&flags, i), label_value(&flags, i), e));
+        if (done) continue;
         if (!strcmp(label_key(&flags, i), "seed"))
             return fail(e, ST_USAGE, "--where seed: with --paper it is seeds=3 (1 to 3), or a list such as seeds=3,7");
         TRY(request_flag(r, label_key(&flags, i), label_value(&flags, i), &done, e));
@@ -357,37 +421,55 @@ static enum status tell_missing_speeds(const struct plan *plan, const struct req
                 out, missing, plan->n, r->name);
 }
 
+/* Plans the request; one of which nothing is on record becomes its latest shortened sweep, which *name tells. */
+static enum status plan_drawn(struct request *r, struct plan *plan, struct resolved *resolved, bool speeds,
+                              const struct record_set *set, const char *out, char name[LABEL_TEXT], struct error *e) {
+    char words[LABEL_TEXT];
+    int i = 0;
+    snprintf(name, LABEL_TEXT, "%s", r->name);
+    TRY(request_plan(r, plan, resolved, e));
+    while (i < plan->n && !is_on_record(set, plan->setups[i]->id.run_id)) i++;
+    if (speeds || i < plan->n || !is_whole(r)) return ST_OK;
+    TRY(find_shortened(r, set, out, words, e));
+    if (!*words) return ST_OK;
+    snprintf(name, LABEL_TEXT, "%.60s, shortened: %.600s", r->name, words);
+    plan_free(plan);
+    *plan = (struct plan){0};
+    return request_plan(r, plan, resolved, e);
+}
+
 enum status paper_plot(const struct paper_choice *choice, const char *out, const char *to, const char *kind,
                        const struct plot_view *view, struct error *e) {
     struct plan plan = {0};
     struct resolved resolved;
+    struct record_set set = {0};
+    char name[LABEL_TEXT];
     struct request *r = new_request(choice, e);
     if (!r) return e->status;
     enum report_protocol protocol = PROTOCOL_VAL_MEAN;
-    bool speeds = plot_is_of_speeds(kind);
+    bool speeds = plot_is_of_speeds(kind); /* they have no records */
     const char **ids = NULL;
-    enum status status = request_plan(r, &plan, &resolved, e);
+    enum status status = speeds ? ST_OK : report_load(&set, out, e);
+    if (status == ST_OK) status = plan_drawn(r, &plan, &resolved, speeds, &set, out, name, e);
     if (status == ST_OK) status = paper_protocol(r, resolved.profile, &protocol, e);
     if (status == ST_OK && !(ids = calloc((size_t)plan.n + 1, sizeof *ids)))
         status = fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < plan.n && status == ST_OK; i++)
         ids[i] = speeds ? plan.setups[i]->id.cell_id : plan.setups[i]->id.run_id;
-    if (status == ST_OK && speeds) { /* they have no records */
+    if (status == ST_OK && speeds) {
         struct error why;
         status = plot_throughput(&(struct speed_choice){ids, plan.n}, view, out, to, &why);
         if (status != ST_OK) status = tell_missing_speeds(&plan, r, resolved.speed, out, &why, e);
     } else if (status == ST_OK) {
         struct plot_view named = *view;
-        struct record_set set = {0};
         /* a plan's runs stand in one figure, whatever profile each was done under */
         struct report_filter filter = {
             .runs = ids, .n_runs = plan.n, .protocol = protocol, .together = resolved.profile};
-        named.plan = r->name;
+        named.plan = name;
         named.profile = resolved.profile;
-        status = report_load(&set, out, e);
-        if (status == ST_OK) status = report_plot_view(&set, &filter, kind, &named, out, to, e);
-        records_free(&set);
+        status = report_plot_view(&set, &filter, kind, &named, out, to, e);
     }
+    records_free(&set);
     free(ids);
     plan_free(&plan);
     free(r);

@@ -108,7 +108,9 @@ START_TEST(a_value_may_be_a_list_of_whole_numbers) {
     expect_label(&l, "s5:test_length=8,16,32,n_test=9");
     ck_assert_int_eq(label_parse_pairs(&pairs, "profile", "a=1,2,3", ",", &e), ST_OK);
     expect_label(&pairs, "a=1,2,3");
-    expect_error(label_parse(&l, "task", "s5:test_length=8,x", &e), &e, "task s5: 'x' is not of the form name=value");
+    expect_error(
+        label_parse(&l, "task", "s5:test_length=8,x", &e), &e,
+        "task s5: 'x' is not of the form name=value; a sweep takes several values by --grid 'task.test_length=A,B'");
     expect_error(label_parse(&l, "task", "s5:8,16", &e), &e, "task s5: '8,16' is not of the form name=value");
     expect_error(label_parse(&l, "task", "s5:a=1,-2", &e), &e, "task s5: '-2' is not of the form name=value");
 }

@@ -25,6 +25,17 @@ static char *read_output(const char *folder, const char *name) {
     return slurp(path, &size);
 }
 
+/* Commands in a text as an installed program has them: "lrnn bench" for "/path/lrnn bench". */
+static void call_by_name(char *text, const char *program) {
+    size_t length = strlen(program);
+    if (!strchr(program, '/')) return;
+    for (char *at = text; (at = strstr(at, program)); at += 4) {
+        if (at[length] != ' ') continue;
+        memmove(at + 4, at + length, strlen(at + length) + 1);
+        memcpy(at, "lrnn", 4);
+    }
+}
+
 int run_program(const char *folder, const char *program, const char *arguments) {
     char command[4096];
     int n = snprintf(command, sizeof command, "%s %s >%s/out 2>%s/err </dev/null", program, arguments, folder, folder);
@@ -33,6 +44,8 @@ int run_program(const char *folder, const char *program, const char *arguments) 
     free_output();
     out = read_output(folder, "out");
     err = read_output(folder, "err");
+    call_by_name(out, program);
+    call_by_name(err, program);
     ck_assert_msg(WIFEXITED(status), "%s: ended by a signal\n%s", command, err);
     return WEXITSTATUS(status);
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "harness/run/signals.h"
+#include "harness/store/shell.h"
 #include "tasks/data/datasets.h"
 
 /* Reads up to `most` words; the first one, if there is any, names a data set. */
@@ -28,7 +29,7 @@ enum status data_sets_list(int argc, char **argv, struct error *e) {
         TRY(dataset_path(*at, path, e));
         printf("%s: %s\n  tasks     %s\n  imported  ", (*at)->name, (*at)->summary, (*at)->tasks);
         if (stat(path, &info) != 0) {
-            printf("no; `lrnn data urls %s` says where its files are\n", (*at)->name);
+            printf("no; `%s data urls %s` says where its files are\n", shell_program(), (*at)->name);
             continue;
         }
         struct error why;
@@ -47,7 +48,7 @@ static void print_urls(const struct dataset *d) {
         if (f->bytes) printf("    bytes   %" PRId64 "\n", f->bytes);
         printf("    SHA-256 %s\n", f->sha256 ? f->sha256 : "nobody has published one");
     }
-    printf("  then      lrnn data import %s FOLDER\n", d->name);
+    printf("  then      %s data import %s FOLDER\n", shell_program(), d->name);
 }
 
 enum status data_sets_urls(int argc, char **argv, struct error *e) {

@@ -66,6 +66,21 @@ START_TEST(one_record_is_one) {
 END_TEST
 
 /* Nobody reads what is written again and again. */
+/* A hint is typed as it stands: with the path by which the program was called. */
+START_TEST(hints_call_the_program_as_it_was_called) {
+    char command[1024], said[SCRATCH_BYTES + 64];
+    snprintf(command, sizeof command, "cd %s && ln -s '%s' lrnn && ./lrnn report --out none >out 2>err; ./lrnn >>err",
+             program_folder, realpath(named_program("LRNN", "./lrnn"), NULL));
+    ck_assert_int_eq(system(command), 0);
+    snprintf(said, sizeof said, "%s/err", program_folder);
+    size_t size;
+    char *text = slurp(said, &size);
+    expect_text(text, "lrnn: no run records under none/runs; `./lrnn bench s3` makes some\n", "report");
+    expect_text(text, "  ./lrnn train s5 bdlru:m=5 ", "lrnn");
+    free(text);
+}
+END_TEST
+
 START_TEST(a_watch_ends_where_nobody_reads_it) {
     char command[1024];
     expect("sweep " SMALL " --models lstm:hidden=4 --seeds 2 --shard 1/2 --out %s/r", 0);
@@ -93,7 +108,7 @@ static void expect_again(const char *from) {
 START_TEST(a_plans_table_is_shown_again) {
     static const char *const flags[] = {"--seeds 1 --lr 0.02", "--models lstm:hidden=4 --variants no",
                                         "s4:n_train=200,n_val=20,n_test=20,length=4 --seeds 2..3",
-                                        "--layers 1,2 --dim 8"};
+                                        "--layers 1,2 --dim 8", "--seeds 1 --grid task.min_length=2"};
     begin_plan(own_plan);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         char arguments[512];
@@ -104,6 +119,22 @@ START_TEST(a_plans_table_is_shown_again) {
     /* A list of models has blanks, as --where has between its flags. */
     expect("sweep %s/own.plan --seeds 1 --lr 0.02 --models 'lstm:hidden=4 lru:state=4' --no-plots --out %s/r", 0);
     expect_text(err, "; all tables: lrnn report --out ", "sweep");
+}
+END_TEST
+
+/* The words of the call are noted beside the runs, so that the plan's name finds them. */
+START_TEST(a_shortened_plan_is_shown_as_such) {
+    begin_plan(own_plan);
+    expect("sweep %s/own.plan s3:n_train=200,n_val=20,n_test=20,length=4 --seeds 1 --lr 0.02,0.03 --stop-after 1 "
+           "--no-plots --out %s/r",
+           0);
+    expect_again("\nmodel");
+    expect(REPORT, 0);
+    expect_text(out, ",length=4 seeds=1 lr=0.02,0.03 stop-after=1, 4 of 4 runs\n", "report --paper");
+    expect_text(out, "Shortened: none of the whole plan's runs is on record", "report --paper");
+    expect("plot accuracy --paper %s/own.plan --out %s/r --format svg", 0);
+    expect(REPORT " --profile smoke", 0); /* asked for by the plan's own profile, it is the whole */
+    expect_text(out, ", 0 of 16 runs\n", "report --paper");
 }
 END_TEST
 
@@ -121,8 +152,10 @@ END_TEST
 START_TEST(a_sweep_is_announced_as_its_records_will_say) {
     expect("bench word-problem --dry-run --out %s/r", 0);
     expect_text(err, "s3, profile custom: ", "bench");
-    expect("bench s3 --dry-run --out %s/r", 0);
-    expect_text(err, "s3, profile quick: ", "bench");
+    expect("bench s3 --models 'bdlru:m=1,2,4' --seeds 3 --dry-run --out %s/r", 0);
+    expect_text(err, "s3, profile quick: 9 runs, seeds 1 to 3, ", "bench"); /* three models, not seed 3 */
+    expect("bench s3 --seeds 3,5 --dry-run --out %s/r", 0);
+    expect_text(err, ", seeds from 3 to 5, ", "bench");
 }
 END_TEST
 
@@ -135,8 +168,10 @@ Suite *check_status(void) {
     tcase_add_test(c, a_run_of_two_lists_is_left_once);
     tcase_add_test(c, lists_stand_in_the_order_of_their_names);
     tcase_add_test(c, one_record_is_one);
+    tcase_add_test(c, hints_call_the_program_as_it_was_called);
     tcase_add_test(c, a_watch_ends_where_nobody_reads_it);
     tcase_add_test(c, a_plans_table_is_shown_again);
+    tcase_add_test(c, a_shortened_plan_is_shown_as_such);
     tcase_add_test(c, a_benchs_table_is_shown_again);
     tcase_add_test(c, a_sweep_is_announced_as_its_records_will_say);
     suite_add_tcase(suite, c);
