@@ -21,8 +21,8 @@ enum status texts_add(struct texts *t, const char *text, struct error *e);
 /* "3..20" */
 bool range_parse(const char *text, int64_t *from, int64_t *to);
 
-/* Adds the values of a flag: "1..4", "0,0.1", "2". Errors: as texts_add; ST_USAGE, in its name: a range without a value,
- * or with more than a list can hold. */
+/* Adds the values of a flag: "1..4", "0,0.1", "2". Errors: as texts_add; ST_USAGE, in its name: a range without a
+ * value, or with more than a list can hold. */
 enum status values_expand(const char *name, const char *list, struct texts *values, struct error *e);
 
 /* Whether the list has the value, in canonical form. */

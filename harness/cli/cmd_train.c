@@ -9,8 +9,10 @@
 #include "harness/perf/speed.h"
 #include "harness/study/study.h"
 #include "harness/rows/rows.h"
+#include "harness/run/checkpoint.h"
 #include "harness/run/train.h"
 #include "harness/run/signals.h"
+#include "harness/pool/announce.h"
 #include "harness/pool/progress_line.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
@@ -96,7 +98,7 @@ static void show_plain(const struct setup *s, const struct progress *p, double l
             s->id.model_label, p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3);
     if (isfinite(left)) {
         time_format(left, time, sizeof time);
-        fprintf(stderr, ", at most %s left", time);
+        fprintf(stderr, ", about %s left", time);
     }
     fputc('\n', stderr);
 }
@@ -180,6 +182,10 @@ static enum status run_setup(struct setup *s, const struct train_words *words, s
     struct plan alone = {.setups = &s, .n = 1};
     int threads = s->spec.config.threads ? (int)s->spec.config.threads : omp_get_num_procs();
     TRY(limits_apply(&alone, 0, 1, threads, s->spec.config.quiet, e));
+    int64_t saved = s->spec.config.force ? -1 : checkpoint_step(s->spec.config.out, s->id.run_id);
+    if (!s->spec.config.quiet) announce_warmup(&alone);
+    if (!s->spec.config.quiet && saved > 0)
+        fprintf(stderr, "goes on from step %" PRId64 " of %" PRId64 "\n", saved, s->shapes.steps);
     struct run row = {.run_id = ""};
     enum status status = train_run(s, &hooks, &row, e);
     if (display.terminal && !s->spec.config.quiet) fputs("\r\033[K", stderr);

@@ -2,12 +2,14 @@
 #include "harness/pool/announce.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/perf/speed.h"
 #include "harness/study/profile.h"
+#include "harness/study/row_key.h"
 #include "harness/run/checkpoint.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
@@ -74,10 +76,107 @@ static void warn_of_memory(const struct plan *plan, bool retry) {
             machine_memory_bytes() >> 20);
 }
 
-/* Estimates the time of a run on one core at so many FLOPs a second, at most its time limit. */
-static double seconds_of(const struct announced *a, const struct setup *s, double flops_per_s) {
-    double seconds = s->estimate.flops / flops_per_s, limit = limit_seconds(a->plan, s, a->limit_s, a->shares);
-    return limit > 0 && limit < seconds ? limit : seconds;
+/* --- how long it takes -------------------------------------------------------------------------------------------- */
+
+/* Steps are timed where the rate of a GEMM alone says that the runs take longer than a look at them is worth. */
+#define WORTH_TIMING_S 20.0
+#define TIMING_S       2.0 /* for all timings together */
+#define START_S        0.1 /* of one: its process and its trainer */
+#define TIMED_STEPS    10
+#define USUAL_SLOWNESS 2.5 /* of steps that nobody has timed, beside the share of a GEMM's rate */
+
+/* Seconds of a step as a GEMM's rate says, on the run's threads. */
+static double guess_step(const struct setup *s, double flops_per_s) {
+    return s->estimate.flops / (double)s->shapes.steps / flops_per_s;
+}
+
+/* Work of validation and test as a part of the training's: a forward pass is a third of a step. */
+static double share_of_evaluation(const struct setup *s) {
+    const struct task_shape *t = &s->spec.task.shape;
+    double looks = floor((double)s->shapes.steps / (double)s->shapes.eval_every) + 1;
+    double examples = looks * (double)t->examples[SPLIT_VAL] + (double)t->examples[SPLIT_TEST];
+    return examples / 3 / ((double)s->shapes.steps * (double)s->spec.config.batch);
+}
+
+/* A row of runs, which differ in rate and seed alone, and how much slower its steps are than guess_step says. */
+struct timed {
+    char row[RUN_ID_HEX];
+    double slowness;
+};
+
+/* Times steps of the runs to do, a row once, as long as there is time for it; *usual: the mean of their slowness. On a
+ * device no guess says how long a step takes. Returns the number of timed rows, at most n. */
+static int time_steps(struct setup *const *to_do, int n, double flops_per_s, struct timed *timed, double *usual) {
+    double began = time_now_s(), sum = 0;
+    int n_timed = 0;
+    for (int i = 0; i < n; i++) {
+        const struct setup *s = to_do[i];
+        struct timed *t = &timed[n_timed];
+        struct perf_row speed;
+        struct error ignored;
+        double guess = guess_step(s, flops_per_s), left = TIMING_S - (time_now_s() - began);
+        int k = 0;
+        if (left < START_S + TIMED_STEPS * USUAL_SLOWNESS * guess && n_timed) continue;
+        if (left < START_S || row_key_id(s->id.text, t->row, &ignored) != ST_OK) continue;
+        while (k < n_timed && strcmp(timed[k].row, t->row) != 0) k++;
+        if (k < n_timed || TIMED_STEPS * guess > TIMING_S) continue;
+        int threads = s->spec.config.threads ? (int)s->spec.config.threads : 1;
+        if (is_too_large(s) || speed_measure(s, threads, 0, &speed, &ignored) != ST_OK) continue;
+        t->slowness = speed.time_ns * 1e-9 / guess;
+        sum += t->slowness;
+        n_timed++;
+    }
+    *usual = n_timed ? sum / n_timed : USUAL_SLOWNESS;
+    return n_timed;
+}
+
+/* Estimates the time of the runs to do, one after the other; each takes at most its time limit. *measured: of some the
+ * steps were timed. */
+static double total_seconds(const struct announced *a, struct setup **to_do, int n, bool *measured) {
+    const double flops_per_s = GEMM_SHARE * gemm_rate() * 1e9;
+    struct timed *timed = calloc((size_t)n + 1, sizeof *timed);
+    double total = 0, usual = 1, rough = 0;
+    int n_timed = 0;
+    for (int i = 0; i < n; i++) rough += to_do[i]->estimate.flops / flops_per_s;
+    bool device = strcmp(a->resolved->config.device, "cpu") != 0;
+    if (timed && (device || rough > WORTH_TIMING_S)) n_timed = time_steps(to_do, n, flops_per_s, timed, &usual);
+    for (int i = 0; i < n; i++) {
+        const struct setup *s = to_do[i];
+        double slowness = usual, limit = limit_seconds(a->plan, s, a->limit_s, a->shares);
+        struct error ignored;
+        char row[RUN_ID_HEX];
+        bool known = n_timed && row_key_id(s->id.text, row, &ignored) == ST_OK;
+        for (int k = 0; k < n_timed && known; k++)
+            if (!strcmp(timed[k].row, row)) slowness = timed[k].slowness;
+        double seconds = guess_step(s, flops_per_s) * (double)s->shapes.steps * slowness * (1 + share_of_evaluation(s));
+        total += limit > 0 && limit < seconds ? limit : seconds;
+    }
+    free(timed);
+    *measured = n_timed > 0;
+    return total;
+}
+
+/* "about 12.3 minutes by steps timed here, less with early stopping" */
+static void print_time(const struct announced *a, struct setup **to_do, int n) {
+    struct error why;
+    bool measured, limited = a->limit_s > 0 || a->resolved->config.budget > 0;
+    bool device = strcmp(a->resolved->config.device, "cpu") != 0;
+    if (device && place_probe(a->resolved->config.device, &why) != ST_OK) {
+        fprintf(stderr, "how long is not known without the device (%s)", why.text);
+        return;
+    }
+    double seconds = total_seconds(a, to_do, n, &measured);
+    /* nobody has timed what members of a population take from each other */
+    int jobs = a->most_at_a_time < n ? a->most_at_a_time : n;
+    seconds /= device ? a->shares : jobs;
+    const char *of = measured ? "steps timed here" : "the rate of a product here";
+    if (seconds < 1) {
+        fputs("under a second", stderr);
+        return;
+    }
+    const char *unit = time_unit(&seconds);
+    fprintf(stderr, "%sabout %.1f %s (an estimate by %s; less with early stopping)",
+            limited || device ? "at most " : "", seconds, unit, of);
 }
 
 /* ", seeds 1 to 3", for --seeds 3 might be read as seed 3; ", seeds from 2 to 9" of a list with gaps. */
@@ -97,7 +196,7 @@ static void print_seeds(const struct plan *plan) {
         fprintf(stderr, ", seeds %s%" PRId64 " to %" PRId64, n == last - first + 1 ? "" : "from ", first, last);
 }
 
-/* "s3 and others, profile quick: 8 runs (2 of them custom), seeds 1 to 2" */
+/* "s3 and others, profile quick: 8 runs (2 of them custom)" */
 static void print_what(const struct announced *a) {
     const struct plan *plan = a->plan;
     int other = 0; /* than the profile makes: their records will say custom */
@@ -106,38 +205,49 @@ static void print_what(const struct announced *a) {
             !a->name && plan_has_several_tasks(plan) ? " and others" : "",
             other == plan->n ? PROFILE_CUSTOM : a->resolved->profile, plan->n, plan->n == 1 ? "" : "s");
     if (other && other < plan->n) fprintf(stderr, " (%d of them " PROFILE_CUSTOM ")", other);
-    print_seeds(plan);
 }
 
 void announce_runs(const struct announced *a) {
     const struct plan *plan = a->plan;
-    const double flops_per_s = GEMM_SHARE * gemm_rate() * 1e9;
-    double time = 0, bytes = 0;
-    int to_do = 0;
+    struct setup **to_do = calloc((size_t)plan->n + 1, sizeof(struct setup *));
+    double bytes = 0;
+    int n = 0;
     for (int i = 0; i < plan->n; i++) {
-        if (reuse_is_there(plan->setups[i], a->retry)) continue;
-        time += seconds_of(a, plan->setups[i], flops_per_s);
+        if (!to_do || reuse_is_there(plan->setups[i], a->retry)) continue;
         bytes += bytes_of(plan->setups[i]);
-        to_do++;
+        to_do[n++] = plan->setups[i];
     }
     if (a->resolved->defaulted)
         fprintf(stderr, "this task has no profile of its own; taken is: %s\n", a->resolved->note);
     print_what(a);
-    if (to_do == 0) {
+    if (n && n < plan->n) fprintf(stderr, ", %d left to do", n);
+    if (n) {
+        print_seeds(plan);
+        fprintf(stderr, ", %d at a time, ", a->most_at_a_time < n ? a->most_at_a_time : n);
+        print_time(a, to_do, n);
+        fprintf(stderr, " and %.*f MB of disk\n", bytes < 1e7, bytes / 1e6);
+        warn_of_memory(plan, a->retry);
+        announce_warmup(plan);
+    } else {
         fprintf(stderr, ", none left to do\n");
-        return;
     }
-    if (to_do < plan->n) fprintf(stderr, ", %d left to do", to_do);
-    int jobs = a->most_at_a_time < to_do ? a->most_at_a_time : to_do;
-    time /= jobs;
-    char most[64] = "under a second";
-    if (time >= 1) {
-        const char *unit = time_unit(&time);
-        snprintf(most, sizeof most, "at most about %.1f %s", time, unit);
+    free(to_do);
+}
+
+void announce_warmup(const struct plan *plan) {
+    const struct setup *first = NULL;
+    int n = 0;
+    for (int i = 0; i < plan->n; i++) {
+        const struct setup *s = plan->setups[i];
+        if (!s->spec.config.warmup || s->spec.config.warmup < s->shapes.steps) continue;
+        if (!first) first = s;
+        n++;
     }
-    fprintf(stderr, ", %d at a time, %s on this machine (less with early stopping) and %.*f MB of disk\n", jobs, most,
-            bytes < 1e7, bytes / 1e6);
-    warn_of_memory(plan, a->retry);
+    if (!first) return;
+    fprintf(stderr,
+            "--warmup %" PRId64 ": %d of %d run%s end%s within it (after %" PRId64 " steps), so that the rate never "
+            "reaches its peak, --lr\n",
+            first->spec.config.warmup, n, plan->n, plan->n == 1 ? "" : "s", n == 1 ? "s" : "", first->shapes.steps);
 }
 
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds) {

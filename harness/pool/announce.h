@@ -18,6 +18,9 @@ struct announced {
 };
 void announce_runs(const struct announced *a);
 
+/* Says of runs that end within their --warmup that their rate never reaches its peak. */
+void announce_warmup(const struct plan *plan);
+
 /* Says how long the speeds take that speed_measure_plan would measure. */
 void announce_speeds(const struct plan *plan, const char *name, const char *profile, int threads, double seconds);
 

@@ -61,6 +61,7 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
 
 /* Content of a folder of records. */
 struct folder {
+    const char *out;
     struct sweep_list *sweeps;
     struct claim_info *claims;
     int n_sweeps, n_claims;
@@ -81,6 +82,12 @@ static bool is_worked_on(const struct folder *f, const char *run_id) {
     return false;
 }
 
+/* The part of a run's work that its checkpoint has. */
+static double share_saved(const struct folder *folder, const struct sweep_list *p, int i) {
+    int64_t step = p->steps[i] ? checkpoint_step(folder->out, p->ids[i]) : 0;
+    return step > 0 ? (double)step / (double)p->steps[i] : 0;
+}
+
 /* Prints the line of a sweep. Returns true if it has runs left and nobody does any of them now. */
 static bool print_sweep(const struct folder *folder, const struct sweep_list *p, FILE *f) {
     int done = 0, failed = 0, working = 0;
@@ -88,7 +95,7 @@ static bool print_sweep(const struct folder *folder, const struct sweep_list *p,
     for (int i = 0; i < p->n; i++) {
         const struct run *run = find_record(folder, p->ids[i]);
         all += p->flops[i];
-        if (run) work += p->flops[i];
+        work += p->flops[i] * (run ? 1 : share_saved(folder, p, i));
         done += run != NULL;
         failed += run && run_failed(run);
         working += !run && is_worked_on(folder, p->ids[i]);
@@ -125,7 +132,7 @@ static enum status count_left(const struct folder *folder, int *left, struct err
 }
 
 enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
-    struct folder folder = {0};
+    struct folder folder = {.out = out};
     *left = 0;
     if (access(out, F_OK) != 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", out, strerror(errno));
     enum status status = records_load(&folder.set, out, e);

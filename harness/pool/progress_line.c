@@ -9,8 +9,9 @@
 
 #include "core/paragraph.h"
 
-#define BAR_LEAST 10
-#define BAR_MOST  30
+#define BAR_LEAST   10
+#define BAR_MOST    30
+#define MODEL_LEAST 8 /* columns of a model's label that is cut */
 
 void time_format(double s, char *text, size_t size) {
     if (s < 90)
@@ -34,17 +35,14 @@ void time_left_update(struct time_left *t, double now, double work, double done,
     t->at = now;
 }
 
-/* Appends the part if the whole of it fits into `width` columns; a model's label, of one byte a column, may be cut. */
-static void add(char *text, size_t size, int width, const char *format, ...) __attribute__((format(printf, 4, 5)));
-static void add(char *text, size_t size, int width, const char *format, ...) {
-    char part[256];
+/* Appends to the text, of 256 bytes. */
+static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(char *text, const char *format, ...) {
     size_t used = strlen(text);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(part, sizeof part, format, args);
+    vsnprintf(text + used, 256 - used, format, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof part || used + (size_t)n > (size_t)width || used + (size_t)n >= size) return;
-    memcpy(text + used, part, (size_t)n + 1);
 }
 
 int progress_width(void) {
@@ -53,31 +51,52 @@ int progress_width(void) {
     return terminal_has_codes(stderr) ? 79 : 0;
 }
 
-static void add_bar(const struct progress_view *v, int width, char *text, size_t size) {
+static void add_bar(const struct progress_view *v, int width, char *text) {
     char bar[BAR_MOST + 1];
-    int n = width / 5 < BAR_LEAST ? BAR_LEAST : width / 5 > BAR_MOST ? BAR_MOST : width / 5;
+    int n = width / 5 < 16 ? BAR_LEAST : width / 5 > BAR_MOST ? BAR_MOST : width / 5;
     double share = v->share < 0 ? 0 : v->share > 1 ? 1 : v->share;
     int full = (int)(share * n);
     for (int i = 0; i < n; i++) bar[i] = i < full ? '#' : '.';
     bar[n] = 0;
-    add(text, size, width, "[%s] ", bar);
+    add(text, "[%s] ", bar);
 }
 
+/* Parts of the line in their order, and how soon each gets its place: the first in rank, of those that have room. */
+enum part { BAR, DONE, LEFT, BEST, MODEL, RUN, STEP, LOSS, ACC, SPEED, PARTS };
+static const int by_rank[PARTS] = {DONE, STEP, LOSS, SPEED, LEFT, MODEL, BAR, ACC, RUN, BEST};
+
 void progress_line(const struct progress_view *v, int width, char *text, size_t size) {
-    char left[32];
-    text[0] = 0;
-    if (width >= 40) add_bar(v, width, text, size);
-    add(text, size, width, "%d/%d", v->done, v->total);
+    char parts[PARTS][256] = {""}, left[32];
+    size_t room = width < (int)size ? (size_t)width : size - 1;
+    bool shown[PARTS] = {false};
+    if (width >= 40) add_bar(v, width, parts[BAR]);
+    add(parts[DONE], "%d/%d", v->done, v->total);
     if (isfinite(v->left_s)) {
         time_format(v->left_s, left, sizeof left);
-        add(text, size, width, " %s left", left);
+        add(parts[LEFT], " %s left", left);
     }
-    if (isfinite(v->best)) add(text, size, width, ", best %.3f", v->best);
-    if (!v->model) return;
-    add(text, size, width, " | %.40s", v->model);
-    add(text, size, width, " lr %g seed %" PRId64, v->lr, v->seed);
-    add(text, size, width, ": %" PRId64 "/%" PRId64, v->step, v->steps);
-    if (isfinite(v->loss)) add(text, size, width, " loss %.3f", v->loss);
-    if (isfinite(v->acc)) add(text, size, width, " acc %.3f", v->acc);
-    if (isfinite(v->tok_per_s)) add(text, size, width, " %.0fk tok/s", v->tok_per_s / 1e3);
+    if (isfinite(v->best)) add(parts[BEST], ", best %.3f", v->best);
+    if (v->model) {
+        add(parts[MODEL], " | %.40s", v->model);
+        add(parts[RUN], " lr %g seed %" PRId64, v->lr, v->seed);
+        add(parts[STEP], " | %" PRId64 "/%" PRId64, v->step, v->steps);
+        if (isfinite(v->loss)) add(parts[LOSS], " loss %.3f", v->loss);
+        if (isfinite(v->acc)) add(parts[ACC], " acc %.3f", v->acc);
+        if (isfinite(v->tok_per_s)) add(parts[SPEED], " %.*fk tok/s", v->tok_per_s < 1e4, v->tok_per_s / 1e3);
+    }
+    for (int i = 0; i < PARTS; i++) {
+        size_t length = strlen(parts[by_rank[i]]);
+        if (by_rank[i] == MODEL && length > room && room > MODEL_LEAST) length = room; /* its name says most */
+        if (length > room || (by_rank[i] == MODEL && !shown[STEP])) continue;
+        parts[by_rank[i]][length] = 0;
+        shown[by_rank[i]] = true;
+        room -= length;
+    }
+    text[0] = 0;
+    for (int i = 0; i < PARTS; i++) {
+        bool of_model =
+            i == STEP && shown[STEP] && shown[MODEL] && v->model; /* ": 100/1500" after a name, else " | 100/1500" */
+        if (of_model) strcat(text, ": ");
+        if (shown[i]) strcat(text, parts[i] + (of_model ? strlen(" | ") : 0));
+    }
 }

@@ -20,7 +20,7 @@ struct progress_view {
 int progress_width(void);
 
 /* Writes "[####......] 3/70 12m left, best 0.998 | bdlru:m=5 lr 0.001 seed 1: 100/1500 loss 1.2 acc 0.53 98k tok/s", as
- * much of it as `width` columns hold; no line feed. */
+ * much of it as `width` columns hold, the runs done, step, loss and rate first; no line feed. */
 void progress_line(const struct progress_view *v, int width, char *text, size_t size);
 
 /* Time that a sweep still takes. Set `began` before the first update, and left_s to NAN: not known yet. */

@@ -166,6 +166,10 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
                       .claim = *claim};
     time_now_text(j->started, sizeof j->started);
     r->waiting[index] = NULL;
+    int64_t saved = setup->spec.config.force ? -1 : checkpoint_step(setup->spec.config.out, setup->id.run_id);
+    if (saved > 0)
+        say(r, "%s seed %" PRId64 " goes on from step %" PRId64 " of %" PRId64, setup->id.model_label,
+            setup->spec.config.seed, saved, setup->shapes.steps);
     return true;
 }
 

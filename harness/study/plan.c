@@ -18,8 +18,8 @@ static enum status texts_add_label(struct texts *t, const struct label *l, struc
     return texts_add(t, text, e);
 }
 
-/* All texts that a label with ranges and lists ("m=1..4", "m=1,2,4") stands for, the first of them slowest. Only integer
- * options are looked at: ".." is also a folder. */
+/* All texts that a label with ranges and lists ("m=1..4", "m=1,2,4") stands for, the first of them slowest. Only
+ * integer options are looked at: ".." is also a folder. */
 static enum status expand_ranges(const struct label *l, const struct option *table, struct texts *out,
                                  struct error *e) {
     for (int i = 0; i < l->n; i++) {

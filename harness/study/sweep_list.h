@@ -17,7 +17,8 @@ struct sweep_list {
 };
 
 /* Writes the list of a plan's runs; the same runs have the same file. call: NULL: its runs follow from more than words.
- * ST_FAIL with path and reason. *new, unless it is NULL: the files that were missing before, for sweep_list_withdraw. */
+ * *new, unless it is NULL: the files that were missing before, for sweep_list_withdraw. ST_FAIL with path and
+ * reason. */
 struct sweep_list_new {
     bool out, list;
 };

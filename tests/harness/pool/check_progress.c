@@ -36,7 +36,10 @@ START_TEST(the_line_is_as_wide_as_the_terminal_at_most) {
     ck_assert_str_eq(text, "[###############...............] 3/70 12m05s left, best 0.998 | bdlru:m=5 lr 0.001 seed 1: "
                            "100/1500 loss 1.250 acc 0.530 98k tok/s");
     progress_line(&v, 30, text, sizeof text);
-    ck_assert_str_eq(text, "3/70 12m05s left, best 0.998");
+    ck_assert_str_eq(text, "3/70 | 100/1500 loss 1.250");
+    v.model = "deltaproduct:steps=4,heads=4;gelu";
+    progress_line(&v, 79, text, sizeof text); /* of a terminal of 80 columns */
+    ck_assert_str_eq(text, "3/70 12m05s left | deltaproduct:steps=4,heads=4: 100/1500 loss 1.250 98k tok/s");
 }
 END_TEST
 

@@ -78,10 +78,14 @@ START_TEST(a_signal_saves_and_the_same_command_goes_on) {
     snprintf(look, sizeof look,
              "r=%s/r; id=$(basename $r/checkpoints/*.ckpt .ckpt) && mkdir $r/claims && "
              "echo 'elsewhere 7 1 boot/space 2026-01-01T00:00:00Z s3 lstm' >$r/claims/$id.1 && "
-             "%s status $r | grep 'T00:00:00Z, saved at step [1-9]' >/dev/null && rm -r $r/claims",
+             "mkdir $r/sweeps && printf \"$id\\t100\\ts3\\tlstm\\t0.1\\t1\\t10\\n\" >$r/sweeps/s-1.tsv && "
+             "%s status $r >$r/said && grep 'T00:00:00Z, saved at step [1-9]' $r/said >/dev/null && "
+             "grep 's-1: 0 of 1 runs.*; [1-9][0-9]* %% of' $r/said >/dev/null && rm -r $r/claims",
              program_folder, named_program("LRNN", "./lrnn"));
     ck_assert_int_eq(system(look), 0);
-    expect_exit(start(TRAIN), 0);
+    snprintf(look, sizeof look, TRAIN " --threads 1 --out %s/r", program_folder);
+    expect_status(run(look), 0, look);
+    expect_text(err, "goes on from step ", look);
     struct record_set set;
     struct error e;
     char folder[SCRATCH_BYTES + 8];

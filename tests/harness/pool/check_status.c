@@ -148,6 +148,15 @@ START_TEST(a_benchs_table_is_shown_again) {
 }
 END_TEST
 
+START_TEST(a_peak_that_is_never_reached_is_said) {
+    expect("train s3:n_train=200,n_val=20,n_test=20,length=4 lstm:hidden=4 --steps 2 --warmup 9 --out %s/r", 0);
+    expect_text(err, "--warmup 9: 1 of 1 run ends within it (after 2 steps), so that the rate never reaches its peak",
+                "train");
+    expect("bench s3 --models lstm --steps 20 --warmup 19 --schedule cosine --dry-run --out %s/r", 0);
+    ck_assert_ptr_null(strstr(err, "--warmup"));
+}
+END_TEST
+
 /* A run of another setting than its profile's is called custom before it is done, too. */
 START_TEST(a_sweep_is_announced_as_its_records_will_say) {
     expect("bench word-problem --dry-run --out %s/r", 0);
@@ -173,6 +182,7 @@ Suite *check_status(void) {
     tcase_add_test(c, a_plans_table_is_shown_again);
     tcase_add_test(c, a_shortened_plan_is_shown_as_such);
     tcase_add_test(c, a_benchs_table_is_shown_again);
+    tcase_add_test(c, a_peak_that_is_never_reached_is_said);
     tcase_add_test(c, a_sweep_is_announced_as_its_records_will_say);
     suite_add_tcase(suite, c);
     return suite;

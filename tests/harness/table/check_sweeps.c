@@ -43,7 +43,7 @@ START_TEST(ranges_and_lists_make_every_combination) {
         3 * 2 * 3 * 2 + 3 * 2 * 2, (const char *[]){" s3:length=3,n_train=20,", " s3:length=5,n_train=21,", NULL});
     expect_plan("s3 --models lstm --decay 0,0.1,0.1", 2, NULL); /* the same run once */
     expect_plan("s3:length=3,n_train=20,n_val=5,n_test=5 --models lstm:hidden=4 --profile smoke --steps 1", 1, NULL);
-    expect_text(err, ": 1 run, 1 at a time, under a second on this machine", "a small run");
+    expect_text(err, ": 1 run, seed 1, 1 at a time, under a second and ", "a small run");
     expect_plan("a5-slice --profile paper", 18 * 4 * 10,
                 (const char *[]){" a5-slice:length=3 ", " a5-slice lstm", NULL});
     expect_plan("a5-slice:length=4..5 --profile paper --layers 2", 2 * 10, NULL);
