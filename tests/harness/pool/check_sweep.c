@@ -72,7 +72,8 @@ START_TEST(shards_make_the_whole_and_status_tells_how_far_they_are) {
     expect_text(err, ": 8 runs, 3 left to do, ", "sweep --dry-run");
     ck_assert_int_eq(count(out, ", on record\n"), 5);
     expect("sweep " SMALL " --dry-run --threads 4096 --out %s/none", 0);
-    expect_text(err, ": 8 runs, seeds 1 to 4, 1 at a time, ", "sweep --threads"); /* each with as many as there may be */
+    /* each with as many as there may be */
+    expect_text(err, ": 8 runs, seeds 1 to 4, 1 at a time, ", "sweep --threads");
     expect("sweep " SMALL " --dry-run --force --out %s/r", 0);
     ck_assert_int_eq(count(out, ", on record\n"), 0);
     expect("sweep " SMALL " --out %s/r", 0);
