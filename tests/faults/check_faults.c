@@ -99,6 +99,27 @@ START_TEST(writers_of_the_same_runs_and_weights_mix_nothing) {
 }
 END_TEST
 
+START_TEST(a_bench_that_stops_and_wakes_doubles_no_run) {
+    struct tally t = {0};
+    pause_exercise(2, 4, 6, 1, &t);
+    expect_nothing_lost(&t);
+}
+END_TEST
+
+START_TEST(a_value_that_no_run_has_stops_no_command) {
+    struct tally t = {0};
+    value_exercise(14, 0, &t);
+    expect_nothing_lost(&t);
+}
+END_TEST
+
+START_TEST(odd_surroundings_are_no_surprise) {
+    struct tally t = {0};
+    surroundings_exercise(&t);
+    expect_nothing_lost(&t);
+}
+END_TEST
+
 START_TEST(an_interrupted_validation_is_done_again) {
     struct tally t = {0};
     interrupt_exercise(4, 1, &t);
@@ -338,6 +359,9 @@ Suite *check_faults(void) {
                                   kills_take_no_finished_run,
                                   flipped_bits_are_found,
                                   writers_of_the_same_runs_and_weights_mix_nothing,
+                                  a_bench_that_stops_and_wakes_doubles_no_run,
+                                  a_value_that_no_run_has_stops_no_command,
+                                  odd_surroundings_are_no_surprise,
                                   an_interrupted_validation_is_done_again,
                                   no_command_opens_a_socket_or_writes_elsewhere,
                                   steps_of_the_clock_change_no_duration,

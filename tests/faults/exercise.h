@@ -46,6 +46,21 @@ void flip_exercise(int flips, uint64_t seed, struct tally *t);
  * weights file is whole. */
 void writers_exercise(int writers, int runs, struct tally *t);
 
+/* `writers` benches, each of another machine by its name, do the same `runs` runs in one folder. Again and again one of
+ * them is stopped (SIGSTOP), its claims become older than a claim may be, and it is woken: at least `pauses` times, or
+ * until all have ended. Every run has one record, and its result is that of a bench that had the folder alone. */
+void pause_exercise(int writers, int runs, int pauses, uint64_t seed, struct tally *t);
+
+/* Gives a field of a record another value, one that no run has: null, none, infinite, huge, empty, one of escape codes
+ * and markup; its checksum is right. `cases` pairs of a field and a value, spread over all of them (`all`). A command
+ * reads it: none crashes or hangs, and no escape code comes through. */
+void value_exercise(int cases, double seconds, struct tally *t);
+
+/* Runs the program in odd surroundings: no home, no terminal, folders with quotes, blanks, line feeds and 255 bytes in
+ * their names, a standard stream that is closed or full, limits of memory, files, descriptors and threads. It ends with
+ * a documented status, and what it says fits on a few lines. */
+void surroundings_exercise(struct tally *t);
+
 /* Interrupts (Ctrl-C) a run whose time is mostly validation at random moments, up to `interrupts` times, and goes on
  * with the same command: each ends within 5 s, and weights and curve are those of a run that nobody stopped. */
 void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t);

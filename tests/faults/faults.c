@@ -12,6 +12,7 @@
  *   LRNN_NO_FOLDER_SYNC=1  fsync() of a folder says EINVAL, as file systems do that have no such notion
  *   LRNN_CLOCK_STEPS=1   each look at the time of day jumps by a day, to and fro
  *   LRNN_CLOCK_SPEED=N   durations are N times as long as they are
+ *   LRNN_HOST=NAME       the machine has that name, as two machines do that share a folder
  *   LRNN_LOCALE=1        the locale of the environment is turned on before main(), as a library might
  *   LRNN_NO_SOCKET=1     socket() ends the process by SIGSYS, whoever calls it */
 #define _GNU_SOURCE
@@ -415,4 +416,16 @@ time_t time(time_t *where) {
     clock_gettime(CLOCK_REALTIME, &t);
     if (where) *where = t.tv_sec;
     return t.tv_sec;
+}
+
+/* --- the machine -------------------------------------------------------------------------------------------------- */
+
+int gethostname(char *name, size_t size) {
+    const char *host = getenv("LRNN_HOST");
+    if (host) return snprintf(name, size, "%s", host) < 0;
+    FILE *f = fopen("/proc/sys/kernel/hostname", "re");
+    int status = f && fgets(name, (int)size, f) ? 0 : -1;
+    if (f) fclose(f);
+    if (status == 0) name[strcspn(name, "\n")] = 0;
+    return status;
 }

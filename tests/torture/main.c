@@ -90,6 +90,20 @@ static void writers(double seconds, struct tally *t) {
     t->all = 16 * 200;
 }
 
+static void pauses(double seconds, struct tally *t) {
+    double begin = time_now_s();
+    for (uint64_t i = 0; i < 20 && time_now_s() - begin < seconds; i++) pause_exercise(i % 2 ? 8 : 2, 12, 40, 3 + i, t);
+}
+
+static void values(double seconds, struct tally *t) {
+    value_exercise(1000000, seconds, t);
+}
+
+static void surroundings(double seconds, struct tally *t) {
+    (void)seconds;
+    surroundings_exercise(t);
+}
+
 static void interrupts(double seconds, struct tally *t) {
     double begin = time_now_s();
     for (uint64_t i = 0; t->tried < 200 && time_now_s() - begin < seconds; i++) interrupt_exercise(10, 2 + i, t);
@@ -111,6 +125,9 @@ static const struct exercise {
     {"for-ever", "a call of any kind and all after it fail", for_ever, 0.20},
     {"killed-calls", "a training is killed at a call that changes files", killed_at_calls, 0.10},
     {"writers", "16 processes train the same run into one folder", writers, 0.10},
+    {"pauses", "one of several benches stops for longer than its claims last", pauses, 0.10},
+    {"values", "a record with a value that no run has, its checksum right", values, 0.10},
+    {"surroundings", "odd folders, streams, variables and limits", surroundings, 0.02},
     {"interrupts", "Ctrl-C at random moments of validation", interrupts, 0.10},
     {"flips", "a bit of a record is another", flips, 0.02},
     {"power", "the disk as it may be found after each call", power, 0.02},
