@@ -25,6 +25,9 @@
  *              biases and its inner width is 4D rounded up to a multiple of 64; maps N(0, 0.4 / inputs), biases 0;
  *              only maps decay
  *
+ * --layer-scale a, in mad-lm and vision, puts diag(s) before each branch is added, s a learnt vector that begins at a:
+ * LayerScale (Touvron et al., arXiv 2103.17239, Eq. 3), which pLSTM's vision transformer has with a = 1.
+ *
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way). */
 #include "models/backbone.h"
 
@@ -50,6 +53,8 @@ const struct option backbone_options[] = {
     {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0,
      "mad-lm slice slice-glu stacked s5 slice-paper vision slice-xlstm slice-transformer", "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
+    {"layer-scale", OPT_REAL, offsetof(struct backbone, layer_scale), "0", 0, 1000, NULL,
+     "scale each residual branch by a learnt vector that begins at this (mad-lm, vision); 0 = do not", 0},
     {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top corners",
      "one label a sequence: from the last row, the mean of rows, a tree's root, a grid's corners", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
@@ -175,19 +180,28 @@ static struct tensor *mixer(struct graph *g, const struct backbone *b, const str
     return add(g, y, reverse(g, back, now->lengths));
 }
 
+/* The branch as it is added: scaled where the net does so, with dropout. */
+static struct tensor *branch_of(struct graph *g, const struct backbone *b, const char *name, struct tensor *y) {
+    if (y && b->layer_scale > 0) {
+        struct init init = {.kind = INIT_CONST, .a = b->layer_scale};
+        y = scale(g, y, vector(g, name, y->dims[y->rank - 1], init, AS_CONTRACT));
+    }
+    return dropout(g, y, b->dropout);
+}
+
 static struct residual pre_norm_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                       struct residual r, bool last) {
     (void)last;
     const struct backbone_traits *traits = backbone_traits(b);
     struct tensor *normed = traits->norm(g, b, "norm", &r);
-    r.branch = dropout(g, mixer(g, b, choice, normed), b->dropout);
+    r.branch = branch_of(g, b, "scale", mixer(g, b, choice, normed));
     if (b->mlp == MLP_NONE) return r;
     normed = traits->norm(g, b, "mlp_norm", &r);
     if (!normed) return r;
     graph_scope_push(g, "mlp");
     struct tensor *mixed_channels = b->mlp == MLP_GELU ? traits->gelu(g, b, normed) : swiglu_mlp(g, normed);
     graph_scope_pop(g);
-    r.branch = dropout(g, mixed_channels, b->dropout);
+    r.branch = branch_of(g, b, "mlp_scale", mixed_channels);
     return r;
 }
 

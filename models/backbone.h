@@ -33,6 +33,7 @@ struct backbone {
     int positions;             /* the enum above: vectors for the positions of an image */
     int encoder;               /* the enum above, for inputs of values */
     double dropout;            /* on each residual branch; training only */
+    double layer_scale;        /* each branch is scaled by a learnt vector that begins at this; 0: it is not */
     bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
     bool degree_code;          /* the code of a node's number of neighbours is added to its embedding */
     double ssm_lr_factor;      /* s5: rate of PARAM_STATE and PARAM_NORM, as a part of the others' */

@@ -97,6 +97,12 @@ enum status net_check(const struct backbone *b, const struct model *m, struct er
             "--ssm-lr-factor %g is for --backbone s5: in the other nets state parameters and norms have the rate "
             "of all others; leave it out or take s5",
             b->ssm_lr_factor);
+    struct backbone resolved = backbone_resolved(b, m);
+    if (b->layer_scale > 0 && !backbone_takes_parts(&resolved))
+        return fail(e, ST_USAGE,
+                    "--layer-scale %g is for --backbone mad-lm and vision, whose branches are plain; leave it out or "
+                    "take one of them",
+                    b->layer_scale);
     return ST_OK;
 }
 

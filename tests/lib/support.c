@@ -300,6 +300,7 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
                          .mlp = s->mlp,
                          .norm = s->norm,
                          .dropout = s->dropout,
+                         .layer_scale = s->layer_scale,
                          .kind = s->kind,
                          .pool = s->pool,
                          .bidirectional = s->bidirectional,

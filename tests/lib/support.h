@@ -111,7 +111,7 @@ struct trial_shape {
     const char *model; /* "bdlru:m=2,blocks=4" */
     int64_t B, T, V, D, layers;
     int mlp, norm;
-    double dropout;
+    double dropout, layer_scale;
     const char *kernel; /* "" or "reference" */
     enum precision precision;
     bool guards, evaluation;

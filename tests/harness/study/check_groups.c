@@ -59,6 +59,7 @@ static const struct {
     {"mlstm:heads=2", "backbone=vision", "up.weight", DECAY, 1},
     {"mlstm:heads=2", "backbone=vision", "mixer.norm.weight", 0, 1},
     {"plstm:heads=2", "backbone=vision", "mixer.norm.weight", 0, 1},
+    {"mlstm:heads=2", "backbone=vision layer-scale=1", "0.scale", 0, 1},
 };
 #define N_WANTED ((int)(sizeof wanted / sizeof *wanted))
 

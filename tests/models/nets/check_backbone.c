@@ -54,6 +54,52 @@ START_TEST(stacked_layers_have_dropout_between_them) {
 }
 END_TEST
 
+/* LayerScale in both nets that have it. */
+START_TEST(gradients_of_scaled_branches_match_central_differences) {
+    struct trial t;
+    struct trial_shape s = small;
+    s.model = mixers[0];
+    s.kind = _i ? BACKBONE_VISION : BACKBONE_MAD_LM;
+    s.mlp = MLP_GELU;
+    s.layer_scale = 0.5;
+    s.dropout = 0.1;
+    trial_open(&t, &s, 5);
+    ck_assert_ptr_nonnull(params_find(&t.params, "layers.1.mlp_scale"));
+    expect_gradients(&t, 17);
+    trial_close(&t);
+}
+END_TEST
+
+/* A scale of 1 changes no bit, one of 0 leaves its branch out. */
+START_TEST(a_branch_is_scaled_channel_by_channel) {
+    struct trial without, with;
+    struct trial_shape s = small;
+    s.model = mixers[0];
+    s.kind = BACKBONE_VISION;
+    s.mlp = MLP_NONE;
+    trial_open(&without, &s, 5);
+    s.layer_scale = 1;
+    trial_open(&with, &s, 5);
+    for (int off = 0; off < 2; off++) {
+        for (int layer = 0; layer < 2 && off; layer++) {
+            char scale[32], out[32];
+            snprintf(scale, sizeof scale, "layers.%d.scale", layer);
+            snprintf(out, sizeof out, "layers.%d.mixer.out.weight", layer);
+            const struct param *p = params_find(&with.params, scale), *w = params_find(&without.params, out);
+            ck_assert_int_eq(p->count, s.D);
+            memset(with.params.value + p->offset, 0, (size_t)p->count * sizeof(real));
+            memset(without.params.value + w->offset, 0, (size_t)w->count * sizeof(real));
+        }
+        graph_forward(&without.graph, &without.state);
+        graph_forward(&with.graph, &with.state);
+        expect_same_bits(with.net.logits->data, without.net.logits->data, tensor_count(with.net.logits),
+                         "logits with scaled branches");
+    }
+    trial_close(&without);
+    trial_close(&with);
+}
+END_TEST
+
 /* An input of values: its encoder is the embedding of what is one-hot, and its gradients are right. */
 START_TEST(values_are_encoded_by_a_linear_map) {
     struct trial tokens, values;
@@ -503,6 +549,8 @@ Suite *check_backbone(void) {
     TCase *tests = tcase_create("backbone");
     tcase_add_checked_fixture(tests, start_kernels, NULL);
     if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_match_central_differences, 0, 2 * KINDS * READOUTS * 2);
+    if (REAL_IS_DOUBLE) tcase_add_loop_test(tests, gradients_of_scaled_branches_match_central_differences, 0, 2);
+    tcase_add_test(tests, a_branch_is_scaled_channel_by_channel);
     tcase_add_test(tests, stacked_layers_have_dropout_between_them);
     tcase_add_test(tests, a_linear_encoder_has_no_bias);
     tcase_add_loop_test(tests, values_are_encoded_by_a_linear_map, 0, 2 * KINDS);
