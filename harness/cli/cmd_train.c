@@ -14,6 +14,7 @@
 #include "harness/run/signals.h"
 #include "harness/pool/announce.h"
 #include "harness/pool/progress_line.h"
+#include "harness/store/claim.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
 #include "tasks/task.h"
@@ -56,7 +57,8 @@ struct display {
     const struct setup *setup;
     bool terminal;
     bool defaults; /* the run is of no profile, which is said when it has begun */
-    double last;
+    double last, beat;
+    struct claim claim;
 };
 
 /* Says that nothing is a profile's, and which profiles the task has. */
@@ -105,6 +107,11 @@ static void show_plain(const struct setup *s, const struct progress *p, double l
 
 static void show(void *context, const struct progress *p) {
     struct display *d = context;
+    if (p->wall_s - d->beat >= CLAIM_BEAT_S) {
+        claim_beat(&d->claim);
+        d->beat = p->wall_s;
+    }
+    if (d->setup->spec.config.quiet) return;
     if (d->defaults) tell_defaults(d->setup);
     d->defaults = false;
     if (!d->terminal && p->wall_s - d->last < PLAIN_EVERY && p->step < p->steps) return;
@@ -172,10 +179,29 @@ static enum status print_result(const struct setup *s, bool on_record, bool stri
     return status;
 }
 
+/* Trains under a claim, which a process that is killed leaves: `lrnn status` and reports tell by it of a run that has no
+ * row. The run of somebody else is done as well: it has the same bits, and the first to end is on record. */
+static enum status train_claimed(struct setup *s, const struct train_hooks *hooks, struct run *row, struct claim *claim,
+                                 struct error *e) {
+    const char *out = s->spec.config.out;
+    char what[RECORD_TEXT];
+    enum claim_state state;
+    claim_words(what, s->spec.task.name, s->id.model_label, s->spec.config.lr, s->spec.config.seed);
+    TRY(claim_take(claim, out, s->id.run_id, what, &state, e));
+    if (state == CLAIM_OTHERS)
+        fprintf(stderr, "lrnn: another process does this run as well; lrnn status --out %s says which\n", out);
+    enum status status = train_run(s, hooks, row, e);
+    if (status == ST_OK)
+        claim_done(claim, out, s->id.run_id);
+    else if (state == CLAIM_MINE)
+        claim_release(claim);
+    return status;
+}
+
 static enum status run_setup(struct setup *s, const struct train_words *words, struct error *e) {
     struct display display = {
         .setup = s, .terminal = progress_width() > 0, .defaults = !*words->profile && !*words->config_file};
-    struct train_hooks hooks = {.progress = s->spec.config.quiet ? NULL : show,
+    struct train_hooks hooks = {.progress = show,
                                 .context = &display,
                                 .log_steps = *words->log_steps ? words->log_steps : NULL};
     signals_install();
@@ -187,7 +213,7 @@ static enum status run_setup(struct setup *s, const struct train_words *words, s
     if (!s->spec.config.quiet && saved > 0)
         fprintf(stderr, "goes on from step %" PRId64 " of %" PRId64 "\n", saved, s->shapes.steps);
     struct run row = {.run_id = ""};
-    enum status status = train_run(s, &hooks, &row, e);
+    enum status status = train_claimed(s, &hooks, &row, &display.claim, e);
     if (display.terminal && !s->spec.config.quiet) fputs("\r\033[K", stderr);
     return status == ST_OK ? print_result(s, !*row.run_id, words->strict, e) : status;
 }

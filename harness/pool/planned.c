@@ -146,7 +146,7 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
             int64_t step = checkpoint_step(out, c->run_id);
             fprintf(f, "  %.8s %s: %s %ld, since %s", c->run_id, c->what, c->host, c->pid, c->since);
             if (step >= 0) fprintf(f, ", saved at step %" PRId64, step);
-            fputs(c->live ? "\n" : "; gone, the next sweep takes it over\n", f);
+            fputs(c->live ? "\n" : "; gone, its next start goes on with it\n", f);
         }
         if (idle) fprintf(f, "(a sweep that is given up is counted until its list in %s/sweeps is taken away)\n", out);
         if (folder.n_sweeps == 0)

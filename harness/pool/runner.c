@@ -202,8 +202,7 @@ static void try_to_start(struct runner *r, struct job *j, int i) {
     enum claim_state state;
     char name[RECORD_TEXT];
     if (is_done_elsewhere(r, i)) return;
-    snprintf(name, sizeof name, "%.200s %.200s lr %g seed %" PRId64, s->spec.task.name, s->id.model_label,
-             s->spec.config.lr, s->spec.config.seed);
+    claim_words(name, s->spec.task.name, s->id.model_label, s->spec.config.lr, s->spec.config.seed);
     if (claim_take(&claim, s->spec.config.out, s->id.run_id, name, &state, &r->first_error) != ST_OK) {
         r->write_failed = true;
     } else if (state == CLAIM_OTHERS) {

@@ -146,6 +146,10 @@ static enum status make_path(char *path, size_t size, const char *folder, const 
     return path_format(path, size, e, "%s/%s.%d", folder, run_id, number);
 }
 
+void claim_words(char what[RECORD_TEXT], const char *task, const char *model, double lr, int64_t seed) {
+    snprintf(what, RECORD_TEXT, "%.200s %.200s lr %g seed %lld", task, model, lr, (long long)seed);
+}
+
 enum status claim_take(struct claim *c, const char *out, const char *run_id, const char *what, enum claim_state *state,
                        struct error *e) {
     char folder[PATH_BYTES], path[sizeof c->path], text[RECORD_TEXT + 512], since[32];

@@ -24,6 +24,9 @@ struct claim {
     char path[RECORD_TEXT * 2]; /* of the file; "" = none */
 };
 
+/* Says in words what a claim is of: "s3 lstm lr 0.001 seed 1". */
+void claim_words(char what[RECORD_TEXT], const char *task, const char *model, double lr, int64_t seed);
+
 /* Wants the run. CLAIM_OTHERS: another process does it. `what` says in words what is done ("s3 lstm lr 0.001 seed 1").
  * ST_FAIL: the folder cannot be written. */
 enum status claim_take(struct claim *c, const char *out, const char *run_id, const char *what, enum claim_state *state,

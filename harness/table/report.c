@@ -2,9 +2,11 @@
 #include "harness/table/report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/rows/setting.h"
+#include "harness/store/claim.h"
 #include "harness/store/machine.h"
 
 const struct report *const *report_list(void) {
@@ -30,6 +32,32 @@ enum status report_make(struct sheets *sheets, const struct report *report, cons
     return sheets_view(sheets, view ? view : &whole, e);
 }
 
+static bool is_on_record(const struct record_set *set, const char *run_id) {
+    for (int i = 0; i < set->n; i++)
+        if (!strcmp(set->list[i].run.run_id, run_id)) return true;
+    return false;
+}
+
+/* Says how many runs of the tables' tasks were begun and have no row, since their process was killed. */
+static void note_lost(struct sheets *sheets, const struct report_tables *tables, const struct record_set *set,
+                      const char *out) {
+    struct claim_info *claims;
+    int n, lost = 0;
+    if (!sheets->n || claims_list(out, &claims, &n, NULL) != ST_OK) return;
+    for (int i = 0; i < n; i++) {
+        size_t task = strcspn(claims[i].what, " ");
+        bool asked = false;
+        for (int k = 0; k < tables->n; k++)
+            asked = asked || (strlen(tables->list[k].task) == task && !strncmp(claims[i].what, tables->list[k].task, task));
+        lost += asked && !claims[i].live && !is_on_record(set, claims[i].run_id);
+    }
+    free(claims);
+    if (lost)
+        sheet_note(sheets->list[sheets->n - 1],
+                   "In no number: %d run%s that %s begun and whose process was killed; lrnn status names %s.", lost,
+                   lost == 1 ? "" : "s", lost == 1 ? "was" : "were", lost == 1 ? "it" : "them");
+}
+
 enum status report_print(const struct report *report, const struct record_set *set, const struct report_filter *filter,
                          const struct sheet_view *view, const struct sheet_format *format, const char *out,
                          FILE *stream, struct error *e) {
@@ -37,6 +65,7 @@ enum status report_print(const struct report *report, const struct record_set *s
     struct sheets sheets = {0};
     TRY(report_tables_make(&tables, set, filter, out, e));
     enum status status = report_make(&sheets, report, &tables, NULL, format->for_programs, view, e);
+    if (status == ST_OK && !format->for_programs) note_lost(&sheets, &tables, set, out);
     if (status == ST_OK) status = sheets_write(&sheets, format, stream, e);
     sheets_free(&sheets);
     report_tables_free(&tables);
