@@ -3,7 +3,7 @@
 #   m, of[1..m]       seeds, and which model each is of           every          points between two marks
 #   xtitle, ytitle    of the axes                                 logx, logy     1: logarithmic
 #   chance            accuracy of guessing, NaN: none             published[i]   a paper's test accuracy, or NaN
-#   some_published    1: one of those is a number
+#   some_published    1: one of those is a number             published_title   what these are
 #   n_empty, empty[1..n_empty]    models without a point, of which the legend alone tells
 set xlabel xtitle
 set ylabel ytitle noenhanced
@@ -19,5 +19,5 @@ plot for [j=1:m] data index n+j-1 using 1:2 with lines lw 0.7 lc rgb paint(of[j]
          pt marks(i) ps 0.8 pi every title name[i], \
      @legend_of_empty \
      (some_published ? 1/0 : NaN) with lines lw 1.1 lc rgb '#444444' dt 3 \
-         title (some_published ? 'published (test)' : ''), \
+         title (some_published ? published_title : ''), \
      chance with lines lw 1.2 lc rgb '#777777' dt 3 title (chance == chance ? sprintf('chance %.3f', chance) : '')

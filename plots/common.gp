@@ -1,5 +1,6 @@
 # What every plot begins with. In front of it stand the settings:
 #   heading, subheading   the title's two lines
+#   feet, foot[1..feet]   lines below the picture
 #   data                  the numbers, tab-separated; blocks that belong to something are numbered from 0
 #   n, name[1..n]         models
 #   longest               characters of the longest of the names
@@ -17,6 +18,10 @@ dashes(i) = dash[(i - 1) % 4 + 1]
 set tmargin 5
 set label 1 heading at graph 0, screen 1 left offset 0,-1.4 noenhanced font ',17'
 set label 2 subheading at graph 0, screen 1 left offset 0,-3 noenhanced textcolor rgb '#555555'
+set size 1, 1 - 0.025 * feet
+set origin 0, 0.025 * feet
+do for [i=1:feet] { set label 2+i foot[i] at screen 0.01, screen 0.025 * (feet - i + 0.5) left noenhanced \
+    textcolor rgb '#555555' font ',10' }
 set grid ytics lt 1 lc rgb '#dddddd' lw 1
 set border 3 lc rgb '#444444'
 set tics nomirror

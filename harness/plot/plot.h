@@ -16,6 +16,7 @@ struct plot_view {
     unsigned formats;              /* enum figure_format; 0: SVG and PNG */
     enum report_protocol protocol; /* of the tables, and so many seeds that confirm; no caller has to set them */
     int64_t confirm;
+    bool own_numbers; /* of the tables: the papers' numbers are the folder's (published.h) */
     /* The plan to which all runs belong, and its profile, which titles name. A plan's profile may differ from the
      * profile of that name, so that its runs are custom. NULL: each table's own profile. */
     const char *plan, *profile;

@@ -317,6 +317,7 @@ static int list_jobs(struct job *jobs, const struct report_tables *tables, const
             char name[32];
             view.protocol = tables->protocol;
             view.confirm = tables->confirm;
+            view.own_numbers = tables->published.own;
             if (view.x == PLOT_AUTO) view.x = kind->x;
             if (!(only ? only == kind : kind->usual) || !kind->applies(&tables->list[i], &view)) continue;
             jobs[n] = (struct job){.table = &tables->list[i], .kind = kind, .view = view};

@@ -3,10 +3,12 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "harness/plot/gnuplot.h"
+#include "harness/rows/facts.h"
 #include "harness/rows/row_label.h"
 
 const char *const plot_axis_titles[] = {"",
@@ -75,6 +77,36 @@ void print_plot_name(FILE *f, const struct report_table *t, int k, const struct 
                     marks.cut_off ? CUT_OFF_MARK : "", marks.failed ? FAILED_MARK : "", more);
 }
 
+#define FOOT_WIDTH 150 /* characters of a line */
+#define FOOT_MOST  4   /* lines */
+
+/* Prints the lines below the picture, as a table has them: what all rows share, how their runs were made, which runs
+ * the reader chose, whose numbers stand beside them. */
+static void print_foot(FILE *f, const struct report_table *t, const struct plot_view *v) {
+    struct facts facts = {0};
+    char foot[2 * FACT_TEXT] = "", sentence[FACT_TEXT];
+    bool published = false;
+    int n = 0;
+    for (int k = 0; k < t->n_rows; k++) facts_add(&facts, &t->rows[k]);
+    for (int k = 0; k < t->n_rows; k++) published = published || isfinite(t->rows[k].published.value);
+    for (int i = 0; facts_sentence(&facts, i, sentence); i++) {
+        size_t used = strlen(foot);
+        snprintf(foot + used, sizeof foot - used, "%s. ", sentence);
+    }
+    size_t used = strlen(foot);
+    if (published && v->own_numbers) snprintf(foot + used, sizeof foot - used, "%s.", OWN_NUMBERS_NOTE);
+    fprintf(f, "array foot[%d]\n", FOOT_MOST);
+    for (const char *at = foot; *at && n < FOOT_MOST;) {
+        size_t length = strlen(at), end = length;
+        if (length > FOOT_WIDTH)
+            for (end = FOOT_WIDTH; end > 1 && at[end] != ' ';) end--;
+        bool cut = n + 1 == FOOT_MOST && end < length;
+        gnuplot_element(f, "foot", ++n, "%.*s%s", (int)end, at, cut ? " ..." : "");
+        at += end + strspn(at + end, " ");
+    }
+    fprintf(f, "feet = %d\n", n);
+}
+
 void print_plot_settings(FILE *f, const struct report_table *t, const struct plot_view *v, enum marked_runs marked,
                          const char *heading, const char *what) {
     const struct run *run = t->rows[0].run;
@@ -98,6 +130,7 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
     gnuplot_setting(f, "subheading", "%s%s, %" PRId64 " training sequences of length %" PRId64 "%s%s%s%s", what, sizes,
                     run->n_train, run->len_train, confirm, any.cut_off ? "; " CUT_OFF_MARK " cut off" : "", failed,
                     sees_future ? "; " FUTURE_MARK " saw later inputs" : "");
+    print_foot(f, t, v);
     gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
     for (int k = 0; k < t->n_rows; k++) print_plot_name(f, t, k, v, marked, "");

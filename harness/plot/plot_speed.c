@@ -147,7 +147,7 @@ static enum status collect_speeds(struct speeds *s, const struct csv_table *t, c
 static void print_speeds(FILE *script, FILE *data, const void *speeds) {
     const struct speeds *s = speeds;
     gnuplot_longest(script, s->longest);
-    fprintf(script, "n = %d\narray name[%d]\n", s->lines, s->lines + 1);
+    fprintf(script, "feet = 0\nn = %d\narray name[%d]\n", s->lines, s->lines + 1);
     for (int i = 0, line = 0, of; i < s->n; i += of) {
         of = rows_of_line(&s->rows[i], s->n - i);
         gnuplot_element(script, "name", ++line, "%s", s->rows[i].name);

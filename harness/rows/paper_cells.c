@@ -106,8 +106,9 @@ static enum status take_row(const struct paper_cells *p, struct number *number, 
     if (spot->length)
         TRY(length_estimate(row, p->protocol, positions_of(&paper_setup(p, spot)->spec.task.shape, spot->length), &own,
                             e));
-    struct validation by =
-        p->protocol == PROTOCOL_BEST_OF_GRID ? (struct validation){.metric = own.value} : row_validation(row);
+    struct validation by = row_validation(row);
+    if (p->protocol == PROTOCOL_BEST_OF_GRID)
+        by = (struct validation){.metric = own.value, .failed = row->n_failed_all == row->n_all};
     if (!first && !validation_is_better(&by, &number->by)) return ST_OK;
     number->by = by;
     number->own = own;

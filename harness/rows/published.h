@@ -14,6 +14,9 @@ struct published {
     bool own;               /* it is the folder's, in the place of the one that ships with the program */
 };
 
+#define OWN_NUMBERS_NOTE                                                                                               \
+    "The papers' numbers are of published.csv in the folder of the records, not the program's" /* where it is so */
+
 /* Reads OUT/published.csv if it is there, else the one that ships with the program. ST_DATA: damaged, or in no place
  * where it should be; the table is then empty and may be used. */
 enum status published_read(struct published *p, const char *out, struct error *e);

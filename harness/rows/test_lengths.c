@@ -89,7 +89,7 @@ enum status length_estimate(const struct report_row *row, enum report_protocol p
     for (int i = 0; i < row->n_all; i++) {
         double one = accuracy_at(row->all[i], length);
         n_of_grid += !isnan(one);
-        if (!(one > best)) continue;
+        if (!(one > best) || (run_failed(&row->all[i]->run) && row->n_failed_all < row->n_all)) continue;
         best = one;
         best_cut = run_cut_off(&row->all[i]->run);
     }
@@ -102,7 +102,7 @@ enum status length_estimate(const struct report_row *row, enum report_protocol p
                                          .interval = {NAN, NAN, NAN, INTERVAL_NONE},
                                          .cut = of_grid ? best_cut : row->n_cut > 0,
                                          .without = of_grid ? row->n_all - n_of_grid : row->n - n};
-    if (of_grid ? n_of_grid > 0 : n > 0)
+    if (of_grid ? isfinite(best) : n > 0)
         estimate->value = protocol_estimate(protocol, value, n, best, &estimate->interval);
     free(value);
     return ST_OK;

@@ -72,7 +72,7 @@ static bool any_published(const struct family *s, int task) {
 }
 
 /* "0.444 / 0.89", "0.444 / -" where the paper has numbers of other models, "0.444" where it has none. */
-static void add_cell(struct sheet *sheet, const struct report_row *row, bool published) {
+static void add_cell(struct sheet *sheet, const struct report_row *row, bool published, enum report_protocol protocol) {
     if (!row) {
         sheet_text(sheet, "-");
         return;
@@ -84,6 +84,7 @@ static void add_cell(struct sheet *sheet, const struct report_row *row, bool pub
     else if (published)
         sheet_append(sheet, " / -");
     if (row->unlike_published) sheet_append(sheet, SETTINGS_MARK);
+    if (isfinite(row->published.value) && protocol == PROTOCOL_BEST_OF_GRID) note_more_runs(sheet, row);
 }
 
 /* Adds the interquartile mean over a model's runs on all tasks, each task a stratum (Agarwal et al. 2021). */
@@ -145,6 +146,8 @@ static void add_legend(struct sheet *sheet, const struct report_tables *tables, 
         sheet_note(sheet,
                    "Some of the papers' numbers are the best of their runs, ours are not (report --what tables has our "
                    "best).");
+    if (marks->mean && tables->protocol == PROTOCOL_BEST_OF_GRID)
+        sheet_note(sheet, "Some of the papers' numbers are no best of their runs, and ours are: they flatter us.");
     if (tables->confirm) sheet_note(sheet, CONFIRMED_NOTE ".", (long long)tables->confirm);
     sheet_note_on_strong(sheet, "Bold: the best of a task.");
     if (tables->protocol == PROTOCOL_IQM)
@@ -180,11 +183,12 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
         marks_count(marks, row);
         marks->published = marks->published || isfinite(row->published.value);
         marks->best = marks->best || (isfinite(row->published.value) && row->published.best);
+        marks->mean = marks->mean || (isfinite(row->published.value) && !row->published.best);
     }
     for (int m = 0; m < s->n_models; m++) {
         sheet_row(sheet);
         sheet_text(sheet, "%s", s->models[m]->model);
-        for (int t = 0; t < s->n_tasks; t++) add_cell(sheet, find_row(s, m, t), any_published(s, t));
+        for (int t = 0; t < s->n_tasks; t++) add_cell(sheet, find_row(s, m, t), any_published(s, t), tables->protocol);
         if (aggregate) add_aggregate(sheet, s, m);
     }
     for (int c = 1; c <= s->n_tasks + aggregate; c++) sheet_strong_best(sheet, c);
@@ -207,10 +211,12 @@ static void fill_data(struct sheet *sheet, const struct family *s, const struct 
         sheet_int(sheet, row->n_all);
         sheet_int(sheet, row->n_failed);
         sheet_int(sheet, row->n_failed_all);
+        sheet_text(sheet, "%s", published_setting(row));
+        add_flags_data(sheet, row);
     }
 }
 
-#define COLUMNS "profile|model|task|protocol|estimate|n|n_cut_off|published|n_grid|n_failed|n_failed_grid"
+#define COLUMNS "profile|model|task|protocol|estimate|n|n_cut_off|published|n_grid|n_failed|n_failed_grid|published_setting|flags"
 
 static const struct family_report tasks_of_profile = {
     .name_family = name_nothing,

@@ -92,6 +92,7 @@ static void fill_data(struct sheet *sheet, const struct family *s, const struct 
             sheet_int(sheet, v.runs);
             sheet_int(sheet, v.cut_off);
             sheet_int(sheet, v.failed);
+            add_flags_data(sheet, s->models[m]->row);
         }
 }
 
@@ -101,7 +102,7 @@ static const struct family_report lengths = {
     .axis = "layers",
     .least_tasks = 2,
     .fill = fill,
-    .columns = FAMILY_COLUMNS "length|fewest_layers|most_layers|acc|n_runs|n_cut_off|n_failed",
+    .columns = FAMILY_COLUMNS "length|fewest_layers|most_layers|acc|n_runs|n_cut_off|n_failed|flags",
     .fill_data = fill_data,
     .nothing = "no task has been run at several lengths; `lrnn bench a5-slice` does",
 };

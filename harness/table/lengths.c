@@ -132,6 +132,7 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
             sheet_real(s, "%g", mean.interval.low);
             sheet_real(s, "%g", mean.interval.high);
             sheet_int(s, followed_to(row, b));
+            add_flags_data(s, row);
         }
 }
 
@@ -147,7 +148,7 @@ static int add_sheets(struct sheets *sheets, const struct report_tables *tables,
         if (!data || !found) s = sheets_add(sheets);
         if (data && !found)
             sheet_columns(s, "task|profile|model|shortest|longest|acc|train_loss|n|n_cut_off|n_failed|n_measured|"
-                             "wilson_low|wilson_high|followed_to");
+                             "wilson_low|wilson_high|followed_to|flags");
         found++;
         if (data)
             fill_data(s, &tables->list[i], &bins);

@@ -119,7 +119,24 @@ void note_speeds(struct sheet *s, const char *columns, const char *format, const
 }
 
 void note_own_numbers(struct sheet *s, bool own) {
-    if (own) sheet_note(s, "The papers' numbers are of published.csv in the folder of the records, not the program's.");
+    if (own) sheet_note(s, "%s.", OWN_NUMBERS_NOTE);
+}
+
+void note_more_runs(struct sheet *s, const struct report_row *row) {
+    const struct published_value *v = &row->published;
+    if (v->best && v->n && v->n < row->n_all) sheet_append(s, " (best of %d, paper: of %d)", row->n_all, v->n);
+}
+
+void add_flags_data(struct sheet *s, const struct report_row *row) {
+    struct facts facts = {0};
+    char flags[FACT_TEXT];
+    facts_add(&facts, row);
+    facts_shared(&facts, flags);
+    sheet_text(s, "%s", flags);
+}
+
+const char *published_setting(const struct report_row *row) {
+    return !isfinite(row->published.value) ? "" : row->unlike_published ? "other" : "same";
 }
 
 static void append_spread(struct sheet *s, const struct published_value *v) {

@@ -49,7 +49,8 @@ struct marks {
     bool cut_off;             /* a run of some number was cut off */
     bool settings;            /* a published number is of another setting */
     char unlike[RECORD_TEXT]; /* in what (setting.h) */
-    bool published, best;     /* there is a published number; one that is the best of the paper's runs */
+    bool published;           /* there is a published number */
+    bool best, mean;          /* one that is the best of the paper's runs; one that is none */
     struct facts facts;       /* of all rows */
 };
 
@@ -72,6 +73,15 @@ void note_speeds(struct sheet *s, const char *columns, const char *format, const
 
 /* Says that the papers' numbers are a file of the reader's. */
 void note_own_numbers(struct sheet *s, bool own);
+
+/* Adds to the latest cell, a best of ours, that the paper's is of fewer runs: " (best of 36, paper: of 15)". */
+void note_more_runs(struct sheet *s, const struct report_row *row);
+
+/* Whether a published number is of the row's setting, for data: "same", "other", or "" without one. */
+const char *published_setting(const struct report_row *row);
+
+/* Adds a cell of data: the row's flags that are not as usual. */
+void add_flags_data(struct sheet *s, const struct report_row *row);
 
 /* Adds a paper's number to the latest cell, " / 0.370 +- 0.06", or " / -"; or as a cell of its own. */
 void published_append(struct sheet *s, const struct published_value *v);

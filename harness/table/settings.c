@@ -47,13 +47,16 @@ struct value {
 static struct value value_of(const struct family *s, int model, int task) {
     struct value v = {.best = NAN, .estimate = NAN};
     struct validation chosen = VALIDATION_NONE;
+    bool healthy = false;
     for (int i = 0; i < s->n; i++) {
         const struct report_row *row = s->entries[i].row;
         if (!family_is(s, &s->entries[i], model, task)) continue;
         v.runs += row->n_all;
         v.cut_off += row->n_cut_all;
         v.failed += row->n_failed_all;
-        v.best = fmax(v.best, row->best);
+        bool failed = row->n_failed_all == row->n_all; /* its best stands in for runs that failed */
+        if (!v.row || (!failed && !healthy) || (failed != healthy && row->best > v.best)) v.best = row->best;
+        healthy = healthy || !failed;
         v.row = row;
         struct validation own = row_validation(row);
         if (!validation_is_better(&own, &chosen)) continue;
@@ -252,6 +255,7 @@ static void fill_data(struct sheet *sheet, const struct family *s, const struct 
             sheet_int(sheet, v.cut_off);
             sheet_real(sheet, "%g", v.estimate);
             sheet_int(sheet, v.failed);
+            add_flags_data(sheet, v.row);
         }
         family_begin_row(sheet, s, m);
         sheet_text(sheet, "mean");
@@ -260,6 +264,7 @@ static void fill_data(struct sheet *sheet, const struct family *s, const struct 
         sheet_int(sheet, cut_off);
         sheet_real(sheet, "%g", mean_of(s, m, false));
         sheet_int(sheet, failed);
+        add_flags_data(sheet, s->models[m]->row);
     }
 }
 
@@ -270,7 +275,7 @@ static const struct family_report changes = {
     .least_tasks = 2,
     .check = check,
     .fill = fill,
-    .columns = FAMILY_COLUMNS "setting|best|n_runs|n_cut_off|estimate|n_failed",
+    .columns = FAMILY_COLUMNS "setting|best|n_runs|n_cut_off|estimate|n_failed|flags",
     .fill_data = fill_data,
     .nothing = "no task has been run with its changes; `lrnn bench in-context-recall --variants` does",
 };

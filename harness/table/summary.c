@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/rows/facts.h"
 #include "harness/store/files.h"
 #include "harness/store/schema.h"
+#include "harness/table/report.h"
 
 /* Columns of runs.csv, whose values the runs of a row share. */
 static const char *const columns_of_runs[] = {"task",         "task_version", "profile",   "layers",    "d_model",
@@ -47,8 +47,6 @@ static void add_field(struct sheet *s, const struct field *field, const void *ob
 }
 
 static void add_row(struct sheet *s, const struct report_row *row, const struct report_tables *tables) {
-    struct facts facts = {0};
-    char flags[FACT_TEXT];
     sheet_row(s);
     sheet_int(s, RECORD_SCHEMA);
     sheet_text(s, "%s", row->chosen[0]->run.cell_id);
@@ -89,12 +87,10 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_int(s, row->n_cut);
     sheet_int(s, row->n_cut_all);
     sheet_real(s, "%g", row->estimate);
-    sheet_text(s, "%s", isfinite(row->published.value) ? row->unlike_published ? "other" : "same" : "");
+    sheet_text(s, "%s", published_setting(row));
     sheet_int(s, isfinite(row->tok_per_s) ? !row->disturbed : -1);
     sheet_int(s, row->confirm);
-    facts_add(&facts, row);
-    facts_shared(&facts, flags);
-    sheet_text(s, "%s", flags);
+    add_flags_data(s, row);
     sheet_text(s, "%s", row->unlike);
 }
 

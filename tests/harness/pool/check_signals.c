@@ -76,7 +76,7 @@ START_TEST(a_signal_saves_and_the_same_command_goes_on) {
     ck_assert_int_eq(scratch_count(program_folder, ".json"), 0);
     char look[1024]; /* another machine goes on with it: how far it is */
     snprintf(look, sizeof look,
-             "r=%s/r; id=$(basename $r/checkpoints/*.ckpt .ckpt) && mkdir $r/claims && "
+             "r=%s/r; id=$(basename $r/checkpoints/*.ckpt .ckpt) && rm -r $r/claims && mkdir $r/claims && "
              "echo 'elsewhere 7 1 boot/space 2026-01-01T00:00:00Z s3 lstm' >$r/claims/$id.1 && "
              "mkdir $r/sweeps && printf \"$id\\t100\\ts3\\tlstm\\t0.1\\t1\\t10\\n\" >$r/sweeps/s-1.tsv && "
              "%s status $r >$r/said && grep 'T00:00:00Z, saved at step [1-9]' $r/said >/dev/null && "

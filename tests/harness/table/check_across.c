@@ -56,9 +56,9 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     ck_holds(text, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_across, &format_csv);
-    ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published,n_grid,n_failed,n_failed_grid\n");
-    ck_holds(text, "paper,lstm,s5,val-mean,0.5,1,1,1,1,0,0\n");
-    ck_holds(text, "paper,lru,s3,val-mean,0.125,1,0,,1,0,0\n");
+    ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published,n_grid,n_failed,n_failed_grid,published_setting,flags\n");
+    ck_holds(text, "paper,lstm,s5,val-mean,0.5,1,1,1,1,0,0,other,dim=64 epochs=3\n");
+    ck_holds(text, "paper,lru,s3,val-mean,0.125,1,0,,1,0,0,");
     free(text);
     text = render_report(&report_across, &format_latex);
     ck_holds(text, "\\label{tab:across-2-tasks-profile-paper}\n");
@@ -137,8 +137,8 @@ END_TEST
 START_TEST(failed_runs_are_marked_in_every_summary) {
     static const struct report *const reports[] = {&report_across, &report_suites, &report_layers, &report_settings};
     static const char *const wanted[] = {"0.254#", "0.254#", ">1 (0.25)#", "0.500# (2)"},
-                             *const columns[] = {"n_failed,", "n_failed,", ",n_failed\n", ",n_failed\n"},
-                             *const lines[] = {",2,1,1\n", ",2,1,1\n", ",2,0,1\n", ",2,0,0.254"};
+                             *const columns[] = {"n_failed,", "n_failed,", ",n_failed,flags\n", ",n_failed,flags\n"},
+                             *const lines[] = {",2,1,1,same,\n", ",2,1,1,same,\n", ",2,0,1,\n", ",2,0,0.254"};
     for (int i = 0; i < 4; i++) {
         struct run *run = add_run("lstm;swiglu", 1e-3, (uint64_t)(i % 2), 0.5, 0.5);
         if (i == 1) spoil(run, RUN_NAN, "");
@@ -224,9 +224,9 @@ START_TEST(of_folds_the_protocol_makes_the_numbers) {
     ck_holds(text, "(n): the best of n runs");
     free(text);
     text = render_report(&report_settings, &format_csv);
-    ck_holds(text, ",n_cut_off,estimate,n_failed\n");
-    ck_holds(text, ",base,1,4,0,0.3125,0\n");
-    ck_holds(text, ",mean,1,8,0,0.3125,0\n");
+    ck_holds(text, ",n_cut_off,estimate,n_failed,flags\n");
+    ck_holds(text, ",base,1,4,0,0.3125,0,");
+    ck_holds(text, ",mean,1,8,0,0.3125,0,");
     free(text);
 }
 END_TEST
@@ -318,7 +318,7 @@ START_TEST(accuracy_by_length_is_the_mean_over_sequences_and_seeds) {
     ck_holds(text, "#: 1 of 2 runs failed and count as chance.");
     free(text);
     text = render_report(&report_lengths, &format_csv);
-    ck_holds(text, ",n,n_cut_off,n_failed,n_measured,wilson_low,wilson_high,followed_to\n");
+    ck_holds(text, ",n,n_cut_off,n_failed,n_measured,wilson_low,wilson_high,followed_to,flags\n");
     ck_holds(text, ",2,0,1,40,");
     ck_holds(text, "s5,paper,lstm,40,47,0.3166666"); /* (0.625 + 1/120) / 2 */
     ck_holds(text, "s5,paper,lstm,192,256,0.1291666");
@@ -480,7 +480,7 @@ START_TEST(suites_have_a_matrix_each_and_one_legend) {
     ck_holds(legend, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_suites, &format_csv);
-    ck_holds(text, "paper,lru,parity,val-mean,0.125,1,0,,1,0,0\n");
+    ck_holds(text, "paper,lru,parity,val-mean,0.125,1,0,,1,0,0,,dim=64 ");
     free(text);
 }
 END_TEST

@@ -424,9 +424,9 @@ START_TEST(sweeps_mark_runs_that_were_cut_off) {
     ck_holds(text, "* cut off");
     free(text);
     text = render_report(&report_settings, &format_csv);
-    ck_holds(text, "lstm,vocab=32,0.5,1,1,0.5,0\n");
-    ck_holds(text, "lstm,mean,0.5,2,1,0.5,0\n");
-    ck_holds(text, "lru,mean,0.5,2,0,0.5,0\n");
+    ck_holds(text, "lstm,vocab=32,0.5,1,1,0.5,0,\n");
+    ck_holds(text, "lstm,mean,0.5,2,1,0.5,0,\n");
+    ck_holds(text, "lru,mean,0.5,2,0,0.5,0,\n");
     free(text);
     for (int i = 0; i < 4; i++) strcpy(fixture_records[i].run.task, i % 2 ? "s5:length=9" : "s5:length=8");
     text = render_report(&report_layers, &format_term);
