@@ -201,9 +201,8 @@ static enum status train_claimed(struct setup *s, const struct train_hooks *hook
 static enum status run_setup(struct setup *s, const struct train_words *words, struct error *e) {
     struct display display = {
         .setup = s, .terminal = progress_width() > 0, .defaults = !*words->profile && !*words->config_file};
-    struct train_hooks hooks = {.progress = show,
-                                .context = &display,
-                                .log_steps = *words->log_steps ? words->log_steps : NULL};
+    struct train_hooks hooks = {
+        .progress = show, .context = &display, .log_steps = *words->log_steps ? words->log_steps : NULL};
     signals_install();
     struct plan alone = {.setups = &s, .n = 1};
     int threads = s->spec.config.threads ? (int)s->spec.config.threads : omp_get_num_procs();

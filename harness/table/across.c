@@ -216,7 +216,8 @@ static void fill_data(struct sheet *sheet, const struct family *s, const struct 
     }
 }
 
-#define COLUMNS "profile|model|task|protocol|estimate|n|n_cut_off|published|n_grid|n_failed|n_failed_grid|published_setting|flags"
+#define COLUMNS                                                                                                        \
+    "profile|model|task|protocol|estimate|n|n_cut_off|published|n_grid|n_failed|n_failed_grid|published_setting|flags"
 
 static const struct family_report tasks_of_profile = {
     .name_family = name_nothing,

@@ -48,7 +48,8 @@ static void note_lost(struct sheets *sheets, const struct report_tables *tables,
         size_t task = strcspn(claims[i].what, " ");
         bool asked = false;
         for (int k = 0; k < tables->n; k++)
-            asked = asked || (strlen(tables->list[k].task) == task && !strncmp(claims[i].what, tables->list[k].task, task));
+            asked =
+                asked || (strlen(tables->list[k].task) == task && !strncmp(claims[i].what, tables->list[k].task, task));
         lost += asked && !claims[i].live && !is_on_record(set, claims[i].run_id);
     }
     free(claims);

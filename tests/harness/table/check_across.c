@@ -56,7 +56,8 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
     ck_holds(text, CUT_OFF_NOTE);
     free(text);
     text = render_report(&report_across, &format_csv);
-    ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published,n_grid,n_failed,n_failed_grid,published_setting,flags\n");
+    ck_holds(text, "profile,model,task,protocol,estimate,n,n_cut_off,published,n_grid,n_failed,n_failed_grid,published_"
+                   "setting,flags\n");
     ck_holds(text, "paper,lstm,s5,val-mean,0.5,1,1,1,1,0,0,other,dim=64 epochs=3\n");
     ck_holds(text, "paper,lru,s3,val-mean,0.125,1,0,,1,0,0,");
     free(text);
