@@ -61,9 +61,6 @@ static void print_bars(FILE *script, FILE *data, const struct report_table *t, c
 
 /* --- accuracy by length ------------------------------------------------------------------------------------------- */
 
-/* Neighbours that share a point where there are many lengths. */
-#define LENGTH_BIN 8
-
 static bool has_lengths(const struct report_table *t, const struct plot_view *v) {
     (void)v;
     return test_lengths_of(t, EVAL_BY_LENGTH).longest > 0;
@@ -74,27 +71,13 @@ static bool has_positions(const struct report_table *t, const struct plot_view *
     return test_lengths_of(t, EVAL_BY_POSITION).longest > 0;
 }
 
-/* A line of data, unless no seed has such sequences: then 0. */
+/* A line of data with Wilson's interval, unless no seed has such sequences: then 0. */
 static int print_point(FILE *data, const struct report_row *row, const char *by, int64_t first, int64_t last,
                        double x) {
-    double value = lengths_mean(row, by, first, last).value;
-    if (!isfinite(value)) return 0;
-    gnuplot_row(data, 2, (double[]){x, value});
+    struct lengths_mean mean = lengths_mean(row, by, first, last);
+    if (!isfinite(mean.value)) return 0;
+    gnuplot_row(data, 4, (double[]){x, mean.value, mean.interval.low, mean.interval.high});
     return 1;
-}
-
-/* Points by length, each of a few by itself. */
-static int print_points(FILE *data, const struct report_row *row, const struct test_lengths *l) {
-    const char *by = EVAL_BY_LENGTH;
-    int lines = 0;
-    for (int i = 0; i < l->n; i++) lines += print_point(data, row, by, l->each[i], l->each[i], (double)l->each[i]);
-    for (int64_t bin = l->shortest / LENGTH_BIN; !l->n && bin <= l->longest / LENGTH_BIN; bin++) {
-        int64_t first = bin * LENGTH_BIN, last = first + LENGTH_BIN - 1;
-        if (first < l->shortest) first = l->shortest;
-        if (last > l->longest) last = l->longest;
-        lines += print_point(data, row, by, first, last, (double)(first + last) / 2);
-    }
-    return lines;
 }
 
 /* Settings of plots/length.gp. */
@@ -108,15 +91,25 @@ static void print_line_settings(FILE *script, const struct report_table *t, cons
 }
 
 static void print_lengths(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
-    struct test_lengths lengths = test_lengths_of(t, EVAL_BY_LENGTH);
+    struct length_bins b = length_bins_of(t, EVAL_BY_LENGTH, true);
+    int64_t fewest = INT64_MAX;
+    char what[160];
+    bool shared = false;
+    for (int i = 0; i < b.n; i++) {
+        shared = shared || b.last[i] > b.first[i];
+        if (b.n_measured[i] > 0 && b.n_measured[i] < fewest) fewest = b.n_measured[i];
+    }
     for (int k = 0; k < t->n_rows; k++) {
-        if (print_points(data, &t->rows[k], &lengths) == 0) fputs("0\tNaN\n", data);
+        int lines = 0;
+        for (int i = 0; i < b.n; i++)
+            lines += print_point(data, &t->rows[k], b.by, b.first[i], b.last[i], (double)(b.first[i] + b.last[i]) / 2);
+        if (lines == 0) fputs("0\tNaN\tNaN\tNaN\n", data);
         gnuplot_end_block(data);
     }
-    print_line_settings(script, t, v, "accuracy by length",
-                        lengths.n ? "mean over seeds (failed: chance)"
-                                  : "mean over seeds (failed: chance), eight neighbouring lengths a point",
-                        "length");
+    snprintf(what, sizeof what, "mean over seeds (failed: chance)%s, 95%% Wilson%s%.0lld%s",
+             shared ? ", neighbouring lengths share a point" : "", fewest < INT64_MAX ? " of at least " : "",
+             fewest < INT64_MAX ? (long long)fewest : 0LL, fewest < INT64_MAX ? " sequences" : "");
+    print_line_settings(script, t, v, "accuracy by length", what, "length");
 }
 
 /* Every position that was recorded is a point. */
@@ -126,7 +119,7 @@ static void print_positions(FILE *script, FILE *data, const struct report_table 
         int lines = 0;
         for (int64_t at = l.shortest; at <= l.longest; at++)
             lines += print_point(data, &t->rows[k], EVAL_BY_POSITION, at, at, (double)at);
-        if (lines == 0) fputs("0\tNaN\n", data);
+        if (lines == 0) fputs("0\tNaN\tNaN\tNaN\n", data);
         gnuplot_end_block(data);
     }
     print_line_settings(script, t, v, "accuracy by position", "mean over seeds (failed: chance)", "inputs read");

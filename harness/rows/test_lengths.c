@@ -73,6 +73,67 @@ struct lengths_mean lengths_mean(const struct report_row *row, const char *by, i
     return mean;
 }
 
+/* --- bins --------------------------------------------------------------------------------------------------------- */
+
+/* Begins another bin at that length. */
+static void begin_bin(struct length_bins *b, int64_t first, int64_t longest) {
+    if (b->n == LENGTH_BINS_MOST) return;
+    if (b->n) b->last[b->n - 1] = first - 1;
+    b->first[b->n] = first;
+    b->last[b->n++] = longest;
+}
+
+static void cut_bins(struct length_bins *b, int64_t shortest, int64_t longest, bool fine) {
+    begin_bin(b, shortest, longest);
+    for (int64_t at = (shortest / 8 + 1) * 8; fine && at <= longest; at += 8) begin_bin(b, at, longest);
+    for (int64_t power = 1; !fine && power < longest; power *= 2) {
+        if (power > shortest) begin_bin(b, power, longest);
+        int64_t half = power + power / 2;
+        if (power > 1 && half > shortest && half < longest) begin_bin(b, half, longest);
+    }
+}
+
+static int64_t fewest_of(const struct report_table *t, const struct length_bins *b, int i) {
+    int64_t fewest = -1;
+    for (int k = 0; k < t->n_rows; k++) {
+        int64_t n = lengths_mean(&t->rows[k], b->by, b->first[i], b->last[i]).n_measured;
+        if (n > 0 && (fewest < 0 || n < fewest)) fewest = n;
+    }
+    return fewest;
+}
+
+/* Joins bin i and the one after it. */
+static void join_bins(struct length_bins *b, int i) {
+    b->last[i] = b->last[i + 1];
+    b->n--;
+    for (int k = i + 1; k < b->n; k++) {
+        b->first[k] = b->first[k + 1];
+        b->last[k] = b->last[k + 1];
+        b->n_measured[k] = b->n_measured[k + 1];
+    }
+}
+
+struct length_bins length_bins_of(const struct report_table *t, const char *by, bool fine) {
+    const struct test_lengths l = test_lengths_of(t, by);
+    struct length_bins b = {.by = by};
+    for (int i = 0; i < l.n; i++) {
+        b.first[i] = b.last[i] = l.each[i];
+        b.n++;
+    }
+    if (!l.n && l.longest) cut_bins(&b, l.shortest, l.longest, fine);
+    for (int i = 0; i < b.n; i++) b.n_measured[i] = fewest_of(t, &b, i);
+    for (int i = 0; i < b.n && b.n > 1;) {
+        if (b.n_measured[i] < 0 || b.n_measured[i] >= LENGTHS_LEAST) {
+            i++;
+            continue;
+        }
+        i = i + 1 < b.n ? i : i - 1; /* the last joins the one before it */
+        join_bins(&b, i);
+        b.n_measured[i] = fewest_of(t, &b, i);
+    }
+    return b;
+}
+
 static double accuracy_at(const struct run_record *r, int64_t length) {
     if (run_failed(&r->run)) return run_chance(&r->run);
     for (int64_t i = 0; i < r->n_evals; i++)

@@ -29,6 +29,19 @@ struct lengths_mean {
 };
 struct lengths_mean lengths_mean(const struct report_row *row, const char *by, int64_t first, int64_t last);
 
+/* Lengths, or positions, from first[i] to last[i], that share a number: each of a few by itself; of more, neighbours,
+ * cut at the powers of two and half-way between them, or for a figure (`fine`) at the multiples of 8. One of which some
+ * row has fewer than LENGTHS_LEAST sequences joins its neighbour, for the accuracy of one sequence is 0 or 1. */
+#define LENGTH_BINS_MOST 256
+#define LENGTHS_LEAST    10
+struct length_bins {
+    const char *by;
+    int64_t first[LENGTH_BINS_MOST], last[LENGTH_BINS_MOST];
+    int64_t n_measured[LENGTH_BINS_MOST]; /* the fewest of any row that has some */
+    int n;
+};
+struct length_bins length_bins_of(const struct report_table *t, const char *by, bool fine);
+
 /* The number that a protocol makes of a row's accuracies on the test sequences of one length, at the rate that the row
  * has chosen, of the runs that have some. A run that did not end well counts as chance. ST_MEMORY. */
 struct length_estimate {

@@ -3,58 +3,28 @@
  * generalise. Walker et al. 2025 (SLiCE), state tracking on regular languages. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/table/report.h"
 #include "harness/rows/test_lengths.h"
+#include "harness/store/files.h"
 
-#define BINS_MOST 64
-#define STILL     0.9 /* accuracy up to which a model is said to follow */
+#define STILL 0.9 /* accuracy up to which a model is said to follow */
 
-/* Lengths, or positions, from first[i] to last[i]. */
-struct bins {
-    const char *by; /* EVAL_BY_LENGTH, EVAL_BY_POSITION */
-    int64_t first[BINS_MOST], last[BINS_MOST];
-    int n;
-};
-
-/* Begins another bin at that length. */
-static void begin_bin(struct bins *b, int64_t first, int64_t longest) {
-    if (b->n) b->last[b->n - 1] = first - 1;
-    b->first[b->n] = first;
-    b->last[b->n++] = longest;
-}
-
-/* Cut at the powers of two and half-way between them. */
-static void cut_bins(struct bins *b, int64_t shortest, int64_t longest) {
-    b->n = 0;
-    begin_bin(b, shortest, longest);
-    for (int64_t power = 1; power < longest && b->n < BINS_MOST - 1; power *= 2) {
-        if (power > shortest) begin_bin(b, power, longest);
-        int64_t half = power + power / 2;
-        if (power > 1 && half > shortest && half < longest) begin_bin(b, half, longest);
-    }
-}
-
-static void choose_bins(struct bins *b, const struct test_lengths *lengths) {
-    if (!lengths->n) cut_bins(b, lengths->shortest, lengths->longest);
-    if (!lengths->n) return;
-    memcpy(b->first, lengths->each, (size_t)lengths->n * sizeof *lengths->each);
-    memcpy(b->last, lengths->each, (size_t)lengths->n * sizeof *lengths->each);
-    b->n = lengths->n;
-}
-
-/* "0.812*", and where seeds have no such sequences, of how many it is the mean. */
-static void add_accuracy(struct sheet *s, const struct report_row *row, const struct bins *b, int bin) {
+/* "0.812* .75-.86" with Wilson's interval where it is of lengths, and where seeds have no such sequences, of how many it is the mean. */
+static void add_accuracy(struct sheet *s, const struct report_row *row, const struct length_bins *b, int bin) {
     struct lengths_mean mean = lengths_mean(row, b->by, b->first[bin], b->last[bin]);
     sheet_real(s, "%.3f", mean.value);
     marks_append(s, row->n_cut, row->n_failed, false);
+    if (!strcmp(b->by, EVAL_BY_LENGTH) && isfinite(mean.interval.low))
+        sheet_append(s, " %.2f-%.2f", mean.interval.low, mean.interval.high);
     if (mean.n > 0 && mean.n < row->n)
         sheet_footnote(s, "of %d of %d seeds, for the others have no such test sequences", mean.n, row->n);
 }
 
 /* The last length of the bins from the first on in which the row has at least STILL; -1: the first one has less. */
-static int64_t followed_to(const struct report_row *row, const struct bins *b) {
+static int64_t followed_to(const struct report_row *row, const struct length_bins *b) {
     int64_t to = -1;
     for (int i = 0; i < b->n; i++) {
         double value = lengths_mean(row, b->by, b->first[i], b->last[i]).value;
@@ -76,7 +46,27 @@ static int64_t most_steps(const struct report_row *row) {
     return most;
 }
 
-static void fill(struct sheet *s, const struct report_table *t, const struct bins *b, int64_t confirm) {
+/* Says on how many sequences each column rests, and how sure that makes its numbers. */
+static void note_measured(struct sheet *s, const struct length_bins *b) {
+    struct printed counts;
+    if (printed_begin(&counts, "a note", NULL) != ST_OK) return;
+    for (int i = 0; i < b->n; i++) {
+        fprintf(counts.f, "%s%" PRId64, i ? ", " : "", b->first[i]);
+        if (b->last[i] > b->first[i]) fprintf(counts.f, "-%" PRId64, b->last[i]);
+        fprintf(counts.f, ": %" PRId64, b->n_measured[i] < 0 ? 0 : b->n_measured[i]);
+    }
+    if (printed_end(&counts, ST_OK, "a note", NULL) == ST_OK && !strcmp(b->by, EVAL_BY_LENGTH))
+        sheet_note(s,
+                   "After each number its 95 %% Wilson interval, the chance of the test sequences. Sequences of a run "
+                   "(scored positions, where it has several), the fewest: %s. Lengths of fewer than %d are taken "
+                   "together with their neighbours.",
+                   counts.text, LENGTHS_LEAST);
+    else if (counts.text)
+        sheet_note(s, "Positions of a run, the fewest: %s; --format csv has Wilson intervals.", counts.text);
+    free(counts.text);
+}
+
+static void fill(struct sheet *s, const struct report_table *t, const struct length_bins *b, int64_t confirm) {
     struct marks marks = {0};
     sheet_caption(s, "%s, profile %s: accuracy by %s, trained up to length %" PRId64 ", chance %.4f", t->task,
                   t->profile, b->by, t->rows[0].run->len_train, run_chance(t->rows[0].run));
@@ -103,8 +93,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
         sheet_real(s, "%.3f", training_loss(row));
         sheet_int(s, most_steps(row));
     }
-    sheet_note(s, "95 %% Wilson intervals, and on how many %s each number rests: --format csv.",
-               strcmp(b->by, EVAL_BY_LENGTH) == 0 ? "sequences of a run" : "positions of a run");
+    note_measured(s, b);
     sheet_note(s, ".9 up to: the last %s up to which the accuracy is .9 or more in every column.", b->by);
     sheet_note(s, "training loss: cross entropy, mean since the last but one evaluation; ln of the classes is chance.");
     if (confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)confirm);
@@ -112,7 +101,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct bin
     marks_note(s, &marks);
 }
 
-static void fill_data(struct sheet *s, const struct report_table *t, const struct bins *b) {
+static void fill_data(struct sheet *s, const struct report_table *t, const struct length_bins *b) {
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < b->n; i++) {
             const struct report_row *row = &t->rows[k];
@@ -142,9 +131,8 @@ static int add_sheets(struct sheets *sheets, const struct report_tables *tables,
     int found = 0;
     for (int i = 0; i < tables->n; i++) {
         struct test_lengths lengths = test_lengths_of(&tables->list[i], by);
-        struct bins bins = {.by = by};
         if (lengths.shortest == lengths.longest) continue;
-        choose_bins(&bins, &lengths);
+        struct length_bins bins = length_bins_of(&tables->list[i], by, false);
         if (!data || !found) s = sheets_add(sheets);
         if (data && !found)
             sheet_columns(s, "task|profile|model|shortest|longest|acc|train_loss|n|n_cut_off|n_failed|n_measured|"

@@ -6,12 +6,18 @@
 #include "core/batch.h"
 #include "tests/harness/plot/plot_fixture.h"
 
+static int lines_of(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
 static void ck_shares_points(bool shared) {
     ck_ok(plot(NULL, "length"));
     ck_is_image("s5-length.svg");
     ck_is_image("s5-length.png");
     char *text = kept("s5-length.svg");
-    ck_assert_int_eq(strstr(text, "eight neighbouring lengths a point") != NULL, shared);
+    ck_assert_int_eq(strstr(text, "neighbouring lengths share a point") != NULL, shared);
     free(text);
 }
 
@@ -33,8 +39,16 @@ START_TEST(lengths_are_plotted_where_there_are_several) {
     stand_in_for_gnuplot(); /* the first bin begins at 9, the last ends at 81 */
     ck_ok(plot(NULL, "length"));
     char *data = kept("data.kept");
-    ck_assert_ptr_eq(strstr(data, "12\t0.1\n19.5\t0.2\n"), data);
-    ck_holds(data, "\n75.5\t0.8\n80.5\t0.9\n");
+    ck_assert_ptr_eq(strstr(data, "12\t0.1\t"), data);
+    ck_holds(data, "\n19.5\t0.2\t");
+    ck_holds(data, "\n80.5\t0.9\t");
+    free(data);
+    for (int i = 1; i < 10; i++) evals[i].n = 4; /* too few by themselves: 9 to 31 share a point, and so on */
+    ck_ok(plot(NULL, "length"));
+    data = kept("data.kept");
+    ck_assert_ptr_eq(strstr(data, "20\t0.2\t0.0"), data);
+    ck_holds(data, "\n68.5\t0.8\t");
+    ck_assert_int_eq(lines_of(data), 3 + 2);
     free(data);
 }
 END_TEST
@@ -59,7 +73,8 @@ START_TEST(positions_are_plotted_as_lines_and_as_a_map) {
     stand_in_for_gnuplot();
     ck_ok(plot(NULL, "position"));
     char *data = kept("data.kept");
-    ck_assert_str_eq(data, "1\t1\n4\t0.75\n8\t0.25\n\n\n");
+    ck_assert_str_eq(data, "1\t1\t0.912378399\t1\n4\t0.75\t0.598060386\t0.858128814\n"
+                           "8\t0.25\t0.141871186\t0.401939614\n\n\n");
     free(data);
     ck_ok(plot(NULL, "position-map"));
     data = kept("data.kept");
@@ -86,7 +101,7 @@ START_TEST(a_failed_run_is_chance_at_every_length) {
     spoil(&fixture_records[1].run, RUN_NAN, "loss");
     ck_ok(plot(NULL, "length"));
     char *data = kept("data.kept");
-    ck_assert_str_eq(data, "8\t0.504166667\n16\t0.254166667\n\n\n");
+    ck_assert_str_eq(data, "8\t0.504166667\t0.239609978\t0.766410582\n16\t0.254166667\t0.132750287\t0.431393798\n\n\n");
     free(data);
 }
 END_TEST
