@@ -1,4 +1,5 @@
-/* cmd_compare.c - lrnn compare A B: two folders of records, or the runs of one by an option, paired seed by seed. */
+/* cmd_compare.c - lrnn compare A B: two folders of records, the runs of one by an option, or two rows, paired seed by
+ * seed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,12 +8,22 @@
 
 struct flags {
     char by[OPTION_TEXT]; /* "key=value,value"; "": folders are compared */
+    char rows[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], out[OPTION_TEXT];
     int format;
 };
 
 static const struct option options[] = {
     {"by", OPT_TEXT_FIELD, offsetof(struct flags, by), "", 0, 0, NULL,
      "compare the runs that differ in this option alone: precision=fp32,bf16, or model.m=1,2; of one folder or two", 0},
+    {"rows", OPT_TEXT_FIELD, offsetof(struct flags, rows), "", 0, 0, NULL,
+     "compare any two rows of a table, each at its own rate: --rows 'bdlru:m=3' deltaproduct; of the folder --out", 0},
+    {"task", OPT_TEXT_FIELD, offsetof(struct flags, task), "", 0, 0, NULL, "of --rows: only these tasks", 0},
+    {"profile", OPT_TEXT_FIELD, offsetof(struct flags, profile), "", 0, 0, NULL,
+     "of --rows: only rows of this profile, or of none: custom; none = of all", 0},
+    {"where", OPT_TEXT_FIELD, offsetof(struct flags, where), "", 0, 0, NULL,
+     "of --rows: only runs with these options: 'dim=64 norm=layer'", 0},
+    {"out", OPT_TEXT_FIELD, offsetof(struct flags, out), "results", 0, 0, NULL, "of --rows: folder of run records",
+     OPT_FILLED},
     {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the table", 0},
     {0}};
 
@@ -44,6 +55,37 @@ static enum status load(struct record_set *set, const char *folder, const char *
                 side);
 }
 
+/* Two rows: the flag's and the word after it, which may have blanks, or both in the flag. */
+static enum status run_rows(struct flags *f, const struct cli *cli, struct error *e) {
+    char *blank = cli->n_positional ? NULL : strchr(f->rows, ' ');
+    const char *words[2] = {f->rows, blank ? blank + strspn(blank, " ") : cli->n_positional ? cli->positional[0] : ""};
+    if (blank) *blank = '\0';
+    if (!*words[1] || (blank && strchr(words[1], ' ')) || cli->n_positional > 1)
+        return fail(e, ST_USAGE,
+                    "compare --rows takes two rows, for example --rows 'bdlru:m=3' deltaproduct; the folder is --out "
+                    "FOLDER");
+    TRY(cli_refuse_others(cli, "compare --rows", " rows task profile where out format ", e));
+    struct record_set set;
+    struct report_tables tables = {.n = 0};
+    struct sheets sheets = {0};
+    /* runs of several profiles stand in one table: each row is at its own rate anyway */
+    const struct report_filter filter = {.task = *f->task ? f->task : NULL,
+                                         .where = *f->where ? f->where : NULL,
+                                         .profile = *f->profile ? f->profile : NULL,
+                                         .together = *f->profile ? NULL : ""};
+    TRY(report_load(&set, f->out, e));
+    enum status status = report_tables_make(&tables, &set, &filter, f->out, e);
+    const struct sheet_format *format = sheet_formats()[f->format];
+    if (status == ST_OK) {
+        status = compare_rows(&sheets, &tables, words, format->for_programs, e);
+        report_tables_free(&tables);
+    }
+    if (status == ST_OK) status = sheets_write(&sheets, format, stdout, e);
+    sheets_free(&sheets);
+    records_free(&set);
+    return status;
+}
+
 static enum status run(int argc, char **argv, struct error *e) {
     struct flags f;
     const char *names[2];
@@ -55,6 +97,8 @@ static enum status run(int argc, char **argv, struct error *e) {
         .command = &command_compare, .sets = flags, .n_sets = 1, .positional = names, .max_positional = 2};
     TRY(options_default(options, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
+    if (*f.rows) return run_rows(&f, &cli, e);
+    TRY(cli_refuse_others(&cli, "compare without --rows", " by format ", e));
     of.for_programs = sheet_formats()[f.format]->for_programs;
     TRY(read_option(f.by, &of, e));
     if (cli.n_positional == 0 || (cli.n_positional == 1 && !of.key))
@@ -76,7 +120,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_compare = {
     .name = "compare",
-    .usage = "compare FOLDER [FOLDER] [--by OPTION=A,B] [--format FORMAT]",
-    .summary = "two folders of run records, or the runs of one by an option, paired seed by seed: differences with "
-               "intervals",
+    .usage = "compare FOLDER [FOLDER] [--by OPTION=A,B] | --rows A B [--task TASK]",
+    .summary = "two folders of run records, the runs of one by an option, or two rows of a table, paired seed by seed: "
+               "differences with intervals",
     .run = run};

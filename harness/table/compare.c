@@ -21,7 +21,8 @@ struct entry {
 
 /* The pairs of a cell. */
 struct pairs {
-    const struct entry *first; /* in the one folder */
+    const struct run *run;     /* of the one side: its task and rate */
+    const struct entry *first; /* in the one folder; NULL: rows are compared */
     int n;
     double mean[2], difference;
     struct interval interval;
@@ -115,35 +116,47 @@ struct sides {
     struct entry *list[2];
     int n[2];
     const char *const *names;
-    bool by_rate; /* the sides are two of them: none is a cell's */
+    bool by_rate; /* no rate is a cell's: the sides are two of them, or each row has its own */
     bool for_programs;
 };
+
+/* Adds a pair of runs, with the keys of their rows, to the sums; *value: its difference. */
+static void add_pair(struct pairs *p, const struct run_record *const pair[2], const struct label *const keys[2],
+                     double *value, struct facts *facts) {
+    for (int k = 0; k < 2; k++) {
+        const struct run *run = &pair[k]->run;
+        p->mean[k] += run_test_metric(run);
+        p->cut_off[k] += run_cut_off(run);
+        p->failed[k] += run_failed(run);
+        p->solved[k] += run->solved == 1;
+        facts_add_runs(facts, keys[k], run->profile, &pair[k], 1);
+    }
+    *value = run_test_metric(&pair[1]->run) - run_test_metric(&pair[0]->run);
+    p->n++;
+}
+
+static void end_pairs(struct pairs *p, const double *values) {
+    for (int k = 0; k < 2 && p->n; k++) p->mean[k] /= p->n;
+    p->difference = p->n ? stats_mean(values, p->n) : NAN;
+    p->interval = stats_t_interval(values, p->n, REPORT_LEVEL);
+}
 
 /* The pairs of the cell whose first run in the one folder is number `first`. `values`: room for as many. */
 static enum status pair_cell(struct pairs *p, const struct sides *s, int first, double *values, struct facts *facts,
                              struct error *e) {
     struct entry *own = s->list[0];
-    *p = (struct pairs){.first = &own[first]};
+    *p = (struct pairs){.run = &own[first].record->run, .first = &own[first]};
     for (int i = first; i < s->n[0]; i++) {
         const struct entry *pair[2];
         if (own[i].told || strcmp(own[i].cell, own[first].cell) != 0) continue;
         own[i].told = i != first;
         for (int k = 0; k < 2; k++) TRY(find_pair(s->list[k], &own[i], s->names[k], &pair[k], e));
         if (!pair[1]) continue;
-        for (int k = 0; k < 2; k++) {
-            const struct run *run = &pair[k]->record->run;
-            p->mean[k] += run_test_metric(run);
-            p->cut_off[k] += run_cut_off(run);
-            p->failed[k] += run_failed(run);
-            p->solved[k] += run->solved == 1;
-            facts_add_runs(facts, &pair[k]->key, run->profile, &pair[k]->record, 1);
-        }
-        values[p->n++] = run_test_metric(&pair[1]->record->run) - run_test_metric(&pair[0]->record->run);
+        add_pair(p, (const struct run_record *[]){pair[0]->record, pair[1]->record},
+                 (const struct label *[]){&pair[0]->key, &pair[1]->key}, &values[p->n], facts);
     }
     own[first].told = true;
-    for (int k = 0; k < 2 && p->n; k++) p->mean[k] /= p->n;
-    p->difference = p->n ? stats_mean(values, p->n) : NAN;
-    p->interval = stats_t_interval(values, p->n, REPORT_LEVEL);
+    end_pairs(p, values);
     return ST_OK;
 }
 
@@ -174,7 +187,7 @@ static void name_rows(struct pairs *list, int n, struct row_name *names) {
 /* Orders by task, model and rate. */
 static int order_rows(const void *a, const void *b) {
     const struct pairs *p = a, *q = b;
-    const struct run *one = &p->first->record->run, *other = &q->first->record->run;
+    const struct run *one = p->run, *other = q->run;
     int order = strcmp(one->task, other->task);
     if (!order) order = strcmp(p->label, q->label);
     return order ? order : (one->lr > other->lr) - (one->lr < other->lr);
@@ -183,7 +196,7 @@ static int order_rows(const void *a, const void *b) {
 /* --- the sheet ---------------------------------------------------------------------------------------------------- */
 
 static void add_row(struct sheet *s, const struct sides *sides, const struct pairs *p) {
-    const struct run *run = &p->first->record->run;
+    const struct run *run = p->run;
     sheet_row(s);
     for (int i = 0; i < 2 && sides->for_programs; i++) sheet_text(s, "%s", sides->names[i]);
     sheet_text(s, "%s", run->task);
@@ -212,19 +225,10 @@ static int count_runs(const struct entry *list, int n) {
     return runs;
 }
 
-static enum status fill(struct sheet *s, const struct sides *sides, struct pairs *list, double *values,
-                        struct row_name *names, struct error *e) {
-    int cells = 0, n = 0;
-    struct marks marks = {0};
-    const int runs[2] = {count_runs(sides->list[0], sides->n[0]), count_runs(sides->list[1], sides->n[1])};
-    for (int i = 0; i < sides->n[0]; i++) {
-        if (sides->list[0][i].told) continue;
-        TRY(pair_cell(&list[cells], sides, i, values, &marks.facts, e));
-        if (list[cells].n) n += list[cells++].n;
-    }
-    if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);
-    name_rows(list, cells, names);
-    qsort(list, (size_t)cells, sizeof *list, order_rows);
+/* The sheet of such cells, of n pairs together. how: what makes two runs a pair. */
+static void add_cells(struct sheet *s, const struct sides *sides, const struct pairs *list, int cells, int n,
+                      const char *how, const struct facts *facts) {
+    struct marks marks = {.runs = 2 * n, .facts = *facts};
     /* programs find the sides' names in two columns, so that no heading depends on them */
     sheet_columns(s, sides->for_programs ? "a|b|task|model" : "task|model");
     sheet_columns(s, sides->by_rate ? ">pairs" : ">lr|>pairs");
@@ -243,17 +247,118 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
     sheet_caption(s, "%s against %s: %d pair%s of runs", sides->names[1], sides->names[0], n, n == 1 ? "" : "s");
     sheet_name(s, "compare %s %s", sides->names[0], sides->names[1]);
     sheet_note(s,
-               "Paired by seed: what is equal in all else but the program's build and numerics. difference: %s - %s, "
-               "the test metric, with Student's 95 %% interval from two pairs on; failed runs count as chance. solved: "
-               "runs that reached the task's threshold.",
-               sides->names[1], sides->names[0]);
-    marks.runs = 2 * n;
+               "Paired by seed: %s. difference: %s - %s, the test metric, with Student's 95 %% interval from two pairs "
+               "on; failed runs count as chance. solved: runs that reached the task's threshold.",
+               how, sides->names[1], sides->names[0]);
     marks_note(s, &marks);
+}
+
+static enum status fill(struct sheet *s, const struct sides *sides, struct pairs *list, double *values,
+                        struct row_name *names, struct error *e) {
+    int cells = 0, n = 0;
+    struct facts facts = {0};
+    const int runs[2] = {count_runs(sides->list[0], sides->n[0]), count_runs(sides->list[1], sides->n[1])};
+    for (int i = 0; i < sides->n[0]; i++) {
+        if (sides->list[0][i].told) continue;
+        TRY(pair_cell(&list[cells], sides, i, values, &facts, e));
+        if (list[cells].n) n += list[cells++].n;
+    }
+    if (n == 0) return fail(e, ST_DATA, "%s and %s have no run in common", sides->names[0], sides->names[1]);
+    name_rows(list, cells, names);
+    qsort(list, (size_t)cells, sizeof *list, order_rows);
+    add_cells(s, sides, list, cells, n, "what is equal in all else but the program's build and numerics", &facts);
     if (runs[0] + runs[1] > 2 * n)
         sheet_note(s, "Without a partner, and in no number here: %d of %d runs of %s, %d of %d of %s.", runs[0] - n,
                    runs[0], sides->names[0], runs[1] - n, runs[1], sides->names[1]);
     return ST_OK;
 }
+
+/* --- two rows ----------------------------------------------------------------------------------------------------- */
+
+/* Whether a word names the row: by its label as tables have it, or by its mixer's name and some of its options. */
+static bool names_row(const struct report_row *row, const char *word) {
+    struct label asked, own;
+    if (!strcmp(row->label, word)) return true;
+    if (label_parse(&asked, "model", word, NULL) != ST_OK) return false;
+    if (label_parse(&own, "model", row->mixer, NULL) != ST_OK) return false;
+    bool same = !strcmp(label_name(&asked), label_name(&own));
+    for (int i = 0; i < asked.n && same; i++) {
+        char key[RECORD_TEXT];
+        snprintf(key, sizeof key, "model.%.200s", label_key(&asked, i));
+        const char *value = label_get(&row->key, key);
+        same = value && !strcmp(value, label_value(&asked, i));
+    }
+    return same;
+}
+
+/* The row of the table that the word names; NULL: none. ST_USAGE: it names several. */
+static enum status find_row(const struct report_table *t, const char *word, const struct report_row **row,
+                            struct error *e) {
+    *row = NULL;
+    for (int k = 0; k < t->n_rows; k++) {
+        if (!names_row(&t->rows[k], word)) continue;
+        if (!strcmp(t->rows[k].label, word)) {
+            *row = &t->rows[k];
+            return ST_OK;
+        }
+        if (*row)
+            return fail(e, ST_USAGE,
+                        "--rows %s: %s has several rows of that name, '%.300s' and '%.300s'; write one of them, or "
+                        "choose by --profile or --where",
+                        word, t->task, (*row)->label, t->rows[k].label);
+        *row = &t->rows[k];
+    }
+    return ST_OK;
+}
+
+/* The pairs of two rows' runs, each at its own chosen rate. `values`: room for as many. */
+static void pair_rows(struct pairs *p, const struct report_row *const rows[2], double *values, struct facts *facts) {
+    const struct label *const keys[2] = {&rows[0]->key, &rows[1]->key};
+    *p = (struct pairs){.run = rows[0]->run};
+    for (int i = 0; i < rows[0]->n; i++)
+        for (int k = 0; k < rows[1]->n; k++) {
+            const struct run_record *pair[2] = {rows[0]->chosen[i], rows[1]->chosen[k]};
+            if (pair[0]->run.seed == pair[1]->run.seed) add_pair(p, pair, keys, &values[p->n], facts);
+        }
+    end_pairs(p, values);
+    snprintf(p->label, sizeof p->label, "%.400s lr %g, %.400s lr %g", rows[0]->label, rows[0]->lr, rows[1]->label,
+             rows[1]->lr);
+}
+
+enum status compare_rows(struct sheets *sheets, const struct report_tables *tables, const char *const words[2],
+                         bool for_programs, struct error *e) {
+    struct pairs *list = calloc((size_t)tables->n + 1, sizeof *list);
+    double *values = NULL;
+    struct facts facts = {0};
+    int cells = 0, n = 0, alone = 0;
+    enum status status = list ? ST_OK : fail(e, ST_MEMORY, "no memory to compare rows");
+    for (int i = 0; i < tables->n && status == ST_OK; i++) {
+        const struct report_table *t = &tables->list[i];
+        const struct report_row *rows[2];
+        for (int k = 0; k < 2 && status == ST_OK; k++) status = find_row(t, words[k], &rows[k], e);
+        if (status != ST_OK || !rows[0] || !rows[1] || rows[0] == rows[1]) continue;
+        double *more = realloc(values, (size_t)(rows[0]->n * rows[1]->n + 1) * sizeof *values);
+        if (more) values = more;
+        if (!more) status = fail(e, ST_MEMORY, "no memory to compare rows");
+        if (more) pair_rows(&list[cells], rows, values, &facts);
+        alone += rows[0]->n + rows[1]->n - 2 * list[cells].n;
+        if (list[cells].n) n += list[cells++].n;
+    }
+    if (status == ST_OK && n == 0)
+        status = fail(e, ST_DATA, "no task has rows of %s and of %s with a seed in common; lrnn report has all rows",
+                      words[0], words[1]);
+    if (status == ST_OK) {
+        struct sheet *s = sheets_add(sheets);
+        const struct sides sides = {.names = words, .by_rate = true, .for_programs = for_programs};
+        add_cells(s, &sides, list, cells, n, "the runs of each row at the rate that its validation chose", &facts);
+        if (alone) sheet_note(s, "Of a seed that the other row lacks, and in no number here: %d runs.", alone);
+    }
+    free(values);
+    free(list);
+    return status;
+}
+
+/* --- two folders, or an option ------------------------------------------------------------------------------------ */
 
 enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e) {
     char canonical[2][OPTION_TEXT + 1], numbered[2][PATH_BYTES];

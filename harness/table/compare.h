@@ -1,8 +1,9 @@
 /* compare.h - two folders of run records side by side, or the runs of one folder by the value of an option: what is
- * equal in everything else but the build and the numerics of the program is paired seed by seed. */
+ * equal in everything else but the build and the numerics of the program is paired seed by seed. And any two rows. */
 #ifndef LRNN_HARNESS_TABLE_COMPARE_H
 #define LRNN_HARNESS_TABLE_COMPARE_H
 
+#include "harness/rows/rows.h"
 #include "harness/table/sheet.h"
 #include "harness/store/record_files.h"
 
@@ -24,5 +25,11 @@ struct comparison {
  * the seed, the model or the task, by which there are no pairs. ST_DATA: no run has a value, they have no run in
  * common, one of them has a run in two versions of the numerics, or an identity cannot be read. */
 enum status compare_runs(struct sheets *sheets, const struct comparison *of, struct error *e);
+
+/* Adds a sheet: of each table that has both rows ("bdlru:m=3", or a label as tables have it) the pairs of their runs of
+ * one seed, each row at its own chosen rate, with the numbers of compare_runs. ST_USAGE: a word names several rows of a
+ * table; ST_DATA: no table has both, or they share no seed. */
+enum status compare_rows(struct sheets *sheets, const struct report_tables *tables, const char *const words[2],
+                         bool for_programs, struct error *e);
 
 #endif

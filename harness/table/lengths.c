@@ -12,7 +12,8 @@
 
 #define STILL 0.9 /* accuracy up to which a model is said to follow */
 
-/* "0.812* .75-.86" with Wilson's interval where it is of lengths, and where seeds have no such sequences, of how many it is the mean. */
+/* "0.812* 0.75-0.86" with Wilson's interval where it is of lengths, and where seeds have no such sequences, of how many
+ * it is the mean. */
 static void add_accuracy(struct sheet *s, const struct report_row *row, const struct length_bins *b, int bin) {
     struct lengths_mean mean = lengths_mean(row, b->by, b->first[bin], b->last[bin]);
     sheet_real(s, "%.3f", mean.value);

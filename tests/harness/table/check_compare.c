@@ -53,6 +53,36 @@ START_TEST(rows_say_in_what_they_differ_and_what_was_cut_off) {
 }
 END_TEST
 
+/* Seeds 1 and 2 have a pair each, seed 3 has none; each row's own rate is compared. */
+START_TEST(two_rows_are_paired_seed_by_seed) {
+    struct sheets sheets = {0};
+    struct report_tables tables;
+    char *text = NULL;
+    size_t size;
+    add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.25);
+    add_run("lstm;swiglu", 1e-3, 2, 0.5, 0.5);
+    add_run("lru;swiglu", 1e-2, 1, 0.75, 0.5);
+    add_run("lru;swiglu", 1e-2, 2, 0.75, 1);
+    add_run("lru;swiglu", 1e-2, 3, 0.75, 0);
+    add_run("lru;swiglu", 1e-3, 1, 0.25, 0.125); /* by validation the worse rate */
+    ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    const char *const rows[2] = {"lstm", "lru"}, *const missing[2] = {"lstm", "bdlru"};
+    ck_ok(compare_rows(&sheets, &tables, rows, false, &fixture_problem));
+    FILE *f = open_memstream(&text, &size);
+    ck_ok(sheets_write(&sheets, &format_term, f, &fixture_problem));
+    fclose(f);
+    sheets_free(&sheets);
+    ck_holds(text, "lru against lstm: 2 pairs of runs");
+    ck_holds(text, "lstm lr 0.001, lru lr 0.01      2  0.3750       0  0.7500       1     +0.3750  -1.2133  +1.9633");
+    ck_holds(text, "Of a seed that the other row lacks, and in no number here: 1 runs.");
+    free(text);
+    ck_assert_int_eq(compare_rows(&sheets, &tables, missing, false, &fixture_problem), ST_DATA);
+    ck_holds(fixture_problem.text, "no task has rows of lstm and of bdlru with a seed in common");
+    sheets_free(&sheets);
+    report_tables_free(&tables);
+}
+END_TEST
+
 /* Of which the one would stand for the other, or both be counted. */
 START_TEST(a_run_in_two_versions_of_the_numerics_is_refused) {
     struct sheets sheets = {0};
@@ -127,6 +157,7 @@ END_TEST
 Suite *check_compare(void);
 Suite *check_compare(void) {
     const TTest *const tests[] = {
+        two_rows_are_paired_seed_by_seed,
         rows_say_in_what_they_differ_and_what_was_cut_off,
         a_run_in_two_versions_of_the_numerics_is_refused,
         programs_get_names_that_stay,
