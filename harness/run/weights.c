@@ -99,8 +99,9 @@ enum status weights_settle(const struct weights_kept *kept, bool won, struct err
 
 /* Metadata of an exported file. */
 struct metadata {
-    struct st_pair pairs[18];
+    struct st_pair pairs[19];
     int n;
+    char values_hash[HASH_HEX];
     char numbers[10][40];
     int n_numbers;
 };
@@ -141,9 +142,31 @@ static void describe(const struct run_record *r, enum weights_of which, struct m
     add_number(m, "test_macro_acc", run->test_macro_acc);
 }
 
-/* Copies a kept file with other metadata. Its tensors have the names of the net. */
-static enum status write_copy(const struct safetensors *kept, const char *path, const struct metadata *m,
+static int by_name(const void *left, const void *right) {
+    return strcmp((*(const struct st_tensor *const *)left)->name, (*(const struct st_tensor *const *)right)->name);
+}
+
+enum status weights_hash(const struct safetensors *file, char hex[HASH_HEX], struct error *e) {
+    int64_t total = 0, done = 0;
+    for (int i = 0; i < file->n; i++) total += file->tensors[i].count;
+    const struct st_tensor **sorted = malloc((size_t)file->n * sizeof(void *) + 1);
+    double *values = malloc((size_t)total * sizeof *values + 1);
+    bool room = sorted && values;
+    for (int i = 0; i < file->n && room; i++) sorted[i] = &file->tensors[i];
+    if (room) qsort(sorted, (size_t)file->n, sizeof(void *), by_name);
+    for (int i = 0; i < file->n && room; i++)
+        for (int64_t j = 0; j < sorted[i]->count; j++) values[done++] = st_value(sorted[i], j);
+    if (room) record_hash_bytes(values, (size_t)total * sizeof *values, hex);
+    free(values);
+    free(sorted);
+    return room ? ST_OK : fail(e, ST_MEMORY, "no memory for the hash of %lld values", (long long)total);
+}
+
+/* Copies a kept file with other metadata, which get the hash of its values. Its tensors have the names of the net. */
+static enum status write_copy(const struct safetensors *kept, const char *path, struct metadata *m,
                               struct weights_count *count, struct error *e) {
+    TRY(weights_hash(kept, m->values_hash, e));
+    add_text(m, "values_xxh3", m->values_hash);
     int64_t total = 0, done = 0;
     for (int i = 0; i < kept->n; i++) total += kept->tensors[i].count;
     struct st_source *sources = calloc((size_t)kept->n + 1, sizeof *sources);

@@ -74,8 +74,11 @@ static enum status evaluate(const struct setup *s, const struct safetensors *fil
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-/* Compares the numbers of the file with ours: "equal", "different", or "unknown" without accuracies. */
-static const char *comparison(const struct safetensors *file, const struct evaluation *v) {
+/* Compares the numbers of the file with ours: "equal", "different", or "unknown" without accuracies. `hash`: of its
+ * values. */
+static const char *comparison(const struct safetensors *file, const char *hash, const struct evaluation *v) {
+    const char *exported = safetensors_metadata(file, "values_xxh3");
+    if (exported && strcmp(exported, hash) != 0) return "altered";
     const struct {
         const char *key;
         double value;
@@ -155,7 +158,9 @@ static void print_text(const struct setup *s, const struct safetensors *file, co
 static enum status import_file(const struct safetensors *file, const char *path, const struct import_flags *f,
                                struct error *e) {
     struct evaluation v;
+    char hash[HASH_HEX];
     TRY(check_metadata(file, path, e));
+    TRY(weights_hash(file, hash, e));
     struct setup *s = setup_stored(safetensors_metadata(file, "config"), path, f->threads, e);
     if (!s) return e->status;
     cli_threads(f->threads);
@@ -169,10 +174,16 @@ static enum status import_file(const struct safetensors *file, const char *path,
                     "lrnn: the file names run %s, its configuration is that of run %s in this program: the text was "
                     "changed, or the task or the numerics have another version; accuracies may differ\n",
                     shown(id, text), s->id.run_id);
+        const char *verdict = comparison(file, hash, &v);
         if (f->json)
-            status = print_json(s, file, &v, comparison(file, &v), e);
+            status = print_json(s, file, &v, verdict, e);
         else
-            print_text(s, file, &v, comparison(file, &v));
+            print_text(s, file, &v, verdict);
+        if (status == ST_OK && !strcmp(verdict, "altered"))
+            status = fail(e, ST_DATA,
+                          "%s: its weights are not those that were exported; take values_xxh3 out of its metadata if "
+                          "they were changed on purpose",
+                          path);
     }
     setup_free(s);
     return status;

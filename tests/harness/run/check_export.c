@@ -383,6 +383,7 @@ START_TEST(a_loss_that_is_none_is_null) {
         for (int64_t j = 0; j < d.file.tensors[i].count; j++)
             if (!strcmp(d.sources[i].name, "norm.weight") || !strcmp(d.sources[i].name, "head.weight"))
                 d.values[i][j] *= 1e37;
+    set_pair(&d, "values_xxh3", NULL);
     put_together(&d);
     expect(0, "import @/w.safetensors --json", "\"val_loss\":null", NULL);
     json_t *line = parse_line(out);
@@ -431,6 +432,14 @@ START_TEST(changed_weights_and_a_changed_configuration_are_said) {
     take_apart(&d);
     for (int i = 0; i < d.n; i++)
         if (!strcmp(d.sources[i].name, "head.bias")) d.values[i][2] += 1;
+    put_together(&d);
+    char command[SCRATCH_BYTES + 64];
+    snprintf(command, sizeof command, "import %s", exported);
+    expect_status(run_program(folder, named_program("LRNN", "./lrnn"), command), ST_DATA, command);
+    expect_text(out, "test accuracy 0.", command);
+    expect_text(err, "its weights are not those that were exported", command);
+    take_apart(&d);
+    set_pair(&d, "values_xxh3", NULL);
     put_together(&d);
     expect(0, "import @/w.safetensors", "they differ from the run's record: val accuracy 0.", NULL);
     take_apart(&d);
