@@ -85,7 +85,7 @@ static enum status base_options(const struct task *task, const struct task_alias
 
 #define NAMELESS ((unsigned)(OPT_HERE | OPT_FOUND)) /* where files are and what they hold: no part of a task's name */
 
-/* Names the options of the choice that differ from the alias, or from the task itself (alias NULL). */
+/* Names the options of the choice that differ from the alias, or from the task itself if alias is NULL. */
 static enum status changes_of(const struct task_choice *choice, const struct task_alias *alias, struct label *changes,
                               struct error *e) {
     _Alignas(16) unsigned char inst[TASK_INST_BYTES];
@@ -97,8 +97,8 @@ static enum status changes_of(const struct task_choice *choice, const struct tas
     return label_difference(&own, &base, changes, e);
 }
 
-/* An alias whose options are exactly these gives its name, however they were typed; else the typed name and what
- * differs from it. */
+/* The label of a choice: an alias whose options are exactly these, however they were typed; else the typed name and its
+ * differences. */
 static enum status name_choice(struct task_choice *choice, const struct task_alias *typed, struct error *e) {
     struct label changes;
     choice->name = choice->label;
@@ -164,10 +164,10 @@ void task_label_without(const char *task_label, unsigned flags, char *text, size
     const struct task *known = find_name(label_name(&label), &alias);
     for (const struct option *o = known ? known->options : NULL; o && o->name; o++)
         if (o->flags & flags) label_remove(&label, o->name);
-    label_format(&label, text, size, NULL); /* no longer than it was */
+    label_format(&label, text, size, NULL); /* the text does not grow */
 }
 
-/* The pairs that a choice has beyond another of the same task; false if one of them is more than files. */
+/* Lists the pairs of a choice that another one of the same task lacks; false if one of them is no option of files. */
 static bool differ_in_files(const struct task_choice *own, const struct task_choice *other, struct label *files) {
     const struct option *options = own->task->options;
     struct label a, b;
@@ -218,7 +218,8 @@ static enum status open_tested(struct task_choice *choice, int64_t length, struc
     return ST_OK;
 }
 
-/* Opens the task for each of its test lengths; the shape then has room for the longest, and the examples of all. */
+/* Opens the task for each of its test lengths. The shape then has room for the longest and counts the examples of
+ * all. */
 static enum status open_test_lengths(struct task_choice *choice, struct arena *host, struct error *e) {
     const char *text = test_length_text(choice);
     struct task_shape *shape = &choice->shape;

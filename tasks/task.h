@@ -8,26 +8,25 @@
 #include "core/links.h"
 #include "core/option.h"
 
-/* Metric of a task: accuracy of scored tokens (micro), or the mean recall of classes as MAD has it (macro). */
+/* Metric of a task: accuracy over the scored tokens (micro), or MAD's mean recall over classes (macro). */
 enum metric { METRIC_ACC, METRIC_MACRO_ACC, METRIC_COUNT };
 extern const char *const metric_names[METRIC_COUNT + 1]; /* acc macro_acc; NULL-terminated */
 
-/* How an example becomes the input of a net, and what its targets are decoded from. Zeros: an example is one sequence,
- * an image is visited row by row and pixel by pixel, and each position has its output. */
+/* How a net reads an example and where it answers. All zeros: an example is one sequence, an image is visited row by
+ * row and pixel by pixel, and each position has its output. */
 struct reading {
     int64_t documents;    /* sequences of T positions that an example has; 0 and 1: one */
     int64_t patch;        /* pixels a side of a patch, whose pixels are its channels; 0 and 1: one pixel */
-    const int32_t *visit; /* (T) pixel or patch row * width + column at each position, -1 where there is none, in the
-                             arena of open; NULL: row by row */
+    const int32_t *visit; /* (T) pixel or patch row * width + column at each position, -1: none; NULL: row by row */
     bool one_vector;      /* targets are decoded from one vector a sequence (MAD's compression) */
 };
 
-/* A second batch in each training step, of strings of another length: a tenth as many as the first has, at least one.
- * The losses of both are summed. */
+/* A second batch in each training step, with strings of another length: a tenth as many as in the first batch, at least
+ * one. The losses of both are summed. */
 struct second_batch {
     int64_t T;        /* positions; 0: there is no second batch */
-    int64_t examples; /* that there are of it */
-    /* Fills one of them; pure, thread-safe. index < examples. */
+    int64_t examples; /* number of examples */
+    /* Fills one example; pure, thread-safe. index < examples. */
     void (*fill)(const void *inst, int64_t index, struct example *x);
 };
 
@@ -36,11 +35,10 @@ struct task_shape {
     int64_t T_eval;              /* in validation and test; 0: as in training */
     int64_t vocab_in, vocab_out; /* ids; vocab_in 0 = real-valued input of `channels` channels */
     int64_t channels;
-    int64_t height, width;         /* of an image in positions, which are its pixels or patches; 0: no image */
-    struct links_size links;       /* room for those of an example, which is a graph of its T positions (core/links.h);
-                                    0: no graph */
-    struct reading reading;        /* how an example is read; zeros: one sequence, position after position */
-    struct second_batch second;    /* beside the batch of a training step; zeros: none */
+    int64_t height, width;   /* of an image, in positions (pixels or patches); 0: no image */
+    struct links_size links; /* room for the links of an example, a graph of T positions (core/links.h); 0: no graph */
+    struct reading reading;  /* how an example is read; zeros: one sequence, position after position */
+    struct second_batch second;    /* another batch in each training step; zeros: none */
     bool unequal_test;             /* test examples differ in length, or in the number of their nodes */
     bool per_sequence;             /* one label a sequence instead of one target a position */
     bool needs_causal;             /* a target must not depend on later inputs */
@@ -48,8 +46,8 @@ struct task_shape {
     double chance;                 /* primary metric of uniform guessing */
     double floor;                  /* primary metric of the best trivial answer (the task's file says which) */
     double solved;                 /* primary metric at or above which a run counts as solved */
-    enum metric metric;            /* the primary one */
-    int version;                   /* of examples with these options, where others have not changed; 0: the task's */
+    enum metric metric;            /* primary metric */
+    int version;                   /* for examples with these options, if only they have changed; 0: the task's */
 };
 
 struct task_alias {
@@ -57,14 +55,13 @@ struct task_alias {
 };
 
 struct task {
-    const char *name, *summary; /* summary ends with the source's short cite */
+    const char *name, *summary; /* summary ends with the source's short citation */
     const char *suite;          /* "word-problem", "mad", ... */
-    const char *about;    /* lines: protocol of its source, chance, published numbers; `lrnn info` prints them. NULL:
-                                   docs/data.md or the profile's note has them */
-    const char *data;     /* the data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
-    bool divided_by_seed; /* which of its data are for validation and test depends on the seed */
-    bool hidden;          /* the template: tested like the others, not shown by `lrnn list` */
-    int version;          /* raised when its examples change; see task_version */
+    const char *about;          /* protocol of the source, chance, published numbers; NULL: docs/data.md has them */
+    const char *data;           /* data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
+    bool divided_by_seed;       /* the seed chooses its validation and test data */
+    bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
+    int version;                /* raised when its examples change; see task_version */
     const struct option *options;
     size_t inst_bytes;                /* parsed options and tables' pointers; at most TASK_INST_BYTES */
     const struct task_alias *aliases; /* ends with name == NULL; or NULL */
@@ -72,8 +69,8 @@ struct task {
     /* Checks options against each other and makes tables on `host`. ST_USAGE names the numbers, ST_DATA the file. */
     enum status (*open)(void *inst, uint64_t seed, struct arena *host, struct error *e);
     void (*shape)(const void *inst, struct task_shape *out);
-    /* Fills one example; pure, thread-safe. index < shape.examples[split]. For SPLIT_TRAIN the targets are those of the
-     * loss, for the others the scored ones. */
+    /* Fills one example; pure, thread-safe. index < shape.examples[split]. For SPLIT_TRAIN targets are those of the
+     * loss, for the other splits the scored ones. */
     void (*fill)(const void *inst, enum split split, int64_t index, struct example *x);
 };
 
@@ -94,7 +91,7 @@ static inline int64_t task_inputs(const struct task_shape *s, enum split split) 
     return task_documents(s) * task_length(s, split) * (s->vocab_in ? 1 : s->channels);
 }
 
-/* Targets of an example: one a position, or one a sequence. */
+/* Number of targets of an example: one a position, or one a sequence. */
 static inline int64_t task_targets(const struct task_shape *s, enum split split) {
     return s->per_sequence ? 1 : task_length(s, split);
 }
@@ -104,19 +101,19 @@ const struct task *task_find(const char *name); /* by name only */
 
 struct label;
 
-/* Whether `name` is an alias of the task that a label is of, and the label's options do not contradict it: those of
- * "word-problem:group=s3,length=8" hold for s3. */
+/* Whether `name` is an alias of the label's task, and the label's options do not contradict it: the alias s3 fits
+ * "word-problem:group=s3,length=8". */
 bool task_takes(const char *name, const struct label *options);
 
-/* The i-th of all names that a user may type: of each task that is not hidden its own, then its aliases. NULL past the
- * last. */
+/* The i-th of all names that a user may type: for each task that is not hidden its own name, then its aliases. NULL
+ * past the last. */
 const char *task_name_at(int i);
 
 /* --- several test lengths ----------------------------------------------------------------------------------------- */
 
-/* A task with the row TEST_LENGTH_OPTION has one training and test examples of each of several lengths: test_length=
- * 128,256,512. For each, the registry opens the task once more with its options of the flag OPT_TESTED set to that
- * length, and takes the test examples from there. Examples of the training alone are the task's own. */
+/* A task with the row TEST_LENGTH_OPTION trains at one length and is tested at several: test_length=128,256,512. For
+ * each of them the registry opens the task once more, with its options of the flag OPT_TESTED set to that length, and
+ * takes the test examples from there. The training examples are the task's own. */
 #define TASK_TEST_LENGTHS 16 /* at most */
 
 #define TEST_LENGTH_OPTION(TYPE, MEMBER)                                                                               \
@@ -134,10 +131,9 @@ struct task_tested {
 /* A task with its parsed options, opened by task_open. */
 struct task_choice {
     const struct task *task;
-    const char *name; /* as published tables call it: the alias if its options were not changed, else task:options,
-                         without places of files */
+    const char *name; /* in published tables: the alias, or task:options; without places of files */
     char label[512];  /* owns `name` */
-    char asked[512];  /* the text that it was parsed from, with the places of its files */
+    char asked[512];  /* the text as typed, with the places of its files */
     struct task_shape shape;
     uint64_t seed;
     int64_t T_own;                    /* positions of a validation example */
@@ -149,13 +145,14 @@ struct task_choice {
 /* Parses "s5", "s5:length=8" or "word-problem:group=s5,length=16,n_train=100000". ST_USAGE as model_parse. */
 enum status task_parse(struct task_choice *choice, const char *text, struct error *e);
 
-/* A task's label without the options that carry one of the flags ("molecules" of "molecules:fold=3" by OPT_FOLD); no
- * file is looked at. A task that this program does not have stays as it is. `text` has room for the label. */
+/* Writes a task's label without the options that carry one of the flags (by OPT_FOLD "molecules" for
+ * "molecules:fold=3"), without looking at a file. A label of a task that this program lacks stays the same. `text` has
+ * room for the label. */
 void task_label_without(const char *task_label, unsigned flags, char *text, size_t size);
 
-/* Calls the task of a label (LABEL_TEXT bytes) by the name that another label of it has: "word-problem:group=s3,
- * n_train=9" as "s3:n_train=9". It stays as it is where they are of different tasks or options, or of none. ST_USAGE:
- * it would be too long. */
+/* Renames the task in a label (LABEL_TEXT bytes) by its name in another label: "word-problem:group=s3,n_train=9"
+ * becomes "s3:n_train=9". The label stays the same if the two have different tasks or options, or none. ST_USAGE: the
+ * new label would be too long. */
 enum status task_rename(char *label, const char *named, struct error *e);
 
 /* Version of its examples, from its shape: part of a run's identity. */
@@ -169,8 +166,8 @@ static inline int task_version(const struct task_choice *choice) {
 /* Opens it for a data seed. */
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);
 
-/* Fills one example of an opened task: positions after those that its length has are inputs 0. Pure, thread-safe. index
- * < shape.examples[split]. Targets arrive as struct example says. */
+/* Fills one example of an opened task; positions past its length have inputs 0. Pure, thread-safe. index <
+ * shape.examples[split]. Targets follow the rule of struct example. */
 void task_fill(const struct task_choice *choice, enum split split, int64_t index, struct example *x);
 
 #endif

@@ -1,6 +1,6 @@
-/* variants.c - MAD's settings (athms/mad-lab, configs/tasks) and those of the BD-LRU/H-LRU paper (arXiv 2602.12021,
- * appendix B); the other folds where a score is the mean over ten (pLSTM's graphs). What a change does not name stays
- * at the baseline. */
+/* variants.c - one-at-a-time changes: those of MAD (athms/mad-lab, configs/tasks), of the BD-LRU/H-LRU paper (arXiv
+ * 2602.12021, appendix B), and the other folds of a score over ten folds (pLSTM's graphs). An option that a change does
+ * not name stays at the baseline. */
 #include "tasks/variants.h"
 
 #include <stddef.h>

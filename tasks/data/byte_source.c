@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More of the file into the window; next == end at its end, which its size tells, so that no call of the system has to.
- * Some file systems give no size. */
+/* Reads more of the file into the window; next == end at its end. The file's size tells the end without a system call,
+ * but some file systems give no size. */
 static enum status refill(struct byte_source *s, struct error *e) {
     ssize_t got;
     if (s->next < s->end || s->fd < 0 || (s->size > 0 && s->file_bytes == s->size)) return ST_OK;
@@ -29,7 +29,7 @@ static int64_t byte_number(const struct byte_source *s) {
     return s->file_bytes - (s->end - s->next);
 }
 
-/* Whether it is gzip, by its first bytes. */
+/* Finds out from the first bytes whether the file is gzip. */
 static enum status begin(struct byte_source *s, struct error *e) {
     sha256_start(&s->sha);
     if (s->fd < 0) sha256_add(&s->sha, s->next, (size_t)(s->end - s->next));
@@ -87,11 +87,11 @@ static enum status read_plain(struct byte_source *s, uint8_t *to, size_t n, size
     return ST_OK;
 }
 
-/* Behind the end of a member there is nothing, or another member. */
+/* Begins the next member: after the end of one there is nothing, or another one. */
 static enum status next_member(struct byte_source *s, struct error *e) {
     if (!s->ended || s->next == s->end) return ST_OK;
     if (*s->next != 0x1f)
-        return fail(e, ST_DATA, "%s, byte %" PRId64 ": expected the end of the file behind its gzip data, found more",
+        return fail(e, ST_DATA, "%s, byte %" PRId64 ": expected the end of the file after its gzip data, found more",
                     s->name, byte_number(s));
     inflateReset(&s->z);
     s->ended = false;

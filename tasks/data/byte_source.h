@@ -1,7 +1,7 @@
-/* byte_source.h - the bytes of a file of data, plain or gzip, and what the file is named by.
+/* byte_source.h - the bytes of a data file, plain or gzip, and the file's SHA-256.
  *
- * Decompression runs as far as it is asked to: a reader that knows from a header how much there is never takes more,
- * however far the file would unfold. */
+ * Decompression stops where the reader stops: a reader that knows its size from a header never takes more, however much
+ * the file would unpack to. */
 #ifndef LRNN_TASKS_DATA_BYTE_SOURCE_H
 #define LRNN_TASKS_DATA_BYTE_SOURCE_H
 
@@ -18,22 +18,22 @@
 struct byte_source {
     const char *name;          /* in messages; borrowed */
     int fd;                    /* -1: the bytes in memory are all there is */
-    const uint8_t *next, *end; /* of the file, not yet used */
+    const uint8_t *next, *end; /* bytes that are read and not yet used */
     uint8_t *window;           /* owned; NULL in memory */
     bool gzip, ended;          /* ended: the last gzip member is complete */
     z_stream z;
     int64_t file_bytes; /* read of the file so far */
     int64_t bytes;      /* given out so far */
-    int64_t size;       /* of the file, as the system says */
-    bool hashed;        /* source_end is to say what the file's SHA-256 is */
+    int64_t size;       /* of the file, from the system */
+    bool hashed;        /* source_end gives the file's SHA-256 */
     struct sha256 sha;
 };
 
 /* Opens a regular file. ST_DATA: it cannot be read, with the system's reason. Close it in either case. */
 enum status source_open(struct byte_source *s, const char *path, struct error *e);
 
-/* The same of one of so many files of an open folder that nobody asks what each of them hashes to: source_end is not
- * for it. `path` names it in messages. */
+/* Like source_open, for one of thousands of files in an open folder: no SHA-256 is made, so source_end must not be
+ * called. `path` names the file in messages. */
 enum status source_open_one_of_many(struct byte_source *s, int folder, const char *file, const char *path,
                                     struct error *e);
 
@@ -41,19 +41,19 @@ enum status source_open_one_of_many(struct byte_source *s, int folder, const cha
 enum status source_open_memory(struct byte_source *s, const void *bytes, size_t size, const char *name,
                                struct error *e);
 
-/* Up to n bytes: *got < n only where they end. ST_DATA: gzip data that is none, or ends early; the disk. */
+/* Reads up to n bytes; *got < n only at the end. ST_DATA: bad or truncated gzip data, or a disk error. */
 enum status source_read(struct byte_source *s, void *to, size_t n, size_t *got, struct error *e);
 
-/* Exactly n bytes, which are `what`. ST_DATA: how many there are instead. */
+/* Reads exactly n bytes; `what` names them in messages. ST_DATA: there are fewer, with their number. */
 enum status source_take(struct byte_source *s, void *to, size_t n, const char *what, struct error *e);
 
-/* Nothing may follow. ST_DATA: something does. Then `hex` has the SHA-256 of the file. */
+/* Checks that nothing follows, and writes the file's SHA-256 into `hex`. ST_DATA: there is more. */
 enum status source_end(struct byte_source *s, char hex[SHA256_HEX], struct error *e);
 
-/* Files that were read, their bytes as they lie there, and what those unpack to. */
+/* Counts of files that were read: their bytes on disk and unpacked. */
 struct read_count {
     int64_t files, bytes, unpacked;
-    int64_t passed_over; /* files that lie beside them and are none of the set */
+    int64_t passed_over; /* other files in the folder */
 };
 static inline void read_count_add(struct read_count *count, const struct byte_source *s) {
     count->files++;
@@ -61,7 +61,7 @@ static inline void read_count_add(struct read_count *count, const struct byte_so
     count->unpacked += s->bytes;
 }
 
-/* One of zeros is no error. */
+/* Closes it; one of zeros is no error. */
 void source_close(struct byte_source *s);
 
 #endif

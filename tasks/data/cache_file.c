@@ -44,7 +44,8 @@ void cache_hex(const uint8_t digest[16], char hex[CACHE_HASH]) {
     for (int i = 0; i < 16; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* A file in memory, shared by all runs of the process; what it was when mapped tells whether it is still that. */
+/* A file in memory, shared by all runs of the process. Device, inode and time at mapping tell whether the file has
+ * changed since. */
 struct mapping {
     dev_t device;
     ino_t inode;

@@ -10,8 +10,8 @@
 enum { PAD, OTHER, END, FIRST };
 enum { FIRST_BYTE = 1, BYTE_END = 257, BYTE_VOCAB = 258 };
 
-/* The code point at *text, which moves on; UNKNOWN: one byte that is none. Overlong forms and surrogates are none
- * either (RFC 3629). */
+/* The code point at *text, which moves on; UNKNOWN for a byte that begins none. Overlong forms and surrogates count as
+ * none (RFC 3629). */
 static uint32_t next_code(const uint8_t **text, const uint8_t *end) {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     const uint8_t *at = *text;
@@ -50,7 +50,7 @@ void counter_free(struct character_counter *c) {
     c->count = NULL;
 }
 
-/* A character that is often enough. */
+/* A character of the vocabulary. */
 struct entry {
     int64_t count;
     uint32_t code;

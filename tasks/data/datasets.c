@@ -1,4 +1,4 @@
-/* datasets.c - see datasets.h. Names, sizes and SHA-256 as the sites and the collections that mirror them have them. */
+/* datasets.c - see datasets.h. Names, sizes and SHA-256 come from the sites and from collections that mirror them. */
 #include "tasks/data/datasets.h"
 
 #include <errno.h>
@@ -35,7 +35,8 @@ static struct packing packing_of(const struct dataset *d, struct image_pack *pac
     return (struct packing){sink, pack, test};
 }
 
-/* The file as it is released, or with a ".gz" more or less; opened. `path` has its name. ST_DATA: it is not there. */
+/* Opens the file under its released name, or with ".gz" added or removed, and writes its name into `path`. ST_DATA: it
+ * is missing. */
 static enum status dataset_open_file(struct byte_source *s, const struct dataset *d, const struct dataset_file *f,
                                      const char *folder, char path[CACHE_PATH], struct error *e) {
     size_t n = strlen(f->name);
@@ -51,7 +52,7 @@ static enum status dataset_open_file(struct byte_source *s, const struct dataset
                 folder, d->name);
 }
 
-/* Its end: nothing may follow what was read, and it is noted. */
+/* Ends a file: nothing may follow, and the log notes it. */
 static enum status dataset_end_file(struct byte_source *s, const struct dataset_file *f, struct import_log *log,
                                     struct error *e) {
     char sha256[SHA256_HEX];
@@ -106,7 +107,7 @@ static enum status import_cifar(const struct dataset *d, const char *folder, str
 
 /* --- Pathfinder: lists and a PNG file an image -------------------------------------------------------------------- */
 
-/* The folder of the hard images, or the one that holds it. */
+/* Opens the folder of the hard images, or the one that holds it. */
 static enum status import_pathfinder(const struct dataset *d, const char *folder, struct image_pack *pack,
                                      struct entry_pack *entries, struct import_log *log, struct error *e) {
     (void)entries;
@@ -115,7 +116,7 @@ static enum status import_pathfinder(const struct dataset *d, const char *folder
     struct stat info;
     int n = snprintf(hard, sizeof hard, "%s/curv_contour_length_14", folder);
     bool within = n > 0 && n < CACHE_PATH && stat(hard, &info) == 0;
-    /* Counted alone: nobody has published what its thousands of files are. */
+    /* Counts the files without checking each: no list of their hashes is published. */
     return pathfinder_read(within ? hard : folder, &p.sink, &log->count, e);
 }
 
@@ -144,7 +145,7 @@ static const struct dataset mnist = {
     .import = import_idx,
 };
 
-/* The archive that holds them has 170 052 171 bytes and the SHA-256
+/* The archive with these files has 170 052 171 bytes and the SHA-256
  * c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd. */
 static const struct dataset cifar10 = {
     .name = "cifar10",
@@ -266,7 +267,7 @@ static enum status import_imdb(const struct dataset *d, const char *folder, stru
     pack->set.labels = d->labels;
     int n = snprintf(inner, sizeof inner, "%s/aclImdb", folder);
     bool within = n > 0 && n < CACHE_PATH && stat(inner, &info) == 0;
-    /* Counted alone: nobody has published what its 50 000 files are. */
+    /* Counts the 50 000 files without checking each: no list of their hashes is published. */
     TRY(reviews_read(within ? inner : folder, SPLIT_TRAIN, pack, &log->count, e));
     return reviews_read(within ? inner : folder, SPLIT_TEST, pack, &log->count, e);
 }
@@ -321,7 +322,7 @@ const struct dataset *const *dataset_list(void) {
 
 /* --- sets beyond the known ones ----------------------------------------------------------------------------------- */
 
-/* A set of an archive by its own name there: "uea:BasicMotions". One is made of each name and lives as long as the
+/* Makes a set of an archive from its name there: "uea:BasicMotions". Each name gets one, which lives as long as the
  * process. */
 struct archive_set {
     struct dataset d;
@@ -332,7 +333,7 @@ struct archive_set {
 static struct archive_set *archive_sets;
 static pthread_mutex_t archive_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Graphs of which only the three files that each set has are certain: the others are taken where they are. */
+/* Graphs: each set has three files for certain; the other files are read if they are there. */
 static enum status import_archive_graphs(const struct dataset *d, const char *folder, struct image_pack *images,
                                          struct entry_pack *pack, struct import_log *log, struct error *e) {
     struct dataset there = *d;
@@ -366,7 +367,7 @@ static void make_archive_set(struct archive_set *s, bool series) {
     }
 }
 
-/* NULL: the text is of no such form, or there is no memory. */
+/* Returns NULL if the text has another form, or there is no memory. */
 static const struct dataset *archive_set_find(const char *text) {
     bool series = strncmp(text, "uea:", 4) == 0;
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -399,7 +400,7 @@ enum status dataset_find(const char *name, const struct dataset **d, struct erro
     return ST_OK;
 }
 
-/* Whether the label "smnist:order=snake" is of a task "pathfinder:released=yes". */
+/* Whether a label ("smnist:order=snake") belongs to a task with options ("pathfinder:released=yes"). */
 static bool is_of(const struct label *task, const char *text) {
     struct label wanted;
     return label_parse(&wanted, "task", text, NULL) == ST_OK && label_includes(task, &wanted);
@@ -449,7 +450,7 @@ static enum status import_entries(const struct dataset *d, const char *folder, c
     return status;
 }
 
-/* One that is misspelt is told of before files that would be looked for in it. */
+/* Reports a misspelt name before looking for its files. */
 static enum status check_folder(const struct dataset *d, const char *folder, struct error *e) {
     struct stat info;
     if (stat(folder, &info) != 0)
@@ -468,7 +469,7 @@ enum status dataset_import(const struct dataset *d, const char *folder, bool kee
     return (d->kind ? import_entries : import_images)(d, folder, path, keep, log, e);
 }
 
-/* The file of a task: its own, or the one in the cache folder. */
+/* Path of a task's file: its own, or the one in the cache folder. */
 static enum status find_file(const struct dataset *d, const char *task, const char *file, char path[CACHE_PATH],
                              struct error *e) {
     struct stat info;

@@ -52,7 +52,7 @@ static enum status check_numbers(const struct entry_set *s, const char *name, st
     return ST_OK;
 }
 
-/* Header, size and table; not the hash. */
+/* Checks header, size and table, but not the hash. */
 static enum status parse_header(struct entry_set *s, const uint8_t *bytes, size_t size, const char *name,
                                 struct error *e) {
     if (size < HEADER || memcmp(bytes, MAGIC, 8) != 0)
@@ -94,7 +94,7 @@ static enum status check_table(const struct entry_set *s, size_t payload, const 
     return fail(e, ST_DATA, "%s: expected a longest entry of %" PRId64 ", found %" PRId64, name, s->longest, longest);
 }
 
-/* Over all behind the header, and then the kind and numbers in it. */
+/* Hashes everything after the header, then the kind and numbers in the header. */
 static enum status digest_of(const uint8_t *bytes, size_t table, const uint8_t *payload, size_t size,
                              uint8_t digest[16], struct error *e) {
     XXH3_state_t *state = XXH3_createState();
@@ -172,7 +172,7 @@ uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, i
     return p->payload + p->used - room;
 }
 
-/* All before the payload, but the hash; the caller frees it. */
+/* Makes all bytes before the payload except the hash; the caller frees them. */
 static uint8_t *head_of(const struct entry_pack *p, size_t table) {
     const struct entry_set *s = &p->set;
     int64_t n = entry_count(s);
@@ -195,7 +195,7 @@ static uint8_t *head_of(const struct entry_pack *p, size_t table) {
     return bytes;
 }
 
-/* The payload goes from where it was collected, all of the entries' memory, into the file. */
+/* Writes the file straight from the collected payload, without another copy in memory. */
 static enum status write_whole(const uint8_t *head, size_t head_size, const struct entry_pack *p, const char *path,
                                struct error *e) {
     struct cache_writing to;

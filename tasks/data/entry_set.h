@@ -6,11 +6,10 @@
  *   16..39          width, labels, training, validation and test entries, longest: six numbers of 4 bytes
  *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
  *   from 56 on      a label (4 bytes), a length (4 bytes) and an offset (8 bytes) an entry, in the order of the splits;
- *                   the offset of the end; then the payloads one behind the other, each from a multiple of 4 bytes on
+ *                   the offset of the end; then the payloads one after the other, each from a multiple of 4 bytes on
  *
- * A file's name ends in .records and its first bytes say the same, from when entries were called that. Numbers are
- * little-endian. What a payload is, and what `width` and an entry's length count, is its kind's. A file is written
- * under another name and then renamed, so that there is a whole one or none. */
+ * A file's name ends in .records. Numbers are little-endian. The kind decides what a payload is, and what `width` and
+ * an entry's length count. A file is written under another name and then renamed, so there is a whole one or none. */
 #ifndef LRNN_TASKS_DATA_ENTRY_SET_H
 #define LRNN_TASKS_DATA_ENTRY_SET_H
 
@@ -34,7 +33,7 @@ struct entry_set {
     char hash[CACHE_HASH];
 };
 
-/* Its bytes, and then zeros up to a multiple of 4. */
+/* An entry's bytes; zeros follow up to a multiple of 4. */
 struct entry {
     int64_t label, length;
     const uint8_t *bytes;
@@ -48,8 +47,8 @@ static inline int64_t entry_count(const struct entry_set *s) {
 /* Entry i < entry_count, in the order of the splits. */
 struct entry entry_get(const struct entry_set *s, int64_t i);
 
-/* Maps the file and checks all of it but what payloads mean: header, size, hash, table. Kind: that it has to be. The
- * mapping lives as long as the process. ST_DATA: it is missing, or what is wrong with it. */
+/* Maps the file and checks header, size, hash, table and `kind`, but not the meaning of payloads. The mapping lives as
+ * long as the process. ST_DATA: it is missing, or the fault in it. */
 enum status entry_set_open(struct entry_set *set, const char *path, const char *kind, struct error *e);
 
 /* Opens a set in memory, which outlives it. */
@@ -58,11 +57,11 @@ enum status entry_set_parse(struct entry_set *set, const void *bytes, size_t siz
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-/* Entries as they are collected: in memory, since their number and their sizes are known at the end. */
+/* Entries while they are collected, in memory, because their number and sizes are known only at the end. */
 struct entry_pack {
     struct entry_set set; /* kind, width and labels set by the caller; the rest is counted */
     int (*stop)(void);    /* a signal that asks to stop, else 0; or NULL. Set by the caller */
-    uint64_t label_names; /* hash of the labels' names, where the files have some: all of them number them alike */
+    uint64_t label_names; /* hash of the labels' names if the files have them: all files must number them alike */
     struct {
         int64_t label, length, offset;
     } * row;
@@ -71,15 +70,15 @@ struct entry_pack {
     int64_t used, room;
 };
 
-/* Adds an entry, in the order of the splits: room for `size` bytes that the caller fills, NULL after an error.
- * ST_DATA: more than a set may hold; ST_MEMORY; 128 and the signal: it was asked to stop. */
+/* Adds an entry, in the order of the splits, and returns room for `size` bytes that the caller fills; NULL after an
+ * error. ST_DATA: more than a set may hold; ST_MEMORY; 128 plus the signal: it was asked to stop. */
 uint8_t *entry_pack_add(struct entry_pack *p, enum split split, int64_t label, int64_t length, int64_t size,
                         struct error *e);
 
-/* Writes the file, its folder made if there is none, and sets set.hash. ST_FAIL: no room on the disk. */
+/* Writes the file, after making its folder, and sets set.hash. ST_FAIL: no room on the disk. */
 enum status entry_pack_write(struct entry_pack *p, const char *path, struct error *e);
 
-/* One of zeros is no error. */
+/* Frees it; one of zeros is no error. */
 void entry_pack_free(struct entry_pack *p);
 
 #endif

@@ -17,7 +17,7 @@ enum status file_entries_open(struct file_entries *from, const char *task, const
     return ST_OK;
 }
 
-/* Training entries that are for validation. */
+/* Number of training entries that serve for validation. */
 static int64_t held_out(const struct entry_set *s) {
     if (s->n[SPLIT_VAL] || s->n[SPLIT_TRAIN] < 2) return 0;
     return s->n[SPLIT_TRAIN] > 10 ? s->n[SPLIT_TRAIN] / 10 : 1;

@@ -1,4 +1,4 @@
-/* file_entries.h - what tasks on imported entries share: the file and its content. */
+/* file_entries.h - options shared by tasks on imported entries: the file and its content. */
 #ifndef LRNN_TASKS_DATA_FILE_ENTRIES_H
 #define LRNN_TASKS_DATA_FILE_ENTRIES_H
 
@@ -20,11 +20,11 @@ struct file_entries {
         ENTRIES_ROW("content", offsetof(TYPE, MEMBER.content),                                                         \
                     "XXH3-128 that the entries have to have; found by itself, and part of what a run is", OPT_FOUND)
 
-/* Opens the data set and notes its content. ST_DATA: nothing was imported, or it has another content than asked for. */
+/* Opens the data set and notes its content. ST_DATA: nothing was imported, or its content is not the one asked for. */
 enum status file_entries_open(struct file_entries *from, const char *task, const char *dataset, struct error *e);
 
-/* How many examples a split has, and the entry that one of them is. Of a set without validation entries a tenth of the
- * training entries is for validation, those that a permutation with seed 42 puts last: the same ones for every seed. */
+/* Number of examples of a split, and the entry of an example. A set without validation entries gives a tenth of its
+ * training entries to validation: the last ones of a permutation with seed 42, for every seed of a run. */
 int64_t file_entries_count(const struct file_entries *from, enum split split);
 int64_t file_entries_index(const struct file_entries *from, enum split split, int64_t index);
 

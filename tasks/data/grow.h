@@ -1,12 +1,12 @@
-/* grow.h - arrays that readers fill without knowing how long they get. */
+/* grow.h - arrays that readers fill before they know the length. */
 #ifndef LRNN_TASKS_DATA_GROW_H
 #define LRNN_TASKS_DATA_GROW_H
 
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The array with room for at least `want` elements of `bytes` each, and then *have of them, twice as many as before if
- * it had to move. NULL: no memory, and the old array is as it was. The caller frees it. */
+/* Returns the array with room for at least `want` elements of `bytes` each. *have counts the room; it doubles when the
+ * array moves. NULL: no memory, and the old array is unchanged. The caller frees it. */
 static inline void *grow(void *at, int64_t *have, int64_t want, int64_t bytes) {
     if (at && want <= *have) return at;
     int64_t next = 2 * *have > want ? 2 * *have : want < 64 ? 64 : want;

@@ -10,7 +10,7 @@
 
 /* --- IDX ---------------------------------------------------------------------------------------------------------- */
 
-/* The next number of a header, which is `what` and has to lie in least..most. */
+/* Reads the next number of a header; `what` names it, and it must lie in least..most. */
 static enum status idx_number(struct byte_source *s, const char *what, int64_t least, int64_t most, int64_t *value,
                               struct error *e) {
     uint8_t b[4];

@@ -1,6 +1,6 @@
 /* image_files.h - readers of the official files of images: IDX (MNIST) and CIFAR's binary form; each plain or gzip.
  *
- * A reader hands on one image at a time and holds one: what a file says it has bounds nothing but the loop. */
+ * A reader hands on one image at a time and holds only that one. Counts in a file's header only bound the loop. */
 #ifndef LRNN_TASKS_DATA_IMAGE_FILES_H
 #define LRNN_TASKS_DATA_IMAGE_FILES_H
 
@@ -9,7 +9,7 @@
 /* Takes an image of (height, width, channels) bytes and its label. */
 struct image_sink {
     enum status (*keep)(struct image_sink *sink, int label, const uint8_t *pixels, struct error *e);
-    int64_t height, width, channels, labels; /* that an image has to have; there are `labels` of them */
+    int64_t height, width, channels, labels; /* required sizes of an image; `labels` is the number of labels */
     int64_t most;                            /* images a file may have */
 };
 

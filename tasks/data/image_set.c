@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZES      8 /* where they begin in the header; then the hash; then the pixels */
+#define SIZES      8 /* where the sizes begin; the hash and the pixels follow */
 #define HASH       40
 #define HEADER     56
 #define HASH_BYTES 16
@@ -33,7 +33,7 @@ static enum status check_sizes(const struct image_set *s, const char *name, stru
     return ST_OK;
 }
 
-/* Header and size of the file; not what it holds. */
+/* Checks header and size of the file, but not its content. */
 static enum status parse_header(struct image_set *s, const uint8_t *bytes, size_t size, const char *name,
                                 struct error *e) {
     if (size < HEADER || memcmp(bytes, "LRNNIMG1", 8) != 0)
@@ -57,7 +57,7 @@ static enum status parse_header(struct image_set *s, const uint8_t *bytes, size_
     return ST_OK;
 }
 
-/* Over what is in the state, and the sizes of the header. */
+/* Ends the hash in the state with the sizes of the header. */
 static void end_hash(XXH3_state_t *state, const uint8_t *header, uint8_t digest[HASH_BYTES]) {
     XXH128_canonical_t hash;
     XXH3_128bits_update(state, header + SIZES, HASH - SIZES);

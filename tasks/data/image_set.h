@@ -20,16 +20,15 @@
 #define IMAGE_SET_SIDE   512
 #define IMAGE_SET_MOST   2000000 /* images */
 
-/* Set that is being imported, or was. */
+/* An imported set, or one that is being imported. */
 struct image_set {
     int64_t height, width, channels, labels, n_train, n_test;
     const uint8_t *pixels, *label; /* of all images; borrowed */
     char hash[CACHE_HASH];
 };
 
-/* Maps the file into memory, checks its header, its size, its hash and labels. The mapping lives as
- * long as the process: a file is mapped once, however many runs read it. ST_DATA: it is missing, or what is wrong with
- * it. */
+/* Maps the file into memory and checks its header, size, hash and labels. The mapping lives as long as the process: a
+ * file is mapped once, however many runs read it. ST_DATA: it is missing, or the fault in it. */
 enum status image_set_open(struct image_set *set, const char *path, struct error *e);
 
 /* Opens a set in memory, which outlives it. */
@@ -46,17 +45,17 @@ struct image_pack {
     int64_t capacity;
 };
 
-/* Begins a file, its folder made if there is none. ST_FAIL. */
+/* Begins a file, after making its folder. ST_FAIL. */
 enum status image_pack_begin(struct image_pack *p, const char *path, struct error *e);
 
-/* Adds an image, to the training images before any of the test. ST_FAIL: no room on the disk; 128 and the signal: it
+/* Adds an image; all training images come before the test images. ST_FAIL: no room on the disk; 128 plus the signal: it
  * was asked to stop. */
 enum status image_pack_add(struct image_pack *p, bool test, int label, const uint8_t *pixels, struct error *e);
 
-/* Puts it in its place, and its hash into p->set. */
+/* Gives the file its final name and writes its hash into p->set. */
 enum status image_pack_end(struct image_pack *p, struct error *e);
 
-/* Gives up what was not ended; nothing is left. One of zeros, or one that was ended, is no error. */
+/* Drops a file that was not ended, leaving nothing. One of zeros, or one that was ended, is no error. */
 void image_pack_drop(struct image_pack *p);
 
 #endif

@@ -10,14 +10,15 @@
 
 #include "core/file/png.h"
 
-#define LIST_BYTES  (1 << 24) /* a list may have; released ones have 100 kB */
-#define IMAGE_BYTES (1 << 20) /* a PNG file may have */
+#define LIST_BYTES  (1 << 24) /* of a list at most; released ones have 100 kB */
+#define IMAGE_BYTES (1 << 20) /* of a PNG file at most */
 #define PATH_BYTES  1024
 #define MOST_LISTS  100000
 
 /* --- lists -------------------------------------------------------------------------------------------------------- */
 
-/* The next word of the line into `word`; its length, 0 at the end of the line. Control characters become '?'. */
+/* Copies the next word of the line into `word` and returns its length, 0 at the end of the line. Control characters
+ * become '?'. */
 static size_t next_word(const char **at, const char *end, char word[PATHFINDER_NAME]) {
     size_t n = 0;
     while (*at < end && (**at == ' ' || **at == '\t')) ++*at;
@@ -55,7 +56,7 @@ enum status pathfinder_list_next(const char **at, const char *end, const char *n
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* A whole file of at most `most` bytes; the caller frees it. */
+/* Reads a whole file of at most `most` bytes; the caller frees it. */
 static enum status read_whole(const char *path, size_t most, char **bytes, size_t *size, struct read_count *count,
                               struct error *e) {
     struct byte_source s;
@@ -103,7 +104,7 @@ static enum status read_list(const char *folder, int64_t number, struct image_si
     return status;
 }
 
-/* "17.npy" -> 17, else -1. */
+/* The number of a list's name: 17 for "17.npy", else -1. */
 static int64_t list_number(const char *name) {
     int64_t number = 0;
     const char *at = name;
@@ -116,7 +117,7 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The numbers of the lists, in their order. */
+/* Lists the numbers of the lists, ascending. */
 static enum status find_lists(const char *folder, int64_t *numbers, int *n, struct error *e) {
     char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/metadata", folder) >= PATH_BYTES)

@@ -12,7 +12,7 @@
 
 #include "tasks/data/grow.h"
 
-#define FIELDS 4 /* of a pair, after its label: two ids, two texts */
+#define FIELDS 4 /* fields of a pair after its label: two ids, two texts */
 
 /* A text while it is read. */
 struct bytes {
@@ -34,7 +34,7 @@ struct reviews {
     struct error *e;
 };
 
-/* One file, which `path` names. */
+/* Reads one file; `path` names it in messages. */
 static enum status read_review(const struct reviews *r, const char *file, const char *path) {
     struct byte_source s = {0};
     struct error *e = r->e;
@@ -52,26 +52,27 @@ static enum status read_review(const struct reviews *r, const char *file, const 
     return status;
 }
 
-/* "NUMBER_RATING.txt", as all released reviews are called. Other names are files of a system (._0_7.txt, .DS_Store). */
+/* Whether a name is "NUMBER_RATING.txt", as for all released reviews. Other names belong to a file system (._0_7.txt,
+ * .DS_Store). */
 static int is_review(const struct dirent *entry) {
     const char *at = entry->d_name;
     size_t number = strspn(at, "0123456789"), rating = at[number] == '_' ? strspn(at + number + 1, "0123456789") : 0;
     return number && rating && strcmp(at + number + 1 + rating, ".txt") == 0;
 }
 
-/* Files of other names, but for the folder itself and the one above it. */
+/* Counts files of other names, except the folder itself and the one above it. */
 static int is_no_review(const struct dirent *entry) {
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_review(entry);
 }
 
-/* In the order of the names' bytes, whatever the locale. */
+/* Orders names by their bytes, whatever the locale. */
 static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 static enum status read_files(const struct reviews *r, struct dirent *const *entry, int n) {
     char path[CACHE_PATH];
-    size_t stem = strlen(r->folder) + 1; /* with the slash; the folder's name alone has room */
+    size_t stem = strlen(r->folder) + 1; /* including the slash; the folder's name alone has room */
     if (n == 0) return fail(r->e, ST_DATA, "%s: expected reviews, files NUMBER_RATING.txt, found none", r->folder);
     if (!r->room) return fail(r->e, ST_MEMORY, "%s: no memory to read texts", r->folder);
     memcpy(path, r->folder, stem - 1);
@@ -85,7 +86,7 @@ static enum status read_files(const struct reviews *r, struct dirent *const *ent
     return ST_OK;
 }
 
-/* All files of a folder. They are opened relative to it, so that the system walks no path for each. */
+/* Reads all files of a folder. They are opened relative to it, so the system walks no path for each. */
 static enum status read_folder(struct reviews *r) {
     struct dirent **entry = NULL, **other = NULL;
     int n = scandir(r->folder, &entry, is_review, by_bytes), others = scandir(r->folder, &other, is_no_review, NULL);

@@ -19,7 +19,7 @@
 #define TEXT_BYTES (1 << 24) /* of a text at most */
 
 /* Adds all texts of FOLDER/PART/pos and FOLDER/PART/neg. Files of other names are counted in count->passed_over.
- * ST_DATA: there is no such folder, no text in it, an empty text, or one of over TEXT_BYTES. */
+ * ST_DATA: the folder is missing or has no text, or a text is empty or longer than TEXT_BYTES. */
 enum status reviews_read(const char *folder, enum split split, struct entry_pack *pack, struct read_count *count,
                          struct error *e);
 

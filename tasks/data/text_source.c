@@ -16,7 +16,7 @@ void text_open(struct text_source *t, struct byte_source *from, struct error *e)
     t->at = t->n = 0;
 }
 
-/* The window without the carriage returns that it has from there on; its new end. */
+/* Removes the carriage returns of the window from there on; returns its new end. */
 static size_t drop_returns(uint8_t *window, size_t from, size_t end) {
     const uint8_t *first = memchr(window + from, '\r', end - from);
     size_t to = first ? (size_t)(first - window) : end;
@@ -79,7 +79,7 @@ static const bool part[256] = {
     ['+'] = true, ['-'] = true, ['.'] = true, ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true, ['4'] = true,
     ['5'] = true, ['6'] = true, ['7'] = true, ['8'] = true, ['9'] = true, ['e'] = true, ['E'] = true};
 
-/* How many of them come next in the window. */
+/* Number of such characters that come next in the window. */
 static size_t number_length(const struct text_source *t) {
     size_t n = t->at, end = t->n - t->at > TEXT_NUMBER ? t->at + TEXT_NUMBER + 1 : t->n;
     while (n < end && part[t->window[n]]) n++;
@@ -90,10 +90,10 @@ static bool is_digit(uint8_t c) {
     return c >= '0' && c <= '9';
 }
 
-/* The digits that 8 characters begin with, and their value; 8: there may be more. A character less '0' is a digit if
- * adding 0x76 leaves bit 7 clear; what a sum carries reaches only characters behind the first that is none. Neighbours
- * are then added up two by two (as in Lemire 2021, arXiv 2101.11408, for exactly 8 digits), with as many zeros in front
- * as there were other characters behind. */
+/* Number of digits at the start of 8 characters, and their value; 8: more may follow. A character less '0' is a digit
+ * if adding 0x76 leaves bit 7 clear; a carry reaches only characters past the first non-digit. Neighbours are then
+ * added up two by two (Lemire 2021, arXiv 2101.11408, for exactly 8 digits), after shifting in zeros for the characters
+ * that are no digits. */
 static size_t leading_digits(const uint8_t *at, int64_t *value) {
     uint64_t x;
     memcpy(&x, at, sizeof x);
@@ -108,7 +108,7 @@ static size_t leading_digits(const uint8_t *at, int64_t *value) {
     return n;
 }
 
-/* The digits that come next, `most` at most, and their value. */
+/* Number of digits that come next, `most` at most, and their value. */
 static inline size_t take_digits(const uint8_t *at, size_t left, size_t most, int64_t *value) {
     size_t n = 0;
     *value = 0;
@@ -118,8 +118,9 @@ static inline size_t take_digits(const uint8_t *at, size_t left, size_t most, in
     return n;
 }
 
-/* Of at most 15 digits and a power of ten up to 22 both factors are exact, so that one rounding is the nearest double
- * (Clinger 1990). Characters of the number that begins at *at, of n in the window; 0: it is none of those. */
+/* Reads the number at *at, of n characters in the window, if it has at most 15 digits and a power of ten up to 22: both
+ * factors are then exact, and one rounding gives the nearest double (Clinger 1990). Returns its characters; 0: it has
+ * another form. */
 static inline size_t read_short(const uint8_t *at, size_t n, double *value) {
     static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
@@ -138,7 +139,7 @@ static inline size_t read_short(const uint8_t *at, size_t n, double *value) {
     return used;
 }
 
-/* Characters of the number that comes next; 0: none does. */
+/* Number of characters of the next number; 0: none comes. */
 static size_t read_number(struct text_source *t, double *value) {
     char word[TEXT_NUMBER + 1], *end;
     if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
@@ -158,7 +159,7 @@ bool text_number(struct text_source *t, double *value) {
     return n > 0;
 }
 
-/* Characters of the number that comes next if it is digits alone, of which 18 do not overflow; 0: it is not. */
+/* Number of characters of the next number if it has digits alone, at most 18, which cannot overflow; else 0. */
 static size_t read_digits(struct text_source *t, int64_t *value) {
     if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
     const uint8_t *at = t->window + t->at;
@@ -166,7 +167,7 @@ static size_t read_digits(struct text_source *t, int64_t *value) {
     return n < left && part[at[n]] ? 0 : n;
 }
 
-/* Nearly all whole numbers are digits alone, for which there is a shorter way. */
+/* Takes the shorter way for digits alone, which nearly all whole numbers are. */
 bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *value) {
     double number;
     size_t n = read_digits(t, value);
@@ -180,13 +181,13 @@ bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *v
     return true;
 }
 
-/* Behind what follows a number of a plain line; NULL: other bytes do. */
+/* Returns the place after the separator that follows a number of a plain line; NULL: other bytes follow. */
 static inline const uint8_t *plain_gap(const uint8_t *at, bool last) {
     if (*at != (last ? '\n' : ',')) return NULL;
     return at + 1 + (!last && at[1] == ' ');
 }
 
-/* Behind a plain line; NULL: it is none. */
+/* Returns the place after a plain line; NULL: the line has another form. */
 static inline const uint8_t *plain_integers(const uint8_t *at, const uint8_t *end, int64_t n, int64_t least,
                                             int64_t most, int32_t *values) {
     int64_t value;

@@ -17,7 +17,7 @@ struct ts {
     struct text_source text;
     char name[TS_LABELS][TS_NAME]; /* of the labels, sorted */
     int64_t labels, dimensions;    /* 0: the header does not say */
-    int64_t points;                /* of each case; 0: the header does not say, or they differ */
+    int64_t points;                /* of each case; 0: not in the header, or not constant */
     float *value;                  /* of a case, dimension after dimension */
     int64_t used, room;
 };
@@ -28,7 +28,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* "true" or "false". */
+/* Reads "true" or "false". */
 static enum status read_bool(struct ts *f, bool *value) {
     char word[8];
     text_skip_blanks(&f->text);
@@ -63,7 +63,7 @@ static enum status read_count(struct ts *f, const char *what, int64_t most, int6
     return text_integer(&f->text, 1, most, value) ? ST_OK : text_fail(&f->text, what);
 }
 
-/* Reads the value after one key. Keys without a meaning for the reader are passed over. */
+/* Reads the value after one key. Keys that the reader does not need are passed over. */
 static enum status read_key(struct ts *f, const char *key, bool *data) {
     bool yes = false;
     if (!strcmp(key, "data")) {
@@ -121,7 +121,7 @@ static enum status keep_value(struct ts *f, double value) {
     return ST_OK;
 }
 
-/* Says that a dimension does not begin with a number, and which dimension it is where the header counts them. */
+/* Reports a dimension that does not begin with a number, with its place if the header counts dimensions. */
 static enum status number_fail(struct ts *f, int64_t dimension) {
     char what[96];
     if (!f->dimensions || dimension == 0) return text_fail(&f->text, "a finite number");
@@ -130,8 +130,8 @@ static enum status number_fail(struct ts *f, int64_t dimension) {
     return text_fail(&f->text, what);
 }
 
-/* Reads the values of dimension number `dimension`, from 0, and the ':' after them. *points is the number of values
- * that the dimensions before have, 0 in the first. */
+/* Reads the values of dimension number `dimension`, from 0, and the ':' after them. *points is the number of values in
+ * each dimension before it, 0 for the first one. */
 static enum status read_dimension(struct ts *f, int64_t dimension, int64_t *points) {
     int64_t before = f->used, n;
     double value;
@@ -155,12 +155,12 @@ static enum status read_dimension(struct ts *f, int64_t dimension, int64_t *poin
         return text_fail(&f->text, what);
     }
     *points = n;
-    if (text_peek(&f->text) != ':') return text_fail(&f->text, "',' or ':' behind a value");
+    if (text_peek(&f->text) != ':') return text_fail(&f->text, "',' or ':' after a value");
     text_take(&f->text);
     return ST_OK;
 }
 
-/* The last word of a case, which no ':' follows. */
+/* Reads the label: the last word of a case, without a ':' after it. */
 static enum status read_label(struct ts *f, int64_t *label) {
     char word[TS_NAME];
     text_skip_blanks(&f->text);
@@ -180,8 +180,8 @@ static enum status read_label(struct ts *f, int64_t *label) {
                 f->text.from->name, f->text.line, word);
 }
 
-/* Whether what follows is the label: no ':' comes before the end of the line. Where the header says how many dimensions
- * there are they decide, else the first case does. */
+/* Whether the label follows: no ':' comes before the end of the line. The header's number of dimensions decides if it
+ * is there, else the first case does. */
 static bool at_label(struct ts *f, int64_t dimensions) {
     if (f->dimensions) return dimensions == f->dimensions;
     text_fill(&f->text, SOURCE_WINDOW / 2);

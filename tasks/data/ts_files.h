@@ -1,6 +1,6 @@
 /* ts_files.h - reads time series in the archive's text format (.ts): lines of # are comments, lines of @ a header
  * (keys in any case: @dimensions, @univariate, @seriesLength, @classLabel true A B ..., @data), then a case a line:
- * dimensions separated by ':', values by ',', the label behind the last ':'.
+ * dimensions separated by ':', values by ',', the label after the last ':'.
  *
  * A payload is the case's values as 4-byte floats, dimension fastest; its length counts points. Labels are the places
  * of the names in the header's list in the order of their bytes. */
@@ -17,9 +17,9 @@
 #define TS_LABELS     1024
 #define TS_NAME       64
 
-/* Adds the cases of a file. Width and labels of the set are those of its first file, which later ones must have as
- * well. ST_DATA with file and line: a header or a case that is not of that form, missing values, values that are no
- * finite floats, dimensions of different lengths, a label that is not in the list, no case at all. */
+/* Adds the cases of a file. The first file sets width and labels of the set; later files must have the same. ST_DATA
+ * with file and line: a malformed header or case, missing values, values that are no finite floats, dimensions of
+ * different lengths, a label outside the list, no case at all. */
 enum status ts_read(struct byte_source *s, enum split split, struct entry_pack *pack, struct error *e);
 
 #endif

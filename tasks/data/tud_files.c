@@ -12,16 +12,16 @@
 #include "tasks/data/grow.h"
 #include "tasks/data/text_source.h"
 
-#define TOGETHER 256 /* lines of edges that are read before the first of them is looked at */
+#define TOGETHER 256 /* lines of edges that are read before they are checked */
 
-struct column { /* a number of each line */
+struct column { /* accepts any number of lines */
     int32_t *at;
     int64_t n, room;
 };
 
 struct edge {
     int32_t node[2]; /* from 0 on, the lower one first */
-    int32_t place;   /* 2 * line, and 1 more where the file has the higher one first */
+    int32_t place;   /* 2 * line, plus 1 if the file has the higher one first */
 };
 
 /* A set while it is read. */
@@ -30,13 +30,13 @@ struct tud {
     struct text_source text;
     struct error *e;
     struct column graph, label, kind, edge_label; /* of nodes, of graphs, of nodes, of edges */
-    float *attribute;                             /* of a node after those of the one before */
-    int64_t attributes, used, room;               /* of a node; all; room for so many */
+    float *attribute;                             /* of a node, nodes one after the other */
+    int64_t attributes, used, room;               /* of a node; of all; room */
     struct edge *edge;
     int64_t edges, edge_room, lines; /* lines: of NAME_A.txt, with loops */
-    int32_t latest;                  /* graph of the latest edge */
-    bool by_graph;                   /* no edge follows an edge of a later graph */
-    int32_t least, kinds;            /* of labels of nodes: the least one; how many up to the greatest */
+    int32_t latest;                  /* graph of the last edge */
+    bool by_graph;                   /* edges of a graph stand before edges of later ones */
+    int32_t least, kinds;            /* of labels of nodes: the least; the count up to the greatest */
 };
 
 enum tud_file tud_file_of(const char *name) {
@@ -65,7 +65,8 @@ static enum status no_memory(const struct tud *f, int64_t n, const char *what) {
     return fail(f->e, ST_MEMORY, "no memory for %" PRId64 " %s", n, what);
 }
 
-/* Whether a line comes. Empty ones stand at the end alone, for the line is what a node or graph is numbered by. */
+/* Whether another line comes. Empty lines may only stand at the end, because nodes and graphs are numbered by their
+ * lines. */
 static enum status next_line(struct text_source *t, bool *comes) {
     int64_t line = t->line;
     int c = text_peek(t);
@@ -73,11 +74,11 @@ static enum status next_line(struct text_source *t, bool *comes) {
     if (c > ' ') return t->status;
     for (; c == '\n' || c == ' ' || c == '\t'; c = text_peek(t)) text_take(t);
     *comes = c != TEXT_END;
-    if (*comes && t->line > line) return text_fail(t, "the end of the file behind an empty line");
+    if (*comes && t->line > line) return text_fail(t, "the end of the file after an empty line");
     return t->status;
 }
 
-/* At the end of a file, or where a line comes that is one too many. */
+/* Checks for the end of a file, or reports a line too many. */
 static enum status check_lines(const struct tud *f, enum tud_file file, int64_t lines, int64_t want, const char *of) {
     if (lines == want) return ST_OK;
     return fail_at(f, file, f->text.line, "%" PRId64 " lines, one %s, found %s", want, of,
@@ -86,13 +87,13 @@ static enum status check_lines(const struct tud *f, enum tud_file file, int64_t 
 
 #define ANY_LINES (-1)
 
-/* Plain lines into the room that there is; what they end at is read with care. */
+/* Reads plain lines into the room that is left; the general reader takes the line at which they end. */
 static void read_plain_column(struct tud *f, int32_t least, int64_t most, struct column *to) {
     int64_t lines = (to->room < most ? to->room : most) - to->n;
     if (lines > 0) to->n += text_plain_integers(&f->text, 1, least, INT32_MAX, lines, to->at + to->n);
 }
 
-/* A file of a whole number a line; `want` lines, one `of`, or ANY_LINES. */
+/* Reads a file with one whole number a line; `want` lines, one for each `of`, or ANY_LINES. */
 static enum status read_column(struct tud *f, enum tud_file file, const char *what, int32_t least, int64_t want,
                                const char *of, struct column *to) {
     int64_t value;
@@ -139,7 +140,7 @@ static enum status read_graphs(struct tud *f) {
                        &f->label);
 }
 
-/* How many of n ascending labels are below this one. */
+/* Number of n ascending labels below this one: its rank. */
 static int64_t rank_of(const int32_t *known, int64_t n, int32_t label) {
     int64_t low = 0;
     for (int64_t high = n; low < high;) {
@@ -152,7 +153,7 @@ static int64_t rank_of(const int32_t *known, int64_t n, int32_t label) {
     return low;
 }
 
-/* Puts the ranks of the graphs' labels in their place. */
+/* Replaces the graphs' labels by their ranks. */
 static enum status rank_labels(struct tud *f, int64_t *labels) {
     int32_t known[TUD_LABELS] = {0};
     int64_t n = 0;
@@ -200,7 +201,7 @@ static enum status keep_attribute(struct tud *f, double value) {
     return ST_OK;
 }
 
-/* The attributes of a node; as many as the first has. */
+/* Reads the attributes of a node; every node has as many as the first. */
 static enum status read_attributes_of_node(struct tud *f) {
     int64_t n = 0;
     double value;
@@ -220,8 +221,8 @@ static enum status read_attributes_of_node(struct tud *f) {
     return text_end_line(&f->text);
 }
 
-/* Those of nodes on plain lines, for which there is room; how many nodes. What is finite at 15 digits is so as a float.
- */
+/* Reads the attributes of nodes on plain lines, up to the room; returns the number of nodes. A number of 15 digits is
+ * finite as a float too. */
 static int64_t read_plain_attributes(struct tud *f, int64_t nodes) {
     int64_t n = f->attributes, room = (f->room < TUD_VALUES ? f->room : TUD_VALUES) - f->used;
     if (n == 0 || room < n) return 0;
@@ -258,11 +259,11 @@ static enum status read_node(struct tud *f, int32_t *node) {
     return text_fail(&f->text, what);
 }
 
-/* Both nodes of a line. */
+/* Reads both nodes of a line. */
 static enum status read_nodes(struct tud *f, int32_t node[2]) {
     TRY(read_node(f, &node[0]));
     text_skip_blanks(&f->text);
-    if (text_peek(&f->text) != ',') return text_fail(&f->text, "a comma behind the first node of an edge");
+    if (text_peek(&f->text) != ',') return text_fail(&f->text, "a comma after the first node of an edge");
     text_take(&f->text);
     TRY(read_node(f, &node[1]));
     return text_end_line(&f->text);
@@ -286,8 +287,7 @@ static enum status add_edge(struct tud *f, int64_t line, int32_t a, int32_t b) {
     return ST_OK;
 }
 
-/* Edges between nodes first..end - 1 by the number of one end; those of the same keep their order. count: (end - first
- * + 1). */
+/* Sorts edges between nodes first..end - 1 by the number of one end, stably. count: (end - first + 1). */
 static void sort_by(int side, const struct edge *from, struct edge *to, int64_t n, int32_t *count, int64_t first,
                     int64_t end) {
     memset(count, 0, (size_t)(end - first + 1) * sizeof *count);
@@ -296,7 +296,7 @@ static void sort_by(int side, const struct edge *from, struct edge *to, int64_t 
     for (int64_t i = 0; i < n; i++) to[count[from[i].node[side] - first]++] = from[i];
 }
 
-/* Appends each of these n sorted edges once to the edges that are kept. */
+/* Appends each of these n sorted edges once to the kept edges. */
 static enum status merge(struct tud *f, const struct edge *sorted, int64_t n, int64_t *kept) {
     for (int64_t i = 0, next; i < n; i = next) {
         const struct edge edge = sorted[i];
@@ -312,15 +312,16 @@ static enum status merge(struct tud *f, const struct edge *sorted, int64_t n, in
     return ST_OK;
 }
 
-/* Behind the last node of the graph of node `first`. */
+/* Returns the node after the last one of the graph that node `first` is in. */
 static int64_t end_of_graph(const struct tud *f, int64_t first) {
     int64_t end = first;
     while (end < f->graph.n && f->graph.at[end] == f->graph.at[first]) end++;
     return end;
 }
 
-/* Each edge once, sorted by lower and then higher node: a graph at a time, which the caches hold, where the file has
- * them so, as released ones do, and else all at once. `other` and `count` have room for all. */
+/* Keeps each edge once, sorted by lower and then higher node. If the file has its edges graph by graph, as released
+ * ones do, each graph is sorted alone, which fits the caches; else all at once. `other` and `count` have room for
+ * all. */
 static enum status sort_and_merge(struct tud *f, struct edge *other, int32_t *count) {
     int64_t kept = 0;
     for (int64_t first = 0, end, at = 0, n; first < f->graph.n; first = end, at += n) {
@@ -344,7 +345,7 @@ static enum status sort_edges(struct tud *f) {
     return status;
 }
 
-/* Reads plain lines; there may be none. */
+/* Reads plain lines, if there are any. */
 static enum status read_plain_edges(struct tud *f) {
     int32_t node[2 * TOGETHER];
     int64_t taken = TOGETHER;
@@ -380,7 +381,7 @@ static enum status read_edges(struct tud *f) {
 
 /* --- entries ------------------------------------------------------------------------------------------------------ */
 
-/* Counts pairs of edges where one leads on from the other. */
+/* Counts pairs of edges where one ends at the node at which the other begins. */
 static int64_t count_pairs(const struct edge *edge, int64_t n, int64_t first) {
     uint16_t into[TUD_GRAPH_NODES] = {0};
     int64_t pairs = 0;
@@ -389,7 +390,7 @@ static int64_t count_pairs(const struct edge *edge, int64_t n, int64_t first) {
     return pairs;
 }
 
-/* Stores the graph of nodes first..end - 1 and of these n edges. */
+/* Stores the graph of nodes first..end - 1 and these n edges. */
 static void put_graph(const struct tud *f, int64_t first, int64_t end, const struct edge *edge, int64_t n,
                       uint8_t *to) {
     const int32_t attributes = (int32_t)f->attributes;

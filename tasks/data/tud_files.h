@@ -2,15 +2,15 @@
  * files NAME_A.txt, NAME_graph_labels.txt, ... of a row a line, its numbers separated by commas. Nodes, edges and
  * graphs are the lines of their files and count from 1; the nodes of a graph stand together.
  *
- * A graph is undirected: NAME_A.txt has each edge in both directions, and one that is there in one alone is refused.
- * Loops are left out, and so is an edge that was there before (torch_geometric, io/tu.py).
+ * A graph is undirected: NAME_A.txt has each edge in both directions; an edge in one direction alone is an error. Loops
+ * and repeated edges are left out (torch_geometric, io/tu.py).
  *
- * A payload is 4-byte numbers: how many attributes a node has; those of each node, floats; the label of each node, less
- * the least one of the set; then each edge once, its lower and its higher node, counted from 0 within the graph,
- * ascending. An entry's length counts nodes, the set's width the features that a node has: its attributes, then one for
- * each label from the least to the greatest, of which its own is 1 and the others 0. Nodes without either all have the
- * same label. An entry's label is the rank of its graph's label. Labels of edges are read and checked and have no place
- * here: pLSTM's nets on graphs take none. */
+ * A payload is 4-byte numbers: the number of attributes of a node; the attributes of each node, as floats; the label of
+ * each node, less the least one of the set; then each edge once, ascending, as its lower and its higher node, from 0
+ * within the graph. An entry's length counts nodes. The set's width counts a node's features: its attributes, then one
+ * for each label from the least to the greatest, where its own is 1 and the others 0. Nodes without attributes and
+ * labels all have the same label. An entry's label is the rank of its graph's label. Labels of edges are checked and
+ * dropped: pLSTM's nets on graphs take none. */
 #ifndef LRNN_TASKS_DATA_TUD_FILES_H
 #define LRNN_TASKS_DATA_TUD_FILES_H
 
@@ -25,24 +25,24 @@
 #define TUD_LABELS      1024      /* of graphs */
 #define TUD_GRAPH_NODES 4096
 #define TUD_GRAPH_EDGES 16384
-#define TUD_GRAPH_PAIRS (1 << 18) /* of edges of which one leads on from the other, as core/links.h has them */
+#define TUD_GRAPH_PAIRS (1 << 18) /* pairs of edges, one ending where the other begins (core/links.h) */
 
 enum tud_file {
     TUD_INDICATOR,
     TUD_GRAPH_LABELS,
     TUD_EDGES,
-    TUD_NODE_LABELS, /* this one and those behind it: where a set has them */
+    TUD_NODE_LABELS, /* optional, like all after it */
     TUD_ATTRIBUTES,
     TUD_EDGE_LABELS,
     TUD_FILES
 };
 
-/* Tells by its end which file of a set a name is; TUD_FILES: none. */
+/* Tells from the end of a name which file of a set it is; TUD_FILES: none. */
 enum tud_file tud_file_of(const char *name);
 
-/* Adds the graphs of a set, as training entries. Of the optional files NULL: the set has none. ST_DATA with file and
- * line: a line that is not of that form, another number of lines than there are nodes, graphs or edges, a graph without
- * nodes, an edge between two graphs or in one direction alone, a node or graph that is none, graphs of one label, more
+/* Adds the graphs of a set as training entries. An optional file is NULL if the set lacks it. ST_DATA with file and
+ * line: a malformed line, a number of lines that does not match nodes, graphs or edges, a graph without nodes, an edge
+ * between two graphs or in one direction alone, a node or graph that does not exist, graphs of one label only, more
  * than the limits above. */
 enum status tud_read(struct byte_source *const file[TUD_FILES], struct entry_pack *pack, struct error *e);
 

@@ -1,15 +1,14 @@
 /* molecules.c - drawn molecules, one label each: do a nitrogen and an oxygen stand exactly `distance` bonds apart?
  *
- * Nodes are atoms (hydrogens left out), edges single bonds, no atom has more than its valence. A tree of atoms grows
- * bond by bond, up to two bonds close rings of five or six atoms, then the elements are placed: two N, two O and up to
- * two halogens, the rest C. How many atoms there are of each element, and their number, are drawn before the label is
- * looked at, so that counting tells nothing: the elements are placed anew until the label is as wanted. The shortest
- * way over bonds is the distance.
+ * Nodes are atoms without hydrogens, edges single bonds; no atom exceeds its valence. A tree of atoms grows bond by
+ * bond, and up to two bonds close rings of five or six atoms. Then the elements are placed: two N, two O, up to two
+ * halogens, the rest C. The number of atoms of each element is drawn before the label, so counting gives nothing away:
+ * the elements are placed anew until the label is right. The distance is the shortest way over bonds.
  *
- * The graphs are a fixed set, as a released one is: graph i has label i mod 2, and no seed changes it. Ten folds,
- * stratified and shuffled: `fold` is for test, the next one for validation, eight for training, as in
- * ml-jku/plstm_experiments (plstm_graph). The stand-in where files of TUDataset are absent; never reported as one of
- * them. */
+ * The graphs are a fixed set, like a released one: graph i has label i mod 2, and no seed changes it. Ten folds,
+ * stratified and shuffled, as in ml-jku/plstm_experiments (plstm_graph): `fold` is for test, the next one for
+ * validation, eight for training. The task stands in for TUDataset if its files are absent, and is never reported as
+ * one of its sets. */
 #include <string.h>
 
 #include "core/philox.h"
@@ -61,7 +60,8 @@ static void molecules_shape(const void *inst, struct task_shape *out) {
     out->unequal_test = w->min_nodes < w->max_nodes;
     out->vocab_in = ELEMENTS;
     out->vocab_out = 2;
-    /* An atom with `in` bonds to lower numbers and `out` to higher ones makes in * out pairs, at most 2 * 2. */
+    /* Counts the pairs of links: an atom with `in` bonds to lower numbers and `out` to higher ones makes in * out of
+     * them, at most 2 * 2. */
     out->links = (struct links_size){w->max_nodes - 1 + RINGS_MAX, 4 * w->max_nodes};
     out->per_sequence = true;
     out->examples[SPLIT_TRAIN] = w->graphs / FOLDS * (FOLDS - 2);
@@ -87,7 +87,7 @@ static void add_bond(struct molecule *m, int32_t a, int32_t b) {
     m->near[b][m->degree[b]++] = a;
 }
 
-/* Bonds from atom `from` to every other one. */
+/* Distances, in bonds, from atom `from` to every other one. */
 static void measure(const struct molecule *m, int32_t from, int32_t distance[ATOMS_MAX]) {
     int32_t queue[ATOMS_MAX], first = 0, last = 1;
     for (int32_t i = 0; i < m->atoms; i++) distance[i] = -1;
@@ -104,7 +104,7 @@ static void measure(const struct molecule *m, int32_t from, int32_t distance[ATO
     }
 }
 
-/* A tree in which most atoms have up to three bonds. */
+/* Grows a tree in which most atoms have up to three bonds. */
 static void grow(struct rng *r, struct molecule *m) {
     m->bonds = 0;
     memset(m->degree, 0, sizeof m->degree);
@@ -116,7 +116,7 @@ static void grow(struct rng *r, struct molecule *m) {
     }
 }
 
-/* Closes a ring of five or six atoms between two random ones, if they are so far apart. */
+/* Closes a ring of five or six atoms between two random ones, if they are that far apart. */
 static void close_ring(struct rng *r, struct molecule *m) {
     int32_t distance[ATOMS_MAX];
     for (int attempt = 0; attempt < 16; attempt++) {
@@ -129,7 +129,7 @@ static void close_ring(struct rng *r, struct molecule *m) {
     }
 }
 
-/* Puts the element on a carbon that has no more bonds than it may; false if there is none. */
+/* Turns a carbon with few enough bonds into the element; false if there is none. */
 static bool put_element(struct rng *r, struct molecule *m, enum element element) {
     int32_t free[ATOMS_MAX], n = 0;
     for (int32_t i = 0; i < m->atoms; i++)
@@ -157,9 +157,9 @@ static bool has_pair(const struct molecule *m, int64_t wanted) {
     return false;
 }
 
-#define PLACEMENTS 64 /* of a skeleton, before another one is grown */
+#define PLACEMENTS 64 /* on a skeleton, before another one is grown */
 
-/* Numbers are drawn first, whatever the label. */
+/* Draws an example; numbers come first, whatever the label. */
 static void draw(const struct molecules *w, int64_t index, bool label, struct molecule *m) {
     struct rng r = rng_at(0, STREAM_DATA, (uint64_t)index);
     enum element elements[6] = {NITROGEN, NITROGEN, OXYGEN, OXYGEN};
@@ -189,8 +189,8 @@ static void sort_bonds(struct molecule *m) {
     }
 }
 
-/* Of each label's graphs in the order of seed 42 a tenth is a fold: test begins at the fold asked for, validation one
- * behind it, training two, round and round. */
+/* Splits the graphs into ten folds, a tenth of each label's graphs in the order of seed 42. Test is the fold asked for,
+ * validation the next one, training starts two after it, round and round. */
 static int64_t graph_at(const struct molecules *w, enum split split, int64_t index) {
     int64_t label = index % 2, half = w->graphs / 2, fold = half / FOLDS;
     int64_t first = split == SPLIT_TEST ? 0 : split == SPLIT_VAL ? 1 : 2;

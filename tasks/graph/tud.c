@@ -1,11 +1,10 @@
 /* tud.c - graphs of TUDataset with one label each, as pLSTM's experiments take them (ml-jku/plstm_experiments,
  * plstm_graph; torch_geometric, io/tu.py).
  *
- * A node's input is its attributes, as they are, and then a one for its label. Edges lead from the lower node to the
+ * A node's input is its attributes, unchanged, and then a one at its label. Edges lead from the lower node to the
  * higher one. Ten folds, stratified and shuffled by seed 42: `fold` is for test, the next one for validation, the other
- * eight for training, and no seed of a run changes them. The generator that shuffles there (scikit-learn's) cannot be
- * repeated here, so that a fold holds other graphs than the paper's of that number. The files come from `lrnn data
- * import`. */
+ * eight for training, and no seed of a run changes them. The paper shuffles with scikit-learn's generator, which is not
+ * repeated here, so its fold of the same number holds other graphs. The files come from `lrnn data import`. */
 #include <string.h>
 
 #include "core/philox.h"
@@ -17,14 +16,14 @@
 #define FOLDS     10
 #define FOLD_SEED 42
 
-/* An entry, taken apart. */
+/* The parts of an entry. */
 struct tud_graph {
     int64_t nodes, attributes;
     const float *attribute; /* (nodes, attributes); borrowed */
     const int32_t *kind;    /* (nodes) labels; borrowed */
     int64_t edges;
     const int32_t (*edge)[2]; /* (edges); borrowed */
-    const int32_t *words;     /* its links, in room for just these */
+    const int32_t *words;     /* its links, with room for these alone */
     struct links_size links;
 };
 
@@ -73,7 +72,7 @@ static bool edges_ascend(const struct tud_graph *g) {
     return true;
 }
 
-/* Takes entry i apart, of which its set's hash says that it is whole and not that it is a graph. */
+/* Takes entry i apart. The set's hash says that the entry is whole, but not that it is a graph. */
 static enum status parse_graph(const struct entry_set *s, int64_t i, struct tud_graph *g, struct error *e) {
     struct entry r = entry_get(s, i);
     const int32_t *number = (const void *)r.bytes; /* a payload begins at a multiple of 4 */
@@ -119,13 +118,13 @@ static enum status open_graphs(struct tud *w, struct arena *host, struct error *
 
 /* --- folds -------------------------------------------------------------------------------------------------------- */
 
-/* How many of n graphs that are dealt out in turn fold number `fold` gets. */
+/* Number of graphs in fold `fold` when n graphs are dealt out in turn. */
 static int64_t fold_size(int64_t n, int64_t fold) {
     return (n + FOLDS - 1 - fold % FOLDS) / FOLDS;
 }
 
-/* The graphs of one label after those of the other, each label's in the order of seed 42, are dealt out to the folds in
- * turn: of all graphs and of each label no fold has more than one more than another. */
+/* Deals the graphs out to the folds in turn, label after label, each label's graphs in the order of seed 42. Fold sizes
+ * then differ by at most one, over all graphs and within each label. */
 static enum status open_folds(struct tud *w, struct arena *host, struct error *e) {
     const struct entry_set *s = &w->from.set;
     int64_t graphs = entry_count(s), q = 0, most = 0, next[SPLIT_COUNT] = {0};
@@ -186,7 +185,7 @@ static void tud_shape(const void *inst, struct task_shape *out) {
     for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = w->n[split];
 }
 
-/* A graph's links in the room that all have. */
+/* Writes a graph's links with the room of the largest graph. */
 static void put_links(const struct tud_graph *g, struct links_size room, int32_t *words) {
     int64_t edges = LINK_EDGE_WORDS * g->links.edges, pairs = LINK_PAIR_WORDS * g->links.pairs;
     for (int64_t i = 0; i < links_words(room); i++) words[i] = IGNORED;

@@ -1,6 +1,7 @@
-/* arrow.c - arrow pointing: does the arrow point at the disc? Trained at one size, tested at that size and at a larger
- * one with objects of the same size in pixels, so that what was learnt has to carry further than it ever had to.
- * arrow_scene.h says what is drawn.
+/* arrow.c - arrow pointing: does the arrow point at the disc?
+ *
+ * A net trains at one size and is tested at that size and at a larger one. Objects keep their size in pixels, so
+ * distances grow beyond all that the net has seen. arrow_scene.h describes the drawing.
  *
  * Three equal channels with ImageNet's mean and deviation. The authors' sizes are those of size=192; other sizes have
  * objects scaled with them.
@@ -15,12 +16,12 @@
 #define PAPER_SIDE   192.0
 #define PAPER_OBJECT 15
 #define PAPER_WIDTH  2
-#define CLEAR        1.82 /* an arrow within so many least radii of its centre reaches no disc: below 2 sqrt(2) - 1 */
+#define CLEAR        1.82 /* an arrow this near to its centre, in least radii, reaches no disc: below 2 sqrt(2) - 1 */
 
 struct arrow {
     struct image image; /* in training */
     int64_t size, scale;
-    struct arrow_sizes wanted; /* 0: as the paper's at this size */
+    struct arrow_sizes wanted; /* 0: the paper's, scaled to this size */
 
     struct arrow_sizes least; /* made by open */
 };

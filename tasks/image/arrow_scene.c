@@ -11,7 +11,7 @@
 
 /* --- directions --------------------------------------------------------------------------------------------------- */
 
-/* a turned by the angle of the unit vector b. */
+/* Turns a by the angle of the unit vector b. */
 static struct pathfinder_point turned(struct pathfinder_point a, struct pathfinder_point b) {
     return (struct pathfinder_point){a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x};
 }
@@ -25,7 +25,7 @@ static struct pathfinder_point middle(struct pathfinder_point a, struct pathfind
     return (struct pathfinder_point){x / n, y / n};
 }
 
-/* Uniform on the shorter arc between two directions. */
+/* A direction, uniform on the shorter arc between two others. */
 static struct pathfinder_point draw_between(struct rng *r, struct pathfinder_point a, struct pathfinder_point b) {
     uint32_t bits = rng_u32(r);
     for (int i = 0; i < HALVINGS; i++, bits >>= 1) {
@@ -46,9 +46,9 @@ static double draw_apart(struct rng *r, double from, double radius, double box) 
     return c > box ? c - box : c;
 }
 
-/* Within the cone that meets the disc's part, or anywhere outside the wider one. In the frame whose first axis goes
- * from the arrow to the disc the cone's edge is (sqrt(1 - sin^2), sin); what lies outside is symmetric about the way
- * back. */
+/* Draws a direction: within the cone that meets the inner part of the disc, or anywhere outside the wider cone. In the
+ * frame whose first axis goes from the arrow to the disc, the cone's edge is (sqrt(1 - sin^2), sin), and the outside is
+ * symmetric about the opposite direction. */
 static struct pathfinder_point draw_way(const struct arrow_sizes *w, struct rng *r, const struct arrow_scene *s) {
     double x = s->disc.x - s->arrow.x, y = s->disc.y - s->arrow.y, d = sqrt(x * x + y * y);
     double sine = (s->label ? s->radius / w->factor : s->radius * w->factor) / d;

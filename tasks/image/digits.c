@@ -39,7 +39,7 @@ static const struct option options[] = {
 /* --- shapes ------------------------------------------------------------------------------------------------------- */
 
 struct point {
-    double x, y; /* to the right and down */
+    double x, y; /* x to the right, y down */
 };
 
 struct stroke {
@@ -123,7 +123,7 @@ static const struct glyph glyphs[][2] = {
         {{.7, .26}, {.52, .07}, {.28, .24}, {.4, .48}, {.62, .44}, {.71, .24}, {.74, .56}, {.6, .88}, {.32, .92}}}}}},
 };
 
-/* Between b and c of a curve through a, b, c, d. */
+/* A point between b and c of a curve through a, b, c, d. */
 static struct point between(const struct point *p, double u) {
     double a = ((2 - u) * u - 1) * u / 2, b = ((3 * u - 5) * u * u + 2) / 2, c = ((4 - 3 * u) * u + 1) * u / 2,
            d = (u - 1) * u * u / 2;
@@ -133,10 +133,10 @@ static struct point between(const struct point *p, double u) {
 
 /* --- drawing ------------------------------------------------------------------------------------------------------ */
 
-/* Squared distances from the pen's line, in pixels, where they matter. */
+/* Squared distances from the pen's line in pixels, near the line only. */
 struct canvas {
     int64_t size;
-    double reach; /* further away nothing is inked */
+    double reach; /* no ink beyond it */
     float near[MAX_SIDE * MAX_SIDE];
 };
 
@@ -150,7 +150,8 @@ static int64_t cut(double x, int64_t size) {
     return x < 0 ? 0 : x > (double)(size - 1) ? size - 1 : (int64_t)x;
 }
 
-/* A straight line from a to b; pixel (row, column) has its centre at (column + 0.5, row + 0.5). */
+/* Takes the distances to a straight line from a to b; pixel (row, column) has its centre at (column + 0.5, row +
+ * 0.5). */
 static void line(struct canvas *c, struct point a, struct point b) {
     double dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
     float inverse = length2 > 0 ? (float)(1 / length2) : 0;
@@ -180,7 +181,7 @@ static void draw_stroke(struct canvas *c, const struct stroke *s) {
     }
 }
 
-/* Lays ink of that grey over the pixels: a pen of radius `pen`, its edge one pixel soft. */
+/* Lays ink of that grey over the pixels, with a pen of radius `pen` and an edge one pixel soft. */
 static void ink(const struct canvas *c, double pen, double grey, double *pixels) {
     for (int64_t i = 0; i < c->size * c->size; i++) {
         if (c->near[i] >= (float)(c->reach * c->reach)) continue;
@@ -190,7 +191,7 @@ static void ink(const struct canvas *c, double pen, double grey, double *pixels)
     }
 }
 
-/* Unit square to pixels. */
+/* Maps the unit square to pixels. */
 struct affine {
     double xx, xy, yx, yy, x, y;
 };

@@ -1,8 +1,8 @@
-/* file_images.h - what tasks on imported images share: the file and its content, the splits.
+/* file_images.h - options and splits of tasks on imported images.
  *
- * The validation images are a tenth of the training images, those that a permutation with seed 42 puts last: the same
- * ones for every seed (S4 draws them with another generator, which cannot be reproduced). Of a set without test images
- * the last tenth of that order are for test, the tenth before for validation. */
+ * A tenth of the training images is for validation: the last ones of a permutation with seed 42, for every seed of a
+ * run (S4 draws them with another generator, which cannot be reproduced). A set without test images gives the last
+ * tenth of that order to test and the tenth before to validation. */
 #ifndef LRNN_TASKS_IMAGE_FILE_IMAGES_H
 #define LRNN_TASKS_IMAGE_FILE_IMAGES_H
 
@@ -23,15 +23,15 @@ struct file_images {
         IMAGE_ROW("content", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER.content), "", 0, 0, NULL,                           \
                   "XXH3-128 that the images have to have; found by itself, and part of what a run is", OPT_FOUND)
 
-/* Opens the data set, notes its content, sets sizes and makes the order: channels and levels of from->image are the
- * task's, 0 for those of the file. */
+/* Opens the data set, notes its content, sets sizes and makes the order. The task sets channels and levels of
+ * from->image; 0 means the file's. */
 enum status file_images_open(struct file_images *from, const char *task, const char *dataset, uint64_t seed,
                              struct arena *host, struct error *e);
 
-/* The image in the file that example `index` of the split is. */
+/* The number in the file of the image for example `index` of the split. */
 int64_t file_images_index(const struct file_images *from, enum split split, int64_t index);
 
-/* Gives the image, with the channels that the file has. */
+/* Writes the image with the file's channels. */
 void file_images_fill(const struct file_images *from, enum split split, int64_t index, struct example *x);
 
 #endif

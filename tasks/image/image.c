@@ -31,8 +31,8 @@ static struct pixel morton(int64_t d) {
     return p;
 }
 
-/* From the smallest square of the curve to the largest: each is turned so that its ends meet those of its neighbours
- * (Hilbert 1891). */
+/* Writes the curve, from its smallest square to the largest: each square is turned so that its ends meet those of its
+ * neighbours (Hilbert 1891). */
 static struct pixel hilbert(int64_t d, int64_t n) {
     struct pixel p = {0, 0};
     for (int64_t side = 1; side < n; side *= 2, d /= 4) {
@@ -53,7 +53,7 @@ static int64_t reversed_bits(int64_t i, int64_t n) {
     return y;
 }
 
-/* MT19937 (Matsumoto and Nishimura 1998) as numpy.random.RandomState(seed) begins it. */
+/* Starts MT19937 (Matsumoto and Nishimura 1998) like numpy.random.RandomState(seed). */
 struct twister {
     uint32_t state[624];
     int at;
@@ -80,7 +80,8 @@ static uint32_t twister_next(struct twister *t) {
     return y ^ y >> 18;
 }
 
-/* RandomState.permutation: a shuffle from the end, numbers below i by rejection under the next mask of ones. */
+/* Permutes like RandomState.permutation: a shuffle from the end; numbers below i come from rejection under the next
+ * mask of ones. */
 static void numpy_permutation(int32_t *order, int64_t n) {
     struct twister t;
     twister_start(&t, NUMPY_SEED);
@@ -95,7 +96,7 @@ static void numpy_permutation(int32_t *order, int64_t n) {
     }
 }
 
-/* The sides that are walked, in positions: those of the image, of its transpose, of the square of pad=yes. */
+/* Sides of the walked area in positions: the image, its transpose, or the square of pad=yes. */
 struct area {
     int64_t rows, columns;
 };
@@ -107,7 +108,7 @@ static struct area area_of(const struct image *im) {
     return a;
 }
 
-/* The pixel of step i of the walk: false where it lies outside the area. */
+/* The pixel at step i of the walk; false outside the area. */
 static bool pixel_of_step(int order, struct area a, int64_t i, struct pixel *p) {
     int64_t side = power_of_two(a.rows > a.columns ? a.rows : a.columns), n = a.rows * a.columns;
     if (order == ORDER_BITREV) i = reversed_bits(i, power_of_two(n));
@@ -118,7 +119,7 @@ static bool pixel_of_step(int order, struct area a, int64_t i, struct pixel *p) 
     return p->row < a.rows && p->column < a.columns;
 }
 
-/* Steps of the walk, those outside the area too. */
+/* Number of steps of the walk, including steps outside the area. */
 static int64_t walk_length(int order, struct area a) {
     int64_t side = power_of_two(a.rows > a.columns ? a.rows : a.columns), n = a.rows * a.columns;
     if (order == ORDER_MORTON || order == ORDER_HILBERT) return side * side;

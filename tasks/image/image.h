@@ -1,12 +1,12 @@
-/* image.h - what image tasks share: the order in which pixels are visited, the splits, values made of bytes.
+/* image.h - shared by image tasks: the order in which pixels are visited, the splits, values from bytes.
  *
  * An image is a sequence of its pixels, C values each, or with `patch` P of its squares of P x P pixels, whose P*P*C
- * values stand row by row: a linear encoder of them is the patch embedding of vision nets. Orders (docs/data.md):
- *   raster   row by row                           snake      the same, every second row from right to left
+ *  values stand row by row: a linear encoder of them is the patch embedding of vision nets. Orders (docs/data.md):
+ *   raster   row by row                           snake      like raster, every second row from right to left
  *   morton   by the code of interleaved bits, column first: (0,0) (0,1) (1,0) (1,1)
  *   hilbert  along Hilbert's curve                bitrev     pixel number with its bits reversed (S4's psMNIST)
  *   numpy    RandomState(92916).permutation(n), which other papers' psMNIST has
- * Orders of powers of two visit the square that holds the image and leave out what lies outside, or with pad=yes stop
+ * Orders of powers of two visit the smallest square around the image and skip what lies outside, or with pad=yes stop
  * there at pixels of zeros. */
 #ifndef LRNN_TASKS_IMAGE_IMAGE_H
 #define LRNN_TASKS_IMAGE_IMAGE_H
@@ -57,36 +57,36 @@ struct image {
         IMAGE_ROW("n_test", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TEST]), "auto", 1, 1e9, NULL, "test images",   \
                   OPT_AUTO)
 
-/* Values of a position: of its pixels one after the other. */
+/* Number of values of a position: those of its pixels, one after the other. */
 LRNN_INLINE int64_t image_values(const struct image *im) {
     return im->patch * im->patch * im->channels;
 }
 
-/* Makes the order, on `host`; `most` is what there is of each split, taken where nothing else is wanted. ST_USAGE: more
- * is wanted than there is (`bounded`), patches do not fill the image; ST_MEMORY: no room. */
+/* Makes the order on `host`. `most` is the number of images of each split, which holds if the user asks for none.
+ * ST_USAGE: more are asked for than there are (`bounded`), or patches do not fill the image; ST_MEMORY: no room. */
 enum status image_open(struct image *im, const char *task, const int64_t most[SPLIT_COUNT], bool bounded,
                        struct arena *host, struct error *e);
 
-/* One label out of `labels` an image, evenly spread. */
+/* The shape of a task with one of `labels` labels an image, all equally frequent. */
 void image_shape(const struct image *im, int64_t labels, struct task_shape *out);
 
-/* The random numbers of one example. No two splits share any. */
+/* Random numbers of one example. No two splits share any. */
 struct rng image_rng(const struct image *im, enum split split, int64_t index);
 
-/* pixels (height, width, channels) in the order of visit. */
+/* Writes pixels (height, width, channels) in the order of visit. */
 void image_put(const struct image *im, const uint8_t *pixels, int32_t label, struct example *x);
 
-/* Writes grey pixels (height, width), which all channels show alike. */
+/* Writes grey pixels (height, width) to all channels. */
 void image_put_grey(const struct image *im, const uint8_t *grey, int32_t label, struct example *x);
 
 /* --- drawing ------------------------------------------------------------------------------------------------------ */
 
-/* Uniform in [-1, 1). */
+/* A number uniform in [-1, 1). */
 LRNN_INLINE double rng_signed(struct rng *r) {
     return 2 * rng_uniform(r) - 1;
 }
 
-/* About normal, of mean 0 and variance 1: the sum of four bytes. */
+/* An almost normal number of mean 0 and variance 1: the sum of four bytes. */
 LRNN_INLINE double rng_bell(struct rng *r) {
     uint32_t u = rng_u32(r);
     return ((double)(u & 255) + (double)(u >> 8 & 255) + (double)(u >> 16 & 255) + (double)(u >> 24) - 510) / 147.8;

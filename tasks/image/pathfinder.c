@@ -1,10 +1,10 @@
 /* pathfinder.c - Pathfinder and Path-X of the Long Range Arena: does one dashed curve join the two discs?
  *
- * Two long curves begin near each other and cross the picture among shorter ones; a disc marks the beginning of the
- * first, the other disc the end of the first (label 1) or of the second (label 0), by a fair coin. Values are p / 255,
- * neither shifted nor scaled. Images are drawn (pathfinder_scene.h), for any side; with released=yes they are those of
- * `lrnn data import pathfinder32` and so on: 80 % of them are for training, 10 % for validation, 10 % for test, those
- * that a permutation with seed 42 puts there (S4's split cannot be repeated). Numbers of papers are on released images.
+ * Two long curves begin near each other and cross the picture among shorter ones. One disc marks the beginning of the
+ * first curve, the other disc the end of the first (label 1) or of the second (label 0), by a fair coin. Values are p /
+ * 255, neither shifted nor scaled. Images are drawn (pathfinder_scene.h), for any side; with released=yes they come
+ * from `lrnn data import pathfinder32` and so on, which papers' numbers are on. Of those 80 % are for training, 10 %
+ * for validation and 10 % for test, by a permutation with seed 42 (S4's split cannot be repeated).
  *
  * Linsley et al. 2018; Tay et al. 2021 (google-research/long-range-arena, lra_benchmarks/data/pathfinder.py). */
 #include <stdio.h>
@@ -13,12 +13,12 @@
 #include "tasks/image/file_images.h"
 #include "tasks/image/pathfinder_scene.h"
 
-#define PROBE_HITS  5    /* images that open wants to see drawn .. */
-#define PROBE_TRIES 2000 /* .. among as many attempts */
+#define PROBE_HITS  5    /* open must draw this many images .. */
+#define PROBE_TRIES 2000 /* .. within this many attempts */
 
 struct pathfinder {
     struct file_images from;
-    struct pathfinder_sizes sizes; /* those asked for; 0 = auto */
+    struct pathfinder_sizes sizes; /* as asked for; 0 = auto */
     bool released;
 
     const struct pathfinder_table *table; /* made by open */
@@ -54,7 +54,7 @@ static struct pathfinder_sizes sizes_of(const struct pathfinder *w) {
 
 /* --- drawn -------------------------------------------------------------------------------------------------------- */
 
-/* Checks that images of these sizes are found by trying. */
+/* Checks that random attempts succeed at these sizes. */
 static enum status check_sizes(const struct pathfinder *w, struct arena *host, struct error *e) {
     struct pathfinder_sizes sizes = sizes_of(w);
     size_t mark = arena_mark(host);
@@ -62,7 +62,7 @@ static enum status check_sizes(const struct pathfinder *w, struct arena *host, s
     int hits = 0, tries = 0;
     if (!scene) return fail(e, ST_MEMORY, "pathfinder: no room for an image");
     struct rng r = rng_at(0, STREAM_TABLE, 0);
-    if (sizes.wide > 0) sizes.margin = sizes.wide; /* which finds less room */
+    if (sizes.wide > 0) sizes.margin = sizes.wide; /* the wider margin leaves less room */
     for (scene->label = 0; hits < PROBE_HITS && tries < PROBE_TRIES; tries++)
         hits += pathfinder_try(&sizes, w->table, &r, scene);
     arena_release(host, mark);
@@ -89,7 +89,7 @@ static enum status open_drawn(struct pathfinder *w, uint64_t seed, struct arena 
     return image_open(im, "pathfinder", standard, false, host, e);
 }
 
-/* The attempts of one stream, one after the other, until one is whole. */
+/* Draws the attempts of one stream, one after the other, until one succeeds. */
 static void fill_drawn(const struct pathfinder *w, enum split split, int64_t index, struct example *x) {
     struct rng r = image_rng(&w->from.image, split, index);
     struct pathfinder_sizes sizes = sizes_of(w);
@@ -118,8 +118,8 @@ static enum status pathfinder_open(void *inst, uint64_t seed, struct arena *host
     return file_images_open(&w->from, "pathfinder", name, seed, host, e);
 }
 
-/* What one linear map of the pixels tells apart of drawn images, as it was measured at 12, 16, 20 and 32 pixels a side
- * (docs/data.md); of a side in between that of the smaller one, which is no less. */
+/* The accuracy of one linear map of the pixels of drawn images, measured at 12, 16, 20 and 32 pixels a side
+ * (docs/data.md). A side in between has the value of the smaller one, which is no less. */
 static double floor_of(int64_t side) {
     return side < 16 ? 0.71 : side < 20 ? 0.63 : side < 32 ? 0.56 : side < 64 ? 0.52 : 0.5;
 }
@@ -129,7 +129,7 @@ static void pathfinder_shape(const void *inst, struct task_shape *out) {
     image_shape(&w->from.image, 2, out);
     if (w->released) return;
     out->floor = floor_of(w->sizes.side);
-    if (sizes_of(w).wide > 0) out->version = 2; /* 1: all images had the mean of the two margins */
+    if (sizes_of(w).wide > 0) out->version = 2; /* 1: all images had the mean of both margins */
 }
 
 static void pathfinder_fill(const void *inst, enum split split, int64_t index, struct example *x) {

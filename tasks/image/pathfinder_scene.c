@@ -7,7 +7,7 @@
 #define DEGREE_COSINE 0.99984769515639123916 /* of one degree */
 #define DEGREE_SINE   0.01745240643728351282
 #define RADIAN        57.29577951308232 /* degrees */
-#define STEPS_BACK    2                 /* dashes of each curve that are taken back where one is stuck */
+#define STEPS_BACK    2                 /* dashes that each curve takes back if one is stuck */
 #define MOST_BACK     150
 
 void pathfinder_table_make(struct pathfinder_table *t) {
@@ -36,11 +36,11 @@ struct pathfinder_sizes pathfinder_standard(int64_t side) {
     w.apart *= scale;
     w.marker = fmax(1, w.marker * scale);
     w.distractors = (int64_t)((double)w.distractors * scale * scale + 0.5);
-    /* A dash has to stay one; where it cannot shrink with the picture, curves are as long as there is room for. */
+    /* Shortens curves to the room there is where a dash would become too small to be one. */
     double dash = (w.length + 2 * w.margin) * scale;
     w.length = fmax(2, w.length * scale);
     w.margin = fmax(1, w.margin * scale);
-    w.wide *= scale; /* sides above 64 alone have one, where it stays above 1 */
+    w.wide *= scale; /* only sides above 64 have one, which stays above 1 */
     w.thickness = fmax(0.5, w.thickness * scale);
     double room = dash / (w.length + 2 * w.margin);
     w.contour = (int64_t)((double)w.contour * fmin(1, room * room) + 0.5);
@@ -65,7 +65,7 @@ static double point_to_dash2(struct pathfinder_point p, const struct pathfinder_
     return ex * ex + ey * ey;
 }
 
-/* Twice the area of the triangle, with its sign. */
+/* Twice the signed area of the triangle. */
 static double side_of(struct pathfinder_point a, struct pathfinder_point b, struct pathfinder_point c) {
     return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
@@ -97,7 +97,7 @@ static bool inside(const struct pathfinder_sizes *w, struct pathfinder_point p) 
     return p.x >= pad && p.y >= pad && p.x <= far && p.y <= far;
 }
 
-/* Whether p is nearer than the root of least2 to the dash, whose length is the root of 1 / inverse2. */
+/* Whether p is nearer to the dash than the root of least2; the dash has length sqrt(1 / inverse2). */
 static bool is_near(struct pathfinder_point p, const struct pathfinder_dash *d, double inverse2, double least2) {
     double dx = d->to.x - d->from.x, dy = d->to.y - d->from.y, px = p.x - d->from.x, py = p.y - d->from.y;
     double u = (px * dx + py * dy) * inverse2;
@@ -106,9 +106,9 @@ static bool is_near(struct pathfinder_point p, const struct pathfinder_dash *d, 
     return ex * ex + ey * ey < least2;
 }
 
-/* Whether a dash is inside the image and keeps away from all others but number `follows` (-1: none). Two dashes are as
- * near as the end of one to the other; or they cross, and then an end is within half a dash's length, which is less
- * than the clearance. */
+/* Whether a dash is inside the image and away from all others except number `follows` (-1: none). The distance of two
+ * dashes is the least one from an end of one to the other dash; crossing dashes have an end within half a dash's
+ * length, which is less than the clearance. */
 static bool is_free(const struct pathfinder_sizes *w, const struct pathfinder_scene *s, const struct pathfinder_dash *d,
                     int follows) {
     double least = pathfinder_clearance(w), least2 = least * least, inverse2 = 1 / (w->length * w->length);
@@ -125,7 +125,7 @@ static bool is_free(const struct pathfinder_sizes *w, const struct pathfinder_sc
     return true;
 }
 
-/* A curve that grows: its last dash, its way. */
+/* A curve that grows: its last dash and its direction. */
 struct growth {
     int last, degrees;
 };
@@ -139,10 +139,10 @@ static bool begin(const struct pathfinder_sizes *w, const struct pathfinder_tabl
     return true;
 }
 
-/* One dash more, in a direction drawn with weight cos^2(continuity x turn), those that are not free left out. */
+/* Adds a dash. Its direction has weight cos^2(continuity x turn); blocked directions are left out. */
 static bool extend(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                    struct pathfinder_scene *s, struct growth *g) {
-    enum { MOST = 91 }; /* turns of 4 degrees or more that are less than a whole one */
+    enum { MOST = 91 }; /* turns of 4 degrees or more, short of a whole one */
     struct pathfinder_dash choice[MOST];
     double weight[MOST], sum = 0;
     int degrees[MOST], n = 0, step = (int)(RADIAN / (w->length + w->margin) + 0.5);
@@ -171,8 +171,8 @@ static int draw_degrees(struct rng *r) {
     return (int)rng_below(r, PATHFINDER_TURNS);
 }
 
-/* The two long curves, dash by dash in turn; where one finds no way on, both go some dashes back. Their dashes
- * alternate in the list until they are parted. */
+/* Grows the two long curves, dash by dash in turn; if one finds no way on, both go some dashes back. Their dashes
+ * alternate in the list until the end. */
 static bool grow_targets(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                          struct pathfinder_scene *s) {
     double border = 2 * w->apart, room = (double)w->side - 2 * border;
@@ -201,7 +201,7 @@ static bool grow_targets(const struct pathfinder_sizes *w, const struct pathfind
     return true;
 }
 
-/* Short curves anywhere; one that finds no place in five tries is left out. */
+/* Adds short curves anywhere; one that finds no place in five tries is left out. */
 static void grow_distractors(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                              struct pathfinder_scene *s) {
     for (int64_t i = 0; i < w->distractors; i++) {
@@ -234,7 +234,7 @@ static int64_t bound(double x, int64_t side) {
     return x < 0 ? 0 : x > (double)(side - 1) ? side - 1 : (int64_t)x;
 }
 
-/* How much of a pixel is covered whose centre is that far from the dash. */
+/* The covered share of a pixel whose centre is that far from the dash. */
 static double covered(double radius, double edge, double distance) {
     return edge > 0 ? cut((radius + 0.5 * edge - distance) / edge) : distance <= radius;
 }

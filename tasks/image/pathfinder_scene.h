@@ -1,10 +1,9 @@
 /* pathfinder_scene.h - the drawing of a Pathfinder image before it is pixels: dashed curves and two discs.
  *
- * Linsley et al. 2018 (drewlinsley/pathfinder), in the distribution of the Long Range Arena. What is ours: dashes keep
- * their distance by geometry instead of by masks of pixels; a dash is drawn among all directions that are free instead
- * of by at most three tries; where a curve is stuck, both go two dashes back instead of beginning anew at once; curves
- * and distractors are equally bright; and other sides than 32, 64, 128 and 256 are scaled from the next
- * larger of them. */
+ * Linsley et al. 2018 (drewlinsley/pathfinder), in the distribution of the Long Range Arena. Differences from that
+ * code: dashes keep their distance by geometry, not by masks of pixels; a dash is drawn among all free directions, not
+ * by at most three tries; if a curve is stuck, both go two dashes back before they begin anew; curves and distractors
+ * are equally bright; sides other than 32, 64, 128 and 256 are scaled from the next larger one. */
 #ifndef LRNN_TASKS_IMAGE_PATHFINDER_SCENE_H
 #define LRNN_TASKS_IMAGE_PATHFINDER_SCENE_H
 
@@ -19,9 +18,9 @@
 
 struct pathfinder_sizes {
     int64_t side, contour, distractors, distractor_length; /* pixels; dashes; curves; dashes of one */
-    double apart, marker, length, thickness, margin;       /* pixels: of the two beginnings; radius of a disc; a dash */
-    double wide;       /* margin of every second image, as chance will have it; 0: all have the same */
-    double continuity; /* larger: straighter */
+    double apart, marker, length, thickness, margin;       /* pixels: between the two beginnings; of a disc; a dash */
+    double wide;       /* margin of a random half of the images; 0: all have the same */
+    double continuity; /* larger values give straighter curves */
 };
 
 struct pathfinder_point {
@@ -40,20 +39,21 @@ struct pathfinder_scene {
     struct pathfinder_dash dash[2 * PATHFINDER_MOST + PATHFINDER_LOOSE * PATHFINDER_MOST];
 };
 
-/* Directions and the weights of turns; the same on every machine. */
+/* Directions and weights of turns, equal on every machine. */
 struct pathfinder_table {
     struct pathfinder_point direction[PATHFINDER_TURNS];
     double cosine_squared[91]; /* of degrees */
 };
 void pathfinder_table_make(struct pathfinder_table *t);
 
-/* The sizes of the Long Range Arena's images of that side, or between them. */
+/* Gives the sizes of the Long Range Arena's images of that side, or between two of them. */
 struct pathfinder_sizes pathfinder_standard(int64_t side);
 
-/* What differs from image to image: one of two margins becomes the only one. Without a second one nothing is drawn. */
+/* Draws what varies between images: which of two margins becomes the only one. Without a second margin nothing is
+ * drawn. */
 void pathfinder_choose(struct pathfinder_sizes *w, struct rng *r);
 
-/* One attempt; false where a long curve finds no way on. */
+/* Makes one attempt; false if a long curve finds no way on. */
 bool pathfinder_try(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                     struct pathfinder_scene *s);
 
@@ -63,11 +63,11 @@ double pathfinder_clearance(const struct pathfinder_sizes *w);
 /* The distance of two dashes. */
 double pathfinder_distance(const struct pathfinder_dash *a, const struct pathfinder_dash *b);
 
-/* Everything within `radius` of the dash, white over what is there on a picture (side, side), its edge `edge` pixels
- * soft, up to 1; 0: a pixel is white if its centre is within. A disc is a dash without length. */
+/* Paints everything within `radius` of the dash white, on a picture (side, side). The edge is `edge` pixels soft, up to
+ * 1; 0: a pixel is white if its centre is within. A disc is a dash without length. */
 void pathfinder_draw_dash(int64_t side, const struct pathfinder_dash *d, double radius, double edge, uint8_t *pixels);
 
-/* Pixels (side, side) of the scene: white on black, edges one pixel soft. */
+/* Writes the pixels (side, side) of the scene: white on black, edges one pixel soft. */
 void pathfinder_draw(const struct pathfinder_sizes *w, const struct pathfinder_scene *s, uint8_t *pixels);
 
 #endif

@@ -105,7 +105,7 @@ struct surface {
     struct point along; /* one period, as steps a pixel */
 };
 
-/* A direction, by rejection from the square: uniform, without trigonometry. */
+/* A uniform direction, by rejection from the square, without trigonometry. */
 static struct point draw_direction(struct rng *r) {
     for (;;) {
         struct point p = {rng_signed(r), rng_signed(r)};
@@ -136,7 +136,7 @@ static double apart2(const struct surface *a, const struct surface *b) {
     return sum;
 }
 
-/* How much of the second colour the surface has at a point of the picture, in pixels. */
+/* The share of the second colour at a point of the picture, in pixels. */
 static double second_colour(const struct surface *s, struct point p, double grain) {
     double u = p.x * s->along.x + p.y * s->along.y, v = p.y * s->along.x - p.x * s->along.y;
     double fu = u - floor(u), fv = v - floor(v);
@@ -160,7 +160,7 @@ struct scene {
     int32_t label;
     struct point at, turn; /* centre in pixels; cosine and sine over the radius */
     double mirror;
-    struct surface surface[2]; /* ground and shape */
+    struct surface surface[2]; /* of ground and shape */
 };
 
 static void draw_scene(const struct shapes *w, struct rng *r, struct scene *s) {

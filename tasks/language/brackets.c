@@ -1,16 +1,16 @@
 /* brackets.c - are the brackets of a long text balanced? A stand-in of our own for the Long Range Arena's text
  * classification, never reported as it.
  *
- *   balanced     a word of brackets of four kinds, uniform among those that are never more than `depth` open (up to
+ *   balanced     a word of brackets of four kinds, uniform among the words with at most `depth` open brackets (up to
  *                that bound: P(open | o open, r to come) = (o + 2) (r - o) / (2 r (o + 1))), kinds uniform
- *   unbalanced   the same with one bracket replaced by another one of the eight (error=one: counting the brackets of
- *                each kind tells), or with two neighbouring closing brackets of different kinds exchanged (error=swap:
- *                their order alone tells, since balanced texts without two such brackets are left out, too)
+ *   unbalanced   a balanced word with one bracket replaced by another one of the eight (error=one: counts of each kind
+ *                give it away), or with two neighbouring closing brackets of different kinds exchanged (error=swap:
+ *                only their order gives it away, because balanced texts without two such brackets are left out too)
  *   text         length uniform in min_length..max_length, a share of its characters brackets at random places, the
  *                others letters, uniform; then an end mark
  *
- * The floor is of whoever knows a bracket and the one before it alone, and calls a text unbalanced in which one that
- * opens is closed at once by another kind, or which begins with one that closes or ends with one that opens.
+ * The floor is the accuracy of an answer from neighbouring brackets alone: a text is called unbalanced if one that
+ * opens is closed at once by another kind, if it begins with one that closes, or if it ends with one that opens.
  *
  * Label 1: balanced, by a fair coin. Ids: 0 padding, 1 end, then ( ) [ ] { } < >, then 26 letters. */
 #include <string.h>
@@ -53,24 +53,24 @@ static int32_t bracket_id(int kind, bool closing) {
     return FIRST_BRACKET + 2 * kind + closing;
 }
 
-/* A bracket that opens or closes the innermost open one, with `left` to come, itself included. */
+/* Draws a bracket that opens, or closes the innermost open one, with `left` to come, including this one. */
 static int32_t next_bracket(const struct brackets *w, struct rng *r, uint8_t *open, int64_t *n, int64_t left) {
     double up = (double)(*n + 2) * (double)(left - *n) / (2 * (double)left * (double)(*n + 1));
     bool opens = *n < w->depth && rng_uniform(r) < up;
-    if (!opens && *n > 0) return bracket_id(open[--*n], true); /* of none that is open `up` is 1 */
+    if (!opens && *n > 0) return bracket_id(open[--*n], true); /* with none open `up` is 1 */
     open[*n] = (uint8_t)rng_below(r, 4);
     return bracket_id(open[(*n)++], false);
 }
 
-/* Gives the number of brackets in a text of that length, even and at least four. */
+/* Number of brackets in a text of that length, even and at least four. */
 static int64_t brackets_of(const struct brackets *w, int64_t length) {
     int64_t pairs = (int64_t)(w->share * (double)length / 2 + 0.5);
     if (pairs < 2) pairs = 2;
     return 2 * pairs < length ? 2 * pairs : length / 2 * 2;
 }
 
-/* Writes the text; returns how many brackets it has. Each place is a bracket with the
- * probability that is left for it, so that all choices of places are alike. */
+/* Writes the text and returns its number of brackets. A place becomes a bracket with probability (brackets left /
+ * places left), so all choices of places are equally likely. */
 static int64_t write_balanced(const struct brackets *w, struct rng *r, int64_t length, int32_t *tokens) {
     uint8_t open[MAX_DEPTH];
     int64_t total = brackets_of(w, length), left = total, n = 0;
@@ -96,8 +96,8 @@ static void replace_one(struct rng *r, int64_t brackets, int64_t length, int32_t
         }
 }
 
-/* Places of two closing brackets of different kinds with no bracket between them, the one of number *which among them;
- * that many are counted down. */
+/* Finds the places of two closing brackets of different kinds with no bracket between them: pair number *which, while
+ * *which counts down. */
 static bool find_swap(const int32_t *tokens, int64_t length, int64_t *which, int64_t at[2]) {
     int64_t before = -1;
     for (int64_t t = 0; t < length; t++) {
@@ -112,7 +112,7 @@ static bool find_swap(const int32_t *tokens, int64_t length, int64_t *which, int
     return false;
 }
 
-/* Pairs of such places. */
+/* Number of such pairs. */
 static int64_t count_swaps(const int32_t *tokens, int64_t length) {
     int64_t at[2], all = MAX_LENGTH;
     find_swap(tokens, length, &all, at);
@@ -130,20 +130,20 @@ static void swap_two(struct rng *r, int64_t pairs, int64_t length, int32_t *toke
 /* --- what two neighbours tell ------------------------------------------------------------------------------------- */
 
 #define FLOOR_TEXTS    400
-#define FLOOR_BRACKETS ((int64_t)1 << 16) /* of long texts fewer are enough */
+#define FLOOR_BRACKETS ((int64_t)1 << 16) /* long texts need fewer */
 
 static bool closes(int32_t id) {
     return (id - FIRST_BRACKET) % 2;
 }
 
-/* Whether two brackets in a row, or the end of the text (0) and one, are in no balanced text. */
+/* Whether no balanced text has these two brackets in a row (0 is the end of the text). */
 static bool is_wrong(int32_t first, int32_t second) {
     if (!first) return closes(second);
     if (!second) return !closes(first);
     return !closes(first) && closes(second) && second != first + 1;
 }
 
-/* Counts how many of the seven brackets that may stand in the middle one's place are seen to be wrong. */
+/* Counts the brackets, out of the seven that may replace the middle one, that a neighbour gives away. */
 static int wrong_ones(const int32_t at[3]) {
     int wrong = 0;
     for (int32_t id = FIRST_BRACKET; id < FIRST_LETTER; id++)
@@ -151,8 +151,8 @@ static int wrong_ones(const int32_t at[3]) {
     return wrong;
 }
 
-/* Adds a text, and which share of the ways to spoil it are seen in two neighbours. Of two closing brackets that are
- * exchanged those are that stand behind one that opens. Returns how many brackets it has. */
+/* Adds a text, and the share of its possible errors that two neighbours give away. Exchanged closing brackets are given
+ * away if they stand after one that opens. Returns its number of brackets. */
 static int64_t count_ways(const struct brackets *w, struct rng *r, double *texts, double *seen) {
     int64_t total = brackets_of(w, draw_length(r, w->min_length, w->max_length)), left = total, n = 0;
     int64_t pairs = 0, wrong = 0;
@@ -170,7 +170,7 @@ static int64_t count_ways(const struct brackets *w, struct rng *r, double *texts
     return total;
 }
 
-/* A balanced text is never called unbalanced. */
+/* The floor: a balanced text is never called unbalanced, so only errors that neighbours give away count. */
 static double floor_of(const struct brackets *w) {
     double texts = 0, seen = 0;
     for (int64_t i = 0, drawn = 0; i < FLOOR_TEXTS && drawn < FLOOR_BRACKETS; i++) {
@@ -197,7 +197,7 @@ static void brackets_shape(const void *inst, struct task_shape *out) {
     out->floor = w->floor;
     out->unequal_test = w->min_length < w->max_length;
     out->vocab_in = VOCAB;
-    if (w->error == ERROR_SWAP) out->version = 2; /* 1: a text without two brackets to exchange was balanced */
+    if (w->error == ERROR_SWAP) out->version = 2; /* 1: a text without two brackets to exchange counted as balanced */
     memcpy(out->examples, w->examples, sizeof out->examples);
 }
 

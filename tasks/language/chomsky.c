@@ -32,11 +32,11 @@ struct strings {
 
 struct language {
     const char *name;
-    int32_t symbols, labels; /* of the inputs, the query not counted; of the answers */
-    int32_t most, more;      /* answers of n inputs, at most: most * n + more */
+    int32_t symbols, labels; /* of the inputs without the query; of the answers */
+    int32_t most, more;      /* most answers for n inputs: most * n + more */
     int64_t shortest;        /* inputs */
     bool odd;                /* a string of even length is made one symbol shorter */
-    double floor;            /* see the comment on `languages` */
+    double floor;            /* see the comment at `languages` */
     void (*write)(struct rng *r, struct strings *s);
 };
 
@@ -95,7 +95,7 @@ static void write_majority(struct rng *r, struct strings *s) {
     s->m = 1;
 }
 
-/* Symbols 0, 1, 2 the hidden bit, 3 what an odd length has over. */
+/* Symbols: 0, 1, 2 the hidden bit, 3 the filler of an odd length. */
 static void write_missing_duplicate(struct rng *r, struct strings *s) {
     int64_t half = s->n / 2, hidden = (int64_t)rng_below(r, (uint64_t)(2 * half));
     draw_digits(r, s->input, half, 2);
@@ -109,7 +109,7 @@ static void write_missing_duplicate(struct rng *r, struct strings *s) {
 /* Symbols 0, 1, 2 pop, 3 push 0, 4 push 1; an empty stack stays as it is. Label 2 is the bottom. */
 static void write_stack(struct rng *r, struct strings *s) {
     int64_t height = 1 + (int64_t)rng_below(r, (uint64_t)(s->n - 1)), bottom = height;
-    int32_t *stack = s->answer; /* bottom first, turned round at last */
+    int32_t *stack = s->answer; /* bottom first, reversed at the end */
     draw_digits(r, s->input, height, 2);
     memcpy(stack, s->input, (size_t)height * sizeof *stack);
     for (int64_t i = bottom; i < s->n; i++) {
@@ -132,8 +132,8 @@ static void write_stack(struct rng *r, struct strings *s) {
 
 enum { PLUS = MODULUS, MINUS, OPEN, CLOSE, UNKNOWN, EQUALS }; /* symbols after the digits */
 
-/* Writes an expression of n symbols and returns its value: a digit d, -d, (d), (-d), or two expressions of all lengths
- * that fit, joined in brackets. */
+/* Writes an expression of n symbols and returns its value: a digit d, -d, (d), (-d), or two expressions whose lengths
+ * add up, joined in brackets. */
 static int32_t write_expression(struct rng *r, int64_t n, int32_t *out) {
     if (n < 5) {
         int32_t digit = (int32_t)rng_below(r, MODULUS);
@@ -158,7 +158,7 @@ static void write_brackets(struct rng *r, struct strings *s) {
     s->m = 1;
 }
 
-/* Hides the first digit from a random symbol on, going round. Every digit counts once, so there is one solution. */
+/* Hides the first digit after a random place, wrapping at the end. Every digit has one solution. */
 static void write_equation(struct rng *r, struct strings *s) {
     int64_t n = s->n - 2;
     s->input[n + 1] = write_expression(r, n, s->input);
@@ -170,7 +170,7 @@ static void write_equation(struct rng *r, struct strings *s) {
     s->m = 1;
 }
 
-/* Two numbers from 1 on, of random lengths, symbol 2 between them. Returns the length of the first. */
+/* Writes two positive numbers of random lengths with symbol 2 between them. Returns the length of the first. */
 static int64_t draw_numbers(struct rng *r, struct strings *s) {
     int64_t first = 1 + (int64_t)rng_below(r, (uint64_t)(s->n - 2));
     const struct { int64_t at, bits; } numbers[2] = {{0, first}, {first + 1, s->n - 1 - first}};
@@ -185,7 +185,7 @@ static int64_t draw_numbers(struct rng *r, struct strings *s) {
     return first;
 }
 
-/* Takes zeros from the end and puts the end mark there. */
+/* Removes zeros from the end and puts the end mark there. */
 static void end_number(struct strings *s) {
     while (s->answer[s->m - 1] == 0) s->m--;
     s->answer[s->m++] = 2;
@@ -202,7 +202,7 @@ static void write_addition(struct rng *r, struct strings *s) {
     end_number(s);
 }
 
-/* Bit k of a product is the sum of a_i b_(k-i) and the carry. */
+/* Multiplies: bit k of a product is the sum of a_i b_(k-i) and the carry. */
 static void write_multiplication(struct rng *r, struct strings *s) {
     int64_t a = draw_numbers(r, s), b = s->n - 1 - a, carry = 0;
     for (s->m = 0; s->m < a + b; s->m++) {
@@ -216,9 +216,9 @@ static void write_multiplication(struct rng *r, struct strings *s) {
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
-/* The floor is the best constant answer, which for answers that are all alike is chance; for sorted digits it is the
- * one that the place in the answer tells, floor(5 i / n). Shares of stacks, numbers and sorted digits are those of 8192
- * test strings of 41 to 256 symbols. */
+/* The floor is the best constant answer. Where all answers are equally frequent that is chance; for sorted digits it is
+ * the answer from the place alone, floor(5 i / n). For stacks, numbers and sorted digits it was counted over 8192 test
+ * strings of 41 to 256 symbols. */
 static const struct language languages[] = {
     {"reverse-string", 2, 2, 1, 0, 1, false, 0.5, write_reverse},
     {"stack-manipulation", 5, 3, 1, 1, 2, false, 0.495, write_stack},
@@ -285,12 +285,12 @@ static enum status chomsky_open(void *inst, uint64_t seed, struct arena *host, s
                 w->language->name, (long long)w->language->shortest, (long long)w->train.min, (long long)w->eval.min);
 }
 
-/* Symbols of a string whose drawn length is n. */
+/* Number of symbols of a string whose drawn length is n. */
 static int64_t symbols_of(const struct language *l, int64_t n) {
     return l->odd ? n - 1 + n % 2 : n;
 }
 
-/* Positions of a string of so many symbols and of the most answers that it may have: all of them are query steps. */
+/* Number of positions of a string with so many symbols and the most answers: all of those are query steps. */
 static int64_t positions(const struct language *l, int64_t symbols) {
     return symbols * (1 + l->most) + l->more;
 }
@@ -323,7 +323,7 @@ static void chomsky_fill(const void *inst, enum split split, int64_t index, stru
     struct strings s = {.input = x->tokens, .answer = x->targets + n, .n = n};
     l->write(&r, &s);
     for (int64_t t = n; t < T; t++) x->tokens[t] = l->symbols;
-    for (int64_t t = n + s.m; t < T; t++) x->targets[t] = IGNORED; /* what was written and taken back */
+    for (int64_t t = n + s.m; t < T; t++) x->targets[t] = IGNORED; /* written and taken back */
     x->length = (int32_t)positions(l, n);
 }
 

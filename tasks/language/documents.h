@@ -1,4 +1,4 @@
-/* documents.h - what the Long Range Arena's tasks on released texts share: options, the vocabulary, examples of one
+/* documents.h - shared by the Long Range Arena's tasks on released texts: options, the vocabulary, examples of one
  * document or two. A document is its first length - 1 characters and an end mark. */
 #ifndef LRNN_TASKS_LANGUAGE_DOCUMENTS_H
 #define LRNN_TASKS_LANGUAGE_DOCUMENTS_H
@@ -13,14 +13,14 @@ struct document {
     int64_t bytes;
 };
 
-/* The contents of entries. */
+/* Describes the entries of such a task. */
 struct document_kind {
     const char *task, *dataset, *what; /* what: "pair of texts" */
     int count;                         /* documents of an entry: 1 or 2 */
-    int64_t least;                     /* the default of that option */
+    int64_t least;                     /* default of the option `least` */
 
-    /* Finds the documents of an entry. Returns how many bytes they want it to have: more than it has, and it is no such
-     * entry, and text stays as it was. */
+    /* Finds the documents of an entry. Returns the number of bytes that they need: if it is more than the entry has,
+     * the entry is malformed and text is unchanged. */
     int64_t (*find)(const struct entry *r, struct document text[2]);
 };
 
@@ -36,7 +36,7 @@ _Static_assert(sizeof(struct documents) <= TASK_INST_BYTES, "the instance must f
 #define DOCUMENTS_ROW(NAME, KIND, FIELD, VALUE, MIN, MAX, CHOICES, HELP, FLAGS)                                        \
     { NAME, KIND, offsetof(struct documents, FIELD), VALUE, MIN, MAX, CHOICES, HELP, FLAGS }
 
-/* All its option rows, with the defaults of `length` and `least` and the help of the former. */
+/* All its option rows; LENGTH and LEAST are defaults, HELP describes `length`. */
 #define DOCUMENTS_OPTIONS(LENGTH, LENGTH_HELP, LEAST)                                                                  \
     DOCUMENTS_ROW("length", OPT_INT, length, LENGTH, 2, 1 << 20, NULL, LENGTH_HELP, OPT_AXIS),                         \
         DOCUMENTS_ROW("level", OPT_CHOICE, level, "character", 0, 0, TEXT_LEVELS,                                      \
@@ -47,8 +47,8 @@ _Static_assert(sizeof(struct documents) <= TASK_INST_BYTES, "the instance must f
         0                                                                                                              \
     }
 
-/* Opens the data set and makes the vocabulary of the training texts. ST_DATA: as file_entries_open, or what an entry
- * is not. */
+/* Opens the data set and makes the vocabulary of the training texts. ST_DATA: as file_entries_open, or a malformed
+ * entry. */
 enum status documents_open(struct documents *d, const struct document_kind *kind, struct arena *host, struct error *e);
 
 void documents_shape(const struct documents *d, const struct document_kind *kind, struct task_shape *out);

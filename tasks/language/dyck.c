@@ -37,8 +37,8 @@ static enum status dyck_open(void *inst, uint64_t seed, struct arena *host, stru
     return ST_OK;
 }
 
-/* Once the start is forgotten, the depth after a closing bracket is 0..m-1, each alike: one in m is "none is open".
- * Short strings, which begin at depth 0, have more of them. */
+/* The floor is the commonest answer. Far from the start the depth after a closing bracket is uniform in 0..m-1, so one
+ * answer in m is "none is open". Short strings, which begin at depth 0, have more of them. */
 static void dyck_shape(const void *inst, struct task_shape *out) {
     const struct dyck *d = inst;
     double none = 1.0 / (double)d->depth, kind = (1 - none) / (double)d->kinds;

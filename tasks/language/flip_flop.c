@@ -3,9 +3,10 @@
  *   w b  stores b;  i b  has a random b that changes nothing;  r b  has the stored b, which is the target at r
  *
  * Liu et al. 2023, "Exposing attention glitches with flip-flop language modeling". FFL(p) has T ids in pairs, an
- * instruction and a bit: the first pair writes, the last one reads, the others ignore with probability p and else write
- * or read, both alike. Training has p = 0.8; long gaps (p = 0.98, sparse) or many changes (p = 0.1, dense) show whether
- * the bit is held. Ids: 0 w, 1 r, 2 i, 3 the bit 0, 4 the bit 1. Inputs are all ids but the last, targets the next. */
+ * instruction and a bit. The first pair writes and the last one reads; the others ignore with probability p and else
+ * write or read, equally often. Training has p = 0.8; long gaps (p = 0.98, sparse) or many changes (p = 0.1, dense)
+ * show whether the bit is held. Ids: 0 w, 1 r, 2 i, 3 the bit 0, 4 the bit 1. Inputs are all ids but the last, targets
+ * the next ids. */
 #include <string.h>
 
 #include "tasks/examples.h"

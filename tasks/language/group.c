@@ -37,7 +37,8 @@ static bool is_even(const struct permutation *p, int degree) {
     return inversions % 2 == 0;
 }
 
-/* All permutations, or the even ones, in lexicographic order: the place in the list is the id. Returns their number. */
+/* Lists all permutations, or the even ones, in lexicographic order; the place in the list is the id. Returns their
+ * number. */
 static int list_permutations(int degree, bool even_only, struct permutation list[MAX_PERMUTATIONS]) {
     struct permutation p = {{0}};
     int n = 0;
@@ -56,25 +57,25 @@ static int32_t permutation_product(const struct permutation *list, int n, int de
     return i;
 }
 
-/* r^i s^j r^k s^l = r^(i +- k) s^(j+l): s turns the sense of r. n rotations. */
+/* Dihedral: r^i s^j r^k s^l = r^(i +- k) s^(j+l), because s turns the sense of r. n rotations. */
 static int32_t dihedral_product(int32_t n, int32_t a, int32_t b) {
     int32_t flips = (a / n + b / n) % 2;
     return (a % n + (a < n ? b % n : n - b % n)) % n + n * flips;
 }
 
-/* Like it, with x^2 = a^(n/2), n the order of a. */
+/* Dicyclic: like dihedral, with x^2 = a^(n/2), n the order of a. */
 static int32_t dicyclic_product(int32_t n, int32_t a, int32_t b) {
     int32_t turned = dihedral_product(n, a, b);
     return a >= n && b >= n ? (turned + n / 2) % n : turned;
 }
 
-/* (u v w) (u' v' w') = (u + u', v + v', w + w' + u v') modulo n. */
+/* Heisenberg: (u v w) (u' v' w') = (u + u', v + v', w + w' + u v') modulo n. */
 static int32_t heisenberg_product(int32_t n, int32_t a, int32_t b) {
     int32_t ua = a / (n * n), va = a / n % n, wa = a % n, ub = b / (n * n), vb = b / n % n, wb = b % n;
     return ((ua + ub) % n * n + (va + vb) % n) * n + (wa + wb + ua * vb) % n;
 }
 
-/* Splits "s5" into family and number, and says how many elements it has; 0 if there is no such group. */
+/* Splits "s5" into family and number, and returns the number of elements; 0 if there is no such group. */
 static int32_t parse_group(const char *text, char *family, int32_t *number) {
     int64_t n;
     if (text[0] == '\0' || text[1] == '0' || text[1 + strspn(text + 1, "0123456789")] != '\0') return 0;
@@ -110,7 +111,7 @@ static enum status reserve_product(struct group *group, const char *name, struct
     return fail(e, ST_MEMORY, "word-problem: no room for the %zu bytes of the product table of group %s", bytes, name);
 }
 
-/* A group that is no product of two. `name` is the whole name, for messages. */
+/* Makes a group that is no product. `name` is the whole name, for messages. */
 static enum status make_factor(struct group *group, const char *factor, const char *name, struct arena *host,
                                struct error *e) {
     char family;

@@ -7,12 +7,12 @@
  *                              middle two, rounded down)
  *   accepted                   min_length < tokens < max_length, both strict; about 8% of the roots
  *
- *   [MAX 3 [MIN 4 1 ] 0 ] -> 3        every token in front of the eos is one of the 15 symbols
+ *   [MAX 3 [MIN 4 1 ] 0 ] -> 3        every token before the eos is one of the 15 symbols
  *
  * Nangia and Bowman 2018, in the distribution of Tay et al. 2021 (google-research/long-range-arena), which rejects
- * duplicates. An expression of more than 500 tokens takes over 1600 random bits, so 100 000 of them repeat with a
- * probability below 1e-400 and nothing is looked up here; settings with short expressions do repeat, across splits as
- * well. file=DIR takes the released files instead. */
+ * duplicates. Nothing is looked up here: an expression of more than 500 tokens takes over 1600 random bits, so 100 000
+ * of them repeat with a probability below 1e-400. Settings with short expressions do repeat, across splits as well.
+ * file=DIR reads the released files instead. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +22,8 @@
 
 #define MAX_DEPTH    32
 #define MAX_TOKENS   65536
-#define PROBE_HITS   10      /* expressions that open wants to see accepted .. */
-#define PROBE_TOKENS 4000000 /* .. among this many tokens: an example takes a few milliseconds at most */
+#define PROBE_HITS   10      /* open must accept this many expressions .. */
+#define PROBE_TOKENS 4000000 /* .. within this many tokens: an example takes a few milliseconds at most */
 
 struct listops {
     char file[OPTION_TEXT], content[OPTION_TEXT];
@@ -60,13 +60,13 @@ static const struct option options[] = {
 
 /* --- expressions -------------------------------------------------------------------------------------------------- */
 
-/* A tree while it is written, in the order of its tokens. */
+/* A tree that is being written, in the order of its tokens. */
 struct growth {
     int64_t n;    /* tokens written */
-    int64_t owed; /* tokens that must follow at least: a digit for each missing argument, ']' for each open operator */
+    int64_t owed; /* least number of tokens to follow: a digit for each missing argument, ']' for each open operator */
     int level;    /* open operators */
     struct operation open[MAX_DEPTH];
-    int64_t missing[MAX_DEPTH]; /* their arguments that have not begun */
+    int64_t missing[MAX_DEPTH]; /* arguments of them that have not begun */
 };
 
 static void open_operator(struct growth *g, const struct listops *w, struct rng *r, int32_t *tokens) {
@@ -78,7 +78,7 @@ static void open_operator(struct growth *g, const struct listops *w, struct rng 
     operation_start(&g->open[g->level++], name);
 }
 
-/* Hands a value to the innermost operator; closes the operators that this completes. Returns the value of the last one
+/* Gives a value to the innermost operator and closes the operators that it completes. Returns the value of the last one
  * closed. */
 static int32_t hand_up(struct growth *g, int32_t value, int32_t *tokens) {
     while (g->level > 0) {
@@ -93,8 +93,8 @@ static int32_t hand_up(struct growth *g, int32_t value, int32_t *tokens) {
     return value;
 }
 
-/* Draws one tree. Returns its tokens, fewer than max_length, and its value; or 0 as soon as it is certain to be longer.
- * Nothing is written after tokens[max_length - 2]. *drawn grows by the tokens written. */
+/* Draws one tree. Returns the number of its tokens, below max_length, and its value; or 0 as soon as it must become
+ * longer. Nothing is written after tokens[max_length - 2]. *drawn grows by the tokens written. */
 static int64_t grow(const struct listops *w, struct rng *r, int32_t *tokens, int32_t *value, int64_t *drawn) {
     struct growth g;
     g.n = 0;
@@ -116,7 +116,7 @@ static int64_t grow(const struct listops *w, struct rng *r, int32_t *tokens, int
     return g.owed == 0 ? g.n : 0;
 }
 
-/* The trees of one stream, one after the other, until one is accepted. */
+/* Draws the trees of one stream, one after the other, until one is accepted. */
 static int64_t draw_expression(const struct listops *w, struct rng *r, int32_t *tokens, int32_t *value) {
     int64_t n, drawn = 0;
     do n = grow(w, r, tokens, value, &drawn);
@@ -126,7 +126,7 @@ static int64_t draw_expression(const struct listops *w, struct rng *r, int32_t *
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
-/* Checks that expressions of these lengths are frequent enough to be found by rejection. */
+/* Checks that rejection finds expressions of these lengths often enough. */
 static enum status check_lengths(const struct listops *w, struct arena *host, struct error *e) {
     if (w->max_length < w->min_length + 2)
         return fail(e, ST_USAGE,
@@ -175,7 +175,7 @@ static enum status open_file(struct listops *w, int split, XXH3_state_t *content
                 (long long)w->wanted[split], path, (long long)rows->n);
 }
 
-/* A run is what it read, wherever that lies: the files are known by their content. */
+/* Hashes the files into the run's identity, so their place does not matter. */
 static enum status check_content(struct listops *w, XXH3_state_t *content, struct error *e) {
     char hex[33];
     XXH128_hash_t hash = XXH3_128bits_digest(content);
@@ -200,7 +200,7 @@ static enum status open_files(struct listops *w, struct arena *host, struct erro
     return status;
 }
 
-/* Options of drawing have no effect on expressions in files, but would be part of the run's identity: refused. */
+/* Refuses options of drawing together with files: they would have no effect, but be part of the run's identity. */
 static enum status check_released(const struct listops *w, struct error *e) {
     static const char *const drawn[] = {"min_length", "depth", "arity"};
     for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {

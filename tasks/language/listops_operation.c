@@ -10,7 +10,7 @@ void operation_add(struct operation *o, int32_t digit) {
     o->count[digit]++;
 }
 
-/* The argument at `place`, 0-based, of the sorted arguments. */
+/* The argument at `place`, from 0, among the sorted arguments. */
 static int32_t sorted_argument(const struct operation *o, int32_t place) {
     int32_t digit = 0;
     while (digit < 9 && place >= o->count[digit]) place -= o->count[digit++];

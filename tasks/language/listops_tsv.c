@@ -19,7 +19,7 @@
 
 #define WINDOW_BYTES 65536
 #define MAX_NESTED   64 /* operators; released files nest 9 deep */
-#define WORD_BYTES   16 /* longer than any word of the format, and what a message shows of another */
+#define WORD_BYTES   16 /* longer than any word of the format; messages show as much of another word */
 #define END_OF_FILE  (-1)
 
 struct reader {
@@ -31,11 +31,11 @@ struct reader {
     const unsigned char *at, *end; /* not yet read, in memory */
     unsigned char *window;         /* refilled from fd; NULL: the bytes in memory are all there is */
     int fd, failure;               /* errno of a read that failed, 0 before */
-    XXH3_state_t *content;         /* of all bytes of the file; or NULL */
+    XXH3_state_t *content;         /* hash of all bytes of the file; or NULL */
 
     /* the last word, and the byte that ended it */
     char word[WORD_BYTES + 1];
-    int64_t word_bytes; /* of the word, those that did not fit included */
+    int64_t word_bytes; /* of the word, including those that did not fit */
     int stop;
 
     /* the expression so far */
@@ -70,7 +70,7 @@ static bool ends_word(unsigned char c) {
     return c <= ' ' && (c == ' ' || c == '\t' || c == '\n' || c == '\r'); /* most bytes are above all four */
 }
 
-/* Whether the next word is one character and a blank behind it, which nearly all are; it is then read. */
+/* Reads the next word if it is one character and a blank, as nearly all words are; else returns false. */
 static inline bool next_short_word(struct reader *r) {
     const unsigned char *at = r->at;
     if (r->end - at < 2 || at[1] != ' ' || *at <= ' ' || *at >= 127) return false;
@@ -82,7 +82,7 @@ static inline bool next_short_word(struct reader *r) {
     return true;
 }
 
-/* Reads up to and with the next byte that ends a word. Control characters are kept as '?': no word has one. */
+/* Reads up to and including the next byte that ends a word. Control characters are kept as '?': no word has one. */
 static void next_word(struct reader *r) {
     int64_t n = 0;
     int c = END_OF_FILE;
@@ -100,7 +100,7 @@ static void next_word(struct reader *r) {
 }
 
 static bool word_is(const struct reader *r, const char *text) {
-    return strcmp(r->word, text) == 0; /* a word cut short is longer than any text */
+    return strcmp(r->word, text) == 0; /* a word that is cut is longer than any valid one */
 }
 
 static const char *stop_name(int stop) {
@@ -118,7 +118,7 @@ static const char *stop_name(int stop) {
     }
 }
 
-/* Says what was expected in place of the last word, or of the byte behind it if there is no word. */
+/* Reports what was expected in place of the last word, or of the byte after it if there is no word. */
 static enum status unexpected(const struct reader *r, const char *expected) {
     if (r->failure)
         return fail(r->e, ST_DATA, "%s, line %" PRId64 ": cannot read on: %s", r->file, r->line, strerror(r->failure));
@@ -129,14 +129,14 @@ static enum status unexpected(const struct reader *r, const char *expected) {
                 r->word_bytes > WORD_BYTES ? ".." : "", r->stop == END_OF_FILE ? " and the end of the file" : "");
 }
 
-/* The line ends after the last word: LF, or CR LF. */
+/* Checks that the line ends after the last word, with LF or CR LF. */
 static enum status end_line(struct reader *r) {
     if (r->stop == '\r') {
         next_word(r);
-        if (r->word_bytes > 0 || r->stop != '\n') return unexpected(r, "a line feed behind the carriage return");
+        if (r->word_bytes > 0 || r->stop != '\n') return unexpected(r, "a line feed after the carriage return");
     }
     if (r->stop == '\n') return ST_OK;
-    r->word_bytes = 0; /* the word was right; its end is not */
+    r->word_bytes = 0; /* the word is right; its end is not */
     return unexpected(r, "the end of the line");
 }
 
@@ -144,7 +144,7 @@ static enum status end_line(struct reader *r) {
 
 static enum status add_token(struct reader *r, int id) {
     if (r->complete)
-        return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected a tab behind the complete expression, found '%s'",
+        return fail(r->e, ST_DATA, "%s, line %" PRId64 ": expected a tab after the complete expression, found '%s'",
                     r->file, r->line, r->word);
     if (r->n + 1 >= r->max_length)
         return fail(r->e, ST_DATA,
@@ -155,7 +155,7 @@ static enum status add_token(struct reader *r, int id) {
     return ST_OK;
 }
 
-/* A finished subexpression: an argument of the innermost operator, or the whole. */
+/* Takes a finished subexpression: an argument of the innermost operator, or the whole. */
 static void add_value(struct reader *r, int32_t value) {
     if (r->level > 0) {
         operation_add(&r->stack[r->level - 1], value);
@@ -189,7 +189,7 @@ static enum status close_operator(struct reader *r) {
     return ST_OK;
 }
 
-/* Compares four bytes of each; zeros follow a shorter one. */
+/* Compares four bytes of each word; zeros follow a shorter one. */
 static enum status add_long_word(struct reader *r) {
     static const struct {
         char text[5];
@@ -215,7 +215,7 @@ static inline enum status add_word(struct reader *r) {
     return add_long_word(r);
 }
 
-/* Up to and with the tab. */
+/* Reads up to and including the tab. */
 static enum status read_expression(struct reader *r) {
     r->n = r->parentheses = r->level = 0;
     r->complete = false;
@@ -256,7 +256,7 @@ static enum status no_room(const struct reader *r) {
                 r->file, r->line, r->arena->size >> 20);
 }
 
-/* The line that was read, at the end of the list; its place for the next one goes to *tail. */
+/* Appends the line just read to the list and moves *tail. */
 static enum status keep_row(struct reader *r, struct listops_row ***tail) {
     struct listops_row *row = arena_alloc(r->arena, sizeof *row + (size_t)r->n);
     if (!row) return no_room(r);
@@ -297,7 +297,7 @@ enum status listops_tsv_parse(struct listops_rows *rows, const void *bytes, size
     return read_rows(&r, rows);
 }
 
-/* An open file, which the caller closes. */
+/* Reads an open file, which the caller closes. */
 static enum status read_file(struct listops_rows *rows, int fd, const char *path, int64_t max_length,
                              struct arena *arena, XXH3_state_t *content, struct error *e) {
     struct reader r = {

@@ -22,11 +22,11 @@ struct listops_rows {
     int64_t n;                      /* at least 1 */
 };
 
-/* Reads a file, or its image in memory, onto the arena, which owns the rows (an error leaves what was read on it).
- * Parentheses must balance and are dropped. ST_DATA, with `name` (path) and line: no such file, not a regular file, a
- * line that is not of that form, an expression of `max_length` or more tokens or nested deeper than 64, a label that is
- * not the expression's value, a file that ends within a line or holds no expression, a failure to read. ST_MEMORY: the
- * arena is full. The bytes of a file go into *content (NULL: nowhere) as they are read. */
+/* Reads a file, or its image in memory, onto the arena, which owns the rows (after an error too). Parentheses must
+ * balance and are dropped. ST_DATA, with `name` (path) and line: the file is missing or no regular file, a line is
+ * malformed, an expression has `max_length` or more tokens or is nested deeper than 64, a label is not the expression's
+ * value, the file ends within a line or holds no expression, or a read fails. ST_MEMORY: the arena is full. The file's
+ * bytes are hashed into *content (or NULL). */
 enum status listops_tsv_read(struct listops_rows *rows, const char *path, int64_t max_length, struct arena *arena,
                              XXH3_state_t *content, struct error *e);
 enum status listops_tsv_parse(struct listops_rows *rows, const void *bytes, size_t size, const char *name,

@@ -6,7 +6,7 @@
 static const struct option options[] = {
     DOCUMENTS_OPTIONS("4000", "characters of a paper at most, the end mark among them", "1")};
 
-/* An entry is the bytes of both texts, as two numbers of 32 bits, and the texts. */
+/* Finds both texts of an entry: the entry has their lengths in bytes, as two numbers of 32 bits, and then the texts. */
 static int64_t number_at(const uint8_t *at) {
     return (int64_t)at[0] | (int64_t)at[1] << 8 | (int64_t)at[2] << 16 | (int64_t)at[3] << 24;
 }
@@ -45,7 +45,7 @@ const struct task task_lra_retrieval = {
     .summary = "does one paper cite the other, by their characters? (Long Range Arena, Tay et al. 2021)",
     .suite = "lra-retrieval",
     .data = "aan",
-    .version = 2, /* 1: its vocabulary was of whole documents */
+    .version = 2, /* 1: the vocabulary counted whole documents */
     .options = options,
     .inst_bytes = sizeof(struct documents),
     .open = lra_retrieval_open,

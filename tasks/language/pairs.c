@@ -1,12 +1,12 @@
 /* pairs.c - do two documents share a passage? A stand-in of our own for the Long Range Arena's retrieval, never
  * reported as it.
  *
- *   document   length words, its length uniform in min_length..max_length, words uniform; somewhere in it, behind a
- *              mark and before another one, a passage of `passage` words; then an end mark
+ *   document   length words, its length uniform in min_length..max_length, words uniform; somewhere in it, between
+ *              two marks, a passage of `passage` words; then an end mark
  *   label 1    both passages are the same, by a fair coin
  *   label 0    `differ` of the second one's words, at random places, are replaced by other words; with differ=auto all
  *
- * What surrounds the passages is drawn for each document alone. Ids: 0 padding, 1 end, 2 and 3 the marks, then words.
+ * Words around the passages are drawn for each document alone. Ids: 0 padding, 1 end, 2 and 3 the marks, then words.
  */
 #include <string.h>
 
@@ -63,7 +63,7 @@ static int32_t word(const struct pairs *w, struct rng *r) {
     return FIRST_WORD + (int32_t)rng_below(r, (uint64_t)w->words);
 }
 
-/* Replaces `differ` words, each place with the probability that is left for it. */
+/* Replaces `differ` words; a place is chosen with probability (replacements left / places left). */
 static void change(const struct pairs *w, struct rng *r, int32_t *passage) {
     int64_t left = w->differ ? w->differ : w->passage;
     for (int64_t i = 0; i < w->passage; i++) {

@@ -36,7 +36,7 @@ static enum status phone_book_open(void *inst, uint64_t seed, struct arena *host
                 (long long)(b->names * b->names), (long long)b->entries);
 }
 
-/* Digits tell nothing of each other. */
+/* The floor is chance: the digits are independent. */
 static void phone_book_shape(const void *inst, struct task_shape *out) {
     const struct phone_book *b = inst;
     out->T = b->entries * (b->digits + 3) + 2 + b->digits;

@@ -1,16 +1,14 @@
 /* regbench.c - in-context language learning: strings of a random automaton of the example's own; what must come next?
  *
  * Akyurek et al. 2024, "In-context language learning: architectures and algorithms" (berlino/seq_icl). Each example has
- * an automaton of its own: min_states..max_states states, an alphabet of as many symbols as states, drawn out of all;
- * each state has 1..max_edges edges with different symbols of the alphabet (no more than it has), each to any state; a
- * single one leads to another state, so that no word is caught. A word walks from state 0 along edges that are all
- * alike, 1..max_word symbols long; a separator follows. The string is as many words as fill the length, the last one
- * cut.
+ * its own automaton with min_states..max_states states and as many symbols, drawn out of all. A state has 1..max_edges
+ * edges (at most one for each symbol) to any states; if it has only one, this leads to another state, so no word gets
+ * stuck. A word is a walk of 1..max_word symbols from state 0, along edges that are equally likely; a separator
+ * follows. The string has as many words as fill the length, the last one cut.
  *
- * Training learns to predict every next id. The source scores whether a prediction is allowed; one target a position
- * cannot say that, so what is scored here is the next id where the state has one edge alone and has been left before in
- * the string: there one id is allowed, and it has been shown. An automaton whose string has no such place is drawn
- * again. */
+ * Training learns to predict every next id. The source scores whether a prediction is allowed, which one target a
+ * position cannot express. Scored here are the positions where only one id is allowed and the string has shown it: the
+ * state has a single edge and has been left before. An automaton whose string has no such place is drawn again. */
 #include <string.h>
 
 #include "tasks/examples.h"
@@ -59,8 +57,8 @@ static enum status regbench_open(void *inst, uint64_t seed, struct arena *host, 
                 (long long)b->symbols, (long long)b->max_states);
 }
 
-/* Knowing nothing of the automaton, an answer is one of the symbols. One that looks for the last time that the newest
- * id was followed by something is often right: a count over 20 000 test strings gives the floor. */
+/* Chance is one of the symbols. A better trivial answer looks up what followed the newest id the last time; a count
+ * over 20 000 test strings gives this floor. */
 static void regbench_shape(const void *inst, struct task_shape *out) {
     const struct regbench *b = inst;
     out->T = b->length - 1;
@@ -87,7 +85,7 @@ static void draw_automaton(const struct regbench *b, struct rng *r, struct autom
     int32_t n = a->states = (int32_t)draw_length(r, b->min_states, b->max_states);
     int32_t most = n < b->max_edges ? n : (int32_t)b->max_edges;
     for (int32_t i = 0; i < b->symbols; i++) all[i] = i;
-    shuffle(r, all, (int32_t)b->symbols, n); /* the alphabet is all[0..n) from here on */
+    shuffle(r, all, (int32_t)b->symbols, n); /* from here on the alphabet is all[0..n) */
     for (int32_t s = 0; s < n; s++) {
         a->edges[s] = 1 + (int32_t)rng_below(r, (uint64_t)most);
         shuffle(r, all, n, a->edges[s]);
@@ -99,7 +97,7 @@ static void draw_automaton(const struct regbench *b, struct rng *r, struct autom
     }
 }
 
-/* Writes words until the string is full. Returns how many positions of the string ask for what is known. */
+/* Writes words until the string is full. Returns the number of positions whose answer is known from the string. */
 static int64_t write_words(const struct regbench *b, struct rng *r, const struct automaton *a, bool training,
                            struct example *x) {
     bool left[MAX_STATES] = {false};

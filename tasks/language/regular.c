@@ -5,16 +5,17 @@
  *   cycle-navigation    (number of +1 - number of -1) mod 5
  *   modular-arithmetic  value mod 5 of digits 0..4 joined by + - *; * binds first, then left to right
  *
- * Training strings are short, held-out ones long: the score is length generalisation. One position a string is scored;
- * everything after it is padding. Symbols are i.i.d. and uniform, so that chance is one over the number of states and
- * nothing trivial beats it on long strings; among short ones a cycle ends more often where it began, and an expression
- * in 0 (one product of two digits is 0 in 9 of 25 cases), but from 40 symbols on by less than 1e-6. Two strings of 40
- * or more symbols practically never agree, so the splits are disjoint; shorter evaluation strings overlap.
+ * Training strings are short and held-out ones long: the score is length generalisation. One position a string is
+ * scored; everything after it is padding. Symbols are i.i.d. and uniform, so chance is one over the number of states.
+ * No trivial answer beats it on long strings. Among short ones a cycle ends more often where it began, and an
+ * expression in 0 (one product of two digits is 0 in 9 of 25 cases), but from 40 symbols on by less than 1e-6. Two
+ * strings of 40 or more symbols practically never agree, so the splits are disjoint; shorter evaluation strings
+ * overlap.
  *
  * Three encodings of the same strings:
  *   slice     ids 0 = pad, then symbols, then labels; out of length n the last symbol is scored. An expression is
  *             rounded up to even n and ends in '=' (Walker et al. 2025, structured linear CDEs). The default.
- *   xlstm     the same ids, but length counts the answer: n - 1 symbols, the last one scored; expressions have odd n
+ *   xlstm     ids like slice, but length counts the answer: n - 1 symbols, the last one scored; expressions have odd n
  *             (Beck et al. 2024)
  *   deepmind  n symbols (an expression: n rounded down to odd, no '='), then one query step, which is scored. The
  *             source's one-hot channels are numbered: symbols as it codes them, then the query channel, which here also
@@ -30,7 +31,7 @@ enum encoding { SLICE, XLSTM, DEEPMIND };
 /* Ids of one encoding. */
 struct alphabet {
     int32_t vocab_in, vocab_out;
-    int32_t pad;   /* deepmind: the query as well */
+    int32_t pad;   /* including deepmind's query */
     int32_t label; /* id of state 0; the others follow */
     int32_t id[9]; /* of the language's symbols */
 };
@@ -58,7 +59,7 @@ struct regular {
     const struct language *language;
     const struct alphabet *alphabet;
     uint64_t seed;
-    int64_t T[2]; /* of training strings, of the others */
+    int64_t T[2]; /* of training strings; of the others */
 };
 
 static const struct option options[] = {
@@ -117,8 +118,8 @@ static int32_t write_cycle(struct rng *r, int64_t n, const int32_t *id, int32_t 
 
 enum { PLUS = 5, MINUS, TIMES, EQUALS }; /* symbols after the digits */
 
-/* Digits at even positions, operators at odd ones; of an even number the last is '='. A product is gathered in `term`,
- * sign included, and added once the operator after it does not multiply. */
+/* Writes digits at even positions and operators at odd ones; with n even the last symbol is '='. `term` gathers a
+ * product with its sign, which is added once the operator after it does not multiply. */
 static int32_t write_arithmetic(struct rng *r, int64_t n, const int32_t *id, int32_t *tokens) {
     int64_t sum = 0, term = 1;
     for (int64_t i = 0; i < n; i += 2) {
@@ -172,7 +173,7 @@ static const struct language modular_arithmetic = {
 
 /* --- lengths ------------------------------------------------------------------------------------------------------ */
 
-/* Symbols of a string whose drawn length is n, '=' included, the query step not. */
+/* Number of symbols of a string whose drawn length is n, with '=' and without the query step. */
 static int64_t symbols_of(const struct regular *w, int64_t n) {
     bool paired = w->language->paired;
     switch (w->encoding) {
@@ -185,7 +186,7 @@ static int64_t symbols_of(const struct regular *w, int64_t n) {
     }
 }
 
-/* Numbers that lengths are drawn as: lengths themselves, but xlstm's expressions have length 2k - 1. */
+/* Bounds of the random numbers for lengths: the lengths themselves, but k for xlstm's expressions of length 2k - 1. */
 static struct lengths drawn(const struct regular *w, struct lengths l) {
     if (w->encoding != XLSTM || !w->language->paired) return l;
     return (struct lengths){l.min / 2 + 1, (l.max + 1) / 2};
@@ -195,7 +196,7 @@ static int64_t length_of(const struct regular *w, int64_t number) {
     return w->encoding == XLSTM && w->language->paired ? 2 * number - 1 : number;
 }
 
-/* Positions of the longest input. */
+/* Number of positions of the longest input. */
 static int64_t longest(const struct regular *w, struct lengths l) {
     return symbols_of(w, length_of(w, drawn(w, l).max)) + (w->encoding == DEEPMIND);
 }

@@ -10,10 +10,10 @@
 #include "tasks/language/group.h"
 
 #define MAX_LENGTH   4096
-#define MAX_DRAWS    1000 /* of random generators */
-#define SETTLED      4096 /* positions times generators after which products are taken to be as even as they get */
+#define MAX_DRAWS    1000 /* attempts to draw generators */
+#define SETTLED      4096 /* positions times generators after which products are taken as uniform */
 #define DIGIT_ROUNDS 8
-#define INDEX_LIMIT  (INT64_C(1) << 62) /* permute_index goes no further */
+#define INDEX_LIMIT  (INT64_C(1) << 62) /* limit of permute_index */
 
 enum generators { EVERY_ELEMENT, TRANSPOSITIONS, TWO_GENERATORS, RANDOM_GENERATORS };
 enum split_rule { SPLIT_DISTINCT, SPLIT_80_20, SPLIT_80_20_CAPPED };
@@ -31,8 +31,8 @@ struct word_problem {
     double floor;
     int64_t sequences; /* min(k^length, INDEX_LIMIT) */
     int64_t examples[SPLIT_COUNT];
-    uint64_t seed, key; /* of the training set; of the numbering of sequences (group and length alone) */
-    uint64_t group_key; /* the latter without the length */
+    uint64_t seed, key; /* seed of the training set; of the numbering of sequences (group and length alone) */
+    uint64_t group_key; /* the latter, without the length */
 };
 
 static const struct option options[] = {
@@ -82,7 +82,7 @@ static const struct task_alias aliases[] = {
 
 /* --- generators ----------------------------------------------------------------------------------------------- */
 
-/* The first two elements by id that generate the group, neither the identity. 0: there are none. */
+/* Finds the first two elements by id that generate the group, neither of them the identity. 0: there are none. */
 static int find_two(const struct group *g, uint16_t list[2]) {
     for (list[0] = 1; list[0] < g->order; list[0]++)
         for (list[1] = (uint16_t)(list[0] + 1); list[1] < g->order; list[1]++)
@@ -90,8 +90,8 @@ static int find_two(const struct group *g, uint16_t list[2]) {
     return 0;
 }
 
-/* The first `count` elements but the identity of a permutation that the group and the number draw; the next permutation
- * where they do not generate the group. 0: none of MAX_DRAWS do. */
+/* Takes the first `count` elements, without the identity, of a permutation drawn from group and number; or of the next
+ * permutation if they do not generate the group. 0: none of MAX_DRAWS do. */
 static int draw_generators(const struct group *g, int64_t count, uint16_t *list) {
     for (uint64_t draw = 0; draw < MAX_DRAWS && count < g->order; draw++) {
         for (int64_t i = 0; i < count; i++)
@@ -135,8 +135,8 @@ static enum status choose_letters(struct word_problem *w, struct arena *host, st
     }
 }
 
-/* The best answer from the position and the newest element alone is the likeliest product so far times that element.
- * Gives how often it is right: the mean over positions of the largest probability of a product before them. */
+/* Accuracy of the best answer from the position and the newest element alone: the likeliest product so far, times that
+ * element. It is the mean over positions of the largest probability of a product. */
 static enum status find_floor(struct word_problem *w, struct arena *host, struct error *e) {
     int32_t g = w->of.order;
     double *now = arena_alloc(host, 2 * (size_t)g * sizeof *now), sum = 0;
@@ -145,7 +145,7 @@ static enum status find_floor(struct word_problem *w, struct arena *host, struct
     for (int32_t a = 0; a < g; a++) now[a] = a == 0;
     for (int64_t t = 0; t < w->length; t++) {
         sum += most;
-        if (t > 0 && (w->letters == g || t * w->letters > SETTLED)) continue; /* it stays as it is */
+        if (t > 0 && (w->letters == g || t * w->letters > SETTLED)) continue; /* it stays unchanged */
         for (int32_t a = 0; a < g; a++) next[a] = 0;
         for (int32_t a = 0; a < g; a++)
             for (int32_t i = 0; i < w->letters; i++)
@@ -162,8 +162,9 @@ static enum status find_floor(struct word_problem *w, struct arena *host, struct
 
 /* --- sequences -------------------------------------------------------------------------------------------------- */
 
-/* to += stream(from), digit by digit modulo k: invertible, because `from` is left as it is. The stream is Philox's, its
- * index a digest of `from`, its sub-stream the round. Digits are below 2^16, so a block absorbs four. */
+/* Adds stream(from) to `to`, digit by digit modulo k. The step is invertible, because `from` is unchanged. The stream
+ * is Philox's: its index is a digest of `from`, its sub-stream the round. Digits are below 2^16, so a block absorbs
+ * four. */
 static void add_stream(const struct word_problem *w, uint32_t round, const int32_t *from, int64_t n_from, int32_t *to,
                        int64_t n_to) {
     struct philox_block digest = {{0, 0, 0, 0}};
@@ -178,9 +179,9 @@ static void add_stream(const struct word_problem *w, uint32_t round, const int32
     }
 }
 
-/* Sequence number `index` of the k^L of k letters: an exact bijection, so different numbers are different sequences and
- * nothing needs to be stored. The number is written in base k and sent through a Feistel network on strings of digits;
- * k^L itself may be far beyond 64 bits. A single digit has no halves and is permuted directly. */
+/* Writes sequence number `index` of the k^L over k letters. The map is a bijection, so different numbers are different
+ * sequences and nothing is stored. The number is written in base k and sent through a Feistel network on strings of
+ * digits; k^L itself may be far beyond 64 bits. A single digit has no halves and is permuted directly. */
 static void make_sequence(const struct word_problem *w, int64_t index, int32_t *tokens) {
     int64_t n = w->length, left = n / 2;
     if (n == 1) {
@@ -197,7 +198,7 @@ static void make_sequence(const struct word_problem *w, int64_t index, int32_t *
     }
 }
 
-/* Strings that are cut 80:20. */
+/* Number of strings that are cut 80:20. */
 static int64_t pool_size(const struct word_problem *w) {
     int64_t left = w->sequences - w->n_val;
     return w->split == SPLIT_80_20_CAPPED && left < w->n_train ? left : w->n_train;
@@ -258,7 +259,7 @@ static void fill_sequence(const struct word_problem *w, int64_t number, struct e
     x->length = (int32_t)w->length;
 }
 
-/* The second batch has all strings of its length, whichever of them a run may have been given to learn from. */
+/* Fills the second batch, which has all strings of its length, whichever strings the run trains on. */
 static void word_problem_fill_second(const void *inst, int64_t index, struct example *x) {
     struct word_problem w = *(const struct word_problem *)inst;
     w.length = w.extra_length;

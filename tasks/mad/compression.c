@@ -38,7 +38,8 @@ static enum status compression_open(void *inst, uint64_t seed, struct arena *hos
     return ST_OK;
 }
 
-/* A constant answer gets its own class and, at the last position, the marker's: 2 of those that occur. */
+/* Accuracy of a constant answer: its own class and, at the last position, the marker's, so 2 of the classes that
+ * occur. */
 static void compression_shape(const void *inst, struct task_shape *out) {
     const struct compression *c = inst;
     mad_shape(&c->mad, c->mad.length, c->mad.vocab, out);

@@ -44,7 +44,7 @@ static void copying_fill(const void *inst, enum split split, int64_t index, stru
     const struct copying *c = inst;
     struct rng r = mad_rng(&c->mad, split, index);
     int32_t L = (int32_t)c->mad.length, K = (int32_t)c->copy, content = (int32_t)c->mad.vocab - 2, t = 0;
-    /* Until they are written, the last K inputs count the blanks before each content token. */
+    /* The last K inputs first count the blanks before each content token. */
     int32_t *blanks = x->tokens + L - K;
     for (int32_t j = 0; j < K; j++) blanks[j] = 0;
     for (int32_t b = 0; b < L - 2 * K - 1; b++) blanks[mad_draw(&r, 0, K)]++;

@@ -3,10 +3,10 @@
  *   x = pad .. pad K V K' V' ..;  y_t = x_{t+1} where x_{t+1} belongs to the value of a key shown before
  *
  * MAD (Poli et al. 2024). A motif is an ordered tuple of distinct ids. The map from keys to values is new in every
- * string. In training keys have 1 to key_motif ids and every next token is a target, pads included; elsewhere all keys
- * have key_motif ids. The pair that the string ends with is put in before at a random place; where that place is never
- * reached (2.44 % of test strings at L=128) the last answer is a guess. Ids: mad.h; the last ones are the pad and, with
- * a single query, behind it the marker. */
+ * string. In training, keys have 1 to key_motif ids and every next token is a target, pads included; elsewhere all keys
+ * have key_motif ids. The pair that ends the string is also put in earlier, at a random place; in 2.44 % of test
+ * strings (L=128) the string ends before that place, and the last answer is a guess. Ids: mad.h; the last ones are the
+ * pad and, with a single query, after it the marker. */
 #include <string.h>
 
 #include "tasks/mad/mad.h"
@@ -60,7 +60,7 @@ struct motif {
     int32_t id[MAX_MOTIF], size;
 };
 
-/* Uniform over all ordered tuples of `size` distinct ones of `count` ids. */
+/* Draws an ordered tuple of `size` distinct ids out of `count`, uniformly. */
 static struct motif draw_motif(struct rng *r, int32_t first, int32_t count, int32_t size) {
     struct motif m = {{0}, size};
     for (int32_t i = 0; i < size; i++) {
@@ -80,20 +80,21 @@ static bool same_motif(const struct motif *m, const int32_t *ids, int32_t size) 
 
 /* --- the map of one string ---------------------------------------------------------------------------------------- */
 
-/* A pair shown: the string itself holds its ids. */
+/* A pair that has been shown; the string itself holds its ids. */
 struct shown {
-    uint16_t at; /* of its key; the value follows */
+    uint16_t at; /* place of its key; the value follows */
     uint8_t key_size, value_size;
 };
 
-/* A string under way and its keys in an open hash table of L slots; a pair has at least two ids, so half stay free. */
+/* A string that is being written, and its keys in an open hash table of L slots; a pair has at least two ids, so half
+ * the slots stay free. */
 struct writer {
     const struct fuzzy *task;
     struct mad_string s;
     struct shown table[MAD_MAX_LENGTH]; /* the first L; key_size 0 = free */
 };
 
-/* The slot of the key, or the free one where it belongs. */
+/* Returns the slot of the key, or the free one where it belongs. */
 static struct shown *find_key(struct writer *w, const struct motif *key) {
     uint32_t hash = (uint32_t)key->size, L = (uint32_t)w->task->mad.length;
     for (int32_t i = 0; i < key->size; i++) hash = (hash ^ (uint32_t)key->id[i]) * 0x9E3779B1u;
@@ -107,7 +108,7 @@ static void put_motif(struct writer *w, const struct motif *m, bool answer) {
     for (int32_t i = 0; i < m->size; i++) mad_put(&w->s, m->id[i], answer);
 }
 
-/* Appends the key and its value, which is *value when the key was not shown before. */
+/* Appends the key and its value; *value if the key is new. */
 static void put_pair(struct writer *w, const struct motif *key, const struct motif *value) {
     struct shown *known = find_key(w, key);
     struct motif answer = *value;
@@ -139,7 +140,7 @@ static void put_noise(struct writer *w, int32_t size, struct rng *r) {
     for (int32_t i = 0; i < size; i++) mad_put(&w->s, mad_draw(r, ids->keys + ids->values, ids->noise), false);
 }
 
-/* The string without its final pair: at most L - size ids when that pair has `size`. */
+/* Writes the string without its final pair: at most L - size ids, when that pair has `size`. */
 static void put_pairs(struct writer *w, const struct motif *probe_key, const struct motif *probe_value, struct rng *r) {
     const struct fuzzy *c = w->task;
     int32_t L = (int32_t)c->mad.length, size = probe_key->size + probe_value->size;

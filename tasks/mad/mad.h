@@ -1,4 +1,4 @@
-/* mad.h - what the MAD tasks and MQAR share: sizes, splits, the roles of ids, strings read as next-token examples.
+/* mad.h - shared by the MAD tasks and MQAR: sizes, splits, the roles of ids, strings read as next-token examples.
  *
  * Poli et al. 2024, "Mechanistic design and scaling of hybrid architectures" (athms/mad-lab). Validation is ours: MAD
  * has none. Validation and test do not depend on the seed. */
@@ -34,11 +34,11 @@ struct mad {
         MAD_ROW("n_test", OPT_INT, offsetof(TYPE, mad.n_test), N_HELD_OUT, 1, 1e9,                                     \
                 "test sequences, the same for every seed", 0)
 
-/* The random numbers of one example. No two splits share any. */
+/* Random numbers of one example. No two splits share any. */
 struct rng mad_rng(const struct mad *m, enum split split, int64_t index);
 
-/* The shape of a task with T inputs whose targets are spread evenly over `answers` ids: chance and floor are those of
- * one constant answer, the metric is MAD's macro accuracy, solved where MAD ends a run. */
+/* The shape of a task with T inputs and targets spread evenly over `answers` ids. Chance and floor are those of one
+ * constant answer, the metric is MAD's macro accuracy, and a run counts as solved where MAD ends it. */
 void mad_shape(const struct mad *m, int64_t T, int64_t answers, struct task_shape *out);
 
 /* --- roles of ids ------------------------------------------------------------------------------------------------- */
@@ -58,11 +58,11 @@ struct mad_noise {
             OPT_AXIS),                                                                                                 \
         MAD_ROW("noise", OPT_REAL, offsetof(TYPE, noise.share), "0", 0, 0.95, WHAT, OPT_AXIS)
 
-/* ST_USAGE when there is noise and no id for it. */
+/* Checks the noise. ST_USAGE: there is noise, but no id for it. */
 enum status mad_check_noise(const char *task, const struct mad_noise *noise, struct error *e);
 
-/* Halves what `noise_vocab` and `special` ids leave of the vocabulary; an odd id becomes a value. ST_USAGE when there
- * are fewer than min_keys or min_values. */
+/* Halves the vocabulary without the `noise_vocab` and `special` ids into keys and values; an odd id becomes a value.
+ * ST_USAGE: fewer than min_keys or min_values are left. */
 enum status mad_deal_ids(const char *task, const struct mad *m, int64_t noise_vocab, int64_t special, int64_t min_keys,
                          int64_t min_values, struct mad_ids *ids, struct error *e);
 
@@ -71,7 +71,7 @@ LRNN_INLINE bool mad_is_noise(const struct mad_noise *noise, struct rng *r) {
     return noise->share > 0 && rng_uniform(r) < noise->share;
 }
 
-/* One of `count` ids, `first` the lowest. */
+/* A random one of `count` ids from `first` on. */
 LRNN_INLINE int32_t mad_draw(struct rng *r, int32_t first, int32_t count) {
     return first + (int32_t)rng_below(r, (uint64_t)count);
 }
@@ -83,7 +83,7 @@ enum mad_query { QUERY_MULTI, QUERY_SINGLE };
 #define MAD_QUERY_OPTION(TYPE)                                                                                         \
     {                                                                                                                  \
         "query", OPT_CHOICE, offsetof(TYPE, query), "multi", 0, 0, "multi single",                                     \
-            "multi: every key shown before is a question; single: only the last one, behind a marker", 0               \
+            "multi: every key shown before is a question; single: only the last one, after a marker", 0                \
     }
 
 /* A string that becomes an example of next-token prediction: id number n is the input at n and the target at n - 1. In

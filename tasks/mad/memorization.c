@@ -6,7 +6,7 @@
  * after them (one or more stays unused), the marker m = V-1. */
 #include "tasks/mad/mad.h"
 
-#define MAP_SEED 12345 /* as MAD */
+#define MAP_SEED 12345 /* MAD's value */
 
 struct memorization {
     struct mad mad;
@@ -38,7 +38,7 @@ static enum status memorization_open(void *inst, uint64_t seed, struct arena *ho
     return ST_OK;
 }
 
-/* The best constant answer is a value that the map uses. */
+/* The floor: the best constant answer is a value that the map uses. */
 static void memorization_shape(const void *inst, struct task_shape *out) {
     const struct memorization *c = inst;
     mad_shape(&c->mad, c->mad.length, c->ids.values, out);

@@ -21,7 +21,7 @@ enum filler { FILLER_RANDOM, FILLER_ZERO };
 enum keys { KEYS_SINGLE, KEYS_PAIRS };
 enum mix { MIX_NONE, MIX_ZOOLOGY };
 
-/* One length of a mixture, and in how many of the mixture's examples it is. */
+/* One length of a mixture, and its share of the examples. */
 struct part {
     int64_t length, pairs, examples;
 };
@@ -38,7 +38,7 @@ struct mqar {
     int filler, keys, mix;
 
     /* made by open */
-    const double *weight; /* of the slots of the longest example: sum of the weights up to and with each */
+    const double *weight; /* of the slots of the longest example: sum of the weights up to and including each */
 };
 
 static const struct option options[] = {
@@ -71,13 +71,13 @@ static const struct task_alias aliases[] = {
     {NULL, NULL, NULL},
 };
 
-/* The longest example of a split, or the one of the given options. */
+/* The longest example of a split of a mixture, or the one of the given options. */
 static struct part longest(const struct mqar *c, bool training) {
     if (c->mix == MIX_NONE) return (struct part){c->mad.length, c->pairs, 1};
     return training ? zoology_training[4] : zoology_test[6];
 }
 
-/* Ids of an entry and of a slot. */
+/* Number of ids of an entry and of a slot. */
 static int64_t width_of(const struct mqar *c) {
     return c->keys == KEYS_PAIRS ? 3 : 2;
 }
@@ -136,8 +136,8 @@ static enum status mqar_open(void *inst, uint64_t seed, struct arena *host, stru
     return ST_OK;
 }
 
-/* The trivial answer is any of the values shown, with keys of two ids any of those that share the first one. In
- * zoology's test most questions are those of the longest strings, and the floor is the mean over questions: seven of
+/* The floor. The trivial answer is any of the values shown; with keys of two ids, any of those that share the first id.
+ * In zoology's test most questions belong to the longest strings, and the floor is the mean over questions: seven of
  * 508 values. */
 static void mqar_shape(const void *inst, struct task_shape *out) {
     const struct mqar *c = inst;
@@ -154,9 +154,9 @@ static void mqar_shape(const void *inst, struct task_shape *out) {
     out->metric = METRIC_ACC;
 }
 
-/* Number i of the distinct ids of a kind (0 keys, 1 values, 2 second ids of keys) of an example: a bijection keyed by
- * the example, so nothing drawn before needs to be remembered. Not the random numbers of mad_rng: permutations have
- * their own. */
+/* The i-th of the distinct ids of a kind (0 keys, 1 values, 2 second ids of keys) in an example, by a bijection keyed
+ * by the example, so earlier draws need not be stored. Permutations have random numbers of their own, apart from
+ * mad_rng. */
 static int32_t draw_distinct(const struct mqar *c, enum split split, int64_t index, uint64_t which, int64_t i) {
     int64_t parts = width_of(c), part = c->mad.vocab / parts;
     int64_t first = which == 0 ? 1 : which == 1 ? (parts - 1) * part : part;
@@ -166,7 +166,7 @@ static int32_t draw_distinct(const struct mqar *c, enum split split, int64_t ind
     return (int32_t)first + (int32_t)permute_index(seed, STREAM_DATA, example, (uint64_t)i, (uint64_t)count);
 }
 
-/* First g whose weights sum to more than a uniform share of all. */
+/* The first g at which the summed weights exceed a uniform share of all. */
 static int32_t draw_slot(const struct mqar *c, int64_t slots, struct rng *r) {
     double share = rng_uniform(r) * c->weight[slots - 1];
     int32_t low = 0, high = (int32_t)slots - 1;
@@ -180,7 +180,8 @@ static int32_t draw_slot(const struct mqar *c, int64_t slots, struct rng *r) {
     return low;
 }
 
-/* Length and number of pairs of an example: the parts of a mixture follow each other in the order of the index. */
+/* Gives length and number of pairs of an example; the parts of a mixture follow each other in the order of the
+ * index. */
 static struct part part_of(const struct mqar *c, enum split split, int64_t index) {
     if (c->mix == MIX_NONE) return longest(c, true);
     bool training = split == SPLIT_TRAIN;

@@ -4,7 +4,7 @@
  *   x = k v k' v' ..;  y at a key shown before = its value
  *
  * MAD (Poli et al. 2024). The map from keys to values is new in every string; values may coincide. In training every
- * next token is a target, first values, keys and noise included: much of that loss cannot be learnt. Ids: mad.h; a
+ * next token is a target, also first values, keys and noise, so much of that loss cannot be learnt. Ids: mad.h; a
  * single query has the marker V-1 before it. */
 #include <string.h>
 
@@ -57,8 +57,8 @@ static void recall_shape(const void *inst, struct task_shape *out) {
 
 /* The map of one string. */
 struct pairs {
-    uint16_t value[MAD_MAX_VOCAB / 2]; /* of each key; 0, which is a key, where it was not shown */
-    uint16_t shown[MAD_MAX_VOCAB / 2]; /* keys in the order of their first showing */
+    uint16_t value[MAD_MAX_VOCAB / 2]; /* value of each key; 0, itself a key, for one not shown */
+    uint16_t shown[MAD_MAX_VOCAB / 2]; /* keys in the order of their first use */
     int32_t n_shown;
 };
 

@@ -1,10 +1,9 @@
 /* own.c - people's own examples: `lrnn train FILE.jsonl MODEL`, or FILE.npz, is the task own:file=FILE (own_file.h has
  * the form).
  *
- * Examples for validation and test are those that the file's key "split" says, or those of the files `val` and
- * `test`. Where neither names any, a tenth of the training examples is for test, and then a tenth for validation: the
- * ones that a permutation with seed 42 puts last, the same for every seed of a run. The XXH3-128 of the files is part
- * of a run. */
+ * The file's key "split" names the examples for validation and test, or they come from the files `val` and `test`.
+ * Without either, a tenth of the training examples is for test, and then a tenth for validation: the last ones of a
+ * permutation with seed 42, for every seed of a run. The XXH3-128 of the files is part of a run's identity. */
 #include <string.h>
 #include <xxhash.h>
 
@@ -67,14 +66,14 @@ static enum status open_files(struct own *w, struct error *e) {
     return ST_OK;
 }
 
-/* The split of an example of a part: as it says, or the one that the part is for. */
+/* The split of an example: its own key, or the split of its file. */
 static int split_of(const struct own *w, int part, int64_t i) {
     int said = w->part[part].example[i].split;
     return part ? part : said >= 0 ? said : SPLIT_TRAIN;
 }
 
-/* Takes a tenth of the training examples, one at least, for a split that has none: those that the permutation of all of
- * them puts last. */
+/* Takes a tenth of the training examples, at least one, for a split that has none: the last ones of the permutation of
+ * all of them. */
 static void hold_out(struct own *w, int64_t *place[SPLIT_COUNT], enum split split) {
     int64_t n = w->n[SPLIT_TRAIN], held = n > 10 ? n / 10 : 1;
     if (w->n[split] || n < 2) return;
@@ -115,7 +114,7 @@ static const struct own_example *example_at(const struct own *w, enum split spli
     return &(*part)->example[w->place[split][i] >> 2];
 }
 
-/* Lengths of the splits, and the share of the commonest label among the scored test targets. */
+/* Measures the lengths of the splits, and the share of the commonest label among the scored test targets. */
 static enum status summarise(struct own *w, struct arena *host, struct error *e) {
     const struct own_file *part;
     int64_t *count = arena_alloc(host, (size_t)w->labels * sizeof *count), scored = 0, most = 0;

@@ -17,14 +17,14 @@ static enum status wrong(const struct line *l, const char *what) {
     return fail(l->e, ST_DATA, "%s, %s: %s", l->pack->name, l->where, what);
 }
 
-/* The member by the first of its names that the object has. */
+/* The member under the first of its names that the object has. */
 static const json_t *member(const struct line *l, const char *name, const char *other, const char *third) {
     const json_t *value = json_object_get(l->object, name);
     if (!value && other) value = json_object_get(l->object, other);
     return !value && third ? json_object_get(l->object, third) : value;
 }
 
-/* A number, NAN for null, as a double; anything else is an error. */
+/* Reads a number as a double, NAN for null; anything else is an error. */
 static enum status number(const struct line *l, const json_t *value, const char *of, double *out) {
     *out = NAN;
     if (json_is_number(value)) *out = json_number_value(value);

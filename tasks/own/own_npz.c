@@ -32,7 +32,7 @@ static uint64_t little(const unsigned char *at, int n) {
     return value;
 }
 
-/* Number i of an array. */
+/* The i-th number of an array. */
 static double number_at(const struct array *a, int64_t i) {
     const unsigned char *at = a->at + i * a->width;
     uint64_t bits = little(at, a->width);
@@ -139,7 +139,7 @@ static enum status find_array(const struct own_pack *p, struct bytes file, const
     return ST_OK;
 }
 
-/* All arrays of a file. */
+/* Reads all arrays of a file. */
 struct arrays {
     struct array input, target, length, mask, split;
 };

@@ -1,4 +1,4 @@
-/* own_pack.h - examples of an own file (own_file.h) as its readers collect them. */
+/* own_pack.h - examples of an own file (own_file.h) while its readers collect them. */
 #ifndef LRNN_TASKS_OWN_OWN_PACK_H
 #define LRNN_TASKS_OWN_OWN_PACK_H
 
@@ -9,7 +9,7 @@
 #include "core/batch.h"
 #include "core/status.h"
 
-#define OWN_MOST_BYTES   (INT64_C(4) << 30) /* of a file, which is read into memory whole */
+#define OWN_MOST_BYTES   (INT64_C(4) << 30) /* of a file at most, which is read into memory as a whole */
 #define OWN_MOST_LENGTH  (1 << 20)
 #define OWN_MOST_LABELS  65536
 #define OWN_MOST_CHANNEL 4096
@@ -28,18 +28,18 @@ struct own_pack {
     int64_t have, have_input, have_target;   /* room */
     int64_t longest, channels, labels, kind; /* kind: 0 not known yet, 1 a target an example, 2 one a position */
     double largest;                          /* input */
-    bool values;                             /* some input is no token */
+    bool values;                             /* some input is not a token */
 };
 
-/* Adds a number to the inputs, a target, and the example that those since the last one are: `targets` of them, 0 for
- * one label. `where` ("line 3") stands in messages. ST_DATA: it is out of range, lengths differ, or it is of another
+/* Adds a number to the inputs; adds a target; closes the example made of all since the last one, with `targets`
+ * targets, 0 for one label. `where` ("line 3") stands in messages. ST_DATA: out of range, lengths differ, or another
  * kind than the examples before; ST_MEMORY. */
 enum status own_pack_input(struct own_pack *p, double value, const char *where, struct error *e);
 enum status own_pack_target(struct own_pack *p, double value, bool scored, const char *where, struct error *e);
 enum status own_pack_example(struct own_pack *p, int64_t length, int64_t channels, bool per_sequence, int split,
                              const char *where, struct error *e);
 
-/* Gives back what was collected. */
+/* Frees the collected examples. */
 void own_pack_free(struct own_pack *p);
 
 /* Readers of the two forms. */

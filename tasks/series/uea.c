@@ -21,10 +21,9 @@ struct uea {
     struct file_entries from;
     uint64_t seed;
     double floor;
-    int64_t n;          /* series that are left */
-    const int32_t *use; /* (n) their entries */
-    const double
-        *range; /* (channels) least, then factor, in pairs: value -> (value - least) factor - 1; NULL: as it is */
+    int64_t n;           /* series without duplicates */
+    const int32_t *use;  /* (n) their entries */
+    const double *range; /* (channels) pairs of least and factor: value -> (value - least) factor - 1; NULL: unscaled */
 };
 
 static const struct option options[] = {
@@ -62,7 +61,7 @@ static bool same_series(const struct entry *a, const struct entry *b) {
     return a->length == b->length && a->size == b->size && memcmp(a->bytes, b->bytes, (size_t)a->size) == 0;
 }
 
-/* Entries without those that repeat an earlier one, found in a table of 2^k slots by their hash. */
+/* Lists the entries that repeat no earlier one, found in a table of 2^k slots by their hash. */
 static enum status leave_duplicates_out(struct uea *w, struct arena *host, struct error *e) {
     const struct entry_set *s = &w->from.set;
     int64_t all = entry_count(s), slots = 2;
@@ -107,7 +106,7 @@ static enum status find_ranges(struct uea *w, struct arena *host, struct error *
     return ST_OK;
 }
 
-/* A payload has to be the floats that width and length say. */
+/* Checks that a payload has the floats that width and length say. */
 static enum status check_entries(const struct uea *w, struct error *e) {
     const struct entry_set *s = &w->from.set;
     for (int64_t i = 0; i < entry_count(s); i++) {
@@ -119,13 +118,13 @@ static enum status check_entries(const struct uea *w, struct error *e) {
     return ST_OK;
 }
 
-/* Up to 70 and up to 85 % of all, each rounded down, as the authors' code cuts them. */
+/* Ends of training and validation: 70 and 85 % of all, each rounded down, as in the authors' code. */
 static int64_t split_size(const struct uea *w, enum split split) {
     int64_t train = 7 * w->n / 10, val = 85 * w->n / 100 - train;
     return split == SPLIT_TRAIN ? train : split == SPLIT_VAL ? val : w->n - train - val;
 }
 
-/* The share of the commonest label, which is what a constant answer gets. */
+/* The share of the commonest label: the accuracy of a constant answer. */
 static enum status find_floor(struct uea *w, struct arena *host, struct error *e) {
     const struct entry_set *s = &w->from.set;
     int64_t *count = arena_alloc(host, (size_t)s->labels * sizeof *count), most = 0;
@@ -204,7 +203,7 @@ const struct task task_uea = {
     .suite = "uea",
     .data = "eigenworms",
     .divided_by_seed = true,
-    .version = 2, /* 1: one validation series less, rounded by itself */
+    .version = 2, /* 1: one validation series less, each share rounded alone */
     .options = options,
     .inst_bytes = sizeof(struct uea),
     .aliases = aliases,

@@ -118,7 +118,7 @@ START_TEST(what_is_no_case_is_named_by_line) {
         {"@dimensions 0\n", "expected a number of dimensions from 1 to 4096, found '0'"},
         {"@seriesLength x\n", "expected a number of points from 1 to 16777216, found 'x'"},
         {HEAD, "CASES, line 3: expected a case, found the end of the file"},
-        {HEAD "1,2", "CASES, line 3: expected ',' or ':' behind a value, found the end of the file"},
+        {HEAD "1,2", "CASES, line 3: expected ',' or ':' after a value, found the end of the file"},
         {HEAD "1,,2:a\n", "CASES, line 3: expected a finite number, found ',2:a'"},
         {HEAD "1,x:a\n", "expected a finite number, found 'x:a'"},
         {HEAD "1,1e39:a\n", "CASES, line 3: expected a number of at most 3.4e38, found 1e+39"},
