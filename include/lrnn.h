@@ -182,6 +182,28 @@ typedef struct lrnn_scan_outer {
 } lrnn_scan_outer;
 LRNN_OP(scan_outer);
 
+/* Delta rules, one dk x dv matrix S a head. At each token S <- Diag(decay_t) S once, then for the steps j = 0, 1, ...
+ *     with beta:            S <- S + k_j (rate beta_j (v_j - S^T k_j))^T
+ *     with read:            S <- S + k_j (v_j - rate S^T read_j)^T
+ *     with read and erase:  S <- S + k_j v_j^T - erase_j (rate S^T read_j)^T
+ *     with none of them:    S <- S + k_j v_j^T
+ * then o_t = scale S^T q_t. DeltaNet (arXiv 2406.06484) has beta, Gated DeltaNet (2412.06464) and decay, KDA
+ * (2510.26692) one decay a channel, DeltaProduct (2502.10297) several steps; RWKV-7 (2503.14456) has read and erase,
+ * GLA (2312.06635) none.
+ * q (B,T, H*dk); k, read, erase (B,T, steps*H*dk); v (B,T, steps*H*dv); beta (B,T, steps*H), step outermost; decay
+ * (B,T,H), or (B,T, H*dk) if channels = 1. beta, decay (1), read and erase may be absent. o (B,T, H*dv). */
+typedef struct lrnn_scan_delta {
+    lrnn_call call;
+    int64_t heads, steps, key, value; /* H, steps <= 64, dk, dv */
+    double scale, rate;
+    int32_t channels; /* 1: decay has one number a key channel; 0: one a head */
+    int32_t reserved;
+    lrnn_array q, k, v, beta, decay, read, erase;
+    lrnn_array o;
+    lrnn_array s0, last; /* as c0 and last of scan_outer; with steps = 1 alone */
+} lrnn_scan_delta;
+LRNN_OP(scan_delta);
+
 /* pLSTM on a sequence (arXiv 2506.11997), J states a head:
  *     y_t = scale (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t)
  *     C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T

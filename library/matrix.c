@@ -37,6 +37,46 @@ static void scan_outer_record(struct recorder *r, const lrnn_scan_outer *d) {
 }
 LIBRARY_OP(scan_outer, last, true)
 
+/* Lead and tail tokens as in scan_outer: a lead token's error is its value, for its row of S is 0. */
+static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
+    int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL), n = library_size(r, "steps", d->steps, 64);
+    int64_t dk = library_size(r, "key", d->key, LIBRARY_LARGE), dv = library_size(r, "value", d->value, LIBRARY_LARGE);
+    bool states = d->s0.data || d->last.data || d->s0.grad || d->last.grad;
+    int channels = library_choice(r, "channels", d->channels, 2);
+    if (states && n > 1)
+        graph_fail(r->graph, ST_USAGE, "s0 or last is given with steps=%d; they go with steps=1", (int)n);
+    if (d->beta.data && (d->read.data || d->erase.data))
+        graph_fail(r->graph, ST_USAGE, "beta is given with read or erase; give one of the forms");
+    if (d->erase.data && !d->read.data) graph_fail(r->graph, ST_USAGE, "erase is given without read");
+    if (d->last.data && d->scale == 0) graph_fail(r->graph, ST_USAGE, "scale=0 leaves nothing to read `last` by");
+    if (d->s0.data && d->beta.data && d->rate == 0)
+        graph_fail(r->graph, ST_USAGE, "rate=0 leaves nothing to set s0 by");
+    struct state_map rows = {.I = dv, .outer = dk * dv, .step = dv};
+    struct lead_pattern one_key = {.inner = 1, .count = dk, .token = true, .on = 1};
+    struct lead_pattern one_query = {.inner = 1, .count = dk, .token = true, .on = (real)(1 / d->scale)};
+    struct lead_pattern ones = {.inner = 1, .count = 1, .on = 1}, whole = ones;
+    whole.on = (real)(1 / d->rate);
+    library_first_state(r, "s0", &d->s0, H * dk * dv, dk, rows);
+    library_last_state(r, "last", &d->last, H * dk * dv, dk, rows);
+    struct tensor *q = library_tokens(r, "q", &d->q, H * dk);
+    library_tail(r, one_query);
+    struct tensor *k = library_tokens(r, "k", &d->k, n * H * dk);
+    library_lead(r, one_key);
+    struct tensor *v = library_tokens(r, "v", &d->v, n * H * dv);
+    library_shows_state(r);
+    struct delta_gates gates = {.beta = library_optional(r, "beta", &d->beta, n * H)};
+    library_lead(r, whole);
+    gates.decay = library_optional(r, "decay", &d->decay, channels ? H * dk : H);
+    library_lead(r, ones);
+    library_tail(r, ones);
+    gates.read = library_optional(r, "read", &d->read, n * H * dk);
+    gates.erase = library_optional(r, "erase", &d->erase, n * H * dk);
+    struct delta_attr attr = {.heads = H, .steps = n, .scale = d->scale, .rate = d->rate};
+    library_output(r, "o", &d->o, scan_delta(r->graph, q, k, v, &gates, &attr));
+    library_shows_state(r);
+}
+LIBRARY_OP(scan_delta, last, true)
+
 static void scan_plstm_record(struct recorder *r, const lrnn_scan_plstm *d) {
     int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL);
     int64_t J = library_size(r, "states", d->states, SCAN_PLSTM_TRACK_MAX);

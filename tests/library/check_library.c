@@ -86,6 +86,32 @@ static void naive_outer(const struct op_boxes *b, double *o) {
                 }
 }
 
+static void naive_delta(const struct op_boxes *b, double *o) {
+    const lrnn_scan_delta *d = (const lrnn_scan_delta *)(const void *)b->descriptor;
+    double q[512], k[512], v[512], beta[512], decay[512], read[512], erase[512], S[512] = {0};
+    field_of(b, "q", q), field_of(b, "k", k), field_of(b, "v", v), field_of(b, "s0", S);
+    field_of(b, "beta", beta), field_of(b, "decay", decay), field_of(b, "read", read), field_of(b, "erase", erase);
+    int64_t B = d->call.batch, T = d->call.length, H = d->heads, n = d->steps, dk = d->key, dv = d->value;
+    for (int64_t r = 0; r < B * T * H * dv; r++) {
+        int64_t s = r / (T * H * dv), t = r / (H * dv) % T, h = r / dv % H, j = r % dv, token = s * T + t;
+        double *column = &S[(s * H + h) * dk * dv + j], sum = 0; /* elements i * dv */
+        for (int64_t i = 0; i < dk && d->decay.data; i++)
+            column[i * dv] *= d->channels ? decay[(token * H + h) * dk + i] : decay[token * H + h];
+        for (int64_t step = 0; step < n; step++) {
+            int64_t head = (token * n + step) * H + h;
+            const double *key = &k[head * dk], *by = d->beta.data ? key : &read[head * dk];
+            double seen = 0, value = v[head * dv + j];
+            for (int64_t i = 0; i < dk && (d->beta.data || d->read.data); i++) seen += column[i * dv] * by[i];
+            for (int64_t i = 0; i < dk; i++)
+                column[i * dv] += d->beta.data    ? key[i] * d->rate * beta[head] * (value - seen)
+                                  : d->erase.data ? key[i] * value - erase[head * dk + i] * d->rate * seen
+                                                  : key[i] * (value - d->rate * seen);
+        }
+        for (int64_t i = 0; i < dk; i++) sum += column[i * dv] * q[(token * H + h) * dk + i];
+        o[(token * H + h) * dv + j] = d->scale * sum;
+    }
+}
+
 static void check_naive(const struct op_case *op, const char *output,
                         void (*naive)(const struct op_boxes *, double *)) {
     struct op_boxes b;
@@ -106,6 +132,7 @@ START_TEST(values_are_those_of_the_equations) {
         if (!strcmp(op_cases[i].name, "scan_block")) check_naive(&op_cases[i], "h", naive_block);
         if (!strcmp(op_cases[i].name, "scan_outer") && op_cases[i].arrays[4].role == BOX_IN)
             check_naive(&op_cases[i], "o", naive_outer);
+        if (!strcmp(op_cases[i].name, "scan_delta")) check_naive(&op_cases[i], "o", naive_delta);
     }
 }
 END_TEST

@@ -45,6 +45,17 @@ SIZES(observer, scan_companion, d->channels = 3; d->m = 2; d->observer = 1)
 SIZES(lstm, scan_lstm, d->width = 3)
 SIZES(outer, scan_outer, d->heads = d->groups = 2; d->key = 3; d->value = 4; d->scale = 0.5)
 SIZES(outer_groups, scan_outer, d->heads = 4; d->groups = 2; d->key = 3; d->value = 2; d->scale = 1)
+#define DELTA_SIZES                                                                                                    \
+    d->heads = 2;                                                                                                      \
+    d->key = 3;                                                                                                        \
+    d->value = 2;                                                                                                      \
+    d->scale = 0.7;                                                                                                    \
+    d->rate = 1.5;                                                                                                     \
+    d->steps
+SIZES(delta, scan_delta, DELTA_SIZES = 1)
+SIZES(delta_erase, scan_delta, DELTA_SIZES = 1; d->channels = 1)
+SIZES(delta_steps, scan_delta, DELTA_SIZES = 2)
+SIZES(delta_none, scan_delta, DELTA_SIZES = 1)
 SIZES(plstm, scan_plstm, d->heads = 2; d->states = 2; d->key = 2; d->value = 3; d->scale = 0.7)
 SIZES(grid, grid_scan, d->rows = 2; d->columns = 3; d->heads = 2; d->key = 2; d->value = 3; d->scale = 0.7)
 SIZES(flow, scan_flow, d->blocks = 2; d->m = 2)
@@ -162,6 +173,36 @@ const struct op_case op_cases[] = {
      true,
      {IN(scan_outer, q, 6), IN(scan_outer, k, 6), IN(scan_outer, v, 8), BETWEEN(scan_outer, decay, 4, .2, 1),
       OUT(scan_outer, o, 8)}},
+    {OP(scan_delta),
+     delta_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_delta, q, 6), IN(scan_delta, k, 6), IN(scan_delta, v, 4), BETWEEN(scan_delta, beta, 2, .2, .8),
+      BETWEEN(scan_delta, decay, 2, .5, 1), OUT(scan_delta, o, 4), FIRST(scan_delta, s0, 12),
+      LAST(scan_delta, last, 12)}},
+    {OP(scan_delta),
+     delta_erase_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_delta, q, 6), IN(scan_delta, k, 6), IN(scan_delta, v, 4), BETWEEN(scan_delta, decay, 6, .5, 1),
+      BETWEEN(scan_delta, read, 6, -.5, .5), BETWEEN(scan_delta, erase, 6, -.5, .5), OUT(scan_delta, o, 4),
+      FIRST(scan_delta, s0, 12), LAST(scan_delta, last, 12)}},
+    {OP(scan_delta),
+     delta_steps_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_delta, q, 6), IN(scan_delta, k, 12), IN(scan_delta, v, 8), BETWEEN(scan_delta, read, 12, -.5, .5),
+      OUT(scan_delta, o, 4)}},
+    {OP(scan_delta),
+     delta_none_sizes,
+     2,
+     LENGTH,
+     true,
+     {IN(scan_delta, q, 6), IN(scan_delta, k, 6), IN(scan_delta, v, 4), OUT(scan_delta, o, 4),
+      FIRST(scan_delta, s0, 12), LAST(scan_delta, last, 12)}},
     {OP(scan_plstm),
      plstm_sizes,
      2,
