@@ -48,10 +48,11 @@ def main():
     tag = f"py3-none-manylinux_{glibc}_{platform.machine()}"
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     files, libraries = {}, {}
-    for name in sorted(os.listdir(os.path.join(root, "python", "lrnn"))):
-        if name.endswith((".py", ".typed")):
-            files[f"lrnn/{name}"] = os.path.join(root, "python", "lrnn", name)
-    files["lrnn/records.py"] = os.path.join(root, "tools", "lrnn.py")
+    for folder, _, names in os.walk(os.path.join(root, "python", "lrnn")):
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.endswith((".py", ".typed")):
+                files[os.path.relpath(path, os.path.join(root, "python"))] = path
     for level, folder in levels.items():
         for name in ("liblrnn.so", "liblrnn-f64.so"):
             files[f"lrnn/lib/x86-64-{level}/{name}"] = os.path.join(folder, name)

@@ -12,7 +12,7 @@ Sequences of unequal length: arrays without a batch axis, and offsets (B + 1 int
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lrnn import ops
 from lrnn.ops import FORMS, GATES, OPS, LrnnError, Op
@@ -24,6 +24,7 @@ __all__ = [
     "scan_companion",
     "scan_lstm",
     "scan_outer",
+    "scan_delta",
     "scan_plstm",
     "grid_scan",
     "scan_flow",
@@ -31,8 +32,6 @@ __all__ = [
     "scan_hadamard",
     "tree_solve",
     "LrnnError",
-    "BDLRU",
-    "HLRU",
 ]
 
 _NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float64: "float64"}
@@ -106,19 +105,13 @@ def _describe(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Ten
 def _forward(op: Op, sizes: dict, given: dict[str, Tensor | None], offsets: Tensor | None) -> list[Tensor]:
     given = {name: _own(t) for name, t in given.items()}
     d, leading, batch, length, packed = _describe(op, sizes, given, offsets)
-    names = op.outputs + ((op.last,) if op.last else ())
-    if op.last and not _has_last(op, sizes):
-        names = op.outputs
+    names = op.outputs + ((op.last,) if op.has_last(sizes) else ())
     outs = [leading.new_empty(_shape(op, sizes, n, batch, length, packed)) for n in names]
     for name, t in [*given.items(), *zip(names, outs)]:
         if t is not None:
             ops.bind(d, name, _buffer(_rows(op, sizes, name, t, packed)))
     ops.run(op, d, ops.FORWARD, _workspace)
     return outs + [leading.new_empty(0)] * (len(op.outputs) + bool(op.last) - len(names))
-
-
-def _has_last(op: Op, sizes: dict) -> bool:
-    return op.name != "scan_outer" or sizes["groups"] == sizes["heads"]
 
 
 def _backward(
@@ -192,7 +185,7 @@ def _register(op: Op):
         batch, length = (offsets.numel() - 1, leading.shape[0]) if packed else leading.shape[:2]
         outs = [
             leading.new_empty(
-                _shape(op, size, n, batch, length, packed) if n != op.last or _has_last(op, size) else 0
+                _shape(op, size, n, batch, length, packed) if n != op.last or op.has_last(size) else 0
             )
             for n in results
         ]
@@ -357,6 +350,47 @@ def scan_outer(
     return o.unflatten(-1, (heads, dv)), last.unflatten(-1, (heads, dk, dv)) if groups == heads else last
 
 
+def scan_delta(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor | None = None,
+    decay: Tensor | None = None,
+    read: Tensor | None = None,
+    erase: Tensor | None = None,
+    steps: int = 1,
+    scale: float = 1.0,
+    rate: float = 1.0,
+    s0: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Delta rules (lrnn.h has the forms): S <- Diag(decay) S, then n `steps` of S <- S + k (rate beta (v - S^T k))^T; with
+    `read` instead of beta S <- S + k (v - rate S^T read)^T; with `erase` too S <- S + k v^T - erase (rate S^T read)^T.
+
+    q (B,T,H,dk), k, read, erase (B,T,n*H,dk), v (B,T,n*H,dv), beta (B,T,n*H), decay (B,T,H) or (B,T,H,dk), s0
+    (B,H,dk,dv) -> o (B,T,H,dv), last S (B,H,dk,dv), which is empty with several steps."""
+    lead, (heads, dk), dv = q.dim() - 2, q.shape[-2:], v.shape[-1]
+    channels = int(decay is not None and decay.dim() == q.dim())
+    o, last = _call(
+        "scan_delta",
+        *(_flat(t, lead) for t in (q, k, v)),
+        beta,
+        _flat(decay, lead),
+        _flat(read, lead),
+        _flat(erase, lead),
+        _flat(s0, 1),
+        offsets,
+        heads,
+        steps,
+        dk,
+        dv,
+        scale,
+        rate,
+        channels,
+    )
+    return o.unflatten(-1, (heads, dv)), last.unflatten(-1, (heads, dk, dv)) if steps == 1 else last
+
+
 def scan_plstm(
     q: Tensor,
     k: Tensor,
@@ -428,39 +462,3 @@ def tree_solve(
     return torch.complex(
         *_call("tree_solve", *planes, None, arity, levels, u.shape[-1], beta, _choice("form", form, FORMS))
     )
-
-
-class BDLRU(nn.Module):
-    """BD-LRU layer (arXiv 2602.12021): gates and values by linear maps, the block scan, a linear map back.
-
-    (B,T,D) -> (B,T,D) and the last state (B,m,N). Linear maps start as PyTorch's do."""
-
-    def __init__(self, dim: int, blocks: int, m: int, gate: str = "softmax"):
-        super().__init__()
-        self.blocks, self.m, self.gate = blocks, m, gate
-        self.gates = nn.Linear(dim, m * (m + 1) * blocks)
-        self.values = nn.Linear(dim, m * blocks)
-        self.out = nn.Linear(m * blocks, dim)
-
-    def forward(self, x: Tensor, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        z = self.gates(x).unflatten(-1, (self.m, self.m + 1, self.blocks))
-        h, last = scan_block(z, self.values(x).unflatten(-1, (self.m, self.blocks)), self.gate, h0)
-        return self.out(h.flatten(-2)), last
-
-
-class HLRU(nn.Module):
-    """H-LRU layer (arXiv 2602.12021): gates and values by linear maps, the companion scan, its newest state read out
-    by a linear map. (B,T,D) -> (B,T,D) and the last state (B,m,N)."""
-
-    def __init__(self, dim: int, channels: int, m: int, gate: str = "softmax"):
-        super().__init__()
-        self.channels, self.m, self.gate = channels, m, gate
-        self.gates = nn.Linear(dim, (m + 1) * channels)
-        self.values = nn.Linear(dim, channels)
-        self.out = nn.Linear(channels, dim)
-
-    def forward(self, x: Tensor, s0: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        s, last = scan_companion(
-            self.gates(x).unflatten(-1, (self.m + 1, self.channels)), self.values(x), self.gate, s0
-        )
-        return self.out(s[..., 0, :]), last

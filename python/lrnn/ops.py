@@ -64,6 +64,12 @@ class Op:
         fields = [("call", Call), *self.sizes, *((a, Array) for a in arrays)]
         object.__setattr__(self, "descriptor", type(f"lrnn_{self.name}", (ctypes.Structure,), {"_fields_": fields}))
 
+    def has_last(self, sizes: dict) -> bool:
+        """Whether the op gives its last state at these sizes."""
+        if self.name == "scan_outer":
+            return sizes["groups"] == sizes["heads"]
+        return self.last is not None and (self.name != "scan_delta" or sizes["steps"] == 1)
+
     @property
     def arrays(self) -> tuple[str, ...]:
         return self.inputs + self.outputs + tuple(a for a in (self.first, self.last) if a)
@@ -124,6 +130,20 @@ def _outer(s):
         "source": ("T", h),
         "o": ("T", h * dv),
         "c0": _state(h * dk * dv),
+        "last": _state(h * dk * dv),
+    }
+
+
+def _delta(s):
+    h, n, dk, dv = s["heads"], s["steps"], s["key"], s["value"]
+    return {
+        "q": ("T", h * dk),
+        **{name: ("T", n * h * dk) for name in ("k", "read", "erase")},
+        "v": ("T", n * h * dv),
+        "beta": ("T", n * h),
+        "decay": ("T", h * dk if s["channels"] else h),
+        "o": ("T", h * dv),
+        "s0": _state(h * dk * dv),
         "last": _state(h * dk * dv),
     }
 
@@ -220,6 +240,16 @@ OPS = {
             _outer,
             optional=("source",),
             first="c0",
+            last="last",
+        ),
+        Op(
+            "scan_delta",
+            (*_matrix_sizes((("heads", I64), ("steps", I64))), ("rate", F64), ("channels", I32), _SPARE),
+            ("q", "k", "v", "beta", "decay", "read", "erase"),
+            ("o",),
+            _delta,
+            optional=("beta", "decay", "read", "erase"),
+            first="s0",
             last="last",
         ),
         Op(

@@ -74,6 +74,32 @@ def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None):
     return out, c
 
 
+def scan_delta(
+    q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, scale=1.0, rate=1.0, s0=None
+):
+    batch, length, heads, dk = q.shape
+    dv = v.shape[-1]
+    s = np.zeros((batch, heads, dk, dv), v.dtype) if s0 is None else s0
+    out = np.empty((batch, length, heads, dv), v.dtype)
+    for t in range(length):
+        if decay is not None:
+            s = s * (decay[:, t, :, :, None] if decay.ndim == 4 else decay[:, t, :, None, None])
+        for j in range(steps):
+            of = (slice(None), t, slice(j * heads, (j + 1) * heads))
+            value, outer = v[of], lambda a, b: a[..., :, None] * b[..., None, :]
+            seen = lambda by: np.einsum("bhkv,bhk->bhv", s, by)  # noqa: E731
+            if beta is not None:
+                s = s + outer(k[of], rate * beta[of][..., None] * (value - seen(k[of])))
+            elif read is None:
+                s = s + outer(k[of], value)
+            elif erase is None:
+                s = s + outer(k[of], value - rate * seen(read[of]))
+            else:
+                s = s + outer(k[of], value) - outer(erase[of], rate * seen(read[of]))
+        out[:, t] = scale * np.einsum("bhkv,bhk->bhv", s, q[:, t])
+    return (out, s) if steps == 1 else (out,)
+
+
 def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0):
     batch, length, heads, dv = v.shape
     c, out = np.zeros((batch, heads, source.shape[-1], q.shape[-1], dv), v.dtype), np.empty_like(v)

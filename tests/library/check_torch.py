@@ -57,6 +57,28 @@ CASES = [
     ),
     ("scan_outer", [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 4, 2), draw(B, T, 4, low=0.2)], {}, {}),
     (
+        "scan_delta",
+        [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 2)],
+        {"beta": draw(B, T, 2, low=0.2, high=0.8), "decay": draw(B, T, 2, low=0.5), "s0": draw(B, 2, 3, 2)},
+        {"scale": 0.7, "rate": 1.5},
+    ),
+    (
+        "scan_delta",
+        [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 2)],
+        {
+            "decay": draw(B, T, 2, 3, low=0.5),
+            "read": draw(B, T, 2, 3, low=-0.5, high=0.5),
+            "erase": draw(B, T, 2, 3, low=-0.5, high=0.5),
+        },
+        {},
+    ),
+    (
+        "scan_delta",
+        [draw(B, T, 2, 3), draw(B, T, 4, 3), draw(B, T, 4, 2)],
+        {"read": draw(B, T, 4, 3, low=-0.5, high=0.5)},
+        {"steps": 2},
+    ),
+    (
         "scan_plstm",
         [
             draw(B, T, 2, 2),

@@ -57,7 +57,7 @@ class DeltaRule(Mixer):
             gates["decay"] = self.channel_decay(x)
         elif "a" in has:
             gates["decay"] = torch.exp(-torch.exp(self.A.log) * F.softplus(self.a(x) + self.dt.bias))
-        y = scan_delta(q, k, v, **gates, steps=steps, scale=q.shape[-1] ** -0.5, rate=self.o.get("beta", 1))
+        y = scan_delta(q, k, v, **gates, steps=steps, scale=q.shape[-1] ** -0.5, rate=self.o.get("beta", 1))[0]
         y = rmsnorm(y, self.norm.weight).flatten(2)
         if "g" in has:
             y = y * (torch.sigmoid(low_rank(x, self.g)) if "f" in has else F.silu(self.g(x)))
@@ -76,7 +76,7 @@ class GLA(Mixer):
         n = self.o["heads"]
         q, k, v = (heads(projected(x, part), n) for part in (self.q, self.k, self.v))
         decay = torch.sigmoid(heads(low_rank(x, self.f), n)) ** (1 / self.o["divisor"])
-        y = scan_delta(q, k, v, decay=decay, scale=q.shape[-1] ** -0.5)
+        y = scan_delta(q, k, v, decay=decay, scale=q.shape[-1] ** -0.5)[0]
         return self.out(rmsnorm(y, self.norm.weight).flatten(2) * F.silu(self.g(x)))
 
 
@@ -87,7 +87,7 @@ class HGRN2(Mixer):
         z = heads(self.f(x), n)
         keep, take = torch.sigmoid(z), torch.sigmoid(-z)
         q, v = heads(F.silu(self.q(x)), n), heads(self.i(x), n)
-        y = scan_delta(q, (1 - low) * take, v, decay=keep + low * take, scale=q.shape[-1] ** -0.5)
+        y = scan_delta(q, (1 - low) * take, v, decay=keep + low * take, scale=q.shape[-1] ** -0.5)[0]
         return self.out(rmsnorm(y.flatten(2), self.norm.weight))
 
 
@@ -112,7 +112,7 @@ class RWKV7(Mixer):
         # The erased vector reads the state before the decay, the op after it: it is divided by the decay.
         read, erase = seen * torch.exp(heads(speed, n)), seen * heads(rate, n)
         r, k, values = heads(r, n), heads(k, n), heads(values, n)
-        y = scan_delta(r, k, values, decay=torch.exp(-heads(speed, n)), read=read, erase=erase)
+        y = scan_delta(r, k, values, decay=torch.exp(-heads(speed, n)), read=read, erase=erase)[0]
         y = layernorm(y, 1.0, 0.0, 64e-5).flatten(2) * self.norm.weight + self.norm.bias
         bonus = ((r * k * self.bonus).sum(-1, keepdim=True) * values).flatten(2)
         return self.out((y + bonus) * gate)

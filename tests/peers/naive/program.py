@@ -1,8 +1,8 @@
 """program.py - what `lrnn` says of a run: its configuration, data, weights, steps and scores."""
 import csv
+import importlib.util
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from safetensors.torch import save_file
 
 from .training import Batch, trained
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-from lrnn import records  # noqa: E402
+_spec = importlib.util.spec_from_file_location("records", Path(__file__).resolve().parents[3] / "tools" / "lrnn.py")
+_module = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_module)
+records = _module.records
 
 STEPS, EVAL_EVERY = 60, 20
 ALWAYS = {"steps": STEPS, "eval-every": EVAL_EVERY, "stop-at": 2, "threads": 1, "quiet": "yes"}

@@ -1,0 +1,1 @@
+../../tools/lrnn.py

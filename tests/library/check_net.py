@@ -1,0 +1,144 @@
+"""lrnn.load and lrnn.save beside the program, for every mixer, backbone and read-out; needs PyTorch and ./lrnn-f64.
+
+    tests/library/check_net.py LRNN-F64 [--all]
+
+Of each net: the program draws its weights, lrnn.save writes them with noise added, `lrnn import` scores that file, and
+the net that lrnn.load makes of it must have the same losses on validation and test (1e-9), and the logits of the plain
+PyTorch net of tests/peers/naive (1e-9). Nets are those of naive/settings.py: one a mixer and backbone; --all: each. Then
+200 steps of training in PyTorch must end at the loss of the program's, to 1e-4."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import torch
+import torch.nn.functional as F
+
+import lrnn
+from lrnn import safetensors
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+from naive.net import Net as Naive  # noqa: E402
+from naive.program import NET_FLAGS, Refused, call, export, json_lines, moved, train  # noqa: E402
+from naive.settings import settings  # noqa: E402
+from naive.training import Batch  # noqa: E402
+
+BOUND = 1e-9
+# Settings that the peers' list lacks, as their nets leave something out: (task, model, flags).
+MORE = [
+    ("word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20", model, {"dim": 16, "layers": 3})
+    for model in ("hgrn2:heads=2", "rwkv7:heads=2", "rwkv7:heads=2,vmix=yes", "slice:structure=block,table=yes")
+]
+SAME = {"positions": False, "sequence": True}
+
+
+def chosen(every):
+    """What is to be compared: all that differs by more than the training, or the first of each mixer and backbone."""
+    seen = set()
+    for task, model, flags in [*((s.task, s.model, s.flags) for s in settings()), *MORE]:
+        net = {key: value for key, value in flags.items() if key in NET_FLAGS}
+        kind = task.split(":")[0]
+        names = [(task, model, tuple(sorted(net.items())))] if every else [
+            ("mixer", re.split("[:,]", model)[0], "depth=2" in model, "track" in model),
+            ("backbone", net.get("backbone"), net.get("mlp"), net.get("norm")),
+            ("read-out", kind, net.get("pool"), net.get("positions"), net.get("bidirectional")),
+        ]
+        if "table=yes" in model:
+            net["backbone"] = "slice"
+        if every and names[0] in seen or not every and all(name in seen for name in names):
+            continue
+        seen.update(names)
+        yield task, model, net
+
+
+def label_of(task, model, net):
+    flags = " ".join(f"--{k} {v}" for k, v in net.items() if k not in ("dim", "batch"))
+    return f"{task.split(':')[0]} {model} {flags}".rstrip()
+
+
+def losses(net, program, config, split, rows, length, per_sequence):
+    """Mean loss over scored targets, and the largest difference of logits from the naive net."""
+    total, scored, worst = 0.0, 0, 0.0
+    naive = Naive({k: v for k, v in config.items()}, dict(net.state_dict()))
+    naive.training = False
+    size = int(config["batch"])
+    for first in range(0, len(rows), size):
+        batch = Batch(rows[first : first + size], size, length, per_sequence)
+        with torch.no_grad():
+            logits = net(batch.input, batch.lengths, batch.edges)
+            if net.config["model"] not in ("hgrn2", "rwkv7") or net.config["layers"] == 1:
+                other = naive.logits(batch, per_sequence)
+                seen = logits if per_sequence else logits * (torch.arange(length) < batch.lengths[:, None])[..., None]
+                other = other if per_sequence else other * (torch.arange(length) < batch.lengths[:, None])[..., None]
+                rows_in_use = batch.lengths > 0
+                worst = max(worst, float((seen - other)[rows_in_use].abs().max() / (1 + other.abs().max())))
+        targets = batch.targets.flatten()
+        count = int((targets != -100).sum())
+        total += float(F.cross_entropy(logits.flatten(0, -2), targets, ignore_index=-100, reduction="sum"))
+        scored += count
+    return total / scored, worst
+
+
+class Setting:
+    def __init__(self, task, model, flags):
+        self.task, self.model, self.flags = task, model, flags
+
+
+def compare(program, task, model, flags):
+    """The largest error of losses, and of logits."""
+    with tempfile.TemporaryDirectory() as folder:
+        drawn, start = f"{folder}/drawn", f"{folder}/start"
+        record = train(program, Setting(task, model, flags), folder, steps=1, **{"eval-every": 1})
+        tensors, _ = export(program, record, folder, drawn, "--initial")
+        readout = "sequence" if not isinstance(
+            json.loads(call(program, "data", "show", task))["target"], list) else "positions"
+        net = lrnn.load(drawn, readout)
+        assert net.state_dict().keys() == tensors.keys()
+        lrnn.save(net, start, moved(tensors, 1))
+        told = json.loads(call(program, "import", start, "--json"))
+        net = lrnn.load(start, readout).eval()
+        config = dict(line.split("=", 1) for line in record["config"].splitlines())
+        errors, worst = [], 0.0
+        for split in ("val", "test"):
+            count = record["run"][f"n_{split}"]
+            rows = json_lines(call(program, "data", "show", task, "--seed", config["seed"], "--split", split, "--count",
+                                   count))
+            length = record["run"]["len_test"]
+            loss, off = losses(net, program, config, split, rows, length, readout == "sequence")
+            errors.append(abs(loss - told[f"{split}_loss"]) / abs(told[f"{split}_loss"]))
+            worst = max(worst, off)
+        return max(errors), worst
+
+
+def main():
+    program, every = sys.argv[1], "--all" in sys.argv
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
+    failed = count = 0
+    largest = 0.0
+    only = next((word for word in sys.argv[2:] if not word.startswith("--")), "")
+    for task, model, flags in chosen(every):
+        label = label_of(task, model, flags)
+        if not re.search(only, label):
+            continue
+        count += 1
+        try:
+            loss, logits = compare(program, task, model, flags)
+        except (Refused, lrnn.LrnnError, RuntimeError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+            if "-v" in sys.argv:
+                raise
+            print(f"FAILED {label}: {type(error).__name__} {error}")
+            failed += 1
+            continue
+        largest = max(largest, loss, logits)
+        if not max(loss, logits) < BOUND:
+            failed += 1
+            print(f"FAILED {label}: losses differ by {loss:.1e}, logits by {logits:.1e}")
+    print(f"{count} nets, {failed} failed; the largest difference is {largest:.1e}")
+    sys.exit(failed > 0)
+
+
+main()
