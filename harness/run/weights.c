@@ -14,6 +14,7 @@
 #include "core/option.h"
 #include "harness/store/record_files.h"
 #include "harness/store/shell.h"
+#include "harness/study/study.h"
 #include "tasks/task.h"
 
 #define LISTED 3 /* names of one kind in a message; more are counted */
@@ -116,6 +117,16 @@ static void add_number(struct metadata *m, const char *key, double value) {
     add_text(m, key, text);
 }
 
+/* Adds what the logits are read from, by enum readout: a net that is built from the file alone needs to know. It is left
+ * out where the task's data is not on this machine. */
+static void add_readout(struct metadata *m, const struct run_record *r) {
+    static const char *const names[] = {"positions", "sequence", "decoded"};
+    struct error why;
+    struct setup *s = setup_stored(r->config, r->run.run_id, 0, &why);
+    if (s) add_text(m, "readout", names[setup_net_shape(s, SPLIT_TEST).readout]);
+    setup_free(s);
+}
+
 static void describe(const struct run_record *r, enum weights_of which, struct metadata *m) {
     static const char *const names[] = {"best", "last", "initial"};
     const struct run *run = &r->run;
@@ -129,6 +140,7 @@ static void describe(const struct run_record *r, enum weights_of which, struct m
     add_text(m, "config", r->config);
     add_text(m, "dtype", run->dtype);
     add_text(m, "numerics", run->numerics);
+    add_readout(m, r);
     add_text(m, "weights", names[which]);
     add_number(m, "step", (double)steps[which]);
     if (which != WEIGHTS_BEST) return;

@@ -41,9 +41,9 @@ struct weights_count {
 enum weights_of { WEIGHTS_BEST, WEIGHTS_LAST, WEIGHTS_INITIAL };
 
 /* Copies what the run of `record` kept below OUT to `target`, the best weights or the last, with metadata from the
- * record: run_id, task, task_version, model, config (the stored configuration), dtype, numerics, which weights and of
- * which step; of the best also accuracies and losses. *count, if not NULL, tells how much. Errors: ST_DATA: nothing was
- * kept, it is gone, or its hash is wrong; ST_FAIL: `target` cannot be written; ST_MEMORY. */
+ * record: run_id, task, task_version, model, config (the stored configuration), dtype, numerics, readout, which weights
+ * and of which step; of the best also accuracies and losses. *count, if not NULL, tells how much. Errors: ST_DATA:
+ * nothing was kept, it is gone, or its hash is wrong; ST_FAIL: `target` cannot be written; ST_MEMORY. */
 enum status weights_export(const struct run_record *record, enum weights_of which, const char *out, const char *target,
                            struct weights_count *count, struct error *e);
 

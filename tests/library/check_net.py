@@ -18,12 +18,13 @@ import torch
 import torch.nn.functional as F
 
 import lrnn
-from lrnn import safetensors
+from lrnn.mixers.parts import option
+from lrnn.net import Net
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 from naive.net import Net as Naive  # noqa: E402
-from naive.program import NET_FLAGS, Refused, call, export, json_lines, moved, train  # noqa: E402
-from naive.settings import settings  # noqa: E402
+from naive.program import NET_FLAGS, Refused, Run, call, export, json_lines, moved, train  # noqa: E402
+from naive.settings import PADDED, Setting, settings  # noqa: E402
 from naive.training import Batch  # noqa: E402
 
 BOUND = 1e-9
@@ -32,7 +33,6 @@ MORE = [
     ("word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20", model, {"dim": 16, "layers": 3})
     for model in ("hgrn2:heads=2", "rwkv7:heads=2", "rwkv7:heads=2,vmix=yes", "slice:structure=block,table=yes")
 ]
-SAME = {"positions": False, "sequence": True}
 
 
 def chosen(every):
@@ -82,24 +82,18 @@ def losses(net, program, config, split, rows, length, per_sequence):
     return total / scored, worst
 
 
-class Setting:
-    def __init__(self, task, model, flags):
-        self.task, self.model, self.flags = task, model, flags
-
-
 def compare(program, task, model, flags):
     """The largest error of losses, and of logits."""
     with tempfile.TemporaryDirectory() as folder:
         drawn, start = f"{folder}/drawn", f"{folder}/start"
-        record = train(program, Setting(task, model, flags), folder, steps=1, **{"eval-every": 1})
+        record = train(program, Setting("", task, model, flags), folder, steps=1, **{"eval-every": 1})
         tensors, _ = export(program, record, folder, drawn, "--initial")
-        readout = "sequence" if not isinstance(
-            json.loads(call(program, "data", "show", task))["target"], list) else "positions"
-        net = lrnn.load(drawn, readout)
+        per_sequence = not isinstance(json.loads(call(program, "data", "show", task))["target"], list)
+        net = lrnn.load(drawn)
         assert net.state_dict().keys() == tensors.keys()
         lrnn.save(net, start, moved(tensors, 1))
         told = json.loads(call(program, "import", start, "--json"))
-        net = lrnn.load(start, readout).eval()
+        net = lrnn.load(start).eval()
         config = dict(line.split("=", 1) for line in record["config"].splitlines())
         errors, worst = [], 0.0
         for split in ("val", "test"):
@@ -107,10 +101,38 @@ def compare(program, task, model, flags):
             rows = json_lines(call(program, "data", "show", task, "--seed", config["seed"], "--split", split, "--count",
                                    count))
             length = record["run"]["len_test"]
-            loss, off = losses(net, program, config, split, rows, length, readout == "sequence")
+            loss, off = losses(net, program, config, split, rows, length, per_sequence)
             errors.append(abs(loss - told[f"{split}_loss"]) / abs(told[f"{split}_loss"]))
             worst = max(worst, off)
         return max(errors), worst
+
+
+FAMILIES = ("bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "plstm:heads=2,track=2", "slice", "myosotis:heads=4")
+
+
+def trained_apart(program, model):
+    """The losses of step 200 of the program and of PyTorch, from the same weights on the same batches."""
+    flags = {"dim": 16, "batch": 16, "lr": 0.002, "decay": 0.1, "steps": 200, "eval-every": 200}
+    run = Run(program, Setting("", PADDED, model, flags))
+    config = {key: option(value) for key, value in run.config.items()}
+    net = Net(config, run.initial, "sequence", {})
+    decay = config["decay"]
+    optimiser = torch.optim.AdamW(net.parameters(), lr=config["lr"], betas=(config["beta1"], config["beta2"]),
+                                  weight_decay=decay)
+    free = [p for name, p in net.named_parameters() if name == "nodes"]  # which the program never decays
+    for number in range(run.steps):
+        batch = run.batch_of(number)
+        used = batch.lengths > 0
+        loss = F.cross_entropy(net(batch.input, batch.lengths)[used], batch.targets[used])
+        optimiser.zero_grad()
+        (loss + net.penalty()).backward()
+        if config["clip"]:
+            torch.nn.utils.clip_grad_norm_(net.parameters(), config["clip"])
+        with torch.no_grad():
+            for p in free:
+                p.div_(1 - config["lr"] * decay)
+        optimiser.step()
+    return run.log[-1]["loss"], loss.item()
 
 
 def main():
@@ -137,6 +159,10 @@ def main():
         if not max(loss, logits) < BOUND:
             failed += 1
             print(f"FAILED {label}: losses differ by {loss:.1e}, logits by {logits:.1e}")
+    for model in FAMILIES if not only else ():
+        ours, theirs = trained_apart(program, model)
+        print(f"200 steps of {model}: loss {ours:.6f}, in PyTorch {theirs - ours:+.1e}")
+        failed += not abs(ours - theirs) < 1e-4
     print(f"{count} nets, {failed} failed; the largest difference is {largest:.1e}")
     sys.exit(failed > 0)
 
