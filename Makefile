@@ -225,6 +225,17 @@ $(OWN)/liblrnn.a: $(call to_objs,$(call rooms,core kernels,c))
 	@rm -f $@
 	@ar rcs $@ $^
 
+# The handler through which JAX calls the library (python/lrnn/jax.py), against the header that jaxlib comes with.
+PYTHON ?= python3
+jaxlib = $(shell $(PYTHON) -c 'import importlib.util as u; print(u.find_spec("jaxlib").submodule_search_locations[0])' \
+           2>/dev/null)
+HANDLER := $(dir $(LIBRARY))liblrnn-jax.so
+.PHONY: jax
+jax:
+	@test -n "$(jaxlib)" || { echo "make jax: $(PYTHON) has no jaxlib; pip install jax, or PYTHON=..." >&2; exit 1; }
+	@echo "  LINK $(HANDLER)"
+	@$(LINK) $(WARN) -Wno-pedantic -shared -I. -isystem $(jaxlib)/include -o $(HANDLER) python/jax_handler.c -ldl
+
 # The Python package as a wheel in dist/, with a library for each level of x86-64 and the program (docs/python.md). Its
 # files find the libraries beside them by $ORIGIN.
 LEVELS ?= v2 v3 v4
@@ -233,6 +244,8 @@ wheel:
 	   $(MAKE) --no-print-directory CUDA=0 REAL=$$real OPT="-O3 -march=x86-64-$$level" BUILD=$(BUILD)/wheel-$$level \
 	     LDFLAGS="'-Wl,--disable-new-dtags,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..'" all library || exit 1; \
 	 done; done
+	@if [ -n "$(jaxlib)" ]; then $(MAKE) --no-print-directory CUDA=0 OPT=-O2 BUILD=$(BUILD)/wheel-v2 jax; \
+	 else echo "wheel: without lrnn.jax, for $(PYTHON) has no jaxlib"; fi
 	@tools/wheel.py $(VERSION) dist $(foreach l,$(LEVELS),$(l)=$(BUILD)/wheel-$(l))
 
 # A library to preload, which makes calls fail (tests/faults/faults.c). It is built without the sanitizers, as they
@@ -627,6 +640,7 @@ help:
 	@echo "make format           formats the code; format-check only looks, at 120 columns of comments and docs too"
 	@echo "make lint             runs the static checkers"
 	@echo "make library          builds ./liblrnn.so, the scans as a library (docs/library.md)"
+	@echo "make jax              builds ./liblrnn-jax.so, by which JAX calls it; PYTHON names a python that has jaxlib"
 	@echo "make wheel            the Python package in dist/, with libraries and program (LEVELS='v2 v3 v4')"
 	@echo "make install          the program and the library (PREFIX=/usr/local DESTDIR=); make uninstall removes them"
 	@echo "make clean            removes what was built"

@@ -57,6 +57,9 @@ def main():
         for name in ("liblrnn.so", "liblrnn-f64.so"):
             files[f"lrnn/lib/x86-64-{level}/{name}"] = os.path.join(folder, name)
     files["lrnn/lib/x86-64-v2/lrnn"] = os.path.join(levels["v2"], "lrnn")
+    handler = os.path.join(levels["v2"], "liblrnn-jax.so")
+    if os.path.exists(handler):
+        files["lrnn/lib/liblrnn-jax.so"] = handler
     for path in [p for n, p in files.items() if n.startswith("lrnn/lib/")]:
         libraries.update(needed(path))
     for name, path in libraries.items():

@@ -267,8 +267,8 @@ def load(path, readout: str | None = None) -> Net:
 
 
 def save(net: Net, path, state: dict[str, Tensor] | None = None) -> None:
-    """Writes the net's tensors, or a state dict of the same names, as a file that `lrnn import`, `lrnn train --from` and
-    lrnn.load read. LrnnError: a name or a shape is another."""
+    """Writes the net's tensors, or a state dict of the same names, as a file that `lrnn import`, `lrnn train --from`
+    and lrnn.load read. LrnnError: a name or a shape is another."""
     own = net.state_dict()
     state = own if state is None else state
     for name in sorted(own.keys() | state.keys()):

@@ -184,9 +184,7 @@ def _register(op: Op):
         packed = offsets is not None
         batch, length = (offsets.numel() - 1, leading.shape[0]) if packed else leading.shape[:2]
         outs = [
-            leading.new_empty(
-                _shape(op, size, n, batch, length, packed) if n != op.last or op.has_last(size) else 0
-            )
+            leading.new_empty(_shape(op, size, n, batch, length, packed) if n != op.last or op.has_last(size) else 0)
             for n in results
         ]
         return tuple(outs) if len(outs) > 1 else outs[0]
@@ -364,8 +362,9 @@ def scan_delta(
     s0: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Delta rules (lrnn.h has the forms): S <- Diag(decay) S, then n `steps` of S <- S + k (rate beta (v - S^T k))^T; with
-    `read` instead of beta S <- S + k (v - rate S^T read)^T; with `erase` too S <- S + k v^T - erase (rate S^T read)^T.
+    """Delta rules (lrnn.h has the forms): S <- Diag(decay) S, then n `steps` of S <- S + k (rate beta (v - S^T k))^T;
+    with `read` instead of beta S <- S + k (v - rate S^T read)^T; with `erase` too S <- S + k v^T - erase (rate S^T
+    read)^T.
 
     q (B,T,H,dk), k, read, erase (B,T,n*H,dk), v (B,T,n*H,dv), beta (B,T,n*H), decay (B,T,H) or (B,T,H,dk), s0
     (B,H,dk,dv) -> o (B,T,H,dv), last S (B,H,dk,dv), which is empty with several steps."""

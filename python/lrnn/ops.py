@@ -340,9 +340,7 @@ class Buffer:
     strides: tuple[int, ...]
 
 
-def descriptor(
-    op: Op, sizes: dict, dtype: str, batch: int, length: int, offsets: int | None = None, threads: int = 0
-):
+def descriptor(op: Op, sizes: dict, dtype: str, batch: int, length: int, offsets: int | None = None, threads: int = 0):
     """A descriptor with sizes and without arrays."""
     d = op.descriptor()
     d.call.size = ctypes.sizeof(op.descriptor)

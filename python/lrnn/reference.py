@@ -74,9 +74,7 @@ def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None):
     return out, c
 
 
-def scan_delta(
-    q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, scale=1.0, rate=1.0, s0=None
-):
+def scan_delta(q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, scale=1.0, rate=1.0, s0=None):
     batch, length, heads, dk = q.shape
     dv = v.shape[-1]
     s = np.zeros((batch, heads, dk, dv), v.dtype) if s0 is None else s0

@@ -1,11 +1,12 @@
 """lrnn.load and lrnn.save beside the program, for every mixer, backbone and read-out; needs PyTorch and ./lrnn-f64.
 
-    tests/library/check_net.py LRNN-F64 [--all]
+    tests/library/check_net.py LRNN-F64 [PATTERN] [--all]
 
 Of each net: the program draws its weights, lrnn.save writes them with noise added, `lrnn import` scores that file, and
 the net that lrnn.load makes of it must have the same losses on validation and test (1e-9), and the logits of the plain
-PyTorch net of tests/peers/naive (1e-9). Nets are those of naive/settings.py: one a mixer and backbone; --all: each. Then
-200 steps of training in PyTorch must end at the loss of the program's, to 1e-4."""
+PyTorch net of tests/peers/naive (1e-9). Nets are those of naive/settings.py: one a mixer and backbone; --all: each;
+PATTERN: those whose name matches. Then 200 steps of training in PyTorch must end at the loss of the program's, to 1e-4.
+"""
 
 import json
 import pathlib
@@ -41,11 +42,15 @@ def chosen(every):
     for task, model, flags in [*((s.task, s.model, s.flags) for s in settings()), *MORE]:
         net = {key: value for key, value in flags.items() if key in NET_FLAGS}
         kind = task.split(":")[0]
-        names = [(task, model, tuple(sorted(net.items())))] if every else [
-            ("mixer", re.split("[:,]", model)[0], "depth=2" in model, "track" in model),
-            ("backbone", net.get("backbone"), net.get("mlp"), net.get("norm")),
-            ("read-out", kind, net.get("pool"), net.get("positions"), net.get("bidirectional")),
-        ]
+        names = (
+            [(task, model, tuple(sorted(net.items())))]
+            if every
+            else [
+                ("mixer", re.split("[:,]", model)[0], "depth=2" in model, "track" in model),
+                ("backbone", net.get("backbone"), net.get("mlp"), net.get("norm")),
+                ("read-out", kind, net.get("pool"), net.get("positions"), net.get("bidirectional")),
+            ]
+        )
         if "table=yes" in model:
             net["backbone"] = "slice"
         if every and names[0] in seen or not every and all(name in seen for name in names):
@@ -98,8 +103,9 @@ def compare(program, task, model, flags):
         errors, worst = [], 0.0
         for split in ("val", "test"):
             count = record["run"][f"n_{split}"]
-            rows = json_lines(call(program, "data", "show", task, "--seed", config["seed"], "--split", split, "--count",
-                                   count))
+            rows = json_lines(
+                call(program, "data", "show", task, "--seed", config["seed"], "--split", split, "--count", count)
+            )
             length = record["run"]["len_test"]
             loss, off = losses(net, program, config, split, rows, length, per_sequence)
             errors.append(abs(loss - told[f"{split}_loss"]) / abs(told[f"{split}_loss"]))
@@ -117,8 +123,9 @@ def trained_apart(program, model):
     config = {key: option(value) for key, value in run.config.items()}
     net = Net(config, run.initial, "sequence", {})
     decay = config["decay"]
-    optimiser = torch.optim.AdamW(net.parameters(), lr=config["lr"], betas=(config["beta1"], config["beta2"]),
-                                  weight_decay=decay)
+    optimiser = torch.optim.AdamW(
+        net.parameters(), lr=config["lr"], betas=(config["beta1"], config["beta2"]), weight_decay=decay
+    )
     free = [p for name, p in net.named_parameters() if name == "nodes"]  # which the program never decays
     for number in range(run.steps):
         batch = run.batch_of(number)
@@ -149,7 +156,16 @@ def main():
         count += 1
         try:
             loss, logits = compare(program, task, model, flags)
-        except (Refused, lrnn.LrnnError, RuntimeError, AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        except (
+            Refused,
+            lrnn.LrnnError,
+            RuntimeError,
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+        ) as error:
             if "-v" in sys.argv:
                 raise
             print(f"FAILED {label}: {type(error).__name__} {error}")

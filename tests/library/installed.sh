@@ -7,7 +7,8 @@
 #   - the exported symbols are those of library/symbols.txt
 #   - examples/scan_block.c compiles against the installed header by both compilers, and its gradients are right
 #   - a client that was compiled with the header of version 0.1 works with today's library
-#   - lrnn.torch passes tests/library/check_torch.py, where $PYTHON (python3) has PyTorch; else it says so
+#   - lrnn.torch, lrnn.load and lrnn.jax pass the check_*.py here, where $PYTHON (python3) has PyTorch and JAX; else it
+#     says which were not checked
 #   - make uninstall removes every file
 set -eu
 
@@ -42,12 +43,24 @@ client "$CC" examples/scan_block.c -std=c11 "-I$folder/old"
 cp examples/scan_block.c "$folder/client.cc"
 client "$CXX" "$folder/client.cc" -std=c++17
 python=${PYTHON:-python3}
-if "$python" -c 'import torch' 2>/dev/null; then
-    make --no-print-directory CUDA=0 REAL=double library
-    PYTHONPATH=python LRNN_LIBRARY=$PWD/liblrnn.so LRNN_LIBRARY_F64=$PWD/liblrnn-f64.so \
-        "$python" tests/library/check_torch.py || fail "lrnn.torch does not hold what check_torch.py asks"
+export PYTHONPATH=python LRNN_LIBRARY="$PWD/liblrnn.so" LRNN_LIBRARY_F64="$PWD/liblrnn-f64.so"
+has() { "$python" -c "import $1" 2>/dev/null; }
+if has torch || has jax; then make --no-print-directory CUDA=0 REAL=double library; fi
+if has torch; then
+    "$python" tests/library/check_torch.py || fail "lrnn.torch does not hold what check_torch.py asks"
 else
     echo "lrnn.torch was not checked: $python has no PyTorch"
+fi
+if has torch && has numpy && has safetensors && [ -x lrnn-f64 ]; then
+    "$python" tests/library/check_net.py ./lrnn-f64 || fail "lrnn.load does not hold what check_net.py asks"
+else
+    echo "lrnn.load was not checked: that takes ./lrnn-f64, and $python with PyTorch, NumPy and safetensors"
+fi
+if has jax; then
+    make --no-print-directory CUDA=0 PYTHON="$python" jax
+    "$python" tests/library/check_jax.py || fail "lrnn.jax does not hold what check_jax.py asks"
+else
+    echo "lrnn.jax was not checked: $python has no JAX"
 fi
 rm -rf "$folder/old" "$folder/client" "$folder/client.cc"
 make --no-print-directory CUDA=0 PREFIX="$folder" uninstall >/dev/null

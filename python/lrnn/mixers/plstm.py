@@ -71,8 +71,8 @@ class PLSTM(Heads):
 
 
 def grid_of(length: int, o: dict) -> tuple[int, int]:
-    """Height and width of the grid of so many tokens: sides that are not given follow from their number, as square as it
-    can be, or as wide as the other side asks for."""
+    """Height and width of the grid of so many tokens: sides that are not given follow from their number, as square as
+    it can be, or as wide as the other side asks for."""
     height, width = o["height"], o["width"]
     width = width or (-(-length // height) if height else math.isqrt(length - 1) + 1)
     return height or -(-length // width), width
@@ -115,7 +115,11 @@ class PLSTM2D(Heads):
             )
         angle = torch.einsum("btc,dhc->btdh", x, self.orientation.weight) * (0.5 / x.shape[-1])
         a = sig(angle + self.orientation.bias)
-        s, t, m = sig(self.raw(x, self.source)), torch.tanh(5 * self.raw(x, self.transition)), sig(self.raw(x, self.mark))
+        s, t, m = (
+            sig(self.raw(x, self.source)),
+            torch.tanh(5 * self.raw(x, self.transition)),
+            sig(self.raw(x, self.mark)),
+        )
         down, source_down = (1 - t * a, 1 - s * a) if self.o["form"] == "ref" else (t * (1 - a), s * (1 - a))
         return torch.stack([s * a, source_down, t * a, t * a, down, down, m, m], 2)
 

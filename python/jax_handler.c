@@ -1,0 +1,89 @@
+/* jax_handler.c - the ops of liblrnn as one handler of XLA's foreign function interface, for lrnn.jax; `make jax` builds
+ * it against the header that jaxlib comes with.
+ *
+ * A call has these attributes: op, the op's name; pass, 0 forward and 1 backward; descriptor, the bytes of the op's
+ * descriptor (include/lrnn.h) without addresses; at, for each buffer, operands first, the place in the descriptor where
+ * its address belongs. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/lrnn.h"
+#include "xla/ffi/api/c_api.h"
+
+#define EXPORT         __attribute__((visibility("default")))
+#define MAX_DESCRIPTOR 2048
+
+static void *libraries[2]; /* liblrnn.so, liblrnn-f64.so */
+
+/* Opens a library for calls of its precision; returns NULL or what is wrong. */
+EXPORT const char *lrnn_jax_open(const char *path, int is_double);
+const char *lrnn_jax_open(const char *path, int is_double) {
+    libraries[is_double] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return libraries[is_double] ? NULL : dlerror();
+}
+
+static XLA_FFI_Error *refuse(const XLA_FFI_CallFrame *f, const char *text) {
+    XLA_FFI_Error_Create_Args args = {
+        .struct_size = sizeof args, .message = text, .errc = XLA_FFI_Error_Code_INVALID_ARGUMENT};
+    return f->api->XLA_FFI_Error_Create(&args);
+}
+
+/* The attribute of that name; NULL: there is none. */
+static const void *attribute(const XLA_FFI_CallFrame *f, const char *name) {
+    for (int64_t i = 0; i < f->attrs.size; i++)
+        if (f->attrs.names[i]->len == strlen(name) && !memcmp(f->attrs.names[i]->ptr, name, strlen(name)))
+            return f->attrs.attrs[i];
+    return NULL;
+}
+
+/* Runs the op's function of the library; NULL: done. */
+static XLA_FFI_Error *run(const XLA_FFI_CallFrame *f, void *library, const XLA_FFI_ByteSpan *op, int backward,
+                          char *descriptor) {
+    lrnn_call *call = (lrnn_call *)(void *)descriptor;
+    char name[80];
+    const char *(*last_error)(void);
+    lrnn_status (*measure)(const void *, lrnn_pass, size_t *), (*compute)(const void *);
+    snprintf(name, sizeof name, "lrnn_%.*s_workspace", (int)op->len, op->ptr);
+    *(void **)&measure = dlsym(library, name);
+    snprintf(name, sizeof name, "lrnn_%.*s_%s", (int)op->len, op->ptr, backward ? "backward" : "forward");
+    *(void **)&compute = dlsym(library, name);
+    *(void **)&last_error = dlsym(library, "lrnn_last_error");
+    if (!measure || !compute || !last_error) return refuse(f, "lrnn: the library has no such op");
+    if (measure(descriptor, backward ? LRNN_BACKWARD : LRNN_FORWARD, &call->workspace_bytes) != LRNN_OK)
+        return refuse(f, last_error());
+    call->workspace = aligned_alloc(64, (call->workspace_bytes + 64) / 64 * 64);
+    if (!call->workspace) return refuse(f, "lrnn: no memory for the workspace");
+    lrnn_status status = compute(descriptor);
+    free(call->workspace);
+    return status == LRNN_OK ? NULL : refuse(f, last_error());
+}
+
+EXPORT XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f);
+XLA_FFI_Error *lrnn_jax(XLA_FFI_CallFrame *f) {
+    const XLA_FFI_Extension_Base *asked = f->extension_start;
+    if (asked && asked->type == XLA_FFI_Extension_Metadata) {
+        XLA_FFI_Metadata *about = ((const XLA_FFI_Metadata_Extension *)(const void *)asked)->metadata;
+        about->api_version.major_version = XLA_FFI_API_MAJOR;
+        about->api_version.minor_version = XLA_FFI_API_MINOR;
+        return NULL;
+    }
+    const XLA_FFI_ByteSpan *op = attribute(f, "op");
+    const XLA_FFI_Scalar *pass = attribute(f, "pass");
+    const XLA_FFI_Array *bytes = attribute(f, "descriptor"), *at = attribute(f, "at");
+    int64_t buffers = f->args.size + f->rets.size;
+    _Alignas(16) char descriptor[MAX_DESCRIPTOR];
+    if (!op || !pass || !bytes || !at || bytes->size > sizeof descriptor || (int64_t)at->size != buffers)
+        return refuse(f, "lrnn: the attributes of the call are not those of lrnn.jax");
+    memcpy(descriptor, bytes->data, bytes->size);
+    for (int64_t i = 0; i < buffers; i++) {
+        const XLA_FFI_Buffer *b = i < f->args.size ? f->args.args[i] : f->rets.rets[i - f->args.size];
+        int64_t place = ((const int64_t *)at->data)[i];
+        if (place < 0 || (size_t)place + sizeof b->data > bytes->size) return refuse(f, "lrnn: no such place");
+        memcpy(descriptor + place, &b->data, sizeof b->data);
+    }
+    void *library = libraries[((lrnn_call *)(void *)descriptor)->dtype == LRNN_F64];
+    if (!library) return refuse(f, "lrnn: the library of this precision is not loaded");
+    return run(f, library, op, *(const int32_t *)pass->value != 0, descriptor);
+}

@@ -1,0 +1,241 @@
+"""The scans in JAX, on the CPU: jit, grad, vjp, and vmap over a new axis of batches, through XLA's foreign function
+interface.
+
+    import jax, lrnn.jax
+    h, last = lrnn.jax.scan_block(z, v, gate="softmax", h0=None)
+
+Shapes are those of lrnn.torch. float32 and bfloat16, and float64 with jax_enable_x64. Not here: sequences of unequal
+length, devices, forward mode (jvp) and gradients of gradients, which JAX refuses. vmap calls an op once, over all
+batches together; where arrays are shared by all sequences (a of scan_diag, wh of scan_lstm) it calls it once a batch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lrnn import ops
+from lrnn.ops import FORMS, GATES, OPS, LrnnError
+
+__all__ = [*OPS, "LrnnError"]
+
+
+def _register() -> None:
+    """Registers the handler that `make jax` or the wheel has built. ImportError: there is none."""
+    beside = os.path.dirname(ops.library_path())
+    folders = [os.path.join(os.path.dirname(__file__), "lib"), beside, os.path.dirname(beside)]
+    paths = [os.environ.get("LRNN_JAX", ""), *(os.path.join(f, "liblrnn-jax.so") for f in folders)]
+    path = next((p for p in paths if p and os.path.exists(p)), None)
+    if not path:
+        raise ImportError("liblrnn-jax.so is not here: this wheel was built without jaxlib; `make jax` builds it")
+    handler = ctypes.CDLL(path)
+    handler.lrnn_jax_open.restype = ctypes.c_char_p
+    for double in (False, True):
+        told = handler.lrnn_jax_open(ops.library_path(double).encode(), int(double))
+        if told and not double:
+            raise ImportError(told.decode())
+    jax.ffi.register_ffi_target("lrnn", jax.ffi.pycapsule(handler.lrnn_jax), platform="cpu")
+
+
+_register()
+
+
+@functools.lru_cache(maxsize=None)
+def _pass(name: str, sizes: tuple, operands: tuple, results: tuple, which: int):
+    """A pass as a function of dense arrays: operands and results are (array, whether its gradient)."""
+    op, size = OPS[name], dict(sizes)
+    shapes = op.shapes(size)
+    leading = next(i for i, (n, _) in enumerate(operands) if shapes[n][0] == "T")
+
+    def run(*arrays):
+        batch, length = arrays[leading].shape[:2]
+        kind = arrays[leading].dtype
+        if kind.name not in ops.DTYPES:
+            raise LrnnError(f"{name}: dtype {kind}, expected {', '.join(ops.DTYPES)}")
+
+        def shape(array):
+            axes, width = shapes[array]
+            return width if axes == "S" else (batch, width) if axes == "B" else (batch, length, width)
+
+        for (array, _), given in zip(operands, arrays):
+            if given.shape != shape(array) or given.dtype != kind:
+                raise LrnnError(f"{name}: {array} is {given.dtype}{given.shape}, expected {kind}{shape(array)}")
+        d = ops.descriptor(op, size, kind.name, batch, length)
+        at = [
+            getattr(op.descriptor, n).offset + (ops.Array.grad if gradient else ops.Array.data).offset
+            for n, gradient in (*operands, *results)
+        ]
+        call = jax.ffi.ffi_call("lrnn", [jax.ShapeDtypeStruct(shape(n), kind) for n, _ in results])
+        blob = np.frombuffer(bytes(d), dtype=np.uint8)
+        return call(*arrays, op=name, descriptor=blob, at=np.array(at, np.int64), **{"pass": np.int32(which)})
+
+    mapped = jax.custom_batching.custom_vmap(run)
+
+    @mapped.def_vmap
+    def over_batches(size_of_axis, batched, *arrays):
+        arrays = [a if b else jnp.broadcast_to(a, (size_of_axis, *a.shape)) for a, b in zip(arrays, batched)]
+        if any(shapes[n][0] == "S" for n, _ in operands):
+            outs = jax.lax.map(lambda one: mapped(*one), tuple(arrays))
+        else:
+            batch = arrays[0].shape[1]
+            outs = mapped(*(a.reshape(size_of_axis * batch, *a.shape[2:]) for a in arrays))
+            outs = [o.reshape(size_of_axis, batch, *o.shape[1:]) for o in outs]
+        return list(outs), [True] * len(results)
+
+    return mapped
+
+
+@functools.lru_cache(maxsize=None)
+def _differentiable(name: str, sizes: tuple, given: tuple):
+    """The op as a function of the arrays that are given, with its gradient."""
+    op = OPS[name]
+    outs = op.outputs + ((op.last,) if op.has_last(dict(sizes)) else ())
+    values, gradients = tuple((n, False) for n in given + outs), tuple((n, True) for n in outs)
+    forward = _pass(name, sizes, values[: len(given)], values[len(given) :], ops.FORWARD)
+    backward = _pass(name, sizes, values + gradients, tuple((n, True) for n in given), ops.BACKWARD)
+
+    @jax.custom_vjp
+    def run(*arrays):
+        return forward(*arrays)
+
+    def keep(*arrays):
+        results = forward(*arrays)
+        return results, (*arrays, *results)
+
+    run.defvjp(keep, lambda kept, cotangents: tuple(backward(*kept, *cotangents)))
+    return run
+
+
+def _call(name: str, arrays: dict, **sizes):
+    """Outputs, and the last state or None."""
+    given = {n: a for n, a in arrays.items() if a is not None}
+    kinds = dict(OPS[name].sizes)
+    sizes = tuple((n, float(v) if kinds[n] is ops.F64 else int(v)) for n, v in sizes.items())
+    results = _differentiable(name, sizes, tuple(given))(*given.values())
+    return list(results) if OPS[name].has_last(dict(sizes)) or not OPS[name].last else [*results, None]
+
+
+def _flat(a, keep: int = 2):
+    """The last axes joined into one, after the first `keep`."""
+    return None if a is None else a.reshape(*a.shape[:keep], math.prod(a.shape[keep:]))
+
+
+def _shaped(a, *tail: int):
+    return None if a is None else a.reshape(*a.shape[:-1], *tail)
+
+
+def _choice(what: str, value: str, known: tuple) -> int:
+    if value not in known:
+        raise LrnnError(f"{what}={value!r}, expected one of {', '.join(known)}")
+    return known.index(value)
+
+
+def scan_diag(a, x, h0=None):
+    """h_t = a_t * h_{t-1} + x_t: x (B,T,W); a like x, or (W); h0 (B,W) -> h (B,T,W), last h (B,W)."""
+    return tuple(_call("scan_diag", {"a": a, "x": x, "h0": h0}, width=x.shape[-1], constant=a.ndim == 1))
+
+
+def scan_diag_complex(a, x):
+    """scan_diag of complex arrays, without states."""
+    planes = {"a_re": a.real, "a_im": a.imag, "x_re": x.real, "x_im": x.imag}
+    return jax.lax.complex(*_call("scan_diag_complex", planes, width=x.shape[-1], constant=a.ndim == 1))
+
+
+def scan_block(z, v, gate="softmax", h0=None):
+    """BD-LRU: z (B,T,m,m+1,N), v (B,T,m,N), h0 (B,m,N) -> h (B,T,m,N), last h."""
+    m, n = v.shape[-2:]
+    arrays = {"z": _flat(z), "v": _flat(v), "h0": _flat(h0, 1)}
+    h, last = _call("scan_block", arrays, blocks=n, m=m, gate=_choice("gate", gate, GATES))
+    return _shaped(h, m, n), _shaped(last, m, n)
+
+
+def scan_companion(z, v, gate="softmax", s0=None, observer=False):
+    """H-LRU: z (B,T,m+1,N), v (B,T,N), s0 (B,m,N) -> s (B,T,m,N), last s."""
+    m, n = z.shape[-2] - 1, v.shape[-1]
+    arrays = {"z": _flat(z), "v": v, "s0": _flat(s0, 1)}
+    s, last = _call(
+        "scan_companion", arrays, channels=n, m=m, gate=_choice("gate", gate, GATES), observer=bool(observer)
+    )
+    return _shaped(s, m, n), _shaped(last, m, n)
+
+
+def scan_lstm(u, wh, bh):
+    """LSTM from zero: u (B,T,4W), wh (4W,W), bh (4W) -> h (B,T,W)."""
+    return _call("scan_lstm", {"u": u, "wh": wh, "bh": bh}, width=wh.shape[-1])[0]
+
+
+def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None):
+    """q, k (B,T,G,dk), v (B,T,H,dv), decay, source (B,T,H), c0 (B,H,dk,dv) -> o (B,T,H,dv), last C; None if G < H."""
+    (heads, dv), (groups, dk) = v.shape[-2:], q.shape[-2:]
+    arrays = {"q": _flat(q), "k": _flat(k), "v": _flat(v), "decay": decay, "source": source, "c0": _flat(c0, 1)}
+    o, last = _call("scan_outer", arrays, heads=heads, groups=groups, key=dk, value=dv, scale=scale)
+    return _shaped(o, heads, dv), _shaped(last, heads, dk, dv)
+
+
+def scan_delta(q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, scale=1.0, rate=1.0, s0=None):
+    """Delta rules, as lrnn.torch.scan_delta -> o (B,T,H,dv), last S; None with several steps."""
+    (heads, dk), dv = q.shape[-2:], v.shape[-1]
+    channels = decay is not None and decay.ndim == q.ndim
+    arrays = {"q": _flat(q), "k": _flat(k), "v": _flat(v), "beta": beta, "decay": _flat(decay)}
+    arrays |= {"read": _flat(read), "erase": _flat(erase), "s0": _flat(s0, 1)}
+    o, last = _call(
+        "scan_delta", arrays, heads=heads, steps=steps, key=dk, value=dv, scale=scale, rate=rate, channels=channels
+    )
+    return _shaped(o, heads, dv), _shaped(last, heads, dk, dv)
+
+
+def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0):
+    """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J), transition (B,T,H,J,J), direct (B,T,H) -> y like v."""
+    (heads, dv), dk, states = v.shape[-2:], q.shape[-1], source.shape[-1]
+    arrays = {"q": _flat(q), "k": _flat(k), "v": _flat(v), "source": _flat(source), "transition": _flat(transition)}
+    arrays |= {"mark": _flat(mark), "direct": direct}
+    return _shaped(_call("scan_plstm", arrays, heads=heads, states=states, key=dk, value=dv, scale=scale)[0], heads, dv)
+
+
+def grid_scan(q, k, v, gates, direct, scale=1.0):
+    """q, k (B,X,Y,H,dk), v (B,X,Y,H,dv), gates (B,X,Y,8,4,H), direct (B,X,Y,H) -> y like v."""
+    batch, x, y, heads, dv = v.shape
+    names = ("q", "k", "v", "gates", "direct")
+    arrays = {n: a.reshape(batch, x * y, math.prod(a.shape[3:])) for n, a in zip(names, (q, k, v, gates, direct))}
+    found = _call("grid_scan", arrays, rows=x, columns=y, heads=heads, key=q.shape[-1], value=dv, scale=scale)
+    return found[0].reshape(v.shape)
+
+
+def scan_flow(a, y0):
+    """a (B,T,m,m,N), y0 (B,N,m) -> y (B,T,N,m)."""
+    n, m = y0.shape[-2:]
+    return _shaped(_call("scan_flow", {"a": _flat(a), "y0": _flat(y0, 1)}, blocks=n, m=m)[0], n, m)
+
+
+def scan_dplr(d, u, v, y0):
+    """d (B,T,W), u, v (B,T,r,W), y0 (B,W) -> y (B,T,W)."""
+    arrays = {"d": d, "u": _flat(u), "v": _flat(v), "y0": y0}
+    return _call("scan_dplr", arrays, width=d.shape[-1], rank=u.shape[-2])[0]
+
+
+def scan_hadamard(d, y0):
+    """d (B,T,W), y0 (B,W) -> y (B,T,W), W a power of two."""
+    return _call("scan_hadamard", {"d": d, "y0": y0}, width=d.shape[-1])[0]
+
+
+def tree_solve(u, up, down=None, arity=2, beta=0.0, form="hermitian"):
+    """Complex u, up, down (B,nodes,W), leaves first -> x like u (lrnn.torch.tree_solve)."""
+    levels, nodes = 1, 1
+    while nodes < u.shape[1]:
+        levels, nodes = levels + 1, nodes * arity + 1
+    if nodes != u.shape[1]:
+        raise LrnnError(f"tree_solve: {u.shape[1]} nodes, expected those of a perfect tree of arity {arity}")
+    planes = {
+        f"{n}_{p}": getattr(a, {"re": "real", "im": "imag"}[p])
+        for n, a in (("up", up), ("down", down), ("u", u))
+        for p in ("re", "im")
+        if a is not None
+    }
+    sizes = {"arity": arity, "levels": levels, "width": u.shape[-1], "beta": beta}
+    return jax.lax.complex(*_call("tree_solve", planes, **sizes, form=_choice("form", form, FORMS)))

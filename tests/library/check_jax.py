@@ -1,0 +1,145 @@
+"""lrnn.jax against lrnn.reference: values, gradients, jit, vmap, refusals. Needs JAX, liblrnn-f64.so and `make jax`."""
+
+import jax
+import numpy as np
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+import lrnn.jax  # noqa: E402
+import lrnn.reference  # noqa: E402
+
+passed = 0
+random = np.random.default_rng(1)
+B, T = 3, 5
+
+
+def check(what, holds):
+    global passed
+    assert holds, what
+    passed += 1
+    print(f"  {what}")
+
+
+def draw(*shape, low=-1.0, high=1.0):
+    return jnp.array(random.uniform(low, high, shape))
+
+
+def complex_of(*shape):
+    return draw(*shape, low=-0.6, high=0.6) + 1j * draw(*shape, low=-0.6, high=0.6)
+
+
+# name, arrays, arrays by name, other keywords
+CASES = [
+    ("scan_diag", [draw(B, T, 5), draw(B, T, 5)], {"h0": draw(B, 5)}, {}),
+    ("scan_diag", [draw(5), draw(B, T, 5)], {}, {}),
+    ("scan_diag_complex", [complex_of(B, T, 3), complex_of(B, T, 3)], {}, {}),
+    ("scan_block", [draw(B, T, 2, 3, 3), draw(B, T, 2, 3)], {"h0": draw(B, 2, 3)}, {}),
+    ("scan_block", [draw(B, T, 1, 2, 3, low=0.1), draw(B, T, 1, 3)], {}, {"gate": "relu"}),
+    ("scan_companion", [draw(B, T, 4, 3), draw(B, T, 3)], {"s0": draw(B, 3, 3)}, {}),
+    ("scan_companion", [draw(B, T, 3, 3), draw(B, T, 3)], {}, {"observer": True, "gate": "sigmoid"}),
+    ("scan_lstm", [draw(B, T, 12), draw(12, 3), draw(12)], {}, {}),
+    (
+        "scan_outer",
+        [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 4), draw(B, T, 2, low=0.2)],
+        {"source": draw(B, T, 2), "c0": draw(B, 2, 3, 4)},
+        {"scale": 0.5},
+    ),
+    ("scan_outer", [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 4, 2), draw(B, T, 4, low=0.2)], {}, {}),
+    (
+        "scan_delta",
+        [draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, T, 2, 2)],
+        {"beta": draw(B, T, 2, low=0.2, high=0.8), "decay": draw(B, T, 2, 3, low=0.5), "s0": draw(B, 2, 3, 2)},
+        {},
+    ),
+    (
+        "scan_delta",
+        [draw(B, T, 2, 3), draw(B, T, 4, 3), draw(B, T, 4, 2)],
+        {"read": draw(B, T, 4, 3) / 2},
+        {"steps": 2},
+    ),
+    (
+        "scan_plstm",
+        [
+            draw(B, T, 2, 2),
+            draw(B, T, 2, 2),
+            draw(B, T, 2, 3),
+            draw(B, T, 2, 2),
+            draw(B, T, 2, 2, 2) / 2,
+            draw(B, T, 2, 2),
+            draw(B, T, 2),
+        ],
+        {},
+        {"scale": 0.7},
+    ),
+    (
+        "grid_scan",
+        [draw(B, 2, 3, 2, 2), draw(B, 2, 3, 2, 2), draw(B, 2, 3, 2, 3), draw(B, 2, 3, 8, 4, 2) / 2, draw(B, 2, 3, 2)],
+        {},
+        {"scale": 0.7},
+    ),
+    ("scan_flow", [draw(B, T, 2, 2, 3) / 3, draw(B, 3, 2)], {}, {}),
+    ("scan_dplr", [draw(B, T, 3), draw(B, T, 2, 3), draw(B, T, 2, 3), draw(B, 3)], {}, {}),
+    ("scan_hadamard", [draw(B, T, 4), draw(B, 4)], {}, {}),
+    ("tree_solve", [complex_of(B, 7, 2), complex_of(B, 7, 2)], {}, {"beta": 0.4}),
+]
+
+
+def results(value):
+    return [a for a in (value if isinstance(value, tuple) else (value,)) if a is not None]
+
+
+assert {case[0] for case in CASES} == set(lrnn.jax.__all__) - {"LrnnError"}
+for name, arrays, named, rest in CASES:
+    function, naive, keys = getattr(lrnn.jax, name), getattr(lrnn.reference, name), list(named)
+    everything = [*arrays, *named.values()]
+
+    def run(*given):
+        return results(function(*given[: len(arrays)], **dict(zip(keys, given[len(arrays) :])), **rest))
+
+    expected = naive(*map(np.asarray, arrays), **{k: np.asarray(a) for k, a in named.items()}, **rest)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    found, jitted = run(*everything), jax.jit(run)(*everything)
+    near = [abs(np.asarray(f) - e).max() < 1e-12 for f, e in zip(found, expected)]
+    check(
+        f"{name} {rest or ''} is the naive form to 1e-12, jitted as well",
+        all(near) and all((f == j).all() for f, j in zip(found, jitted)),
+    )
+    check_grads(run, everything, order=1, modes=["rev"], atol=1e-6, rtol=1e-6)
+    check(f"{name} passes check_grads", True)
+
+    def objective(*given):
+        return sum((abs(r) ** 2).sum() for r in run(*given))
+
+    several = [jnp.stack([a, a * 0.9]) for a in everything]
+    gradients = jax.grad(objective, tuple(range(len(everything))))
+    mapped, apart = jax.vmap(gradients)(*several), [gradients(*(a[i] for a in several)) for i in range(2)]
+    same = [jnp.allclose(m[i], a, rtol=0, atol=1e-12) for i in range(2) for m, a in zip(mapped, apart[i])]
+    axes = (0, *[None] * (len(everything) - 1))
+    one, each = jax.vmap(run, axes)(several[0], *everything[1:]), run(several[0][1], *everything[1:])
+    same += [jnp.allclose(o[1], e, rtol=0, atol=1e-12) for o, e in zip(one, each)]
+    check(f"{name} under vmap is separate calls, gradients as well", all(same))
+
+empty = lrnn.jax.scan_block(draw(0, 5, 2, 3, 4), draw(0, 5, 2, 4))[0]
+check("an empty batch works", empty.shape == (0, 5, 2, 4))
+half = lrnn.jax.scan_block(draw(B, T, 2, 3, 4).astype(jnp.bfloat16), draw(B, T, 2, 4).astype(jnp.bfloat16))[0]
+check("bfloat16 works", half.dtype == jnp.bfloat16 and jnp.isfinite(half).all())
+for words, wrong in (
+    ("expected float64(3, 5, 24)", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 3), draw(B, T, 2, 4))),
+    ("expected one of softmax", lambda: lrnn.jax.scan_block(draw(B, T, 2, 3, 4), draw(B, T, 2, 4), gate="soft")),
+    ("dtype float16", lambda: lrnn.jax.scan_diag(draw(5).astype(jnp.float16), draw(B, T, 5).astype(jnp.float16))),
+    ("power of two", lambda: lrnn.jax.scan_hadamard(draw(B, T, 3), draw(B, 3))),
+    (
+        "differentiat",
+        lambda: jax.grad(jax.grad(lambda a: lrnn.jax.scan_diag(a, draw(1, 2, 1))[0].sum() ** 3))(jnp.ones(1)),
+    ),
+):
+    try:
+        jax.block_until_ready(wrong())
+        sentence = ""
+    except Exception as error:  # noqa: BLE001 JAX may wrap what the handler returns
+        sentence = str(error)
+    check(f"refused: {words}", words in sentence)
+print(f"{passed} passed with JAX {jax.__version__} and liblrnn {lrnn.version()}")
