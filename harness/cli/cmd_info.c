@@ -221,7 +221,7 @@ static void print_shape(const struct task_shape *s) {
            s->chance, s->floor, s->solved);
 }
 
-/* Prints a task; without its data all but its shape. */
+/* Prints a task; without its data all but its shape, in whose place it says how to get them. */
 static enum status info_task(const char *text, const struct info_flags *f, struct error *e) {
     (void)f;
     struct task_choice choice;
@@ -229,20 +229,26 @@ static enum status info_task(const char *text, const struct info_flags *f, struc
     TRY(task_parse(&choice, text, e));
     const struct task *task = choice.task;
     TRY(arena_reserve(&host, TASK_TABLE_BYTES, e));
-    enum status status = task_open(&choice, 1, &host, e);
+    struct error why = {ST_OK, ""};
+    enum status status = task_open(&choice, 1, &host, &why);
     printf("%s: %s\n", choice.name, task->summary);
     printf("suite %s, version %d\n", task->suite, task_version(&choice));
     if (task->about) print_block("protocol and published numbers", task->about);
     if (task->data) printf("data %s (docs/data.md, lrnn data list)\n", task->data);
     print_options(task->name, task->options, choice.inst);
     if (status == ST_OK) print_shape(&choice.shape);
+    if (status == ST_DATA) {
+        fputs("shape\n  not known without the data: ", stdout);
+        shell_hint(stdout, why.text);
+        putchar('\n');
+    }
     int width = 0;
     for (const struct task_alias *a = task->aliases; a && a->name; a++)
         if ((int)strlen(a->name) > width) width = (int)strlen(a->name);
     for (const struct task_alias *a = task->aliases; a && a->name; a++)
         printf("%s  %-*s %s (%s)\n", a == task->aliases ? "short names\n" : "", width, a->name, a->summary, a->options);
     arena_free(&host);
-    return status;
+    return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
 }
 
 static void print_kernel(const struct kernel *k) {

@@ -88,6 +88,28 @@ static void add_throughput(const struct gate_result *r, struct sheet *s) {
                    "most benches are slower and none is faster: look at the machine and at how both were built first");
 }
 
+/* A row a comparison for programs: the figure (change_percent and its interval) and its bound (floor_percent) of a
+ * bench; of accuracy both are in the detail. */
+static void add_data(const struct gate_result *r, struct sheet *s) {
+    sheet_columns(s, "kind|name|verdict|baseline_ms|here_ms|change_percent|low_percent|high_percent|floor_percent|pairs|"
+                     "load_percent|detail");
+    for (const struct gate_row *row = r->rows; row < r->rows + r->n; row++) {
+        const struct compare_row *c = &row->speed;
+        const double numbers[] = {1e3 * c->a, 1e3 * c->b, 100 * expm1(c->pairs.median),
+                                  100 * expm1(c->pairs.interval.low), 100 * expm1(c->pairs.interval.high),
+                                  100 * c->floor};
+        sheet_row(s);
+        sheet_text(s, "%s", row->kind);
+        sheet_text(s, "%s", row->name);
+        sheet_text(s, "%s", row->compared ? verdict_names[row->verdict] : "not compared");
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            sheet_real(s, "%g", c->measured ? numbers[i] : NAN);
+        sheet_int(s, c->measured ? c->pairs.n : -1);
+        sheet_real(s, "%g", c->measured ? 100 * c->foreign : NAN);
+        sheet_text(s, "%s", row->detail);
+    }
+}
+
 enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e) {
     struct sheets sheets = {0};
     bool accuracy = false, throughput = false;
@@ -95,8 +117,9 @@ enum status gate_print(const struct gate_result *r, const struct sheet_format *f
         throughput |= is_of(&r->rows[i], "throughput");
         accuracy |= !is_of(&r->rows[i], "throughput");
     }
-    if (accuracy) add_accuracy(r, sheets_add(&sheets));
-    if (throughput) add_throughput(r, sheets_add(&sheets));
+    if (format->for_programs) add_data(r, sheets_add(&sheets));
+    if (accuracy && !format->for_programs) add_accuracy(r, sheets_add(&sheets));
+    if (throughput && !format->for_programs) add_throughput(r, sheets_add(&sheets));
     enum status status = sheets_write(&sheets, format, f, e);
     sheets_free(&sheets);
     return status;

@@ -419,7 +419,7 @@ START_TEST(verdicts_are_told_beside_an_error) {
 END_TEST
 
 /* A reader of the file needs no other one: the figure and its bound stand in the message. */
-START_TEST(a_failure_in_junit_says_the_figure_and_its_bound) {
+START_TEST(a_failure_says_the_figure_and_its_bound) {
     char path[SCRATCH_BYTES + 16];
     size_t size;
     struct error e = {0};
@@ -436,6 +436,16 @@ START_TEST(a_failure_in_junit_says_the_figure_and_its_bound) {
     char *xml = slurp(path, &size);
     expect_text(xml, "<failure message=\"regressed: time +8.00 %, 99 % interval +7.00 to +9.00, floor 3.00 %\"/>",
                 path);
+    free(xml);
+    FILE *f = open_memstream(&xml, &size);
+    ck_assert_msg(gate_print(r, &format_json, f, &e) == ST_OK, "%s", e.text);
+    fclose(f);
+    json_t *row = parse_line(xml);
+    ck_assert_double_eq_tol(number(row, "change_percent"), 8, 1e-9);
+    ck_assert_double_eq_tol(number(row, "low_percent"), 7, 1e-9);
+    ck_assert_double_eq_tol(number(row, "floor_percent"), 3, 1e-9);
+    ck_assert_str_eq(json_string_value(json_object_get(row, "verdict")), "regressed");
+    json_decref(row);
     free(xml);
     free(r);
 }
@@ -560,7 +570,7 @@ Suite *check_gate(void) {
                                    every_bench_can_be_served,
                                    a_bench_that_a_build_has_lost_is_a_regression,
                                    a_build_that_dies_in_a_bench_is_a_regression,
-                                   a_failure_in_junit_says_the_figure_and_its_bound,
+                                   a_failure_says_the_figure_and_its_bound,
                                    verdicts_are_told_beside_an_error,
                                    a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,

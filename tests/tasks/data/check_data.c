@@ -393,8 +393,10 @@ static int files_in_cache(void) {
 START_TEST(what_is_imported_is_trained_on_and_names_the_run) {
     expect_status(run("data show smnist"), 5, "data show smnist");
     expect_text(err, "`lrnn data import mnist FOLDER` makes it", "data show smnist");
-    expect_status(run("info smnist"), 5, "info smnist");
+    expect_status(run("info smnist"), 0, "info smnist");
     expect_text(out, "data mnist", "info smnist");
+    expect_text(out, "not known without the data: smnist: there is no ", "info smnist");
+    expect_text(out, "`lrnn data import mnist FOLDER` makes it of them", "info smnist");
     expect_status(run("data list"), 0, "data list");
     expect_text(out, "imported  no", "data list");
     expect_status(run("data urls mnist"), 0, "data urls");
