@@ -38,7 +38,9 @@ enum option_flag {
     OPT_OPEN = 512,    /* how, where and how long numbers are computed: profiles leave it open */
     OPT_FOLD = 1024,   /* which part of a task's examples is tested on: reports have the mean over all parts */
     OPT_TESTED = 8192, /* set to each of a task's test_length for test examples of that length */
-    OPT_FOUND = 2048,  /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
+    OPT_STATE =
+        16384,        /* how many numbers of state a mixer has whose state does not follow the width: --match sets it */
+    OPT_FOUND = 2048, /* found from a file by the program itself (its hash): no part of names, no flag to be typed */
     /* A file or a folder: an empty text, as a shell's unset variable gives it, is refused, because it would name the
      * root folder or pass as not given. The default may be empty. */
     OPT_FILLED = 4096

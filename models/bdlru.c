@@ -23,7 +23,8 @@ struct bdlru {
 };
 
 static const struct option options[] = {
-    {"blocks", OPT_INT, offsetof(struct bdlru, blocks), "64", 1, 1 << 20, NULL, "number of blocks N", OPT_BLOCKS},
+    {"blocks", OPT_INT, offsetof(struct bdlru, blocks), "64", 1, 1 << 20, NULL, "number of blocks N",
+     OPT_BLOCKS | OPT_STATE},
     {"m", OPT_INT, offsetof(struct bdlru, m), "5", 1, 64, NULL, "block size", OPT_ORDER},
     {"gate", OPT_CHOICE, offsetof(struct bdlru, gate), "softmax", 0, 0, "softmax sigmoid relu none",
      "gate normaliser f", 0},

@@ -12,7 +12,8 @@ struct conv {
 };
 
 static const struct option options[] = {
-    {"channels", OPT_INT, offsetof(struct conv, channels), "128", 1, 1 << 20, NULL, "number of channels N", OPT_BLOCKS},
+    {"channels", OPT_INT, offsetof(struct conv, channels), "128", 1, 1 << 20, NULL, "number of channels N",
+     OPT_BLOCKS | OPT_STATE},
     {"m", OPT_INT, offsetof(struct conv, m), "4", 1, 1 << 12, NULL, "width of the window", OPT_ORDER},
     {0}};
 

@@ -21,7 +21,8 @@ struct hlru {
 };
 
 static const struct option options[] = {
-    {"channels", OPT_INT, offsetof(struct hlru, channels), "128", 1, 1 << 20, NULL, "number of channels N", OPT_BLOCKS},
+    {"channels", OPT_INT, offsetof(struct hlru, channels), "128", 1, 1 << 20, NULL, "number of channels N",
+     OPT_BLOCKS | OPT_STATE},
     {"m", OPT_INT, offsetof(struct hlru, m), "5", 1, 64, NULL, "order: lags looked back", OPT_ORDER},
     {"gate", OPT_CHOICE, offsetof(struct hlru, gate), "softmax", 0, 0, "softmax sigmoid relu none", "gate normaliser f",
      0},

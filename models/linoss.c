@@ -22,7 +22,7 @@ struct linoss {
 };
 
 static const struct option options[] = {
-    {"state", OPT_INT, offsetof(struct linoss, state), "128", 1, 1 << 20, NULL, "oscillators N", 0},
+    {"state", OPT_INT, offsetof(struct linoss, state), "128", 1, 1 << 20, NULL, "oscillators N", OPT_STATE},
     {"step", OPT_CHOICE, offsetof(struct linoss, step), "im", 0, 0, "im imex",
      "discretisation: im loses energy, imex keeps it", 0},
     {0}};

@@ -12,7 +12,7 @@ struct lru {
 };
 
 static const struct option options[] = {
-    {"state", OPT_INT, offsetof(struct lru, state), "128", 1, 1 << 20, NULL, "complex states N", 0}, {0}};
+    {"state", OPT_INT, offsetof(struct lru, state), "128", 1, 1 << 20, NULL, "complex states N", OPT_STATE}, {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     (void)inst, (void)d, (void)e;

@@ -23,7 +23,8 @@ struct s5 {
 };
 
 static const struct option options[] = {
-    {"state", OPT_INT, offsetof(struct s5, state), "128", 1, 1 << 20, NULL, "complex states N that are kept", 0},
+    {"state", OPT_INT, offsetof(struct s5, state), "128", 1, 1 << 20, NULL, "complex states N that are kept",
+     OPT_STATE},
     {"conj", OPT_BOOL, offsetof(struct s5, conj), "yes", 0, 0, NULL, "each state stands for itself and its conjugate",
      0},
     {"step", OPT_CHOICE, offsetof(struct s5, step), "zoh", 0, 0, "zoh bilinear", "discretisation", 0},

@@ -27,6 +27,14 @@ const struct option config_options[] = {
     {"lr", OPT_REAL, AT(lr), "0.001", 0, 1e6, NULL, "peak learning rate of AdamW", OPT_RATE},
     {"lr-min", OPT_REAL, AT(lr_min), "1e-05", 0, 1e6, NULL, "floor of the cosine schedules", 0},
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
+    {"decay-all", OPT_CHOICE, AT(decay_all), "auto", 0, 0, "auto yes no",
+     "what --decay acts on: yes: every parameter; no: not the mixer's state parameters, such as its rates and time "
+     "steps; auto: as the code of the backbone's paper has it",
+     0},
+    {"match", OPT_TEXT_FIELD, AT(match), "", 0, 0, NULL,
+     "params=N or state=N: take the width, or the mixer's own size of state, that comes nearest to so many parameters "
+     "or numbers of state",
+     0},
     {"beta1", OPT_REAL, AT(beta1), "0.9", 0, 0.999999, NULL, "AdamW beta1", 0},
     {"beta2", OPT_REAL, AT(beta2), "0.999", 0, 0.999999, NULL, "AdamW beta2", 0},
     {"schedule", OPT_CHOICE, AT(schedule), "constant", 0, 0, &SCHEDULES(SCHEDULE_NAME)[1],

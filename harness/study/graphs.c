@@ -61,7 +61,8 @@ static enum status list_segments(struct graph *g, const struct params *p, const 
         const struct param *q = &p->list[i];
         if (q->spec.group == PARAM_CONST) continue;
         struct param_rule rule = backbone_param_rule(&c->net, q->spec.group);
-        double decay = rule.decays ? c->decay : 0;
+        bool spared = c->decay_all == DECAY_AS_MIXER && q->spec.group == PARAM_STATE;
+        double decay = c->decay_all == DECAY_ALL || (rule.decays && !spared) ? c->decay : 0;
         bool alike = n && list[n - 1].decay == decay && list[n - 1].rate == rule.rate;
         if (alike && p->list[i - 1].spec.group != PARAM_CONST)
             list[n - 1].count = q->offset + q->count - list[n - 1].offset;

@@ -245,16 +245,25 @@ static bool has_task(const char *tasks, const char *name, size_t n) {
     return false;
 }
 
-/* The words after a plan's name choose among its tasks: another task has no column in its table. */
-static enum status check_chosen(const struct request *r, const char *own, struct error *e) {
+/* The words after a plan's name choose among its tasks: another task has no column in its table. A word without options
+ * of its own is replaced by the plan's tasks of that name. */
+static enum status choose_tasks(struct request *r, const char *own, struct error *e) {
+    char chosen[LABEL_TEXT] = "";
     if (!own) return ST_OK;
     for (const char *at = r->tasks + strspn(r->tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        size_t n = strcspn(at, " :");
+        size_t n = strcspn(at, " :"), used = strlen(chosen);
         if (!has_task(own, at, n))
             return fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, at,
                         own);
+        if (at[n] == ':') snprintf(chosen + used, sizeof chosen - used, "%.*s ", (int)strcspn(at, " "), at);
+        for (const char *of = own; at[n] != ':' && *of; of += strcspn(of, " "), of += strspn(of, " "))
+            if (strcspn(of, " :") == n && !strncmp(of, at, n)) {
+                used = strlen(chosen);
+                snprintf(chosen + used, sizeof chosen - used, "%.*s ", (int)strcspn(of, " "), of);
+            }
     }
-    return ST_OK;
+    text_trim(chosen);
+    return text_copy(chosen, r->tasks, sizeof r->tasks, e);
 }
 
 static enum status make(struct making *m, struct request *r, struct error *e) {
@@ -265,7 +274,7 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
     m->study.said[FROM_COMMAND] = r->said;
     m->study.limited = r->limited;
     TRY(plan_file_settings(&r->file, m->profile, &m->study.said[FROM_PLAN], e));
-    TRY(check_chosen(r, label_get(plan, "tasks"), e));
+    TRY(choose_tasks(r, label_get(plan, "tasks"), e));
     m->tasks = *r->tasks ? r->tasks : label_get(plan, "tasks");
     const char *variants = label_get(plan, "variants"), *measure = label_get(plan, "measure");
     if (variants && strcmp(variants, "yes") != 0 && strcmp(variants, "no") != 0)

@@ -313,6 +313,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(resolve_start(c, e));
     TRY(arena_reserve(&s->shapes.host, TASK_TABLE_BYTES, e));
     TRY(task_open(&s->spec.task, (uint64_t)c->seed, &s->shapes.host, e));
+    TRY(setup_match(s, e));
     TRY(check_fit(s, e));
     TRY(leave_out_idle(s, e));
     TRY(fit_lengths(s, e));

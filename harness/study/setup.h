@@ -61,6 +61,13 @@ struct setup {
  * not the one of from_xxh3. */
 enum status setup_resolve(struct setup *s, struct error *e);
 
+/* Replaces --match by the size that comes nearest to it, so that the run is the one that names this size itself;
+ * part of setup_resolve, after its task is open. params=N sets --dim. state=N sets --dim as well, or where the state
+ * does not follow the width the mixer's option with OPT_STATE. Sizes that the mixer does not fit, such as widths that
+ * its heads do not divide, are passed over. ST_USAGE: a text of another form, or the mixer fits no size or has none to
+ * choose. */
+enum status setup_match(struct setup *s, struct error *e);
+
 /* Gives back a setup of setup_make, or of calloc. NULL is no error. */
 void setup_free(struct setup *s);
 

@@ -45,6 +45,7 @@ static const char *const without[][2] = {
     {"slice-a5", "a figure of which only the solved lengths can be read"},
     {"deltaproduct", "a figure of which only the fewest steps are told"},
     {"plstm-graphs", "graphs of our own"},
+    {"state-tracking", "a table of our own"},
 };
 
 static const char *why_without(const char *plan) {

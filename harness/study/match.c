@@ -1,0 +1,136 @@
+/* match.c - runs of equal size (setup_match): the width at which a net has so many parameters, or numbers of state. */
+#include "harness/study/setup.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "core/graph.h"
+#include "kernels/kernel.h"
+
+#define MOST (1 << 16) /* the largest size that is tried */
+
+/* The numbers of --match; 0: not given. */
+struct wish {
+    int64_t params, state;
+};
+
+static const struct option wishes[] = {
+    {"params", OPT_INT, offsetof(struct wish, params), "auto", 1, 1e15, NULL, "parameters that are trained", OPT_AUTO},
+    {"state", OPT_INT, offsetof(struct wish, state), "auto", 1, 1e15, NULL, "numbers of recurrent state", OPT_AUTO},
+    {0}};
+
+/* The size that is chosen: the width, or an option of the mixer. */
+struct knob {
+    const struct option *option; /* NULL: the width */
+    struct wish wish;
+};
+
+static void turn(struct setup *s, const struct knob *k, int64_t size) {
+    if (k->option)
+        *(int64_t *)(void *)(s->spec.model.inst + k->option->offset) = size;
+    else
+        s->spec.config.net.dim = size;
+}
+
+/* The smallest size from `size` on that the mixer fits, or 0: there is none below its double. */
+static int64_t fitting(struct setup *s, const struct knob *k, int64_t size, struct error *e) {
+    const struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    for (int64_t most = 2 * size; size < most && size <= MOST; size++) {
+        turn(s, k, size);
+        if (setup_fit(s, &shape, &s->shapes.model, e) == ST_OK) return size;
+    }
+    return 0;
+}
+
+/* Parameters or state of the net at a size that the mixer fits. */
+static enum status count(struct setup *s, const struct knob *k, int64_t size, double *amount, struct error *e) {
+    struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
+    struct place cpu = {.device = DEVICE_CPU};
+    struct graph_options options = {.training = true, .place = &cpu, .kernels = kernel_list()};
+    struct params params = {0};
+    struct graph g = {0};
+    struct net net;
+    shape.B = 1;
+    turn(s, k, size);
+    TRY(setup_fit(s, &shape, &s->shapes.model, e));
+    *amount = (double)net_state_floats(&s->spec.config.net, &s->shapes.model);
+    if (k->wish.state) return ST_OK;
+    enum status status = params_create(&params, e);
+    if (status == ST_OK) status = graph_create(&g, &options, &params, e);
+    if (status == ST_OK) status = net_build(&net, &g, &s->spec.config.net, &s->shapes.model, &shape, e);
+    *amount = (double)params_trained(&params);
+    graph_free(&g);
+    params_free(&params);
+    return status;
+}
+
+/* *below: whether the first size from `size` on that fits has at most as much as is wished. */
+static enum status is_below(struct setup *s, const struct knob *k, int64_t size, double wished, bool *below,
+                            struct error *e) {
+    double amount;
+    int64_t fit = fitting(s, k, size, NULL);
+    *below = false;
+    if (!fit) return ST_OK;
+    TRY(count(s, k, fit, &amount, e));
+    *below = amount <= wished;
+    return ST_OK;
+}
+
+/* The larger a size the more a net has, so that halving an interval finds the neighbours of the wish. */
+static enum status choose(struct setup *s, const struct knob *k, struct error *e) {
+    double wished = (double)(k->wish.params ? k->wish.params : k->wish.state), amounts[2];
+    int64_t low = 1, high;
+    bool below = true;
+    while (low < MOST && !fitting(s, k, low, e)) low *= 2;
+    if (low >= MOST) return e ? e->status : ST_USAGE;
+    for (high = 2 * low; high < MOST && below; high *= 2) {
+        TRY(is_below(s, k, high, wished, &below, e));
+        if (below) low = high;
+    }
+    for (high = 2 * low; high - low > 1;) {
+        int64_t middle = (low + high) / 2;
+        TRY(is_below(s, k, middle, wished, &below, e));
+        *(below ? &low : &high) = middle;
+    }
+    int64_t sizes[2] = {fitting(s, k, low, e)};
+    sizes[1] = fitting(s, k, sizes[0] + 1, NULL);
+    for (int i = 0; i < 2; i++)
+        if (sizes[i]) TRY(count(s, k, sizes[i], &amounts[i], e));
+    bool above = sizes[1] && fabs(amounts[1] - wished) < fabs(amounts[0] - wished);
+    turn(s, k, sizes[above]);
+    return ST_OK;
+}
+
+/* Whether the state is larger at twice the width. */
+static enum status state_follows(struct setup *s, const struct knob *k, bool *follows, struct error *e) {
+    int64_t dim = s->spec.config.net.dim;
+    double narrow, wide;
+    TRY(count(s, k, dim, &narrow, e));
+    TRY(count(s, k, 2 * dim, &wide, e));
+    s->spec.config.net.dim = dim;
+    *follows = wide > narrow;
+    return ST_OK;
+}
+
+enum status setup_match(struct setup *s, struct error *e) {
+    struct label asked;
+    struct knob k = {0};
+    bool follows = true;
+    const char *text = s->spec.config.match;
+    if (!*text) return ST_OK;
+    TRY(label_parse_pairs(&asked, "--match", text, ",", e));
+    TRY(options_default(wishes, &k.wish, e));
+    TRY(label_apply(&asked, wishes, &k.wish, "--match", e));
+    if (!k.wish.params == !k.wish.state)
+        return fail(e, ST_USAGE, "--match %.60s: expected params=N or state=N, one of the two", text);
+    if (k.wish.state) TRY(state_follows(s, &k, &follows, e));
+    for (const struct option *o = s->spec.model.model->options; !follows && o->name; o++)
+        if (o->flags & OPT_STATE) k.option = o;
+    if (!follows && !k.option)
+        return fail(e, ST_USAGE,
+                    "--match %.60s: the state of %s follows neither the width nor an option of it; "
+                    "match params",
+                    text, s->spec.model.model->name);
+    TRY(choose(s, &k, e));
+    return config_set(&s->spec.config, "match", "", e);
+}
