@@ -211,8 +211,8 @@ static enum status choose_tree(const struct setup *s, struct model_choice *asked
 
 /* Fits the model to the sequences of a net of that shape. Images of another size than those of training leave the sides
  * of a grid to each image. */
-static enum status fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
-                       struct error *e) {
+enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
+                      struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
     struct dims d = {
         .B = net->B * task_documents(shape), .T = net->T, .D = s->spec.config.net.dim, .links = net->links};
@@ -225,11 +225,11 @@ static enum status fit(const struct setup *s, const struct net_shape *net, struc
 /* Every length that the run has for certain is fitted here, once. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
-    TRY(fit(s, &test, &s->shapes.eval_model, e));
+    TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
     second.B = setup_second_rows(s);
     second.T = s->spec.task.shape.second.T;
-    if (second.T) TRY(fit(s, &second, &s->shapes.second_model, e));
-    return fit(s, &train, &s->shapes.model, e);
+    if (second.T) TRY(setup_fit(s, &second, &s->shapes.second_model, e));
+    return setup_fit(s, &train, &s->shapes.model, e);
 }
 
 struct net_shape setup_net_shape(const struct setup *s, enum split split) {
