@@ -40,6 +40,12 @@ static void tell(const char *folder, const struct store_count *count) {
     putchar('\n');
 }
 
+/* Checks the files beside the records. */
+static enum status check_beside(const char *folder, struct error *e) {
+    TRY(logs_check(folder, e));
+    return sweep_lists_check(folder, e);
+}
+
 static enum status check(int argc, char **argv, struct error *e) {
     const char *folders[MOST_FOLDERS];
     struct cli cli = {.command = &subs[CHECK], .positional = folders, .max_positional = MOST_FOLDERS};
@@ -49,7 +55,7 @@ static enum status check(int argc, char **argv, struct error *e) {
     for (int i = 0; i < cli.n_positional; i++) { /* all of them: the first that is not whole makes the exit status */
         struct error why;
         struct store_count count;
-        if (store_check(folders[i], &count, &why) == ST_OK)
+        if (store_check(folders[i], &count, &why) == ST_OK && check_beside(folders[i], &why) == ST_OK)
             tell(folders[i], &count);
         else if (status == ST_OK)
             status = fail(e, why.status, "%s", why.text);
@@ -57,12 +63,6 @@ static enum status check(int argc, char **argv, struct error *e) {
             fprintf(stderr, "lrnn: %s\n", why.text);
     }
     return status;
-}
-
-/* Files beside the records, which a merge takes over. */
-static enum status check_beside(const char *folder, struct error *e) {
-    TRY(logs_check(folder, e));
-    return sweep_lists_check(folder, e);
 }
 
 static enum status merge_beside(const char *from, const char *out, struct error *e) {

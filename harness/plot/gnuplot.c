@@ -175,6 +175,18 @@ static enum status find_place(const struct figure *figure, size_t k, const char 
     return own_file_check(path, e);
 }
 
+static enum status missing(struct error *e) {
+    return fail(e, ST_FAIL,
+                "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
+}
+
+enum status gnuplot_find(struct error *e) {
+    static const char *const arguments[] = {"gnuplot", "--version", NULL};
+    struct program_words words;
+    int code;
+    return program_run(arguments, NULL, NULL, &words, &code, NULL) == ST_DATA ? missing(e) : ST_OK;
+}
+
 enum status gnuplot_check(const struct figure *figure, const char *to, struct error *e) {
     char path[PATH_BYTES];
     for (size_t k = 0; k < N_TERMINALS; k++)
@@ -201,9 +213,7 @@ static enum status draw(struct drawing *d, const char *to, struct error *e) {
     int code;
     struct error why;
     enum status status = program_run(arguments, to, NULL, &words, &code, &why);
-    if (status == ST_DATA)
-        return fail(e, ST_FAIL,
-                    "plots need gnuplot, which is not installed: run ./bootstrap.sh, or apt-get install gnuplot-nox");
+    if (status == ST_DATA) return missing(e);
     if (status != ST_OK) return fail(e, status, "%s", why.text);
     if (code != 0)
         return fail(e, ST_FAIL, "gnuplot could not draw %s/%s (exit %d): %.500s", to, d->figure->stem, code,

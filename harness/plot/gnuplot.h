@@ -34,6 +34,9 @@ void gnuplot_longest(FILE *f, int longest);
 enum status gnuplot_draw(const struct figure *figure, void (*print)(FILE *settings, FILE *numbers, const void *context),
                          const void *context, const char *to, struct error *e);
 
+/* Whether there is a gnuplot. ST_FAIL: what to install. */
+enum status gnuplot_find(struct error *e);
+
 /* Whether it could, so far as files of other people go: ST_USAGE as own_file_check. Of the figure only its stem and
  * formats are read. */
 enum status gnuplot_check(const struct figure *figure, const char *to, struct error *e);

@@ -362,6 +362,7 @@ enum status report_plot_view(const struct record_set *set, const struct report_f
 
 enum status report_plot_check(const struct report_tables *tables, bool lengths, const char *to, struct error *e) {
     char stem[PLOT_STEM_BYTES];
+    TRY(gnuplot_find(e));
     for (int i = 0; i < tables->n; i++)
         for (size_t k = 0; k < N_KINDS; k++) {
             if (!kinds[k].usual || (kinds[k].by_length && !lengths)) continue;

@@ -237,7 +237,7 @@ START_TEST(a_damaged_checkpoint_that_cannot_be_renamed_stops_its_run) {
     ck_assert_int_eq(make_folder(store, &e), ST_OK);
     snprintf(path, sizeof path, "%s/%s.ckpt", store, whole.run_id);
     spill(path, "half", 4);
-    snprintf(variables, sizeof variables, "LRNN_FAIL=link:2 LD_PRELOAD=$(realpath %s)",
+    snprintf(variables, sizeof variables, "LRNN_FAIL=link:3 LD_PRELOAD=$(realpath %s)",
              named_program("LRNN_FAULTS", "build/faults.so"));
     snprintf(store, sizeof store, "%s/cut", program_folder);
     train_words(command, variables, store);

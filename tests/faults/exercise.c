@@ -577,6 +577,8 @@ static const char *const surroundings[] = {
     "(ulimit -f 1; $L $T --out i); [ $? -le 6 ]",
     "(ulimit -f 16; $L $T --out i); [ $? -le 6 ]",
     "$L $T --out i; $L store check i",
+    "mkdir -p i/sweeps; head -c 100 $L >i/sweeps/s3-00000000.tsv; ! $L store check i",
+    "! PATH= $L bench s3 --models lstm --dim 8 --steps 2 --out j; ! [ -d j/runs ]",
 };
 enum { SURROUNDINGS = sizeof surroundings / sizeof *surroundings };
 
