@@ -457,9 +457,10 @@ START_TEST(a_task_without_a_profile_benches_with_one_that_says_so) {
 END_TEST
 
 START_TEST(a_shell_completes_commands_names_and_flags) {
-    char command[4096 + PATH_MAX], program[PATH_MAX];
+    char command[4096 + 2 * PATH_MAX], program[PATH_MAX], baseline[PATH_MAX];
     size_t size;
     ck_assert_ptr_nonnull(realpath(named_program("LRNN", "./lrnn"), program));
+    ck_assert_ptr_nonnull(realpath("results/baseline", baseline));
     expect_status(run("completion bash"), 0, "completion bash");
     snprintf(command, sizeof command,
              "cd %s && mkdir -p bin && ln -sf %s bin/lrnn && PATH=$PWD/bin:$PATH bash -c '. ./out; "
@@ -474,8 +475,13 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
              "ask lrnn train bdl; ask lrnn train --json s3 bdl; ask lrnn train --dim 64 s3 bdl; ask lrnn perf s; "
              "ask lrnn perf op scan_blo; ask lrnn perf op bdl; ask lrnn perf op s3; ask lrnn help s3; "
              "ask lrnn help perf la; ask lrnn info hlru-table; ask lrnn sweep hlru-fig2 s3-2; "
+             "ask lrnn train s3 bdlru:g; ask lrnn train s3 bdlru:m=2,gate=s; ask lrnn train s3:min; "
+             "mkdir -p r/runs/01 && >r/runs/01/0123456789abcdef0123456789abcdef.json; ask lrnn show --out r 0; "
+             "ask lrnn report --out %s --task s3 --columns model,para; "
+             "line() { COMP_LINE=$1; COMP_POINT=${#1}; _lrnn; echo ${COMPREPLY[*]}; }; "
+             "line \"lrnn train s3 bdlru:m=3,gate=s\"; line \"lrnn bench s3 --models \\\"bdlru:m=3 lst\"; COMP_LINE=; "
              "PATH=/usr/bin:/bin; ask ./bin/lrnn tra' >said 2>&1",
-             program_folder, program);
+             program_folder, program, baseline);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/said", program_folder);
     char *said = slurp(command, &size);
@@ -483,7 +489,9 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
                            "sweep\nhlru-fig2\n\naccuracy\ndump\n--format\ns3 s3-250\nbdlru\nmerge\npapers\nperf\n"
                            "layers lengths\npng pdf\n\nscan_block_ref\n\nmnist\n\n\ntrain\n"
                            "\nbdlru\nbdlru\nstep\nscan_block\n\n\ns3 s3-250\nlayers launches\n"
-                           "hlru-table1 hlru-table2\ns3-250\ntrain\n");
+                           "hlru-table1 hlru-table2\ns3-250\n"
+                           "bdlru:gate= bdlru:gate-init=\nbdlru:m=2,gate=softmax bdlru:m=2,gate=sigmoid\n"
+                           "s3:min_length=\n01234567\nmodel,params\nsoftmax sigmoid\nlstm\ntrain\n");
     free(said);
     expect_status(run("completion fish"), 2, "completion fish");
     expect_text(err, "say for which shell, bash or zsh", "completion fish");
