@@ -300,10 +300,12 @@ $(call both,library/about): ABOUT = -DLRNN_LIBRARY_VERSION='"$(VERSION)"'
 $(foreach f,$(basename $(filter-out harness/store/version.c tests/main.c,$(own_src))),$(call both,$(f))): \
   ABOUT = $(cuda_defines)
 $(call both,harness/study/plan_file): ABOUT = -DPLAN_TEXTS='"$(OBJ)/plans.txt"'
+$(call both,harness/site/site): ABOUT = -DWEB='"web"'
 $(call both,tests/main): ABOUT = -DSUITE_LIST='"$(OWN)/suites.def"'
 $(call both,tests/fuzz/check_fuzz): ABOUT = -DFUZZ_LIST='"$(OBJ)/fuzz.def"'
 $(OWN)/harness/store/version.o: $(OWN)/about.stamp
 $(OBJ)/harness/study/plan_file.o $(OBJ)/harness/study/plan_file.tidy: $(OBJ)/plans.txt
+$(OBJ)/harness/site/site.o $(OBJ)/harness/site/site.tidy: $(wildcard web/*)
 $(OWN)/tests/main.o $(OBJ)/tests/main.tidy: $(OWN)/suites.def
 $(OBJ)/tests/fuzz/check_fuzz.o $(OBJ)/tests/fuzz/check_fuzz.tidy: $(OBJ)/fuzz.def
 

@@ -48,6 +48,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_attention = {
     .name = "attention",
+    .title = "Attention",
     .summary = "causal softmax attention with rotary positions (Vaswani et al. 2017)",
     .equation = "(q,k,v) = W_qkv x;  o_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s;  y_t = W_o o_t",
     .options = options,

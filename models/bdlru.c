@@ -67,6 +67,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_bdlru = {
     .name = "bdlru",
+    .title = "BD-LRU",
     .summary = "block-diagonal linear recurrence, selective normalised m x m gates (H-LRU/BD-LRU paper)",
     .equation =
         "h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i];  a_t = normalise(W_g x_t + b_g);  y_t = W_o h_t",

@@ -41,6 +41,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_conv = {
     .name = "conv",
+    .title = "Convolution",
     .summary = "causal depthwise convolution of width m, no recurrence (control of the H-LRU/BD-LRU paper)",
     .equation = "v_t = W_v x_t;  z_t = sum_j kernel[:,j] v_{t-m+1+j};  y_t = W_o z_t",
     .options = options,

@@ -45,6 +45,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_full_attention = {
     .name = "full-attention",
+    .title = "Full attention",
     .summary = "softmax attention of every token to every other, without positions (Dosovitskiy et al. 2021)",
     .equation = "(q,k,v) = W_qkv x + b_qkv;  o_t = sum_s softmax_s(q_t . k_s / sqrt(dk)) v_s;  y_t = W_o o_t + b_o",
     .options = options,

@@ -39,6 +39,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_gat = {
     .name = "gat",
+    .title = "GAT",
     .summary = "graph attention: neighbours weighted by learnt scores (Velickovic et al. 2018)",
     .equation = "y_n = sum over u in N(n) and n of p_nu W x_u + b;  p_n = softmax over u of leaky_relu(a.x_n + a'.x_u)",
     .options = options,

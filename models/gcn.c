@@ -28,6 +28,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_gcn = {
     .name = "gcn",
+    .title = "GCN",
     .summary = "graph convolution over neighbours, weighted by degrees (Kipf & Welling 2017)",
     .equation = "y_n = relu(W sum over u in N(n) and n of x_u / sqrt(d_n d_u) + b)",
     .options = options,

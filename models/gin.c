@@ -35,6 +35,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_gin = {
     .name = "gin",
+    .title = "GIN",
     .summary = "graph isomorphism network: neighbours summed, then an MLP (Xu et al. 2019)",
     .equation = "y_n = W2 relu(W1 (x_n + sum over u in N(n) of x_u) + b1) + b2",
     .options = options,

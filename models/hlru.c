@@ -67,6 +67,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_hlru = {
     .name = "hlru",
+    .title = "H-LRU",
     .summary = "higher-order linear recurrence, selective normalised gates over m lags (H-LRU/BD-LRU paper)",
     .equation =
         "h_t = sum_i a_{i,t} h_{t-i} + a_{0,t} v_t;  a_t = normalise(W_g x_t + b_g);  y_t = W_o (h_t .. h_{t-m+1})",

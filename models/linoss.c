@@ -71,6 +71,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_linoss = {
     .name = "linoss",
+    .title = "LinOSS",
     .summary = "forced harmonic oscillators, not selective (LinOSS, Rusch & Rus 2024)",
     .equation =
         "z_t = (z_{t-1} + d (B x_t - A w_{t-1})) / (1 + d^2 A);  w_t = w_{t-1} + d z_t;  y_t = Re(C w_t) + skip "

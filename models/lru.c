@@ -83,6 +83,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_lru = {
     .name = "lru",
+    .title = "LRU",
     .summary = "linear recurrent unit: complex diagonal, not selective (Orvieto et al. 2023)",
     .equation = "h_t = lambda h_{t-1} + exp(gamma) (B x_t);  lambda = exp(-exp(nu) + i exp(theta));  y_t = Re(C h_t) + "
                 "skip x_t",

@@ -45,6 +45,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_lstm = {
     .name = "lstm",
+    .title = "LSTM",
     .summary = "long short-term memory, PyTorch's gates and initialisation (Hochreiter & Schmidhuber 1997)",
     .equation = "c_t = sig(f) c_{t-1} + sig(i) tanh(g);  h_t = sig(o) tanh(c_t);  (i,f,g,o) = W_x x_t + b_x + W_h "
                 "h_{t-1} + b_h",

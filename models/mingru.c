@@ -48,6 +48,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_mingru = {
     .name = "mingru",
+    .title = "minGRU",
     .summary = "gated running mean, gates read the input alone (minGRU, Feng et al. 2024)",
     .equation = "h_t = (1 - z_t) h_{t-1} + z_t g(W_h x_t + b_h);  z_t = sig(W_z x_t + b_z);  g(v) = v + 1/2 or sig(v)",
     .options = options,

@@ -14,6 +14,7 @@ struct dims {
 
 struct model {
     const char *name;             /* "bdlru" */
+    const char *title;            /* as people write it, "BD-LRU"; NULL: its name */
     const char *summary;          /* one line, ends with the paper's short cite */
     const char *equation;         /* ASCII, may have several lines */
     const struct option *options; /* the keys after the mixer's name; ends with name == NULL */

@@ -39,6 +39,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_mpnn = {
     .name = "mpnn",
+    .title = "MPNN",
     .summary = "message passing over edges, messages of both ends (Gilmer et al. 2017)",
     .equation = "m_n = sum over u in N(n) of relu(A x_n + C x_u + c);  y_n = W2 relu(W1 [x_n, m_n] + b1) + b2",
     .options = options,

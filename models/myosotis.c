@@ -277,6 +277,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_myosotis = {
     .name = "myosotis",
+    .title = "Myosotis",
     .summary = "tree-structured linear systems solved exactly in linear time (Myosotis paper)",
     .equation = "z_v + b_v z_p(v) + sum_c c_c z_c = (W_in x)_v on a k-ary tree;  y = 2 Re(W_out z) + skip x",
     .options = options,

@@ -113,6 +113,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_plstm = {
     .name = "plstm",
+    .title = "pLSTM",
     .summary = "pLSTM on sequences: matrix state, source, transition, mark and direct gates (pLSTM paper)",
     .equation = "C_t = T_t C_{t-1} + S_t k_t v_t^T;  y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t);  out = W_o "
                 "RMSNorm_head(y)",

@@ -167,6 +167,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_plstm2d = {
     .name = "plstm2d",
+    .title = "pLSTM-2D",
     .summary = "pLSTM on a grid: four directions, P-mode or D-mode transitions (pLSTM paper)",
     .equation = "Cr = T_rl l + T_ru u + S_r k v^T;  Cd = T_dl l + T_du u + S_d k v^T;\n"
                 "y = dk^-1/2 (sum over 4 directions (M_l l + M_u u)^T q + D (q.k) v);  out = W_o RMSNorm_head(y)",

@@ -115,6 +115,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_plstm_graph = {
     .name = "plstm-graph",
+    .title = "pLSTM-graph",
     .summary = "pLSTM on a directed acyclic graph of tokens: P-mode or D-mode transitions (pLSTM paper)",
     .equation = "C_e = sum T_{e'e} C_{e'} + S_e k v^T of the tail;\n"
                 "y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;  out = W_o RMSNorm_head(y)",

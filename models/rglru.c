@@ -97,6 +97,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_rglru = {
     .name = "rglru",
+    .title = "RG-LRU",
     .summary = "real-gated linear recurrent unit in Griffin's block (RG-LRU, De et al. 2024)",
     .equation = "a_t = exp(-8 r_t softplus(A));  h_t = a_t h_{t-1} + sqrt(1 - a_t^2) (i_t u_t);  u = conv(W_x x)\n"
                 "i, r = sig(blocks(u));  y_t = W_out (h_t gelu(W_y x_t))",

@@ -101,6 +101,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_s5 = {
     .name = "s5",
+    .title = "S5",
     .summary = "complex diagonal state space, discretised, not selective (S5, Smith et al. 2022)",
     .equation = "h_t = exp(lambda D) h_{t-1} + (exp(lambda D) - 1) / lambda (B x_t);  D = exp(step.log)\n"
                 "y_t = 2 Re(C h_t) + skip x_t",

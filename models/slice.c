@@ -377,6 +377,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_slice = {
     .name = "slice",
+    .title = "SLiCE",
     .summary = "structured linear CDE: y_t = (I + A(w_t)) y_{t-1}, seven structures of A (Walker et al. 2025)",
     .equation =
         "w_t = dt (1, x_t), or dt x_t with time-letter=no;  y_0 = W_i x_0 + b_i;  y_t = y_{t-1} + A(w_t) y_{t-1}\n"

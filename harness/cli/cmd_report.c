@@ -52,7 +52,9 @@ static const struct option report_options[] = {
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
-     "folder into which all of it is written as static pages: all tasks, one a table with pictures, one a run",
+     "folder into which all of it is written as pages for a browser: a matrix of mixers and tasks, tasks, mixers, "
+     "runs, "
+     "papers",
      OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "also write runs.csv, curves.csv, evals.csv and summary.csv of all records into this folder; there a row with too "
@@ -92,12 +94,14 @@ static enum status parse(struct cli *cli, struct report_flags *f, int argc, char
     return cli_parse(cli, argc, argv, e);
 }
 
+#define NO_RECORDS "no run records under %s/runs; `lrnn bench s3` makes some"
+
 /* Loads the records and says when there are none. */
 static enum status load(struct record_set *set, const char *out, struct error *e) {
     TRY(report_load(set, out, e));
     if (set->n) return ST_OK;
     records_free(set);
-    return fail(e, ST_DATA, "no run records under %s/runs; `lrnn bench s3` makes some", out);
+    return fail(e, ST_DATA, NO_RECORDS, out);
 }
 
 static const char *report_name(const void *list, int i) {
@@ -143,20 +147,25 @@ static enum status run_paper(const struct report_flags *f, struct error *e) {
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
-/* A report of many pages. */
+/* A report of many pages. Damaged records are named there. */
 static enum status run_html(const struct report_flags *f, struct error *e) {
-    struct record_set set;
+    struct record_set set = {0};
     struct report_filter filter = filter_of(f);
-    struct error why = {ST_OK, ""};
-    int pages = 0, pictures = 0;
+    struct printed broken;
+    int files = 0;
+    double bytes = 0;
     TRY(cli_refuse_others(f->cli, "report --html", " html out profile task where protocol confirm-seeds ", e));
-    TRY(load(&set, f->out, e));
-    enum status status = site_write(&set, &filter, f->out, f->html, &pages, &pictures, &why, e);
+    TRY(printed_begin(&broken, "a page", e));
+    enum status status = report_load_sound(&set, f->out, broken.f, e);
+    TRY(printed_end(&broken, status, "a page", e));
+    fputs(broken.text, stderr);
+    if (!set.n) status = fail(e, ST_DATA, NO_RECORDS, f->out);
+    struct site_request request = {&set, &filter, f->out, f->html, broken.text};
+    if (status == ST_OK) status = site_write(&request, &files, &bytes, e);
     records_free(&set);
-    if (status != ST_OK) return status;
-    printf("%d pages and %d pictures; begin at %s/index.html\n", pages, pictures, f->html);
-    if (why.status != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
-    return ST_OK;
+    free(broken.text);
+    if (status == ST_OK) printf("%d files, %.1f MB; begin at %s/index.html\n", files, bytes / 1e6, f->html);
+    return status;
 }
 
 /* Checks that the tables can be written, before anything is. */

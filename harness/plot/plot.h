@@ -20,8 +20,7 @@ struct plot_view {
     /* The plan to which all runs belong, and its profile, which titles name. A plan's profile may differ from the
      * profile of that name, so that its runs are custom. NULL: each table's own profile. */
     const char *plan, *profile;
-    FILE *told;        /* gets the path of each figure, a line each; NULL: nobody asks */
-    bool none_is_fine; /* a kind that has nothing to draw of any table is no error */
+    FILE *told; /* gets the path of each figure, a line each; NULL: nobody asks */
 };
 
 /* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell, into the folder `to`,
@@ -59,13 +58,5 @@ struct speed_choice {
  * cuda". ST_USAGE: there is no such model, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
 enum status plot_throughput(const struct speed_choice *choice, const struct plot_view *view, const char *out,
                             const char *to, struct error *e);
-
-/* Six digits of the hash of a table's task and profile, for files that have both in plain letters in their names, which
- * two tables may share. */
-#define PLOT_HASH_BYTES 7
-void plot_table_hash(const struct report_table *t, char hash[PLOT_HASH_BYTES]);
-
-/* Whether a run that failed has a part in a row's number under that protocol. */
-bool estimate_failed(const struct report_row *row, enum report_protocol protocol);
 
 #endif

@@ -341,7 +341,7 @@ static enum status plot_tables(const struct report_tables *tables, const struct 
     int n = list_jobs(jobs, tables, only, asked);
     enum status status = n ? draw_jobs(jobs, n, to, e) : ST_OK;
     free(jobs);
-    if (n || tables->n == 0 || !only || asked->none_is_fine) return status;
+    if (n || tables->n == 0 || !only) return status;
     return fail(e, ST_USAGE, "%s, so there is no plot of the kind %s", only->otherwise, only->name);
 }
 

@@ -52,7 +52,7 @@ static void add_sizes(char *text, size_t size, const struct report_table *t) {
 }
 
 /* The best of a grid is a failed run only where every run has failed. */
-bool estimate_failed(const struct report_row *row, enum report_protocol protocol) {
+static bool estimate_failed(const struct report_row *row, enum report_protocol protocol) {
     return protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all == row->n_all : row->n_failed > 0;
 }
 
@@ -149,16 +149,9 @@ static void name_files(const struct report_table *t, int k, char stem[PLOT_STEM_
     if (*stem == '.') *stem = '-';
 }
 
-void plot_table_hash(const struct report_table *t, char hash[PLOT_HASH_BYTES]) {
-    char text[RECORD_TEXT + 64], hex[RUN_ID_HEX];
-    snprintf(text, sizeof text, "%s %s", t->task, t->profile);
-    record_hash(text, hex);
-    snprintf(hash, PLOT_HASH_BYTES, "%.6s", hex);
-}
-
 void plot_stem(const struct report_tables *tables, int i, const char *kind, char stem[PLOT_STEM_BYTES]) {
     bool alone = false;
-    char other[PLOT_STEM_BYTES], hash[PLOT_HASH_BYTES];
+    char other[PLOT_STEM_BYTES], text[RECORD_TEXT + 64], hash[RUN_ID_HEX];
     for (int k = 0; k < 4 && !alone; k++) {
         alone = true;
         name_files(&tables->list[i], k, stem);
@@ -168,6 +161,7 @@ void plot_stem(const struct report_tables *tables, int i, const char *kind, char
         }
     }
     size_t used = strlen(stem);
-    plot_table_hash(&tables->list[i], hash);
-    snprintf(stem + used, PLOT_STEM_BYTES - used, "%s%s-%s", alone ? "" : "-", alone ? "" : hash, kind);
+    snprintf(text, sizeof text, "%s %s", tables->list[i].task, tables->list[i].profile);
+    record_hash(text, hash);
+    snprintf(stem + used, PLOT_STEM_BYTES - used, "%s%.*s-%s", alone ? "" : "-", alone ? 0 : 6, hash, kind);
 }

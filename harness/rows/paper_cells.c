@@ -293,26 +293,27 @@ static enum status make_plan(struct paper_cells *p, const char *out, struct erro
 
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e) {
     struct published published = {0};
-    struct record_set set = {0};
+    struct record_set own = {0};
     TRY(make_plan(p, out, e));
     p->speed = p->resolved.speed;
     TRY(paper_read_table(p, e));
     if (access(out, F_OK) != 0)
         return fail(e, ST_DATA, "there is no folder %s; `lrnn sweep %s --out FOLDER` makes one", out,
                     p->request.file.name);
-    TRY(report_load(&set, out, e));
+    if (!p->set) TRY(report_load(&own, out, e));
+    const struct record_set *set = p->set ? p->set : &own;
     read_published(p, out, &published);
     p->own_numbers = published.own;
     struct paper_spot *spots = calloc((size_t)paper_count_spots(p) + 1, sizeof *spots);
     enum status status = spots ? ST_OK : fail(e, ST_MEMORY, "no memory for a table");
-    if (status == ST_OK) status = fill(p, &published, &set, spots, out, e);
+    if (status == ST_OK) status = fill(p, &published, set, spots, out, e);
     if (status == ST_OK) status = paper_mark_others(p, spots, e);
     if (status == ST_OK) status = add_overall(p, &published, spots, e);
     for (int i = 0; i < p->n_rows * p->n_columns && status == ST_OK; i++)
         p->cells[i].verdict = paper_judge(&p->cells[i], p->protocol);
     free(spots);
     published_free(&published);
-    records_free(&set);
+    records_free(&own);
     return status;
 }
 

@@ -60,9 +60,10 @@ struct paper_mean {
 
 struct paper_cells {
     struct request request;
-    const char *flags; /* of the command line in place of the plan's, for the caption; borrowed */
-    bool shortened;    /* the flags are those of a sweep that was noted (study/sweep_list.h) */
-    bool tell_builds;  /* the table names cells with runs of another build */
+    const struct record_set *set; /* the records of `out`; borrowed. NULL: they are loaded */
+    const char *flags;            /* of the command line in place of the plan's, for the caption; borrowed */
+    bool shortened;               /* the flags are those of a sweep that was noted (study/sweep_list.h) */
+    bool tell_builds;             /* the table names cells with runs of another build */
     struct resolved resolved;
     struct plan plan;
     char (*rows)[RECORD_TEXT], (*columns)[RECORD_TEXT]; /* labels, in the plan's order */
@@ -80,7 +81,8 @@ struct paper_cells {
     bool speed; /* the plan measures speed: a cell is done when perf.csv has it */
 };
 
-/* Fills cells, zeros but for `request`, which has a plan file, `flags` and `tell_builds`, from the records of `out`.
+/* Fills cells, zeros but for `request`, which has a plan file, `set`, `flags` and `tell_builds`, from the records of
+ * `out`.
  * Free with paper_cells_free, also after an error. ST_USAGE, ST_DATA: as request_plan and report_load; rows or columns
  * by an unknown option, bad lengths. */
 enum status paper_cells_make(struct paper_cells *p, const char *out, struct error *e);

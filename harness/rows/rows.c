@@ -77,17 +77,25 @@ static enum status read_key(const struct run_record *r, struct label *key, struc
     return fail(e, ST_DATA, "the identity in the record of run %s cannot be read: %.800s", r->run.run_id, why.text);
 }
 
-enum status report_load(struct record_set *set, const char *out, struct error *e) {
-    enum status status = records_load(set, out, e);
-    for (int i = 0; status == ST_OK && i < set->n; i++) {
+enum status report_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e) {
+    enum status status = records_load_sound(set, out, broken, e);
+    int n = status == ST_OK ? set->n : 0;
+    set->n = 0;
+    for (int i = 0; status == ST_OK && i < n; i++) {
         struct run *run = &set->list[i].run;
         struct label key;
         status = read_key(&set->list[i], &key, e);
         if (status == ST_OK && !profile_makes(run->profile, run, &key))
             snprintf(run->profile, sizeof run->profile, "%s", PROFILE_CUSTOM);
-        if (status != ST_OK) records_free(set);
+        if (status == ST_OK) set->list[set->n++] = set->list[i];
+        if (status == ST_DATA && broken && fprintf(broken, "%s\n", e->text) > 0) status = ST_OK;
     }
+    if (status != ST_OK) records_free(set);
     return status;
+}
+
+enum status report_load(struct record_set *set, const char *out, struct error *e) {
+    return report_load_sound(set, out, NULL, e);
 }
 
 static int model_rank(const char *name) {

@@ -82,8 +82,9 @@ struct report_tables {
 
 /* Loads the records of a folder for reports, which read them and change nothing: each run has the profile that makes it
  * (harness/study/profile.h), whatever it was called when it was made. Errors as records_load; ST_DATA: an
- * identity that cannot be read. */
+ * identity that cannot be read. report_load_sound treats damaged records as records_load_sound does. */
 enum status report_load(struct record_set *set, const char *out, struct error *e);
+enum status report_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e);
 
 /* Makes the tables of the records. ST_USAGE: a filter that cannot be read. ST_DATA: no record passes it; a record's
  * identity cannot be read; two records are of one row, rate and seed. */

@@ -1,14 +1,23 @@
-/* site.h - the records of a folder as static pages: DIR/index.html with all tasks, a page a table with its curves, a
- * page a run. No script, nothing from elsewhere: they can be put on any server, or opened from a disk. */
+/* site.h - the records of a folder as pages for a browser, which can be put on any server or opened from a disk.
+ *
+ * DIR has a page a kind (index, task, mixer, compare, run, papers), one style sheet and one script, all from web/, and
+ * data/: index.js with every row, task-STEM.js with a task's rows, runs and curves, papers.js, machines.js. The script
+ * draws a page from them; every statistic is made here, by harness/rows. */
 #ifndef LRNN_HARNESS_SITE_SITE_H
 #define LRNN_HARNESS_SITE_SITE_H
 
 #include "harness/rows/rows.h"
 
-/* Writes the pages of the records that pass the filter. `out` is the folder of the records. Pages of an earlier call
- * are replaced, or go with their pictures; *pictures: figures that are there; *why: the first reason why another one is
- * not, or ST_OK. ST_USAGE: DIR holds something else; other errors as report_tables_make. */
-enum status site_write(const struct record_set *set, const struct report_filter *filter, const char *out,
-                       const char *dir, int *pages, int *pictures, struct error *why, struct error *e);
+struct site_request {
+    const struct record_set *set;
+    const struct report_filter *filter; /* NULL: all records */
+    const char *out;                    /* the folder of the records */
+    const char *dir;                    /* of the site */
+    const char *broken;                 /* a line on each record that was left out: report_load_sound */
+};
+
+/* Writes the site; what is there of an earlier call is replaced. *files and *bytes: how much it is. ST_USAGE: DIR holds
+ * something else; other errors as report_tables_make. */
+enum status site_write(const struct site_request *r, int *files, double *bytes, struct error *e);
 
 #endif

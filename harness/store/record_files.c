@@ -296,7 +296,7 @@ static void settle_set_aside(struct record_set *set) {
     set->n = n;
 }
 
-static enum status load_all(struct record_set *set, const struct record_list *files, struct error *e) {
+static enum status load_all(struct record_set *set, const struct record_list *files, FILE *broken, struct error *e) {
     size_t list = (size_t)files->n * sizeof *set->list, curves = ARENA_ALIGN;
     struct stat info;
     for (int i = 0; i < files->n; i++)
@@ -315,6 +315,8 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
             set->n++;
         else if (status == ST_DATA && access(path, F_OK) != 0)
             continue; /* gone meanwhile */
+        else if (broken && (status == ST_DATA || status == ST_USAGE))
+            fprintf(broken, "%s\n", why.text);
         else if (status == ST_DATA)
             return fail(e, ST_DATA, "%.800s; move it away, or let `lrnn bench` set it aside and do its run again",
                         why.text);
@@ -335,14 +337,18 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
     return ST_OK;
 }
 
-enum status records_load(struct record_set *set, const char *out, struct error *e) {
+enum status records_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e) {
     struct record_list files;
     *set = (struct record_set){0};
     TRY(records_list(&files, out, false, e));
-    enum status status = load_all(set, &files, e);
+    enum status status = load_all(set, &files, broken, e);
     records_list_free(&files);
     if (status != ST_OK) records_free(set);
     return status;
+}
+
+enum status records_load(struct record_set *set, const char *out, struct error *e) {
+    return records_load_sound(set, out, NULL, e);
 }
 
 void records_free(struct record_set *set) {

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "core/arena.h"
 #include "core/status.h"
@@ -82,6 +83,10 @@ struct record_set {
     struct arena arena;
 };
 enum status records_load(struct record_set *set, const char *out, struct error *e);
+
+/* Loads as records_load does, and leaves out damaged records and those of another schema: `broken` gets a line on each,
+ * which says why. NULL: they are errors. */
+enum status records_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e);
 void records_free(struct record_set *set);
 
 /* Writes OUT/runs.csv, OUT/curves.csv and OUT/evals.csv from the records, each atomically. Nothing is written where

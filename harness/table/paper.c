@@ -386,6 +386,15 @@ static struct request *new_request(const struct paper_choice *choice, struct err
     return NULL;
 }
 
+enum status paper_cells_of(struct paper_cells *p, const struct paper_choice *choice, const struct record_set *set,
+                           const char *out, struct error *e) {
+    struct request *r = new_request(choice, e);
+    if (!r) return e->status;
+    *p = (struct paper_cells){.request = *r, .flags = choice->where, .set = set};
+    free(r);
+    return paper_cells_make(p, out, e);
+}
+
 enum status paper_print(const struct paper_choice *choice, const char *out, const struct sheet_view *view,
                         const struct sheet_format *format, FILE *f, struct error *e) {
     struct request *r = new_request(choice, e);

@@ -12,6 +12,11 @@ struct paper_choice {
     const char *name, *tasks, *profile, *where;
 };
 
+/* Fills the cells of such a plan from the loaded records `set` of `out`. Free with paper_cells_free, also after an
+ * error. Errors as paper_cells_make; ST_USAGE: an unknown flag. */
+enum status paper_cells_of(struct paper_cells *p, const struct paper_choice *choice, const struct record_set *set,
+                           const char *out, struct error *e);
+
 /* Writes the report. Nothing is written on an error: as paper_cells_make, sheets_view; ST_USAGE: an unknown flag. */
 enum status paper_print(const struct paper_choice *choice, const char *out, const struct sheet_view *view,
                         const struct sheet_format *format, FILE *f, struct error *e);

@@ -236,15 +236,6 @@ void sheet_strong(struct sheet *s) {
     if (cell) cell->strong = true;
 }
 
-void sheet_link(struct sheet *s, const char *format, ...) {
-    struct sheet_cell *cell = latest_cell(s);
-    if (!cell) return;
-    va_list args;
-    va_start(args, format);
-    put_text(s, &cell->link, true, format, args);
-    va_end(args);
-}
-
 /* Compares two numbers of one column as they print. */
 static bool prints_alike(const struct sheet_cell *a, const struct sheet_cell *b) {
     return a->n_value == b->n_value && strncmp(a->text, b->text, (size_t)a->n_value) == 0;
@@ -330,7 +321,6 @@ static void sheet_free(struct sheet *s) {
     for (int i = 0; i < s->n_columns; i++) free(s->columns[i].heading);
     for (int i = 0; i < s->n_cells; i++) {
         free(s->cells[i].text);
-        free(s->cells[i].link);
     }
     for (int i = 0; i < s->n_notes; i++) free(s->notes[i].text);
     free(s->columns);

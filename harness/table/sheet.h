@@ -26,7 +26,6 @@ struct sheet_column {
 
 struct sheet_cell {
     char *text; /* as people read it */
-    char *link; /* of a page: where it leads; NULL: nowhere */
     enum sheet_kind kind;
     int64_t whole;  /* of SHEET_INT; -1: does not apply */
     double real;    /* of SHEET_REAL; not finite: does not apply, or is no number */
@@ -82,11 +81,10 @@ void sheet_real(struct sheet *s, const char *format, double value) __attribute__
 void sheet_difference(struct sheet *s, int decimals, double value);
 void sheet_count(struct sheet *s, double value);
 
-/* Change the latest cell: append text; make it stand out; let it lead to another page; sort rows by a number where it
+/* Change the latest cell: append text; make it stand out; sort rows by a number where it
  * is a text ("553..15800/15800"); add a footnote. */
 void sheet_append(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_strong(struct sheet *s);
-void sheet_link(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sheet_sort_key(struct sheet *s, double key);
 void sheet_footnote(struct sheet *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -144,6 +142,13 @@ void sheet_mark(const struct sheet_cell *cell, char mark[SHEET_MARK_BYTES]);
 /* Bytes of the UTF-8 character that the text begins with (RFC 3629: neither longer than need be, nor a surrogate, nor
  * above U+10FFFF); 0: it begins with none. */
 int utf8_bytes(const char *text);
+
+/* Prints the text for HTML, which no character of it can leave, on one line. What is not UTF-8 is U+FFFD. */
+void print_html_text(FILE *f, const char *text);
+
+/* Prints the text as a string of JSON. A byte of no character, as names of files may have, becomes U+FFFD: JSON is
+ * UTF-8. */
+void print_json_text(FILE *f, const char *text);
 
 /* Prints the text on one line: control characters, which would end it or move a cursor, become blanks. */
 void print_plain(FILE *f, const char *text);

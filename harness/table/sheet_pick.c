@@ -154,7 +154,7 @@ static enum status keep_columns(struct sheet *s, const int *picked, int n, struc
     for (int c = 0; c < s->n_columns; c++)
         if (!is_picked(picked, n, c)) free(s->columns[c].heading);
     for (int i = 0; i < s->n_cells; i++)
-        if (!is_picked(picked, n, i % s->n_columns)) free(s->cells[i].text), free(s->cells[i].link);
+        if (!is_picked(picked, n, i % s->n_columns)) free(s->cells[i].text);
     for (int k = 0; k < n; k++) columns[k] = s->columns[picked[k]];
     for (int r = 0; r < s->n_rows; r++)
         for (int k = 0; k < n; k++) cells[r * n + k] = s->cells[r * s->n_columns + picked[k]];

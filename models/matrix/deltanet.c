@@ -24,6 +24,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_deltanet = {
     .name = "deltanet",
+    .title = "DeltaNet",
     .summary = "delta rule, one step a token, eigenvalues in [-1, 1] (DeltaNet, Yang et al.; Grazzi et al. 2024)",
     .equation = "S_t = (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T;  b_t = beta sigmoid(W_b x_t);  y_t = W_o "
                 "RMSNorm(S_t^T q_t / sqrt(dk))",

@@ -33,6 +33,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_deltaproduct = {
     .name = "deltaproduct",
+    .title = "DeltaProduct",
     .summary = "delta rule, several steps a token, optional forget and output gates (DeltaProduct, Siems et al. 2025)",
     .equation = "S <- a_t S;  j < steps: S <- S + k_j (b_j (v_j - S^T k_j))^T;  y_t = W_o (RMSNorm(S^T q_t / sqrt(dk)) "
                 "* silu(W_g x_t))",

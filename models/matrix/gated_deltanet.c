@@ -34,6 +34,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_gated_deltanet = {
     .name = "gated-deltanet",
+    .title = "Gated DeltaNet",
     .summary = "delta rule with a decay a head and an output gate (Gated DeltaNet, Yang et al. 2024)",
     .equation =
         "S_t = (I - b_t k_t k_t^T) a_t S_{t-1} + b_t k_t v_t^T;  a_t = exp(-exp(A) softplus(W_a x_t + d));  y_t "

@@ -61,6 +61,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_gla = {
     .name = "gla",
+    .title = "GLA",
     .summary = "outer-product state with a decay a key channel (Gated Linear Attention, Yang et al. 2023)",
     .equation = "S_t = Diag(a_t) S_{t-1} + k_t v_t^T;  a_t = sigmoid(W_f x_t + b)^(1 / divisor);  y_t = W_o "
                 "(RMSNorm(S_t^T q_t / sqrt(dk)) * silu(W_g x_t))",

@@ -53,6 +53,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_hgrn2 = {
     .name = "hgrn2",
+    .title = "HGRN2",
     .summary = "outer-product state, its key one minus its forget gate (HGRN2, Qin et al. 2024)",
     .equation = "S_t = Diag(f_t) S_{t-1} + (1 - f_t) v_t^T;  f_t = low + (1 - low) sigmoid(W_f x_t);  y_t = W_o "
                 "RMSNorm(S_t^T q_t / sqrt(dk))",

@@ -22,6 +22,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 const struct model model_kda = {
     .name = "kda",
+    .title = "KDA",
     .summary = "delta rule with a decay a key channel (Kimi Delta Attention, Kimi Team 2025)",
     .equation = "S_t = (I - b_t k_t k_t^T) Diag(a_t) S_{t-1} + b_t k_t v_t^T;  a_t = exp(-exp(A) softplus(W_f x_t + "
                 "d));  y_t = W_o (RMSNorm(S_t^T q_t / sqrt(dk)) * sigmoid(W_g x_t + c))",

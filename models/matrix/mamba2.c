@@ -77,6 +77,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_mamba2 = {
     .name = "mamba2",
+    .title = "Mamba2",
     .summary = "outer-product state, one selective decay a head (Mamba2, Dao & Gu 2024)",
     .equation = "h_t = exp(-Delta_t exp(A.log)) h_{t-1} + Delta_t x_t B_t^T;  y_t = W_out RMSNorm((h_t C_t + skip x_t) "
                 "* silu(z_t))",

@@ -126,6 +126,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_mlstm = {
     .name = "mlstm",
+    .title = "mLSTM",
     .summary = "matrix memory, exponential gates, normalised read-out (mLSTM of xLSTM, Beck et al. 2024)",
     .equation = "m_t = max(logsig(f_t) + m_{t-1}, i_t);  F = exp(logsig(f_t) + m_{t-1} - m_t);  I = exp(i_t - m_t)\n"
                 "C_t = F C_{t-1} + I k_t v_t^T / sqrt(dk);  n_t = F n_{t-1} + I k_t / sqrt(dk)\n"

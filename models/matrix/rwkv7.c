@@ -228,6 +228,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_rwkv7 = {
     .name = "rwkv7",
+    .title = "RWKV-7",
     .summary = "delta rule with a decay a channel and its own erase vectors (RWKV-7, Peng et al. 2025)",
     .equation = "S_t = S_{t-1} diag(w_t) - (S_{t-1} kk_t)(kk_t * a_t)^T + v_t k_t^T;  y_t = W_o ((GroupNorm(S_t r_t) + "
                 "(sum r k bonus) v_t) * gate_t)",

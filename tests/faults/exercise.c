@@ -552,7 +552,7 @@ static const char *const surroundings[] = {
     "$L $T --out '$(touch INJECTED)'; $L plot --out '$(touch INJECTED)' --to '`touch INJECTED`.svg'",
     "$L $T --out ./-x; $L report --out ./-x",
     "$L $T --out '%s%n'; $L plot --out '%s%n' --to '%s%n/p.svg'",
-    "$L $T --out '<b>'; $L report --out '<b>' --html h; ! grep -rq 'out <b>' h",
+    "$L $T --out '<b>'; $L report --out '<b>' --html h; ! grep -q '<b>' h/*.html",
     "$L $T --out $(printf '%255s' | tr ' ' x); [ $? -le 5 ]",
     "! $L $T --out $(printf '%256s' | tr ' ' x)",
     "! $L $T --out $(printf '%9000s' | sed 's: :x/:g')",

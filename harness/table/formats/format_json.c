@@ -5,8 +5,7 @@
 #include "core/option.h"
 #include "harness/table/sheet.h"
 
-/* A byte of no character, as names of files may have, becomes U+FFFD: JSON is UTF-8. */
-static void print_string(FILE *f, const char *text) {
+void print_json_text(FILE *f, const char *text) {
     fputc('"', f);
     for (const char *c = text; *c;) {
         int n = utf8_bytes(c);
@@ -27,7 +26,7 @@ static void print_cell(FILE *f, const struct sheet_cell *cell) {
     char number[64];
     switch (cell->kind) {
     case SHEET_TEXT:
-        print_string(f, cell->text);
+        print_json_text(f, cell->text);
         break;
     case SHEET_INT:
         if (cell->whole == -1)
@@ -45,7 +44,7 @@ static void print_cell(FILE *f, const struct sheet_cell *cell) {
 static void write_sheet(const struct sheet *s, FILE *f) {
     for (int i = 0; i < s->n_cells; i++) {
         fputc(i % s->n_columns ? ',' : '{', f);
-        print_string(f, s->columns[i % s->n_columns].heading);
+        print_json_text(f, s->columns[i % s->n_columns].heading);
         fputc(':', f);
         print_cell(f, &s->cells[i]);
         if ((i + 1) % s->n_columns == 0) fputs("}\n", f);

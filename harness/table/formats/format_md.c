@@ -2,7 +2,6 @@
  * format "details", for pages of many tables. */
 #include <string.h>
 
-#include "harness/table/html.h"
 #include "harness/table/sheet.h"
 
 static void print_md(FILE *f, const char *text) {
@@ -61,7 +60,7 @@ static void write_folded(const struct sheet *s, FILE *f) {
     struct sheet body = *s;
     body.caption = NULL;
     fputs("<details>\n<summary>", f);
-    html_text(f, s->caption ? s->caption : "table");
+    print_html_text(f, s->caption ? s->caption : "table");
     fputs("</summary>\n\n", f);
     write_sheet(&body, f);
     fputs("\n</details>\n", f);
