@@ -61,21 +61,32 @@ _Static_assert(KINDS <= FACTS_MOST, "struct facts has room for them");
 
 /* --- flags -------------------------------------------------------------------------------------------------------- */
 
+/* Adds how often a run is validated that leaves it open: once an epoch, but at most 200 times. */
+static void add_validations(struct label *usual, const struct run *run) {
+    struct config c = {.batch = run->batch, .steps = run->max_steps};
+    char every[32];
+    if (run->batch < 1 || run->n_train < 1 || run->max_steps < 1 || label_get(usual, "eval-every")) return;
+    snprintf(every, sizeof every, "%" PRId64, config_length(&c, run->n_train).eval_every);
+    (void)label_set(usual, "eval-every", every, NULL);
+}
+
 /* Fills the flags that the profile of runs has otherwise than by default. */
 static void find_usual(struct label *usual, const struct run *run, const char *profile) {
     const struct profile *p;
-    struct label task, flags;
+    struct label task, flags = {0};
     *usual = (struct label){0};
-    if (label_set_name(usual, "", NULL) != ST_OK || label_parse(&task, "task", run->task, NULL) != ST_OK ||
-        profile_find(label_name(&task), run->suite, profile, &p, NULL) != ST_OK ||
+    if (label_set_name(usual, "", NULL) != ST_OK) return;
+    if (label_parse(&task, "task", run->task, NULL) == ST_OK &&
+        profile_find(label_name(&task), run->suite, profile, &p, NULL) == ST_OK &&
         profile_flags(p, &flags, NULL) != ST_OK)
-        return;
+        flags.n = 0;
     for (int i = 0; i < flags.n; i++) {
         char value[OPTION_TEXT + 1];
         const char *key = label_key(&flags, i);
         if (row_key_canonical(key, "", label_value(&flags, i), value, sizeof value, NULL) == ST_OK)
             (void)label_set(usual, key, value, NULL);
     }
+    add_validations(usual, run);
 }
 
 /* Takes away the pairs that another label lacks or has otherwise. */
@@ -92,7 +103,7 @@ static bool is_usual(const struct facts *f, const char *key, const char *value) 
     const char *usual = label_get(&f->usual, key);
     char canonical[OPTION_TEXT + 1];
     if (!o) return strcmp(key, "dtype") != 0 || !strcmp(value, REAL_NAME);
-    if (o->flags & OPT_AUTO) return true; /* follows from the sizes, and has a column */
+    if (o->flags & OPT_AUTO && !usual) return true; /* follows from the sizes, and has a column */
     if (!usual && row_key_canonical(key, "", o->value, canonical, sizeof canonical, NULL) == ST_OK) usual = canonical;
     return usual && !strcmp(usual, value);
 }
@@ -148,6 +159,7 @@ void facts_add_runs(struct facts *f, const struct label *key, const char *profil
 void facts_add(struct facts *f, const struct report_row *row) {
     if (!f->n_rows) f->asked = row->asked;
     facts_add_runs(f, &row->key, row->profile, row->all, row->n_all);
+    f->uneven = f->uneven || row->uneven;
     if (isfinite(row->tok_per_s)) facts_add_speed(f, &row->speed);
 }
 
@@ -163,6 +175,8 @@ bool facts_sentence(const struct facts *f, int i, char text[FACT_TEXT]) {
     char flags[FACT_TEXT];
     facts_shared(f, flags);
     if (*flags && at++ == i) return snprintf(text, FACT_TEXT, "All rows: %.1900s", flags) > 0;
+    if (f->uneven && at++ == i)
+        return snprintf(text, FACT_TEXT, "The grid is not complete: the rates have different numbers of seeds") > 0;
     if (f->outdated && at++ == i) return snprintf(text, FACT_TEXT, "%s", OUTDATED_NOTE) > 0;
     for (int k = 0; k < KINDS; k++)
         if (f->count[k] && at++ == i)

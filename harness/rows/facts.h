@@ -14,6 +14,7 @@ struct facts {
     const char *task, *profile; /* of the latest row */
     int n, count[FACTS_MOST];   /* runs, and those of each kind; of attempts at one run the last alone */
     bool outdated;              /* some are of other numerics than the program has now */
+    bool uneven;                /* the rates of some row have different numbers of seeds */
     const struct report_filter *asked;
     int n_rows;
     int n_speeds;          /* rows that have one */

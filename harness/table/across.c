@@ -141,7 +141,11 @@ static void note_task(struct sheet *sheet, const struct family *s, int t) {
 }
 
 static void add_legend(struct sheet *sheet, const struct report_tables *tables, const struct marks *marks) {
-    sheet_note(sheet, "%s%s.", protocol_of(tables->protocol)->phrase, marks->published ? " / the paper's number" : "");
+    char least[32] = "";
+    bool best = tables->protocol == PROTOCOL_BEST_OF_GRID;
+    if (marks->least < marks->most) snprintf(least, sizeof least, "%d to ", marks->least);
+    sheet_note(sheet, "%s, %s%d %s%s%s.", protocol_of(tables->protocol)->phrase, least, marks->most,
+               best ? "run" : "seed", marks->most == 1 ? "" : "s", marks->published ? " / the paper's number" : "");
     if (marks->best && tables->protocol != PROTOCOL_BEST_OF_GRID)
         sheet_note(sheet,
                    "Some of the papers' numbers are the best of their runs, ours are not (report --what tables has our "
@@ -178,6 +182,8 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
     for (int i = 0; i < s->n; i++) {
         const struct report_row *row = s->entries[i].row;
         marks->cut_off = marks->cut_off || row->estimate_cut;
+        marks->least = !marks->runs || row->n_estimate < marks->least ? row->n_estimate : marks->least;
+        marks->most = row->n_estimate > marks->most ? row->n_estimate : marks->most;
         marks->runs += row->n_estimate;
         marks->failed += row->n_estimate_failed;
         marks_count(marks, row);

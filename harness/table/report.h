@@ -46,6 +46,7 @@ enum status report_print(const struct report *report, const struct record_set *s
  * as zeros. */
 struct marks {
     int runs, failed;         /* runs of the numbers, and failed ones, which count as chance */
+    int least, most;          /* runs of a number */
     bool cut_off;             /* a run of some number was cut off */
     bool settings;            /* a published number is of another setting */
     char unlike[RECORD_TEXT]; /* in what (setting.h) */

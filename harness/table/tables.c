@@ -175,13 +175,12 @@ static void note_best(struct sheet *s, const struct report_table *t) {
 static void note_protocol(struct sheet *s, const struct report_table *t, const struct report_tables *tables) {
     const struct protocol *protocol = protocol_of(tables->protocol);
     int most_grid = 1;
-    bool few = false, uneven = false, speed_missing = false, cut = false, disturbed = false;
+    bool few = false, speed_missing = false, cut = false, disturbed = false;
     struct marks marks = {0};
     for (int k = 0; k < t->n_rows; k++) {
         const struct report_row *row = &t->rows[k];
         few = few || (row->interval.kind == INTERVAL_NONE && protocol->level > 0);
         most_grid = row->n_all > most_grid ? row->n_all : most_grid;
-        uneven = uneven || row->uneven;
         speed_missing = speed_missing || !isfinite(row->tok_per_s);
         cut = cut || row->n_cut_all;
         marks_count(&marks, row);
@@ -202,7 +201,6 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
             s, "best of,diff",
             "The largest of n grows by luck alone: of %d equal normal draws it lies %.2f sd above their mean.",
             most_grid, stats_normal_max_mean(most_grid));
-    if (uneven) sheet_note(s, "The grid is not complete: the rates have different numbers of seeds.");
     if (speed_missing)
         sheet_note_on(s, "tok/s",
                       "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");

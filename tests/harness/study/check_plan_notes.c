@@ -6,12 +6,13 @@
 
 /* The short profile of one plan is that of the plan it is said to be but for the MLP. */
 START_TEST(notes_and_short_profiles_of_shipped_plans_agree) {
-    static const char *const own[][2] = {
-        {"hlru-table1", "hlru-paper"}, {"hlru-table2", "paper"}, {"hlru-decoder", "paper"}};
+    static const char *const own[][2] = {{"hlru-fig2", "hlru-paper"}, {"hlru-fig3", "hlru-paper"},
+                                         {"hlru-fig5", "hlru-paper"}, {"hlru-table1", "hlru-paper"},
+                                         {"hlru-table2", "paper"},    {"hlru-decoder", "paper"}};
     struct plan_file p, table;
     struct label settings, of_table;
     struct error e = {0};
-    for (int i = 0; i < 3; i++) { /* of width 128, MAD's epochs and three rates: of no other profile */
+    for (int i = 0; i < 6; i++) { /* of width 128, MAD's epochs and three rates: of no other profile */
         ck_assert_msg(plan_file_read(&p, own[i][0], &e) == ST_OK, "%s", e.text);
         ck_assert_ptr_nonnull(plan_file_get(&p, own[i][1], "note"));
         ck_assert_ptr_null(plan_file_get(&p, "smoke", "note"));

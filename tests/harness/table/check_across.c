@@ -76,7 +76,7 @@ START_TEST(remarks_are_on_what_is_there) {
     add_of("s5", "lstm;swiglu", "64", "3", 0.5);
     text = render_report(&report_across, &format_term);
     ck_holds(text, "2 tasks, profile paper: 1 model\n");
-    ck_holds(text, "\nMean over the seeds at the rate that validation chose / the paper's number.\n");
+    ck_holds(text, "\nMean over the seeds at the rate that validation chose, 1 seed / the paper's number.\n");
     ck_holds(text, "\nSome of the papers' numbers are the best of their runs, ours are not ");
     free(text);
     text = render_by(&report_across, &(struct report_filter){.protocol = PROTOCOL_BEST_OF_GRID});
@@ -455,7 +455,9 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
     char *text = render_by_iqm();
     ck_holds(text, "0.000 / 1.000~  1.000 / 1.000~  0.500 [0.500, 0.500]\n");
     ck_holds(text, "-       0.500 / -                     -\n");
-    ck_holds(text, "Interquartile mean over the seeds at the rate that validation chose / the paper's number.\n");
+    ck_holds(
+        text,
+        "Interquartile mean over the seeds at the rate that validation chose, 1 to 3 seeds / the paper's number.\n");
     ck_assert_ptr_null(strstr(text, "Bold")); /* which no text file has */
     free(text);
     cut_off(&fixture_records[3].run, 200); /* has its part in the number of S5 and in that of all */

@@ -20,12 +20,12 @@ void ck_ok(enum status status) {
     ck_assert_msg(status == ST_OK, "status %d: %s", status, fixture_problem.text);
 }
 
-static void open_fixture(void) {
+void fixture_open(void) {
     scratch_make(fixture_folder);
     fixture_set = (struct record_set){.list = fixture_records};
 }
 
-static void close_fixture(void) {
+void fixture_close(void) {
     scratch_remove(fixture_folder);
 }
 
@@ -81,7 +81,7 @@ void as_planned(struct run *run, const char *name) {
 static void identify_all(struct run *run) {
     static const char *const settings[][2] = {{"mlp", "gelu"},       {"epochs", "200"},
                                               {"steps", "156400"},   {"schedule", "cosine-epoch"},
-                                              {"eval-every", "300"}, {"task.n_train", "100000"}};
+                                              {"eval-every", "782"}, {"task.n_train", "100000"}};
     struct label mixer;
     char number[40], name[128];
     ck_ok(run_mixer(run, &mixer, &fixture_problem));
@@ -208,7 +208,7 @@ struct report_row *only_row(struct report_tables *tables) {
 Suite *fixture_suite(const char *name, const TTest *const *tests, int n) {
     Suite *s = suite_create(name);
     TCase *c = tcase_create(name);
-    tcase_add_checked_fixture(c, open_fixture, close_fixture);
+    tcase_add_checked_fixture(c, fixture_open, fixture_close);
     tcase_set_timeout(c, 120);
     for (int i = 0; i < n; i++) tcase_add_test(c, tests[i]);
     suite_add_tcase(s, c);

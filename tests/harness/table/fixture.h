@@ -49,6 +49,10 @@ void stand_in_for_gnuplot(void);
 void ck_ok(enum status status);
 void ck_holds(const char *text, const char *part);
 
+/* Make and remove the folder of a test, before and after it. */
+void fixture_open(void);
+void fixture_close(void);
+
 /* A suite of `n` tests, each with records and folder of its own. */
 Suite *fixture_suite(const char *name, const TTest *const *tests, int n);
 
