@@ -24,7 +24,7 @@ struct op_sizes {
     int64_t variant;       /* from 0: which optional inputs there are, and attributes that are no size */
 };
 
-/* One option a field; the defaults are those of `lrnn perf op`. */
+/* One option a field, with the defaults of `lrnn perf op`. */
 extern const struct option op_sizes_options[];
 
 int64_t op_sizes_out(const struct op_sizes *s);

@@ -7,7 +7,7 @@
 #include "core/real.h"
 
 /* The schedules: constant, name, when the rate changes after the warm-up, floor and epochs that the schedule fixes
- * itself (0: those of the run), function of the rate, help. A new schedule is a row, and a function unless one fits.
+ * itself (0: the run's), function of the rate, help. A new schedule is a row, and a function unless one fits.
  * RATE_PER_EPOCH holds one rate for all steps of an epoch, warm-up included, like a scheduler that is called after each
  * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py), and its code keeps the
  * rate constant. */

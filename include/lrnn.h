@@ -6,7 +6,7 @@
  *     LRNN_INIT(d);
  *     lrnn_scan_block_workspace(&d, LRNN_FORWARD, &n);   bytes of workspace that this call needs
  *     lrnn_scan_block_forward(&d);                       reads data, writes data of outputs
- *     lrnn_scan_block_backward(&d);                      reads data and gradients of outputs, writes those of inputs
+ *     lrnn_scan_block_backward(&d);                      reads data, gradients of outputs; writes gradients of inputs
  *
  * Shapes: B batch, T length, N blocks or channels, m block size, H heads, dk and dv width of keys and values. An array
  * of shape (B,T,W) has one stride for each of its three axes, in elements; W joins the remaining axes, which lie one
@@ -142,7 +142,7 @@ LRNN_OP(scan_block);
 /* H-LRU (arXiv 2602.12021, Eq. 3), m states a channel:
  *     companion: s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t;  s_t[i] = s_{t-1}[i-1]
  *     observer:  s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t where i = 0)
- * z (B,T, (m+1)*N): element j*N + k is the gate of lag j + 1 of channel k, j = m that of the input. v (B,T,N).
+ * z (B,T, (m+1)*N): element j*N + k is the gate of lag j + 1 of channel k, j = m the input's gate. v (B,T,N).
  * s (B,T, m*N): element i*N + k. */
 typedef struct lrnn_scan_companion {
     lrnn_call call;

@@ -226,7 +226,7 @@ static lrnn_status check_call(const struct library_op *op, const lrnn_call *d, l
         return refuse(LRNN_BAD_ARGUMENT, "%s: dtype=%d, expected LRNN_F32, LRNN_BF16 or LRNN_F64", op->name,
                       (int)d->dtype);
     if ((d->dtype == LRNN_F64) != REAL_IS_DOUBLE)
-        return refuse(LRNN_UNSUPPORTED, "%s: dtype %s is that of %s", op->name,
+        return refuse(LRNN_UNSUPPORTED, "%s: dtype %s belongs to %s", op->name,
                       d->dtype == LRNN_F64    ? "LRNN_F64"
                       : d->dtype == LRNN_BF16 ? "LRNN_BF16"
                                               : "LRNN_F32",
@@ -399,7 +399,7 @@ static bool usable(const struct job *j, const struct use *u) {
     const struct operand *o = u->operand;
     int64_t dims[TENSOR_MAX_RANK], dense = 1;
     if (j->recorder.call->dtype == LRNN_BF16 || (j->copies && o->axes != AXES_SHARED)) return false;
-    /* The gradient of the last state is added to that of the output, which is not ours to change. */
+    /* The last state's gradient is added to the output's gradient, which belongs to the caller and must not change. */
     if (u->gradient && o->role == ARRAY_OUT && o->shows_state && state_side(j, ARRAY_LAST_STATE, true).base)
         return false;
     for (int i = array_dims(&j->recorder, o, dims) - 1; i >= 0; i--) {

@@ -50,7 +50,7 @@ struct recorder {
     const lrnn_call *call;
     enum lrnn_pass pass;
     int64_t B, T;       /* sequences, and the length of the longest */
-    int64_t lead, tail; /* tokens before and after those of each sequence */
+    int64_t lead, tail; /* tokens before and after each sequence */
     struct state_map first, last;
     struct operand operands[MAX_OPERANDS];
     int n;

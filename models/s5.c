@@ -46,8 +46,8 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return ST_OK;
 }
 
-/* The imaginary part of an eigenvalue, in blocks of a. All of a block (b = 0, conj=no) are the lower half of its
- * spectrum, then what mirrors it; an odd block takes that of the next even size less its last. */
+/* The imaginary part of an eigenvalue, in blocks of a. A whole block (b = 0, conj=no) is the lower half of its spectrum
+ * and then its mirror image; a block of odd size takes the spectrum of the next even size without the last value. */
 static double draw_lambda(struct rng *r, int64_t element, double a, double b) {
     (void)r;
     int64_t size = (int64_t)a, j = element % size, half = b > 0 ? size : (size + 1) / 2;

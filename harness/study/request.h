@@ -33,7 +33,7 @@ enum status request_flag(struct request *r, const char *name, const char *value,
  * are wanted. ST_USAGE, ST_DATA: neither a task nor a plan has the name, or the plan is wrong. */
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e);
 
-/* What is asked for of a plan file, as pairs: plan=NAME, tasks, profile, c, and what the command line says of the runs.
+/* The request for a plan file, as pairs: plan=NAME, tasks, profile, c, and what the command line says of the runs.
  * request_recall gives a request that has that plan file's words the rest of them. ST_USAGE: too much text. */
 enum status request_call(const struct request *r, const char *profile, struct label *call, struct error *e);
 enum status request_recall(struct request *r, const struct label *call, struct error *e);

@@ -156,7 +156,7 @@ enum status setup_check_asked(struct setup *const *setups, int n, const struct l
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
 /* "bdlru:m=5,blocks=64;swiglu": the mixer's options that are not at their default or say how large it is, and the MLP.
- * What follows from the sizes is left out, what was asked for is not. */
+ * Options that follow from the sizes are left out, options that the user gave are kept. */
 static enum status name_model(struct setup *s, struct error *e) {
     const struct model *model = s->spec.model.model;
     struct label label;

@@ -107,7 +107,7 @@ LRNN_INLINE struct discrete_state discrete_state_of(const struct discretise_attr
     return s;
 }
 
-/* Gradients of (lambda.re, lambda.im, step) from those of a and b. */
+/* Gradients of (lambda.re, lambda.im, step) from the gradients of a and b. */
 LRNN_INLINE void discrete_gradients(const struct discretise_attr *attr, const struct discrete_state *x,
                                     struct discrete Ga, struct discrete Gb, double out[3]) {
     struct discrete_step s = discrete_step_of(attr->form, x->lambda, x->step);

@@ -22,7 +22,8 @@ static int64_t at(const struct piece *p, int64_t t) {
     return (p->b * p->T + t) * p->N + p->k;
 }
 
-/* The place to write a row of a gradient: the gradient itself, or `buffer` if it is to be added or is not wanted. */
+/* Returns the place to write a row of a gradient: the gradient itself, or `buffer` if the row has to be added or is not
+ * wanted. */
 static real *row_of(const struct call *c, int input, int64_t offset, real *buffer) {
     return c->din[input] && !call_accumulates(c, input) ? c->din[input] + offset : buffer;
 }
@@ -37,8 +38,8 @@ static struct scratch_rows constant_gradients(const struct call *c, struct scrat
     return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};
 }
 
-/* Brings steps first..t of an array that a walk back in time reads, or of a gradient that it writes, into the cache
- * (kernels/lib/fetch.h). NULL is skipped. */
+/* Brings steps first..t into the cache (kernels/lib/fetch.h), of an array that a walk back in time reads or of a
+ * gradient that it writes. NULL is skipped. */
 static void fetch(const real *array, const struct piece *p, int64_t first, int64_t t) {
     if (array) fetch_rows(array + at(p, first), t + 1 - first, p->width, p->N);
 }

@@ -1,7 +1,7 @@
 /* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, by the engine of scan.cuh.
  *
  *   h_t = a_t h_{t-1} + x_t;   G_t = dh_t + conj(a_{t+1}) G_{t+1},  dx_t = G_t,  da_t = conj(h_{t-1}) G_t
- * Of a chunk: h_end = P h_begin + E with P the product of its a_t; backward conj(P) likewise. The gradient of a
+ * A chunk has h_end = P h_begin + E with P the product of its a_t; backward conj(P) likewise. The gradient of a
  * constant a is summed by each lane over its time steps, then over lanes in their order. */
 #include "kernels/gated/gated.h"
 #include "kernels/lib/scan.cuh"

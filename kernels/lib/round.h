@@ -1,6 +1,6 @@
 /* round.h - the factors of products in fewer bits: to the nearest, ties to even, as enum precision (core/op.h) says.
  *
- * What is too large becomes infinite, NaN stays NaN. In the double build numbers go through float. */
+ * Too large values become infinite, NaN stays NaN. In the double build numbers go through float. */
 #ifndef LRNN_KERNELS_LIB_ROUND_H
 #define LRNN_KERNELS_LIB_ROUND_H
 

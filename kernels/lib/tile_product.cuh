@@ -5,11 +5,11 @@
  * (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums run over the depth in ascending order, so that bits depend on sizes
  * alone; rows are a multiple of 16, columns and depth of 8.
  *
- * Where tensor cores multiply in tf32 (compute capability 8.0 on, float build) they do, and the sums have fp32's
- * accuracy all the same: scans are in fp32 in every --precision (docs/design.md, "Numbers"). Each factor is split in
+ * Tensor cores multiply in tf32 (compute capability 8.0 on, float build), and the sums still have fp32's accuracy:
+ * scans are in fp32 in every --precision (docs/design.md, "Numbers"). Each factor is split in
  * two, x = high + low + rest, both rounded to tf32's 11 significant bits, and three products are summed:
  *   a b ~ high_a high_b + (low_a high_b + high_a low_b)
- * |low| <= 2^-11 |x| and |rest| <= 2^-22 |x|, so that what is left out, low_a low_b and the two rests, is at most
+ * |low| <= 2^-11 |x| and |rest| <= 2^-22 |x|, so the parts left out, low_a low_b and the two rests, are at most
  * 3 * 2^-22 |a b|: of the size of fp32's rounding, which is 2^-24 of each partial sum. The products themselves are
  * exact, and the small ones are summed apart, where the large sum does not round them. How tensor cores round within a
  * sum of eight the ISA leaves open; where they cut off instead of rounding, as some devices do, a

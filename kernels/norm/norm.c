@@ -48,12 +48,12 @@ static void norm_infer(struct graph *g, struct call *c) {
 
 static struct cost norm_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
-    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* FLOPs of those: as add's */
+    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* of the sum: as many FLOPs as add's */
     if (pass == PASS_FORWARD) return (struct cost){(4 + sums) * n, sizeof(real) * ((2 + 2 * sums) * n + vectors)};
     return (struct cost){(12 + 2 * sums) * n, sizeof(real) * ((3 + 2 * sums) * n + 2 * vectors)};
 }
 
-/* Mean (0 for rmsnorm) and q of one row. */
+/* Computes the mean (0 for rmsnorm) and q of one row. */
 static void statistics(const struct call *c, const real *x, double *mean, double *q) {
     const struct norm_attr *attr = norm_attr(c);
     int64_t D = tensor_cols(c->in[0]);
@@ -64,7 +64,7 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
 
-/* Terms of dw and db: sums over the rows. */
+/* The largest sum of magnitudes in an element of dw (j 1) or db (j 2), over the rows. */
 static double vector_terms(const struct call *c, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     double most = 0;
@@ -80,13 +80,13 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* n = (x - mean) q rounds as the two that are subtracted. Of dx all cancels in one column, and in two all but what eps
- * leaves. */
+/* Magnitudes of the terms (struct op, `terms`). x and mean count apart, because their difference may cancel. In a row
+ * of one column all of dx cancels, in one of two columns all but what eps leaves. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
     double most = 0;
-    if (pass == PASS_FORWARD && j == 1) return 0; /* of the sum: one addition */
+    if (pass == PASS_FORWARD && j == 1) return 0; /* the sum is one addition */
     if (j == 1 || j == 2) return vector_terms(c, j);
     for (int64_t r = 0; r < rows; r++) {
         const real *x = normed_rows(c) + r * D, *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * D : NULL;
@@ -106,7 +106,7 @@ static double norm_terms(const struct call *c, enum pass pass, int j) {
     return most;
 }
 
-/* Variants: a small and a large eps; no gradient of x wanted; none of the vectors. */
+/* Builds a norm. Variants: 0 a small eps, 1 a large one, 2 no gradient of x, 3 none of the vectors. */
 static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     if (s->variant > 3) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_vector(g, "w", s->dim);
@@ -121,8 +121,8 @@ static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     return true;
 }
 
-/* Variants, RMSNorm and LayerNorm in turn: all gradients wanted; not the gradient of one summand; with a large eps none
- * of both, or none of the vectors. */
+/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. Variants: 0 and 1 all gradients; 2 none of x; 3 none
+ * of the branch; 4 none of both, with a large eps; 5 none of the vectors, with a large eps. */
 static bool add_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     bool layer = s->variant % 2 == 1;

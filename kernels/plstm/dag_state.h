@@ -56,7 +56,7 @@ LRNN_INLINE void put_wanted(const struct call *c, int i, real *d, int64_t at, re
 typedef void dag_head(const struct call *c, enum pass pass, const void *shared, int64_t b, int64_t h,
                       struct scratch own);
 
-/* Number of groups that H heads make: `workspace` takes the arrays of one that often. */
+/* Number of groups that H heads make: `workspace` multiplies one group's arrays by it. */
 int64_t dag_groups(const struct call *c, int64_t H);
 
 /* Calls `head` for all heads of all sequences, in parallel where `work` (multiplications, about) is worth it. The

@@ -2,7 +2,7 @@
  *
  *   E = exp(-m);   D = max(|den|, E) + eps;   h = num / D        (E: 1 in units of the state)
  *   dnum = dh / D;   dD = -(dh . h) / D;   |den| >= E: dden = sign(den) dD;   else dm = -E dD = (1 - eps / D) (dh . h)
- * Where E is beyond the largest number h is 0, and so is its gradient. */
+ * If E is beyond the largest number, h is 0, and so is its gradient. */
 #include <inttypes.h>
 #include <math.h>
 

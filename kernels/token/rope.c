@@ -34,7 +34,8 @@ static struct cost rope_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * x, sizeof(real) * 2 * x};
 }
 
-/* Heads of an even width, dk or one more. Variants: they are all there is; more columns follow. */
+/* Builds rope with heads of an even width, dk or one more. Variants: 0 the heads fill the columns, 1 three more columns
+ * follow. */
 static bool rope_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t dk = s->dk + s->dk % 2, rest = s->variant ? 3 : 0;

@@ -144,7 +144,7 @@ static struct tensor *map(struct graph *g, struct tensor *x, const char *name, d
 
 /* --- the mixer ---------------------------------------------------------------------------------------------------- */
 
-/* The values with those of the first layer mixed in. */
+/* The values, mixed with the first layer's values. */
 static struct tensor *mixed_values(const struct rwkv7 *o, struct graph *g, struct tensor *x, struct tensor *xv,
                                    struct tensor *v) {
     struct graph_builder *now = graph_builder(g);

@@ -5,8 +5,7 @@
  * counts.
  *
  * Pairs: a line "label<TAB>id<TAB>id<TAB>text<TAB>text", the label 0, 1, 0.0 or 1.0; quotes are characters like others.
- * Entries of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is that of the longer
- * one. */
+ * Entries of kind "pairs": the bytes of each text as numbers of 4 bytes, then both; the length is the longer one's. */
 #ifndef LRNN_TASKS_DATA_TEXT_FILES_H
 #define LRNN_TASKS_DATA_TEXT_FILES_H
 

@@ -219,7 +219,7 @@ static enum status read_file(struct ts *f, enum split split, struct entry_pack *
     uint64_t names = XXH3_64bits(f->name, (size_t)f->labels * TS_NAME);
     if (!pack->label_names) pack->label_names = names;
     if (pack->label_names != names)
-        return fail(f->text.e, ST_DATA, "%s: its %" PRId64 " labels have other names than those of the file before",
+        return fail(f->text.e, ST_DATA, "%s: its %" PRId64 " labels have other names than in the file before",
                     f->text.from->name, f->labels);
     int64_t cases = 0;
     for (int c; (c = text_peek(&f->text)) != TEXT_END;)

@@ -57,7 +57,7 @@ struct image {
         IMAGE_ROW("n_test", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TEST]), "auto", 1, 1e9, NULL, "test images",   \
                   OPT_AUTO)
 
-/* Number of values of a position: those of its pixels, one after the other. */
+/* Number of values of a position: its pixels' values, one after the other. */
 LRNN_INLINE int64_t image_values(const struct image *im) {
     return im->patch * im->patch * im->channels;
 }

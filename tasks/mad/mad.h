@@ -37,8 +37,8 @@ struct mad {
 /* Random numbers of one example. No two splits share any. */
 struct rng mad_rng(const struct mad *m, enum split split, int64_t index);
 
-/* The shape of a task with T inputs and targets spread evenly over `answers` ids. Chance and floor are those of one
- * constant answer, the metric is MAD's macro accuracy, and a run counts as solved where MAD ends it. */
+/* The shape of a task with T inputs and targets spread evenly over `answers` ids. Chance and floor are the accuracy of
+ * one constant answer, the metric is MAD's macro accuracy, and a run counts as solved where MAD ends it. */
 void mad_shape(const struct mad *m, int64_t T, int64_t answers, struct task_shape *out);
 
 /* --- roles of ids ------------------------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ START_TEST(unwanted_gradients_are_left_out) {
 }
 END_TEST
 
-/* The bits of the orders from..to are those of order 0. */
+/* The orders from..to have the bits of order 0. */
 static void expect_same_in_orders(const struct trial_op *what, int from, int to) {
     struct op_run first, other;
     ck_assert(run_open(&first, what));
@@ -296,7 +296,7 @@ static const struct {
 #define SUMS_SHARED 4096 /* bytes: more than sums over rows take, less than a ring */
 #define N_RINGED    (int)(sizeof ringed / sizeof *ringed)
 
-/* The bits are those of a device that has no such copies; a walk of one turn needs none. */
+/* A device without such copies has the same bits; a walk of one turn needs none. */
 START_TEST(rings_change_no_bits) {
     static const int lengths[] = {1, 25, 75, 130};
     struct place old;

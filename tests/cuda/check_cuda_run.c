@@ -447,7 +447,7 @@ START_TEST(walked_steps_give_the_same_bits) {
 }
 END_TEST
 
-/* With launches that overlap or in branches, steps are those of launches in a row. */
+/* Steps with launches that overlap or branch equal steps with launches in a row. */
 START_TEST(launches_in_any_order_give_the_same_bits) {
     struct setup *s = device_run(models[0], "swiglu", "precision", _i / 2 ? "tf32" : REAL_NAME);
     struct trainer a, b;

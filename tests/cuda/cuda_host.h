@@ -14,8 +14,8 @@
  * for the launch before, where they may overlap, a kernel's argument that is an address of the host's, and memory that
  * is reserved or given back while a stream is captured.
  *
- * What is queued runs at once, or, lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): a host that reads or
- * changes too early is found then. Threads may use it at once, each its own streams: kernels and copies run one after
+ * Queued work runs at once, or lazily, when something waits for it (LRNN_CUDA_HOST_LAZY=1): this finds a host that
+ * reads or changes too early. Threads may use it at once, each its own streams: kernels and copies run one after
  * the other, whoever has queued them.
  *
  * Only what the project's kernels use is here; the names are CUDA's. Implementation: cuda_host.cc (threads and
@@ -85,9 +85,9 @@ void __syncthreads(void);
 /* Waits for the launch before it on its stream to end, if the two may overlap. */
 void cuda_host_await_previous(void);
 
-/* Of the cluster that runs: the two halves of a barrier, of which the second waits for all its threads; where the block
- * `rank` of it has the dynamic shared memory that the running block has at `mine`, which no thread asks between the two
- * halves. */
+/* The running cluster: the two halves of a barrier, where the second half waits for all its threads; and the place
+ * where block `rank` has the dynamic shared memory that the running block has at `mine`. No thread asks for it between
+ * the two halves. */
 void cuda_host_cluster_arrive(void);
 void cuda_host_cluster_wait(void);
 void *cuda_host_cluster_shared(void *mine, unsigned rank);

@@ -1,5 +1,5 @@
-/* baseline.c - fuzz target: whatever stands behind the checksum of a gate's baseline, it is refused with one sentence
- * that names the line, or is one that can be compared with. The checksum is put right. */
+/* baseline.c - fuzz target: any bytes after the checksum of a gate's baseline are either refused with one sentence that
+ * names the line, or make a baseline that can be compared with. The checksum is put right. */
 #include "harness/gate/baseline.h"
 #include "harness/store/record.h"
 #include "tests/fuzz/fuzz.h"

@@ -57,7 +57,7 @@ static void make_vocabulary(struct characters *v, const uint8_t *text, int64_t b
     for (int64_t i = 0; i < v->n; i++) counter.count[v->code[i]] = 0;
 }
 
-/* Letters of the corpus' files: o its own vocabulary, f that of another text, b bytes. */
+/* Letters of the corpus' files: o its own vocabulary, f another text's, b bytes. */
 FUZZ(characters) {
     static const char other[] = "film na\xc3\xafve 5\xe2\x82\xac \xf0\x9f\x98\x80";
     static struct arena host;

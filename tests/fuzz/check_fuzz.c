@@ -113,7 +113,7 @@ static size_t change(char *bytes, size_t size, const struct file *other, struct 
     }
 }
 
-/* Where the child is, for whoever finds it dead. */
+/* Place of the child, for the parent that finds it dead. */
 struct place {
     atomic_int file, cut, change;
 };

@@ -24,7 +24,7 @@
     int FUZZ_NAME(name)(const uint8_t *data, size_t size);                                                             \
     int FUZZ_NAME(name)(const uint8_t *data, size_t size)
 
-/* A text, a terminator behind it; the caller frees it. */
+/* Returns the bytes as a text with a terminator; the caller frees it. */
 static inline char *fuzz_text(const void *data, size_t size) {
     char *text = malloc(size + 1);
     if (!text) abort();

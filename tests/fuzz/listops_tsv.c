@@ -6,7 +6,7 @@
 
 #define MAX_LENGTH 2000
 
-/* The value of the expression at *at, which moves behind it; aborts at what is none. */
+/* The value of the expression at *at, which moves past it; aborts if there is none. */
 static int32_t value_of(const uint8_t **at, const uint8_t *end) {
     if (*at == end) abort();
     uint8_t token = *(*at)++;

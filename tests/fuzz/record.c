@@ -1,5 +1,5 @@
-/* record.c - fuzz target: whatever stands behind a run record's checksum, the record is refused with one sentence, or
- * is written again as a text that reads back. The checksum is put right, so that what is behind it is looked at. */
+/* record.c - fuzz target: any bytes after a run record's checksum are either refused with one sentence, or written
+ * again as a text that reads back. The checksum is put right, so that the reader looks at the bytes. */
 #include "harness/store/record_json.h"
 #include "tests/fuzz/fuzz.h"
 

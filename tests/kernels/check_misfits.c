@@ -331,7 +331,7 @@ static struct tensor *input_of(struct graph *g, const char *word, const char *na
     return graph_input(g, name, rank, dims, true);
 }
 
-/* The sentence stays that of the first op, whatever is built on what it did not make. */
+/* The first op's sentence stays, whatever is built on its missing output. */
 static void expect_sentence(const struct misfit *m, enum status status) {
     struct tensor *in[OP_MAX_IN] = {0};
     struct graph g;

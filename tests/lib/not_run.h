@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* A line among those of the suites, such as "  runs: zsh_loads_its_completion not run: there is no zsh". The test
- * returns after it. */
+/* Prints a line between the suites' lines, such as "  runs: zsh_loads_its_completion not run: there is no zsh". The
+ * test returns after it. */
 static inline void not_run(const char *suite, const char *test, const char *why) {
     printf("  %s: %s not run: %s\n", suite, test, why);
 }

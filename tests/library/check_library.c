@@ -215,7 +215,7 @@ START_TEST(threads_change_nothing) {
 }
 END_TEST
 
-/* bf16 arrays are those of float, read and written in 16 bits. */
+/* bf16 arrays are the float arrays, read and written in 16 bits. */
 START_TEST(bf16_is_float_rounded) {
     const struct op_case *op = &op_cases[_i];
     struct op_boxes half, full;

@@ -47,7 +47,7 @@ struct box {
     int64_t dims[3], strides[3];
 };
 
-/* An op's descriptor and boxes, for `batch` sequences: those of the case (offsets NULL), or of unequal length. */
+/* An op's descriptor and boxes, for `batch` sequences, equal to the case's (offsets NULL) or of unequal length. */
 struct op_boxes {
     const struct op_case *op;
     _Alignas(16) char descriptor[DESCRIPTOR_MAX];

@@ -473,7 +473,7 @@ static const char *const differentiated[] = {
     "slice:structure=dplr,rank=2,interval=3,dt=0.5",
 };
 
-/* With the loss term, whose gradient joins that of the brackets in A. */
+/* Includes the loss term, whose gradient joins the brackets' gradient in A. */
 START_TEST(gradients_of_whole_nets_are_differences_of_the_loss) {
     struct trial t;
     struct trial_shape shape = one_layer;

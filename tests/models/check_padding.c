@@ -70,7 +70,7 @@ static void open_and_walk(struct trial *t, const struct trial_shape *s, int64_t 
     graph_backward(&t->graph, &t->state);
 }
 
-/* Equal values (0 is -0), or with a bound within that of the largest one. */
+/* Compares values for equality (0 is -0), or with a bound within the bound of the largest one. */
 static void expect_equal(const real *got, const real *want, int64_t n, double bound, const char *what) {
     if (bound > 0) {
         expect_close(got, want, n, bound, what);

@@ -107,7 +107,7 @@ static bool applies(const struct graph *g, const struct kernel *k) {
     return false;
 }
 
-/* Tolerance: that of a kernel, through norms and products up to a whole net's gradient. */
+/* Tolerance: a kernel's, carried through norms and products up to a whole net's gradient. */
 static void expect_same_net(const struct trial_shape *shape, const struct trial *reference, const char *kernel) {
     struct trial t;
     struct trial_shape s = *shape;

@@ -22,7 +22,7 @@ struct shape_cases {
  * be is taken from the same net with fewer sequences. Ends the program with a message on an error. */
 void cases_collect(struct shape_cases *cases, const char *profile);
 
-/* Collects those of all plans that ship with the program (papers/), each under its own profile. */
+/* Collects the cases of all plans that ship with the program (papers/), each under its own profile. */
 void cases_collect_plans(struct shape_cases *cases);
 
 #endif

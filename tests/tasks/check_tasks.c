@@ -52,7 +52,7 @@ static void check_unchanged(const char *name) {
     ck_assert_str_eq(opened, asked);
 }
 
-/* What is stored of a run is what it was called by. */
+/* A run stores the name by which it was called. */
 START_TEST(opening_a_task_changes_no_option) {
     for_each_name(check_unchanged);
     check_unchanged("pairs:passage=4");
@@ -78,7 +78,7 @@ START_TEST(names_are_unique) {
 }
 END_TEST
 
-/* Of long examples a tenth as many are looked at. */
+/* Number of examples to look at: a tenth for long examples. */
 static int looks(const struct task_shape *s, int usual) {
     return s->T * (s->vocab_in ? 1 : s->channels) > 4096 ? usual / 10 : usual;
 }

@@ -105,7 +105,7 @@ void fill_example(const struct task_choice *c, enum split split, int64_t index, 
     task_fill(c, split, index, x);
     ck_assert_msg((!x->tokens || x->tokens[T] == GUARD) && (!x->values || x->values[values] == (real)GUARD) &&
                       x->targets[targets] == GUARD && (!x->links || x->links[words] == GUARD),
-                  "%s writes behind its rows", c->name);
+                  "%s writes past its rows", c->name);
 }
 
 bool same_example(const struct task_shape *s, enum split split, const struct example *a, const struct example *b) {

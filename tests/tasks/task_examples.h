@@ -27,7 +27,7 @@ void open_task(struct task_choice *choice, const char *text, uint64_t seed);
 /* Parsing or opening fails with ST_USAGE and one sentence that holds each of the words (separated by '|'). */
 void check_task_refused(const char *text, const char *words);
 
-/* One example in memory of its own, a guard behind each row; given back by free_example. */
+/* One example in memory of its own, with a guard after each row; free_example frees it. */
 struct example new_example(const struct task_shape *s);
 void free_example(struct example *x);
 

@@ -13,7 +13,7 @@ struct twin_case {
     int64_t draw;    /* of the inputs' values */
 };
 
-/* The flags --outputs, --fill and --draw of a struct twin_case; those of its sizes are op_sizes_options. */
+/* The flags --outputs, --fill and --draw of a struct twin_case; op_sizes_options has the flags of its sizes. */
 extern const struct option twin_case_options[];
 
 /* Case number `index` of a seed: sizes log-uniform, within a budget of work that is drawn as well; any variant, choice,

@@ -3,7 +3,7 @@
  *     batches_next(b, step);     before the walk of the step
  *     batches_take(b, state);    first part of the walk, which a device captures
  *
- * Where they come from is decided once, by batches_keep_resident. A way is one file:
+ * batches_keep_resident decides once where they come from. A way is one file:
  *
  *     batches.c   made on the host, by a thread ahead of the steps, and copied or sent into the inputs of the net
  *     resident.c  the training data lies on a device whole, and a graph there takes the batch of each step out of it

@@ -19,8 +19,8 @@ struct delta_factors {
     struct matrix L;
 };
 
-/* Rows x widths. D: K G, then dU. keys[s][r] = k_s . k_r, queries: k_s . q_r. The row of a query, and of W = scale dO,
- * is that of its token's last step; the others are 0. */
+/* Rows x widths. D: K G, then dU. keys[s][r] = k_s . k_r, queries: k_s . q_r. A query, like W = scale dO, stands in
+ * the row of its token's last step; the other rows are 0. */
 struct delta_chunk {
     struct delta_factors x;
     struct matrix S, K, Q, E, keys, queries;

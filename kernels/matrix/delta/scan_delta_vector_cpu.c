@@ -11,8 +11,8 @@
  *   O = scale (R_q + X_q^T (U, Z));   S <- P(-1,N) o S + (writer_j o P(j,N))^T (U, Z)
  * P is never made: a writer's row is multiplied by F from reader to reader. So decays may be 0, and nothing overflows;
  * a division by their products, which would make X one product of matrices, has neither property.
- * Adjoint: with dC from (I + X_d) dC = dZ, the gradient of R is (-dC, W), W = scale dO, that of X[j][i] the product of
- * the row i of (-dC, W) with what j wrote, and those of F, readers and writers follow the rows back. */
+ * Adjoint: with dC from (I + X_d) dC = dZ, the gradient of R is (-dC, W), W = scale dO; the gradient of X[j][i] is row i
+ * of (-dC, W) times what j wrote; the gradients of F, readers and writers follow the rows back. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -274,7 +274,7 @@ FORCE_INLINE void entry_gradients(int64_t KW, int64_t c, const struct matrices *
     }
 }
 
-/* A writer of row j; dX its row; dy the gradient of what is left of it at the end. Returns that of the writer. */
+/* A writer of row j: dX its row, dy the gradient of what is left of it at the end. Returns the writer's gradient. */
 FORCE_INLINE lanes writer_gradients(int j, lanes writer, lanes dy, const real *dX, struct channels *x) {
     lanes y[N];
     y[j] = writer;

@@ -203,7 +203,7 @@ START_TEST(every_command_has_help) {
 }
 END_TEST
 
-/* The text as the page has it: each - stands behind a \. */
+/* Writes the text as the page has it: a \ before each -. */
 static void escape(const char *text, char *to, size_t size) {
     size_t n = 0;
     for (; *text && n + 2 < size; text++) {
@@ -310,7 +310,7 @@ END_TEST
 
 static const char *const printing[] = {"list", "list models", "--help", "schema runs", "data show s5 --count 4096"};
 
-/* Whatever is left in the buffer when the program ends: little, much, or nothing behind writes that have failed. */
+/* Tests the output that is left in the buffer when the program ends: little, much, or nothing after failed writes. */
 START_TEST(full_output_is_an_error) {
     char command[512];
     snprintf(command, sizeof command, "%s %s >/dev/full 2>%s/err", named_program("LRNN", "./lrnn"), printing[_i],

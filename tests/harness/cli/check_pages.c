@@ -13,7 +13,7 @@
 
 static const char *const folders[] = {".ci/",      "core/",  "docs/",    "harness/", "kernels/", "models/", "papers/",
                                       "profiles/", "plots/", "results/", "tasks/",   "tests/",   "tools/"};
-/* What commands write, which nobody commits. */
+/* Files that commands write and that are never committed. */
 static const char *const written[] = {"results/device/", "results/runs/", "models/mine.c"};
 
 static glob_t pages;

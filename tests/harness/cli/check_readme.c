@@ -12,7 +12,7 @@
 
 #define PROMPT "$ ./lrnn "
 
-/* The block of the page behind a command, up to the next one or the end of the block; *at moves there. */
+/* The block of the page after a command, up to the next one or the end of the block; *at moves there. */
 static char *shown(const char **at) {
     const char *end = strstr(*at, "\n```");
     const char *next = strstr(*at, "\n" PROMPT);
@@ -77,7 +77,7 @@ START_TEST(committed_tables_have_no_row_twice_and_no_difference_of_unlike_things
 }
 END_TEST
 
-/* Digits with the sign of a run that was cut off behind them. */
+/* Counts digits followed by the sign of a run that was cut off. */
 static int count_marked(const char *text, const char *sign) {
     int n = 0;
     for (const char *at = text; (at = strstr(at, sign)) != NULL; at += strlen(sign))

@@ -70,7 +70,7 @@ START_TEST(a_run_is_shown_with_the_command_that_repeats_it) {
 }
 END_TEST
 
-/* What was not measured is no zero, a name is the text line's, and a folder may be called anything. */
+/* A missing measurement is no zero, a name is the text line's, and a folder may have any name. */
 START_TEST(a_run_that_failed_is_a_line_of_json) {
     expect(
         "train s3:n_train=200,n_val=20,n_test=20,length=64 bdlru:m=2,blocks=4,gate=none --dim 16 --epochs 3 --lr 1e6 "
@@ -101,7 +101,7 @@ START_TEST(a_run_on_record_says_since_when) {
 }
 END_TEST
 
-/* The program's output says them behind `name`, in digits that tell them apart. */
+/* The program's output has two numbers after `name`, in digits that tell them apart. */
 static void expect_two_numbers(const char *name) {
     double value[2];
     const char *at = strstr(out, name);
@@ -140,7 +140,7 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     char folder[256];
     snprintf(folder, sizeof folder, "test ! -e %s/r/rerun", program_folder);
     ck_assert_int_eq(system(folder), 0);
-    /* What --keep has kept stays. */
+    /* A record that --keep has kept stays. */
     snprintf(arguments, sizeof arguments, "rerun %s --keep", path);
     expect_status(run(arguments), 0, arguments);
     snprintf(arguments, sizeof arguments, "rerun %s", path);
@@ -148,7 +148,7 @@ START_TEST(a_run_again_has_the_same_bits_and_says_when_not) {
     expect_text(err, "is there already, kept by --keep; move the folder ", arguments);
     snprintf(folder, sizeof folder, "test -e %s/r/rerun/weights/%s.safetensors", program_folder, id);
     ck_assert_int_eq(system(folder), 0);
-    /* The same record with another loss at one point, as bits that were not repeated. */
+    /* A copy of the record with another loss at one point, like bits that were not repeated. */
     struct arena arena = {0};
     struct error e;
     struct run_record *r = calloc(1, sizeof *r);
@@ -331,7 +331,7 @@ START_TEST(folders_are_compared_seed_by_seed) {
 }
 END_TEST
 
-/* Of one folder: rates are paired apart, and a value that no run has is no side. */
+/* Runs of one folder: each rate is paired apart, and a value that no run has is no side. */
 START_TEST(runs_of_a_folder_are_compared_by_an_option) {
     char arguments[1024];
     snprintf(arguments, sizeof arguments,
@@ -403,7 +403,7 @@ START_TEST(help_is_found_by_any_name_and_names_each_flag_once) {
     expect_status(
         run("help lstm:hidden=00000000000000000000000000000000000000000000000000000000000000000000000000000000"
             "0000000000000000000000000000000000000000000000000000000000000000000000000000000008"),
-        0, "help lstm:hidden=0...8"); /* what stands behind 127 bytes is not cut off */
+        0, "help lstm:hidden=0...8"); /* text after 127 bytes is not cut off */
     expect_text(out, "hidden=8", "help lstm:hidden=0...8");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char arguments[64];
@@ -498,7 +498,7 @@ START_TEST(a_shell_completes_commands_names_and_flags) {
 }
 END_TEST
 
-/* Where there is a zsh: one without start files, which has not loaded what completes. */
+/* Runs zsh, if there is one, without start files and with nothing loaded that completes. */
 START_TEST(zsh_loads_its_completion) {
     char command[1024 + PATH_MAX], program[PATH_MAX];
     size_t size;
@@ -540,8 +540,8 @@ START_TEST(progress_is_plain_lines_in_a_pipe) {
 }
 END_TEST
 
-/* What `lrnn info` says of a training step is what a run records of it: of pairs both documents' tokens, of A5 the
- * strings of length 2 as well, of two directions both states. */
+/* `lrnn info` counts a training step as a run records it: both documents' tokens of pairs, the strings of length 2 of
+ * A5 as well, both states of two directions. */
 START_TEST(info_counts_what_a_run_records) {
     static const struct {
         const char *net; /* "MODEL flags" */

@@ -6,8 +6,8 @@
 #include "tests/lib/program.h"
 #include "tests/testing.h"
 
-/* Runs the script on a page of that text, with an `lrnn` that prints its arguments; what it says is in `err`, the page
- * behind it in `out`. */
+/* Runs the script on a page of that text, with an `lrnn` that prints its arguments; its messages go to `err`, the page
+ * it leaves to `out`. */
 static int fill(const char *text, const char *flag) {
     char page[128], arguments[256];
     size_t size;
@@ -26,10 +26,10 @@ static int fill(const char *text, const char *flag) {
 
 START_TEST(a_table_is_what_its_command_prints) {
     static const char text[] =
-        "before\n" BEGIN("lrnn report --what lengths") "old\nolder\n" END "behind, without an end";
+        "before\n" BEGIN("lrnn report --what lengths") "old\nolder\n" END "after, without an end";
     static const char want[] =
         "before\n" BEGIN("lrnn report --what lengths") "report --out results/baseline --format md --what lengths\n" END
-                                                       "behind, without an end\n";
+                                                       "after, without an end\n";
     ck_assert_int_eq(fill(text, "--check"), 1);
     expect_text(err, "is not what its commands write", "--check");
     ck_assert_str_eq(out, text);

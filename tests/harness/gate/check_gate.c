@@ -83,7 +83,7 @@ static char other_digit(char digit) {
     return digit == '0' ? '1' : '0';
 }
 
-/* Of formats that a program reads there is nothing else on standard output. */
+/* A format for programs has standard output to itself. */
 START_TEST(a_format_is_all_there_is_on_standard_output) {
     keep();
     const char *flags = "--accuracy --format json";
@@ -181,7 +181,7 @@ START_TEST(a_bank_that_the_rule_is_not_made_for_is_not_compared) {
 }
 END_TEST
 
-/* What --write writes, but of one trace and of banks of two seeds. */
+/* Writes what --write writes, but with one trace and banks of two seeds. */
 START_TEST(what_a_build_makes_is_written_and_read_back) {
     struct baseline *made = calloc(1, sizeof *made), *back = calloc(1, sizeof *back);
     struct error e = {0};
@@ -265,7 +265,7 @@ START_TEST(a_damaged_baseline_is_named) {
     char *bytes = slurp(baseline_path, &size);
     for (size_t n = 0; n < size; n++) {
         spill(baseline_path, bytes, n);
-        if (baseline_read(back, baseline_path, &e) != ST_DATA) ck_abort_msg("cut off behind %zu bytes", n);
+        if (baseline_read(back, baseline_path, &e) != ST_DATA) ck_abort_msg("cut off after %zu bytes", n);
     }
     for (size_t i = 0; i < 8 * size; i++) {
         bytes[i / 8] ^= (char)(1 << i % 8);
@@ -397,7 +397,7 @@ START_TEST(a_build_that_dies_in_a_bench_is_a_regression) {
 }
 END_TEST
 
-/* Of the baseline's program it is an error; what was compared until then is told all the same. */
+/* An error in the baseline's program ends the gate, and verdicts up to then are told all the same. */
 START_TEST(verdicts_are_told_beside_an_error) {
     char flags[4 * SCRATCH_BYTES], junit[SCRATCH_BYTES + 16];
     size_t size;
@@ -467,7 +467,7 @@ START_TEST(a_gate_needs_no_standard_input) {
 }
 END_TEST
 
-/* As many processes as there are cores do nothing but work. */
+/* Keeps as many processes busy as there are cores. */
 START_TEST(a_busy_machine_is_inconclusive) {
     char flags[256];
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);

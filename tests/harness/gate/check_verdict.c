@@ -29,7 +29,7 @@ START_TEST(signs_are_counted) {
 }
 END_TEST
 
-/* 0.005 <= 0.05/4 and 0.01 <= 0.05/3, but 0.03 > 0.05/2: that one and all behind it stay. */
+/* 0.005 <= 0.05/4 and 0.01 <= 0.05/3, but 0.03 > 0.05/2: that one and all after it stay. */
 START_TEST(holm_steps_down) {
     const double p[4] = {0.01, 0.04, 0.03, 0.005};
     bool rejected[4];
@@ -84,7 +84,7 @@ START_TEST(seeds_follow_the_rule) {
 }
 END_TEST
 
-/* Of five values -0.02 +- 0.001 the sample's sd is 0.00079, t(0.975, 4) = 2.776: the interval is -0.02 +- 0.00098. */
+/* Five values -0.02 +- 0.001 have a sample sd of 0.00079, t(0.975, 4) = 2.776: the interval is -0.02 +- 0.00098. */
 START_TEST(metrics_of_paired_seeds_may_lose_a_point) {
     const double lost[] = {-0.02, -0.021, -0.019, -0.0205, -0.0195}, won[] = {0.02, 0.021, 0.019, 0.0205, 0.0195};
     const double little[] = {-0.009, -0.008, -0.009, -0.008, -0.009}, wide[] = {-0.3, 0.2, -0.2, 0.1, -0.1};

@@ -105,7 +105,7 @@ START_TEST(a_limit_is_shared_by_runs_and_processes) {
 }
 END_TEST
 
-/* As many steps as go into the time, by what one was measured to take. */
+/* The steps are those that fit the time, by the time of one measured step. */
 START_TEST(steps_are_the_time_by_that_of_a_step) {
     struct setup *s = small("epochs", "100000000");
     struct limit_row row;

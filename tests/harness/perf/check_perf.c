@@ -73,7 +73,7 @@ START_TEST(perf_op_knows_every_op) {
 }
 END_TEST
 
-/* A line for each length and kernel, then one for each pair, whose verdict is that of the times printed. */
+/* Prints a line for each length and kernel, then one for each pair, with the verdict of the printed times. */
 START_TEST(perf_crossover_says_which_kernel_is_faster) {
     const char *arguments =
         "perf crossover scan_plstm --m 1 --batch 1 --heads 1 --dk 4 --dv 4 --from 1 --to 4 --seconds 0.001 "
@@ -173,7 +173,7 @@ START_TEST(perf_step_says_where_the_time_goes) {
 }
 END_TEST
 
-/* Of no more samples than are kept. */
+/* The number of steps is limited to the samples that are kept. */
 START_TEST(perf_step_keeps_every_step) {
     const char *arguments = "perf step lru:state=4 --dim 8 --batch 4 --length 5 --vocab 6 --threads 1 --steps 2049";
     expect_status(run(arguments), 2, arguments);
@@ -191,7 +191,7 @@ START_TEST(perf_data_prints_a_rate) {
 }
 END_TEST
 
-/* Of texts, images, packed files and folders of small ones; nothing is written. */
+/* Reads texts, images, packed files and folders of small ones; writes nothing. */
 START_TEST(perf_data_reads_released_files) {
     static const struct {
         const char *name;
@@ -323,7 +323,7 @@ START_TEST(perf_layers_has_a_row_for_every_mixer) {
 }
 END_TEST
 
-/* Tokens a second are those of a step over its time: of the 128 sequences of 8 tokens of the run. */
+/* Tokens a second are the tokens of a step over its time: 128 sequences of 8 tokens. */
 START_TEST(the_speed_of_a_run_is_that_of_its_tokens) {
     struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", NULL, NULL);
     for (int quiet = 0; quiet < 2; quiet++) {
@@ -348,7 +348,7 @@ static int rows_of_speed(const char *folder) {
     return rows;
 }
 
-/* What a call without force has for a plan of one cell: rows in all, and what it says that it is to do. */
+/* Expects, for a plan of one cell and a call without force, the number of rows and of cells left to measure. */
 static void expect_measured(struct setup *s, int rows, int to_do) {
     struct setup *both[] = {s, s}; /* another seed of the cell is no other speed */
     struct plan plan = {.setups = both, .n = 2};
@@ -360,7 +360,8 @@ static void expect_measured(struct setup *s, int rows, int to_do) {
     ck_assert_int_eq(rows_of_speed(s->spec.config.out), rows);
 }
 
-/* Of this build, whether or not its files were committed, and noisy: a rough measurement is never quiet. */
+/* A measurement counts for this build, whether or not its files were committed, and as noisy: a rough measurement is
+ * never quiet. */
 START_TEST(a_speed_is_measured_once_for_a_build) {
     struct setup *s = small_run(program_folder, "swiglu", "lru:state=4", NULL, NULL);
     struct perf_row row;
@@ -481,7 +482,8 @@ static enum status nap(void *context, struct error *e) {
     return ST_OK;
 }
 
-/* Of short samples as many as fill the time, of long ones five; warm at once, or never and then all of it again. */
+/* Short samples fill the time, long ones are five; the warm-up is short, or never ends and takes all of the time
+ * again. */
 START_TEST(a_sitting_takes_as_long_as_expected) {
     double least, most;
     sitting_expect(1e-5, 1, &least, &most);
@@ -495,7 +497,7 @@ START_TEST(a_sitting_takes_as_long_as_expected) {
 }
 END_TEST
 
-/* As many processes as there are cores do nothing but work. */
+/* Keeps as many processes busy as there are cores. */
 START_TEST(a_sitting_knows_that_it_was_not_alone) {
     struct sitting s;
     struct error e;

@@ -24,7 +24,7 @@ START_TEST(errors_are_relative_to_the_largest_magnitude) {
 }
 END_TEST
 
-/* Wherever it stands, and whatever stands behind it. */
+/* A value that is not finite counts in every place, whatever follows it. */
 START_TEST(what_is_not_finite_is_an_infinite_error) {
     const real fine[] = {1, 2, 3}, wrong[] = {(real)NAN, (real)INFINITY, (real)-INFINITY};
     real other[3];

@@ -41,7 +41,7 @@ START_TEST(names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless) {
 }
 END_TEST
 
-/* As the trainer counts them: 1000 examples are eight batches of 128, the last of them not full. */
+/* Epochs count as in the trainer: 1000 examples are eight batches of 128, the last of them not full. */
 START_TEST(an_epoch_ends_with_a_batch_that_may_not_be_full) {
     const struct plot_view epochs = {.x = PLOT_EPOCHS};
     stand_in_for_gnuplot();
@@ -53,7 +53,7 @@ START_TEST(an_epoch_ends_with_a_batch_that_may_not_be_full) {
 }
 END_TEST
 
-/* Of two seeds one ended after step 200: what the row does behind it is not known. */
+/* One of two seeds ends at step 200: past that the row is unknown. */
 START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
     stand_in_for_gnuplot();
     cut_off(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3), 200);
@@ -186,7 +186,7 @@ START_TEST(models_of_throughput_have_the_sizes_in_which_they_differ) {
 }
 END_TEST
 
-/* What was measured on other devices, with other threads or on other machines is no point of the same line. */
+/* Measurements on other devices, with other threads or on other machines belong to other lines. */
 START_TEST(models_of_throughput_are_told_apart_by_where_they_ran) {
     stand_in_for_gnuplot();
     char *script = script_of_speeds("shape,tok_per_s,device,threads,machine_id\n"
@@ -204,7 +204,7 @@ START_TEST(models_of_throughput_are_told_apart_by_where_they_ran) {
 }
 END_TEST
 
-/* A noisy row of the same build leaves a quiet one; that of another build does not. */
+/* A noisy row of the same build leaves a quiet one; a noisy row of another build does not. */
 START_TEST(a_quiet_speed_stands_against_noisy_ones) {
     stand_in_for_gnuplot();
     free(script_of_speeds("shape,tok_per_s,quiet,source_id\na B8 T512,2,1,s\na B8 T64,1,1,s\na B8 T64,9,0,s\n"
@@ -215,7 +215,7 @@ START_TEST(a_quiet_speed_stands_against_noisy_ones) {
 }
 END_TEST
 
-/* Where a text stands in an SVG. */
+/* Place of a text in an SVG. */
 static void place_of(const char *svg, const char *text, double *x, double *y) {
     const char *at = strstr(svg, text), *place = NULL, *next = svg;
     ck_assert_msg(at != NULL, "no '%s' in the picture", text);
@@ -292,7 +292,7 @@ START_TEST(tables_of_one_task_have_plots_of_their_own) {
 }
 END_TEST
 
-/* What of two names fits into a file's may be the same. */
+/* Two names may be equal in the part that fits into a file's name. */
 START_TEST(tables_of_long_names_have_plots_of_their_own) {
     stand_in_for_gnuplot();
     for (int i = 0; i < 2; i++) {
@@ -418,7 +418,7 @@ START_TEST(large_seeds_have_columns_of_their_own) {
 }
 END_TEST
 
-/* What was cut off, what failed, and of a run that was done again the last attempt alone. */
+/* Cells of runs that were cut off, of runs that failed, and of a run that was done again (the last attempt alone). */
 START_TEST(cells_of_a_map_say_how_a_run_ended) {
     stand_in_for_gnuplot();
     for (int i = 0; i < 4; i++) add_run("lstm;swiglu", 1e-3, (uint64_t)(i < 2 ? 0 : i), 0.5, 0.5);
@@ -437,7 +437,7 @@ START_TEST(cells_of_a_map_say_how_a_run_ended) {
 }
 END_TEST
 
-/* Rows of one run beside such of three; what failed is in the first row's number, and in that of the best nowhere. */
+/* Rows of one run stand beside rows of three; a failed run counts in the first row's number, and never in the best. */
 START_TEST(bars_say_of_how_many_runs_the_best_is) {
     stand_in_for_gnuplot();
     for (int i = 0; i < 3; i++) add_run("lru;swiglu", 1e-3, (uint64_t)i, 0.5, 0.5);

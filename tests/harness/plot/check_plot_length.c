@@ -87,7 +87,7 @@ START_TEST(positions_are_plotted_as_lines_and_as_a_map) {
 }
 END_TEST
 
-/* Like the table of lengths: each seed's accuracy counts alike, that of one that failed is chance, 1/120. */
+/* Like the table of lengths: each seed's accuracy counts alike, a failed seed's as chance, 1/120. */
 START_TEST(a_failed_run_is_chance_at_every_length) {
     static struct eval_point evals[2] = {{.split = SPLIT_TEST, .length = 8, .n = 10, .acc = 1},
                                          {.split = SPLIT_TEST, .length = 16, .n = 30, .acc = 0.5}};

@@ -29,7 +29,7 @@ static void stand_in_for_sbatch(const char *answer, const char *complaint, int s
     setenv("PATH", text, 1);
 }
 
-/* What the job's tasks do is what its script says: it is run here as Slurm would. */
+/* Runs the job's script here as Slurm would run its tasks. */
 START_TEST(a_job_of_slurm_does_the_whole_in_shards) {
     char command[1024];
     stand_in_for_sbatch("17;cluster", "", 0);
@@ -121,7 +121,7 @@ START_TEST(without_slurm_or_where_it_refuses_nothing_is_left) {
 }
 END_TEST
 
-/* What could not be watched is not submitted; what has been submitted is told by its number, whatever comes behind. */
+/* A job that could not be watched is not submitted; a submitted job's number is told, whatever fails after it. */
 START_TEST(a_number_of_a_job_is_never_lost) {
     char command[512];
     stand_in_for_sbatch("17", "", 0);
@@ -155,7 +155,7 @@ START_TEST(a_list_goes_with_its_job_alone) {
 }
 END_TEST
 
-/* "--" ends the flags of a task's command as well, so that its own stand before it; behind it nothing is one. */
+/* "--" also ends the flags of a task's command, so the job's own flags stand before it; after it no word is a flag. */
 START_TEST(words_behind_a_double_dash_are_those_of_the_tasks) {
     char command[1024];
     stand_in_for_sbatch("17", "", 0);

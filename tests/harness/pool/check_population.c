@@ -93,7 +93,7 @@ static pid_t worker_of(pid_t parent) {
     return found;
 }
 
-/* Of the runs on record, all of which are to have ended well. */
+/* Number of runs on record; all must have ended well. */
 static int good_records(void) {
     struct record_set set;
     struct error e;
@@ -141,7 +141,7 @@ START_TEST(ctrl_c_ends_all_members_with_checkpoints) {
 }
 END_TEST
 
-/* What waits goes to another process; what was stopped is for the next command. */
+/* Waiting runs go to another process; a stopped run is left to the next command. */
 START_TEST(a_process_that_is_told_to_stop_gets_no_further_run) {
     pid_t pid = start_bench();
     kill(worker_of(pid), SIGTERM);

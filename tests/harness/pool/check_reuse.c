@@ -69,7 +69,7 @@ START_TEST(a_record_is_known_by_the_build_that_made_it) {
 }
 END_TEST
 
-/* What reuse_tell writes to stderr. */
+/* Returns the text that reuse_tell writes to stderr. */
 static char *told(int other, int total) {
     char *text = NULL;
     size_t size;
@@ -135,7 +135,7 @@ static void write_foreign(const struct setup *s) {
     FILE *f = fopen(path, "r+b");
     static char bytes[1 << 20];
     size_t size = fread(bytes, 1, sizeof bytes, f),
-           at = 48; /* behind magic and run id: the build, then the numerics version */
+           at = 48; /* after magic and run id: the build, then the numerics version */
     ck_assert_str_eq(bytes + at + 40, s->id.numerics);
     bytes[at] ^= 1;
     record_hash_bytes(bytes, size - 16, hex);

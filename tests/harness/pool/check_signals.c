@@ -157,7 +157,7 @@ START_TEST(the_making_of_examples_is_ended_too) {
 }
 END_TEST
 
-/* As nohup starts it: the terminal that goes away is none of its business. */
+/* A program under nohup ignores that the terminal goes away. */
 START_TEST(a_hangup_that_is_ignored_stays_ignored) {
     ck_assert(signal(SIGHUP, SIG_IGN) != SIG_ERR);
     pid_t pid = start(TRAIN);
@@ -169,7 +169,7 @@ START_TEST(a_hangup_that_is_ignored_stays_ignored) {
 }
 END_TEST
 
-/* Where standard error is closed, the file that would have its number gets nothing of what is said there. */
+/* With standard error closed, the file that gets its number receives no messages. */
 START_TEST(closed_standard_files_are_taken_by_no_other) {
     char command[2048], *text;
     snprintf(command, sizeof command, "%s %s --steps 20 --out %s/r --log-steps %s/steps.csv 2>&- <&- >%s/log",

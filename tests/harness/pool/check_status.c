@@ -92,8 +92,8 @@ END_TEST
 
 /* --- again -------------------------------------------------------------------------------------------------------- */
 
-/* Runs what stands behind "again: lrnn" in `err`; expects what was printed before, from this text on: a caption says
- * the flags as well. */
+/* Runs the command after "again: lrnn" in `err`; expects the output from before, from this text on: a caption says the
+ * flags as well. */
 static void expect_again(const char *from) {
     const char *line = strstr(err, "again: lrnn "), *table = strstr(out, from);
     ck_assert_msg(line && table, "%s%s", out, err);

@@ -263,7 +263,7 @@ START_TEST(folders_are_taken_together_whole_or_not_at_all) {
 }
 END_TEST
 
-/* Which machines the runs were done on, and of what sweeps they are. */
+/* Lists the machines and the sweeps of the runs. */
 START_TEST(folders_are_taken_together_with_their_machines_and_sweeps) {
     static const char other[] =
         "machine_id,env_epoch,first_seen,cpu,cores,ram_gib,kernel,os,governor,libc,blas\n"
@@ -341,10 +341,10 @@ START_TEST(disk_is_announced_as_it_is_taken) {
     expect("sweep s3:n_train=200,n_val=20,n_test=20,length=4 --profile smoke --models lstm:hidden=4 --dim 4 --lr 0.001 "
            "--steps 4000 --eval-every 1 --stop-at 2 --no-speed --no-plots --out %s/r",
            0);
-    const char *behind = strstr(err, " MB of disk");
-    ck_assert_ptr_nonnull(behind);
-    while (behind[-1] != ' ') behind--;
-    double announced = strtod(behind, NULL);
+    const char *at = strstr(err, " MB of disk");
+    ck_assert_ptr_nonnull(at);
+    while (at[-1] != ' ') at--;
+    double announced = strtod(at, NULL);
     snprintf(command, sizeof command, "du -sb %s/r >%s/taken", program_folder, program_folder);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/taken", program_folder);
@@ -366,13 +366,13 @@ START_TEST(a_dry_run_lists_the_runs_as_they_are_done) {
         char *steps = strstr(line, " steps "), *model = strchr(strchr(line, ' ') + 1, ' ') + 1;
         *steps = 0;
         done = strstr(done, model);
-        ck_assert_msg(done != NULL, "%s is not done behind those before it: %s", model, err);
+        ck_assert_msg(done != NULL, "%s is not done after those before it: %s", model, err);
     }
     free(list);
 }
 END_TEST
 
-/* What a dry run lists is what a run would do, and it refuses what a run would refuse. */
+/* A dry run lists what a run would do, and refuses what a run would refuse. */
 START_TEST(a_dry_run_is_the_run_untrained) {
     expect("sweep " SMALL " --layers 1,2 --dry-run --out %s/r", 0);
     ck_assert_int_eq(count(out, " layers 1 seed 1 steps "), 2);

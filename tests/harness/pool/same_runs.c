@@ -7,7 +7,8 @@
 #include "harness/store/schema.h"
 #include "tests/testing.h"
 
-/* Of runs and of points of a curve; of the memory of a process whose runs are several nothing is said. */
+/* Columns of runs and of points of a curve that depend on the clock; a process with several runs has no memory
+ * figure. */
 static const char *const of_the_clock[] = {"started",     "finished",    "wall_s",      "train_s",
                                            "eval_s",      "data_s",      "tflops",      "tok_per_s",
                                            "step_ms_med", "step_ms_mad", "step_ms_p95", "peak_host_bytes"};
@@ -18,7 +19,7 @@ static bool is_of_the_clock(const char *name) {
     return false;
 }
 
-/* What a row of the table has beside the object (an id, a schema) is no field of it. */
+/* Compares the fields of two objects; columns that a row adds (an id, a schema) are no fields. */
 static void expect_same_fields(const struct table *table, size_t bytes, const void *a, const void *b,
                                const char *run_id) {
     for (const struct field *field = table->fields; field->name; field++) {

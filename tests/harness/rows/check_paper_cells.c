@@ -127,7 +127,7 @@ START_TEST(every_published_number_says_where_it_stands) {
 }
 END_TEST
 
-/* Those of a task with one-at-a-time changes are four. */
+/* A task with one-at-a-time changes has four settings. */
 START_TEST(a_cell_knows_of_how_many_settings_its_number_is_the_mean) {
     struct paper_cells *p = calloc(1, sizeof *p);
     ck_assert_ptr_nonnull(p);

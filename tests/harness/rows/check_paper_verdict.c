@@ -50,7 +50,7 @@ START_TEST(a_best_of_fewer_runs_is_judged_where_more_could_not_change_it) {
 }
 END_TEST
 
-/* The paper's number of runs is that of one setting, ours those of all. */
+/* The paper counts the runs of one setting, we count those of all. */
 START_TEST(a_mean_over_settings_has_as_many_runs_of_each_as_the_papers) {
     static const struct judged cases[] = {
         {0.30, 0.50, 60, 60, 4, 15, false, PAPER_BELOW},  {0.30, 0.50, 16, 16, 4, 15, false, PAPER_UNFINISHED},
@@ -251,7 +251,7 @@ START_TEST(more_differences_than_a_cell_has_room_for_are_refused) {
 }
 END_TEST
 
-/* Whether the cells of own.plan, of which nothing is run, are marked as those of another setting, all alike. */
+/* Whether all cells of own.plan, without a run, are marked as another setting. */
 static bool are_others(const char *flags) {
     char arguments[512];
     snprintf(arguments, sizeof arguments, REPORT " --format csv %s", "%s", "%s", flags);
@@ -303,7 +303,7 @@ START_TEST(a_plan_of_ones_own_is_compared_with_the_programs) {
 }
 END_TEST
 
-/* Where and how numbers are computed, and for how long. */
+/* Flags that say where and how numbers are computed, and for how long. */
 START_TEST(how_a_run_is_computed_is_no_setting_of_a_papers) {
     static const char *const flags[] = {"device=cuda",  "kernel=reference", "precision=tf32", "budget=1m",
                                         "stop-after=3", "eval-every=3",     "seeds=7",        "lr=0.5"};

@@ -224,7 +224,7 @@ START_TEST(the_last_number_counts_without_a_line_feed) {
 }
 END_TEST
 
-/* Of the whole released files: a part of them, or files of one's own, make no number of the paper's. */
+/* Only runs on whole released files are compared; a part of them, or files of one's own, are other data. */
 START_TEST(a_number_of_other_data_is_not_compared) {
     static const struct {
         const char *task;

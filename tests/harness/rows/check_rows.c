@@ -197,7 +197,7 @@ START_TEST(equal_rates_are_told_apart_by_the_loss) {
 }
 END_TEST
 
-/* What names a row besides the table: its runs' rate and seed do not, their sizes do. */
+/* A row's id depends on the runs' sizes, but not on their rate and seed. */
 START_TEST(a_row_has_one_id_whatever_its_rate_and_seed) {
     struct report_tables tables;
     char ids[3][RUN_ID_HEX];
@@ -223,7 +223,7 @@ START_TEST(a_record_whose_identity_cannot_be_read_is_named) {
 }
 END_TEST
 
-/* What follows from the sizes or from the program is shown where nothing else tells rows apart. */
+/* Settings that follow from the sizes or the program are shown only if nothing else tells rows apart. */
 START_TEST(labels_say_what_differs_and_no_more) {
     static const struct {
         const char *layers, *key, *value, *label;

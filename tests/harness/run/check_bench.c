@@ -24,7 +24,7 @@
 #define RUNS   20 /* two models, ten seeds */
 
 static char folder[SCRATCH_BYTES], log_path[SCRATCH_BYTES + 8];
-static const char *last_flag, *retry; /* further flags for the next bench, or NULL, the second only behind a first */
+static const char *last_flag, *retry; /* further flags for the next bench, or NULL; the second only after a first */
 static const char *models = MODELS;
 static const char *seeds = "10", *epochs = "20", *checkpoint_every = "0.05s";
 
@@ -137,8 +137,8 @@ static void expect_kept(const struct finished *before, const struct finished *no
     }
 }
 
-/* Every second kill falls behind a further record, so that some fall between the first record and the last however slow
- * the machine is. */
+/* Kills after a further record every second time, so that some kills fall between the first record and the last,
+ * however slow the machine is. */
 START_TEST(kill_at_any_moment_loses_no_finished_run) {
     struct rng r = rng_at(7, STREAM_TEST, 0);
     struct finished before = {.n = 0}, now;
@@ -191,7 +191,7 @@ START_TEST(a_killed_worker_becomes_a_row_and_retry_does_it_again) {
 }
 END_TEST
 
-/* Of the two runs on record the row of the one that has no end. */
+/* Row of the run without an end, out of the two on record. */
 static struct run endless_row(void) {
     struct record_set set;
     struct error e;
@@ -250,7 +250,7 @@ static void first_run(char id[33]) {
     ck_abort_msg("no run is listed: %s", log_text());
 }
 
-/* What fails is the run, not the writing of results. */
+/* The run fails, but results are still written. */
 START_TEST(a_run_that_cannot_begin_is_a_row_and_the_others_are_done) {
     char id[33], path[SCRATCH_BYTES + 64];
     first_run(id);

@@ -24,7 +24,7 @@ static const char *const sized[] = {"bdlru:m=5,blocks=16",  "bdlru:m=2,blocks=37
                                     "hlru:m=5,channels=32", "hlru:m=3,channels=37,layout=observer",
                                     "lru:state=48",         "lstm"};
 
-/* Text number `index`: mixer by mixer those above, or the bare name where there is none. NULL behind the last. */
+/* Text number `index`: mixer by mixer those above, or the bare name if there is none. NULL past the last. */
 static const char *nth_text(int index) {
     for (const struct model *const *m = model_list(); *m; m++) {
         size_t n = strlen((*m)->name), texts = 0;

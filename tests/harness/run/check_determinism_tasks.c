@@ -53,7 +53,7 @@ static struct setup *setup_of(const struct task *task) {
     return s;
 }
 
-/* What is compared: loss and gradient norm of each step, the validation behind the last, weights and moments. */
+/* The compared numbers: loss and gradient norm of each step, the validation after the last, weights and moments. */
 struct trained {
     double curve[STEPS][2];
     struct scores validation;

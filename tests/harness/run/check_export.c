@@ -46,7 +46,7 @@ static void expect(int status, const char *arguments, const char *in_out, const 
     }
 }
 
-/* Of 100 sequences by 32 an epoch is four steps, and the eighth the end of the second. */
+/* With 100 sequences in batches of 32 an epoch is four steps, and the eighth ends the second epoch. */
 START_TEST(a_log_counts_epochs_as_the_trainer_does) {
     char path[SCRATCH_BYTES + 32];
     size_t size;
@@ -329,7 +329,7 @@ static void refused(struct doctored *d, const char *message) {
     expect(5, "import @/w.safetensors", NULL, message);
 }
 
-/* What is wrong with the tensors is said alike where a run is to start from them; no record is left. */
+/* Expects the same message about the tensors when a run starts from them, and no record. */
 static void refused_everywhere(struct doctored *d, const char *message) {
     refused(d, message);
     expect(5, "train " SMALL_TASK " bdlru:m=2,blocks=3 --dim 16 --quiet --out @/s --from @/w.safetensors", NULL,

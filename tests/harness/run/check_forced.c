@@ -84,7 +84,7 @@ static const struct {
 };
 #define N_REFUSED ((int)(sizeof refused / sizeof *refused))
 
-/* As a run, and as a bench: there before anything runs, so that no row tells of it. */
+/* Refuses it for a run and for a bench, there before anything runs, so that no row tells of it. */
 START_TEST(a_kernel_with_nothing_to_compute_is_refused) {
     const char *flags = strchr(refused[_i].flags, ' ');
     char line[1024];

@@ -29,7 +29,7 @@ static void backward_and_spoil(const struct call *c, const struct exec *x) {
     *spot = poison;
 }
 
-/* One kernel at a time: a call's own but that it spoils `at` behind one of its passes. */
+/* Plants one kernel at a time: the call's own kernel, which also spoils `at` after one of its passes. */
 static void plant(struct call *c, enum pass pass, real *at) {
     static struct kernel planted;
     true_kernel = c->kernel;
@@ -82,7 +82,7 @@ START_TEST(a_planted_nan_is_found_by_step_and_name) {
     trainer_step(&t);
     ck_assert_int_eq(t.state.frozen, 1);
     ck_assert_int_eq(t.state.frozen_step, 2);
-    expect_same_bits(t.params.value, before, t.params.floats, "weights behind the frozen step");
+    expect_same_bits(t.params.value, before, t.params.floats, "weights after the frozen step");
     const char *found = trainer_find_nonfinite(&t, t.state.frozen_step), *name = plantings[_i].found;
     ck_assert_msg(name ? found && !strncmp(found, name, strlen(name)) : !found, "found in %s, expected %s",
                   found ? found : "nothing", name ? name : "nothing");

@@ -39,7 +39,7 @@ START_TEST(another_precision_is_another_run) {
 }
 END_TEST
 
-/* As if somebody had renamed the file: it is moved aside, and the run starts over. */
+/* A checkpoint under another run's name is moved aside, and the run starts over. */
 START_TEST(a_checkpoint_of_another_precision_is_not_gone_on_from) {
     struct setup *full = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", NULL, NULL);
     struct setup *bf16 = small_run(program_folder, "swiglu", "bdlru:m=2,blocks=5", "precision", "bf16");
@@ -148,7 +148,7 @@ static void expect_alike(const char *got, const char *want, const char *isa) {
     ck_assert_int_eq(lines, 4);
 }
 
-/* What this machine cannot show is said, since the tests below leave it out. */
+/* Prints what this machine cannot show, because the tests below leave it out. */
 START_TEST(a_limit_holds_where_the_processor_has_it) {
     char most[64];
     snprintf(most, sizeof most, "%s", isa_with(""));

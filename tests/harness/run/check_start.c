@@ -269,7 +269,7 @@ START_TEST(the_other_precision_is_exact_or_refused) {
 }
 END_TEST
 
-/* What `lrnn info --json` says of the net of a task: every tensor of an exported file, by name, shape and use. */
+/* `lrnn info --json` lists every tensor of an exported file, by name, shape and use. */
 START_TEST(info_names_what_a_file_has_to_hold) {
     struct setup *s = net_run(_i, "");
     struct trainer t;

@@ -143,7 +143,7 @@ START_TEST(a_run_gone_on_with_goes_on_in_its_log) {
 }
 END_TEST
 
-/* Neither begun in the middle nor continued behind a gap; the checkpoint stays. */
+/* A log is neither begun in the middle nor continued after a gap; the checkpoint stays. */
 START_TEST(a_log_with_a_gap_is_refused) {
     struct setup *s = warm_run();
     struct error e;

@@ -101,7 +101,7 @@ static struct race *race_begin(void) {
     return r;
 }
 
-/* What the record on disk stands for is what comes out, and the winner's. */
+/* The record on disk and the weights on disk are the winner's. */
 static void race_end(struct race *r) {
     char path[SCRATCH_BYTES + 32];
     struct safetensors file;
@@ -132,7 +132,7 @@ START_TEST(a_second_run_of_an_id_leaves_the_first_ones_weights) {
 }
 END_TEST
 
-/* Killed behind the record and before the names. */
+/* The process is killed after the record and before the names. */
 START_TEST(weights_that_have_no_name_yet_are_found) {
     race_end(race_begin());
 }

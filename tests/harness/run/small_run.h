@@ -9,7 +9,7 @@
 /* 3 steps an epoch (the last of 44 rows), 30 steps, validation every 5; with one more flag, or NULL. */
 struct setup *small_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value);
 
-/* The same for another task. */
+/* Like small_run, for another task. */
 struct setup *small_run_of(const char *task, const char *folder, const char *mlp, const char *model, const char *flag,
                            const char *value);
 void small_run_free(struct setup *s);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What makes a task short; one that is not named here has its defaults. */
+/* Options that make a task short; a task that is not named here has its defaults. */
 static const struct sized {
     const char *task, *options, *model; /* NULL: the model of all others */
 } sized[] = {

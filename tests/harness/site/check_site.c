@@ -197,7 +197,7 @@ START_TEST(a_folder_with_anything_else_in_it_is_left_alone) {
 }
 END_TEST
 
-/* Of a task that is not there any more; its reader's own files stay. */
+/* Data of a task that is gone is removed; the reader's own files stay. */
 START_TEST(data_of_an_earlier_call_go) {
     add_grid();
     strcpy(add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5)->task, "s3");

@@ -75,7 +75,7 @@ START_TEST(an_attempt_of_two_names_is_one) {
 }
 END_TEST
 
-/* Where another file has the name, the next is taken. */
+/* If another file has the name, the next name is taken. */
 START_TEST(another_attempt_has_a_name_of_its_own) {
     spill(aside, "other", 5);
     ck_ok(record_set_aside(out, id, "retried", &problem));

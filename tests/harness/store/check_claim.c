@@ -118,7 +118,7 @@ START_TEST(a_machine_may_be_called_free) {
 }
 END_TEST
 
-/* "./././." is a path as long as it is wanted: twenty names fit behind it, and one that is a byte longer does not. */
+/* "./././." makes a path as long as wanted: twenty names fit after it, and one a byte longer does not. */
 START_TEST(a_list_that_fails_leaves_nothing_to_free) {
     char out[PATH_BYTES] = ".", path[SCRATCH_BYTES + 64];
     struct claim_info *list;

@@ -60,8 +60,8 @@ START_TEST(split_hash_names_the_test_examples) {
 }
 END_TEST
 
-/* As the run has them and as a process makes them that has no run: symbols and values, of one length and of several,
- * with links, in two documents. */
+/* The hash from a run, and from a process without the run: symbols and values, of one length and of several, with
+ * links, in two documents. */
 START_TEST(a_run_and_its_failure_name_the_same_test_examples) {
     static const char *const tasks[] = {"s3:n_train=300,n_val=5,n_test=3000,length=8",
                                         "listops:min_length=4,max_length=12,n_train=130,n_val=20,n_test=20",
@@ -138,7 +138,8 @@ static bool is_filled(const struct field *field, const void *row) {
     }
 }
 
-/* No column that never has a value. Left: those of a device, of a solved run, and of a record with an earlier name. */
+/* Finds columns that never have a value; only a device, a solved run, and a record with an earlier name fill the
+ * remaining ones. */
 START_TEST(every_column_is_filled_by_some_run) {
     static const char *const elsewhere[] = {"peak_dev_bytes", "driver", "solved_step", "former_id"};
     struct run rows[2] = {row_of(SMALL_TASK, "bdlru:m=2,blocks=3", NULL, NULL), row_of_failure(SMALL_TASK, "cpu")};
@@ -151,7 +152,7 @@ START_TEST(every_column_is_filled_by_some_run) {
 }
 END_TEST
 
-/* Of a run that ends well and of one that does not. */
+/* Checks a run that ends well and one that fails. */
 START_TEST(every_column_and_event_of_a_curve_is_filled_by_some_run) {
     struct record_set set;
     struct error e;

@@ -81,7 +81,7 @@ START_TEST(a_run_that_was_done_again_elsewhere_is_no_damage) {
 }
 END_TEST
 
-/* Where there is no such run yet all of it is taken over, the attempt that was set aside with its weights. */
+/* If there is no such run yet, all of it is taken over, with the attempt that was set aside and its weights. */
 START_TEST(an_attempt_that_was_set_aside_comes_along) {
     struct merge_count merged;
     put(there, 1, "theirs", "");
@@ -119,7 +119,7 @@ START_TEST(records_of_untold_machines_are_counted) {
 }
 END_TEST
 
-/* As --keep-weights all leaves them: the best ones' file names the hash of the last. */
+/* Writes the two files of --keep-weights all: the best ones' file names the hash of the last. */
 static void put_both(const char *folder, const char *last, const char *ending) {
     char path[PATH_BYTES], hash[RUN_ID_HEX], *best;
     size_t size;

@@ -35,7 +35,7 @@ static void remove_out(void) {
     scratch_remove(out);
 }
 
-/* What the store says on stderr goes to this file from here on. */
+/* Sends the store's messages on stderr to this file from here on. */
 static const char *catch_stderr(void) {
     static char path[128];
     snprintf(path, sizeof path, "%s/stderr", out);

@@ -205,7 +205,7 @@ START_TEST(csv_files_that_are_none_are_refused_with_the_line) {
 }
 END_TEST
 
-/* Wherever the write of its last row broke off: before, in and behind a quoted cell. The lines end in CR LF. */
+/* The write of the last row may break off anywhere: before, in and after a quoted cell. The lines end in CR LF. */
 START_TEST(a_torn_last_row_is_left_out) {
     static const char whole[] = "a,b\r\n1,\"2\"\r\n", last[] = "3,\"x \"\"y\"\" z\"";
     char path[PATH_BYTES], text[sizeof whole + sizeof last];
@@ -234,7 +234,7 @@ START_TEST(schema_lists_every_column_with_unit_and_meaning) {
         fclose(f);
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
             ck_assert_int_eq(sscanf(line, "%31s", name), 1);
-            ck_assert_uint_gt(strlen(line), 48); /* name, type, unit and something behind them */
+            ck_assert_uint_gt(strlen(line), 48); /* name, type, unit and something after them */
             strcat(strcat(columns, *columns ? "," : ""), name);
         }
         ck_assert_str_eq(strcat(columns, "\n"), tables[i][1]);

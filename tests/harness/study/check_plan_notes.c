@@ -4,7 +4,7 @@
 #include "harness/study/plan_file.h"
 #include "tests/testing.h"
 
-/* The short profile of one plan is that of the plan it is said to be but for the MLP. */
+/* The short profile of one plan equals the profile of the plan it names, except for the MLP. */
 START_TEST(notes_and_short_profiles_of_shipped_plans_agree) {
     static const char *const own[][2] = {{"hlru-fig2", "hlru-paper"}, {"hlru-fig3", "hlru-paper"},
                                          {"hlru-fig5", "hlru-paper"}, {"hlru-table1", "hlru-paper"},

@@ -170,7 +170,7 @@ START_TEST(a_chain_of_bases_ends) {
 }
 END_TEST
 
-/* What is for people is a plan's own, also under a profile. */
+/* A note for readers is a plan's own, also under a profile. */
 START_TEST(a_note_is_not_inherited_under_a_profile_either) {
     char path[SCRATCH_BYTES + 64];
     struct plan_file p;
@@ -286,7 +286,7 @@ static int count_rate(const struct plan *plan, double rate) {
     return n;
 }
 
-/* A rate behind a model's '@' is its only one; of the profile's words, unless the command line lists rates. */
+/* A rate after a model's '@' is its only one; for the profile's words, unless the command line lists rates. */
 START_TEST(a_model_has_a_rate_of_its_own) {
     struct plan plan;
     struct error e = {0};
@@ -362,7 +362,7 @@ START_TEST(what_is_asked_for_stands_over_what_the_profile_has_behind_a_model) {
 }
 END_TEST
 
-/* What a plan has behind a model's '@' is more than its line for all models. */
+/* Flags after a model's '@' in a plan overrule its line for all models. */
 START_TEST(a_plans_own_models_keep_their_flags) {
     char path[SCRATCH_BYTES + 64], file[SCRATCH_BYTES + 64];
     snprintf(path, sizeof path, "%s/own.plan", own_folder);

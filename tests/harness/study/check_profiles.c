@@ -70,8 +70,8 @@ START_TEST(released_images_have_the_nets_of_their_papers) {
 }
 END_TEST
 
-/* As the paper's scheduler, which is called behind each epoch, here of 13 steps: 5 epochs of warm-up, the first at a
- * millionth of the rate. */
+/* The paper's scheduler is called after each epoch, here of 13 steps: 5 epochs of warm-up, the first at a millionth of
+ * the rate. */
 START_TEST(the_papers_graphs_warm_up_epoch_by_epoch) {
     static const struct {
         int64_t step;
@@ -140,7 +140,7 @@ START_TEST(another_flag_makes_it_custom) {
 }
 END_TEST
 
-/* Of a flag that the profile varies, its values and no other. */
+/* A flag that the profile varies has the profile's values and no other. */
 START_TEST(an_axis_has_the_profiles_values) {
     static const char *const cases[][2] = {{"1", "quick"}, {"2", "quick"}, {"3", "custom"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -174,7 +174,7 @@ START_TEST(a_models_own_flags_are_the_profiles) {
 }
 END_TEST
 
-/* What the profile makes with flags of its own alone (lstm@dim=1024), or of its own examples. */
+/* Runs that the profile makes only with flags of their own (lstm@dim=1024), or with examples of their own. */
 START_TEST(flags_and_task_options_that_the_profile_never_has_make_it_custom) {
     static const struct {
         const char *task, *profile, *models, *is;

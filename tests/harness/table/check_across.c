@@ -16,7 +16,7 @@ static struct run *add_of(const char *task, const char *layers, const char *dim,
     return run;
 }
 
-/* As text; the caller frees it. NULL: the error is in fixture_problem. */
+/* Renders the report as text; the caller frees it. NULL: the error is in fixture_problem. */
 static char *render_by(const struct report *report, const struct report_filter *filter) {
     char *text = NULL;
     size_t size;
@@ -67,7 +67,7 @@ START_TEST(tasks_stand_side_by_side_with_the_published_numbers) {
 }
 END_TEST
 
-/* What is said below and above a table is of what stands in it. */
+/* Remarks above and below a table speak of its own rows. */
 START_TEST(remarks_are_on_what_is_there) {
     const struct sheet_view means = {.columns = "model,mean"};
     char *text = NULL;
@@ -111,7 +111,7 @@ START_TEST(remarks_are_on_what_is_there) {
 }
 END_TEST
 
-/* The mark is that of the runs that give the number: under best-of-grid one of another rate than the chosen. */
+/* The mark belongs to the runs that give the number: under best-of-grid one of another rate than the chosen. */
 START_TEST(the_mark_follows_the_protocol) {
     add_of("s3", "lstm;swiglu", "64", "3", 0.75);
     add_of("s5", "lstm;swiglu", "64", "3", 0.5);
@@ -133,8 +133,8 @@ START_TEST(the_mark_follows_the_protocol) {
 }
 END_TEST
 
-/* Of two seeds on one of two settings the one failed: each table of several rows shows it, and each file for programs
- * counts it. */
+/* One seed fails, of two on one of two settings: each table of several rows shows it, and each file for programs counts
+ * it. */
 START_TEST(failed_runs_are_marked_in_every_summary) {
     static const struct report *const reports[] = {&report_across, &report_suites, &report_layers, &report_settings};
     static const char *const wanted[] = {"0.254#", "0.254#", ">1 (0.25)#", "0.500# (2)"},
@@ -208,7 +208,8 @@ START_TEST(profiles_are_not_mixed_and_one_task_alone_is_nothing) {
 }
 END_TEST
 
-/* Of folds the paper has means of what validation chose: here rate 0.001, and 0.003 the best on the test examples. */
+/* The paper has, over folds, means at the rate that validation chose: here rate 0.001, and 0.003 is the best on the
+ * test examples. */
 START_TEST(of_folds_the_protocol_makes_the_numbers) {
     static const double val[] = {0.9, 0.9, 0.1, 0.1}, test[] = {0.25, 0.375, 0.5, 1};
     for (int i = 0; i < 8; i++) {
@@ -405,7 +406,7 @@ START_TEST(chance_is_told_from_a_result_of_each_run) {
 }
 END_TEST
 
-/* Of a run that another program made. */
+/* The seed of a run that another program made. */
 START_TEST(the_largest_seeds_are_whole_numbers) {
     add_run("lstm;swiglu", 1e-3, 1, 0.9, 0.75)->seed = UINT64_MAX;
     char *text = render_report(&report_each, &format_csv);
@@ -460,7 +461,7 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
         "Interquartile mean over the seeds at the rate that validation chose, 1 to 3 seeds / the paper's number.\n");
     ck_assert_ptr_null(strstr(text, "Bold")); /* which no text file has */
     free(text);
-    cut_off(&fixture_records[3].run, 200); /* has its part in the number of S5 and in that of all */
+    cut_off(&fixture_records[3].run, 200); /* has its part in the numbers of S5 and of all */
     text = render_by_iqm();
     ck_holds(text, "0.000 / 1.000~  1.000* / 1.000~  0.500* [0.500, 0.500]\n");
     free(text);

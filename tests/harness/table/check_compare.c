@@ -83,7 +83,7 @@ START_TEST(two_rows_are_paired_seed_by_seed) {
 }
 END_TEST
 
-/* Of which the one would stand for the other, or both be counted. */
+/* One of the two would stand for the other, or both would be counted. */
 START_TEST(a_run_in_two_versions_of_the_numerics_is_refused) {
     struct sheets sheets = {0};
     identify(add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.5), "numerics", "1");
@@ -99,7 +99,8 @@ START_TEST(a_run_in_two_versions_of_the_numerics_is_refused) {
 }
 END_TEST
 
-/* Of two folders, and of one with itself: what reads a line of JSON keeps one value of a name, and knows the name. */
+/* Names for two folders, and for one with itself: a reader of a line of JSON keeps one value for a name, and knows the
+ * name. */
 START_TEST(programs_get_names_that_stay) {
     static const char *const names[][2] = {{"before", "after"}, {"a", "a"}, {"pairs", "lr"}};
     static const char *const wanted[] = {"mean_a", "solved_a", "mean_b", "solved_b"}, *const last[] = {

@@ -68,7 +68,7 @@ START_TEST(a_note_stands_below_the_table_and_leaves_its_verdicts) {
 }
 END_TEST
 
-/* Which paper's numbers stand beside ours is the base's to say, what the plan is called its own. */
+/* The base names the paper's numbers; the plan names itself. */
 START_TEST(a_plan_has_its_base_s_published_numbers) {
     char text[1024];
     snprintf(text, sizeof text, "%snote=Theirs alone\n", own_plan);
@@ -137,7 +137,7 @@ START_TEST(an_attempt_that_was_set_aside_is_told) {
 }
 END_TEST
 
-/* The command line's models may have none of the plan's options; those of no model at all are a slip. */
+/* The command line's models may lack the plan's options; an option that no model has is a slip. */
 START_TEST(a_plans_options_hold_for_the_models_that_have_them) {
     char text[1024];
     snprintf(text, sizeof text, "%smodel.gate-init=5\n", own_plan);
@@ -456,7 +456,7 @@ START_TEST(columns_and_order_are_the_readers) {
     for (const char *at = first ? first + 6 : ""; *at == '|'; at = strchr(at, '\n') + 1, rows++) {
         const char *cell = strstr(at + 1, "| ");
         double value = strtod(cell + 2 + strspn(cell + 2, "*"), NULL);
-        ck_assert_msg(value >= before, "%g behind %g", value, before);
+        ck_assert_msg(value >= before, "%g after %g", value, before);
         before = value;
         if (strncmp(strchr(at, '\n') + 1, "|", 1) != 0) break;
     }

@@ -129,7 +129,7 @@ START_TEST(runs_of_another_build_have_a_footnote_where_it_is_asked_for) {
 }
 END_TEST
 
-/* Of a record that has their share, and of one made before there was that column. */
+/* A record that has their share, and one without that column. */
 START_TEST(logits_that_are_not_finite_have_a_footnote) {
     struct run *counted = add_run("lstm;swiglu", 1e-3, 0, 0.9, 0.5);
     counted->test_nonfinite = 0.25;
@@ -219,7 +219,7 @@ START_TEST(means_over_the_papers_settings_are_compared) {
 }
 END_TEST
 
-/* Folds are of one set of examples, so their spread is shown; that of other settings is not. */
+/* Folds have one set of examples, so their spread is shown; settings have several, and theirs is not. */
 START_TEST(the_spread_of_folds_is_shown) {
     for (int i = 0; i < 3; i++) {
         struct run *run = add_run("gin;gelu", 1e-3, 0, 0.5, 0.5);
@@ -244,7 +244,7 @@ START_TEST(the_spread_of_folds_is_shown) {
 }
 END_TEST
 
-/* A task's name chooses every fold of it, that of a fold this one alone. */
+/* A task's name chooses every fold, a fold's name this one alone. */
 START_TEST(a_task_is_chosen_with_its_folds) {
     const struct report_filter whole = {.task = "s3 molecules:distance=3"}, one = {.task = "molecules:fold=2"};
     struct filter f;

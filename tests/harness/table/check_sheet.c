@@ -158,7 +158,7 @@ START_TEST(a_bare_sheet_has_a_remark_for_a_caption) {
 }
 END_TEST
 
-/* What prints alike is marked alike; one number alone is the best of nothing; neither is a mark a part of it. */
+/* Numbers that print alike are marked alike; a number alone is the best of nothing; a mark is no part of a number. */
 START_TEST(the_best_of_a_column_are_all_that_print_alike) {
     static const double values[][3] = {{1, NAN, 0.5}, {0.9999, 0.25, NAN}, {0.9994, NAN, 0.5}};
     static const bool wanted[][3] = {{true, false, true}, {true, false, false}, {false, false, true}};
@@ -296,7 +296,7 @@ START_TEST(no_text_is_cut_off) {
 }
 END_TEST
 
-/* What is wrong with the example's rows, and where it is told. */
+/* Faults in the example's rows, and where each is told. */
 static void misbuild(struct sheet *s, int how) {
     if (how == 0) sheet_text(s, "one too many");
     if (how == 1) sheet_row(s), sheet_text(s, "the first of three");
@@ -313,7 +313,7 @@ START_TEST(a_sheet_that_is_built_wrongly_is_told_and_not_written) {
     add_example();
     struct sheet *s = add_example();
     misbuild(s, _i);
-    if (s->problem.status != ST_OK) sheet_text(s, "what comes behind it changes nothing");
+    if (s->problem.status != ST_OK) sheet_text(s, "what comes after it changes nothing");
     char *text = render(&format_term, ST_FAIL);
     ck_assert_str_eq(text, "");
     ck_assert_str_eq(problem.text, misbuilt[_i]);
@@ -353,7 +353,7 @@ START_TEST(a_sheet_for_which_there_was_no_memory_is_told) {
 }
 END_TEST
 
-/* What JSON is made of are characters, which the name of a folder need not be. */
+/* JSON consists of characters, but the name of a folder may have other bytes. */
 START_TEST(json_has_characters_alone) {
     struct sheet *s = sheets_add(&sheets);
     sheet_column(s, SHEET_LEFT, "folder");

@@ -194,7 +194,7 @@ START_TEST(a_column_on_request_is_there_for_who_names_it) {
     ck_assert_int_eq(s->n_columns, 2);
     ck_assert_str_eq(s->cells[3].text, "id1");
     ck_assert_int_eq(sheets.list[1]->n_columns, 3);
-    for (int named = 0; named < 2; named++) { /* no column is named, or those of another sheet */
+    for (int named = 0; named < 2; named++) { /* no column is named, or columns of another sheet */
         s = add_sheet_with_a_column_on_request();
         expect_view(named ? "model,acc" : NULL, NULL, ST_OK);
         ck_assert_int_eq(s->n_columns, 1);
@@ -213,7 +213,7 @@ static const char *headings(const struct sheet *s) {
     return text;
 }
 
-/* Names of tasks and of settings have commas; people write blanks behind those of a list. */
+/* Names of tasks and settings have commas; people write blanks after those of a list. */
 START_TEST(a_heading_with_a_comma_is_one_name) {
     struct sheet *s = sheets_add(&sheets);
     static const char *const names[] = {"model", "s3:n=4", "s3:n=4,m=5", "acc"};

@@ -12,7 +12,7 @@
 
 #define REPORT "report results/precision --what suites"
 
-/* What the program writes on an output (1, 2) to a terminal of so many columns (0: it does not say), in that
+/* Returns what the program writes on an output (1, 2) to a terminal of so many columns (0: it does not say), in that
  * environment. */
 static char *shown_on(int output, int columns, const char *environment, const char *arguments) {
     static char text[1 << 16];
@@ -45,7 +45,7 @@ START_TEST(the_best_is_bold_on_a_terminal) {
 }
 END_TEST
 
-/* The same widths, but for what the terminal does not show. */
+/* Widths are equal, except for bytes that the terminal does not show. */
 START_TEST(a_column_is_as_wide_in_bold) {
     char *bold = strdup(shown("TERM=xterm", REPORT));
     char *plain = shown("TERM=xterm NO_COLOR=1", REPORT), *to = bold;
@@ -71,7 +71,7 @@ START_TEST(bold_goes_where_it_is_not_wanted) {
 }
 END_TEST
 
-/* But for usages, which are one word to whoever copies them. */
+/* Usages may be wider, because they are copied as one word. */
 START_TEST(help_is_as_wide_as_the_terminal) {
     static const char *const commands[] = {"--help", "", "perf --help", "data --help", "store --help", "report --help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {

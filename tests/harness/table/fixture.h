@@ -9,7 +9,7 @@
 
 #define FIXTURE_MOST 64
 
-/* Of the test that runs: the folder is empty at its beginning, the set too. */
+/* State of the running test: the folder and the set are empty at its beginning. */
 extern char fixture_folder[SCRATCH_BYTES];
 extern struct error fixture_problem;
 extern struct run_record fixture_records[FIXTURE_MOST]; /* the set's */
@@ -25,10 +25,10 @@ void identify(struct run *run, const char *key, const char *value);
 /* Gives the record the identity of the first run that a plan has of its task and model. */
 void as_planned(struct run *run, const char *plan);
 
-/* As a run that ended before its 300 steps is recorded. */
+/* Records the run as one that ended before its 300 steps. */
 void cut_off(struct run *run, int64_t steps);
 
-/* As a run that ended badly is recorded. */
+/* Records the run as one that failed. */
 void spoil(struct run *run, enum run_status status, const char *detail);
 
 /* Two rates, three seeds: validation prefers 0.001, the test split would have preferred 0.003. */

@@ -538,7 +538,7 @@ START_TEST(adjoint_identity_holds) {
 }
 END_TEST
 
-/* A row's shares are those of e^z far below 0, where the sigmoids themselves are 0. */
+/* A row's shares follow e^z far below 0, where the sigmoids themselves are 0. */
 START_TEST(sigmoid_gates_have_no_lower_end) {
     for (int form = BLOCK; form < N_FORMS; form++) {
         struct scan s[2];

@@ -78,7 +78,7 @@ END_TEST
 #if defined(__x86_64__)
 
 static const struct {
-    const char *name, *flag; /* ours, and that of /proc/cpuinfo */
+    const char *name, *flag; /* our name, and the flag of /proc/cpuinfo */
 } flags[] = {
     {"SSE3", "pni"},
     {"SSSE3", "ssse3"},

@@ -11,7 +11,7 @@ enum { LAYER = 1, SUM_IS_READ = 2, X_IS_READ = 4, REFERENCES = 8, CHOICES = 16 }
 
 struct sum_and_norm {
     struct graph g;
-    struct tensor *x, *branch, *w, *b, *sum, *y, *behind;
+    struct tensor *x, *branch, *w, *b, *sum, *y, *dropped;
 };
 
 /* The gradients of what else reads the sum, or x, come before those of the norm, as they do in a net. */
@@ -31,9 +31,9 @@ static void walk(struct sum_and_norm *s, int choice, int64_t D, bool fused) {
         s->y = s->b ? layernorm(g, s->sum, s->w, s->b, EPS) : rmsnorm(g, s->sum, s->w, EPS);
     }
     tensor_keep(s->sum);
-    s->behind = dropout(g, s->y, 0.3);
-    tensor_keep(s->behind);
-    struct tensor *loss = dot(g, s->behind, of_y, NULL);
+    s->dropped = dropout(g, s->y, 0.3);
+    tensor_keep(s->dropped);
+    struct tensor *loss = dot(g, s->dropped, of_y, NULL);
     if (choice & SUM_IS_READ) loss = dot(g, s->sum, of_sum, loss);
     if (choice & X_IS_READ) loss = dot(g, s->x, of_sum, loss);
     graph_set_root(g, loss);
@@ -52,7 +52,7 @@ START_TEST(a_fused_sum_has_the_bits_of_the_two_ops) {
         walk(&fused, _i, D, true);
         walk(&apart, _i, D, false);
         expect_same_bits(fused.sum->data, apart.sum->data, ROWS * D, "sum");
-        expect_same_bits(fused.behind->data, apart.behind->data, ROWS * D, "what dropout leaves of y");
+        expect_same_bits(fused.dropped->data, apart.dropped->data, ROWS * D, "what dropout leaves of y");
         expect_same_bits(fused.x->grad, apart.x->grad, ROWS * D, "gradient of x");
         expect_same_bits(fused.branch->grad, apart.branch->grad, ROWS * D, "gradient of the branch");
         expect_same_bits(fused.w->grad, apart.w->grad, D, "gradient of w");

@@ -184,7 +184,7 @@ START_TEST(idx_is_read_and_each_wrong_byte_of_its_headers_named) {
 }
 END_TEST
 
-/* What gzip makes of bytes; the caller frees it. */
+/* Packs bytes by gzip; the caller frees the result. */
 static uint8_t *gzipped(const void *bytes, size_t size, size_t *packed) {
     z_stream z = {0};
     size_t room = size + size / 100 + 100;
@@ -230,7 +230,7 @@ START_TEST(idx_cut_anywhere_is_refused) {
 }
 END_TEST
 
-/* Four megabytes of zeros behind a header that announces two images: what is asked for is unfolded, and no more. */
+/* Four megabytes of zeros follow a header that announces two images: only the requested bytes are unpacked. */
 START_TEST(a_gzip_bomb_is_not_unfolded) {
     size_t size = (size_t)4 << 20, packed;
     uint8_t *bytes = calloc(1, size);
@@ -509,7 +509,7 @@ START_TEST(an_import_that_is_stopped_leaves_nothing) {
 }
 END_TEST
 
-/* A folder whose files are wrong leaves nothing behind, and what was imported before stays. */
+/* A folder with wrong files leaves nothing, and an earlier import stays. */
 START_TEST(nothing_is_half_imported) {
     char text[300];
     size_t size;

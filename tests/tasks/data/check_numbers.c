@@ -6,7 +6,7 @@
 #include "tasks/data/text_source.h"
 #include "tests/testing.h"
 
-/* What text_integer reads of these characters; -1: no number begins there. `left`: the character behind it. */
+/* Reads these characters by text_integer; -1: no number begins there. `left`: the character after it. */
 static int64_t integer_of(const char *text, size_t n, int *left) {
     struct byte_source s = {0};
     struct error e = {ST_OK, ""};
@@ -21,7 +21,7 @@ static int64_t integer_of(const char *text, size_t n, int *left) {
     return value;
 }
 
-/* Of every length up to 17 digits, with each character behind them, and none, and with digits behind that. */
+/* Tries every length up to 17 digits, followed by each character, by none, and by digits after that. */
 START_TEST(whole_numbers_end_where_their_digits_do) {
     int left, digits = _i;
     for (int c = 0; c < 256; c++) {
@@ -45,15 +45,15 @@ START_TEST(whole_numbers_end_where_their_digits_do) {
 }
 END_TEST
 
-/* `whole` digits, a point where `fraction` is not negative, and that many digits behind it. */
+/* Writes `whole` digits, a point if `fraction` is not negative, and that many digits after it. */
 static void put_decimal(char text[64], int whole, int fraction, bool minus) {
     static const char digits[] = "90817263549081726";
     snprintf(text, 64, "%s%.*s%s%.*s", minus ? "-" : "", whole, digits, fraction < 0 ? "" : ".",
              fraction < 0 ? 0 : fraction, digits + 1);
 }
 
-/* As strtod reads them, with few characters behind them and with many, and on a plain line where there are 15 digits at
- * most. */
+/* Compares with strtod, with few characters after the number and with many, and on a plain line if there are 15 digits
+ * at most. */
 START_TEST(decimals_are_the_nearest_doubles) {
     struct text_source *t = calloc(1, sizeof *t);
     struct error e = {ST_OK, ""};
@@ -85,7 +85,7 @@ START_TEST(decimals_are_the_nearest_doubles) {
 }
 END_TEST
 
-/* Of three lines of two numbers those that are plain and within bounds, and nothing of the next one. */
+/* Takes, out of three lines of two numbers, the plain ones within bounds, and nothing of the next one. */
 START_TEST(plain_lines_end_where_one_has_another_form) {
     static const struct {
         const char *text;

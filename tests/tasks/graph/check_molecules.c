@@ -92,7 +92,7 @@ START_TEST(counting_tells_nothing) {
 }
 END_TEST
 
-/* What tells an example: its atoms and bonds. */
+/* Hash of an example's atoms and bonds. */
 static uint64_t print_of(const struct task_shape *s, const struct example *x) {
     uint64_t hash = 1469598103934665603u;
     for (int64_t i = 0; i < s->T; i++) hash = (hash ^ (uint64_t)(uint32_t)x->tokens[i]) * 1099511628211u;

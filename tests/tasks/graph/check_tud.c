@@ -135,7 +135,7 @@ static const char *const small[TUD_FILES] = {[TUD_INDICATOR] = "1\n1\n1\n2\n2\n"
                                              [TUD_ATTRIBUTES] = "0.5, -1\n1, 2\n3, 4\n5, 6\n7, 8\n",
                                              [TUD_EDGE_LABELS] = "0\n0\n1\n1\n0\n0\n"};
 
-/* sizes NULL: those of the texts. A text that is NULL is a file that is not there. */
+/* sizes NULL: the texts' sizes. A NULL text is a missing file. */
 static enum status read_texts(const char *const text[TUD_FILES], const size_t *sizes, struct entry_pack *pack,
                               struct error *e) {
     static const char *const names[TUD_FILES] = {"GRAPHS", "LABELS", "EDGES", "KINDS", "ATTRIBUTES", "BONDS"};
@@ -326,8 +326,8 @@ __attribute__((format(printf, 2, 3))) static void put(struct page *p, const char
     if (p->n >= p->room) ck_abort_msg("%zu bytes have no room", p->n); /* an assertion that holds takes its time */
 }
 
-/* Paths of 2 to 8 nodes, more than a window of each file, with `end` behind each line; `last_first`: the edges of the
- * last graph stand first. Edge `fault` from 1 on, in the order of the file, reads `instead`. */
+/* Writes paths of 2 to 8 nodes, more than a window of each file, with `end` after each line. `last_first`: the edges of
+ * the last graph stand first. Edge `fault`, from 1 in the order of the file, reads `instead`. */
 static void put_paths(struct page file[TUD_FILES], const char *end, bool last_first, int fault, const char *instead) {
     int first[PATHS + 1] = {1}, line = 0;
     for (int i = 0; i < TUD_FILES; i++) file[i] = (struct page){malloc(1 << 20), 0, 1 << 20};
@@ -359,7 +359,7 @@ static enum status read_paths(struct page file[TUD_FILES], struct entry_pack *pa
     return status;
 }
 
-/* Lines without a blank behind them are read many at a time, graphs in the order of the files are sorted one by one. */
+/* Lines without a trailing blank are read many at a time; graphs in the order of the files are sorted one by one. */
 START_TEST(many_lines_are_the_same_graphs_however_they_are_read) {
     struct page file[TUD_FILES];
     struct entry_pack plain, other;

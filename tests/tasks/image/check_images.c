@@ -47,7 +47,7 @@ START_TEST(orders_are_permutations) {
 }
 END_TEST
 
-/* Beginnings worked out by hand; those of numpy were printed by numpy.random.RandomState(92916).permutation(784). */
+/* Beginnings worked out by hand; numpy's were printed by numpy.random.RandomState(92916).permutation(784). */
 START_TEST(orders_begin_as_they_are_defined) {
     static const struct {
         const char *task;
@@ -79,7 +79,7 @@ START_TEST(hilbert_goes_from_neighbour_to_neighbour) {
 }
 END_TEST
 
-/* The same pictures in every order. */
+/* Every order has the same pictures. */
 START_TEST(an_order_moves_pixels_and_changes_none) {
     static const char *const tasks[] = {"digits:size=13", "shapes:size=13"};
     for (int i = 0; i < 2; i++) {

@@ -69,7 +69,7 @@ static const struct {
     double margin, wide;
 } margins[] = {{32, 1, 1}, {64, 1, 1}, {96, 1.5, 2.25}, {128, 2, 3}, {256, 3, 3}};
 
-/* Of Path-X one image in two has the wider gaps, within 4 sigma; where there is one margin, no number is drawn. */
+/* Path-X has the wider gaps in one image of two, within 4 sigma; with a single margin no number is drawn. */
 START_TEST(each_image_has_one_of_its_side_s_margins) {
     enum { IMAGES = 4000 };
     struct rng r = rng_at(7, STREAM_TEST, 0), untouched = r;

@@ -111,7 +111,7 @@ START_TEST(texts_are_drawn_evenly) {
 }
 END_TEST
 
-/* What a bracket and the one before it tell: one that opens is closed by another kind, or an end is no end. */
+/* Judges by a bracket and the one before it: one that opens is closed by another kind, or an end is no end. */
 static bool looks_balanced(const int32_t *tokens, int64_t length) {
     int32_t before = 0;
     for (int64_t t = 0; t < length; t++) {

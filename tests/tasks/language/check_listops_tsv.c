@@ -39,8 +39,8 @@ static int32_t argument_count(const int32_t *token) {
     return n;
 }
 
-/* As the released files write it: each operator with its first argument, and then each further argument and the ']'
- * joined to what stands left of it, gives a pair in parentheses. */
+/* Writes an expression like the released files: each operator with its first argument, and then each further argument
+ * and the ']' joined to all left of it, gives a pair in parentheses. */
 static void put_expression(struct text *t, const int32_t **at) {
     static const char *const operators[] = {"[MAX", "[MED", "[MIN", "[SM"};
     char digit[2] = "0";

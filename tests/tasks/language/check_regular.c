@@ -99,7 +99,7 @@ static char letter(int language, int encoding, int32_t id) {
     return (encoding == DEEPMIND ? deepmind : slice)[language][id];
 }
 
-/* The value mod 5 of an expression of n letters, '=' or its end behind it: first the products, then their sum. */
+/* The value mod 5 of an expression of n letters, followed by '=' or its end: first the products, then their sum. */
 static int evaluate(const char *text, int n) {
     int product[256] = {0}, terms = 0, sign[256] = {1}, sum = 0;
     product[0] = text[0] - '0';

@@ -176,7 +176,7 @@ START_TEST(pairs_cut_anywhere_are_refused) {
 }
 END_TEST
 
-/* The same from the command line, up to the last text of the first pair. */
+/* Imports from the command line a folder that ends within the last text of the first pair. */
 START_TEST(a_folder_with_a_pair_cut_off_is_not_imported) {
     char path[100], arguments[200];
     size_t size;

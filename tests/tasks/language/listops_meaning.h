@@ -10,10 +10,10 @@ struct seen {
     int deepest, most, fewest; /* levels; arguments of an operator */
 };
 
-/* The value of the expression that starts at *at, which moves behind it. */
+/* The value of the expression that starts at *at, which moves past it. */
 int value_of(const int32_t **at, int level, struct seen *seen);
 
-/* Of an operator's id with n values. */
+/* Applies an operator, by its id, to n values. */
 int apply(int operator, const int * values, int n);
 
 #endif

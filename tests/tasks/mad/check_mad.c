@@ -414,7 +414,7 @@ static void check_copying(const char *text, int K, enum split split, int64_t n) 
             require(&v, v.x.targets[t] == IGNORED, "a target before the marker");
             require(&v, v.x.tokens[t] < V - 1, "a marker too early");
             if (v.x.tokens[t] == V - 2) {
-                require(&v, j < K, "a blank behind the last content token");
+                require(&v, j < K, "a blank after the last content token");
                 before[j]++;
                 continue;
             }

@@ -105,7 +105,7 @@ static void check_strings(const struct recall_case *c, enum split split, int64_t
     check_uniform("values", counts.value, c->values, counts.first_pairs);
     if (counts.complete > 1000) check_uniform("final keys", counts.final, c->keys, counts.complete);
     if (c->noise) check_uniform("noise", counts.noise, c->noise, 2 * counts.noisy);
-    /* Of P - 1 slots, (P-1)/P are protected on average. */
+    /* (P-1)/P of the P - 1 slots are protected on average. */
     if (c->noise) check_share(c->text, counts.noisy, n * (P - 1), c->share * (1 - 1.0 / P), 0);
     if (!c->single) check_mean(c->text, &counts.scored, expected_scored(P, c->keys, c->share), 0);
     if (table > 0) check_mean(c->text, &counts.scored, table, 0.05);
@@ -176,7 +176,7 @@ static bool distinct(const int32_t *ids, int n) {
     return true;
 }
 
-/* Reads the string behind its pads and checks it; `string` has room for T + 1. Returns the number of pairs, with the
+/* Reads the string after its pads and checks it; `string` has room for T + 1. Returns the number of pairs, with the
  * final one, and whether that one was shown before. */
 static int read_fuzzy(const struct view *v, const struct fuzzy_case *c, bool training, int32_t *string,
                       struct fuzzy_pair *pair, bool *shown_before) {
@@ -442,7 +442,7 @@ START_TEST(mqar_asks_for_each_key_once) {
 }
 END_TEST
 
-/* As chi_square_z, for bins of probability p. */
+/* Like chi_square_z, for bins of probability p. */
 static double weighted_z(const int64_t *count, const double *p, int bins, int64_t draws) {
     double sum = 0, unit = 2.0 / (9.0 * (bins - 1));
     for (int i = 0; i < bins; i++) {

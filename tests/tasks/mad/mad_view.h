@@ -17,7 +17,7 @@ struct view {
 void view_open(struct view *v, const char *text, uint64_t seed);
 void view_close(struct view *v);
 
-/* The example, for loops over many of them: no assertion, no guards (check_tasks.c has those of fill_example). */
+/* The example, for loops over many of them: no assertion, no guards (fill_example of check_tasks.c has them). */
 void view_fill(struct view *v, enum split split, int64_t index);
 
 /* ck_assert for loops over positions: libcheck writes a message for every assertion that it passes. */

@@ -102,7 +102,7 @@ END_TEST
 START_TEST(arrays_that_are_not_as_savez_writes_them_are_refused) {
     static const struct {
         const char *at; /* the text before the byte */
-        int behind;
+        int offset;
         char byte;
         const char *words;
     } cases[] = {
@@ -122,7 +122,7 @@ START_TEST(arrays_that_are_not_as_savez_writes_them_are_refused) {
         char *copy = malloc(size);
         memcpy(copy, file, size);
         while (memcmp(copy + at, cases[i].at, n) != 0) at++;
-        at += cases[i].behind ? (size_t)cases[i].behind : cases[i].at[0] == 'P' ? 0 : n;
+        at += cases[i].offset ? (size_t)cases[i].offset : cases[i].at[0] == 'P' ? 0 : n;
         copy[at] = cases[i].byte;
         ck_assert_msg(own_file_parse(&f, copy, size, "A.npz", &e) == ST_DATA, "%s", cases[i].words);
         ck_assert_msg(strstr(e.text, cases[i].words) != NULL, "%s", e.text);

@@ -154,7 +154,7 @@ START_TEST(files_of_a_problem_have_the_same_labels) {
         ck_assert_msg(read_text(HEAD "1:b\n", strlen(HEAD "1:b\n"), &pack, &e) == ST_OK, "%s", e.text);
         ck_assert_int_eq(source_open_memory(&s, second[i], strlen(second[i]), "SECOND", &e), ST_OK);
         ck_assert_int_eq(ts_read(&s, SPLIT_TEST, &pack, &e), i == 0 ? ST_OK : ST_DATA);
-        if (i) ck_assert_str_eq(e.text, "SECOND: its 2 labels have other names than those of the file before");
+        if (i) ck_assert_str_eq(e.text, "SECOND: its 2 labels have other names than in the file before");
         source_close(&s);
         entry_pack_free(&pack);
     }
@@ -178,7 +178,7 @@ START_TEST(a_file_is_read_however_it_is_written) {
 }
 END_TEST
 
-/* A file that ends within a case is refused; behind one it is a shorter file. */
+/* A file that ends within a case is refused; one that ends after a case is a shorter file. */
 START_TEST(a_file_cut_anywhere_is_refused_or_shorter) {
     static const char text[] = "@dimensions 2\n" HEAD "1,2:3,4:a\n5,6:7,8:b\n";
     for (size_t n = 0; n < sizeof text - 1; n++) {

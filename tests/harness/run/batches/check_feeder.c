@@ -225,7 +225,7 @@ START_TEST(a_stored_split_is_the_batches_one_by_one) {
 }
 END_TEST
 
-/* What would take 2.9 TB is the window of one batch; the other split, which has room, is kept. */
+/* A split of 2.9 TB is a window of one batch; the other split, which has room, is kept. */
 START_TEST(a_split_that_no_memory_holds_is_made_batch_by_batch) {
     struct setup *s = setup_of("word-problem:group=z1000,length=400,n_train=300,n_val=900000000,n_test=50");
     struct trainer t;
