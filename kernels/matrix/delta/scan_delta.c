@@ -149,8 +149,8 @@ static void ref_step(const struct ref_row *r, const double *before, double *afte
     }
 }
 
-/* Scratch of the reference. Forward: the state and what a step reads. Backward: both for all steps, with the state after
- * the last, and the state's gradient and two rows. */
+/* Scratch of the reference. Forward: the state and what a step reads. Backward: both for all steps, with the state
+ * after the last, and the state's gradient and two rows. */
 struct ref_states {
     double *S, *along, *G, *u, *p;
 };

@@ -11,8 +11,8 @@
  *   O = scale (R_q + X_q^T (U, Z));   S <- P(-1,N) o S + (writer_j o P(j,N))^T (U, Z)
  * P is never made: a writer's row is multiplied by F from reader to reader. So decays may be 0, and nothing overflows;
  * a division by their products, which would make X one product of matrices, has neither property.
- * Adjoint: with dC from (I + X_d) dC = dZ, the gradient of R is (-dC, W), W = scale dO; the gradient of X[j][i] is row i
- * of (-dC, W) times what j wrote; the gradients of F, readers and writers follow the rows back. */
+ * Adjoint: with dC from (I + X_d) dC = dZ, the gradient of R is (-dC, W), W = scale dO; the gradient of X[j][i] is row
+ * i of (-dC, W) times what j wrote; the gradients of F, readers and writers follow the rows back. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
