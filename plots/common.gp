@@ -16,8 +16,13 @@ paint(i) = colour[(i - 1) % 7 + 1]
 marks(i) = mark[(i - 1) % 8 + 1]
 dashes(i) = dash[(i - 1) % 4 + 1]
 set tmargin 5
-set label 1 heading at graph 0, screen 1 left offset 0,-1.4 noenhanced font ',17'
-set label 2 subheading at graph 0, screen 1 left offset 0,-3 noenhanced textcolor rgb '#555555'
+# A line of the title gets a smaller font where it is longer than its room, and at 9 points its end is left out.
+points(s, most, room) = strlen(s) * most <= most * room ? most : strlen(s) * 9 > most * room ? 9 : most * room / strlen(s)
+fitting(s, most, room) = strlen(s) * 9 <= most * room ? s : s[1:most * room / 9 - 4] . ' ...'
+set label 1 fitting(heading, 17, 90) at screen 0.06, screen 1 left offset 0,-1.4 noenhanced \
+    font sprintf(',%d', points(heading, 17, 90))
+set label 2 fitting(subheading, 12, 125) at screen 0.06, screen 1 left offset 0,-3 noenhanced \
+    textcolor rgb '#555555' font sprintf(',%d', points(subheading, 12, 125))
 set size 1, 1 - 0.025 * feet
 set origin 0, 0.025 * feet
 do for [i=1:feet] { set label 2+i foot[i] at screen 0.01, screen 0.025 * (feet - i + 0.5) left noenhanced \
