@@ -39,11 +39,23 @@ struct tensor *time_step(struct graph *g, struct tensor *x) {
     return activate(g, bias(g, x, state_vector(g, "dt.bias", x->dims[2], init)), ACT_SOFTPLUS);
 }
 
+#define EXP_MOST 80.0 /* of which a float holds the exponential */
+
+/* x exp(A), or -x exp(A), with an A for each `times` columns. From 88.8 on exp(A) is infinite in float where x exp(A)
+ * need not be: it is taken in two factors, exp(min(A, 80)) and exp(max(A - 80, 0)). Up to 80 the second is 1, which
+ * changes no bit. */
+static struct tensor *scale_exp(struct graph *g, struct tensor *x, struct tensor *A, int64_t times, bool negative) {
+    struct tensor *above = activate(g, scale_shift(g, A, 1, -EXP_MOST), ACT_RELU);
+    struct tensor *rate = activate(g, sub(g, A, above), ACT_EXP), *rest = activate(g, above, ACT_EXP);
+    if (negative) rate = activate(g, rate, ACT_NEG);
+    if (times > 1) rate = repeat_each(g, rate, times), rest = repeat_each(g, rest, times);
+    return scale(g, scale(g, x, rate), rest);
+}
+
 struct tensor *time_decay(struct graph *g, struct tensor *delta, double low) {
     if (!delta) return NULL;
     struct init init = {.kind = INIT_CUSTOM, .a = low, .b = 16, .draw = draw_log_rate};
-    struct tensor *rate = activate(g, state_vector(g, "A.log", delta->dims[2], init), ACT_EXP);
-    return activate(g, scale(g, delta, activate(g, rate, ACT_NEG)), ACT_EXP);
+    return activate(g, scale_exp(g, delta, state_vector(g, "A.log", delta->dims[2], init), 1, true), ACT_EXP);
 }
 
 struct tensor *projection(struct graph *g, struct tensor *x, const char *name, int64_t width) {
@@ -133,10 +145,10 @@ static struct tensor *channel_decay(const struct delta_rule *o, struct graph *g,
     struct init bounded_start = {.kind = INIT_ZERO}, step = {.kind = INIT_CUSTOM, .draw = draw_step_bias};
     bool bounded = o->decay == DELTA_BOUNDED;
     f = bias(g, f, state_vector(g, "dt.bias", f->dims[2], step));
-    struct tensor *A = activate(g, state_vector(g, "A.log", o->heads, bounded ? bounded_start : start), ACT_EXP);
-    struct tensor *rates = repeat_each(g, bounded ? A : activate(g, A, ACT_NEG), o->headdim);
-    if (!bounded) return activate(g, scale(g, activate(g, f, ACT_SOFTPLUS), rates), ACT_EXP);
-    return activate(g, scale_by(g, activate(g, scale(g, f, rates), ACT_SIGMOID), o->floor), ACT_EXP);
+    struct tensor *A = state_vector(g, "A.log", o->heads, bounded ? bounded_start : start);
+    if (!bounded) return activate(g, scale_exp(g, activate(g, f, ACT_SOFTPLUS), A, o->headdim, true), ACT_EXP);
+    f = activate(g, scale_exp(g, f, A, o->headdim, false), ACT_SIGMOID);
+    return activate(g, scale_by(g, f, o->floor), ACT_EXP);
 }
 
 /* A gate in (0, 1) a column: sigmoid(W x). */
