@@ -5,6 +5,7 @@
 #include "core/graph_walk.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/token/token.h"
+#include "models/matrix/matrix_state.h"
 #include "tests/lib/support.h"
 
 static const char *const kernels[] = {"reference", ""};
@@ -338,6 +339,30 @@ START_TEST(time_constants_start_in_range) {
 }
 END_TEST
 
+/* exp(89) is infinite in float, exp(-92) of a step is not zero there: their product is exp(-3). */
+START_TEST(a_large_rate_of_a_small_step_is_a_decay) {
+    struct params params = {0};
+    struct graph g;
+    struct error e;
+    ck_assert_int_eq(params_create(&params, &e), ST_OK);
+    open_graph(&g, &params, true, true, "");
+    struct tensor *x = input3(&g, "x", 1, 2, 2, true), *decay = time_decay(&g, time_step(&g, x), 1);
+    tensor_keep(decay);
+    ck_assert_int_eq(params_reserve(&params, true, &e), ST_OK);
+    plan_graph(&g);
+    memset(x->data, 0, tensor_bytes(x));
+    real *rate = params.value + params_find(&params, "A.log")->offset;
+    real *step = params.value + params_find(&params, "dt.bias")->offset;
+    rate[0] = 89, rate[1] = 0;
+    step[0] = -92, step[1] = 0;
+    walk(&g);
+    expect_near(tensor_real(decay)[0], exp(-exp(-3)), 1e-5, "exp(-exp(89) softplus(-92))");
+    expect_near(tensor_real(decay)[1], 0.5, 2 * REAL_EPSILON, "exp(-exp(0) softplus(0))");
+    graph_free(&g);
+    params_free(&params);
+}
+END_TEST
+
 START_TEST(misfits_name_both_numbers) {
     static const struct {
         const char *model, *first, *second;
@@ -373,6 +398,7 @@ Suite *check_matrix_state(void) {
     tcase_add_test(tests, too_many_steps_are_not_chunked);
     tcase_add_loop_test(tests, impulse_gives_the_kernel, 0, (int)(sizeof kernels / sizeof *kernels));
     tcase_add_test(tests, time_constants_start_in_range);
+    tcase_add_test(tests, a_large_rate_of_a_small_step_is_a_decay);
     tcase_add_test(tests, misfits_name_both_numbers);
     suite_add_tcase(suite, tests);
     return suite;
