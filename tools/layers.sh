@@ -36,7 +36,7 @@ rooms() {
     core) echo file cuda ;;
     kernels) echo lib dense norm move token gated flow matrix stable links plstm tree train ;;
     tasks) echo data own language mad image series graph ;;
-    harness) echo store study run rows plot table perf pool site gate cli ;;
+    harness) echo store study run rows sheet plot table perf pool site gate cli ;;
     esac
 }
 

@@ -4,7 +4,7 @@
 
 #include "harness/gate/baseline.h"
 #include "harness/gate/compare.h"
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 /* Result of one comparison, or why there is none. */
 struct gate_row {

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 static void put_key(FILE *f, const char *key) {
     if (!key) return;

@@ -14,7 +14,7 @@
 #include "harness/site/site_parts.h"
 #include "harness/study/profile.h"
 #include "harness/study/row_key.h"
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 #include "tasks/task.h"
 
 #define CURVE_POINTS  48 /* of a curve, at most */

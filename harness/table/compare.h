@@ -4,7 +4,7 @@
 #define LRNN_HARNESS_TABLE_COMPARE_H
 
 #include "harness/rows/rows.h"
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 #include "harness/store/record_files.h"
 
 /* The two sides: runs of two folders, or with a key those runs of each that have its value in their row key

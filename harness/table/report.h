@@ -5,8 +5,8 @@
 #include "harness/rows/facts.h"
 #include "harness/rows/paper_cells.h"
 #include "harness/rows/rows.h"
-#include "harness/table/sheet.h"
-#include "harness/table/sheet_pick.h"
+#include "harness/sheet/sheet.h"
+#include "harness/sheet/sheet_pick.h"
 
 /* A report adds sheets: for people one a table; for programs (`data`) one sheet with headings that stay and values that
  * are not rounded. A report without such a sheet adds the same for both. */

@@ -2,7 +2,7 @@
 #ifndef LRNN_HARNESS_TABLE_SUMMARY_H
 #define LRNN_HARNESS_TABLE_SUMMARY_H
 
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 #include "harness/rows/rows.h"
 
 /* Adds the sheet. */

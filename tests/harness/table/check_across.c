@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/table/sheet_pick.h"
+#include "harness/sheet/sheet_pick.h"
 #include "harness/rows/test_lengths.h"
 #include "tests/harness/table/fixture.h"
 
@@ -86,7 +86,7 @@ START_TEST(remarks_are_on_what_is_there) {
     add_of("s3", "conv;swiglu", "64", "3", 0.75);
     add_of("s5", "conv;swiglu", "64", "3", 0.5);
     text = render_report(&report_across, &format_term);
-    ck_holds(text, "\nMean over the seeds at the rate that validation chose.\n");
+    ck_holds(text, "\nMean over the seeds at the rate that validation chose, 1 seed.\n");
     ck_assert_ptr_null(strstr(text, "the paper"));
     free(text);
     text = render(&format_term, &(struct report_filter){.protocol = PROTOCOL_MEAN_CI90});

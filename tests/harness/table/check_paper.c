@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 #include "harness/store/csv.h"
 #include "harness/store/machine.h"
 #include "harness/store/record_files.h"

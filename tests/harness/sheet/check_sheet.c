@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 #include "tests/testing.h"
 
 static struct sheets sheets;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/paragraph.h"
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 static int cell_width(const struct sheet_cell *cell) {
     char mark[SHEET_MARK_BYTES];

@@ -1,6 +1,6 @@
 /* format_csv.c - a sheet as RFC 4180 wants it: headings and values, nothing rounded; caption, notes and marks are for
  * people. */
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 #include "harness/store/csv.h"
 
 static void print_cell(FILE *f, const struct sheet_cell *cell) {

@@ -1,8 +1,8 @@
 /* sheet_pick.h - a sheet as the reader wants it: fewer columns, or rows in another order. */
-#ifndef LRNN_HARNESS_TABLE_SHEET_PICK_H
-#define LRNN_HARNESS_TABLE_SHEET_PICK_H
+#ifndef LRNN_HARNESS_SHEET_SHEET_PICK_H
+#define LRNN_HARNESS_SHEET_SHEET_PICK_H
 
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 /* The reader's wishes; zeros: none. */
 struct sheet_view {

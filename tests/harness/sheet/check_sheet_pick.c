@@ -1,10 +1,10 @@
 /* check_sheet_pick.c - which columns of a sheet a reader sees, and in which order its rows stand. */
-#include "harness/table/sheet_pick.h"
+#include "harness/sheet/sheet_pick.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 #include "tests/testing.h"
 
 static struct sheets sheets;

@@ -2,7 +2,7 @@
  * format "details", for pages of many tables. */
 #include <string.h>
 
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 static void print_md(FILE *f, const char *text) {
     for (const char *p = text; *p; p++) {

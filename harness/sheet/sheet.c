@@ -1,5 +1,5 @@
 /* sheet.c - see sheet.h. */
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -341,14 +341,14 @@ void sheets_free(struct sheets *sheets) {
 
 const char sheet_format_names[] =
 #define FORMAT(name) " " #name
-#include "harness/table/formats.def"
+#include "harness/sheet/formats.def"
 #undef FORMAT
     ;
 
 const struct sheet_format *const *sheet_formats(void) {
     static const struct sheet_format *const list[] = {
 #define FORMAT(name) &format_##name,
-#include "harness/table/formats.def"
+#include "harness/sheet/formats.def"
 #undef FORMAT
         NULL};
     return list;

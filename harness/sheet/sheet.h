@@ -5,8 +5,8 @@
  * column. Every cell is text for people and, where it is a number, a value for programs, which is not rounded. Building
  * returns nothing: the first thing that goes wrong (no memory, a row with too many or too few cells) is kept, later
  * calls do nothing, and sheets_write tells it before anything is written. Text is of any length, nothing is cut off. */
-#ifndef LRNN_HARNESS_TABLE_SHEET_H
-#define LRNN_HARNESS_TABLE_SHEET_H
+#ifndef LRNN_HARNESS_SHEET_SHEET_H
+#define LRNN_HARNESS_SHEET_SHEET_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,9 +121,9 @@ struct sheet_format {
     void (*begin)(FILE *f), (*end)(FILE *f); /* around all sheets; or NULL */
 };
 
-/* harness/table/formats/format_*.c define `const struct sheet_format format_NAME` of each format in the list. */
+/* harness/sheet/formats/format_*.c define `const struct sheet_format format_NAME` of each format in the list. */
 #define FORMAT(name) extern const struct sheet_format format_##name;
-#include "harness/table/formats.def"
+#include "harness/sheet/formats.def"
 #undef FORMAT
 
 const struct sheet_format *const *sheet_formats(void); /* NULL-terminated, in the order of the list */

@@ -1,6 +1,6 @@
 /* format_html.c - sheets as one HTML page that needs nothing from elsewhere, dark where the reader's system is; each
  * table in a box of its own that scrolls sideways on a narrow screen. */
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "core/option.h"
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 void print_json_text(FILE *f, const char *text) {
     fputc('"', f);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/paragraph.h"
-#include "harness/table/sheet.h"
+#include "harness/sheet/sheet.h"
 
 /* "--" would be a dash, and of "+-" there is a character. */
 static void print_latex(FILE *f, const char *text) {

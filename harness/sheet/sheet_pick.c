@@ -1,5 +1,5 @@
 /* sheet_pick.c - see sheet_pick.h. */
-#include "harness/table/sheet_pick.h"
+#include "harness/sheet/sheet_pick.h"
 
 #include <math.h>
 #include <stdlib.h>
