@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/store/csv.h"
+#include "harness/table/summary.h"
 #include "tests/harness/table/fixture.h"
 
 /* A run of S5 in the paper's setting but for one pair. A number of the paper's stands beside it without a difference
@@ -114,10 +116,52 @@ START_TEST(numbers_of_the_readers_are_named) {
 }
 END_TEST
 
+START_TEST(summary_csv_has_the_rows_numbers) {
+    static const char *const golden =
+        "schema,cell_id,model,task,task_version,profile,layers,d_model,n_layers,backbone,mlp,norm,n_train,"
+        "len_train,len_test,optimizer,schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_steps,"
+        "dtype,backend,numerics,protocol,n,n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,"
+        "solve_lo,solve_hi,lr_chosen,published,delta,verdict,n_grid,n_failed_grid,seq_acc,params,state_floats,"
+        "tok_per_s,chance,row_id,label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,"
+        "confirm_seeds,flags,published_differs\n";
+    struct csv_table t;
+    char path[PATH_BYTES], *text;
+    size_t size;
+    add_grid();
+    strcpy(add_run("lstm;swiglu", 1e-3, 0, 1, 1)->task, "=cmd()");
+    ck_ok(summary_format(&fixture_set, NULL, fixture_folder, &text, &size, &fixture_problem));
+    ck_ok(summary_write(text, size, fixture_folder, &fixture_problem));
+    free(text);
+    snprintf(path, sizeof path, "%s/summary.csv", fixture_folder);
+    ck_ok(file_read(path, 1 << 20, &text, &size, &fixture_problem));
+    ck_assert_int_eq(strncmp(text, golden, strlen(golden)), 0);
+    free(text);
+    ck_ok(csv_read(&t, path, &fixture_problem));
+    ck_assert_int_eq(t.rows, 2);
+    ck_assert_str_eq(csv_cell(&t, 0, "task"), "'=cmd()");
+    ck_assert_str_eq(csv_cell(&t, 0, "published"), "");
+    ck_assert_str_eq(csv_cell(&t, 0, "verdict"), "solved");
+    ck_assert_str_eq(csv_cell(&t, 1, "protocol"), "val-mean");
+    ck_assert_str_eq(csv_cell(&t, 1, "n"), "3");
+    ck_assert_str_eq(csv_cell(&t, 1, "n_grid"), "6");
+    ck_assert_double_eq_tol(atof(csv_cell(&t, 1, "mean")), 0.6, 1e-12);
+    ck_assert_str_eq(csv_cell(&t, 1, "ci_lo"), "");
+    ck_assert_str_eq(csv_cell(&t, 1, "ci_kind"), "none");
+    ck_assert_str_eq(csv_cell(&t, 1, "best"), "1");
+    ck_assert_str_eq(csv_cell(&t, 1, "lr_chosen"), "0.001");
+    ck_assert_str_eq(csv_cell(&t, 1, "published"), "1");
+    ck_assert_str_eq(csv_cell(&t, 1, "delta"), "0");
+    ck_assert_str_eq(csv_cell(&t, 1, "verdict"), "unsolved");
+    csv_free(&t);
+}
+END_TEST
+
 Suite *check_setting(void) {
     const TTest *const tests[] = {a_number_stands_beside_a_papers_in_its_setting_alone,
                                   a_rate_with_failed_runs_comes_after_every_rate_without,
                                   the_foot_counts_unusual_runs_and_echoes_the_choice,
-                                  a_best_of_more_runs_than_the_papers_says_so, numbers_of_the_readers_are_named};
+                                  a_best_of_more_runs_than_the_papers_says_so,
+                                  numbers_of_the_readers_are_named,
+                                  summary_csv_has_the_rows_numbers};
     return fixture_suite("setting", tests, (int)(sizeof tests / sizeof tests[0]));
 }

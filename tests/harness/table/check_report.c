@@ -551,46 +551,6 @@ START_TEST(a_report_that_finds_nothing_writes_nothing) {
 }
 END_TEST
 
-START_TEST(summary_csv_has_the_rows_numbers) {
-    static const char *const golden =
-        "schema,cell_id,model,task,task_version,profile,layers,d_model,n_layers,backbone,mlp,norm,n_train,"
-        "len_train,len_test,optimizer,schedule,warmup_steps,weight_decay,beta1,beta2,grad_clip,batch,max_steps,"
-        "dtype,backend,numerics,protocol,n,n_failed,mean,ci_lo,ci_hi,ci_kind,median,iqm,best,solve_k,solve_n,"
-        "solve_lo,solve_hi,lr_chosen,published,delta,verdict,n_grid,n_failed_grid,seq_acc,params,state_floats,"
-        "tok_per_s,chance,row_id,label,n_cut_off,n_cut_off_grid,estimate,published_setting,speed_quiet,"
-        "confirm_seeds,flags,published_differs\n";
-    struct csv_table t;
-    char path[PATH_BYTES], *text;
-    size_t size;
-    add_grid();
-    strcpy(add_run("lstm;swiglu", 1e-3, 0, 1, 1)->task, "=cmd()");
-    ck_ok(summary_format(&fixture_set, NULL, fixture_folder, &text, &size, &fixture_problem));
-    ck_ok(summary_write(text, size, fixture_folder, &fixture_problem));
-    free(text);
-    snprintf(path, sizeof path, "%s/summary.csv", fixture_folder);
-    ck_ok(file_read(path, 1 << 20, &text, &size, &fixture_problem));
-    ck_assert_int_eq(strncmp(text, golden, strlen(golden)), 0);
-    free(text);
-    ck_ok(csv_read(&t, path, &fixture_problem));
-    ck_assert_int_eq(t.rows, 2);
-    ck_assert_str_eq(csv_cell(&t, 0, "task"), "'=cmd()");
-    ck_assert_str_eq(csv_cell(&t, 0, "published"), "");
-    ck_assert_str_eq(csv_cell(&t, 0, "verdict"), "solved");
-    ck_assert_str_eq(csv_cell(&t, 1, "protocol"), "val-mean");
-    ck_assert_str_eq(csv_cell(&t, 1, "n"), "3");
-    ck_assert_str_eq(csv_cell(&t, 1, "n_grid"), "6");
-    ck_assert_double_eq_tol(atof(csv_cell(&t, 1, "mean")), 0.6, 1e-12);
-    ck_assert_str_eq(csv_cell(&t, 1, "ci_lo"), "");
-    ck_assert_str_eq(csv_cell(&t, 1, "ci_kind"), "none");
-    ck_assert_str_eq(csv_cell(&t, 1, "best"), "1");
-    ck_assert_str_eq(csv_cell(&t, 1, "lr_chosen"), "0.001");
-    ck_assert_str_eq(csv_cell(&t, 1, "published"), "1");
-    ck_assert_str_eq(csv_cell(&t, 1, "delta"), "0");
-    ck_assert_str_eq(csv_cell(&t, 1, "verdict"), "unsolved");
-    csv_free(&t);
-}
-END_TEST
-
 Suite *check_report(void) {
     const TTest *const tests[] = {
         the_rate_is_chosen_by_validation_not_by_test,
@@ -618,7 +578,6 @@ Suite *check_report(void) {
         every_listed_report_prints_in_every_format,
         sparse_lengths_are_taken_together,
         a_report_that_finds_nothing_writes_nothing,
-        summary_csv_has_the_rows_numbers,
     };
     return fixture_suite("report", tests, (int)(sizeof tests / sizeof tests[0]));
 }
