@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
     struct work w = {.n = argc - 1, .names = argv + 1, .shared = workers_share(sizeof *w.shared)};
     w.device = place_probe("cuda", &why) == ST_OK;
     int processes = workers_wanted();
-    if (processes == 1) /* nothing forked: compute-sanitizer's verdict is that of this process */
+    if (processes == 1) /* nothing forked: compute-sanitizer judges this process */
         take_suites(0, &w);
     else
         atomic_fetch_add(&w.shared->failed, workers_run(processes, take_suites, &w));

@@ -140,8 +140,8 @@ static void say_nothing(struct import_log *log, const char *path, int64_t bytes,
     (void)log, (void)path, (void)bytes, (void)sha256, (void)released;
 }
 
-/* Reads all files once. A task that reads them in place, by its option `file`, does not count their bytes, so those of
- * all regular files of the folder are counted here. */
+/* Reads all files once. A task that reads them in place, by its option `file`, does not count their bytes, so the bytes
+ * of all regular files of the folder are counted here. */
 static enum status read_once(struct files_run *r, struct error *e) {
     char text[OPTION_TEXT + 64];
     struct read_count *count = &r->log.count;

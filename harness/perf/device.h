@@ -1,5 +1,5 @@
 /* device.h - how `lrnn perf device` times work on a device and prints it: an open device, samples between its own
- * events, rows (device_time.c), and those of kernels (device_kernels.c). */
+ * events, rows (device_time.c), rows of kernels (device_kernels.c). */
 #ifndef LRNN_HARNESS_PERF_DEVICE_H
 #define LRNN_HARNESS_PERF_DEVICE_H
 

@@ -243,7 +243,7 @@ static enum status plan_confirmation(struct sweep *w, struct error *e) {
     return status;
 }
 
-/* Runs of the plan that have a record, those of them without a result, and those that met NaN or infinity. */
+/* Runs of the plan that have a record; the ones without a result, and the ones that met NaN or infinity. */
 struct outcome {
     int n, failed, not_finite;
 };

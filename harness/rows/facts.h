@@ -12,7 +12,7 @@ struct facts {
     struct label shared;        /* flags that all rows have with one value (row_key) */
     struct label usual;         /* those that their profiles have, all with one value, otherwise than by default */
     const char *task, *profile; /* of the latest row */
-    int n, count[FACTS_MOST];   /* runs, and those of each kind; of attempts at one run the last alone */
+    int n, count[FACTS_MOST];   /* runs, and runs of each kind; only the last attempt at a run counts */
     bool outdated;              /* some are of other numerics than the program has now */
     bool uneven;                /* the rates of some row have different numbers of seeds */
     const struct report_filter *asked;

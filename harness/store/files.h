@@ -59,8 +59,8 @@ enum status file_read(const char *path, size_t most, char **bytes, size_t *size,
 enum status file_read_hashed(const char *path, size_t most, char **bytes, size_t *size, char hex[HASH_HEX],
                              struct error *e);
 
-/* Puts another path into `path` (PATH_BYTES) where there is no such file: that of the file of that hash, PATH.*.tmp of
- * at most so many bytes, which a process that died had no time to rename. */
+/* If `path` (PATH_BYTES) names no file, replaces it by the path of a file of that hash, PATH.*.tmp of at most so many
+ * bytes, which a process that died had no time to rename. */
 void file_find_unnamed(char path[PATH_BYTES], const char *hash, size_t most);
 
 /* Text that is printed into memory. printed_begin gives the stream `f`; printed_end closes it and leaves the whole text

@@ -73,8 +73,7 @@ struct curve_point {
     char event[12]; /* eval, nan */
 };
 
-/* Settings of evaluations: of the test examples of one length; of the positions up to one, which follow those of the
- * point before. */
+/* Settings of evaluations: test examples of one length; positions up to one, from the point before. */
 #define EVAL_BY_LENGTH   "length"
 #define EVAL_BY_POSITION "position"
 

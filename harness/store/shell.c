@@ -33,7 +33,8 @@ const char *shell_word(const char *text, char *word, size_t size) {
     return word;
 }
 
-/* A name of another program, as that of the tests is, or one that a shell would take apart, is of no use to people. */
+/* The name to print for this program. The name of another one (in tests), or one that a shell would take apart, is of
+ * no use to people. */
 const char *shell_program(void) {
     const char *name = program_invocation_name, *slash = strrchr(name, '/');
     bool ours = !strncmp(slash ? slash + 1 : name, "lrnn", 4) && name[strspn(name, plain)] == 0;

@@ -11,8 +11,7 @@
 #include "kernels/train/train.h"
 
 /* Builds the graph of a training step: the net and, if the task has a second batch, a second net on the same parameters
- * (else *second is zeros). The root is then the sum of both losses; the loss that is reported stays that of the main
- * batch. */
+ * (else *second is zeros). The root is then the sum of both losses; the reported loss stays the main batch's. */
 enum status graphs_build_training(struct graph *g, const struct setup *s, const struct place *place,
                                   struct params *params, struct net *net, struct net *second, struct error *e);
 

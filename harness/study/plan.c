@@ -374,7 +374,7 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
     return ST_OK;
 }
 
-/* Whether the first run's value of an option is not that of all. */
+/* Whether some run has another value of an option than the first run. */
 static bool differs(const struct plan *plan, const struct option *o) {
     char first[OPTION_TEXT + 1], value[OPTION_TEXT + 1];
     option_format_value(o, &plan->setups[0]->spec.config, first, sizeof first);

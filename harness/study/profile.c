@@ -166,7 +166,7 @@ static bool agrees(const struct profile *p, struct config *c, const struct profi
     return true;
 }
 
-/* Whether the run's mixer is that of a word "bdlru:m=5@stop-after=14000". */
+/* Whether the run has the mixer of a word "bdlru:m=5@stop-after=14000". */
 static bool is_mixer(const char *word, const struct profile_question *q) {
     char text[LABEL_TEXT], name[128];
     struct label mixer;
@@ -181,7 +181,7 @@ static bool is_mixer(const char *word, const struct profile_question *q) {
     return true;
 }
 
-/* Whether the task has the values that the profile gives its options, or in their place those of `change`, one of the
+/* Whether the task has the values that the profile gives its options, or instead the values of `change`, one of the
  * task's published changes. */
 static bool is_task(const struct profile *p, const struct label *change, const struct profile_question *q) {
     const char *task_name = label_get(q->key, "task");

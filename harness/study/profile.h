@@ -33,8 +33,8 @@ enum status profile_flags(const struct profile *p, struct label *flags, struct e
 /* Whether some profile says something of that flag of a run, so that its default there is not the flag's own. */
 bool profile_sets_flag(const char *flag);
 
-/* The profile of a task or short name if it has one of that name, else that of its suite. ST_USAGE: there is none; the
- * message lists those that there are. */
+/* The profile of that name of a task or short name, else of its suite. ST_USAGE: there is none; the message lists the
+ * existing ones. */
 enum status profile_find(const char *task, const char *suite, const char *name, const struct profile **profile,
                          struct error *e);
 

@@ -81,7 +81,7 @@ static bool is_path(const char *word) {
     return strchr(word, '/') || text_ends(word, ".plan");
 }
 
-/* The tasks' names, then those of the plans of papers; `list` is the number of tasks. */
+/* The names of tasks, then of plans of papers; `list` is the number of tasks. */
 static const char *known_name(const void *list, int i) {
     int n_tasks = *(const int *)list;
     return i < n_tasks ? task_name_at(i) : plan_file_built_in(PLAN_PAPERS, i - n_tasks);
@@ -202,7 +202,7 @@ struct making {
     bool taken[LABEL_TEXT / 8]; /* of each pair of the grid: some task or model takes its values; "task.x" is a pair */
 };
 
-/* Flags and lines task.KEY and model.KEY of a config file. A sweep's tasks are its words, and its models those of
+/* Takes flags and lines task.KEY and model.KEY of a config file. A sweep's tasks come from its words, its models from
  * --models. */
 static enum status take_config_file(struct making *m, struct error *e) {
     static const char *const kinds[] = {"task", "model"};

@@ -29,8 +29,8 @@ enum status request_say(struct request *r, const char *key, const char *value, s
  * with one or several values, -c. *done: it has. ST_USAGE: a bad value; `seed`, which is `seeds` here. */
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e);
 
-/* Takes the words of the command line: the names of tasks, or that of a plan and, after it, of those of its tasks that
- * are wanted. ST_USAGE, ST_DATA: neither a task nor a plan has the name, or the plan is wrong. */
+/* Takes the words of the command line: the names of tasks, or a plan's name and then the wanted names among its tasks.
+ * ST_USAGE, ST_DATA: neither a task nor a plan has the name, or the plan is wrong. */
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e);
 
 /* The request for a plan file, as pairs: plan=NAME, tasks, profile, c, and what the command line says of the runs.
@@ -47,7 +47,7 @@ struct resolved {
     int64_t last_seed;         /* the largest */
     bool variants;
     bool speed;           /* the plan measures how fast training steps are, and trains nothing */
-    struct config config; /* of the first task: folder, threads, device and output are those of all */
+    struct config config; /* of the first task; folder, threads, device and output hold for all */
 };
 
 /* The runs. plan_free, also after an error. Errors as plan_make; ST_USAGE: a grid or a plan names an option that no

@@ -51,7 +51,7 @@ static enum status put(struct label *key, const char *name, const struct option 
     return label_add(key, name, value, e);
 }
 
-/* Every option of a table but those of the flags `skip`, under its name after `prefix`. */
+/* Puts every option of a table, without options of the flags `skip`, under its name after `prefix`. */
 static enum status put_table(struct label *key, const struct label *read, const char *prefix,
                              const struct option *table, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {

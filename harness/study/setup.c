@@ -209,8 +209,8 @@ static enum status choose_tree(const struct setup *s, struct model_choice *asked
     return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
 }
 
-/* Fits the model to the sequences of a net of that shape. Images of another size than those of training leave the sides
- * of a grid to each image. */
+/* Fits the model to the sequences of a net of that shape. Images of another size than in training leave the sides of a
+ * grid to each image. */
 enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
                       struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;

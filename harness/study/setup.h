@@ -81,9 +81,9 @@ enum status setup_numerics(const struct setup *s, char *text, size_t size, struc
  * measurements and golden traces are; what trains or tests asks this. */
 enum status setup_check_causal(const struct setup *s, struct error *e);
 
-/* setup_check_causal of all runs. ST_USAGE, too: --mlp, --norm or --pool was asked for, by a pair of `asked` (NULL: by
- * whoever), and has nothing to act on in any of the runs. In those of several where it has none it was set to its
- * default, or one net would be several runs. */
+/* Checks setup_check_causal for all runs. ST_USAGE also if --mlp, --norm or --pool was asked for, by a pair of `asked`
+ * (NULL: by anybody), and acts in none of the runs. Runs in which it cannot act get its default, because otherwise one
+ * net would be several runs. */
 enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e);
 
 /* Another run: the same but that training ends after that step (--stop-after), whatever time it was given. */

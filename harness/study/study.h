@@ -57,9 +57,9 @@ enum status study_note(struct label *said, char config_file[OPTION_TEXT], const 
 enum status study_file(const char *config_file, struct label *task, struct label *model, struct label *flags,
                        struct error *e);
 
-/* One run's task, model and config file: lines task.KEY and model.KEY of the file hold for the task and model of the
- * words as well, which stand over them, and for those of the file where there are none. ST_USAGE: the file has options
- * of another task or model than the words name. */
+/* Finds one run's task, model and config file. The file's lines task.KEY and model.KEY hold for the task and model of
+ * the words, which overrule them, or else for the file's own task and model. ST_USAGE: the file has options of another
+ * task or model than the words name. */
 enum status study_words(const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT], struct error *e);
 
 /* A resolved setup on the heap from texts and configuration; NULL with *e set. Freed with setup_free and free. */

@@ -85,7 +85,7 @@ START_TEST(normal_has_the_moments_of_a_normal) {
         for (int k = 0; k < 5; k++, p *= z) power[k] += p / n;
         inside += (fabs(z) < 1.0) / (double)n;
     }
-    /* Standard errors of the moments are sqrt(1, 2, 15, 96) / sqrt(n), that of the share 0.465 / sqrt(n); 4 of them. */
+    /* Standard errors are sqrt(1, 2, 15, 96) / sqrt(n) for the moments and 0.465 / sqrt(n) for the share; 4 of them. */
     double unit = 4 / sqrt(n);
     ck_assert_double_lt(fabs(power[1]), unit);
     ck_assert_double_lt(fabs(power[2] - 1), unit * sqrt(2));

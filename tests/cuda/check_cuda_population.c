@@ -88,8 +88,8 @@ static const struct run_record *record_of(const struct record_set *set, const ch
     return &set->list[i];
 }
 
-/* A process on each of two devices, of two members and of one: both have trained, and the weights are those of runs on
- * one. */
+/* Two processes, one on each device, with two members and one: both have trained, and the weights equal those from one
+ * device. */
 START_TEST(several_devices_share_the_runs) {
     struct record_set alone, shared;
     struct error e = {ST_OK, ""};

@@ -105,8 +105,8 @@ static void run_or_fail(const std::function<void()> &work, bool kernel) {
     if (failure == cudaSuccess) work();
 }
 
-/* Does the items of a stream, up to its mark `until` or all there are, and what they wait for: those of a replay, or,
- * `all` being NULL, what streams have queued. False: a mark that never comes. */
+/* Does the items of a stream, up to its mark `until` or all there are, and the items they wait for: a replay's, or,
+ * with `all` NULL, all that streams have queued. False: a mark that never comes. */
 static bool go_on(cudaStream_t stream, lanes *all, const std::shared_ptr<mark> &until) {
     std::deque<item> &items = all ? (*all)[stream] : stream->queued;
     while (!items.empty() && !(until && until->passed)) {

@@ -217,7 +217,7 @@ static void measure_overlapping_chain(void) {
     print_row("chain", "an overlapping node of 1000", seconds, 0);
 }
 
-/* 32 kernels a branch, so that n branches are 32 n nodes; the time is that of all. */
+/* 32 kernels a branch, so n branches are 32 n nodes; the time covers all. */
 static void measure_branches(int n) {
     cudaStream_t branch[BRANCHES_MOST];
     cudaEvent_t fork, join[BRANCHES_MOST];

@@ -61,8 +61,8 @@ void value_exercise(int cases, double seconds, struct tally *t);
  * a documented status, and what it says fits on a few lines. */
 void surroundings_exercise(struct tally *t);
 
-/* Interrupts (Ctrl-C) a run whose time is mostly validation at random moments, up to `interrupts` times, and goes on
- * with the same command: each ends within 5 s, and weights and curve are those of a run that nobody stopped. */
+/* Interrupts (Ctrl-C) a run at random moments, most of its time being validation, up to `interrupts` times, and goes on
+ * with the same command. Each interrupt ends within 5 s, and weights and curve equal an uninterrupted run's. */
 void interrupt_exercise(int interrupts, uint64_t seed, struct tally *t);
 
 /* Runs every command where a socket ends the process: each works, and writes into its folder alone. */

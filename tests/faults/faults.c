@@ -137,8 +137,8 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-/* Memory that the program asks for itself, or through libc and jansson: that of run-times (OpenMP, C++, oneDNN,
- * OpenBLAS), which end the process when they get nothing, are not its own to fail. */
+/* Memory that the program asks for itself, or through libc and jansson. Run-times (OpenMP, C++, oneDNN, OpenBLAS) end
+ * the process when they get nothing, so their requests are never failed. */
 #define MOST_RANGES 16
 static struct { uintptr_t from, to; } ours[MOST_RANGES];
 static int n_ours;

@@ -1,5 +1,5 @@
-/* check_defaults.c - the defaults of options are those of tests/golden/defaults.txt, because an identity leaves them
- * out: a changed default raises a version. */
+/* check_defaults.c - options have the defaults of tests/golden/defaults.txt. An identity leaves defaults out, so a
+ * changed default raises a version. */
 #include <stdlib.h>
 #include <string.h>
 

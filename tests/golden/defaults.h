@@ -10,8 +10,8 @@
 
 #define DEFAULTS_FILE "tests/golden/defaults.txt"
 
-/* The text that the file should have, one line an option, "OWNER OPTION VERSION VALUE": the version is that of the
- * model or the task, NUMERICS_BASE for flags. The text is the caller's to free; NULL: no memory. */
+/* The text that the file should have, one line an option, "OWNER OPTION VERSION VALUE". The version belongs to the
+ * model or task; for flags it is NUMERICS_BASE. The caller frees the text; NULL: no memory. */
 char *defaults_text(void);
 
 /* ST_FAIL: an option of the text `now` has another value than in the text `before`, under the same version. */

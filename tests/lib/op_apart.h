@@ -17,7 +17,8 @@ bool sequences_are_apart(const struct op *op, const char **why);
  * bits, or their value within rounding where kernel->tiles says why. */
 bool compare_alone(const struct kernel *k, const struct trial_op *what);
 
-/* Other values in all heads but one: its outputs and gradients keep their bits, those of weights included. */
+/* Compares with other values in all heads but one: its outputs and gradients keep their bits, the gradients of weights
+ * too. */
 bool compare_beside_others(const struct kernel *k, const struct trial_op *what);
 
 /* Calls compare for all sizes of the walks (op_walk.h) where the kernel applies. Returns how many said true. */

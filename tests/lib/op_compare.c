@@ -156,8 +156,8 @@ static double sensitivity_of(const struct result *which, int64_t n, double large
     return fmin(most / REAL_EPSILON, largest);
 }
 
-/* op->terms of output j or of the gradient of input j; 0 if the op has none or the run is not one of the reference. On
- * scratch of its own: that of the walk is in use again. */
+/* op->terms of output j or of the gradient of input j; 0 if the op has none or the run is not the reference's. It has
+ * scratch of its own, because the walk's is in use again. */
 static double terms_of(const struct op_run *want, enum pass pass, int j) {
     struct call c = *want->call;
     if (!c.op->terms || !c.kernel->reference) return 0;

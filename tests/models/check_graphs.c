@@ -1,6 +1,6 @@
-/* check_graphs.c - mixers of graphs on examples with a graph of their own: a label depends neither on what other graphs
- * stand beside it nor on padding nor, but for pLSTM, on how nodes are numbered; sums over neighbours equal those of
- * dense matrices; a multitree has one path. */
+/* check_graphs.c - mixers of graphs on examples with a graph of their own: a label depends neither on the graphs beside
+ * it nor on padding nor, but for pLSTM, on the numbering of nodes; sums over neighbours equal dense matrices; a
+ * multitree has one path. */
 #include <math.h>
 #include <string.h>
 

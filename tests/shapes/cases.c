@@ -134,8 +134,8 @@ static double call_bytes(const struct call *c) {
     return bytes;
 }
 
-/* Whether the call c of a smaller batch than that of `whole`, or `whole` itself, is too large for a comparison and the
- * batch after it is not too small. */
+/* Whether the call c, `whole` or a call of a smaller batch, is too large for a comparison and the batch after it is not
+ * too small. */
 static bool is_cut(const struct call *c, const struct call *whole, int64_t full, int64_t batch) {
     if (call_bytes(c) > MOST_BYTES || call_work(c) > MOST_ANYHOW) return true;
     return call_work(c) > MOST_WORK && has_parts(whole, full, batch);

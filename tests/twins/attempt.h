@@ -13,7 +13,7 @@ bool attempt(void (*body)(void *context), void *context, int timeout_s, char mes
 bool attempt_case(const struct twin_case *c, char message[ATTEMPT_TEXT]);
 
 /* Makes a failing case as small as it gets and still fails: each size 1, half, or less by one; no variant, the first
- * choice, fewer outputs, small inputs. `message` becomes that of the smallest. Returns the number of attempts. */
+ * choice, fewer outputs, small inputs. `message` gets the smallest case's message. Returns the number of attempts. */
 int case_shrink(struct twin_case *c, char message[ATTEMPT_TEXT]);
 
 #endif

@@ -292,7 +292,7 @@ START_TEST(a_capture_runs_nothing_and_a_replay_everything) {
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
     cudaMemcpyAsync(x.at, from, 4 * sizeof *from, cudaMemcpyHostToDevice, stream);
     launch(add_kernel, dim3(1), dim3(4), 0, x.at, value);
-    value = 1000; /* arguments are those of the capture */
+    value = 1000; /* arguments stay as captured */
     ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaSuccess);
     ck_assert_int_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
     cudaGraphDestroy(graph);

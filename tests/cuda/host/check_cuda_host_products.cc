@@ -133,8 +133,8 @@ START_TEST(products_that_do_not_fit_are_refused) {
 }
 END_TEST
 
-/* A product that cublasLt refuses falls back to one without an epilogue. A wrong one is refused there as well, which
- * is a failure of the place, like that of any launch. */
+/* A product that cublasLt refuses falls back to one without an epilogue. A wrong one is refused there as well; like a
+ * failed launch, this is a failure of the place. */
 START_TEST(a_wrong_product_is_said) {
     struct place place = {};
     struct error e = {};

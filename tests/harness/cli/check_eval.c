@@ -1,5 +1,5 @@
-/* check_eval.c - `lrnn eval`: a run's weights on its own task give its record's numbers, on longer sequences those of a
- * run that was tested there, and the answer is no run. */
+/* check_eval.c - `lrnn eval`: a run's weights give the record's numbers on its own task, and on longer sequences the
+ * numbers of a run that was tested there; the answer is no run. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -50,7 +50,7 @@ START_TEST(a_best_of_fewer_runs_is_judged_where_more_could_not_change_it) {
 }
 END_TEST
 
-/* The paper counts the runs of one setting, we count those of all. */
+/* The paper counts the runs of one setting, we count all runs. */
 START_TEST(a_mean_over_settings_has_as_many_runs_of_each_as_the_papers) {
     static const struct judged cases[] = {
         {0.30, 0.50, 60, 60, 4, 15, false, PAPER_BELOW},  {0.30, 0.50, 16, 16, 4, 15, false, PAPER_UNFINISHED},
@@ -129,8 +129,8 @@ START_TEST(runs_of_another_precision_are_judged) {
 }
 END_TEST
 
-/* A spread that reaches ours makes it within; a standard deviation is one of values, not of their mean. A best of four
- * runs is not below that of more. */
+/* A published spread that reaches our number makes it within; a standard deviation is one of values, not of their mean.
+ * A best of four runs is not below a best of more. */
 START_TEST(a_published_spread_is_printed_and_counts) {
     static const struct {
         const char *spread, *printed, *verdict;

@@ -74,8 +74,8 @@ START_TEST(a_default_matches_whether_it_is_written_or_not) {
 }
 END_TEST
 
-/* Every mean the paper prints is that of its row, up to its rounding (it cuts off some, so a whole unit of the third
- * digit). This is what fixes the one cell that the text copy of the paper lacks. */
+/* Every printed mean of the paper fits its row, up to its rounding (it cuts off some, so a whole unit of the third
+ * digit). This fixes the one cell that the text copy of the paper lacks. */
 START_TEST(published_means_are_those_of_their_rows) {
     struct published p;
     ck_ok(published_read(&p, fixture_folder, &fixture_problem));

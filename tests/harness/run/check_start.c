@@ -1,5 +1,5 @@
-/* check_start.c - where a run starts and where it ends: weights before the first step out, the same weights in, and
- * those of the last step. What a comparison of whole runs with another program needs. */
+/* check_start.c - where a run starts and ends: weights before the first step come out, the same weights go in, and the
+ * weights of the last step come out, as a comparison of whole runs with another program needs. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

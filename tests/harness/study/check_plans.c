@@ -274,8 +274,7 @@ START_TEST(the_command_line_stands_over_the_plan_and_the_plan_over_the_profile) 
     ck_assert_int_eq(plan.setups[0]->spec.config.epochs, 5);
     ck_assert_int_eq(plan.setups[0]->spec.config.batch, 8);
     ck_assert_int_eq(plan.setups[0]->spec.config.net.dim, 40);
-    ck_assert_int_eq(plan.setups[0]->spec.config.stop_after,
-                     0); /* a length was given, so that of the profile is void */
+    ck_assert_int_eq(plan.setups[0]->spec.config.stop_after, 0); /* a length was given, so the profile's is void */
     plan_free(&plan);
 }
 END_TEST

@@ -359,7 +359,7 @@ static double csv_number(const char *text, const char *begin, int at) {
     return sscanf(line, "%lf", &value) == 1 ? value : NAN;
 }
 
-/* 24 pixels a side are 16 patches, 48 are 64: the numbers are those of the report by length. */
+/* 24 pixels a side are 16 patches, 48 are 64: the numbers equal the report by length. */
 START_TEST(each_length_has_a_column_of_its_own) {
     double small, large;
     begin_plan(two_sizes);
@@ -516,7 +516,7 @@ START_TEST(pictures_are_called_what_the_table_is_called) {
     expect_title("p/s3-table.svg", ">best-of-grid<");
     expect("plot accuracy --paper %s/own.plan --out %s/r --to %s/p --format svg", 0);
     expect_title("p/s3-accuracy.svg", ",n_test=20 of own, profile smoke: accuracy over training<");
-    /* some of its runs were done as those of a profile, others by their options */
+    /* some of its runs belong to a profile, others have its options */
     expect("plot accuracy --paper hlru-decoder --out results/baseline --to %s/d --format svg", 0);
     expect_title("d/s3-250-accuracy.svg", "s3-250 of hlru-decoder, profile paper: accuracy over training<");
     expect("plot accuracy --out %s/r --to %s/q --format svg", 0);

@@ -14,7 +14,7 @@ struct sum_and_norm {
     struct tensor *x, *branch, *w, *b, *sum, *y, *dropped;
 };
 
-/* The gradients of what else reads the sum, or x, come before those of the norm, as they do in a net. */
+/* Gradients from other readers of the sum, or of x, come before the norm's, as they do in a net. */
 static void walk(struct sum_and_norm *s, int choice, int64_t D, bool fused) {
     struct step_state state = first_state();
     struct graph *g = &s->g;

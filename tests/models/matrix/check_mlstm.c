@@ -303,7 +303,7 @@ START_TEST(gates_start_open_to_the_past) {
 }
 END_TEST
 
-/* Outer maps and those of blocks start by the width of the net, the branch's last by its layers as well. */
+/* Outer maps and block maps start by the width of the net, the branch's last by its layers as well. */
 START_TEST(maps_start_as_those_of_the_release) {
     for (int layers = 1; layers <= 3; layers += 2) {
         const struct {

@@ -524,7 +524,7 @@ static const struct {
     {"bdlru:m=2,blocks=32", "layers.0.mlp.w1.weight", READOUT_POSITIONS, 0.125 / 1.7320508},
 };
 
-/* MAD's auto-encoder draws all linear maps anew from N(0, .02^2), those of mixers and of the MLP too; its other nets,
+/* MAD's auto-encoder draws all linear maps anew from N(0, .02^2), also in mixers and the MLP; its other nets,
  * convolutions and the LSTM's own maps keep theirs, uniform within 1 / sqrt(inputs). */
 START_TEST(linear_maps_start_where_mads_do) {
     struct trial t;

@@ -180,7 +180,7 @@ START_TEST(the_noise_of_digits_is_what_it_says) {
     double sigma = sqrt((double)n) / 2;
     ck_assert_msg(fabs((double)black - (double)n / 2) < 3 * sigma, "%lld of %lld are black", (long long)black,
                   (long long)n);
-    /* z^2 of the sum of four bytes has a variance of 1.7, that of its half about 1.1 */
+    /* z^2 has variance 1.7 for the sum of four bytes, about 1.1 for its half */
     double want = 0.04 * (double)n / 2, spread = 0.04 * sqrt((double)n * 1.1);
     ck_assert_msg(fabs(squares - want) < 3 * spread, "sum of squares %g, expected %g", squares, want);
     free_example(&x);

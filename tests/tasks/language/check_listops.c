@@ -123,7 +123,7 @@ END_TEST
 
 #define SMALL 20 /* tokens */
 
-/* share[n][v]: probability of a node with n tokens and value v, out of that of its children. */
+/* share[n][v]: probability of a node with n tokens and value v, from its children's. */
 static void add_level(double share[SMALL][10], double child[SMALL][10]) {
     memset(share, 0, SMALL * sizeof *share);
     for (int v = 0; v < 10; v++) share[1][v] = 0.75 / 10;

@@ -272,7 +272,7 @@ START_TEST(an_80_20_split_cuts_n_train) {
 }
 END_TEST
 
-/* SLiCE's A5: a million strings, all of them where there are fewer, and those of length 2 besides. */
+/* SLiCE's A5: a million strings, or all of them if there are fewer, and strings of length 2 besides. */
 START_TEST(a_capped_split_cuts_what_there_is) {
     struct task_choice c;
     open_task(&c, "a5-slice", 1);

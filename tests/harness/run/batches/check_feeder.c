@@ -295,7 +295,7 @@ static double sum_of_losses(struct trainer *t, int64_t parameter, double move) {
     return (double)tensor_real(t->train_net.loss)[0] + (double)tensor_real(t->second_net.loss)[0];
 }
 
-/* The gradient is that of the sum of both mean losses; what is reported is the main one. */
+/* The gradient comes from the sum of both mean losses; the reported loss is the main one. */
 START_TEST(a_step_descends_the_sum_of_both_losses) {
     struct setup *s = setup_of(WITH_EXTRA);
     struct trainer t;
