@@ -56,8 +56,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *u)
     split(g, silu_conv(g, parts[1], "conv.weight", "conv.bias", o->conv), 3, (int64_t[]){I, S, S}, xbc);
     struct tensor *z = parts[0], *x = xbc[0];
 
-    struct tensor *delta = time_step(g, parts[2]);
-    struct tensor *decay = time_decay(g, delta, 1);
+    struct tensor *raw, *delta = time_step(g, parts[2], &raw);
+    struct tensor *decay = time_decay(g, delta, raw, 1);
     if (o->range == RANGE_SIGNED) decay = scale_shift(g, decay, 2, -1);
     struct outer_gates gates = {.decay = decay, .source = delta};
     struct tensor *y = scan_outer(g, xbc[2], xbc[1], x, &gates, n, 1, 1);

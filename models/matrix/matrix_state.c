@@ -33,29 +33,42 @@ static double draw_log_rate(struct rng *r, int64_t element, double a, double b) 
     return log(b - (b - a) * rng_uniform(r));
 }
 
-struct tensor *time_step(struct graph *g, struct tensor *x) {
+struct tensor *time_step(struct graph *g, struct tensor *x, struct tensor **raw) {
+    *raw = NULL;
     if (!x) return NULL;
     struct init init = {.kind = INIT_CUSTOM, .draw = draw_step_bias};
-    return activate(g, bias(g, x, state_vector(g, "dt.bias", x->dims[2], init)), ACT_SOFTPLUS);
+    *raw = bias(g, x, state_vector(g, "dt.bias", x->dims[2], init));
+    return activate(g, *raw, ACT_SOFTPLUS);
 }
 
-#define EXP_MOST 80.0 /* of which a float holds the exponential */
+#define EXP_MOST 80.0 /* of which, and of whose negative, a float holds the exponential */
 
-/* x exp(A), or -x exp(A), with an A for each `times` columns. From 88.8 on exp(A) is infinite in float where x exp(A)
- * need not be: it is taken in two factors, exp(min(A, 80)) and exp(max(A - 80, 0)). Up to 80 the second is 1, which
+/* max(sign x - 80, 0) */
+static struct tensor *beyond(struct graph *g, struct tensor *x, double sign) {
+    return activate(g, scale_shift(g, x, sign, -EXP_MOST), ACT_RELU);
+}
+
+/* x exp(A), with an A for each `times` columns, x times -1 if negative. From 88.8 on exp(A) is infinite in float, and x
+ * may be 0: it is taken in two factors, exp(min(A, 80)) and exp(max(A - 80, 0)). Up to 80 the second is 1, which
  * changes no bit. */
 static struct tensor *scale_exp(struct graph *g, struct tensor *x, struct tensor *A, int64_t times, bool negative) {
-    struct tensor *above = activate(g, scale_shift(g, A, 1, -EXP_MOST), ACT_RELU);
+    struct tensor *above = beyond(g, A, 1);
     struct tensor *rate = activate(g, sub(g, A, above), ACT_EXP), *rest = activate(g, above, ACT_EXP);
     if (negative) rate = activate(g, rate, ACT_NEG);
-    if (times > 1) rate = repeat_each(g, rate, times), rest = repeat_each(g, rest, times);
-    return scale(g, scale(g, x, rate), rest);
+    return scale(g, scale(g, x, repeat_each(g, rate, times)), repeat_each(g, rest, times));
 }
 
-struct tensor *time_decay(struct graph *g, struct tensor *delta, double low) {
+/* Delta exp(A) is max(Delta, exp(-80)) exp(min(A, 80)) exp(a - b), where a and b are how far A lies above 80 and raw
+ * below -80: there softplus(raw) is exp(raw), which float has no more where the product is one. Elsewhere the last
+ * factor is 1, which changes no bit. */
+struct tensor *time_decay(struct graph *g, struct tensor *delta, struct tensor *raw, double low) {
     if (!delta) return NULL;
     struct init init = {.kind = INIT_CUSTOM, .a = low, .b = 16, .draw = draw_log_rate};
-    return activate(g, scale_exp(g, delta, state_vector(g, "A.log", delta->dims[2], init), 1, true), ACT_EXP);
+    struct tensor *A = state_vector(g, "A.log", delta->dims[2], init), *above = beyond(g, A, 1);
+    struct tensor *lacks = activate(g, scale_shift(g, delta, -1, exp(-EXP_MOST)), ACT_RELU);
+    struct tensor *rate = activate(g, activate(g, sub(g, A, above), ACT_EXP), ACT_NEG);
+    struct tensor *rest = activate(g, bias(g, activate(g, beyond(g, raw, -1), ACT_NEG), above), ACT_EXP);
+    return activate(g, mul(g, scale(g, add(g, delta, lacks), rate), rest), ACT_EXP);
 }
 
 struct tensor *projection(struct graph *g, struct tensor *x, const char *name, int64_t width) {
@@ -171,7 +184,10 @@ struct tensor *delta_rule(const struct delta_rule *o, struct graph *g, struct te
         gates.beta = logistic(g, x, "beta.weight", n * H);
     }
     if (o->channels) gates.decay = channel_decay(o, g, x);
-    if (o->forget) gates.decay = time_decay(g, time_step(g, projection(g, x, "a.weight", H)), 0);
+    if (o->forget) {
+        struct tensor *raw, *delta = time_step(g, projection(g, x, "a.weight", H), &raw);
+        gates.decay = time_decay(g, delta, raw, 0);
+    }
 
     struct delta_attr attr = {.heads = H, .steps = n, .scale = 1 / sqrt((double)dk), .rate = o->beta};
     struct tensor *y = normed_heads(g, scan_delta(g, q, k, v, &gates, &attr), H);

@@ -13,12 +13,12 @@
  * Drawn from U(-1/sqrt(width), 1/sqrt(width)), the framework's default. */
 struct tensor *silu_conv(struct graph *g, struct tensor *x, const char *name, const char *bias_name, int64_t width);
 
-/* Delta = softplus(x + dt.bias) > 0 a column: x (B,T,H). dt.bias: softplus^-1 of a step drawn log-uniform in [0.001,
- * 0.1]. */
-struct tensor *time_step(struct graph *g, struct tensor *x);
+/* Delta = softplus(raw), raw = x + dt.bias, a column: x (B,T,H). dt.bias: softplus^-1 of a step drawn log-uniform in
+ * [0.001, 0.1]. */
+struct tensor *time_step(struct graph *g, struct tensor *x, struct tensor **raw);
 
-/* exp(-Delta exp(A.log)) in (0, 1] a head; A.log = log of U(low, 16]. */
-struct tensor *time_decay(struct graph *g, struct tensor *delta, double low);
+/* exp(-Delta exp(A.log)) in (0, 1] a head, of both results of time_step; A.log = log of U(low, 16]. */
+struct tensor *time_decay(struct graph *g, struct tensor *delta, struct tensor *raw, double low);
 
 /* W x, the weight [width][D] under `name`. */
 struct tensor *projection(struct graph *g, struct tensor *x, const char *name, int64_t width);

@@ -346,7 +346,8 @@ START_TEST(a_large_rate_of_a_small_step_is_a_decay) {
     struct error e;
     ck_assert_int_eq(params_create(&params, &e), ST_OK);
     open_graph(&g, &params, true, true, "");
-    struct tensor *x = input3(&g, "x", 1, 2, 2, true), *decay = time_decay(&g, time_step(&g, x), 1);
+    struct tensor *x = input3(&g, "x", 1, 2, 2, true), *raw, *delta = time_step(&g, x, &raw);
+    struct tensor *decay = time_decay(&g, delta, raw, 1);
     tensor_keep(decay);
     ck_assert_int_eq(params_reserve(&params, true, &e), ST_OK);
     plan_graph(&g);
