@@ -113,18 +113,28 @@ static void add_aggregate(struct sheet *sheet, const struct family *s, int model
     free(values);
 }
 
+/* Steps after which a row's runs end at the latest: those of the schedule, or --stop-after. */
+static int64_t most_steps(const struct report_row *row) {
+    int64_t stop;
+    bool early = parse_int64(row_key_value(&row->key, "stop-after"), &stop) && stop > 0;
+    return early && stop < row->run->max_steps ? stop : row->run->max_steps;
+}
+
 /* "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20.", after the name that a short one stands for.
  */
 static void note_task(struct sheet *sheet, const struct family *s, int t) {
     const struct report_row *row = s->tasks[t]->row;
     char settings[RECORD_TEXT] = "", range[32] = "", brief[RECORD_TEXT];
-    int64_t least = INT64_MAX, most = 0;
+    int64_t least = INT64_MAX, most = 0, schedule = 0;
     for (int i = 0; i < s->n; i++) {
-        int64_t steps = s->entries[i].row->run->max_steps;
+        int64_t steps = most_steps(s->entries[i].row), all = s->entries[i].row->run->max_steps;
         if (strcmp(s->entries[i].task, s->tasks[t]->task) != 0) continue;
         least = steps < least ? steps : least;
         most = steps > most ? steps : most;
+        schedule = all > schedule ? all : schedule;
     }
+    char of[32] = "";
+    if (most < schedule) snprintf(of, sizeof of, " of %" PRId64, schedule);
     if (least < most) snprintf(range, sizeof range, "%" PRId64 " to ", least);
     for (int k = 0; k < row->key.n; k++) {
         const char *key = label_key(&row->key, k);
@@ -135,8 +145,8 @@ static void note_task(struct sheet *sheet, const struct family *s, int t) {
     }
     shorten_task(s, t, brief);
     bool whole = strcmp(brief, s->tasks[t]->task) == 0;
-    sheet_note(sheet, "%s%s%s: test %s, chance %.4f, at most %s%" PRId64 " steps%s.", whole ? "" : brief,
-               whole ? "" : " is ", s->tasks[t]->task, run_metric_name(row->run), run_chance(row->run), range, most,
+    sheet_note(sheet, "%s%s%s: test %s, chance %.4f, at most %s%" PRId64 "%s steps%s.", whole ? "" : brief,
+               whole ? "" : " is ", s->tasks[t]->task, run_metric_name(row->run), run_chance(row->run), range, most, of,
                settings);
 }
 

@@ -67,6 +67,8 @@ static const struct attack attacks[] = {
      "The grid is not complete: the rates have different numbers of seeds.", ""},
     {"calls one seed a mean", BD5 S3, "across term", "Mean over the seeds at the rate that validation chose, 1 seed",
      ""},
+    {"names the steps of a schedule that nobody goes to the end of", BD5 "key stop-after=100 | cut 100 | " S3,
+     "across term", "at most 100 of 300 steps", "s5: test token accuracy, chance 0.0083, at most 300 steps"},
     {"takes the best beside a paper's mean", BD5 S3 OWN "val-mean", "across term protocol=best-of-grid",
      "no best of their runs, and ours are", ""},
     {"takes the best of more runs than the paper, side by side", "runs 16 bdlru:m=5;gelu 0.001 0.5 0.5 | " S3,
