@@ -134,12 +134,30 @@ static enum status check_compare(const struct gate_flags *f, bool throughput, st
     return *f->markdown ? file_write_check(f->markdown, e) : ST_OK;
 }
 
+/* Writes what the flags make a verdict easier by, or of fewer benches. */
+static void say_chosen(const struct gate_flags *f, const struct baseline *b, char *text, size_t size) {
+    struct machine m;
+    struct gate_flags usual;
+    size_t used = 0;
+    text[0] = 0;
+    machine_read(&m);
+    (void)options_default(options, &usual, NULL);
+    if (f->force)
+        used += (size_t)snprintf(text, size, "--force (the baseline is of machine %.8s, this is %.8s) ", b->machine_id,
+                                 m.id);
+    if (*f->benches) used += (size_t)snprintf(text + used, size - used, "--benches '%.200s' ", f->benches);
+    if (f->load > usual.load) used += (size_t)snprintf(text + used, size - used, "--load %g ", f->load);
+    if (f->pairs < usual.pairs) used += (size_t)snprintf(text + used, size - used, "--pairs %d ", (int)f->pairs);
+    if (used) text[used - 1] = 0;
+}
+
 static enum status compare(const struct gate_flags *f, struct baseline *b, struct gate_result *r, struct error *e) {
     char own[PATH_BYTES];
     bool accuracy = f->accuracy || !f->throughput, throughput = f->throughput || !f->accuracy;
     TRY(check_compare(f, throughput, e));
     TRY(baseline_read(b, f->baseline, e));
     TRY(baseline_check(b, f->baseline, f->force, e));
+    say_chosen(f, b, r->chosen, sizeof r->chosen);
     TRY(own_program(own, e));
     cli_threads(1);
     const struct compare_request q = request_of(f, f->against, own);

@@ -20,6 +20,7 @@ struct gate_row {
 #define GATE_ROWS (BASELINE_TRACES + BASELINE_BANKS + GATE_BENCHES)
 
 struct gate_result {
+    char chosen[512]; /* in what the reader made it compare otherwise than by itself: "--force: ..."; "": in nothing */
     int n;
     struct gate_row rows[GATE_ROWS];
 };

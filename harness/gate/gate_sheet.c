@@ -20,6 +20,10 @@ static int count(const struct gate_result *r, const char *kind, enum verdict ver
     return n;
 }
 
+static void note_chosen(const struct gate_result *r, struct sheet *s) {
+    if (*r->chosen) sheet_note(s, "Chosen by who asked: %s.", r->chosen);
+}
+
 /* Rows that are the same are a number; each of the others has a line below. */
 static void add_accuracy(const struct gate_result *r, struct sheet *s) {
     static const char *const kinds[] = {"trace", "seeds"};
@@ -43,6 +47,7 @@ static void add_accuracy(const struct gate_result *r, struct sheet *s) {
         sheet_note(s, "%s: %s; %s", row->name, row->compared ? verdict_names[row->verdict] : "not compared",
                    row->detail);
     }
+    note_chosen(r, s);
 }
 
 static void add_change(struct sheet *s, double log_ratio) {
@@ -86,17 +91,22 @@ static void add_throughput(const struct gate_result *r, struct sheet *s) {
     if (is_suspect(r))
         sheet_note(s,
                    "most benches are slower and none is faster: look at the machine and at how both were built first");
+    note_chosen(r, s);
 }
 
 /* A row a comparison for programs: the figure (change_percent and its interval) and its bound (floor_percent) of a
  * bench; of accuracy both are in the detail. */
 static void add_data(const struct gate_result *r, struct sheet *s) {
-    sheet_columns(s, "kind|name|verdict|baseline_ms|here_ms|change_percent|low_percent|high_percent|floor_percent|pairs|"
-                     "load_percent|detail");
+    sheet_columns(s,
+                  "kind|name|verdict|baseline_ms|here_ms|change_percent|low_percent|high_percent|floor_percent|pairs|"
+                  "load_percent|detail");
     for (const struct gate_row *row = r->rows; row < r->rows + r->n; row++) {
         const struct compare_row *c = &row->speed;
-        const double numbers[] = {1e3 * c->a, 1e3 * c->b, 100 * expm1(c->pairs.median),
-                                  100 * expm1(c->pairs.interval.low), 100 * expm1(c->pairs.interval.high),
+        const double numbers[] = {1e3 * c->a,
+                                  1e3 * c->b,
+                                  100 * expm1(c->pairs.median),
+                                  100 * expm1(c->pairs.interval.low),
+                                  100 * expm1(c->pairs.interval.high),
                                   100 * c->floor};
         sheet_row(s);
         sheet_text(s, "%s", row->kind);
@@ -159,10 +169,12 @@ enum status gate_junit(const struct gate_result *r, const char *path, struct err
         skipped += is_open(&r->rows[i]);
         seconds += r->rows[i].seconds;
     }
-    fprintf(f,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-            "<testsuite name=\"lrnn gate\" tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"%.3f\">\n",
-            r->n, failures, skipped, seconds);
+    char name[sizeof r->chosen + 32];
+    snprintf(name, sizeof name, "lrnn gate%s%s%s", *r->chosen ? " (" : "", r->chosen, *r->chosen ? ")" : "");
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite", f);
+    print_attribute(f, "name", name);
+    fprintf(f, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"%.3f\">\n", r->n, failures, skipped,
+            seconds);
     for (const struct gate_row *row = r->rows; row < r->rows + r->n; row++) {
         bool failed = is_failed(row);
         fputs("  <testcase", f);

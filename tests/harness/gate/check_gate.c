@@ -59,6 +59,7 @@ static void expect_gate(const char *more, int status, const char *text) {
 START_TEST(the_same_build_is_the_same) {
     keep();
     expect_gate("--accuracy --force", 0, "the gate: same");
+    expect_text(out, "Chosen by who asked: --force (the baseline is of machine ", "gate --force");
     expect_gate("--accuracy", 0, "golden traces             2             0          0             0");
 }
 END_TEST
@@ -408,6 +409,7 @@ START_TEST(verdicts_are_told_beside_an_error) {
     expect_gate(flags, 1, "ended, or said nothing for a minute, in the middle of a bench");
     expect_text(out, "golden traces             1             0          1             0", flags);
     char *xml = slurp(junit, &size);
+    expect_text(xml, "<testsuite name=\"lrnn gate (--benches 'scan_block linear' --pairs 1)\"", "gate --junit");
     expect_text(xml, "tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"", flags);
     free(xml);
     unlink(junit);

@@ -97,6 +97,30 @@ START_TEST(a_signal_saves_and_the_same_command_goes_on) {
 }
 END_TEST
 
+/* Whether what a command prints about the folder of records has a text. */
+static bool says(const char *command, const char *text) {
+    char line[1024];
+    snprintf(line, sizeof line, "%s %s --out %s/r 2>&1 | grep -F '%s' >%s/found", named_program("LRNN", "./lrnn"),
+             command, program_folder, text, program_folder);
+    return system(line) == 0;
+}
+
+/* It leaves no row, but its claim; the same command goes on with it, and there is one run. */
+START_TEST(a_training_that_is_killed_is_told_of_and_done_once) {
+    static const char lost[] = "In no number: 1 run that was begun and whose process was killed; lrnn status names it.";
+    pid_t pid = start(TRAIN);
+    wait_for_lines(3);
+    kill(pid, SIGKILL);
+    ck_assert_int_ne(wait_for(pid), 0);
+    expect_exit(start(SMALL " --epochs 1"), 0);
+    ck_assert(says("status", "gone, its next start goes on with it"));
+    ck_assert(says("report", lost));
+    expect_exit(start(TRAIN), 0);
+    ck_assert(!says("report", "In no number"));
+    ck_assert_int_eq(scratch_count(program_folder, ".json"), 2);
+}
+END_TEST
+
 /* Other kernels of matrix products round otherwise: what began by them does not go on by these unless it is told to,
  * and then says so. */
 START_TEST(other_products_do_not_go_on_unmarked) {
@@ -198,6 +222,7 @@ Suite *check_signals(void) {
     TCase *c = tcase_create("signals");
     tcase_add_checked_fixture(c, program_begin, program_end);
     tcase_add_loop_test(c, a_signal_saves_and_the_same_command_goes_on, 0, 3);
+    tcase_add_test(c, a_training_that_is_killed_is_told_of_and_done_once);
     tcase_add_test(c, other_products_do_not_go_on_unmarked);
     tcase_add_test(c, another_signal_ends_it_at_once);
     tcase_add_test(c, the_making_of_examples_is_ended_too);
