@@ -241,8 +241,9 @@ jax:
 LEVELS ?= v2 v3 v4
 wheel:
 	+@for level in $(LEVELS); do for real in float double; do \
+	   program=$$([ $$level$$real != v2float ] || echo all); \
 	   $(MAKE) --no-print-directory CUDA=0 REAL=$$real OPT="-O3 -march=x86-64-$$level" BUILD=$(BUILD)/wheel-$$level \
-	     LDFLAGS="'-Wl,--disable-new-dtags,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..'" all library || exit 1; \
+	     LDFLAGS="'-Wl,--disable-new-dtags,-rpath,\$$\$$ORIGIN,-rpath,\$$\$$ORIGIN/..'" $$program library || exit 1; \
 	 done; done
 	@if [ -n "$(jaxlib)" ]; then $(MAKE) --no-print-directory CUDA=0 OPT=-O2 BUILD=$(BUILD)/wheel-v2 jax; \
 	 else echo "wheel: without lrnn.jax, for $(PYTHON) has no jaxlib"; fi
@@ -505,7 +506,7 @@ format:
 format-check:
 	@tools/columns.sh $(CODE) $(call rooms,core kernels models tasks harness,def) $(SH) Makefile .clang-tidy \
 	  $(wildcard *.md docs/*.md papers/*.plan profiles/*.plan plots/*.gp tests/*/*.py tests/*/*/*.py tools/*.py) \
-	  $(wildcard python/*/*.py) \
+	  $(wildcard python/*.c python/*/*.py python/*/*/*.py) \
 	  $(wildcard tools/*.awk tests/*/*.awk)
 	@printf '%s\n' $(CODE) | xargs -P $$(nproc) -n 40 clang-format --dry-run --Werror || \
 	  { echo "make format would format them" >&2; exit 1; }

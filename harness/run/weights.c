@@ -100,7 +100,7 @@ enum status weights_settle(const struct weights_kept *kept, bool won, struct err
 
 /* Metadata of an exported file. */
 struct metadata {
-    struct st_pair pairs[19];
+    struct st_pair pairs[20];
     int n;
     char values_hash[HASH_HEX];
     char numbers[10][40];
@@ -117,8 +117,8 @@ static void add_number(struct metadata *m, const char *key, double value) {
     add_text(m, key, text);
 }
 
-/* Adds what the logits are read from, by enum readout: a net that is built from the file alone needs to know. It is left
- * out where the task's data is not on this machine. */
+/* Adds what the logits are read from, by enum readout, for those who build the net from the file alone. It is left out
+ * where the task's data is not on this machine. */
 static void add_readout(struct metadata *m, const struct run_record *r) {
     static const char *const names[] = {"positions", "sequence", "decoded"};
     struct error why;

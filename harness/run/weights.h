@@ -47,8 +47,8 @@ enum weights_of { WEIGHTS_BEST, WEIGHTS_LAST, WEIGHTS_INITIAL };
 enum status weights_export(const struct run_record *record, enum weights_of which, const char *out, const char *target,
                            struct weights_count *count, struct error *e);
 
-/* XXH3-128 of all values as doubles, tensors in the order of their names. Exported weights carry it as "values_xxh3", so
- * that altered ones are told even where they score as before. ST_MEMORY. */
+/* XXH3-128 of all values as doubles, tensors in the order of their names. Exported weights carry it as "values_xxh3",
+ * so that altered ones are told even where they score as before. ST_MEMORY. */
 enum status weights_hash(const struct safetensors *file, char hex[HASH_HEX], struct error *e);
 
 /* Like weights_export, for `params` as they are before the run's first step. */

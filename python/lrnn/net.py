@@ -58,6 +58,10 @@ class Layer(nn.Module):
     def drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.config["dropout"], self.training)
 
+    def scaled(self, name: str, x: Tensor) -> Tensor:
+        """A branch as it is added: LayerScale where the net has it, and dropout."""
+        return self.drop(x * getattr(self, name) if name in self._parameters else x)
+
     def mixed(self, x: Tensor, rows: Rows, back: Rows) -> Tensor:
         y = self.mixer(x, rows)
         if "mixer_back" not in self._modules:
@@ -98,10 +102,10 @@ class Layer(nn.Module):
             branch = self.mlp(z)
             branch = torch.tanh(branch) if self.kind == "slice" else branch * torch.sigmoid(self.mlp_gate(z))
             return self.drop(layernorm(z + branch, self.norm.weight, self.norm.bias))
-        x = x + self.drop(self.mixed(normed(x, self.norm, self.kind), rows, back))
+        x = x + self.scaled("scale", self.mixed(normed(x, self.norm, self.kind), rows, back))
         if "mlp" not in self._modules:
             return x
-        return x + self.drop(self.channels(normed(x, self.mlp_norm, self.kind)))
+        return x + self.scaled("mlp_scale", self.channels(normed(x, self.mlp_norm, self.kind)))
 
 
 def normed(x: Tensor, part: Part, kind: str) -> Tensor:
@@ -275,4 +279,4 @@ def save(net: Net, path, state: dict[str, Tensor] | None = None) -> None:
         if name not in own or name not in state or own[name].shape != state[name].shape:
             got, want = (tuple(d[name].shape) if name in d else "absent" for d in (state, own))
             raise LrnnError(f"{name} is {got}, expected {want}")
-    safetensors.write(path, state, net.metadata)
+    safetensors.write(path, state, {key: text for key, text in net.metadata.items() if key != "values_xxh3"})

@@ -29,34 +29,39 @@ from naive.settings import PADDED, Setting, settings  # noqa: E402
 from naive.training import Batch  # noqa: E402
 
 BOUND = 1e-9
-# Settings that the peers' list lacks, as their nets leave something out: (task, model, flags).
-MORE = [
-    ("word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20", model, {"dim": 16, "layers": 3})
-    for model in ("hgrn2:heads=2", "rwkv7:heads=2", "rwkv7:heads=2,vmix=yes", "slice:structure=block,table=yes")
+TASK = "word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20"
+MORE = [  # which the peers' list lacks: (task, model, flags)
+    (TASK, "hgrn2:heads=2", {"dim": 16, "layers": 3}),
+    (TASK, "rwkv7:heads=2", {"dim": 16, "layers": 3}),
+    (TASK, "rwkv7:heads=2,vmix=yes", {"dim": 16, "layers": 2, "bidirectional": "yes"}),
+    (TASK, "slice:structure=block,table=yes", {"dim": 16, "backbone": "slice"}),
+    (TASK, "bdlru:blocks=4,m=2", {"dim": 16, "layer-scale": 0.5}),
 ]
+
+
+def has_naive(config):
+    """Whether the peers have the net: not LayerScale, nor mixers that know of other layers."""
+    return config.get("layer-scale", "0") == "0" and (
+        config["model"] not in ("hgrn2", "rwkv7") or config["layers"] == "1"
+    )
 
 
 def chosen(every):
     """What is to be compared: all that differs by more than the training, or the first of each mixer and backbone."""
     seen = set()
-    for task, model, flags in [*((s.task, s.model, s.flags) for s in settings()), *MORE]:
+    for task, model, flags in ((s.task, s.model, s.flags) for s in settings()):
         net = {key: value for key, value in flags.items() if key in NET_FLAGS}
-        kind = task.split(":")[0]
-        names = (
-            [(task, model, tuple(sorted(net.items())))]
-            if every
-            else [
+        names = [(task, model, tuple(sorted(net.items())))]
+        if not every:
+            names = [
                 ("mixer", re.split("[:,]", model)[0], "depth=2" in model, "track" in model),
                 ("backbone", net.get("backbone"), net.get("mlp"), net.get("norm")),
-                ("read-out", kind, net.get("pool"), net.get("positions"), net.get("bidirectional")),
+                ("read-out", task.split(":")[0], net.get("pool"), net.get("positions"), net.get("bidirectional")),
             ]
-        )
-        if "table=yes" in model:
-            net["backbone"] = "slice"
-        if every and names[0] in seen or not every and all(name in seen for name in names):
-            continue
+        if not all(name in seen for name in names):
+            yield task, model, net
         seen.update(names)
-        yield task, model, net
+    yield from MORE
 
 
 def label_of(task, model, net):
@@ -74,7 +79,7 @@ def losses(net, program, config, split, rows, length, per_sequence):
         batch = Batch(rows[first : first + size], size, length, per_sequence)
         with torch.no_grad():
             logits = net(batch.input, batch.lengths, batch.edges)
-            if net.config["model"] not in ("hgrn2", "rwkv7") or net.config["layers"] == 1:
+            if has_naive(config):
                 other = naive.logits(batch, per_sequence)
                 seen = logits if per_sequence else logits * (torch.arange(length) < batch.lengths[:, None])[..., None]
                 other = other if per_sequence else other * (torch.arange(length) < batch.lengths[:, None])[..., None]
