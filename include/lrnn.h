@@ -8,6 +8,10 @@
  *     lrnn_scan_block_forward(&d);                       reads data, writes data of outputs
  *     lrnn_scan_block_backward(&d);                      reads data, gradients of outputs; writes gradients of inputs
  *
+ * The gradient of some ops needs values that are not among the outputs: the states of scan_lstm and scan_outer, and of
+ * all ops those at an initial state. They are computed again, unless the forward pass leaves them in an array `kept`,
+ * of as many bytes as lrnn_scan_block_workspace(&d, LRNN_KEPT, &n) says; 0: there is nothing to keep.
+ *
  * Shapes: B batch, T length, N blocks or channels, m block size, H heads, dk and dv width of keys and values. An array
  * of shape (B,T,W) has one stride for each of its three axes, in elements; W joins the remaining axes, which lie one
  * after another. Index order is written out where W has parts.
@@ -45,7 +49,7 @@ typedef enum lrnn_status {
 
 typedef enum lrnn_dtype { LRNN_F32 = 0, LRNN_BF16 = 1, LRNN_F64 = 2 } lrnn_dtype;
 typedef enum lrnn_device { LRNN_CPU = 0, LRNN_CUDA = 1 } lrnn_device;
-typedef enum lrnn_pass { LRNN_FORWARD = 0, LRNN_BACKWARD = 1 } lrnn_pass;
+typedef enum lrnn_pass { LRNN_FORWARD = 0, LRNN_BACKWARD = 1, LRNN_KEPT = 2 } lrnn_pass;
 
 /* The last error of the calling thread as one sentence; "" if it has made none. Valid until its next call. */
 LRNN_API const char *lrnn_last_error(void);
@@ -80,7 +84,10 @@ typedef struct lrnn_call {
      * offsets[batch]. The first stride of such an array, which would be the batch's, is not read. Not for grid_scan and
      * tree_solve. */
     const int64_t *offsets;
-    void *reserved[4]; /* NULL: room for later versions */
+    void *kept; /* aligned to 64 bytes: written by the forward pass, read by the backward pass of the same
+                           descriptor; NULL: backward computes again what it needs */
+    size_t kept_bytes;
+    void *reserved[2]; /* NULL: room for later versions */
 } lrnn_call;
 
 /* Initialises a descriptor: all zero but its size. */
@@ -208,13 +215,14 @@ LRNN_OP(scan_delta);
  *     y_t = scale (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t)
  *     C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
  * q, k (B,T, H*dk), v, y (B,T, H*dv); source S, mark M (B,T, H*J); transition T (B,T, H*J*J), element (h*J + i)*J + j;
- * direct D (B,T,H). J <= 16. */
+ * direct D (B,T,H). J <= 16. c0, last: as in scan_outer, J*dk tokens more a sequence each. */
 typedef struct lrnn_scan_plstm {
     lrnn_call call;
     int64_t heads, states, key, value; /* H, J, dk, dv */
     double scale;
     lrnn_array q, k, v, source, transition, mark, direct;
     lrnn_array y;
+    lrnn_array c0, last; /* (B, H*J*dk*dv): element ((h*J + j)*dk + i)*dv + v */
 } lrnn_scan_plstm;
 LRNN_OP(scan_plstm);
 

@@ -104,7 +104,9 @@ void library_first_state(struct recorder *r, const char *name, const lrnn_array 
 
 void library_last_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t tail,
                         struct state_map map) {
-    if (r->pass == LRNN_FORWARD ? !a->data : !a->grad) return;
+    /* With values kept, a backward pass has the tokens that its forward pass had. */
+    bool wanted = r->pass == LRNN_FORWARD ? a->data != NULL : a->grad || (r->kept && a->data);
+    if (!wanted) return;
     add_state(r, name, a, ARRAY_LAST_STATE, width);
     r->tail = tail;
     r->last = map;
@@ -210,8 +212,20 @@ struct job {
     struct use uses[MAX_USES];
     int n_uses;
     bool copies;     /* tokens go through dense copies: there are lead or tail tokens, or padding */
-    bool recomputes; /* backward needs values that the caller has not: outputs at lead or tail tokens, states kept */
+    bool lacks;      /* backward needs values that the outputs have not: those at lead or tail tokens, states */
+    bool recomputes; /* it does so, and they were not kept */
 };
+
+/* The head of the array `kept`: whose values follow. */
+struct kept {
+    _Alignas(WORKSPACE_ALIGN) char op[32];
+    int64_t B, T, lead, tail;
+};
+
+/* Whether the outputs themselves are among the kept values, since they have more tokens than the caller's. */
+static bool keeps_outputs(const struct job *j) {
+    return j->lacks && j->recorder.kept && (j->recorder.lead || j->recorder.tail);
+}
 
 static const struct use *use_of(const struct job *j, const struct operand *o, bool gradient) {
     for (int i = 0; i < j->n_uses; i++)
@@ -221,7 +235,8 @@ static const struct use *use_of(const struct job *j, const struct operand *o, bo
 
 static lrnn_status check_call(const struct library_op *op, const lrnn_call *d, lrnn_pass pass) {
     if (pass != LRNN_FORWARD && pass != LRNN_BACKWARD)
-        return refuse(LRNN_BAD_ARGUMENT, "%s: pass=%d, expected LRNN_FORWARD or LRNN_BACKWARD", op->name, (int)pass);
+        return refuse(LRNN_BAD_ARGUMENT, "%s: pass=%d, expected LRNN_FORWARD, LRNN_BACKWARD or LRNN_KEPT", op->name,
+                      (int)pass);
     if (d->dtype < LRNN_F32 || d->dtype > LRNN_F64)
         return refuse(LRNN_BAD_ARGUMENT, "%s: dtype=%d, expected LRNN_F32, LRNN_BF16 or LRNN_F64", op->name,
                       (int)d->dtype);
@@ -297,7 +312,8 @@ static lrnn_status list_uses(const struct library_op *op, struct job *j) {
     int outputs = 0;
     for (int i = 0; i < r->n; i++) outputs += r->operands[i].role == ARRAY_OUT;
     bool shown = !r->lead && !r->tail && outputs == j->call->n_out;
-    j->recomputes = backward && !shown && j->call->op->needs_out;
+    j->lacks = !shown && j->call->op->needs_out;
+    j->recomputes = backward && j->lacks && !r->kept;
     int in = -1, out = -1;
     for (struct operand *o = r->operands; o < r->operands + r->n; o++) {
         if (!o->tensor) continue;
@@ -307,7 +323,7 @@ static lrnn_status list_uses(const struct library_op *op, struct job *j) {
         if (is_out) out++;
         bool reads = o->role == ARRAY_FIRST_STATE ||
                      (is_in && (!backward || j->recomputes || (j->call->op->needs_in >> in & 1))) ||
-                     (is_out && backward && !j->recomputes && (j->call->op->needs_out >> out & 1));
+                     (is_out && backward && !j->recomputes && !keeps_outputs(j) && (j->call->op->needs_out >> out & 1));
         bool writes = !backward && (is_out || o->role == ARRAY_LAST_STATE);
         if (reads || writes) {
             if (!o->array->data && !is_empty(r, o)) return missing(op, o, "data");
@@ -345,6 +361,7 @@ static lrnn_status prepare(const struct library_op *op, const lrnn_call *d, lrnn
     pthread_once(&products, gemm_init);
     struct recorder *r = &j->recorder;
     *r = (struct recorder){.graph = &j->graph, .call = (const lrnn_call *)(const void *)j->descriptor, .pass = pass};
+    r->kept = r->call->kept;
     r->B = r->call->batch > 0 ? r->call->batch : 1; /* an op has no empty shapes: one sequence that nobody sees */
     r->T = r->call->length;
     if (r->call->offsets) {
@@ -409,14 +426,19 @@ static bool usable(const struct job *j, const struct use *u) {
     return true;
 }
 
-/* Binds values or the gradient of a tensor: to the caller's array, or to a copy in the workspace. */
-static void *bind(const struct job *j, const struct operand *o, bool gradient, struct cursor *c) {
+/* Binds values or the gradient of a tensor: to the caller's array, or to a copy in the workspace or among what is kept.
+ */
+static void *bind(const struct job *j, const struct operand *o, bool gradient, struct cursor *c, struct cursor *kept) {
     const struct use *u = use_of(j, o, gradient);
+    if (o->role == ARRAY_OUT && !gradient && keeps_outputs(j))
+        return take(kept, (size_t)tensor_count(o->tensor) * sizeof(real));
     if (u && usable(j, u)) return u->side.base;
     return take(c, (size_t)tensor_count(o->tensor) * sizeof(real));
 }
 
-static void bind_all(struct job *j, struct cursor *c) {
+/* Binds all tensors: to the caller's arrays, to the workspace c, and to what is kept; measures both where base is NULL.
+ */
+static void bind_all(struct job *j, struct cursor *c, struct cursor *kept) {
     struct recorder *r = &j->recorder;
     bool backward = r->pass == LRNN_BACKWARD;
     struct call *call = j->call;
@@ -426,20 +448,21 @@ static void bind_all(struct job *j, struct cursor *c) {
         if (!t || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
         bool is_out = o->role == ARRAY_OUT;
         out += is_out;
-        if (use_of(j, o, false) || (is_out && j->recomputes)) t->data = bind(j, o, false, c);
+        if (use_of(j, o, false) || (is_out && (j->recomputes || keeps_outputs(j))))
+            t->data = bind(j, o, false, c, kept);
         if (!backward) continue;
         if (is_out) {
             bool last = o->shows_state && state_side(j, ARRAY_LAST_STATE, true).base;
             /* Output 0 has a gradient in every backward pass. */
-            if (o->array->grad || last || t == call->out[0]) t->grad = bind(j, o, true, c);
-        } else if (o->array->grad) {
+            if (o->array->grad || last || t == call->out[0]) t->grad = bind(j, o, true, c, kept);
+        } else if (o->array->grad || (o->shows_state && state_side(j, ARRAY_FIRST_STATE, true).base)) {
             for (int i = 0; i < call->n_in; i++)
-                if (call->in[i] == t) call->din[i] = bind(j, o, true, c);
+                if (call->in[i] == t) call->din[i] = bind(j, o, true, c, kept);
         }
     }
     /* Outputs that the public interface does not have: states that a kernel keeps for its gradient. */
-    for (int i = out; i < call->n_out && (!backward || j->recomputes); i++)
-        call->out[i]->data = take(c, tensor_bytes(call->out[i]));
+    for (int i = out; i < call->n_out && (!backward || j->lacks); i++)
+        call->out[i]->data = take(j->lacks && r->kept ? kept : c, tensor_bytes(call->out[i]));
     for (int pass = 0; pass <= (int)r->pass; pass++) {
         if (pass != (int)r->pass && !j->recomputes) continue;
         size_t bytes = call->kernel->workspace ? call->kernel->workspace(call, (enum pass)pass) : 0;
@@ -451,11 +474,12 @@ static void bind_all(struct job *j, struct cursor *c) {
 lrnn_status library_workspace(const struct library_op *op, const lrnn_call *d, lrnn_pass pass, size_t *bytes) {
     struct job j;
     if (!bytes) return refuse(LRNN_BAD_ARGUMENT, "%s: bytes is NULL", op->name);
-    lrnn_status status = prepare(op, d, pass, &j);
+    lrnn_status status = prepare(op, d, pass == LRNN_KEPT ? LRNN_FORWARD : pass, &j);
     if (status != LRNN_OK) return status;
-    struct cursor c = {0};
-    bind_all(&j, &c);
-    *bytes = c.used;
+    struct cursor c = {0}, kept = {.used = sizeof(struct kept)};
+    if (pass == LRNN_KEPT) j.recorder.kept = true;
+    bind_all(&j, &c, &kept);
+    *bytes = pass != LRNN_KEPT ? c.used : j.lacks ? kept.used : 0;
     return LRNN_OK;
 }
 
@@ -475,7 +499,7 @@ static void compute(struct job *j) {
     for (const struct operand *o = r->operands; o < end; o++) {
         if (!o->tensor || o->role == ARRAY_FIRST_STATE || o->role == ARRAY_LAST_STATE) continue;
         struct side values = side_of(use_of(j, o, false)), gradient = side_of(use_of(j, o, true));
-        bool reads = o->role == ARRAY_IN || (backward && !j->recomputes);
+        bool reads = o->role == ARRAY_IN || (backward && !j->recomputes && !keeps_outputs(j));
         if (o->tensor->data && reads && is_copy(j, o, false))
             copy_values_in(r, o, &values, &first_values, o->tensor->data);
         if (o->role == ARRAY_OUT && o->tensor->grad && is_copy(j, o, true))
@@ -494,12 +518,31 @@ static void compute(struct job *j) {
     }
 }
 
+/* Checks the array `kept` of `bytes` bytes. A forward pass writes its head, a backward pass compares it. */
+static lrnn_status check_kept(const struct library_op *op, const struct job *j, size_t bytes) {
+    const struct recorder *r = &j->recorder;
+    const lrnn_call *call = r->call;
+    struct kept head = {.B = r->B, .T = r->T, .lead = r->lead, .tail = r->tail};
+    if (!j->lacks || !r->kept) return LRNN_OK;
+    snprintf(head.op, sizeof head.op, "%s", op->name);
+    if (call->kept_bytes < bytes || (uintptr_t)call->kept % WORKSPACE_ALIGN)
+        return refuse(LRNN_NO_WORKSPACE, "%s: kept has %zu bytes, expected %zu, aligned to %d", op->name,
+                      call->kept_bytes, bytes, WORKSPACE_ALIGN);
+    for (int i = 0; i < j->n_uses; i++)
+        if (j->uses[i].low < (const char *)call->kept + bytes && (const char *)call->kept < j->uses[i].high)
+            return refuse(LRNN_BAD_ARGUMENT, "%s: kept overlaps %s in memory", op->name, j->uses[i].operand->name);
+    if (r->pass == LRNN_BACKWARD && memcmp(call->kept, &head, sizeof head) != 0)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: kept was not written by a forward pass with this descriptor", op->name);
+    memcpy(call->kept, &head, sizeof head);
+    return LRNN_OK;
+}
+
 lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pass pass) {
     struct job j;
     lrnn_status status = prepare(op, d, pass, &j);
     if (status != LRNN_OK) return status;
-    struct cursor measured = {0};
-    bind_all(&j, &measured);
+    struct cursor measured = {0}, kept = {.used = sizeof(struct kept)};
+    bind_all(&j, &measured, &kept);
     const lrnn_call *call = j.recorder.call;
     if (measured.used > 0 && !call->workspace)
         return refuse(LRNN_NO_WORKSPACE, "%s: this pass needs a workspace of %zu bytes, and there is none", op->name,
@@ -514,7 +557,10 @@ lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pa
         if (j.uses[i].low < c.base + measured.used && c.base < j.uses[i].high)
             return refuse(LRNN_BAD_ARGUMENT, "%s: the workspace overlaps %s in memory", op->name,
                           j.uses[i].operand->name);
-    bind_all(&j, &c);
+    status = check_kept(op, &j, kept.used);
+    if (status != LRNN_OK) return status;
+    kept = (struct cursor){.base = call->kept, .used = sizeof(struct kept)};
+    bind_all(&j, &c, &kept);
     int threads = omp_get_max_threads();
     if (call->threads) omp_set_num_threads(call->threads);
     compute(&j);

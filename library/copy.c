@@ -63,8 +63,8 @@ static int64_t token_at(const struct recorder *r, const struct side *s, int64_t 
          column < (W); column += (map).I, at += (map).outer * (s)->strides[1])
 
 static void pattern_row(const struct lead_pattern *p, int64_t W, int64_t t, real *row) {
-    int64_t which = p->token ? t : p->which;
-    for (int64_t e = 0; e < W && p->count; e++) row[e] = e / p->inner % p->count == which ? p->on : p->off;
+    int64_t which = p->each && p->count ? t / p->each % p->count : p->which, period = p->period ? p->period : W;
+    for (int64_t e = 0; e < W && p->count; e++) row[e] = e % period / p->inner % p->count == which ? p->on : p->off;
 }
 
 static int64_t row_count(const struct operand *o) {

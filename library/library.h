@@ -17,11 +17,10 @@
 enum array_role { ARRAY_IN, ARRAY_OUT, ARRAY_FIRST_STATE, ARRAY_LAST_STATE };
 enum array_axes { AXES_TOKENS, AXES_SEQUENCES, AXES_SHARED }; /* (B,T,W), (B,W), any without B and T */
 
-/* Values of lead or tail tokens: element e of token t is `on` where e / inner % count is `which` (token: t), and `off`
- * elsewhere. */
+/* Values of lead or tail tokens: element e of token t is `on` where e % period / inner % count is `which`, and `off`
+ * elsewhere. period 0: e itself. each > 0: `which` is t / each % count. */
 struct lead_pattern {
-    int64_t inner, count, which;
-    bool token;
+    int64_t inner, count, which, each, period;
     real on, off;
 };
 
@@ -51,6 +50,7 @@ struct recorder {
     enum lrnn_pass pass;
     int64_t B, T;       /* sequences, and the length of the longest */
     int64_t lead, tail; /* tokens before and after each sequence */
+    bool kept;          /* the call has an array of values that its forward pass keeps for its backward pass */
     struct state_map first, last;
     struct operand operands[MAX_OPERANDS];
     int n;

@@ -16,8 +16,8 @@ static void scan_outer_record(struct recorder *r, const lrnn_scan_outer *d) {
                    (int)H, (int)G);
     if (d->last.data && d->scale == 0) graph_fail(r->graph, ST_USAGE, "scale=0 leaves nothing to read `last` by");
     struct state_map rows = {.I = dv, .outer = dk * dv, .step = dv};
-    struct lead_pattern one_key = {.inner = 1, .count = dk, .token = true, .on = 1};
-    struct lead_pattern one_query = {.inner = 1, .count = dk, .token = true, .on = (real)(1 / d->scale)};
+    struct lead_pattern one_key = {.inner = 1, .count = dk, .each = 1, .on = 1};
+    struct lead_pattern one_query = {.inner = 1, .count = dk, .each = 1, .on = (real)(1 / d->scale)};
     struct lead_pattern ones = {.inner = 1, .count = 1, .on = 1};
     library_first_state(r, "c0", &d->c0, H * dk * dv, dk, rows);
     library_last_state(r, "last", &d->last, H * dk * dv, dk, rows);
@@ -52,8 +52,8 @@ static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
     if (d->s0.data && d->beta.data && d->rate == 0)
         graph_fail(r->graph, ST_USAGE, "rate=0 leaves nothing to set s0 by");
     struct state_map rows = {.I = dv, .outer = dk * dv, .step = dv};
-    struct lead_pattern one_key = {.inner = 1, .count = dk, .token = true, .on = 1};
-    struct lead_pattern one_query = {.inner = 1, .count = dk, .token = true, .on = (real)(1 / d->scale)};
+    struct lead_pattern one_key = {.inner = 1, .count = dk, .each = 1, .on = 1};
+    struct lead_pattern one_query = {.inner = 1, .count = dk, .each = 1, .on = (real)(1 / d->scale)};
     struct lead_pattern ones = {.inner = 1, .count = 1, .on = 1}, whole = ones;
     whole.on = (real)(1 / d->rate);
     library_first_state(r, "s0", &d->s0, H * dk * dv, dk, rows);
@@ -77,17 +77,36 @@ static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
 }
 LIBRARY_OP(scan_delta, last, true)
 
+/* The state C of J matrices a head is set by J*dk lead tokens, as in scan_outer, each with the source of one matrix,
+ * and read by as many tail tokens, each with the mark of one; the identity as transition leaves it as it is. */
 static void scan_plstm_record(struct recorder *r, const lrnn_scan_plstm *d) {
     int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL);
     int64_t J = library_size(r, "states", d->states, SCAN_PLSTM_TRACK_MAX);
     int64_t dk = library_size(r, "key", d->key, LIBRARY_LARGE), dv = library_size(r, "value", d->value, LIBRARY_LARGE);
-    struct tensor *q = library_tokens(r, "q", &d->q, H * dk), *k = library_tokens(r, "k", &d->k, H * dk);
+    if (d->last.data && d->scale == 0) graph_fail(r->graph, ST_USAGE, "scale=0 leaves nothing to read `last` by");
+    struct state_map rows = {.I = dv, .outer = J * dk * dv, .step = dv};
+    struct lead_pattern one_key = {.inner = 1, .count = dk, .each = 1, .on = 1}, one_query = one_key;
+    struct lead_pattern one_matrix = {.inner = 1, .count = J, .each = dk, .on = 1};
+    struct lead_pattern identity = {.inner = 1, .count = J + 1, .period = J * J, .on = 1};
+    one_query.on = (real)(1 / d->scale);
+    library_first_state(r, "c0", &d->c0, H * J * dk * dv, J * dk, rows);
+    library_last_state(r, "last", &d->last, H * J * dk * dv, J * dk, rows);
+    struct tensor *q = library_tokens(r, "q", &d->q, H * dk);
+    library_tail(r, one_query);
+    struct tensor *k = library_tokens(r, "k", &d->k, H * dk);
+    library_lead(r, one_key);
     struct tensor *v = library_tokens(r, "v", &d->v, H * dv);
+    library_shows_state(r);
     struct tensor *source = library_tokens(r, "source", &d->source, H * J);
+    library_lead(r, one_matrix);
     struct tensor *transition = library_tokens(r, "transition", &d->transition, H * J * J);
+    library_lead(r, identity);
+    library_tail(r, identity);
     struct tensor *mark = library_tokens(r, "mark", &d->mark, H * J);
+    library_tail(r, one_matrix);
     struct tensor *direct = library_tokens(r, "direct", &d->direct, H);
     library_output(r, "y", &d->y, scan_plstm(r->graph, q, k, v, source, transition, mark, direct, H, J, d->scale));
+    library_shows_state(r);
 }
 LIBRARY_OP(scan_plstm, y, true)
 

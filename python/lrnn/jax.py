@@ -190,12 +190,14 @@ def scan_delta(q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, s
     return _shaped(o, heads, dv), _shaped(last, heads, dk, dv)
 
 
-def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0):
-    """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J), transition (B,T,H,J,J), direct (B,T,H) -> y like v."""
+def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0, c0=None):
+    """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J), transition (B,T,H,J,J), direct (B,T,H), c0 (B,H,J,dk,dv)
+    -> y like v, last C like c0."""
     (heads, dv), dk, states = v.shape[-2:], q.shape[-1], source.shape[-1]
     arrays = {"q": _flat(q), "k": _flat(k), "v": _flat(v), "source": _flat(source), "transition": _flat(transition)}
-    arrays |= {"mark": _flat(mark), "direct": direct}
-    return _shaped(_call("scan_plstm", arrays, heads=heads, states=states, key=dk, value=dv, scale=scale)[0], heads, dv)
+    arrays |= {"mark": _flat(mark), "direct": direct, "c0": _flat(c0, 1)}
+    y, last = _call("scan_plstm", arrays, heads=heads, states=states, key=dk, value=dv, scale=scale)
+    return _shaped(y, heads, dv), _shaped(last, heads, states, dk, dv)
 
 
 def grid_scan(q, k, v, gates, direct, scale=1.0):

@@ -399,15 +399,17 @@ def scan_plstm(
     mark: Tensor,
     direct: Tensor,
     scale: float = 1.0,
+    c0: Tensor | None = None,
     offsets: Tensor | None = None,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """pLSTM on a sequence (arXiv 2506.11997), J states a head. q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J),
-    transition (B,T,H,J,J), direct (B,T,H) -> y (B,T,H,dv)."""
+    transition (B,T,H,J,J), direct (B,T,H), c0 (B,H,J,dk,dv) -> y (B,T,H,dv), last C."""
     lead, (heads, dv), dk, states = v.dim() - 2, v.shape[-2:], q.shape[-1], source.shape[-1]
-    y = _call(
+    y, last = _call(
         "scan_plstm",
         *(_flat(t, lead) for t in (q, k, v, source, transition, mark)),
         direct,
+        _flat(c0, 1),
         offsets,
         heads,
         states,
@@ -415,7 +417,7 @@ def scan_plstm(
         dv,
         scale,
     )
-    return y.unflatten(-1, (heads, dv))
+    return y.unflatten(-1, (heads, dv)), last.unflatten(-1, (heads, states, dk, dv))
 
 
 def grid_scan(q: Tensor, k: Tensor, v: Tensor, gates: Tensor, direct: Tensor, scale: float = 1.0) -> Tensor:

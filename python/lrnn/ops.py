@@ -39,7 +39,9 @@ class Call(ctypes.Structure):
         ("batch", I64),
         ("length", I64),
         ("offsets", ctypes.c_void_p),
-        ("reserved", ctypes.c_void_p * 4),
+        ("kept", ctypes.c_void_p),
+        ("kept_bytes", ctypes.c_size_t),
+        ("reserved", ctypes.c_void_p * 2),
     ]
 
 
@@ -159,6 +161,8 @@ def _plstm(s):
         "mark": ("T", h * j),
         "direct": ("T", h),
         "y": ("T", h * dv),
+        "c0": _state(h * j * dk * dv),
+        "last": _state(h * j * dk * dv),
     }
 
 
@@ -258,6 +262,8 @@ OPS = {
             ("q", "k", "v", "source", "transition", "mark", "direct"),
             ("y",),
             _plstm,
+            first="c0",
+            last="last",
         ),
         Op(
             "grid_scan",

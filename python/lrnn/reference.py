@@ -98,16 +98,18 @@ def scan_delta(q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, s
     return (out, s) if steps == 1 else (out,)
 
 
-def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0):
+def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0, c0=None):
     batch, length, heads, dv = v.shape
-    c, out = np.zeros((batch, heads, source.shape[-1], q.shape[-1], dv), v.dtype), np.empty_like(v)
+    c, out = c0, np.empty_like(v)
+    if c is None:
+        c = np.zeros((batch, heads, source.shape[-1], q.shape[-1], dv), v.dtype)
     for t in range(length):
         read = np.einsum("bhj,bhjkv,bhk->bhv", mark[:, t], c, q[:, t])
         here = direct[:, t] * (q[:, t] * k[:, t]).sum(-1)
         out[:, t] = scale * (read + here[..., None] * v[:, t])
         c = np.einsum("bhij,bhjkv->bhikv", transition[:, t], c)
         c = c + np.einsum("bhi,bhk,bhv->bhikv", source[:, t], k[:, t], v[:, t])
-    return out
+    return out, c
 
 
 def grid_scan(q, k, v, gates, direct, scale=1.0):

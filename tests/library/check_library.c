@@ -8,8 +8,9 @@
 #include "tests/library/library_case.h"
 #include "tests/testing.h"
 
-#define NATIVE    (REAL_IS_DOUBLE ? LRNN_F64 : LRNN_F32)
-#define TOLERANCE (64 * (double)REAL_EPSILON) /* values are near 1, and sums of some ten terms */
+#define NATIVE     (REAL_IS_DOUBLE ? LRNN_F64 : LRNN_F32)
+#define KEPT_BYTES ((size_t)1 << 16)
+#define TOLERANCE  (64 * (double)REAL_EPSILON) /* values are near 1, and sums of some ten terms */
 
 static bool near(double a, double b, double tolerance) {
     return fabs(a - b) <= tolerance * (1 + fabs(b));
@@ -246,6 +247,48 @@ START_TEST(bf16_is_float_rounded) {
 }
 END_TEST
 
+/* Runs both passes with values kept between them; returns the bytes that are kept. */
+static size_t run_keeping(struct op_boxes *b, void *memory) {
+    size_t bytes = 0;
+    ck_assert_msg(b->op->workspace(b->descriptor, LRNN_KEPT, &bytes) == LRNN_OK, "%s", lrnn_last_error());
+    ck_assert_uint_le(bytes, KEPT_BYTES);
+    memset(memory, 0xA5, KEPT_BYTES + 64);
+    boxes_call(b)->kept = memory;
+    boxes_call(b)->kept_bytes = bytes;
+    boxes_run(b, LRNN_FORWARD);
+    boxes_run(b, LRNN_BACKWARD);
+    for (int i = 0; i < 64; i++) ck_assert_int_eq(((unsigned char *)memory)[bytes + (size_t)i], 0xA5);
+    return bytes;
+}
+
+/* Gradients with values kept have the bits of gradients that compute them again, and the ops that lack states keep them. */
+START_TEST(kept_values_change_nothing) {
+    const struct op_case *op = &op_cases[_i / 2];
+    struct op_boxes again, keeps;
+    void *memory = aligned_alloc(64, KEPT_BYTES + 64);
+    bool states = _i % 2;
+    boxes_make(&again, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, states, 37);
+    boxes_make(&keeps, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, states, 37);
+    boxes_run(&again, LRNN_FORWARD);
+    boxes_run(&again, LRNN_BACKWARD);
+    size_t bytes = run_keeping(&keeps, memory);
+    if (!strcmp(op->name, "scan_outer") || !strcmp(op->name, "scan_lstm")) ck_assert_uint_gt(bytes, 0);
+    compare_written(&again, &keeps, LRNN_FORWARD, 0);
+    compare_written(&again, &keeps, LRNN_BACKWARD, 0);
+    if (bytes > 0) {
+        boxes_call(&keeps)->kept_bytes = bytes - 1;
+        ck_assert_int_eq(op->backward(keeps.descriptor), LRNN_NO_WORKSPACE);
+        boxes_call(&keeps)->kept_bytes = bytes;
+        memset(memory, 0, 8);
+        ck_assert_int_eq(op->backward(keeps.descriptor), LRNN_BAD_ARGUMENT);
+        ck_assert_ptr_nonnull(strstr(lrnn_last_error(), "not written by a forward pass"));
+    }
+    boxes_free(&again);
+    boxes_free(&keeps);
+    free(memory);
+}
+END_TEST
+
 /* Row `from` of the axis before the last of array x, as many as y has, into y or back. */
 static void move_rows(const struct box *x, int64_t from, const struct box *y, bool back) {
     int64_t width = x->dims[x->rank - 1];
@@ -378,6 +421,28 @@ START_TEST(empty_shapes_work) {
 }
 END_TEST
 
+/* The gradient of the first state is the same where no other gradient is wanted. */
+START_TEST(first_state_alone_has_its_gradient) {
+    const struct op_case *op = &op_cases[_i];
+    struct op_boxes all, alone;
+    boxes_make(&all, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 41);
+    boxes_make(&alone, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, true, 41);
+    boxes_run(&all, LRNN_FORWARD);
+    boxes_run(&all, LRNN_BACKWARD);
+    boxes_run(&alone, LRNN_FORWARD);
+    int first = -1;
+    for (int i = 0; i < CASE_ARRAYS && op->arrays[i].name; i++) {
+        if (op->arrays[i].role == BOX_FIRST) first = i;
+        if (op->arrays[i].role == BOX_IN) boxes_forget_gradient(&alone, i);
+    }
+    if (first >= 0) boxes_run(&alone, LRNN_BACKWARD);
+    for (int64_t e = 0; first >= 0 && e < box_count(&all.gradient[first]); e++)
+        ck_assert_double_eq(box_get(&alone.gradient[first], e), box_get(&all.gradient[first], e));
+    boxes_free(&all);
+    boxes_free(&alone);
+}
+END_TEST
+
 /* --- refusals ----------------------------------------------------------------------------------------------------- */
 
 static void expect(struct op_boxes *b, lrnn_status status, const char *words) {
@@ -431,7 +496,7 @@ START_TEST(faults_are_refused) {
     lrnn_status status = lrnn_scan_block_forward(NULL);
     ck_assert(status == LRNN_BAD_ARGUMENT && strstr(lrnn_last_error(), "descriptor is NULL"));
     ck_assert_int_eq(lrnn_scan_block_workspace(d, LRNN_FORWARD, NULL), LRNN_BAD_ARGUMENT);
-    ck_assert_int_eq(lrnn_scan_block_workspace(d, (lrnn_pass)2, &(size_t){0}), LRNN_BAD_ARGUMENT);
+    ck_assert_int_eq(lrnn_scan_block_workspace(d, (lrnn_pass)3, &(size_t){0}), LRNN_BAD_ARGUMENT);
     d->h.grad = NULL;
     ck_assert_int_eq(lrnn_scan_block_backward(d), LRNN_BAD_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(lrnn_last_error(), "no output has a gradient"));
@@ -487,9 +552,11 @@ Suite *check_library(void) {
     tcase_add_loop_test(tests, strides_change_nothing, 0, n);
     tcase_add_loop_test(tests, threads_change_nothing, 0, n);
     tcase_add_loop_test(tests, bf16_is_float_rounded, 0, n);
+    tcase_add_loop_test(tests, kept_values_change_nothing, 0, 2 * n);
     tcase_add_loop_test(tests, unequal_lengths_are_separate_calls, 0, n);
     tcase_add_loop_test(tests, parts_make_the_whole, 0, n);
     tcase_add_loop_test(tests, empty_shapes_work, 0, n);
+    tcase_add_loop_test(tests, first_state_alone_has_its_gradient, 0, n);
     tcase_add_test(tests, faults_are_refused);
     tcase_add_test(tests, observer_starts_from_zero);
     tcase_add_test(tests, descriptors_may_grow);

@@ -89,7 +89,7 @@ CASES = [
             draw(B, T, 2, 2),
             draw(B, T, 2),
         ],
-        {},
+        {"c0": draw(B, 2, 2, 2, 3)},
         {"scale": 0.7},
     ),
     (
@@ -141,17 +141,63 @@ for name, tensors, named, rest in CASES:
     wanted = [t.clone().requires_grad_() for t in everything]
     check(f"{name} passes gradcheck", torch.autograd.gradcheck(lambda *g: results(run(*g)), wanted))
 
-z, v = draw(B, T, 2 * 3 * 4).requires_grad_(), draw(B, T, 2 * 4).requires_grad_()
-arguments = (z, v, draw(B, 8).requires_grad_(), None, 4, 2, 0)
-check(
-    "opcheck of scan_block",
-    set(torch.library.opcheck(torch.ops.lrnn.scan_block.default, arguments).values()) == {"SUCCESS"},
-)
-arguments = (*(draw(B, T, 6).requires_grad_() for _ in range(3)), draw(B, T, 2), None, None, None, 2, 2, 3, 3, 1.0)
-check(
-    "opcheck of scan_outer",
-    set(torch.library.opcheck(torch.ops.lrnn.scan_outer.default, arguments).values()) == {"SUCCESS"},
-)
+
+def calls_of(name, tensors, named, rest):
+    """The arguments that the operator itself gets."""
+    seen, call = [], lrnn.operators._call
+    lrnn.operators._call = lambda name, *arguments: seen.append(arguments) or call(name, *arguments)
+    getattr(lrnn.torch, name)(*tensors, **named, **rest)
+    lrnn.operators._call = call
+    return seen[0]
+
+
+def packed_apart(op, arguments, lengths):
+    """Outputs and gradients of sequences one after another, and of each alone."""
+    names = [*op.inputs, *([op.first] if op.first else [])]
+    sizes = dict(zip((n for n, _ in op.sizes if n != "reserved"), arguments[len(names) + 1 :]))
+    kinds = [op.shapes(sizes)[n][0] for n in names]
+    given = [t if t is None else t.detach().contiguous().requires_grad_() for t in arguments[: len(names)]]
+    operator = getattr(torch.ops.lrnn, op.name)
+
+    def objective(outs):
+        return sum((o * torch.arange(1, o.numel() + 1).reshape(o.shape).cos()).sum() for o in outs if o.numel())
+
+    def run(arrays, offsets):
+        outs = operator(*arrays, offsets, *sizes.values())
+        return outs if isinstance(outs, tuple) else (outs,)
+
+    def cut(t, kind):
+        return t if t is None or kind != "T" else torch.cat([t[b, :n] for b, n in enumerate(lengths)])
+
+    offsets = torch.tensor(np.cumsum([0, *lengths]))
+    found = run([cut(t, kind) for t, kind in zip(given, kinds)], offsets)
+    parts = []
+    for b, n in enumerate(lengths):
+        own = {"T": lambda t: t[b : b + 1, :n], "B": lambda t: t[b : b + 1], "S": lambda t: t}
+        parts.append(run([t if t is None else own[kind](t) for t, kind in zip(given, kinds)], None))
+    results = [op.shapes(sizes)[n][0] for n in (*op.outputs, *([op.last] if op.last else []))]
+    alone = [
+        (
+            torch.cat([part[i].flatten(0, 1) if kind == "T" else part[i] for part in parts])
+            if found[i].numel()
+            else found[i]
+        )
+        for i, kind in enumerate(results)
+    ]
+    wanted = [t for t in given if t is not None]
+    return [(*outs, *torch.autograd.grad(objective(outs), wanted)) for outs in (found, alone)]
+
+
+for name, tensors, named, rest in CASES:
+    op, arguments = lrnn.ops.OPS[name], calls_of(name, tensors, named, rest)
+    operator = getattr(torch.ops.lrnn, name).default
+    wanted = [a.clone().requires_grad_() if torch.is_tensor(a) else a for a in arguments]
+    check(f"opcheck of {name} {rest or ''}", set(torch.library.opcheck(operator, wanted).values()) == {"SUCCESS"})
+    if name in ("grid_scan", "tree_solve"):  # all their sequences have one length
+        continue
+    one, apart = packed_apart(op, arguments, [4, 0, 5])
+    same = [torch.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(one, apart)]
+    check(f"{name} of unequal lengths is separate calls, gradients as well", all(same))
 
 # Unequal lengths: as each sequence alone.
 lengths = [4, 0, 7]

@@ -210,7 +210,7 @@ const struct op_case op_cases[] = {
      true,
      {IN(scan_plstm, q, 4), IN(scan_plstm, k, 4), IN(scan_plstm, v, 6), IN(scan_plstm, source, 4),
       BETWEEN(scan_plstm, transition, 8, -.5, .5), IN(scan_plstm, mark, 4), IN(scan_plstm, direct, 2),
-      OUT(scan_plstm, y, 6)}},
+      OUT(scan_plstm, y, 6), FIRST(scan_plstm, c0, 24), LAST(scan_plstm, last, 24)}},
     {OP(grid_scan),
      grid_sizes,
      2,
@@ -406,6 +406,10 @@ void boxes_leave_out(struct op_boxes *b, int i) {
 
 void boxes_forget(struct op_boxes *b, int i) {
     boxes_array(b, i)->data = boxes_array(b, i)->grad = NULL;
+}
+
+void boxes_forget_gradient(struct op_boxes *b, int i) {
+    boxes_array(b, i)->grad = NULL;
 }
 
 void boxes_free(struct op_boxes *b) {

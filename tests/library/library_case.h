@@ -20,7 +20,7 @@ struct array_case {
     double low, high;
 };
 
-#define CASE_ARRAYS    10
+#define CASE_ARRAYS    11
 #define DESCRIPTOR_MAX 1024
 #define CASE_WORKSPACE ((size_t)1 << 20)
 
@@ -62,8 +62,9 @@ enum box_layout { LAYOUT_DENSE, LAYOUT_APART };
 void boxes_make(struct op_boxes *b, const struct op_case *op, int64_t batch, int64_t length, const int64_t *offsets,
                 int dtype, enum box_layout layout, bool states, uint64_t seed);
 void boxes_free(struct op_boxes *b);
-void boxes_leave_out(struct op_boxes *b, int i); /* array i becomes absent */
-void boxes_forget(struct op_boxes *b, int i);    /* its addresses become NULL */
+void boxes_leave_out(struct op_boxes *b, int i);       /* array i becomes absent */
+void boxes_forget(struct op_boxes *b, int i);          /* its addresses become NULL */
+void boxes_forget_gradient(struct op_boxes *b, int i); /* the gradient of array i is not wanted */
 lrnn_call *boxes_call(struct op_boxes *b);
 
 /* Runs a pass with exactly the workspace that it asks for; fails the test on an error or a broken guard zone. */

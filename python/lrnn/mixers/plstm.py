@@ -67,7 +67,7 @@ class PLSTM(Heads):
     def compute(self, x: Tensor, rows: Rows) -> Tensor:
         q, k, v = self.qkv(x)
         gates = self.gate(x, self.source), self.transition_of(x), self.gate(x, self.mark)
-        return self.finish(scan_plstm(q, k, v, *gates, constant(self.direct.bias, x), q.shape[-1] ** -0.5))
+        return self.finish(scan_plstm(q, k, v, *gates, constant(self.direct.bias, x), q.shape[-1] ** -0.5)[0])
 
 
 def grid_of(length: int, o: dict) -> tuple[int, int]:
