@@ -504,7 +504,7 @@ async function drawTask(q) {
         h("h2", {}, "Rows"), file.usual.length > 0 && h("p", {class: "settings"}, "Unless a row says otherwise: ", file.usual.map(([key, value]) => h("code", {}, `${key}=${value}`))),
         table(`${task.stem}`, `${task.label}: ${plural(rows.length, "row")}, the score is the ${index.phrase.toLowerCase()}`, columns, rows,
             {sort: [1, -1], records: row => recordsOf(file, row), mark: row => ({id: `row-${row.id}`, class: chosen(row) ? "chosen" : undefined}), wide: true}),
-        legendOf(seen), sharedSettings(file),
+        legendOf(seen), file.facts.length > 0 && h("ul", {class: "facts"}, file.facts.map(fact => h("li", {}, `${fact}.`))), sharedSettings(file),
         picked.slice(0, 8).map(row => oneRow(task, file, row, of)),
         h("h2", {}, "Figures"), rows.length > drawn.length && h("p", {}, `The ${drawn.length} rows with the highest scores${picked.length ? ", and those that the link names" : ""}.`),
         figure("Validation score against steps: the mean over the seeds of the chosen rate, in a band from the least to the largest.",

@@ -8,6 +8,7 @@
 
 #include "core/batch.h"
 #include "harness/plot/picture.h"
+#include "harness/rows/facts.h"
 #include "harness/rows/test_lengths.h"
 #include "harness/run/rerun.h"
 #include "harness/site/script.h"
@@ -334,6 +335,17 @@ static void put_row(FILE *f, const struct report_table *t, const struct report_r
     put_close(f, '}');
 }
 
+/* The sentences below a table of all rows: what they share, how their runs were made, whose numbers the paper's are. */
+static void put_facts(FILE *f, const struct site *site, const struct task_rows *task) {
+    struct facts facts = {0};
+    char text[FACT_TEXT];
+    for (int k = 0; k < task->n; k++) facts_add(&facts, &task->rows[k]);
+    put_open(f, "facts", '[');
+    for (int i = 0; facts_sentence(&facts, i, text); i++) put_text(f, NULL, text);
+    if (site->tables.published.own) put_text(f, NULL, OWN_NUMBERS_NOTE);
+    put_close(f, ']');
+}
+
 static void put_all(FILE *f, const struct site *site, const struct task_rows *task, const char *stem,
                     const struct run_record **runs, struct label *same) {
     int n = 0;
@@ -343,6 +355,7 @@ static void put_all(FILE *f, const struct site *site, const struct task_rows *ta
     put_task(f, site, t->task, stem);
     put_published(f, &site->tables.published.table, t->task);
     put_pairs(f, "same", same);
+    put_facts(f, site, task);
     put_open(f, "rows", '[');
     for (int k = 0; k < task->n; k++) {
         const struct report_row *row = &task->rows[k];

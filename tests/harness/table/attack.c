@@ -10,6 +10,7 @@
 
 #include "core/option.h"
 #include "harness/plot/plot.h"
+#include "harness/site/site.h"
 #include "harness/store/logs.h"
 #include "harness/table/compare.h"
 #include "harness/table/paper.h"
@@ -232,6 +233,23 @@ static enum status print_comparison(struct words *w, FILE *f) {
     return status;
 }
 
+/* The data of the page of S5. */
+static enum status print_site(struct words *w, FILE *f) {
+    struct report_filter filter = {.where = value_of(w, "where")};
+    char dir[PATH_BYTES], path[PATH_BYTES + 32];
+    int files;
+    double bytes;
+    size_t size;
+    snprintf(dir, sizeof dir, "%s/site", fixture_folder);
+    TRY(site_write(&(struct site_request){&fixture_set, &filter, fixture_folder, dir, ""}, &files, &bytes,
+                   &fixture_problem));
+    snprintf(path, sizeof path, "%s/data/task-s5.js", dir);
+    char *text = slurp(path, &size);
+    fwrite(text, 1, size, f);
+    free(text);
+    return ST_OK;
+}
+
 /* The script and the data that gnuplot gets. */
 static enum status print_plot(struct words *w, FILE *f) {
     static const char *const names[] = {"script.kept", "data.kept"};
@@ -266,6 +284,7 @@ void attack_try(const struct attack *a) {
     enum status status = !strcmp(w.list[0], "plot")      ? print_plot(&w, f)
                          : !strcmp(w.list[0], "paper")   ? print_paper(&w, f)
                          : !strcmp(w.list[0], "compare") ? print_comparison(&w, f)
+                         : !strcmp(w.list[0], "site")    ? print_site(&w, f)
                                                          : print_report(&w, f);
     fclose(f);
     ck_assert_msg(status == ST_OK, "%s: %s", a->does, fixture_problem.text);

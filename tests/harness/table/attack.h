@@ -20,7 +20,7 @@ struct attack {
      *   file NAME TEXT                a file in the folder of the records; "\n" by '/' */
     const char *runs;
     /* "REPORT FORMAT [where=...] [protocol=...] [confirm=N] [columns=...]", "plot KIND [where=...]", or
-     * "paper PLAN FORMAT [tasks=...] [where=...]"; values without blanks but '+' in their place. */
+     * "site [where=...]", or "paper PLAN FORMAT [tasks=...] [where=...]"; values without blanks but '+' in their place. */
     const char *shown;
     const char *says;  /* what stands there, separated by " | "; "": nothing more is asked */
     const char *never; /* what does not; "": nothing is forbidden */

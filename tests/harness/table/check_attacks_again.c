@@ -46,6 +46,13 @@ static const struct attack attacks[] = {
     {"exports tasks side by side", BD5 "key dim=64 | " S3 "key dim=64", "across csv", ",other,dim=64", ",same,"},
     {"exports settings in bf16", BD5 SHORT "all key precision=bf16", "settings csv", ",precision=bf16\n", ""},
     {"exports layers in bf16", BD5 SHORT "all key precision=bf16", "layers csv", ",precision=bf16\n", ""},
+    /* pages */
+    {"shows a page of a dirty build", BD5 "mark dirty", "site", "whose sources differed from their commit", ""},
+    {"shows a page of the picked rate", BD5 "run bdlru:m=5;gelu 0.003 1 0.1 0.1", "site where=lr=0.001",
+     "Of all runs those alone with --where 'lr=0.001'", ""},
+    {"shows a page of numbers of its own", BD5 OWN, "site", "published.csv in the folder of the records", ""},
+    {"shows a page of what saw later inputs", BD5 "key bidirectional=yes | key allow-non-causal=yes", "site",
+     "have the mark ^ could see the inputs after each position", ""},
     /* fewer columns, another order */
     {"names one column, and no failed run", BD5 BD5_AGAIN "fail nan", "tables term columns=acc", "counted as chance",
      ""},
