@@ -174,28 +174,24 @@ static enum status unknown_option(const struct option *table, const char *owner,
     return fail(e, ST_USAGE, "%s has no option '%.60s'; there are:%s", owner, name, names);
 }
 
+/* "lr=abc (papers/x.plan line 7): expected a number from 0 to 10, got 'abc'"; the owner stands in brackets. */
 static enum status bad_value(const struct option *o, const char *owner, const char *value, struct error *e) {
-    char low[40], high[40];
+    char low[40], high[40], what[512];
     format_double(o->min, low, sizeof low);
     format_double(o->max, high, sizeof high);
-    const char *or_auto = o->flags & OPT_AUTO ? ", nor auto" : "";
-    switch (o->type) {
-    case OPT_INT:
-        return fail(e, ST_USAGE, "%s: %s=%.60s is not a whole number from %s to %s%s", owner, o->name, value, low, high,
-                    or_auto);
-    case OPT_REAL:
-        return fail(e, ST_USAGE, "%s: %s=%.60s is not a number from %s to %s%s", owner, o->name, value, low, high,
-                    or_auto);
-    case OPT_TIME:
-        return fail(e, ST_USAGE, "%s: %s=%.60s is not a time from %s to %s s, such as 90s, 30m or 2h%s", owner, o->name,
-                    value, low, high, or_auto);
-    case OPT_BOOL:
-        return fail(e, ST_USAGE, "%s: %s=%.60s is neither yes nor no", owner, o->name, value);
-    case OPT_CHOICE:
-        return fail(e, ST_USAGE, "%s: %s=%.60s is not one of: %s", owner, o->name, value, o->choices);
-    default:
-        return fail(e, ST_USAGE, "%s: %s is longer than %d bytes", owner, o->name, OPTION_TEXT - 1);
-    }
+    const char *or_auto = o->flags & OPT_AUTO ? ", or auto" : "";
+    if (o->type == OPT_TEXT_FIELD)
+        return fail(e, ST_USAGE, "%s=%.40s... (%s): expected at most %d bytes, got %zu", o->name, value, owner,
+                    OPTION_TEXT - 1, strlen(value));
+    if (o->type == OPT_INT)
+        snprintf(what, sizeof what, "a whole number from %s to %s%s", low, high, or_auto);
+    else if (o->type == OPT_REAL)
+        snprintf(what, sizeof what, "a number from %s to %s%s", low, high, or_auto);
+    else if (o->type == OPT_TIME)
+        snprintf(what, sizeof what, "a time from %s to %s s, such as 90s, 30m or 2h%s", low, high, or_auto);
+    else
+        snprintf(what, sizeof what, o->type == OPT_BOOL ? "yes or no" : "one of: %s", o->choices);
+    return fail(e, ST_USAGE, "%s=%.40s (%s): expected %s, got '%.40s'", o->name, value, owner, what, value);
 }
 
 static enum status set_value(const struct option *o, void *object, const char *owner, const char *value,

@@ -61,7 +61,8 @@ struct option {
 /* Sets every field of *object to its default. */
 enum status options_default(const struct option *table, void *object, struct error *e);
 
-/* Sets one field from text. `owner` names the table's object in messages ("mixer bdlru", "task s5").
+/* Sets one field from text. `owner` names the table's object or the origin of the value in messages: "mixer bdlru",
+ * "command line", "papers/x.plan line 7".
  * Errors, ST_USAGE: unknown name (with the nearest one), text that is not wholly a value, value out of range, as
  * option_filled. */
 enum status options_set(const struct option *table, void *object, const char *owner, const char *name,

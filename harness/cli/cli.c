@@ -445,7 +445,7 @@ static enum status read_flag(struct reading *r, struct error *e) {
     bool done = false;
     if (cli->on_flag) TRY(cli->on_flag(cli->context, name, value, &done, e));
     if (done || !object) return ST_OK;
-    return options_set(o, object, cli->command->name, name, value, e); /* a table from this entry on */
+    return options_set(o, object, "command line", name, value, e); /* a table from this entry on */
 }
 
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {

@@ -1,6 +1,4 @@
-/* config.h - the flags of a run, and the files that hold them.
- *
- * Precedence: flag > -c file > plan > profile > default. */
+/* config.h - the flags of a run. harness/study/study.h decides which of their values hold. */
 #ifndef LRNN_HARNESS_STUDY_CONFIG_H
 #define LRNN_HARNESS_STUDY_CONFIG_H
 
@@ -56,16 +54,5 @@ enum status config_default(struct config *c, struct error *e);
 
 /* Sets a flag by name; knows the backbone's too. */
 enum status config_set(struct config *c, const char *name, const char *value, struct error *e);
-
-/* Reads a config file, or the configuration in a run's record (*.json): key=value lines, '#' comments, after a value
- * too. Keys are task.KEY, model.KEY, task, model and flags. Task and model texts are collected into `task` and `model`
- * ("s5:length=8"); flags are set in *c, and *flags says which. Errors: ST_DATA when unreadable, ST_USAGE with file and
- * line. */
-enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
-                        struct label *flags, struct error *e);
-
-/* Like config_read, from text, as run records and exported weights hold it; `name` stands for the path in messages. */
-enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
-                             char model[LABEL_TEXT], struct error *e);
 
 #endif

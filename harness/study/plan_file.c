@@ -7,11 +7,14 @@
 #include <sys/stat.h>
 
 #include "core/file/name.h"
+#include "core/values.h"
 #include "harness/study/row_key.h"
 #include "models/model.h"
+#include "tasks/task.h"
 
 #define ENDING     ".plan"
 #define MOST_BASES 8
+#define MOST_SEEDS 100000
 #define DIFFERS    "differs" /* in itself of all rows, with ".MODEL" of one */
 
 /* --- plans that are built in -------------------------------------------------------------------------------------- */
@@ -150,16 +153,94 @@ static enum status unknown_key(const char *key, struct error *e) {
     return fail(e, ST_USAGE, "unknown key '%.60s'; docs/papers.md lists the keys of a plan", key);
 }
 
+/* --- values ------------------------------------------------------------------------------------------------------- */
+
+static enum status no_seeds(const char *text, const char *origin, struct error *e) {
+    return fail(e, ST_USAGE,
+                "seeds=%.60s (%s): expected a whole number from 1 to %d, auto, or a list of seeds such as 3,7 or 4..9, "
+                "got '%.60s'",
+                text, origin, MOST_SEEDS, text);
+}
+
+enum status seeds_parse(const char *text, const char *origin, int64_t **seeds, int *n, struct error *e) {
+    struct texts values = {0};
+    int64_t count;
+    bool counted = parse_int64(text, &count);
+    *seeds = NULL;
+    *n = 0;
+    if (counted && (count < 1 || count > MOST_SEEDS)) return no_seeds(text, origin, e);
+    enum status status = counted ? ST_OK : values_expand("seeds", text, &values, e);
+    *n = counted ? (int)count : values.n;
+    if (status == ST_OK && !(*seeds = calloc((size_t)*n + 1, sizeof **seeds)))
+        status = fail(e, ST_MEMORY, "no memory for %d seeds", *n);
+    for (int i = 0; status == ST_OK && i < *n; i++) {
+        (*seeds)[i] = i + 1;
+        if (!counted && (!parse_int64(values.list[i], &(*seeds)[i]) || (*seeds)[i] < 0))
+            status = no_seeds(text, origin, e);
+        for (int k = 0; !counted && k < i && status == ST_OK; k++)
+            if ((*seeds)[k] == (*seeds)[i])
+                status = fail(e, ST_USAGE, "seeds=%.60s (%s): seed %s is given twice", text, origin, values.list[i]);
+    }
+    texts_free(&values);
+    if (status == ST_OK) return ST_OK;
+    free(*seeds);
+    *seeds = NULL;
+    return status;
+}
+
+/* Checks the options of a word "bdlru:m=1..5" or "s5:length=8", each value of a range. A name that is none, and an
+ * option that it lacks, are told when runs are planned. */
+static enum status check_word(const char *kind, const char *word, const char *origin, struct error *e) {
+    struct label label;
+    struct task_choice *task = calloc(1, sizeof *task);
+    if (!task) return fail(e, ST_MEMORY, "no memory for a plan");
+    enum status status = label_parse(&label, kind, word, e);
+    const struct model *model = status == ST_OK ? model_find(label_name(&label)) : NULL;
+    bool known = status == ST_OK && *kind == 't' && task_parse(task, label_name(&label), NULL) == ST_OK;
+    const struct option *table = known ? task->task->options : *kind == 'm' && model ? model->options : NULL;
+    for (int i = 0; i < label.n && table && status == ST_OK; i++) {
+        const struct option *o = option_find(table, label_key(&label, i));
+        if (o) status = row_key_check_option(o, label_value(&label, i), origin, e);
+    }
+    free(task);
+    return status;
+}
+
 /* "bdlru:m=2@dim=64", as in `models`. */
-static enum status check_model(const char *text, struct error *e) {
-    struct model_choice choice;
+static enum status check_model(const char *text, const char *origin, struct error *e) {
     struct label flags;
     char mixer[LABEL_TEXT];
     TRY(text_part(&text, "@", mixer, sizeof mixer, e));
-    TRY(model_parse(&choice, mixer, e));
-    TRY(label_parse_pairs(&flags, "behind '@'", text + (*text == '@'), ",", e));
-    for (int i = 0; i < flags.n; i++)
-        if (!is_flag(row_key_flag(label_key(&flags, i)))) return unknown_key(label_key(&flags, i), e);
+    TRY(check_word("model", mixer, origin, e));
+    TRY(label_parse_pairs(&flags, "after '@'", text + (*text == '@'), ",", e));
+    for (int i = 0; i < flags.n; i++) {
+        const char *key = label_key(&flags, i);
+        if (!is_flag(row_key_flag(key))) return unknown_key(key, e);
+        TRY(row_key_check(key, label_value(&flags, i), origin, e));
+    }
+    return ST_OK;
+}
+
+/* A value, as far as it is one for any task and model: what does not fit together is told when runs are planned. */
+static enum status check_value(const char *key, const char *value, const char *origin, struct error *e) {
+    bool models = !strcmp(key, "models"), tasks = !strcmp(key, "tasks");
+    if (!strcmp(key, "variants") && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return fail(e, ST_USAGE, "variants=%.60s (%s): expected yes or no, got '%.60s'", value, origin, value);
+    if (!strcmp(key, "measure") && strcmp(value, "accuracy") != 0 && strcmp(value, "speed") != 0)
+        return fail(e, ST_USAGE, "measure=%.60s (%s): expected accuracy or speed, got '%.60s'", value, origin, value);
+    if (!strcmp(key, "seeds")) {
+        int64_t *seeds;
+        int n;
+        TRY(seeds_parse(value, origin, &seeds, &n, e));
+        free(seeds);
+        return ST_OK;
+    }
+    if (!models && !tasks) return row_key_check(key, value, origin, e);
+    for (const char *at = value + strspn(value, " "); *at; at += strspn(at, " ")) {
+        char word[LABEL_TEXT];
+        TRY(text_part(&at, " ", word, sizeof word, e));
+        TRY(models ? check_model(word, origin, e) : check_word("task", word, origin, e));
+    }
     return ST_OK;
 }
 
@@ -168,17 +249,24 @@ static enum status check_key(const char *key, struct error *e) {
     if (model && strlen(key) >= PLAN_NAME_BYTES)
         return fail(e, ST_USAGE, "%.40s... has %zu characters, expected at most %d; name fewer options", key,
                     strlen(key), PLAN_NAME_BYTES - 1);
-    if (model) return check_model(model, e);
+    if (model) {
+        struct model_choice choice;
+        char mixer[LABEL_TEXT];
+        TRY(check_model(model, "the plan", e));
+        TRY(text_part(&model, "@", mixer, sizeof mixer, e));
+        return model_parse(&choice, mixer, e);
+    }
     return is_key(key) ? ST_OK : unknown_key(key, e);
 }
 
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
 /* A line that begins with a blank goes on with the value before it. */
-static enum status go_on(struct label *lines, const char *text, struct error *e) {
+static enum status go_on(struct label *lines, const char *text, const char *origin, struct error *e) {
     char key[2 * PLAN_NAME_BYTES], value[LABEL_TEXT];
     if (lines->n == 0) return fail(e, ST_USAGE, "begins with a blank, and no value before it goes on");
     TRY(text_copy(label_key(lines, lines->n - 1), key, sizeof key, e));
+    TRY(check_value(without_profile(key), text, origin, e));
     int n = snprintf(value, sizeof value, "%s %s", label_value(lines, lines->n - 1), text);
     if (n < 0 || (size_t)n >= sizeof value)
         return fail(e, ST_USAGE, "%.60s is longer than %zu characters", key, sizeof value - 1);
@@ -209,12 +297,12 @@ static enum status check_line(const char *line, bool profiles, struct error *e) 
     return fail(e, ST_USAGE, "%.60s: every profile has the same %s; write it without the profile's name", line, key);
 }
 
-static enum status add_line(struct label *lines, char *line, bool profiles, struct error *e) {
+static enum status add_line(struct label *lines, char *line, bool profiles, const char *origin, struct error *e) {
     bool goes_on = *line == ' ' || *line == '\t';
     line += strspn(line, " \t");
     text_trim(line);
     if (!*line || *line == '#') return ST_OK;
-    if (goes_on) return go_on(lines, line, e);
+    if (goes_on) return go_on(lines, line, origin, e);
     char *equals = end_of_key(line);
     if (!equals) return fail(e, ST_USAGE, "'%.60s' is not of the form key=value", line);
     *equals = 0;
@@ -226,6 +314,7 @@ static enum status add_line(struct label *lines, char *line, bool profiles, stru
         return fail(e, ST_USAGE, "table=%.60s: expected 'ours', or no such line where the table is the paper's", value);
     if (strlen(line) >= 2 * PLAN_NAME_BYTES) return unknown_key(line, e);
     if (label_get(lines, line)) return fail(e, ST_USAGE, "%.60s is given twice", line);
+    TRY(check_value(without_profile(line), value, origin, e));
     return label_add(lines, line, value, e);
 }
 
@@ -237,7 +326,7 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
     const char *end = text + size;
     bool profiles = !strncmp(name, PLAN_PROFILES, strlen(PLAN_PROFILES));
     for (int number = 1; text < end; number++) {
-        char line[1024];
+        char line[1024], origin[256];
         struct error why = {ST_OK, ""};
         const char *stop = memchr(text, '\n', (size_t)(end - text));
         size_t n = (size_t)((stop ? stop : end) - text);
@@ -249,8 +338,10 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
         for (size_t i = 0; i < n; i++)
             if ((unsigned char)line[i] < 0x20 && !strchr("\t\r", line[i] ? line[i] : ' '))
                 return fail(e, ST_USAGE, "%.200s line %d has a byte %d, which is no text", name, number, line[i]);
-        if (add_line(&p->lines, line, profiles, &why) != ST_OK)
-            return fail(e, why.status, "%.200s line %d: %.700s", name, number, why.text);
+        snprintf(origin, sizeof origin, "%.200s line %d", name, number);
+        bool taken = add_line(&p->lines, line, profiles, origin, &why) == ST_OK;
+        if (!taken && strstr(why.text, origin)) return fail(e, why.status, "%s", why.text);
+        if (!taken) return fail(e, why.status, "%s: %.700s", origin, why.text);
         text += n + 1;
     }
     return ST_OK;

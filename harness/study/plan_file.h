@@ -60,6 +60,10 @@ const char *plan_file_differs(const struct plan_file *p, const char *profile, in
 /* Every key under that profile, once, with its value; what is for people, the base and the profile are left out. */
 enum status plan_file_settings(const struct plan_file *p, const char *profile, struct label *settings, struct error *e);
 
+/* "5" as 1 to 5, else a list such as "3,7" or "4..9"; `origin` says where it stands. The list is the caller's to free;
+ * NULL after an error. ST_USAGE: no such list, a seed twice, below 0. */
+enum status seeds_parse(const char *text, const char *origin, int64_t **seeds, int *n, struct error *e);
+
 /* Name number i, from 0, of the plans of a folder that are built in, sorted; NULL past the end. */
 const char *plan_file_built_in(const char *folder, int i);
 

@@ -8,8 +8,6 @@
 #include "core/values.h"
 #include "harness/study/row_key.h"
 
-#define MOST_SEEDS 100000
-
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
 enum status request_say(struct request *r, const char *key, const char *value, struct error *e) {
@@ -29,24 +27,10 @@ static enum status read_grid(struct request *r, const char *text, struct error *
                         "grid: '%.60s' is neither task.OPTION nor model.OPTION; a flag takes its list itself, as in "
                         "--layers 1..4",
                         key);
+        TRY(row_key_check(key, value, "command line", e));
         TRY(request_say(r, key, value, e));
     }
     return ST_OK;
-}
-
-/* Rates are read at once, for a list passes the check of single values. */
-static enum status check_rates(const char *text, struct error *e) {
-    if (!*text) return fail(e, ST_USAGE, "--lr lists no rate");
-    for (int n = 0;; text++) {
-        char number[64];
-        double rate;
-        TRY(text_part(&text, ",", number, sizeof number, e));
-        if (n++ == REQUEST_MOST_RATES) return fail(e, ST_USAGE, "--lr lists more than %d rates", REQUEST_MOST_RATES);
-        if (!parse_double(number, &rate) || !(rate >= 0 && rate <= 1e6))
-            return fail(e, ST_USAGE,
-                        "--lr: '%s' is no learning rate from 0 to 1000000; write for example --lr 1e-3,3e-3", number);
-        if (!*text) return ST_OK;
-    }
 }
 
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e) {
@@ -57,8 +41,8 @@ enum status request_flag(struct request *r, const char *name, const char *value,
     if (!strcmp(name, "models") && !value[strspn(value, " ")])
         return fail(e, ST_USAGE, "--models names no model; write for example --models 'bdlru:m=5 lstm'");
     if (!strcmp(name, "variants") && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-        return fail(e, ST_USAGE, "--variants: '%.60s' is not yes or no", value);
-    if (!strcmp(name, "lr")) TRY(check_rates(value, e));
+        return fail(e, ST_USAGE, "variants=%.60s (command line): expected yes or no, got '%.60s'", value, value);
+    TRY(row_key_check(name, value, "command line", e));
     if (!strcmp(name, "seeds") && !strcmp(value, "auto")) return ST_OK;
     if (!strcmp(name, "profile")) return text_copy(value, r->profile, sizeof r->profile, e);
     if (!strcmp(name, "grid")) return read_grid(r, value, e);
@@ -157,39 +141,6 @@ enum status request_recall(struct request *r, const struct label *call, struct e
     return ST_OK;
 }
 
-/* --- lists -------------------------------------------------------------------------------------------------------- */
-
-static enum status no_seeds(const char *text, struct error *e) {
-    return fail(e, ST_USAGE,
-                "seeds=%.60s is not a whole number from 1 to %d, nor auto, nor a list of seeds such as 3,7 or 4..9",
-                text, MOST_SEEDS);
-}
-
-enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error *e) {
-    struct texts values = {0};
-    int64_t count;
-    bool counted = parse_int64(text, &count);
-    *seeds = NULL;
-    *n = 0;
-    if (counted && (count < 1 || count > MOST_SEEDS)) return no_seeds(text, e);
-    enum status status = counted ? ST_OK : values_expand("seeds", text, &values, e);
-    *n = counted ? (int)count : values.n;
-    if (status == ST_OK && !(*seeds = calloc((size_t)*n + 1, sizeof **seeds)))
-        status = fail(e, ST_MEMORY, "no memory for %d seeds", *n);
-    for (int i = 0; status == ST_OK && i < *n; i++) {
-        (*seeds)[i] = i + 1;
-        if (!counted && (!parse_int64(values.list[i], &(*seeds)[i]) || (*seeds)[i] < 0)) status = no_seeds(text, e);
-        for (int k = 0; !counted && k < i && status == ST_OK; k++)
-            if ((*seeds)[k] == (*seeds)[i])
-                status = fail(e, ST_USAGE, "seeds=%.60s: seed %s is given twice", text, values.list[i]);
-    }
-    texts_free(&values);
-    if (status == ST_OK) return ST_OK;
-    free(*seeds);
-    *seeds = NULL;
-    return status;
-}
-
 /* --- the plan ----------------------------------------------------------------------------------------------------- */
 
 /* The study of a request, which differs from task to task in the profile alone. */
@@ -276,11 +227,7 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
     TRY(plan_file_settings(&r->file, m->profile, &m->study.said[FROM_PLAN], e));
     TRY(choose_tasks(r, label_get(plan, "tasks"), e));
     m->tasks = *r->tasks ? r->tasks : label_get(plan, "tasks");
-    const char *variants = label_get(plan, "variants"), *measure = label_get(plan, "measure");
-    if (variants && strcmp(variants, "yes") != 0 && strcmp(variants, "no") != 0)
-        return fail(e, ST_USAGE, "%s: variants=%.60s is not yes or no", r->file.name, variants);
-    if (measure && strcmp(measure, "accuracy") != 0 && strcmp(measure, "speed") != 0)
-        return fail(e, ST_USAGE, "%s: measure=%.60s is neither accuracy nor speed", r->file.name, measure);
+    const char *measure = label_get(plan, "measure");
     m->speed = measure && !strcmp(measure, "speed");
     if (!m->tasks) return fail(e, ST_USAGE, "the plan %s names no tasks; add a line tasks=s3 s5", r->file.name);
     TRY(take_config_file(m, e));
@@ -306,6 +253,7 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     struct study *s = &m->study;
     struct config config;
     int64_t *seeds;
+    char origin[128];
     struct plan_request p = {.study = s, .word = word, .task = task, .grid = m->grid, .taken = m->taken};
     TRY(find_profile(m, task, &s->profile, e));
     s->said[FROM_PROFILE] = s->profile->settings;
@@ -314,9 +262,8 @@ static enum status add_task(struct making *m, int word, const char *task, struct
     p.variants = variants && !strcmp(variants, "yes");
     p.models = study_get(s, "models", &p.models_from);
     if (!p.models) p.models = "";
-    const char *rates = study_get(s, "lr", NULL);
-    if (rates) TRY(check_rates(rates, e));
-    TRY(seeds_parse(list ? list : "1", &seeds, &p.n_seeds, e));
+    study_origin_text(s, "seeds", origin, sizeof origin);
+    TRY(seeds_parse(list ? list : "1", origin, &seeds, &p.n_seeds, e));
     p.seeds = seeds;
     for (int i = 0; i < p.n_seeds; i++)
         if (seeds[i] > resolved->last_seed) resolved->last_seed = seeds[i];

@@ -6,7 +6,6 @@
 #include "harness/study/plan.h"
 #include "harness/study/plan_file.h"
 
-#define REQUEST_MOST_RATES 16
 #define REQUEST_MOST_TASKS 64
 
 struct request {
@@ -53,9 +52,5 @@ struct resolved {
 /* The runs. plan_free, also after an error. Errors as plan_make; ST_USAGE: a grid or a plan names an option that no
  * task or model has, or a profile that a task lacks. */
 enum status request_plan(struct request *r, struct plan *plan, struct resolved *resolved, struct error *e);
-
-/* "5" as 1 to 5, else a list such as "3,7" or "4..9". The list is the caller's to free; NULL after an error. ST_USAGE:
- * no such list, a seed twice, below 0. */
-enum status seeds_parse(const char *text, int64_t **seeds, int *n, struct error *e);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/values.h"
 #include "tasks/task.h"
 
 #define LEFT_OUT ((unsigned)(OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_RATE))
@@ -40,6 +41,26 @@ enum status row_key_canonical(const char *name, const char *owner, const char *v
         o ? option_canonical(o, owner, o->name, value, buffer, size, e) : text_copy(value, buffer, size, e);
     for (int k = 1; status == ST_USAGE && (o = option_number(name, k)); k++)
         if (option_canonical(o, owner, o->name, value, buffer, size, NULL) == ST_OK) return ST_OK;
+    return status;
+}
+
+enum status row_key_check_option(const struct option *o, const char *value, const char *origin, struct error *e) {
+    struct texts values = {0};
+    char canonical[OPTION_TEXT + 1];
+    bool several = o->type == OPT_INT || o->type == OPT_REAL || o->type == OPT_CHOICE;
+    TRY(option_filled(o, origin, value, e));
+    enum status status = several ? values_expand(o->name, value, &values, e) : texts_add(&values, value, e);
+    for (int i = 0; i < values.n && status == ST_OK; i++)
+        status = option_canonical(o, origin, o->name, values.list[i], canonical, sizeof canonical, e);
+    texts_free(&values);
+    return status;
+}
+
+enum status row_key_check(const char *name, const char *value, const char *origin, struct error *e) {
+    const struct option *o = option_number(name, 0);
+    enum status status = o ? row_key_check_option(o, value, origin, e) : ST_OK;
+    for (int k = 1; status == ST_USAGE && (o = option_number(name, k)); k++)
+        if (row_key_check_option(o, value, origin, NULL) == ST_OK) return ST_OK;
     return status;
 }
 

@@ -26,6 +26,12 @@ enum status row_key_id(const char *identity, char id[RUN_ID_HEX], struct error *
 /* The option that a pair of a key sets, or NULL: not of a run's flags. */
 const struct option *row_key_flag(const char *name);
 
+/* Checks the value, or each of a list of values, of an option; or of a flag, of "task.OPTION" or of "model.OPTION", by
+ * any option of that name; another key holds what it likes. ST_USAGE: it is none; `origin` says where it stands:
+ * "papers/x.plan line 7". */
+enum status row_key_check_option(const struct option *o, const char *value, const char *origin, struct error *e);
+enum status row_key_check(const char *name, const char *value, const char *origin, struct error *e);
+
 /* Whether a value is a list or a range of a flag that takes several. */
 bool row_key_is_list(const char *name, const char *value);
 

@@ -1,8 +1,13 @@
 /* study.c - see study.h. */
 #include "harness/study/study.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "harness/store/files.h"
+#include "harness/store/record_files.h"
+#include "harness/study/row_key.h"
 
 /* --- which value holds -------------------------------------------------------------------------------------------- */
 
@@ -60,7 +65,11 @@ enum status study_config(const struct study *s, const struct label *chosen, stru
             bool flag = row_key_flag(key) || o == FROM_PROFILE_MODEL || o == FROM_PLAN_MODEL || o == FROM_COMMAND_MODEL;
             if (!value || (int)from != o || !flag) continue;
             bool list = row_key_is_list(key, value);
-            if (!list || one) TRY(config_set(c, key, list ? one : value, e));
+            if (list && !one) continue;
+            char origin[128];
+            study_origin_text(s, key, origin, sizeof origin);
+            const struct option *table = option_find(backbone_options, key) ? backbone_options : config_options;
+            TRY(options_set(table, c, origin, key, list ? one : value, e));
         }
     return ST_OK;
 }
@@ -85,7 +94,7 @@ enum status study_note(struct label *said, char config_file[OPTION_TEXT], const 
     if (!file && !o) return ST_OK;
     *done = true;
     if (file) return text_copy(value, config_file, OPTION_TEXT, e);
-    TRY(option_canonical(o, "the configuration", name, value, canonical, sizeof canonical, e));
+    TRY(option_canonical(o, "command line", name, value, canonical, sizeof canonical, e));
     if (!said->used) TRY(label_set_name(said, "", e));
     return label_add(said, name, value, e);
 }
@@ -143,6 +152,135 @@ enum status study_words(const char *config_file, char task[LABEL_TEXT], char mod
             TRY(merge(kinds[i], config_file, &of[i], words[i], e));
     }
     return ST_OK;
+}
+
+/* --- config files ------------------------------------------------------------------------------------------------- */
+
+/* One line's flag, or option of the task or the model. */
+static enum status add_option(struct label *l, const char *key, const char *value, struct error *e) {
+    if (label_get(l, key)) return fail(e, ST_USAGE, "'%.60s' is given twice", key);
+    return label_add(l, key, value, e);
+}
+
+/* "s5" or "s5:length=8" after "task="; the options may stand in lines of their own, before or after this one. */
+static enum status set_name(struct label *l, const char *kind, const char *text, struct error *e) {
+    struct label named;
+    if (l->used && *label_name(l)) return fail(e, ST_USAGE, "'%s' is given twice", kind);
+    TRY(label_parse(&named, kind, text, e));
+    TRY(label_set_name(l, label_name(&named), e));
+    for (int i = 0; i < named.n; i++) TRY(add_option(l, label_key(&named, i), label_value(&named, i), e));
+    return ST_OK;
+}
+
+/* Contents of a file's lines. */
+struct lines {
+    struct config *c; /* in which flags are set */
+    struct label task, model, flags;
+};
+
+static enum status set_line(const char *key, const char *value, struct lines *l, struct error *e) {
+    if (!strcmp(key, "task")) return set_name(&l->task, "task", value, e);
+    if (!strcmp(key, "model")) return set_name(&l->model, "model", value, e);
+    if (!strncmp(key, "task.", 5)) return add_option(&l->task, key + 5, value, e);
+    if (!strncmp(key, "model.", 6)) return add_option(&l->model, key + 6, value, e);
+    TRY(config_set(l->c, key, value, e));
+    return add_option(&l->flags, key, value, e);
+}
+
+static enum status config_line(char *line, const char *path, int number, struct lines *l, struct error *e) {
+    struct error why = {ST_OK, ""};
+    char origin[256];
+    line += strspn(line, " \t");
+    line[strcspn(line, "\r\n")] = 0;
+    if (!*line || *line == '#') return ST_OK;
+    char *equals = strchr(line, '=');
+    if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
+    *equals = 0;
+    char *comment = strstr(equals + 1, " # ");
+    if (comment && !strchr(equals, '/')) *comment = 0; /* a path may have one */
+    text_trim(line);
+    text_trim(equals + 1);
+    const char *value = equals + 1 + strspn(equals + 1, " \t");
+    snprintf(origin, sizeof origin, "%.200s line %d", path, number);
+    TRY(row_key_check(line, value, origin, e));
+    if (set_line(line, value, l, &why) == ST_OK) return ST_OK;
+    return fail(e, why.status, "%s line %d: %.900s", path, number, why.text);
+}
+
+static enum status read_lines(FILE *file, const char *path, struct lines *l, struct error *e) {
+    char line[1024];
+    TRY(label_set_name(&l->flags, "", e));
+    for (int number = 1; fgets(line, sizeof line, file); number++) {
+        if (!strchr(line, '\n') && !feof(file))
+            return fail(e, ST_USAGE, "%s line %d is longer than %zu bytes", path, number, sizeof line - 2);
+        TRY(config_line(line, path, number, l, e));
+    }
+    return ferror(file) ? fail(e, ST_DATA, "cannot read config file %s to its end", path) : ST_OK;
+}
+
+static enum status read_text(const char *text, const char *name, struct lines *l, struct error *e) {
+    char *copy = strdup(text); /* fmemopen wants bytes that may be written */
+    FILE *file = copy ? fmemopen(copy, strlen(copy) + 1, "r") : NULL;
+    enum status status = file ? read_lines(file, name, l, e) : fail(e, ST_MEMORY, "no memory for %s", name);
+    if (file) fclose(file);
+    free(copy);
+    return status;
+}
+
+static enum status format_labels(const struct lines *l, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                                 struct error *e) {
+    if (l->task.used) TRY(label_format(&l->task, task, LABEL_TEXT, e));
+    return l->model.used ? label_format(&l->model, model, LABEL_TEXT, e) : ST_OK;
+}
+
+/* Keeps the caller's options of a machine or a call (OPT_HERE), whatever a record says of them. */
+static enum status keep_own(struct lines *l, const struct config *own, struct error *e) {
+    for (const struct option *o = config_options; o->name; o++) {
+        char value[OPTION_TEXT + 1];
+        if (!(o->flags & OPT_HERE) || !label_get(&l->flags, o->name)) continue;
+        option_format_value(o, own, value, sizeof value);
+        TRY(config_set(l->c, o->name, value, e));
+        label_remove(&l->flags, o->name);
+    }
+    return ST_OK;
+}
+
+/* The configuration that a run's record holds. */
+static enum status read_record(const char *path, struct lines *l, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                               struct error *e) {
+    struct config own = *l->c;
+    struct open_record *open;
+    TRY(record_open(path, &open, e));
+    enum status status = read_text(open->record.config, path, l, e);
+    if (status == ST_OK) status = keep_own(l, &own, e);
+    if (status == ST_OK) status = format_labels(l, task, model, e);
+    if (status == ST_OK) status = task_rename(task, open->record.run.task, e);
+    record_close(open);
+    return status;
+}
+
+enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                        struct label *flags, struct error *e) {
+    struct lines l = {.c = c};
+    enum status status = ST_OK;
+    if (text_ends(path, ".json")) {
+        status = read_record(path, &l, task, model, e);
+    } else {
+        FILE *file = fopen(path, "r");
+        if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
+        status = read_lines(file, path, &l, e);
+        fclose(file);
+        if (status == ST_OK) status = format_labels(&l, task, model, e);
+    }
+    *flags = l.flags;
+    return status;
+}
+
+enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
+                             char model[LABEL_TEXT], struct error *e) {
+    struct lines l = {.c = c};
+    TRY(read_text(text, name, &l, e));
+    return format_labels(&l, task, model, e);
 }
 
 /* --- setups ------------------------------------------------------------------------------------------------------- */

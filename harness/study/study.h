@@ -62,6 +62,17 @@ enum status study_file(const char *config_file, struct label *task, struct label
  * task or model than the words name. */
 enum status study_words(const char *config_file, char task[LABEL_TEXT], char model[LABEL_TEXT], struct error *e);
 
+/* Reads a config file, or the configuration in a run's record (*.json): key=value lines, '#' comments, after a value
+ * too. Keys are task.KEY, model.KEY, task, model and flags. Task and model texts are collected into `task` and `model`
+ * ("s5:length=8"); flags are set in *c, and *flags says which. Errors: ST_DATA when unreadable, ST_USAGE with file and
+ * line. */
+enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT], char model[LABEL_TEXT],
+                        struct label *flags, struct error *e);
+
+/* Like config_read, from text, as run records and exported weights hold it; `name` stands for the path in messages. */
+enum status config_read_text(const char *text, const char *name, struct config *c, char task[LABEL_TEXT],
+                             char model[LABEL_TEXT], struct error *e);
+
 /* A resolved setup on the heap from texts and configuration; NULL with *e set. Freed with setup_free and free. */
 struct setup *setup_make(const struct config *config, const char *task, const char *model, struct error *e);
 

@@ -215,8 +215,8 @@ END_TEST
 START_TEST(what_the_table_does_not_take_is_refused) {
     static const char *const texts[][2] = {
         {"bdlru:gates=relu", "bdlru has no option 'gates'; did you mean 'gate'"},
-        {"bdlru:m=65", "bdlru: m=65 is not a whole number from 1 to 64"},
-        {"bdlru:gate=tanh", "gate=tanh is not one of: softmax relu"},
+        {"bdlru:m=65", "m=65 (bdlru): expected a whole number from 1 to 64"},
+        {"bdlru:gate=tanh", "gate=tanh (bdlru): expected one of: softmax relu"},
     };
     for (int i = 0; i < 3; i++) {
         struct label l = read_label(texts[i][0]), same = l;

@@ -1,6 +1,6 @@
 /* config.c - fuzz target: whatever the bytes, a config file is refused with one sentence, or what it says of task and
  * model is a text that ends. */
-#include "harness/study/config.h"
+#include "harness/study/study.h"
 #include "tests/fuzz/fuzz.h"
 
 FUZZ(config) {

@@ -27,10 +27,10 @@ static const struct {
 } calls[] = {
     {"train listops myosotis:levels=64", 2, "has 2^31 nodes or more"},
     {"train listops bdlru:m=2 --pool top --steps 1", 2, "--pool top reads the root of a tree, and bdlru has none"},
-    {"train s3 lstm --steps 0", 2, "steps=0 is not a whole number from 1 to 1000000000000, nor auto"},
-    {"train s3 lstm --epochs 0", 2, "epochs=0 is not a whole number from 1 to"},
-    {"train s3 lstm --eval-every 0", 2, "eval-every=0 is not a whole number from 1 to"},
-    {"train s3 lstm --threads 0", 2, "threads=0 is not a whole number from 1 to"},
+    {"train s3 lstm --steps 0", 2, "steps=0 (command line): expected a whole number from 1 to 1000000000000, or auto"},
+    {"train s3 lstm --epochs 0", 2, "epochs=0 (command line): expected a whole number from 1 to"},
+    {"train s3 lstm --eval-every 0", 2, "eval-every=0 (command line): expected a whole number from 1 to"},
+    {"train s3 lstm --threads 0", 2, "threads=0 (command line): expected a whole number from 1 to"},
     {"train s3 lstm --log-steps ''", 2, "train: log-steps is empty, as a shell's unset variable makes it; name it"},
     {"train s3 lstm --out ''", 2,
      "train: out is empty, as a shell's unset variable makes it; name it, or leave it out"},
@@ -53,9 +53,10 @@ static const struct {
     {"train s3 lstm --n 2", 2, "train: unknown flag '--n'; `lrnn train --help` lists the flags"},
     {"sweep s3 --sed 2", 2, "sweep: unknown flag '--sed'; did you mean '--seeds'?"},
     {"sweep s3 --seed 2", 2, "a sweep has seeds 1..n: use --seeds n"},
-    {"bench s3 --seeds 0", 2, "seeds=0 is not a whole number from 1 to 100000, nor auto"},
-    {"bench s3 --limit 0", 2, "limit=0 is not a time from 0.001 to 1000000000 s, such as 90s, 30m or 2h, nor auto"},
-    {"bench s3 --limit 0s --dry-run", 2, "limit=0s is not a time"},
+    {"bench s3 --seeds 0", 2, "seeds=0 (command line): expected a whole number from 1 to 100000, auto, or a list"},
+    {"bench s3 --limit 0", 2,
+     "limit=0 (command line): expected a time from 0.001 to 1000000000 s, such as 90s, 30m or 2h, or auto"},
+    {"bench s3 --limit 0s --dry-run", 2, "limit=0s (command line): expected a time"},
     {"", 0, "lrnn doctor"},
     {"--help", 0, "usage: lrnn COMMAND"},
     {"--version", 0, "precision fp32"},
@@ -89,9 +90,9 @@ static const struct {
     {"info bdlru:blocs=3", 2, "has no option 'blocs'; did you mean 'blocks'?"},
     {"info bdlru:q=3", 2, "model bdlru has no option 'q'; `lrnn info bdlru` lists what there is"},
     {"data show s3:q=3", 2, "task s3 has no option 'q'; `lrnn info s3` lists what there is"},
-    {"info bdlru:m=0", 2, "m=0 is not a whole number from 1 to"},
-    {"info bdlru:m=five", 2, "m=five is not a whole number"},
-    {"info bdlru --dim 12x", 2, "info: dim=12x is not a whole number from 1 to"},
+    {"info bdlru:m=0", 2, "m=0 (model bdlru): expected a whole number from 1 to"},
+    {"info bdlru:m=five", 2, "m=five (model bdlru): expected a whole number"},
+    {"info bdlru --dim 12x", 2, "dim=12x (command line): expected a whole number from 1 to"},
     {"info bdlru --dmi 12", 2, "info: unknown flag '--dmi'; did you mean '--dim'?"},
     {"info bdlru -dim 12", 2, "info: unknown flag '-dim'; did you mean '--dim'?"},
     {"info bdlru --dim", 2, "info: flag '--dim' needs a value"},
@@ -109,9 +110,9 @@ static const struct {
     {"data shwo s3", 2, "unknown command 'data shwo'; did you mean 'data show'?"},
     {"data show", 2, "data show: say which task"},
     {"data show s33", 2, "unknown task 's33'; did you mean 's3'?"},
-    {"data show s3 --split valid", 2, "split=valid is not one of: train val test"},
-    {"data show s3 --first -1", 2, "first=-1 is not a whole number"},
-    {"data show s3 --count 0", 2, "count=0 is not a whole number"},
+    {"data show s3 --split valid", 2, "split=valid (command line): expected one of: train val test extra"},
+    {"data show s3 --first -1", 2, "first=-1 (command line): expected a whole number"},
+    {"data show s3 --count 0", 2, "count=0 (command line): expected a whole number"},
     {"data show s3 --split test --first 1999 --count 2", 2, "has 2000 test examples"},
     {"data show s3 --first 10000", 2, "has 10000 train examples"},
     {"data show s3 --order 20", 2, "is past the last epoch, 19: a run of 1580 steps with 79 steps an epoch"},
@@ -119,7 +120,7 @@ static const struct {
     {"data show s3 --order 2 --batch 100 --steps 200", 2, "is past the last epoch, 1"},
     {"data show s3 --order first", 2, "--order first is not an epoch"},
     {"data show s3 --order -1", 2, "--order -1 is not an epoch"},
-    {"data show s3 --order 0 --steps 0", 2, "steps=0 is not a whole number"},
+    {"data show s3 --order 0 --steps 0", 2, "steps=0 (command line): expected a whole number"},
     {"data show s3 --order 0 --split val", 2, "--split is of examples, and --order of a whole epoch of training"},
     {"data show s3 --order 0 --png x", 2, "--png is of examples, and --order of a whole epoch of training"},
     {"data show s3 --order ''", 2, "data show: order is empty"},
@@ -146,7 +147,7 @@ static const struct {
     {"perf op", 2, "a name is missing"},
     {"perf op scan_blok", 2, "unknown op 'scan_blok'; did you mean 'scan_block'?"},
     {"perf op linear --kernel linera_cpu", 2, "linear has no kernel 'linera_cpu'"},
-    {"perf op scan_block --m 65", 2, "m=65 is not a whole number from 1 to 64"},
+    {"perf op scan_block --m 65", 2, "m=65 (command line): expected a whole number from 1 to 64"},
     {"perf op scan_outer --variant 4", 2, "scan_outer has no variant 4, expected 0 to 3"},
     {"perf op scan_diag --heads 9 --vocab 3", 2, "perf op: scan_diag has no --vocab; its sizes are --batch --length"},
     {"perf crossover scan_outer --vocab 3", 2, "perf crossover: scan_outer has no --vocab; its sizes are --batch"},
@@ -286,7 +287,7 @@ START_TEST(a_hidden_command_works_and_is_not_listed) {
     expect_status(run("template word --times 2"), 0, "template");
     ck_assert_str_eq(out, "word\nword\n");
     expect_status(run("template --times 0"), ST_USAGE, "template");
-    expect_text(err, "times=0 is not a whole number from 1 to 1000", "template");
+    expect_text(err, "times=0 (command line): expected a whole number from 1 to 1000", "template");
 }
 END_TEST
 
@@ -304,7 +305,7 @@ START_TEST(report_help_names_every_report_but_the_template) {
     const char *names = strstr(err, "unknown report 'xyzzyx'; there are: tables ");
     ck_assert_msg(names && !strstr(names, "template"), "%s", err);
     expect_status(run("report --format tex"), ST_USAGE, "report --format tex");
-    expect_text(err, "is not one of: term md details latex csv", "report --format tex");
+    expect_text(err, "format=tex (command line): expected one of: term md details latex csv", "report --format tex");
 }
 END_TEST
 

@@ -441,7 +441,7 @@ START_TEST(help_says_the_default_that_applies) {
     expect("bench s3 -j 2 --jobs 3", ST_USAGE);
     expect_text(err, "flag '--jobs' is given twice", "bench");
     expect("bench s3 -j none", ST_USAGE);
-    expect_text(err, "jobs=none is not a whole number", "bench");
+    expect_text(err, "jobs=none (command line): expected a whole number", "bench");
     expect("bench s3 -j2 --dry-run", 0); /* as make takes it */
     expect_text(err, ", 2 at a time, ", "bench");
 }

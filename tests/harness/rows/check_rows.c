@@ -348,8 +348,8 @@ START_TEST(the_filter_chooses_several_tasks_and_runs_by_their_options) {
     ck_finds_nothing("task=s3", ST_USAGE, "has that; tables are chosen by --task s3");
     ck_finds_nothing("profile=paper", ST_USAGE, "has that; tables are chosen by --profile paper");
     ck_finds_nothing("task=word-problem dim=32", ST_DATA, "no finished run where task=word-problem dim=32");
-    ck_finds_nothing("dim=much", ST_USAGE, "--where: dim=much is not a whole number");
-    ck_finds_nothing("bidirectional=false", ST_USAGE, "--where: bidirectional=false is neither yes nor no");
+    ck_finds_nothing("dim=much", ST_USAGE, "dim=much (--where): expected a whole number");
+    ck_finds_nothing("bidirectional=false", ST_USAGE, "bidirectional=false (--where): expected yes or no");
     ck_finds_nothing("dim", ST_USAGE, "'dim' is not of the form name=value");
     ck_finds_nothing("dim=64 dim=128", ST_USAGE, "dim");
     struct report_tables tables;

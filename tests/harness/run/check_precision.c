@@ -252,7 +252,7 @@ END_TEST
 START_TEST(the_double_build_has_its_own_precision_alone) {
     const char *line = "train s3 bdlru --precision bf16", *program = named_program("LRNN_F64", "./lrnn-f64");
     expect_status(run_program(program_folder, program, line), 2, line);
-    expect_text(err, "precision=bf16 is not one of: fp64", line);
+    expect_text(err, "precision=bf16 (command line): expected one of: fp64", line);
 }
 END_TEST
 

@@ -50,12 +50,12 @@ START_TEST(what_is_wrong_in_a_config_file_is_named_by_its_line) {
         {"task=s3\ntask.length=8\ntask.length=9\n", "the text line 3: 'length' is given twice"},
         {"task.length=8\ntask=s3:length=9\n", "the text line 2: 'length' is given twice"},
         {"model=bdlru:m\n", "the text line 1: model bdlru: 'm' is not of the form name=value"},
-        {"\nlr=fast\n", "the text line 2: the configuration: lr=fast is not a number"},
+        {"\nlr=fast\n", "lr=fast (the text line 2): expected a number from 0 to 1000000, got 'fast'"},
         {"model=plstm-graph\nmodel.edges=0-1,1-2\n", "plstm-graph: '0-1,1-2' holds a comma"},
         {"lr\n", "the text line 1: 'lr' is not of the form key=value"},
         {"lr=0.1\nlr=0.2\n", "the text line 2: 'lr' is given twice"},
         {"task=s3\ntask=s4\n", "the text line 2: 'task' is given twice"},
-        {"out=\n", "the text line 1: the configuration: out is empty"},
+        {"out=\n", "the text line 1: out is empty"},
         {long_line, "the text line 1 is longer than 1022 bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

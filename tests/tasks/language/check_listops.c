@@ -47,9 +47,9 @@ START_TEST(impossible_options_are_refused) {
                                           "min_length=500 and fewer than max_length=2000 tokens");
     check_task_refused("listops:min_length=1,max_length=4", "only 0 have more than min_length=1 and fewer than");
     check_task_refused("listops:depth=32", "depth=32 and arity=10 only 0"); /* trees end early or explode */
-    check_task_refused("listops:depth=1", "depth=1 is not a whole number from 2 to 32");
+    check_task_refused("listops:depth=1", "depth=1 (task listops): expected a whole number from 2 to 32");
     check_task_refused("listops:depth=33", "depth=33");
-    check_task_refused("listops:arity=1", "arity=1 is not a whole number from 2 to 1000");
+    check_task_refused("listops:arity=1", "arity=1 (task listops): expected a whole number from 2 to 1000");
     check_task_refused("listops:max_length=100k", "max_length=100k");
     check_task_refused("listops:length=100", "has no option 'length'");
 }

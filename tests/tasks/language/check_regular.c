@@ -37,9 +37,11 @@ START_TEST(impossible_options_are_refused) {
                        "lengths are odd and at least 3, and there is none from min_length=40 to max_length=40");
     check_task_refused("modular-arithmetic:encoding=xlstm,eval_min_length=2,eval_max_length=2",
                        "none from eval_min_length=2 to eval_max_length=2");
-    check_task_refused("parity:encoding=onehot", "encoding=onehot is not one of: slice xlstm deepmind");
-    check_task_refused("parity:min_length=0", "min_length=0 is not a whole number from 1 to 65536");
-    check_task_refused("parity:eval_max_length=65537", "eval_max_length=65537 is not a whole number from 1 to 65536");
+    check_task_refused("parity:encoding=onehot",
+                       "encoding=onehot (task parity): expected one of: slice xlstm deepmind");
+    check_task_refused("parity:min_length=0", "min_length=0 (task parity): expected a whole number from 1 to 65536");
+    check_task_refused("parity:eval_max_length=65537",
+                       "eval_max_length=65537 (task parity): expected a whole number from 1 to 65536");
     check_task_refused("parity:n_val=0", "n_val=0");
     check_task_refused("parity:length=40", "has no option 'length'");
     check_task_refused("mod-arithmetic", "did you mean 'modular-arithmetic'?");

@@ -18,7 +18,7 @@ START_TEST(options_that_do_not_fit_are_refused) {
     check_task_refused("selective-copying:length=33",
                        "selective-copying: length=33 cannot hold copy=16 tokens|it must exceed 2 * copy + 1 = 33");
     check_task_refused("selective-copying:copy=128", "length=256|copy=128|257");
-    check_task_refused("selective-copying:vocab=3", "vocab=3 is not a whole number from 4");
+    check_task_refused("selective-copying:vocab=3", "vocab=3 (task selective-copying): expected a whole number from 4");
     check_task_refused("selective-copying:copy=0", "copy=0");
     check_task_refused("in-context-recall:length=127",
                        "in-context-recall: length=127 is not made of whole pairs|even and at least 4");
@@ -29,7 +29,8 @@ START_TEST(options_that_do_not_fit_are_refused) {
     check_task_refused("in-context-recall:vocab=4,query=single", "vocab=4 and 1 special id leaves 1 keys and 2 values");
     check_task_refused("in-context-recall:vocab=8,noise_vocab=100", "leaves 0 keys and 0 values");
     check_task_refused("in-context-recall:noise=0.5", "noise=0.5 needs ids of its own, but noise_vocab=0");
-    check_task_refused("in-context-recall:noise=1,noise_vocab=2", "noise=1 is not a number from 0 to 0.95");
+    check_task_refused("in-context-recall:noise=1,noise_vocab=2",
+                       "noise=1 (task in-context-recall): expected a number from 0 to 0.95");
     check_task_refused("fuzzy-recall:noise=0.1", "fuzzy-recall: noise=0.1 needs ids");
     check_task_refused("compression:noise=0.1", "compression: noise=0.1 needs ids");
     check_task_refused("compression:noise_vocab=14",
