@@ -191,7 +191,7 @@ static enum status bad_value(const struct option *o, const char *owner, const ch
         snprintf(what, sizeof what, "a time from %s to %s s, such as 90s, 30m or 2h%s", low, high, or_auto);
     else
         snprintf(what, sizeof what, o->type == OPT_BOOL ? "yes or no" : "one of: %s", o->choices);
-    return fail(e, ST_USAGE, "%s=%.40s (%s): expected %s, got '%.40s'", o->name, value, owner, what, value);
+    return fail(e, ST_USAGE, "%s=%.40s (%s): expected %s, got '%.30s'", o->name, value, owner, what, value);
 }
 
 static enum status set_value(const struct option *o, void *object, const char *owner, const char *value,

@@ -505,53 +505,6 @@ START_TEST(misfits_are_refused_in_one_sentence) {
 }
 END_TEST
 
-#define GOT_ABC " expected a number from 0 to 1000000, got 'abc'"
-
-/* Each value in its origin: a profile, a plan, a config file, the command line. */
-START_TEST(a_bad_value_is_told_with_its_origin_and_line) {
-    static const struct {
-        const char *line, *says; /* of a plan or a profile, both after two other lines */
-    } lines[] = {
-        {"lr=0.1,abc", "lr=abc (%s line 3):" GOT_ABC},
-        {"quick.lr=abc", "lr=abc (%s line 3):" GOT_ABC},
-        {"models=lstm\n bdlru:m=1..2 bdlru:m=abc",
-         "m=abc (%s line 4): expected a whole number from 1 to 64, got 'abc'"},
-        {"models=lstm@lr=abc", "lr=abc (%s line 3):" GOT_ABC},
-        {"tasks=s3:length=0", "length=0 (%s line 3): expected a whole number from 1 to"},
-        {"task.length=4..8,x", "length=x (%s line 3): expected a whole number from 1 to"},
-        {"seeds=0", "seeds=0 (%s line 3): expected a whole number from 1 to 100000, auto, or a list"},
-        {"variants=some", "variants=some (%s line 3): expected yes or no, got 'some'"},
-        {"measure=time", "measure=time (%s line 3): expected accuracy or speed, got 'time'"},
-    };
-    static const char *const names[] = {"papers/x.plan", "profiles/x.plan"};
-    char text[512], says[256], path[SCRATCH_BYTES + 64];
-    struct plan_file p;
-    struct plan plan;
-    struct error e = {0};
-    for (int i = 0; i < 2 * (int)(sizeof lines / sizeof *lines); i++) {
-        const char *name = names[i % 2];
-        snprintf(text, sizeof text, "# x\nepochs=3\n%s\n", lines[i / 2].line);
-        snprintf(says, sizeof says, lines[i / 2].says, name);
-        ck_assert_int_eq(plan_file_parse(&p, name, text, strlen(text), &e), ST_USAGE);
-        ck_assert_msg(!strncmp(e.text, says, strlen(says)), "%s, expected %s", e.text, says);
-    }
-    write_plan("own.cfg", "dim=16\nlr=abc\n");
-    snprintf(path, sizeof path, "c=%s/own.cfg", own_folder);
-    snprintf(says, sizeof says, "lr=abc (%s line 2):" GOT_ABC, path + 2);
-    ck_assert_int_eq(plan_of(&plan, "s3", NULL, FLAGS(path), &e), ST_USAGE);
-    ck_assert_str_eq(e.text, says);
-    write_plan("own.cfg", "task.length=abc\n");
-    ck_assert_int_eq(plan_of(&plan, "s3", NULL, FLAGS(path), &e), ST_USAGE);
-    ck_assert_msg(strstr(e.text, "own.cfg line 1): expected a whole number"), "%s", e.text);
-    static const char *const words[] = {"lr=abc", "lr=0.1,abc", "models=lstm@lr=abc"};
-    for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(plan_of(&plan, "s3", NULL, FLAGS(words[i]), &e), ST_USAGE);
-        ck_assert_str_eq(e.text, "lr=abc (command line):" GOT_ABC);
-        plan_free(&plan);
-    }
-}
-END_TEST
-
 START_TEST(a_plan_without_tasks_is_told_what_it_lacks) {
     char path[SCRATCH_BYTES + 64];
     struct plan plan;
@@ -627,7 +580,6 @@ Suite *check_plans(void) {
     tcase_add_test(c, epochs_that_are_asked_for_stand_over_steps);
     tcase_add_test(c, epochs_of_a_plan_stand_over_steps_from_below_and_steps_over_epochs);
     tcase_add_loop_test(c, misfits_are_refused_in_one_sentence, 0, (int)(sizeof misfits / sizeof *misfits));
-    tcase_add_test(c, a_bad_value_is_told_with_its_origin_and_line);
     tcase_add_test(c, a_plan_without_tasks_is_told_what_it_lacks);
     tcase_add_test(c, shards_are_the_plan_and_no_run_is_in_two);
     tcase_add_test(c, every_shipped_plan_makes_runs);
