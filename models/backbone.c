@@ -54,9 +54,9 @@ const struct option backbone_options[] = {
      "mad-lm slice slice-glu stacked s5 slice-paper vision slice-xlstm slice-transformer", "net around the mixer", 0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
     {"layer-scale", OPT_REAL, offsetof(struct backbone, layer_scale), "0", 0, 1000, NULL,
-     "scale each residual branch by a learnt vector that begins at this (mad-lm, vision); 0 = do not", 0},
+     "initial value of a learnt vector that scales each residual branch (mad-lm, vision); 0 = no scaling", 0},
     {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top corners",
-     "one label a sequence: from the last row, the mean of rows, a tree's root, a grid's corners", 0},
+     "source of one label a sequence: the last row, the mean of rows, a tree's root, a grid's corners", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
      "add a mixer on the reversed sequence to a causal one", 0},
     {"ssm-lr-factor", OPT_REAL, offsetof(struct backbone, ssm_lr_factor), "1", 0, 1000, NULL,
@@ -66,7 +66,7 @@ const struct option backbone_options[] = {
     {"positions", OPT_CHOICE, offsetof(struct backbone, positions), "none", 0, 0, "none learnt",
      "add a vector to each position of an image, resized for larger images", 0},
     {"encoder", OPT_CHOICE, offsetof(struct backbone, encoder), "affine", 0, 0, "affine linear",
-     "encoder of values (series): affine W u + b, or linear W u, under which an increment of 0 stays 0", 0},
+     "encoder of values (series): affine W u + b, or linear W u, which keeps an increment of 0 at 0", 0},
     {0}};
 
 static struct tensor *norm_param(struct graph *g, const char *name, int64_t D, enum param_group group,

@@ -20,7 +20,7 @@ struct mingru {
 static const struct option options[] = {{"hidden", OPT_INT, offsetof(struct mingru, hidden), "auto", 1, 1 << 20, NULL,
                                          "hidden width N; auto: the width", OPT_AUTO},
                                         {"form", OPT_CHOICE, offsetof(struct mingru, form), "log", 0, 0, "log plain",
-                                         "of candidates: log makes them positive, plain leaves them", 0},
+                                         "candidates: log makes them positive, plain leaves them", 0},
                                         {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

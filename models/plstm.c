@@ -32,7 +32,7 @@ static const struct option options[] = {
     {"track", OPT_INT, offsetof(struct plstm, track), "1", 1, SCAN_PLSTM_TRACK_MAX, NULL,
      "states a head J, coupled by a J x J transition", 0},
     {"track-init", OPT_REAL, offsetof(struct plstm, track_init), "0.02", 0, 10, NULL,
-     "track > 1: standard deviation at the start of what tells the states apart; 0 = the released code's start", 0},
+     "with track > 1: standard deviation of the initial differences between states; 0 = the released code's start", 0},
     {0}};
 
 #define TRACK_INIT 0.02 /* the default */

@@ -42,7 +42,7 @@ static const struct option options[] = {
     {"mode", OPT_CHOICE, offsetof(struct plstm2d, mode), "P", 0, 0, "P D PD",
      "transitions: propagation, diffusion, or layer by layer in turn", 0},
     {"form", OPT_CHOICE, offsetof(struct plstm2d, form), "paper", 0, 0, "paper ref",
-     "P-mode as the formulas or as the released code", 0},
+     "P-mode of the paper's formulas or of the released code", 0},
     {"chirality", OPT_CHOICE, offsetof(struct plstm2d, chirality), "L", 0, 0, "L R", "which turn D-mode keeps", 0},
     {"gates", OPT_CHOICE, offsetof(struct plstm2d, gates), "dense", 0, 0, "dense sliced bias",
      "source, mark and transition read all channels, a slice of D/4H each, or nothing", 0},

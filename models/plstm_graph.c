@@ -37,13 +37,13 @@ static const struct option options[] = {
      "transitions: propagation, diffusion, or layer by layer in turn", 0},
     GRAPH_EDGES_OPTION(struct plstm_graph),
     {"node", OPT_CHOICE, offsetof(struct plstm_graph, node), "shared", 0, 0, "shared tail",
-     "node whose x a transition reads: that between its edges, or the first one's tail", 0},
+     "node whose x a transition reads: between its edges, or the tail of the first edge", 0},
     {"pnorm", OPT_CHOICE, offsetof(struct plstm_graph, pnorm), "out", 0, 0, "out in",
      "P-mode normalises over the out-edges of an in-edge, or the in-edges of an out-edge", 0},
     {"direction", OPT_CHOICE, offsetof(struct plstm_graph, direction), "forward", 0, 0, "forward back both",
      "along the edges, against them, or two layers each in turn", 0},
     {"gate-start", OPT_REAL, offsetof(struct plstm_graph, gate_start), "-5", -100, 100, NULL,
-     "bias that S, M and D begin with; -5, all but closed, is the library's, -4, -4 and -6 the paper's", 0},
+     "initial bias of S, M and D; -5, nearly closed, is the library's; -4, -4 and -6 are the paper's", 0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {

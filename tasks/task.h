@@ -119,7 +119,7 @@ const char *task_name_at(int i);
 #define TEST_LENGTH_OPTION(TYPE, MEMBER)                                                                               \
     {                                                                                                                  \
         "test_length", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER), "", 0, 0, NULL,                                         \
-            "lengths of the test examples, ascending, as 128,256,512: n_test of each; empty: one set", OPT_AXIS        \
+            "lengths of the test examples, ascending: 128,256,512, n_test of each; empty: one set", OPT_AXIS           \
     }
 
 /* Test examples of one length: the task opened for it. */

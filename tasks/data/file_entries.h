@@ -16,9 +16,9 @@ struct file_entries {
 /* Option rows of the struct file_entries that is MEMBER of TYPE. */
 #define FILE_ENTRIES_OPTIONS(TYPE, MEMBER)                                                                             \
     ENTRIES_ROW("file", offsetof(TYPE, MEMBER.file),                                                                   \
-                "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_HERE),            \
+                "file written by `lrnn data import`; none: the one in the cache folder", OPT_HERE),                    \
         ENTRIES_ROW("content", offsetof(TYPE, MEMBER.content),                                                         \
-                    "XXH3-128 that the entries have to have; found by itself, and part of what a run is", OPT_FOUND)
+                    "XXH3-128 of the entries; found by itself, and part of a run's identity", OPT_FOUND)
 
 /* Opens the data set and notes its content. ST_DATA: nothing was imported, or its content is not the one asked for. */
 enum status file_entries_open(struct file_entries *from, const char *task, const char *dataset, struct error *e);

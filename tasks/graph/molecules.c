@@ -36,7 +36,7 @@ static const struct option options[] = {
     {"graphs", OPT_INT, offsetof(struct molecules, graphs), "1000", 20, 1e9, NULL, "molecules in all, a multiple of 20",
      0},
     {"fold", OPT_INT, offsetof(struct molecules, fold), "0", 0, FOLDS - 1, NULL,
-     "of ten the one for test; the next one is for validation", OPT_FOLD},
+     "fold for test, out of ten; the next one is for validation", OPT_FOLD},
     {0},
 };
 

@@ -42,7 +42,7 @@ static const struct option options[] = {
     {"set", OPT_TEXT_FIELD, offsetof(struct tud, set), "mutag", 0, 0, NULL,
      "mutag, nci1, proteins, ptc-fm, or another by its name in TUDataset, imported as tud:NAME", OPT_FILLED},
     {"fold", OPT_INT, offsetof(struct tud, fold), "0", 0, FOLDS - 1, NULL,
-     "of ten the one for test; the next one is for validation", OPT_FOLD},
+     "fold for test, out of ten; the next one is for validation", OPT_FOLD},
     FILE_ENTRIES_OPTIONS(struct tud, from),
     {0},
 };

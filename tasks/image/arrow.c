@@ -29,9 +29,9 @@ struct arrow {
 static const struct option options[] = {
     {"size", OPT_INT, offsetof(struct arrow, size), "192", 20, IMAGE_SIDE, NULL, "pixels a side in training", OPT_AXIS},
     {"scale", OPT_INT, offsetof(struct arrow, scale), "2", 1, 8, NULL,
-     "every second test image has that many times the side; 1: none has", OPT_AXIS},
+     "side of every second test image over `size`; 1: all have one size", OPT_AXIS},
     {"factor", OPT_REAL, offsetof(struct arrow, wanted.factor), "1.2", 1, 2.5, NULL,
-     "how far from the disc's edge a ray passes at least, as a factor of the radius either way", OPT_AXIS},
+     "least distance of the ray from the disc's edge, as a factor of the radius inwards or outwards", OPT_AXIS},
     {"object", OPT_REAL, offsetof(struct arrow, wanted.object), "0", 0, IMAGE_SIDE, NULL,
      "least radius of a disc in pixels, the largest is twice that; 0: 15 at size=192", OPT_AXIS},
     {"length", OPT_REAL, offsetof(struct arrow, wanted.length), "0", 0, IMAGE_SIDE, NULL,

@@ -28,9 +28,9 @@ struct digits {
 
 static const struct option options[] = {
     {"size", OPT_INT, offsetof(struct digits, size), "28", 8, MAX_SIDE, NULL, "pixels a side", OPT_AXIS},
-    {"noise", OPT_REAL, offsetof(struct digits, noise), "0.1", 0, 1, NULL, "standard deviation, of white 1", OPT_AXIS},
+    {"noise", OPT_REAL, offsetof(struct digits, noise), "0.1", 0, 1, NULL, "standard deviation; white is 1", OPT_AXIS},
     {"distort", OPT_REAL, offsetof(struct digits, distort), "1", 0, 2, NULL,
-     "how far strokes, slant, size and place vary; 0: not", OPT_AXIS},
+     "variation of strokes, slant, size and place; 0: none", OPT_AXIS},
     {"clutter", OPT_INT, offsetof(struct digits, clutter), "1", 0, 16, NULL, "stray strokes", OPT_AXIS},
     IMAGE_OPTIONS(struct digits, image),
     {0},

@@ -19,9 +19,9 @@ struct file_images {
 #define FILE_IMAGES_OPTIONS(TYPE, MEMBER)                                                                              \
     IMAGE_OPTIONS(TYPE, MEMBER.image),                                                                                 \
         IMAGE_ROW("file", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER.file), "", 0, 0, NULL,                                 \
-                  "a file that `lrnn data import` has written; none: the one in the cache folder", OPT_HERE),          \
+                  "file written by `lrnn data import`; none: the one in the cache folder", OPT_HERE),                  \
         IMAGE_ROW("content", OPT_TEXT_FIELD, offsetof(TYPE, MEMBER.content), "", 0, 0, NULL,                           \
-                  "XXH3-128 that the images have to have; found by itself, and part of what a run is", OPT_FOUND)
+                  "XXH3-128 of the images; found by itself, and part of a run's identity", OPT_FOUND)
 
 /* Opens the data set, notes its content, sets sizes and makes the order. The task sets channels and levels of
  * from->image; 0 means the file's. */

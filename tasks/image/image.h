@@ -43,13 +43,13 @@ struct image {
 /* Option rows of the struct image that is MEMBER of TYPE. */
 #define IMAGE_OPTIONS(TYPE, MEMBER)                                                                                    \
     IMAGE_ROW("order", OPT_CHOICE, offsetof(TYPE, MEMBER.order), "raster", 0, 0,                                       \
-              "raster snake morton hilbert bitrev numpy", "in which pixels are visited", OPT_AXIS),                    \
+              "raster snake morton hilbert bitrev numpy", "order in which pixels are visited", OPT_AXIS),              \
         IMAGE_ROW("transpose", OPT_BOOL, offsetof(TYPE, MEMBER.transpose), "no", 0, 0, NULL,                           \
                   "visit columns as rows, and rows as columns", 0),                                                    \
         IMAGE_ROW("pad", OPT_BOOL, offsetof(TYPE, MEMBER.pad), "no", 0, 0, NULL,                                       \
-                  "visit a square with sides of a power of two, of zeros beyond the image", 0),                        \
+                  "visit a square with sides of a power of two, with zeros beyond the image", 0),                      \
         IMAGE_ROW("patch", OPT_INT, offsetof(TYPE, MEMBER.patch), "1", 1, 64, NULL,                                    \
-                  "pixels a side of the squares that are visited", OPT_AXIS),                                          \
+                  "pixels a side of the visited squares", OPT_AXIS),                                                   \
         IMAGE_ROW("n_train", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_TRAIN]), "auto", 1, 1e9, NULL,                \
                   "training images; auto = the standard number, or all of a file", OPT_AUTO | OPT_AXIS),               \
         IMAGE_ROW("n_val", OPT_INT, offsetof(TYPE, MEMBER.wanted[SPLIT_VAL]), "auto", 1, 1e9, NULL,                    \

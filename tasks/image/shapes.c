@@ -26,10 +26,10 @@ struct shapes {
 
 static const struct option options[] = {
     {"size", OPT_INT, offsetof(struct shapes, size), "32", 12, MAX_SIDE, NULL, "pixels a side", OPT_AXIS},
-    {"noise", OPT_REAL, offsetof(struct shapes, noise), "0.05", 0, 1, NULL, "standard deviation, of full intensity 1",
+    {"noise", OPT_REAL, offsetof(struct shapes, noise), "0.05", 0, 1, NULL, "standard deviation; full intensity is 1",
      OPT_AXIS},
     {"contrast", OPT_REAL, offsetof(struct shapes, contrast), "0.5", 0, 0.8, NULL,
-     "least distance of the shape's and the ground's mean colours, black to white being 1.73", OPT_AXIS},
+     "least distance between the mean colours of shape and ground; black to white is 1.73", OPT_AXIS},
     IMAGE_OPTIONS(struct shapes, image),
     {0},
 };

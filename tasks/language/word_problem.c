@@ -41,15 +41,15 @@ static const struct option options[] = {
      "(dicyclic; q8 the quaternions), h2..h10 (Heisenberg modulo that number), or a product: z2xs3",
      OPT_AXIS},
     {"generators", OPT_CHOICE, offsetof(struct word_problem, generators), "all", 0, 0, "all transpositions two random",
-     "elements that sequences are made of: all; of s1..s5 the identity and the swaps of two; the first two by id that "
-     "generate the group; or n_generators drawn ones that do, the same for every seed",
+     "elements of the sequences: all; transpositions: the identity and the swaps of two (s1..s5); two: the first two "
+     "by id that generate the group; random: n_generators drawn ones that generate it, the same for every seed",
      OPT_AXIS},
     {"n_generators", OPT_INT, offsetof(struct word_problem, n_generators), "4", 1, GROUP_MAX_ORDER, NULL,
-     "how many with generators=random", OPT_AXIS},
+     "number of elements with generators=random", OPT_AXIS},
     {"length", OPT_INT, offsetof(struct word_problem, length), "16", 1, MAX_LENGTH, NULL, "tokens of a sequence",
      OPT_AXIS | OPT_LENGTH | OPT_TESTED},
     {"min_length", OPT_INT, offsetof(struct word_problem, min_length), "auto", 1, MAX_LENGTH, "length",
-     "training and validation sequences have any length from this to `length`, each as often; auto: `length` alone",
+     "training and validation sequences have lengths from this to `length`, equally often; auto: `length` alone",
      OPT_AXIS | OPT_AUTO | OPT_TESTED},
     {"n_train", OPT_INT, offsetof(struct word_problem, n_train), "10000", 1, 1e9, NULL,
      "distinct training sequences; with split=80-20 training and test together", OPT_AXIS},
@@ -58,12 +58,11 @@ static const struct option options[] = {
     {"n_test", OPT_INT, offsetof(struct word_problem, n_test), "2000", 1, 1e9, NULL,
      "test sequences, the same for every seed; not used with split=80-20", 0},
     {"split", OPT_CHOICE, offsetof(struct word_problem, split), "distinct", 0, 0, "distinct 80-20 80-20-capped",
-     "distinct: n_train for training, n_test apart; 80-20: n_train is cut into 80% training and 20% test; "
-     "80-20-capped: "
-     "likewise all there are where they are fewer than n_train",
+     "distinct: n_train for training and n_test for the test; 80-20: n_train is cut into 80% training and 20% test; "
+     "80-20-capped: like 80-20, of all sequences if there are fewer than n_train",
      0},
     {"extra_length", OPT_INT, offsetof(struct word_problem, extra_length), "0", 0, MAX_LENGTH, NULL,
-     "each training step learns from a tenth as many strings of this length besides, as SLiCE's A5; 0 = none", 0},
+     "each training step also learns from a tenth as many strings of this length, as SLiCE's A5; 0 = none", 0},
     TEST_LENGTH_OPTION(struct word_problem, test_length),
     {0},
 };
@@ -74,7 +73,7 @@ static const struct task_alias aliases[] = {
     {"s5", "group=s5,n_train=100000", "all permutations of 5, 100k training sequences"},
     {"a5", "group=a5,n_train=100000", "even permutations of 5, 100k training sequences"},
     {"a5-slice", "group=a5,length=20,n_train=1M,split=80-20-capped,extra_length=2",
-     "even permutations of 5 as SLiCE trains on them: up to a million strings, and those of length 2 in every step"},
+     "even permutations of 5 as in SLiCE: up to a million strings, and strings of length 2 in every step"},
     {"s3-250", "group=s3,n_train=250", "all permutations of 3, only 250 training sequences"},
     {"s4-3k", "group=s4,n_train=3000", "all permutations of 4, only 3k training sequences"},
     {NULL, NULL, NULL},

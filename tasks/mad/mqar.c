@@ -50,11 +50,12 @@ static const struct option options[] = {
     {"filler", OPT_CHOICE, offsetof(struct mqar, filler), "random", 0, 0, "random zero",
      "between the questions: any id, or 0", 0},
     {"updates", OPT_INT, offsetof(struct mqar, updates), "0", 0, MAX_PAIRS, NULL,
-     "keys that get a second value, which is the one asked for", OPT_AXIS},
+     "keys that get a second value, which is then the answer", OPT_AXIS},
     {"keys", OPT_CHOICE, offsetof(struct mqar, keys), "single", 0, 0, "single pairs",
-     "a key is one id, or two of which neither tells the value; then pairs is a square", OPT_AXIS},
+     "a key is one id, or a pair of ids (`pairs` is then a square)", OPT_AXIS},
     {"mix", OPT_CHOICE, offsetof(struct mqar, mix), "none", 0, 0, "none zoology",
-     "length and pairs as given, or zoology's five of training and seven of the test, up to 1024 tokens and 256 pairs",
+     "lengths and pairs: as given, or zoology's five in training and seven in the test, up to 1024 tokens and 256 "
+     "pairs",
      OPT_AXIS},
     {0},
 };

@@ -29,14 +29,14 @@ struct own {
     { NAME, OPT_TEXT_FIELD, offsetof(struct own, file[SPLIT]), "", 0, 0, NULL, HELP, OPT_HERE }
 
 static const struct option options[] = {
-    {"name", OPT_TEXT_FIELD, offsetof(struct own, name), "own", 0, 0, NULL, "what tables call it", OPT_AXIS},
+    {"name", OPT_TEXT_FIELD, offsetof(struct own, name), "own", 0, 0, NULL, "its name in tables", OPT_AXIS},
     {"causal", OPT_BOOL, offsetof(struct own, causal), "yes", 0, 0, NULL,
-     "a target a position: an answer may depend on the inputs up to it alone, as in a running model", 0},
+     "with a target a position: an answer depends on the inputs up to it alone; no: a mixer may look ahead", 0},
     FILE_ROW("file", SPLIT_TRAIN, "FILE.jsonl or FILE.npz; none: own.jsonl in the cache folder"),
     FILE_ROW("val", SPLIT_VAL, "validation examples, in a file of their own"),
     FILE_ROW("test", SPLIT_TEST, "test examples, in a file of their own"),
     {"content", OPT_TEXT_FIELD, offsetof(struct own, content), "", 0, 0, NULL,
-     "XXH3-128 that the files have to have; found by itself, and part of what a run is", OPT_FOUND},
+     "XXH3-128 of the files; found by itself, and part of a run's identity", OPT_FOUND},
     {0},
 };
 
