@@ -23,11 +23,13 @@
 __asm__(".pushsection .rodata\n"
         "web_page: .incbin \"" WEB "/page.html\"\n.byte 0\n"
         "web_css: .incbin \"" WEB "/site.css\"\n.byte 0\n"
-        "web_js: .incbin \"" WEB "/site.js\"\n.byte 0\n"
+        "web_site: .incbin \"" WEB "/site.js\"\n.byte 0\n"
+        "web_pages: .incbin \"" WEB "/pages.js\"\n.byte 0\n"
         ".popsection\n");
 extern const char web_page[] __attribute__((visibility("hidden")));
 extern const char web_css[] __attribute__((visibility("hidden")));
-extern const char web_js[] __attribute__((visibility("hidden")));
+extern const char web_site[] __attribute__((visibility("hidden")));
+extern const char web_pages[] __attribute__((visibility("hidden")));
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +133,8 @@ static enum status write_pages(struct site *site, struct error *e) {
         TRY(status);
     }
     TRY(write_file(site, "site.css", web_css, strlen(web_css), e));
-    return write_file(site, "site.js", web_js, strlen(web_js), e);
+    TRY(write_file(site, "site.js", web_site, strlen(web_site), e));
+    return write_file(site, "pages.js", web_pages, strlen(web_pages), e);
 }
 
 /* --- index.js: all rows, and what they are of --------------------------------------------------------------------- */

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# pages.sh - the pages of `lrnn report --html` in headless Chromium: they load without a word on the console, pictures
-# are there, nothing comes from elsewhere, they fit a telephone and can be read by day and in the dark. Exit 0: all
-# held; 1: something did not, named; 2: no Chromium (apt-get install chromium).
+# pages.sh - the pages of `lrnn report --html` in headless Chromium: they load without a word on the console, nothing
+# comes from elsewhere, links lead somewhere, they fit a telephone and a wide screen and can be read by day and in the
+# dark, and filter, sort and compare do what they say. Exit 0: all held; 1: something did not, named; 2: no Chromium
+# (apt-get install chromium). Where they are installed, tidy looks at the HTML and axe-core at the access: AXE names
+# axe.min.js (npm install axe-core, or pip download axe-core-python).
 #
 #   tests/html/pages.sh LRNN [FOLDER]      make test-html; FOLDER keeps the pages and screenshots of them
 set -euo pipefail
 lrnn=$(readlink -f "${1:-./lrnn}")
+axe=${AXE:+$(readlink -f "$AXE")}
 cd "$(dirname "$0")/../.."
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
     echo "pages.sh: no chromium; apt-get install chromium" >&2
@@ -16,39 +19,56 @@ trap 'rm -rf "$work"' EXIT
 keep=${2:-$work/kept}
 mkdir -p "$keep"
 keep=$(readlink -f "$keep")
+status=0
 
 # browse ARGUMENT...: what it says of the page on stderr goes to a file.
 browse() {
     "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files \
-        --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=30000 "$@" 2>"$work/console"
+        --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=120000 "$@" 2>"$work/console"
     if grep ':CONSOLE' "$work/console"; then
         echo "pages.sh: the page has said this on the console" >&2
         exit 1
     fi
 }
 
-"$lrnn" report results/baseline --task 's3 s5 parity:n_val=1024,n_test=4096' --html "$keep/pages"
+"$lrnn" report results/baseline --html "$keep/pages"
 cp tests/html/check.html "$keep/pages/.check.html"
 cd "$keep/pages"
-mapfile -t runs < <(find . -name 'run-*.html' -printf '%f\n' | sort | head -n 3)
-mapfile -t tables < <(find . -name '*.html' ! -name 'run-*' ! -name '.check.html' -printf '%f\n' | sort)
-list=$(IFS=';'; echo "${tables[*]};${runs[*]}")
-status=0
+front=$(cat index.html site.css site.js pages.js data/index.js | wc -c)
+echo "the front page has $front bytes"
+if [ "$front" -gt 300000 ]; then echo "pages.sh: WRONG the front page has more than 300000 bytes" >&2; status=1; fi
+run=$(sed -n 's/^"run_id":\["\([0-9a-f]\{12\}\).*/\1/p' data/task-s5.js)
+pages=(index.html task.html "task.html#task=s5" "task.html#task=s3-250&mixer=bdlru-m3" mixer.html
+    "mixer.html#mixer=bdlru" compare.html
+    "compare.html#a=bdlru-m3&b=lstm&task=s3-250" "run.html#task=s5&run=$run" papers.html
+    "papers.html#paper=hlru-table2")
+list=$(IFS=';'; echo "${pages[*]//#/%23}")
 # Chromium's name of the reader's wish: 0 dark, 1 light.
 for scheme in 1 0; do
     name=$([ $scheme = 0 ] && echo dark || echo light)
-    browse --blink-settings=preferredColorScheme=$scheme --dump-dom "file://$PWD/.check.html#$name;$list" >"$work/dom"
+    browse --blink-settings=preferredColorScheme=$scheme --dump-dom \
+        "file://$PWD/.check.html#$name;${axe:+file://$axe};$list" >"$work/dom"
     sed -n '/<pre id="said">/,/<\/pre>/p' "$work/dom" | sed 's/.*<pre id="said">//; s/<[^>]*>//g' |
         sed "s/^/$name: /" | grep -v ': $' | tee "$work/said"
     grep -q 'looked at [1-9]' "$work/said" || { echo "pages.sh: the check did not end" >&2; status=1; }
     if grep -q WRONG "$work/said"; then status=1; fi
-    for page in index.html "${tables[1]}" "${runs[0]}"; do
-        for width in 360 1200; do
-            browse --blink-settings=preferredColorScheme=$scheme --window-size=$width,1400 \
-                --screenshot="$keep/${page%.html}-$width-$name.png" "file://$PWD/$page" >/dev/null
+    if [ -z "${2:-}" ]; then continue; fi
+    for page in "${pages[@]}"; do
+        for width in 390 1280 1920; do
+            shot=$(echo "$page" | tr -c 'a-z0-9\n' - | cut -c -50)
+            browse --blink-settings=preferredColorScheme=$scheme --window-size=$width,1600 \
+                --screenshot="$keep/$shot-$width-$name.png" "file://$PWD/$page" >/dev/null
         done
     done
 done
+if command -v tidy >/dev/null; then
+    for page in "${pages[@]}"; do
+        browse --dump-dom "file://$PWD/$page" >"$work/page"
+        tidy -quiet -errors -utf8 --drop-empty-elements no "$work/page" 2>&1 | sed "s|^|$page: |" >"$work/tidy" || true
+        if grep -v 'proprietary attribute "popover\|trimming empty' "$work/tidy"; then status=1; fi
+    done
+    echo "tidy has looked at ${#pages[@]} pages"
+fi
 rm -f .check.html
 [ $status = 0 ] && echo "pages.sh: all held"
 exit $status

@@ -57,7 +57,7 @@ START_TEST(every_page_has_its_kind_and_no_address_of_elsewhere) {
     static const char *const pages[] = {"index", "task", "mixer", "compare", "run", "papers"};
     add_grid();
     for (int i = 0; i < 2; i++) ck_ok(write_site("site"));
-    ck_assert_int_eq(files, 6 + 2 + 4);
+    ck_assert_int_eq(files, 6 + 3 + 4);
     for (int i = 0; i < 6; i++) {
         char name[64], kind[64];
         snprintf(name, sizeof name, "site/%s.html", pages[i]);
@@ -70,6 +70,8 @@ START_TEST(every_page_has_its_kind_and_no_address_of_elsewhere) {
     ck_file_lacks("site/site.css", "http");
     ck_file_lacks("site/site.js", "eval(");
     ck_file_lacks("site/site.js", "innerHTML");
+    ck_file_lacks("site/pages.js", "eval(");
+    ck_file_lacks("site/pages.js", "innerHTML");
     ck_file_lacks("site/data/index.js", fixture_folder);
     ck_file_lacks("site/data/task-s5.js", fixture_folder);
 }

@@ -1,0 +1,664 @@
+// pages.js - the pages of `lrnn report --html`, each a function of what the address says: its title and its parts.
+"use strict";
+
+// --- the matrix -----------------------------------------------------------------------------------------------------
+
+const SIZES = [["", "any size"], ["100000", "at most 100k"], ["300000", "at most 300k"], ["1000000", "at most 1M"]];
+const groupOf = task => task.label.split(":")[0];
+const options = (values, all) => [["", all], ...values.map(value => [value, value])];
+
+function passes(row, q) {
+    return (!q.get("family") || familyOf(row.mixer) === q.get("family")) &&
+        (!q.get("group") || taskOf(row).suite === q.get("group")) &&
+        (!q.get("profile") || row.profile === q.get("profile")) && (!q.get("precision") ||
+            row.precision === q.get("precision")) &&
+        (!q.get("size") || row.params <= +q.get("size")) && (!q.get("seeds") || row.n >= +q.get("seeds"));
+}
+
+function filters(q) {
+    const values = key => distinct(index.rows.map(row => row[key])).sort();
+    return h("form", {class: "filters", "aria-label": "Filters", submit: event => event.preventDefault()},
+        picker("Mixers", "family", [["", "all"], ...index.mixers.map(m => [m.name, m.title])], q.get("family") || ""),
+        picker("Tasks", "group", options(distinct(index.tasks.map(t => t.suite)), "all groups"), q.get("group") || ""),
+        picker("Profile", "profile", options(values("profile"), "any"), q.get("profile") || ""),
+        picker("Precision", "precision", options(values("precision"), "any"), q.get("precision") || ""),
+        picker("Size", "size", SIZES, q.get("size") || ""),
+        picker("Seeds", "seeds", [["", "rows of 3 or more first"], ["1", "any number"], ["3", "3 or more"],
+            ["5", "5 or more"]], q.get("seeds") || ""),
+        picker("Sort", "sort", [["", "as the program lists them"], ["name", "by name"], ["tasks", "by number of tasks"],
+            ["params", "by size, the smallest first"], ...index.tasks.map(t => [t.stem, `by ${taskName(t)}`])],
+                q.get("sort") || ""));
+}
+
+// Toggles a word of a list in the address.
+function toggle(key, word) {
+    const words = new Set((state().get(key) || "").split(" ").filter(w => w));
+    words.has(word) ? words.delete(word) : words.add(word);
+    choose({[key]: [...words].join(" ")});
+}
+
+function matrixCell(row, of, task, variants, seen) {
+    if (!row) return h("td", {class: "none"}, "");
+    const marks = marksOf(row, of), shade = Math.max(0, Math.min(1, (row.acc - task.chance) / (1 - task.chance)));
+    marks.forEach(mark => seen.add(mark));
+    const title = `${rowName(row)} on ${task.label}: ${score(row.acc)}, ${plural(row.n, "seed")}` +
+        (row.low === null ? "" : `, ${index.level * 100} % interval ${interval(row.low, row.high)}`) +
+        `, ${row.solved} solved it, ${count(row.params)} parameters, profile ${row.profile}, ${row.precision}` +
+        (variants > 1 ? `; one of ${variants} settings` : "") +
+        marks.map(mark => `; ${MARKS[mark]}`).join("");
+    return h("td", {style: `--v:${shade.toFixed(3)}`, class: row.n < 3 ? "few" : undefined, title},
+        h("a", {href: rowLink(row), "aria-label": title}, score(row.acc)),
+        h("small", {"aria-hidden": "true"}, plural(row.n, "seed"), marks.length > 0 && h("b", {},
+            ` ${marks.join("")}`)));
+}
+
+function drawIndex(q) {
+    const rows = index.rows.filter(row => passes(row, q));
+    const opened = new Set((q.get("open") || "").split(" ")), openedTasks = new Set((q.get("tasks") || "").split(" "));
+    const byTask = new Map(index.tasks.map(task => [task, []]));
+    rows.forEach(row => byTask.get(taskOf(row)).push(row));
+    const columns = []; // a group of tasks is one column, its task with the most rows, until it is opened
+    for (const suite of distinct(index.tasks.map(t => t.suite)))
+        for (const group of distinct(index.tasks.filter(t => t.suite === suite).map(groupOf))) {
+            const tasks = index.tasks.filter(t => groupOf(t) === group && t.suite === suite && byTask.get(t).length)
+                .sort((a, b) => byTask.get(b).length - byTask.get(a).length);
+            (openedTasks.has(group) ? tasks : tasks.slice(0, 1)).forEach((task, i) =>
+                columns.push({task, group, suite, more: i === 0 ? tasks.length - 1 : 0, of: usual(byTask.get(task))}));
+        }
+    const best = list => standing(list, row => !q.get("seeds") && row.n < 3);
+    const cell = (label, task) => byTask.get(task).filter(row => row.mixer === label || familyOf(row.mixer) === label);
+    let lines = index.mixers.map(m => m.name).filter(name => rows.some(row => familyOf(row.mixer) === name));
+    const sort = q.get("sort"), sortTask = index.tasks.find(task => task.stem === sort);
+    const keys = {name: name => nameOf(name).toLowerCase(), tasks: name =>
+        -distinct(rows.filter(r => familyOf(r.mixer) === name).map(r => r.task)).length,
+        params: name => Math.min(...rows.filter(r => familyOf(r.mixer) === name).map(r => r.params))};
+    const key = sortTask ? name => -(best(cell(name, sortTask))?.acc ?? -1) : keys[sort];
+    if (key) lines = lines.map(name => [key(name), name]).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1
+        : 0)).map(pair => pair[1]);
+    const seen = new Set(), shown = [];
+    for (const name of lines) {
+        const members = distinct(rows.filter(row => familyOf(row.mixer) === name).map(row => row.mixer))
+            .sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
+        shown.push({label: name, members});
+        if (opened.has(name)) members.forEach(label => shown.push({label, member: true}));
+    }
+    const suites = distinct(columns.map(c => c.suite));
+    const head = h("thead", {},
+        h("tr", {}, h("td", {}), suites.map(suite => h("th", {scope: "colgroup",
+            colspan: columns.filter(c => c.suite === suite).length}, suite))),
+        h("tr", {}, h("th", {scope: "col"}, "Mixer"), columns.map(c => h("th", {scope: "col", title: c.task.label},
+            link(taskLink(c.task), openedTasks.has(c.group) ? taskName(c.task) : c.group),
+            (c.more > 0) && h("button", {type: "button", "aria-expanded": `${openedTasks.has(c.group)}`,
+                "data-tasks": c.group,
+                "aria-label": `${c.group}: all ${c.more + 1} tasks`, click: () => toggle("tasks", c.group)},
+                    openedTasks.has(c.group) ? "less" : `+${c.more}`)))));
+    const body = h("tbody", {}, shown.map(({label, members, member}) => h("tr", {class: member ? "member" : undefined},
+        h("th", {scope: "row"}, link(address("mixer", {mixer: familyOf(label), of: member && stemOf(label)}),
+            nameOf(label)),
+            !member && members.length > 1 && h("button", {type: "button", "aria-expanded": `${opened.has(label)}`,
+                "data-open": label,
+                "aria-label": `${nameOf(label)}: all ${members.length} settings`, click: () => toggle("open", label)},
+                    opened.has(label) ? "less" : `${members.length}`)),
+        columns.map(c => {
+            const list = cell(label, c.task);
+            return matrixCell(best(list), c.of, c.task, list.length, seen);
+        }))));
+    const every = () => ({heads: ["mixer", ...columns.map(c => c.task.label)],
+        rows: shown.map(s => [nameOf(s.label), ...columns.map(c => score(best(cell(s.label, c.task))?.acc))]),
+        records: shown.map(s => columns.map(c => best(cell(s.label, c.task))?.id).filter(id => id).map(id =>
+            `row:${id}`))});
+    return ["Results", [
+        h("p", {class: "lead"},
+            `Each cell is the test score of a mixer on a task, with the number of seeds below it: ` +
+            `${index.phrase.toLowerCase()} (${index.protocol}). `,
+            "The learning rate was chosen by the best mean validation score. Of several settings of a mixer the one " +
+            "with the best validation is shown, those with three or more seeds first. " +
+            "The stronger its shade, the closer a cell is to 1; without shade it is at chance. A dashed cell rests " +
+            "on fewer than three seeds."),
+        filters(q), rows.length === 0 && h("p", {}, "No row passes these filters."),
+        h("div", {class: "box matrix", tabindex: 0, role: "region", "aria-label": "Mixers by tasks"},
+            h("table", {}, h("caption", {},
+                `${plural(lines.length, "mixer")} by ${plural(columns.length, "task")}, ${plural(rows.length, "row")}`),
+                head, body)),
+        legendOf(seen), exports("matrix", every), brokenNote()]];
+}
+
+function brokenNote() {
+    if (!index.broken.length) return null;
+    return h("section", {}, h("h2", {}, "Left out"), h("p", {},
+        `${plural(index.broken.length, "record")} could not be read, and no number here rests on them:`),
+        h("ul", {}, index.broken.map(text => h("li", {}, text))));
+}
+
+// --- a task ---------------------------------------------------------------------------------------------------------
+
+const recordsOf = (file, row, key = "chosen") => {
+    const from = key === "chosen" ? row.more.chosen : row.more.first, n = key === "chosen" ? row.chosen_n
+        : row.more.all;
+    return file.runs.run_id.slice(from, from + n);
+};
+
+// A task's file, once its rows and columns are as pages use them.
+async function taskFile(task) {
+    const file = await load(`task-${task.stem}`);
+    if (file.joined) return file;
+    for (const column of Object.values(file.runs))
+        for (let i = 1; i < file.curves.length; i++) if (!(i in column)) column[i] = column[i - 1];
+            // a hole: as before it
+    file.joined = index.rows.filter(row => taskOf(row) === task);
+    file.joined.forEach((row, i) => {
+        row.more = file.rows[i];
+        row.chosen_n = 0;
+        for (let k = row.more.chosen; k < row.more.first + row.more.all &&
+            file.runs.lr[k] === file.runs.lr[row.more.chosen]; k++) row.chosen_n++;
+    });
+    const keys = distinct(file.joined.flatMap(row => pairsOf(row.setting.trim().replace(/ /g, ",")).map(pair =>
+        pair[0])))
+        .filter((key, _, all) => key !== "steps" || !all.includes("epochs")); // steps follow from epochs
+    file.usual = keys.map(key => [key, commonest(file.joined.map(row => row.more.own[key]))]).filter(pair =>
+        pair[1] !== undefined);
+    for (const row of file.joined) row.told = file.usual.map(([key, value]) =>
+        [key, row.more.own[key], value]).filter(t => t[1] !== undefined && t[1] !== t[2]);
+    return file;
+}
+
+const rowColumns = () => [
+    {title: "mixer", value: rowName, cell: row => [link(rowLink(row), nameOf(row.mixer)),
+        settingOf(row) && h("small", {}, settingOf(row))]},
+    {title: "score", value: row => row.acc, help: index.phrase, text: row => score(row.acc, 4) + marksOf(row).join("")},
+    {title: "interval", number: true, help: "of the score over seeds; with too few seeds there is none",
+        value: row => row.low, text: row => interval(row.low, row.high)},
+    {title: "solved", number: true,
+        help: "seeds that reached the task's threshold, and the exact 95 % interval of that rate",
+        value: row => row.solved / row.n,
+        text: row => `${row.solved}/${row.n} (${interval(row.solved_low, row.solved_high)})`},
+    {title: "parameters", value: row => row.params, text: row => count(row.params)},
+    {title: "paper", number: true, help: "the published number; ~ it is of another setting",
+        value: row => (row.published ? parseFloat(row.published) : null), text: row => row.published || "-"},
+    {title: "difference", value: row => row.delta, text: row => signed(row.delta)},
+    {title: "steps", value: row => row.steps, text: row => `${count(row.steps)}/${count(row.max_steps)}`},
+    {title: "state", help: "floats a sequence and layer", value: row => row.state, text: row => count(row.state)},
+    {title: "FLOPs a token", value: row => row.flops, text: row => count(row.flops)},
+    {title: "tokens/s", value: row => row.speed, text: row => (row.speed === null ? "-" : count(row.speed) +
+        (row.disturbed ? "!" : "")),
+        cell: row => (row.speed === null ? "-" : h("span", {title: row.speed_at}, count(row.speed),
+            row.disturbed && "!"))},
+    {title: "rate", value: row => row.lr, text: row => `${row.lr}`, help: "the learning rate that validation chose"},
+    {title: "grid", help: "runs of all rates and seeds", value: row => row.grid},
+    {title: "profile", value: row => row.profile},
+    {title: "precision", value: row => row.precision},
+];
+
+// Rows of which none has both a higher score and a lower cost.
+function front(rows, cost, sign) {
+    return rows.filter(row => !rows.some(other => other !== row && sign * (other[cost] - row[cost]) <= 0 &&
+        other.acc >= row.acc &&
+        (other.acc > row.acc || other[cost] !== row[cost]))).sort((a, b) => a[cost] - b[cost]);
+}
+
+function costFigure(task, rows, cost, label, sign) {
+    const known = rows.filter(row => row[cost] > 0);
+    if (known.length < 2) return null;
+    const families = distinct(known.map(row => familyOf(row.mixer))), edge = front(known, cost, sign);
+    const point = row => [row[cost], row.acc, row.low ?? undefined, row.high ?? undefined,
+        `${rowName(row)}: ${label} ${count(row[cost])}, score ${score(row.acc)}`];
+    return figure(`Score against ${label}. The line joins the Pareto front: ` +
+        `${edge.map(row => nameOf(row.mixer)).join("; ")}.`,
+        [...families.map(family => ({name: nameOf(family), ...style(family, []), line: false, dots: true,
+            points: known.filter(row => familyOf(row.mixer) === family).map(point)})),
+            {name: "Pareto front", colour: "var(--ink)", dash: "4 3", points: edge.map(row => [row[cost], row.acc])}],
+        {x: label, y: "score", logX: true, low: 0, high: 1, levels: [[task.chance, "chance"]]});
+}
+
+function example(file) {
+    const words = list => h("code", {}, list.map(v => (v === null ? "·" : v)).join(" "));
+    if (file.pictures) return h("p", {}, h("img", {src: `data/${file.stem}.png`,
+        alt: `${file.pictures} test images, each with its label below it`}));
+    if (!file.input) return null;
+    return h("dl", {class: "example"}, h("dt", {}, "input of a test example"), h("dd", {}, words(file.input)),
+        h("dt", {}, file.per_sequence ? "its label" : "its targets (· is not scored)"),
+            h("dd", {}, words(file.target)));
+}
+
+// The sentence that answers which mixer does it with the fewest parameters, and how sure that is.
+function fewest(rows) {
+    const solved = rows.filter(row => row.solved > 0).sort((a, b) => a.params - b.params ||
+        b.solved / b.n - a.solved / a.n);
+    const sure = solved.filter(row => row.solved === row.n && row.n >= 3);
+    const say = row => [link(rowLink(row), rowName(row)),
+        ` (${count(row.params)} parameters, profile ${row.profile}, ${row.precision}): ${row.solved} of ` +
+        `${plural(row.n, "seed")} solved it at the ` +
+        `chosen rate; the 95 % interval of that share is ${interval(row.solved_low, row.solved_high)}.`];
+    if (!solved.length) return h("p", {}, "No row has solved this task with any seed at its chosen rate.");
+    return [h("p", {}, "Fewest parameters of the rows that solved it: ", say(solved[0])),
+        sure.length > 0 && sure[0] !== solved[0] && h("p", {},
+            "Fewest of those that solved it with every one of three or more seeds: ", say(sure[0])),
+        !sure.length && h("p", {}, "No row solved it with every one of three or more seeds.")];
+}
+
+async function drawTask(q) {
+    const task = index.tasks.find(t => t.stem === q.get("task") || t.label === q.get("task"));
+    if (!task) return ["Tasks", [h("ul", {}, index.tasks.map(t => h("li", {}, link(taskLink(t), taskName(t)),
+        `, ${plural(t.runs, "run")}`)))]];
+    const file = await taskFile(task);
+    file.stem = task.stem;
+    const profiles = distinct(file.joined.map(row => row.profile));
+    const rows = file.joined.filter(row => !q.get("profile") || row.profile === q.get("profile"));
+    const chosen = row => (q.get("row") ? row.id === q.get("row") : stemOf(row.mixer) === q.get("mixer"));
+    const ranked = [...rows].sort((a, b) => b.acc - a.acc), picked = ranked.filter(chosen);
+    const drawn = [...picked, ...ranked.filter(row => !chosen(row))].slice(0, Math.max(8, Math.min(picked.length, 16)));
+    const used = [], styles = new Map(drawn.map(row => [row, style(row.mixer, used)]));
+    const of = usual(rows), seen = new Set(rows.flatMap(row => marksOf(row)));
+    const level = [[task.chance, "chance"]];
+    const columns = rowColumns();
+    if (!rows.some(row => row.published)) columns.splice(5, 2);
+    const byLength = (key, label) =>
+        figure(`Score against ${label} in the test set, with the test set's own 95 % interval.`,
+        drawn.filter(row => row.more[key]).map(row => ({name: rowName(row), ...styles.get(row), dots: true,
+            points: row.more[key].map(p => [(p[0] + p[1]) / 2, p[2], p[4] ?? undefined, p[5] ?? undefined])})),
+                {x: label, y: "score", low: 0, high: 1, levels: level});
+    const runs = h("details", {}, h("summary", {}, `All ${plural(file.curves.length, "run")}`));
+    runs.addEventListener("toggle", () => runs.children.length === 1 && runs.append(runTable(task, file, rows)));
+    return [taskName(task), [
+        h("p", {class: "lead"}, file.alias || file.summary || "", file.summary && file.alias ? ` (${file.summary})`
+            : ""),
+        taskName(task) !== task.label && h("p", {}, "Its label: ", h("code", {}, task.label)),
+        h("p", {}, `Score: ${task.metric} on the test set. Chance is ${score(task.chance)}`,
+            file.floor > task.chance && `, the best trivial answer ${score(file.floor)}`,
+                file.solved_at && `, and a run has solved it at ${score(file.solved_at)}`,
+            ". ", file.T &&
+                `${plural(file.T, "position")}${file.T_test !== file.T ? `, ${file.T_test} in the test` : ""}, ` +
+                `${file.vocab ? plural(file.vocab, "token") : "real values"}, ${plural(file.labels, "label")}.`),
+        fewest(rows), example(file),
+        file.about && h("details", {}, h("summary", {}, "The protocol of its source"), h("pre", {}, file.about)),
+        profiles.length > 1 && h("form", {class: "filters", submit: event => event.preventDefault()},
+            picker("Profile", "profile", options(profiles, "all"), q.get("profile") || "")),
+        h("h2", {}, "Rows"), file.usual.length > 0 && h("p", {class: "settings"}, "Unless a row says otherwise: ",
+            file.usual.map(([key, value]) => h("code", {}, `${key}=${value}`))),
+        table(`${task.stem}`,
+            `${task.label}: ${plural(rows.length, "row")}, the score is the ${index.phrase.toLowerCase()}`, columns,
+            rows,
+            {sort: [1, -1], records: row => recordsOf(file, row), mark: row =>
+                ({id: `row-${row.id}`, class: chosen(row) ? "chosen" : undefined}), wide: true}),
+        legendOf(seen),
+        file.facts.length > 0 && h("ul", {class: "facts"}, file.facts.map(fact => h("li", {}, `${fact}.`))),
+        sharedSettings(file),
+        picked.slice(0, 8).map(row => oneRow(task, file, row, of)),
+        h("h2", {}, "Figures"), rows.length > drawn.length && h("p", {},
+            `The ${drawn.length} rows with the highest ` +
+            `scores${picked.length ? ", and those that the link names" : ""}.`),
+        figure("Validation score against steps: the mean over the seeds of the chosen rate, in a band from the least " +
+            "to the largest.",
+            drawn.filter(row => row.more.band.length).map(row =>
+                ({name: rowName(row), ...styles.get(row), band: true, points: row.more.band})),
+                {x: "steps", y: "score", logX: true, low: 0, high: 1, levels: level}),
+        byLength("length", "length"), byLength("position", "position"),
+        costFigure(task, rows, "params", "parameters", 1), costFigure(task, rows, "flops", "FLOPs a token", 1),
+            costFigure(task, rows, "speed", "measured tokens/s", -1),
+        file.published.length > 0 && [h("h2", {}, "Published values"), table(`${task.stem}-published`,
+            "What papers print for this task",
+            ["paper", "arxiv", "table", "row", "metric", "value", "spread", "n",
+                "protocol"].map((title, c) => ({title, number: title === "value", value: row => row[c] || null,
+                cell: title === "arxiv" ? row => row[c] && link(`https://arxiv.org/abs/${row[c]}`, row[c])
+                    : undefined})).sort((a, b) => (b.title === "row") - (a.title === "row")), file.published)],
+        h("h2", {}, "Runs"), runs]];
+}
+
+function sharedSettings(file) {
+    return h("details", {}, h("summary", {}, "Settings that all rows share"), h("p", {class: "settings"},
+        Object.entries(file.same).map(([key, value]) => h("code", {}, `${key}=${value}`))));
+}
+
+const runLink = (task, id) => address("run", {task: task.stem, run: id.slice(0, 12)});
+
+// A row that the link names: what it rests on.
+function oneRow(task, file, row, of) {
+    const ids = recordsOf(file, row), runs = ids.map((id, i) => row.more.chosen + i);
+    const marks = marksOf(row, of);
+    return h("section", {class: "one", "aria-label": rowName(row)}, h("h2", {}, rowName(row)),
+        h("p", {}, `${score(row.acc, 4)}, `, row.low === null ? `too few seeds for an interval`
+            : `${index.level * 100} % interval ${interval(row.low, row.high)}`,
+            `, ${row.solved} of ${plural(row.n, "seed")} solved, ` +
+            `at rate ${row.lr} of ${plural(row.rates, "rate")}; ${count(row.params)} parameters, profile ` +
+            `${row.profile}. `,
+            marks.map(mark => `${MARKS[mark]}. `), row.more.unlike &&
+                `The published number is of another setting: ${row.more.unlike}. `,
+            link(rowLink(row), "Link to this row"), ", ", link(address("compare",
+                {a: stemOf(row.mixer), task: task.stem, arow: row.id}), "compare it"), "."),
+        h("p", {}, "Seeds: ", runs.map((i, k) => [k > 0 && ", ", link(runLink(task, file.runs.run_id[i]),
+            `${file.runs.seed[i]}`), ` ${score(testOf(file, i, task))}`])),
+        h("p", {class: "settings"}, row.more.unlike_profile.length ? `Unlike the profile ${row.more.beside}: `
+            : `As in the profile ${row.more.beside}.`,
+            row.more.unlike_profile.map(key => h("code", {}, `${key}=${row.more.own[key] ?? file.same[key]}`))));
+}
+
+// A run's test score; chance for a failed one.
+function testOf(file, i, task) {
+    const value = task.metric === "macro accuracy" ? file.runs.test_macro_acc[i] : file.runs.test_acc[i];
+    return file.runs.status[i] !== "ok" || value === null ? task.chance : value;
+}
+
+function runTable(task, file, rows) {
+    const list = rows.flatMap(row => Array.from({length: row.more.all}, (_, k) => ({row, i: row.more.first + k})));
+    const of = key => r => file.runs[key][r.i];
+    return table(`${task.stem}-runs`, `All runs of ${task.label}`, [
+        {title: "run", value: r => of("run_id")(r).slice(0, 8), cell: r => link(runLink(task, of("run_id")(r)),
+            of("run_id")(r).slice(0, 8))},
+        {title: "mixer", value: r => rowName(r.row)}, {title: "rate", value: of("lr"), text: r => `${of("lr")(r)}`},
+            {title: "seed", number: true, value: r => +of("seed")(r)},
+        {title: "steps", value: of("steps"), text: r => `${of("steps")(r)}/${of("max_steps")(r)}`},
+        {title: "end", value: r => (of("status")(r) === "ok" ? of("stop_reason")(r) : of("status")(r))},
+        {title: "test", value: r => testOf(file, r.i, task), text: r => score(testOf(file, r.i, task), 4)}], list,
+            {sort: [6, -1], records: r => [of("run_id")(r)]});
+}
+
+// --- a mixer --------------------------------------------------------------------------------------------------------
+
+async function drawMixer(q) {
+    const mixer = index.mixers.find(m => m.name === q.get("mixer"));
+    if (!mixer) return ["Mixers", [h("ul", {}, index.mixers.map(m => h("li", {},
+        link(address("mixer", {mixer: m.name}), m.title), `: ${m.summary}`)))]];
+    const rows = index.rows.filter(row => familyOf(row.mixer) === mixer.name &&
+        (!q.get("of") || stemOf(row.mixer) === q.get("of")));
+    const best = distinct(rows.map(row => row.task)).map(t => standing(rows.filter(row => row.task === t)));
+    const {layers} = await load("machines");
+    const speeds = new Map();
+    for (const layer of layers) { // "bdlru:m=2 B32 T512 D128 params329600"
+        const [label, ...sizes] = layer.shape.split(" "), size =
+            Object.fromEntries(sizes.map(s => s.match(/^([A-Za-z]+)(\d+)$/)).filter(m => m).map(m => [m[1], +m[2]]));
+        if (familyOf(label) !== mixer.name || !size.T || !layer.tok_per_s) continue;
+        const name =
+            `${nameOf(label)}, B = ${size.B}, D = ${size.D}, ${layer.dtype}, ${layer.device || "cpu"}, ` +
+            `${plural(+layer.threads, "thread")}, machine ${layer.machine_id.slice(0, 4)}`;
+        if (!speeds.has(name)) speeds.set(name, new Map());
+        speeds.get(name).set(size.T, [size.T, +layer.tok_per_s]);
+    }
+    const members = distinct(index.rows.filter(row => familyOf(row.mixer) === mixer.name).map(row =>
+        row.mixer)).sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
+    return [mixer.title, [
+        h("p", {class: "lead"}, mixer.summary, mixer.causal ? ". An output depends on no later input."
+            : ". An output may depend on later inputs."), h("pre", {}, mixer.equation),
+        mixer.options.length > 0 && table(`${mixer.name}-options`, `Options of ${mixer.name}`,
+            ["option", "default", "meaning"].map((title, c) => ({title, value: o => o[c]})), mixer.options),
+        h("h2", {}, "Scores"),
+        h("form", {class: "filters", submit: event => event.preventDefault()},
+            picker("Setting", "of", [["", "the best of each task"],
+            ...members.map(label => [stemOf(label), nameOf(label)])], q.get("of") || "")),
+        table(`${mixer.name}-tasks`,
+            "A row a task: of its settings there the one with the best validation, those with three or more seeds " +
+            "first", [
+            {title: "task", value: row => taskName(taskOf(row)), cell: row => link(taskLink(taskOf(row)),
+                taskName(taskOf(row)))}, ...rowColumns().map(c => (c.title === "mixer" ? {...c, title: "setting"} : c)),
+            {title: "chance", value: row => taskOf(row).chance, text: row => score(taskOf(row).chance)},
+            {title: "others", help: "mixers that have a row on the task", value: row =>
+                distinct(index.rows.filter(o => o.task === row.task).map(o => familyOf(o.mixer))).length - 1}],
+        best, {records: row => [`row:${row.id}`], wide: true}),
+        h("h2", {}, "Speed over the length"),
+        figure("Tokens a second of one layer, forward and backward, against the length of the sequences.",
+            [...speeds].filter(([, points]) => points.size > 1).map(([name, points], i) =>
+            ({name, colour: `var(--c${i % COLOURS})`,
+            dash: DASHES[(i / COLOURS) | 0], dots: true, points: [...points.values()].sort((a, b) => a[0] - b[0])})),
+                {x: "length T", y: "tokens/s", logX: true, low: 0}) ||
+            h("p", {}, "Nothing has been measured at two lengths: ", h("code", {}, "lrnn perf layers"), " does.")]];
+}
+
+// --- two mixers -----------------------------------------------------------------------------------------------------
+
+async function drawCompare(q) {
+    const labels = distinct(index.rows.map(row => row.mixer)).sort((a, b) =>
+        nameOf(a).localeCompare(nameOf(b), "en", {numeric: true}));
+    const side = key => labels.find(label => stemOf(label) === q.get(key)) || "";
+    const [a, b] = [side("a"), side("b")];
+    const partners = key => labels.filter(label => { // those with a task in common with the other side
+        const other = side(key === "a" ? "b" : "a");
+        return !other || index.rows.some(r => r.mixer === label && index.rows.some(o => o.mixer === other &&
+            o.task === r.task));
+    });
+    const form = h("form", {class: "filters", "aria-label": "Mixers", submit: event => event.preventDefault()},
+        [["a", "First"], ["b", "Second"]].map(([key, text]) =>
+        picker(text, key, [["", "choose"], ...partners(key).map(label => [stemOf(label), nameOf(label)])],
+            q.get(key) || "", v => choose({[key]: v, [`${key}row`]: ""}))));
+    if (!a || !b) return ["Compare", [h("p", {class: "lead"},
+        "Choose two mixers. The page shows their scores side by side on every task that both have, and their runs " +
+        "seed by seed."), form]];
+    const rowsOf = (label, t) => index.rows.filter(row => row.mixer === label && row.task === t);
+    const common = index.tasks.map((_, t) => t).filter(t => rowsOf(a, t).length &&
+        rowsOf(b, t).length).map(t => ({t, a: standing(rowsOf(a, t)), b: standing(rowsOf(b, t))}));
+    const seeds = row =>
+        `${score(row.acc)} (${plural(row.n, "seed")}${row.low === null ? "" : `, ${interval(row.low, row.high)}`})`;
+    const content =
+        [h("p", {class: "lead"},
+        "Of several settings on a task the one with the best validation is shown, those with three or more seeds " +
+        "first. A difference with an interval stands on the page of a task, which pairs runs of one seed."), form,
+        table("compare", `${nameOf(a)} and ${nameOf(b)} on ${plural(common.length, "task")}`, [
+            {title: "task", value: c => taskName(index.tasks[c.t]), cell: c =>
+                link(address("compare", {a: q.get("a"), b: q.get("b"), task: index.tasks[c.t].stem}),
+                taskName(index.tasks[c.t]))},
+            {title: nameOf(a), value: c => c.a.acc, text: c => seeds(c.a)},
+                {title: nameOf(b), value: c => c.b.acc, text: c => seeds(c.b)},
+            {title: "difference of the scores", value: c => c.a.acc - c.b.acc, text: c => signed(c.a.acc - c.b.acc)},
+            {title: "parameters", number: true, value: c => c.a.params / c.b.params,
+                text: c => `${count(c.a.params)}, ${count(c.b.params)}`}], common,
+                {records: c => [`row:${c.a.id}`, `row:${c.b.id}`]})];
+    const task = index.tasks.find(t => t.stem === q.get("task")), here = task &&
+        common.find(c => index.tasks[c.t] === task);
+    if (here) content.push(...await paired(task, q, rowsOf(a, here.t), rowsOf(b, here.t)));
+    return [`${nameOf(a)} and ${nameOf(b)}`, content];
+}
+
+// Two rows of a task, seed by seed.
+async function paired(task, q, as, bs) {
+    const file = await taskFile(task), pick = (list, key) => list.find(row => row.id === q.get(key)) || standing(list);
+    const [a, b] = [pick(as, "arow"), pick(bs, "brow")], [i, k] = [a, b].map(row => file.joined.indexOf(row));
+    const [high, low, sign] = i > k ? [i, k, 1] : [k, i, -1];
+    const pair = file.pairs.find(p => p[0] === high && p[1] === low);
+    const runsOf = row => recordsOf(file, row).map((id, n) => ({id, at: row.more.chosen + n})).filter(r =>
+        !file.curves[r.at].set_aside);
+    const seeds = distinct([...runsOf(a), ...runsOf(b)].map(r => file.runs.seed[r.at]));
+    const list = seeds.map(seed => ({seed, a: runsOf(a).find(r => file.runs.seed[r.at] === seed),
+        b: runsOf(b).find(r => file.runs.seed[r.at] === seed)}));
+    const value = r => (r ? testOf(file, r.at, task) : null), difference = r =>
+        (r.a && r.b ? value(r.a) - value(r.b) : null);
+    const cell = r => (r ? link(runLink(task, r.id), score(value(r), 4)) : "-");
+    const unlike = distinct([...Object.keys(a.more.own), ...Object.keys(b.more.own)]).filter(key =>
+        a.more.own[key] !== b.more.own[key]);
+    const rowChoice = (text, key, rows, row) => rows.length > 1 && picker(text, key,
+        rows.map(r => [r.id, `${settingOf(r) || r.profile}, ${r.profile}, ${plural(r.n, "seed")}`]), row.id);
+    const curves = [[a, "var(--c0)", ""], [b, "var(--c1)", "7 3"]].flatMap(([row, colour, dash]) =>
+        runsOf(row).map(r => ({name: `${nameOf(row.mixer)}, seed ${file.runs.seed[r.at]}`, colour, dash,
+        points: file.curves[r.at].val.map(p => [p[0], p[1]])})));
+    return [h("h2", {id: "seeds"}, `${taskName(task)}, seed by seed`),
+        h("form", {class: "filters", submit: event => event.preventDefault()}, rowChoice("First", "arow", as, a),
+            rowChoice("Second", "brow", bs, b)),
+        h("p", {id: "verdict"}, pair
+            ? `Over ${plural(pair[2], "pair")} the first is ${signed(sign * pair[3])} beside the second, with a 95 % ` +
+                `interval from ${signed(sign > 0 ? pair[4] : -pair[5])} to ${signed(sign > 0 ? pair[5] : -pair[4])} ` +
+                `(Student's t). ` +
+            (pair[4] > 0 || pair[5] < 0 ? "The interval excludes 0."
+                : "The interval contains 0: these seeds do not tell them apart.") :
+            "They share fewer than two seeds at their rates, so that no interval can be said."),
+        table("seeds", "Test score of each seed", [{title: "seed", number: true, value: r => +r.seed},
+            {title: nameOf(a.mixer), value: r => value(r.a), text: r => score(value(r.a), 4), cell: r => cell(r.a)},
+            {title: nameOf(b.mixer), value: r => value(r.b), text: r => score(value(r.b), 4), cell: r => cell(r.b)},
+                {title: "difference", value: difference, text: r => signed(difference(r))}],
+        list, {records: r => [r.a, r.b].filter(x => x).map(x => x.id)}),
+        unlike.length > 0 && table("settings", "Settings in which they differ",
+            [{title: "setting", value: key => key}, {title: nameOf(a.mixer), value: key => a.more.own[key] ?? "-"},
+            {title: nameOf(b.mixer), value: key => b.more.own[key] ?? "-"}], unlike),
+        figure("Validation score against steps, a line a seed.", curves, {x: "steps", y: "score", logX: true, low: 0,
+            high: 1, levels: [[task.chance, "chance"]]})];
+}
+
+// --- a run ----------------------------------------------------------------------------------------------------------
+
+async function drawRun(q) {
+    const task = index.tasks.find(t => t.stem === q.get("task"));
+    if (!task) return ["Run", [h("p", {}, "Choose a task, then a run of it: ", link("task.html", "tasks"), ".")]];
+    const file = await taskFile(task), i = file.runs.run_id.findIndex(id => id.startsWith(q.get("run") || "-"));
+    if (i < 0) return ["Run", [h("p", {}, `No run of ${task.label} has an id that begins with ${q.get("run")}.`)]];
+    const of = key => file.runs[key][i], id = of("run_id"), row = file.joined.find(r => i >= r.more.first &&
+        i < r.more.first + r.more.all);
+    const {machines} = await load("machines");
+    const machine = machines.find(m => m.machine_id === of("machine_id") &&
+        (!m.env_epoch || !of("env_epoch") || m.env_epoch === of("env_epoch")));
+    const command = row.more.command &&
+        `${row.more.command.replace(/ --(lr|seed) \S+/g, "")} --lr ${of("lr")} --seed ${of("seed")}`;
+    const value = key => row.more.own[key] ?? file.same[key], unlike = row.more.unlike_profile;
+    const list = (caption, pairs) => table("run", caption, [{title: "name", value: p => p[0]},
+        {title: "value", value: p => p[1], text: p => `${p[1]}`}], pairs, {records: () => [id]});
+    const others = Object.entries({...file.same, ...row.more.own}).filter(([key]) => !unlike.includes(key));
+    const siblings = Array.from({length: row.more.all}, (_, k) => row.more.first + k).filter(k => k !== i);
+    const curve = (split, at) => file.curves[i][split].filter(p => p[at] !== null).map(p => [p[0], p[at]]);
+    const level = [[task.chance, "chance"]];
+    if (file.solved_at) level.push([file.solved_at, "solved"]);
+    return [`${nameOf(row.mixer)} on ${taskName(task)}, rate ${of("lr")}, seed ${of("seed")}`, [
+        h("p", {class: "lead"}, of("status") === "ok"
+            ? `Test score ${score(testOf(file, i, task), 4)}; it ended by ${of("stop_reason")} after ${of("steps")} ` +
+                `of ${of("max_steps")} steps.` :
+            [h("strong", {}, of("status")), `: ${of("status_detail")}. It counts as chance.`],
+            file.curves[i].set_aside && " This attempt was set aside, and the run was done again.", " ",
+                link(rowLink(row), "Its row"), "."),
+        h("h2", {}, "Settings"),
+        unlike.length ? list(`Unlike the profile ${row.more.beside}`, unlike.map(key => [key, value(key)]))
+            : h("p", {}, `All settings are those of the profile ${row.more.beside}.`),
+        h("details", {}, h("summary", {}, "All other settings"), h("p", {class: "settings"},
+            others.map(([key, v]) => h("code", {}, `${key}=${v}`)))),
+        h("h2", {}, "Curves"),
+        figure("Validation score against steps.", [{name: "validation", colour: "var(--c1)", points: curve("val", 1)}],
+            {x: "steps", y: "score", low: 0, high: 1, levels: level}) || h("p", {}, "This run left no curve."),
+        figure("Loss against steps.", [{name: "training", colour: "var(--c0)", points: curve("train", 2)},
+            {name: "validation", colour: "var(--c1)", dash: "7 3", points: curve("val", 2)}].filter(s =>
+            s.points.length), {x: "steps", y: "loss", low: 0}),
+        h("h2", {}, "Again"), h("pre", {},
+            [`git checkout ${of("git_commit")}${of("git_dirty") ? "  # with changes that were not committed" : ""}`,
+            command || `# ${row.more.no_command}`,
+            `lrnn rerun ${id.slice(0, 8)} --out ${index.folder}`].join("\n")),
+        siblings.length > 0 && h("p", {}, "Other runs of its row: ",
+            siblings.map((k, n) => [n > 0 && ", ", link(runLink(task, file.runs.run_id[k]),
+            `rate ${file.runs.lr[k]}, seed ${file.runs.seed[k]}`), ` ${score(testOf(file, k, task))}`])),
+        h("h2", {}, "Machine"), machine ? list(`Machine ${of("machine_id")}`, Object.entries(machine))
+            : h("p", {}, `machines.csv does not have machine ${of("machine_id") || "(unknown)"}.`),
+        h("h2", {}, "Record"), h("p", {}, h("code", {}, `${index.folder}/runs/${id.slice(0, 2)}/${id}.json`)),
+        h("details", {}, h("summary", {}, "All fields"), list(`Record ${id}`,
+            Object.keys(file.runs).map(key => [key, of(key)]).filter(p => p[1] !== null)))]];
+}
+
+// --- papers ---------------------------------------------------------------------------------------------------------
+
+async function drawPapers(q) {
+    const {plans} = await load("papers");
+    const id = plan => (plan.where ? `${plan.name} ${plan.where}` : plan.name), of = key => plan => plan[key];
+    const plan = plans.find(p => id(p) === q.get("paper"));
+    const all = table("papers", "Tables of papers, and how many of their runs are on record", [
+        {title: "table", value: of("title"), cell: p => [link(address("papers", {paper: id(p)}), p.title || p.name),
+            p.where && h("small", {}, p.where)]},
+        {title: "plan", value: p => p.name}, {title: "runs done", number: true,
+            value: p => (p.planned ? p.done / p.planned : null), text: p =>
+            (p.missing ? "none" : `${p.done} of ${p.planned}`)},
+        {title: "within", number: true, help: "cells whose number agrees with the paper's",
+            value: p => (p.cells ? p.cells.filter(c => c.verdict === "within").length : null),
+            text: p => (p.cells
+                ? `${p.cells.filter(c => c.verdict === "within").length} of ${p.cells.filter(c => c.printed).length}`
+                : "-")}], plans);
+    if (!plans.length) return ["Papers",
+        [h("p", {}, "This site is of some records alone. The tables of papers are part of a site of all of them.")]];
+    if (!plan) return ["Papers", [h("p", {class: "lead"}, "Each table as its paper prints it, with ours beside it."),
+        all]];
+    const other = plans.filter(p => p.name === plan.name && p !== plan);
+    const intro = [h("p", {class: "lead"}, plan.paper && link(`https://arxiv.org/abs/${plan.paper}`,
+        `arXiv ${plan.paper}`), plan.source && `, ${plan.source}`, plan.where && `, runs with ${plan.where}`, ". ",
+        plan.protocol &&
+            `Ours: ${plan.protocol.toLowerCase()}; profile ${plan.profile}, ${plan.done} of ` +
+            `${plural(plan.planned, "run")}.`,
+        other.map(p => [" ", link(address("papers", {paper: id(p)}), p.where ? `With ${p.where}` : "As the plan says"),
+            "."])), h("p", {}, link("papers.html", "All tables"))];
+    if (plan.missing) return [plan.title, [...intro, h("p", {}, plan.missing)]];
+    const cell = (r, c) => plan.cells.find(x => x.row === r && x.column === c),
+        number = x => (plan.speed ? count(x) : score(x));
+    const verdict = x => (x.verdict === "not run" ? "open" : x.other ? "other setting" : x.verdict);
+    const words = x => `${x.printed || "-"} / ${x.ours === null ? "open" : number(x.ours)}${x.cut ? "*" : ""}`;
+    const shade = x => (x.ours === null || x.published === null || x.other ? ""
+        : `--d:${Math.min(1, Math.abs(x.ours - x.published) * 4).toFixed(2)}`);
+    const title = x => [`${plan.rows[x.row]}, ${plan.columns[x.column]}: paper ${x.printed || "none"}`,
+        x.ours === null ? "ours: open, no run" : `ours ${number(x.ours)}`, x.low !== null &&
+        `interval ${interval(x.low, x.high)}`,
+        `${x.done} of ${plural(x.planned, "run")}`, verdict(x), x.unlike && `another setting: ${x.unlike}`].filter(t =>
+            t).join("; ");
+    const columns = [{title: "row", value: r => plan.rows[r]},
+        ...plan.columns.map((name, c) => ({title: name, number: true, value: r => cell(r, c)?.ours ?? null,
+        text: r => (cell(r, c) ? `${words(cell(r, c))} ${verdict(cell(r, c))}` : "-"), cell: r => {
+            const x = cell(r, c);
+            return x ? h("span",
+                {class: `paper ${x.ours === null ? "open" : ""} ${x.ours > x.published ? "above" : "below"}`,
+                style: shade(x), title: title(x)}, words(x), h("small", {}, verdict(x))) : "";
+        }}))];
+    const cells = plan.cells.map(c => c);
+    const detail = table(`${plan.name}-cells`, "Cell by cell", [{title: "row", value: c => plan.rows[c.row]},
+        {title: "column", value: c => plan.columns[c.column]}, {title: "paper", number: true, value: of("published"),
+        text: c => c.printed || "-"},
+        {title: "ours", number: true, value: of("ours"), text: c => number(c.ours)},
+            {title: "interval", number: true, value: of("low"), text: c => interval(c.low, c.high)},
+            {title: "runs", number: true, value: c => c.done / c.planned, text: c => `${c.done}/${c.planned}`},
+        {title: "verdict", value: verdict}, {title: "another setting", value: c => c.unlike || null},
+        {title: "records", value: c => c.runs.length, cell: c => c.runs.length > 0 &&
+            h("details", {}, h("summary", {}, `${c.runs.length}`),
+            c.runs.map(run => [link(address("run", {task: c.task, run}), run.slice(0, 8)), " "]))}], cells,
+            {records: c => c.runs});
+    return [plan.title, [...intro,
+        h("p", {},
+        "A cell is the paper's number / ours, and the verdict; the stronger its shade, the larger the difference " +
+        "(blue: ours is above, orange: below). Open: no run of it is on record."),
+        table(plan.name, plan.title, columns, plan.rows.map((_, r) => r), {sort: [0, 1],
+            records: r => plan.cells.filter(c => c.row === r).flatMap(c => c.runs)}),
+        plan.notes.length > 0 && h("ul", {}, plan.notes.map(note => h("li", {}, note))), h("h2", {}, "Cell by cell"),
+            detail]];
+}
+
+// --- the page -------------------------------------------------------------------------------------------------------
+
+const pages = {index: drawIndex, task: drawTask, mixer: drawMixer, compare: drawCompare, run: drawRun,
+    papers: drawPapers};
+let drawing = 0;
+
+async function draw() {
+    const mine = ++drawing, wait = document.getElementById("wait"), focus = document.activeElement;
+    const again = focus && (focus.name ? `[name="${focus.name}"]` : ["open",
+        "tasks"].filter(k => focus.dataset[k]).map(k => `[data-${k}="${CSS.escape(focus.dataset[k])}"]`)[0]);
+    let title = "Not here", content;
+    try {
+        [title, content] = await pages[page](state());
+    } catch (problem) {
+        content = [h("p", {role: "alert"}, `${problem.message}. Write the site again: lrnn report --html`)];
+    }
+    if (mine !== drawing) return; // the reader has gone on
+    document.title = `${title} - lrnn-bench`;
+    document.getElementById("title").replaceChildren(title);
+    fill(document.getElementById("content"), {}, []).replaceChildren(...content.flat(9).filter(part => part));
+    wait.hidden = true;
+    document.body.dataset.drawn = `${drawing}`;
+    if (again) document.querySelector(again)?.focus();
+}
+
+function start() {
+    index = data.index;
+    if (!index) {
+        document.getElementById("wait").replaceChildren("data/index.js is not there. Write the site again: lrnn " +
+            "report --html");
+        return;
+    }
+    const names = index.columns.split(" ");
+    index.rows = index.rows.map(row => Object.fromEntries(row.map((value, i) => [names[i], value])));
+    document.getElementById("foot").append(`${plural(index.records, "record")} of ${index.folder}, the last of ` +
+        `${index.last.slice(0, 10) || "no date"}; lrnn-bench ${index.version}, commit ${index.commit.slice(0, 12)}. `,
+        index.broken.length > 0 ? `${plural(index.broken.length, "record")} left out: see the first page. ` : "",
+        index.confirm ? `Each row reports its ${index.confirm} largest seeds; the others chose the rate. ` : "",
+            "Written by ", h("code", {}, "lrnn report --html"), ".");
+    addEventListener("hashchange", draw);
+    let timer = 0, width = innerWidth;
+    addEventListener("resize", () => {
+        clearTimeout(timer);
+        if (innerWidth !== width) timer = setTimeout(() => { width = innerWidth; draw(); }, 200);
+    });
+    draw();
+}
+addEventListener("DOMContentLoaded", start);
