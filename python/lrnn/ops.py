@@ -287,16 +287,24 @@ OPS = {
 }
 
 
+# Features of the x86-64 levels 3 and 4: (leaf of glibc's table, register eax to edx, bits).
+_LEVEL_3 = ((0, 2, (12, 22, 28, 29)), (1, 1, (3, 5, 8)), (2, 2, (5,)))  # fma movbe avx f16c, bmi1 avx2 bmi2, lzcnt
+_LEVEL_4 = ((1, 1, (16, 17, 28, 30, 31)),)  # avx512: f dq cd bw vl
+
+
 def _cpu_level() -> int:
-    """The x86-64 level of this processor, 2 to 4, by the flags that Linux reports; 2 where they are not known."""
+    """The x86-64 level of this processor, 2 to 4, by the features that glibc (2.33) finds usable; 2 where it is older."""
     try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
-            flags = next((set(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), set())
-    except OSError:
+        leaf = ctypes.CDLL(None).__x86_get_cpuid_feature_leaf
+    except (AttributeError, OSError):
         return 2
-    if not {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"} <= flags:
-        return 2
-    return 4 if {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags else 3
+    leaf.restype, leaf.argtypes = ctypes.POINTER(ctypes.c_uint32 * 8), [ctypes.c_uint32]
+
+    def has(features):
+        # The last four words are the registers with the bits of what the system lets programs use.
+        return all(leaf(at).contents[4 + register] >> bit & 1 for at, register, bits in features for bit in bits)
+
+    return 2 if not has(_LEVEL_3) else 4 if has(_LEVEL_4) else 3
 
 
 def library_path(double: bool = False) -> str:
