@@ -114,12 +114,15 @@ enum status cli_main(int argc, char **argv, struct error *e) {
     return name_choose("command", argv[1], n, command_name, commands, &index, e);
 }
 
-/* Asked for as a reader does, or for the man page. */
-enum help_kind { HELP_NONE, HELP_TEXT, HELP_MAN };
+/* The flags that people use, all of them, or all for the man page. */
+enum help_kind { HELP_NONE, HELP_COMMON, HELP_ALL, HELP_MAN };
 
-static enum help_kind help_asked(const char *word) {
+/* "-h", "--help", "--help all", "--help=all"; `next`: the word after it, or NULL. */
+static enum help_kind help_asked(const char *word, const char *next) {
     if (strcmp(word, HELP_MAN_WORD) == 0) return HELP_MAN;
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ? HELP_TEXT : HELP_NONE;
+    if (strcmp(word, "--help=all") == 0) return HELP_ALL;
+    if (strcmp(word, "--help") != 0 && strcmp(word, "-h") != 0) return HELP_NONE;
+    return next && strcmp(next, "all") == 0 ? HELP_ALL : HELP_COMMON;
 }
 
 /* --- help: text --------------------------------------------------------------------------------------------------- */
@@ -212,7 +215,7 @@ static void man_lines(void (*print)(FILE *f)) {
 /* --- help: both --------------------------------------------------------------------------------------------------- */
 
 static void print_heading(const char *text, enum help_kind kind) {
-    if (kind == HELP_TEXT) {
+    if (kind != HELP_MAN) {
         printf("\n%s\n", text);
     } else {
         fputs(".PP\n.I ", stdout);
@@ -233,8 +236,15 @@ static bool is_hidden(const struct cli *cli, const struct option *o) {
     return (cli->extra && option_find(cli->extra, o->name)) || is_refused(cli, o->name) || o->flags & OPT_FOUND;
 }
 
+static bool is_common(const struct cli *cli, const struct option *o) {
+    char word[128];
+    snprintf(word, sizeof word, " %s ", o->name);
+    return !cli->common || strstr(cli->common, word);
+}
+
 static void print_flag(const struct cli *cli, const struct option *o, enum help_kind kind) {
-    if (kind == HELP_TEXT)
+    if (kind == HELP_COMMON && !is_common(cli, o)) return;
+    if (kind != HELP_MAN)
         print_option(cli, o, stdout);
     else
         man_option(cli, o);
@@ -245,14 +255,15 @@ static void print_flags(const struct cli *cli, enum help_kind kind) {
     if (cli->n_sets || cli->extra) print_heading("flags", kind);
     for (const struct option *o = cli->extra; o && o->name; o++) print_flag(cli, o, kind);
     for (int s = 0; s < cli->n_sets; s++) {
-        if (cli->headings && cli->headings[s]) print_heading(cli->headings[s], kind);
+        bool whole = kind != HELP_COMMON || !cli->common; /* few flags need no groups */
+        if (whole && cli->headings && cli->headings[s]) print_heading(cli->headings[s], kind);
         for (const struct option *o = cli->sets[s].table; o->name; o++)
             if (!is_hidden(cli, o)) print_flag(cli, o, kind);
     }
 }
 
 static void help_print(const struct cli *cli, enum help_kind kind) {
-    if (kind == HELP_TEXT) {
+    if (kind != HELP_MAN) {
         printf("usage: %s%s\n", before(cli), cli->command->usage);
         paragraph_print(stdout, terminal_width(stdout), 0, 0, cli->command->summary);
         putchar('\n');
@@ -265,8 +276,10 @@ static void help_print(const struct cli *cli, enum help_kind kind) {
         putchar('\n');
     }
     print_flags(cli, kind);
+    if (kind == HELP_COMMON && cli->common)
+        printf("\n`%s%s --help all` lists all flags.\n", before(cli), cli->command->name);
     if (!cli->more_help) return;
-    if (kind == HELP_TEXT)
+    if (kind != HELP_MAN)
         cli->more_help(stdout);
     else
         man_lines(cli->more_help);
@@ -308,9 +321,9 @@ enum status command_group(const struct command *group, int argc, char **argv, st
     const struct command *subs = group->subs;
     int n = 0;
     while (subs[n].run) n++;
-    enum help_kind kind = argc >= 2 ? help_asked(argv[1]) : HELP_NONE;
+    enum help_kind kind = argc >= 2 ? help_asked(argv[1], NULL) : HELP_NONE;
     if (kind == HELP_MAN) return man_group(subs, argv[1], e);
-    if (kind == HELP_TEXT) {
+    if (kind != HELP_NONE) {
         print_group(group);
         return ST_OK;
     }
@@ -453,7 +466,7 @@ enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {
     bool flags_ended = false;
     cli->n_positional = cli->n_given = 0;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        enum help_kind kind = help_asked(argv[i]);
+        enum help_kind kind = help_asked(argv[i], argv[i + 1]);
         if (kind == HELP_NONE) continue;
         help_print(cli, kind);
         return ST_HELP;

@@ -56,8 +56,8 @@ struct flag_set {
 /* Reads argv[1..argc) into the objects, whose defaults the caller has set. Positionals are handed to *positional (at
  * most max_positional). A flag may be given once; one of one letter may be written with one dash; "--" ends the flags.
  * Errors ST_USAGE: unknown flag (nearest name among all sets), missing value, bad value, too many words, an empty word.
- * --help prints usage, summary and every flag of the sets with default and range to stdout, HELP_MAN_WORD the same for
- * troff: ST_HELP.
+ * --help prints usage, summary and the flags of the sets with default and range to stdout, HELP_MAN_WORD all of them
+ * for troff: ST_HELP.
  * on_flag, if not NULL, sees every (name, value) of a known flag first and sets *done for those it has dealt with (-c,
  * lists). */
 struct cli {
@@ -70,6 +70,7 @@ struct cli {
     const char *short_flag;           /* "jobs", a number: the flag that -j 2 and -j2 stand for; or NULL */
     /* Whether a profile says something of a flag, whose default help then does not call its own; or NULL: of none. */
     bool (*profile_sets)(const char *flag);
+    const char *common;  /* " dim lr ": the flags that --help lists, of which `--help all` lists all; NULL: all */
     const char *without; /* " seed profile ": flags of the sets that on_flag refuses: no help; or NULL */
     enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
     void *context;

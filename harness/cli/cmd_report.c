@@ -27,39 +27,30 @@ struct report_flags {
 #define AT(field) offsetof(struct report_flags, field)
 #define COMMON                                                                                                         \
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", OPT_FILLED},  \
-        {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "only these tasks, as tables call them: 's3 s5'", 0},       \
-        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "only rows of this profile, or of none: custom", 0},  \
-    {                                                                                                                  \
+        {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "tasks, as tables call them: 's3 s5'", 0},                  \
+        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "profile of the rows, or custom: of none", 0}, {      \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
-            "only runs with these options: 'dim=64 model.m=2 lr=0.001'; of a --paper, its runs with these flags", 0    \
+            "options of the runs: 'dim=64 model.m=2 lr=0.001'; of a --paper, its runs with these flags", 0             \
     }
 
 static const struct option report_options[] = {
     COMMON,
-    {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the report", 0},
-    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES, "how a row's number is made of its runs",
-     0},
+    {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "format of the report", 0},
+    {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
+     "way in which a row's number is made of its runs", 0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
-     "report the N seeds with the highest numbers, and choose the rate by the others; 0 = all seeds do both", 0},
+     "seeds reported, those of highest number, while the others choose the rate; 0 = all do both", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "the table of this plan (`lrnn list papers`): the paper's rows and columns, its numbers and ours, a verdict a "
-     "cell",
-     OPT_FILLED},
+     "plan whose table it is (`lrnn list papers`): the paper's numbers, ours, a verdict a cell", OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
-     "show these columns, named by their headings in this format: 'model,acc,published'; +run: the usual ones and run, "
-     "the ids of a row's runs. The column that names the rows of a matrix is always shown",
-     0},
-    {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "rows by this column, the largest first; -acc: the smallest", 0},
-    {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "one of the reports below", 0},
+     "columns by their headings: 'model,acc,published'; +run: the usual ones and the ids of runs", 0},
+    {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL,
+     "column by which rows are sorted, the largest first; -acc: the smallest", 0},
+    {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "report, one of those below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
-     "folder into which all of it is written as pages for a browser: a matrix of mixers and tasks, tasks, mixers, "
-     "runs, "
-     "papers",
-     OPT_FILLED},
+     "folder of pages for a browser: a matrix of mixers and tasks, tasks, mixers, runs, papers", OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
-     "also write runs.csv, curves.csv, evals.csv and summary.csv of all records into this folder; there a row with too "
-     "few seeds for --confirm-seeds uses all its seeds, and its column confirm_seeds says so",
-     OPT_FILLED},
+     "folder that gets runs.csv, curves.csv, evals.csv and summary.csv of all records as well", OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {
     COMMON,

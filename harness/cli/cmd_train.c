@@ -23,8 +23,7 @@
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); the command's task, model and flags overrule it",
-     OPT_FILLED},
+     "config file of key=value lines, or a run's record (.json); the command's words overrule it", OPT_FILLED},
     {0}};
 
 struct train_words {
@@ -38,10 +37,9 @@ struct train_words {
 #define AT(field) offsetof(struct train_words, field)
 static const struct option train_flags[] = {
     {"log-steps", OPT_TEXT_FIELD, AT(log_steps), "", 0, 0, NULL,
-     "file for step, loss, gradient norm and rate of every step, as CSV; on CUDA each step is then waited for",
-     OPT_FILLED},
-    {"print-config", OPT_BOOL, AT(print_config), "no", 0, 0, NULL, "print the resolved configuration and do nothing",
-     0},
+     "CSV file of step, loss, gradient norm and rate of every step; CUDA then waits for each", OPT_FILLED},
+    {"print-config", OPT_BOOL, AT(print_config), "no", 0, 0, NULL,
+     "resolved configuration with its origins, and no training", 0},
     {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL, "exit status 1 where NaN or infinity ended the run", 0},
     {0}};
 
@@ -297,6 +295,8 @@ static enum status run(int argc, char **argv, struct error *e) {
                       .positional = words,
                       .max_positional = 2,
                       .extra = extra,
+                      .common = " c print-config dim layers steps epochs batch lr seed precision device threads force "
+                                "out profile ",
                       .headings = (const char *const[]){NULL, "the net", "training, and where it runs"},
                       .on_flag = on_flag,
                       .context = r};

@@ -217,7 +217,7 @@ static void escape(const char *text, char *to, size_t size) {
 /* Every flag that the help of a command names stands in its section of the page; a group has one a sub-command. */
 static void expect_flags(const char *page, const struct command *c) {
     char arguments[128], usage[320], heading[352];
-    snprintf(arguments, sizeof arguments, "%s --help", c->name);
+    snprintf(arguments, sizeof arguments, "%s --help all", c->name);
     expect_status(run(arguments), 0, arguments);
     bool group = strstr(out, "WHAT --help` lists the flags") != NULL;
     escape(c->usage, usage, sizeof usage);

@@ -421,7 +421,7 @@ END_TEST
 
 /* One flag of two spellings is one line. The default of what a profile says is not the flag's own. */
 START_TEST(help_says_the_default_that_applies) {
-    expect("bench --help", 0);
+    expect("bench --help all", 0);
     expect_text(out, "\n  -j, --jobs ", "bench --help");
     for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
         char flag[64];
@@ -431,10 +431,10 @@ START_TEST(help_says_the_default_that_applies) {
         if (run_flag && !one_of_bench)
             ck_assert_msg(profile_sets_flag(flag) == !!strstr(line, "default the profile's, else "), "%s", line);
     }
-    expect("sweep --help", 0);
+    expect("sweep --help all", 0);
     expect_text(out, "passes over the training examples (1..1000000000); default the profile's, else 20\n", "sweep");
     expect_text(out, "AdamW beta1 (0..0.999999); default 0.9\n", "sweep");
-    expect("train --help", 0);
+    expect("train --help all", 0);
     expect_text(out, "passes over the training examples (1..1000000000); default 20\n", "train");
     expect("train s3 lstm -j 2", ST_USAGE);
     expect_text(err, "unknown flag '-j'", "train");
