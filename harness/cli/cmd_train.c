@@ -177,8 +177,8 @@ static enum status print_result(const struct setup *s, bool on_record, bool stri
     return status;
 }
 
-/* Trains under a claim, which a process that is killed leaves: `lrnn status` and reports tell by it of a run that has no
- * row. The run of somebody else is done as well: it has the same bits, and the first to end is on record. */
+/* Trains under a claim, which a process that is killed leaves: `lrnn status` and reports tell by it of a run that has
+ * no row. The run of somebody else is done as well: it has the same bits, and the first to end is on record. */
 static enum status train_claimed(struct setup *s, const struct train_hooks *hooks, struct run *row, struct claim *claim,
                                  struct error *e) {
     const char *out = s->spec.config.out;
