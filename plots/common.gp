@@ -25,7 +25,8 @@ set label 2 fitting(subheading, 12, 125) at screen 0.06, screen 1 left offset 0,
     textcolor rgb '#555555' font sprintf(',%d', points(subheading, 12, 125))
 set size 1, 1 - 0.025 * feet
 set origin 0, 0.025 * feet
-do for [i=1:feet] { set label 2+i foot[i] at screen 0.01, screen 0.025 * (feet - i + 0.5) left noenhanced \
+do for [i=1:feet] { \
+    set label 2+i foot[i] at screen 0.01, screen 0.025 * (feet - i + 0.5) left noenhanced \
     textcolor rgb '#555555' font ',10' }
 set grid ytics lt 1 lc rgb '#dddddd' lw 1
 set border 3 lc rgb '#444444'

@@ -127,9 +127,10 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
     add_sizes(sizes, sizeof sizes, t);
     if (v->confirm && marked != MARK_EVERY)
         snprintf(confirm, sizeof confirm, "; the %" PRId64 " largest seeds, the others chose the rate", v->confirm);
-    gnuplot_setting(f, "subheading", "%s%s, %" PRId64 " training sequences of length %" PRId64 "%s%s%s%s", what, sizes,
-                    run->n_train, run->len_train, confirm, any.cut_off ? "; " CUT_OFF_MARK " cut off" : "", failed,
-                    sees_future ? "; " FUTURE_MARK " saw later inputs" : "");
+    gnuplot_setting(f, "subheading", "%s%s%s%s%s, %" PRId64 " training sequences of length %" PRId64 "%s", what,
+                    any.cut_off ? "; " CUT_OFF_MARK " cut off" : "", failed,
+                    sees_future ? "; " FUTURE_MARK " saw later inputs" : "", sizes, run->n_train, run->len_train,
+                    confirm); /* marks first, for a long line loses its end */
     print_foot(f, t, v);
     gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);

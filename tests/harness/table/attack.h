@@ -14,13 +14,14 @@ struct attack {
      *   mark dirty|mixed|replaced|outdated
      *   all STATEMENT                 of each run so far
      *   plan NAME [PAIRS]             makes it the plan's run of its task, rate and seed that has these lines; a name
-     *                               with a dot is a file of the folder
+     *                                 with a dot is a file of the folder
      *   speed TOK_PER_S THREADS DTYPE MACHINE DEVICE
      *   lost WHAT                     a claim of a process that is gone
      *   file NAME TEXT                a file in the folder of the records; "\n" by '/' */
     const char *runs;
-    /* "REPORT FORMAT [where=...] [protocol=...] [confirm=N] [columns=...]", "plot KIND [where=...]", or
-     * "site [where=...]", or "paper PLAN FORMAT [tasks=...] [where=...]"; values without blanks but '+' in their place. */
+    /* "REPORT FORMAT [where=...] [protocol=...] [confirm=N] [columns=...]", "plot KIND [where=...]", "site
+     * [where=...]", "compare FORMAT" (one half of the records against the other), or "paper PLAN FORMAT
+     * [tasks=...] [where=...]"; values have '+' for a blank. */
     const char *shown;
     const char *says;  /* what stands there, separated by " | "; "": nothing more is asked */
     const char *never; /* what does not; "": nothing is forbidden */

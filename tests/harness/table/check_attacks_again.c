@@ -1,13 +1,15 @@
-/* check_attacks_again.c - a second round of legal ways to make a table, a figure or an export say something false: plots,
- * LaTeX, HTML, CSV, two folders compared, plans that are based on a paper's, numbers side by side. */
+/* check_attacks_again.c - a second round of legal ways to make a table, a figure or an export say something false:
+ * plots, pages, LaTeX, HTML, CSV, two folders compared, plans that are based on a paper's, numbers side by side. */
 #include "tests/harness/table/attack.h"
 
 #define BD5       "run bdlru:m=5;gelu 0.001 1 0.5 0.5 | "
 #define BD5_AGAIN "run bdlru:m=5;gelu 0.001 2 0.5 0.5 | "
 #define S3        "run bdlru:m=5;gelu 0.001 1 0.5 0.5 | task s3 | key task.group=s3 | "
 #define SHORT     "run bdlru:m=5;gelu 0.001 1 0.5 0.5 | task s5:length=8 | key task.length=8 | "
-#define OWN       "file published.csv arxiv,table,task,model,metric,value,protocol/2602.12021,Table 2,s5,bdlru:m=5,acc,0.1,"
-#define UNLIKE    "~ the paper's setting differs, so there is no diff: "
+#define OWN                                                                                                            \
+    "file published.csv arxiv,table,task,model,metric,value,protocol/"                                                 \
+    "2602.12021,Table 2,s5,bdlru:m=5,acc,0.1,"
+#define UNLIKE "~ the paper's setting differs, so there is no diff: "
 
 static const struct attack attacks[] = {
     /* figures: what a table has below it stands below the picture */
