@@ -69,8 +69,8 @@ struct task {
     /* Checks options against each other and makes tables on `host`. ST_USAGE names the numbers, ST_DATA the file. */
     enum status (*open)(void *inst, uint64_t seed, struct arena *host, struct error *e);
     void (*shape)(const void *inst, struct task_shape *out);
-    /* Fills one example; pure, thread-safe. index < shape.examples[split]. For SPLIT_TRAIN targets are those of the
-     * loss, for the other splits the scored ones. */
+    /* Fills one example; pure, thread-safe. index < shape.examples[split]. Targets for SPLIT_TRAIN
+     * are in the loss, for the other splits they are scored. */
     void (*fill)(const void *inst, enum split split, int64_t index, struct example *x);
 };
 

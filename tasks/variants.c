@@ -1,4 +1,4 @@
-/* variants.c - one-at-a-time changes: those of MAD (athms/mad-lab, configs/tasks), of the BD-LRU/H-LRU paper (arXiv
+/* variants.c - one-at-a-time changes of MAD (athms/mad-lab, configs/tasks) and of the BD-LRU/H-LRU paper (arXiv
  * 2602.12021, appendix B), and the other folds of a score over ten folds (pLSTM's graphs). An option that a change does
  * not name stays at the baseline. */
 #include "tasks/variants.h"

@@ -1,7 +1,7 @@
 /* cuda.cuh - shared by .cu files: the context of a CUDA place, and the launch of kernels. C++ alone.
  *
- * The same source is compiled by nvcc for devices and, in tests, by the host's C++ compiler (LRNN_CUDA_HOST), where
- * tests/cuda/cuda_host.h stands for the CUDA run-time. docs/gpu.md says how a twin is written. */
+ * nvcc compiles this source for devices; in tests the host's C++ compiler does (LRNN_CUDA_HOST), with
+ * tests/cuda/cuda_host.h in place of the CUDA run-time. docs/gpu.md says how a twin is written. */
 #ifndef LRNN_CORE_CUDA_CUDA_CUH
 #define LRNN_CORE_CUDA_CUDA_CUH
 

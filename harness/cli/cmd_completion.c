@@ -64,7 +64,7 @@ static const char usages[] =
     "        done\n"
     "    done\n"
     "}\n";
-/* What depends on the words of the line. */
+/* Completions that depend on the words of the line. */
 static const char words[] =
     "# Runs of the folder that the words name by --out, by the first digits of their ids.\n"
     "_lrnn_runs() {\n"

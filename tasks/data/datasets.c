@@ -495,8 +495,8 @@ enum status dataset_open(const char *name, const char *task, const char *file, s
         return ST_OK;
     return fail(e, ST_DATA,
                 "%s: %s holds images of %" PRId64 " x %" PRId64 " x %" PRId64 " with %" PRId64
-                " labels, and those of %s "
-                "are of %" PRId64 " x %" PRId64 " x %" PRId64 " with %" PRId64 ": it is of another data set",
+                " labels, and images of %s are of %" PRId64 " x %" PRId64 " x %" PRId64 " with %" PRId64
+                ": it is of another data set",
                 task, path, set->height, set->width, set->channels, set->labels, d->name, d->height, d->width,
                 d->channels, d->labels);
 }

@@ -31,7 +31,7 @@ enum status documents_open(struct documents *d, const struct document_kind *kind
     struct character_counter c = {NULL};
     if (d->level == LEVEL_BYTE && d->least != kind->least)
         return fail(e, ST_USAGE,
-                    "%s: least=%lld leaves rare characters out of the vocabulary, and that of level=byte has all "
+                    "%s: least=%lld leaves rare characters out of the vocabulary, and level=byte has all "
                     "bytes; leave it out, or take level=character",
                     kind->task, (long long)d->least);
     TRY(file_entries_open(&d->from, kind->task, kind->dataset, e));

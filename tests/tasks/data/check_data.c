@@ -438,7 +438,7 @@ START_TEST(each_format_of_images_is_trained_on) {
     snprintf(text, sizeof text, "train pathfinder:released=yes,file=%.*s lru:state=4 --steps 1",
              (int)strcspn(out, "\n"), out);
     expect_status(run(text), ST_DATA, text);
-    expect_text(err, "holds images of 28 x 28 x 1 with 10 labels, and those of pathfinder32 are of 32 x 32 x 1 with 2",
+    expect_text(err, "holds images of 28 x 28 x 1 with 10 labels, and images of pathfinder32 are of 32 x 32 x 1 with 2",
                 text);
     free_output();
 }
