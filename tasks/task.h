@@ -3,6 +3,8 @@
 #ifndef LRNN_TASKS_TASK_H
 #define LRNN_TASKS_TASK_H
 
+#include <stdio.h>
+
 #include "core/arena.h"
 #include "core/batch.h"
 #include "core/links.h"
@@ -72,6 +74,7 @@ struct task {
     /* Fills one example; pure, thread-safe. index < shape.examples[split]. Targets for SPLIT_TRAIN
      * are in the loss, for the other splits they are scored. */
     void (*fill)(const void *inst, enum split split, int64_t index, struct example *x);
+    void (*notes)(const void *inst, FILE *f); /* more lines of `lrnn data stats`; NULL: none */
 };
 
 #define TASK_INST_BYTES 4096

@@ -117,7 +117,8 @@ static enum status import_pathfinder(const struct dataset *d, const char *folder
     int n = snprintf(hard, sizeof hard, "%s/curv_contour_length_14", folder);
     bool within = n > 0 && n < CACHE_PATH && stat(hard, &info) == 0;
     /* Counts the files without checking each: no list of their hashes is published. */
-    return pathfinder_read(within ? hard : folder, &p.sink, &log->count, e);
+    snprintf(log->folder, sizeof log->folder, "%s", within ? hard : folder);
+    return pathfinder_read(log->folder, &p.sink, &log->count, e);
 }
 
 /* --- the list ----------------------------------------------------------------------------------------------------- */

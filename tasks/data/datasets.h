@@ -41,6 +41,7 @@ struct import_log {
     int (*stop)(void);       /* a signal that asks to stop, else 0; or NULL */
     struct read_count count; /* of all files; `read` gets each file whose hash is published */
     int64_t examples;        /* that were read */
+    char folder[CACHE_PATH]; /* of several that it might have been, the one that was read; "": the one that was named */
 };
 
 const struct dataset *const *dataset_list(void); /* NULL-terminated */

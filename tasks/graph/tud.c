@@ -12,6 +12,7 @@
 #include "tasks/data/file_entries.h"
 #include "tasks/data/tud_files.h"
 #include "tasks/examples.h"
+#include "tasks/graph/isomorphic.h"
 
 #define FOLDS     10
 #define FOLD_SEED 42
@@ -30,19 +31,26 @@ struct tud_graph {
 struct tud {
     char set[OPTION_TEXT];
     int64_t fold;
+    int twins; /* enum twins */
     struct file_entries from;
     int64_t n[SPLIT_COUNT];
     const int32_t *use;            /* (graphs) numbers of training, then validation, then test graphs */
     const struct tud_graph *graph; /* (graphs) */
     struct links_size room;        /* for the links of any graph */
     double floor;                  /* share of the commonest label */
+    int64_t n_twins;               /* test graphs that are isomorphic to a training graph */
 };
+
+/* What becomes of such test graphs, which a net knows by heart. */
+enum twins { TWINS_KEEP, TWINS_DROP };
 
 static const struct option options[] = {
     {"set", OPT_TEXT_FIELD, offsetof(struct tud, set), "mutag", 0, 0, NULL,
      "mutag, nci1, proteins, ptc-fm, or another by its name in TUDataset, imported as tud:NAME", OPT_FILLED},
     {"fold", OPT_INT, offsetof(struct tud, fold), "0", 0, FOLDS - 1, NULL,
      "fold for test, out of ten; the next one is for validation", OPT_FOLD},
+    {"twins", OPT_CHOICE, offsetof(struct tud, twins), "keep", 0, 0, "keep drop",
+     "test graphs that are isomorphic to a training graph of the fold; `lrnn data stats` counts them", 0},
     FILE_ENTRIES_OPTIONS(struct tud, from),
     {0},
 };
@@ -160,6 +168,69 @@ static enum status open_folds(struct tud *w, struct arena *host, struct error *e
     return ST_OK;
 }
 
+/* --- twins -------------------------------------------------------------------------------------------------------- */
+
+/* A graph with refined colours, which begin as hashes of the nodes' inputs, and the number that its twins share. */
+struct twin {
+    struct coloured_graph graph;
+    uint64_t hash;
+};
+
+static void colour_graph(const struct tud_graph *g, struct twin *twin, uint64_t *colour, uint64_t *scratch) {
+    twin->graph = (struct coloured_graph){g->nodes, g->edges, g->edge, colour};
+    for (int64_t node = 0; node < g->nodes; node++) {
+        colour[node] = 0x9e3779b97f4a7c15U * (uint64_t)(g->kind[node] + 1);
+        for (int64_t c = 0; c < g->attributes; c++) {
+            uint32_t bits;
+            memcpy(&bits, &g->attribute[node * g->attributes + c], sizeof bits);
+            colour[node] = (colour[node] ^ bits) * 0x100000001b3U;
+        }
+    }
+    twin->hash = graph_refine(&twin->graph, scratch);
+}
+
+/* Counts the test graphs that have a twin in training; twins=drop takes them out of the test. */
+static enum status find_twins(struct tud *w, struct arena *host, struct error *e) {
+    int64_t graphs = entry_count(&w->from.set), nodes = 0, first = w->n[SPLIT_TRAIN] + w->n[SPLIT_VAL], kept = 0;
+    for (int64_t i = 0; i < graphs; i++) nodes += w->graph[i].nodes;
+    struct twin *twin = arena_alloc(host, (size_t)graphs * sizeof *twin);
+    uint64_t *colour = arena_alloc(host, (size_t)nodes * sizeof *colour);
+    uint64_t *scratch = arena_alloc(host, (size_t)w->from.set.longest * sizeof *scratch);
+    int32_t *work = arena_alloc(host, 4 * (size_t)w->from.set.longest * sizeof *work);
+    int32_t *use = arena_alloc(host, (size_t)graphs * sizeof *use);
+    if (!twin || !colour || !scratch || !work || !use)
+        return fail(e, ST_MEMORY, "%s: no room to compare %lld graphs", w->set, (long long)graphs);
+    for (int64_t i = 0; i < graphs; colour += w->graph[i++].nodes)
+        colour_graph(&w->graph[i], &twin[i], colour, scratch);
+    memcpy(use, w->use, (size_t)graphs * sizeof *use);
+    w->n_twins = 0;
+    for (int64_t i = first; i < first + w->n[SPLIT_TEST]; i++) {
+        const struct twin *own = &twin[use[i]];
+        bool found = false;
+        for (int64_t k = 0; k < w->n[SPLIT_TRAIN] && !found; k++) {
+            const struct twin *other = &twin[use[k]];
+            found = own->hash == other->hash && graph_isomorphic(&own->graph, &other->graph, work);
+        }
+        w->n_twins += found;
+        if (!found || w->twins == TWINS_KEEP) use[first + kept++] = use[i];
+    }
+    if (kept == 0)
+        return fail(e, ST_DATA,
+                    "%s: each of the %lld test graphs of fold %lld is isomorphic to a training graph; take "
+                    "twins=keep",
+                    w->set, (long long)w->n[SPLIT_TEST], (long long)w->fold);
+    w->n[SPLIT_TEST] = kept;
+    w->use = use;
+    return ST_OK;
+}
+
+static void tud_notes(const void *inst, FILE *f) {
+    const struct tud *w = inst;
+    fprintf(f, "  twins      %lld of %lld test graphs of fold %lld are isomorphic to a training graph%s\n",
+            (long long)w->n_twins, (long long)(w->n[SPLIT_TEST] + (w->twins == TWINS_DROP ? w->n_twins : 0)),
+            (long long)w->fold, w->twins == TWINS_DROP ? " and left out" : "; twins=drop leaves them out");
+}
+
 /* --- the task ----------------------------------------------------------------------------------------------------- */
 
 static enum status tud_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
@@ -172,7 +243,8 @@ static enum status tud_open(void *inst, uint64_t seed, struct arena *host, struc
     bool is_known = dataset_find(w->set, &known, NULL) == ST_OK;
     TRY(file_entries_open(&w->from, w->set, is_known ? w->set : of_archive, e));
     TRY(open_graphs(w, host, e));
-    return open_folds(w, host, e);
+    TRY(open_folds(w, host, e));
+    return find_twins(w, host, e);
 }
 
 static void tud_shape(const void *inst, struct task_shape *out) {
@@ -223,4 +295,5 @@ const struct task task_tud = {
     .open = tud_open,
     .shape = tud_shape,
     .fill = tud_fill,
+    .notes = tud_notes,
 };

@@ -371,6 +371,7 @@ static void print_stats(const struct view *v, const struct summary *s) {
     printf("  chance     %.4f  uniform guess (metric %s)\n", shape->chance, metric_names[shape->metric]);
     printf("  floor      %.4f  best trivial answer\n", shape->floor);
     printf("  majority   %.4f  always answers label %" PRId64 "\n", share(s->label_count[s->top], s->scored), s->top);
+    if (v->task.task->notes) v->task.task->notes(v->task.inst, stdout);
     printf("  labels     %" PRId64 ", count of each:\n", shape->vocab_out);
     for (int64_t i = 0; i < shape->vocab_out; i++)
         printf("%s%5" PRId64 ":%8" PRId64 "%s", i % 8 == 0 ? "  " : "", i, s->label_count[i],

@@ -81,6 +81,7 @@ enum status data_import(const struct dataset *d, const char *folder, struct erro
     TRY(dataset_import(d, folder, true, &log, e));
     TRY(dataset_describe(d, text, e));
     printf("  %s\n", text);
+    if (*log.folder) printf("  read from %s\n", log.folder);
     if (log.count.passed_over)
         printf("  passed over %" PRId64 " files whose names are none of the released set\n", log.count.passed_over);
     if (d->examples && log.examples != d->examples)

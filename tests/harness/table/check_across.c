@@ -501,6 +501,25 @@ START_TEST(details_are_folded_under_their_captions) {
 }
 END_TEST
 
+/* The accuracy of one sequence is 0 or 1: it joins its neighbours, and each number has its interval. */
+START_TEST(sparse_lengths_are_taken_together) {
+    static struct eval_point evals[] = {
+        {.split = SPLIT_TEST, .length = 8, .n = 30, .acc = 0.9, .difficulty = "length"},
+        {.split = SPLIT_TEST, .length = 9, .n = 1, .acc = 0, .difficulty = "length"},
+        {.split = SPLIT_TEST, .length = 10, .n = 11, .acc = 1, .difficulty = "length"},
+        {.split = SPLIT_TEST, .length = 11, .n = 1, .acc = 0, .difficulty = "length"},
+    };
+    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.25);
+    fixture_records[0].evals = evals;
+    fixture_records[0].n_evals = 4;
+    char *text = render_by(&report_lengths, NULL);
+    ck_holds(text, "    8             9-11  .9 up to");
+    ck_holds(text, " 0.900 0.74-0.97  0.846 0.58-0.96  ");
+    ck_holds(text, "the fewest: 8: 30, 9-11: 13.");
+    free(text);
+}
+END_TEST
+
 Suite *check_across(void) {
     const TTest *const tests[] = {
         tasks_stand_side_by_side_with_the_published_numbers,
@@ -514,6 +533,7 @@ Suite *check_across(void) {
         a_seed_without_a_length_takes_nothing_from_the_others,
         a_protocol_counts_the_runs_that_have_the_length,
         of_up_to_eight_lengths_each_has_a_column,
+        sparse_lengths_are_taken_together,
         of_folds_the_protocol_makes_the_numbers,
         seeds_that_confirm_are_told_in_every_table_or_refused,
         beside_a_published_mean_over_settings_stands_no_best,

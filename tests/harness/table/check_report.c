@@ -512,29 +512,6 @@ START_TEST(every_listed_report_prints_in_every_format) {
 }
 END_TEST
 
-/* The accuracy of one sequence is 0 or 1: it joins its neighbours, and each number has its interval. */
-START_TEST(sparse_lengths_are_taken_together) {
-    static struct eval_point evals[] = {
-        {.split = SPLIT_TEST, .length = 8, .n = 30, .acc = 0.9, .difficulty = "length"},
-        {.split = SPLIT_TEST, .length = 9, .n = 1, .acc = 0, .difficulty = "length"},
-        {.split = SPLIT_TEST, .length = 10, .n = 11, .acc = 1, .difficulty = "length"},
-        {.split = SPLIT_TEST, .length = 11, .n = 1, .acc = 0, .difficulty = "length"},
-    };
-    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.25);
-    fixture_records[0].evals = evals;
-    fixture_records[0].n_evals = 4;
-    char *text = render_report(&report_lengths, &format_term);
-    ck_holds(text, "    8             9-11  .9 up to");
-    ck_holds(text, " 0.900 0.74-0.97  0.846 0.58-0.96  ");
-    ck_holds(text, "the fewest: 8: 30, 9-11: 13.");
-    free(text);
-    text = render_report(&report_lengths, &format_csv);
-    ck_holds(text, ",9,11,0.84615");
-    ck_holds(text, ",13,0.577");
-    free(text);
-}
-END_TEST
-
 START_TEST(a_report_that_finds_nothing_writes_nothing) {
     add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
     for (const struct sheet_format *const *format = sheet_formats(); *format; format++) {
@@ -576,7 +553,6 @@ Suite *check_report(void) {
         the_terminal_table_is_aligned_and_fits,
         markdown_and_latex_escape_what_they_must,
         every_listed_report_prints_in_every_format,
-        sparse_lengths_are_taken_together,
         a_report_that_finds_nothing_writes_nothing,
     };
     return fixture_suite("report", tests, (int)(sizeof tests / sizeof tests[0]));

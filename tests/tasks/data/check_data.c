@@ -458,6 +458,7 @@ static void shell(const char *format) {
 START_TEST(a_picture_of_pil_and_lists_of_other_systems_are_the_same_images) {
     char text[200];
     expect_status(run("data import pathfinder32 tests/data/pathfinder32"), 0, "data import");
+    expect_text(out, "  read from tests/data/pathfinder32/curv_contour_length_14\n", "data import");
     const char *content = strstr(out, "content ");
     ck_assert_ptr_nonnull(content);
     char own[60];

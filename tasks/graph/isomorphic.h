@@ -1,0 +1,23 @@
+/* isomorphic.h - whether two small graphs with coloured nodes are one graph, numbered otherwise: colours are refined by
+ * those of the neighbours (Weisfeiler and Lehman), and graphs whose refined colours agree are matched node by node. */
+#ifndef LRNN_TASKS_GRAPH_ISOMORPHIC_H
+#define LRNN_TASKS_GRAPH_ISOMORPHIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Nodes are 0 .. nodes - 1; each edge stands once, lower node first, ascending. All is the caller's. */
+struct coloured_graph {
+    int64_t nodes, edges;
+    const int32_t (*edge)[2]; /* (edges) */
+    uint64_t *colour;         /* (nodes) */
+};
+
+/* Refines the colours; scratch: (nodes). Returns a number that isomorphic graphs share, and few others. */
+uint64_t graph_refine(const struct coloured_graph *g, uint64_t *scratch);
+
+/* Whether a numbering of the nodes makes two graphs with refined colours equal; work: (4 nodes). One that a million steps
+ * do not decide counts as equal. */
+bool graph_isomorphic(const struct coloured_graph *a, const struct coloured_graph *b, int32_t *work);
+
+#endif
