@@ -16,8 +16,8 @@ struct coloured_graph {
 /* Refines the colours; scratch: (nodes). Returns a number that isomorphic graphs share, and few others. */
 uint64_t graph_refine(const struct coloured_graph *g, uint64_t *scratch);
 
-/* Whether a numbering of the nodes makes two graphs with refined colours equal; work: (4 nodes). One that a million steps
- * do not decide counts as equal. */
+/* Whether a numbering of the nodes makes two graphs with refined colours equal; work: (4 nodes). A pair that a million
+ * steps do not decide counts as equal. */
 bool graph_isomorphic(const struct coloured_graph *a, const struct coloured_graph *b, int32_t *work);
 
 #endif
