@@ -434,7 +434,8 @@ $(MICRO): tests/device/micro.cu $(OWN)/about.stamp
 	  -DBUILD_DIRTY=$(or $(dirty),0) -o $@ $< -L$(cuda_root)/lib64 -L$(cuda_root)/lib \
 	  -Xlinker -rpath,$(cuda_root)/lib64 -lcublas -lcublasLt -lcudart_static -ldl -lrt -lpthread
 
-# Opens the pages of `lrnn report --html` in headless Chromium. KEEP=folder keeps them and their screenshots.
+# Opens the pages of `lrnn report --html` in headless Chromium and uses them. KEEP=folder keeps them and their
+# screenshots; AXE=axe.min.js (axe-core) checks them for readers who see or move little.
 test-html: all
 	@tests/html/pages.sh $(LRNN) $(KEEP)
 

@@ -148,7 +148,7 @@ function exports(name, get) {
         h("button", {type: "button", click: () => {
         const {heads, rows, records} = get();
         save(`${name}.${{CSV: "csv", LaTeX: "tex", Markdown: "md"}[kind]}`, writers[kind](heads, rows, records));
-    }}, kind)), "with the hashes of its records");
+    }}, kind)), "with the hashes of the records or rows that it rests on");
 }
 
 // A table that is sorted by a click on a heading. column: {title, help, value(row), text(row), cell(row)}; value sorts,
