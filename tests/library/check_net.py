@@ -33,7 +33,7 @@ TASK = "word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20"
 MORE = [  # which the peers' list lacks: (task, model, flags)
     (TASK, "hgrn2:heads=2", {"dim": 16, "layers": 3}),
     (TASK, "rwkv7:heads=2", {"dim": 16, "layers": 3}),
-    (TASK, "rwkv7:heads=2,vmix=yes", {"dim": 16, "layers": 2, "bidirectional": "yes"}),
+    (PADDED, "rwkv7:heads=2,vmix=yes", {"dim": 16, "layers": 2, "bidirectional": "yes"}),
     (TASK, "slice:structure=block,table=yes", {"dim": 16, "backbone": "slice"}),
     (TASK, "bdlru:blocks=4,m=2", {"dim": 16, "layer-scale": 0.5}),
 ]
