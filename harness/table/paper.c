@@ -221,7 +221,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
     struct sheet *s = sheets_add(sheets);
     sheet_columns(s, "plan|profile|protocol|row|column|published|ours|ci_lo|ci_hi|ci_kind|n|n_planned|n_failed|"
                      "steps_least|steps_most|steps_planned|verdict|cut_off|other_setting|run_ids|differs|"
-                     "published_spread|published_spread_kind|quiet|sees_future|speed_of");
+                     "published_spread|published_spread_kind|quiet|sees_future|speed_of|flags");
     for (int i = 0; i < p->n_rows * p->n_columns; i++) {
         const struct paper_cell *c = &p->cells[i];
         const char *before = "", *text;
@@ -260,6 +260,7 @@ static void add_data(struct sheets *sheets, const struct paper_cells *p) {
         char place[SPEED_PLACE] = "";
         if (p->speed && c->done) speed_place(&c->speed, place, sizeof place);
         sheet_text(s, "%s", place);
+        sheet_text(s, "%s", p->flags);
     }
 }
 

@@ -266,7 +266,7 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect_text(err, "again: lrnn report --out ", "sweep");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",1,1,0,", "report");
-    expect_text(out, ",published_spread_kind,quiet,sees_future,speed_of\n", "report");
+    expect_text(out, ",published_spread_kind,quiet,sees_future,speed_of,flags\n", "report");
     ck_assert_msg(strstr(out, ",,,1,0,") || strstr(out, ",,,0,0,"), "%s", out); /* as quiet as the machine was */
     expect("sweep %s/own.plan --quiet --dim 12 --out %s/r", 0);
     expect_text(out, "~ the paper's setting differs, so there is no diff: ", "sweep");
@@ -284,7 +284,7 @@ START_TEST(a_plan_of_speeds_trains_nothing) {
     expect_text(err, "perf.csv has no speed of 2 of the 2 runs of own; lrnn sweep ", "plot");
     begin_plan("title=T\npaper=0\nsource=F\nprofile=smoke\ntasks=s3\nmodels=lstm\nmeasure=loss\n");
     expect(REPORT, ST_USAGE);
-    expect_text(err, "measure=loss is neither accuracy nor speed", "report");
+    expect_text(err, "expected accuracy or speed, got 'loss'", "report");
 }
 END_TEST
 
@@ -323,7 +323,7 @@ START_TEST(speeds_say_of_which_machine_they_are) {
     expect(REPORT " --format md", 0);
     ck_assert_ptr_null(strstr(out, "Bold"));
     expect(REPORT " --format csv", 0);
-    expect_text(out, ",\"1 thread, fp32, cpu, machine 00000000\"\n", "report");
+    expect_text(out, ",\"1 thread, fp32, cpu, machine 00000000\",\n", "report");
     move_to_another_machine(1);
     expect(REPORT, 0);
     expect_text(out, "Measured: 1 thread, fp32, cpu, machine 00000000.", "report");
