@@ -1,5 +1,5 @@
-/* jax_handler.c - the ops of liblrnn as one handler of XLA's foreign function interface, for lrnn.jax; `make jax` builds
- * it against the header that jaxlib comes with.
+/* jax_handler.c - the ops of liblrnn as one handler of XLA's foreign function interface, for lrnn.jax. `make jax`
+ * builds it against the header that jaxlib comes with.
  *
  * A call has these attributes: op, the op's name; pass, 0 forward and 1 backward; descriptor, the bytes of the op's
  * descriptor (include/lrnn.h) without addresses; at, for each buffer, operands first, the place in the descriptor where

@@ -293,7 +293,7 @@ _LEVEL_4 = ((1, 1, (16, 17, 28, 30, 31)),)  # avx512: f dq cd bw vl
 
 
 def _cpu_level() -> int:
-    """The x86-64 level of this processor, 2 to 4, by the features that glibc (2.33) finds usable; 2 where it is older."""
+    """The x86-64 level of this processor, 2 to 4, by what glibc (2.33) finds usable; 2 where it is older."""
     try:
         leaf = ctypes.CDLL(None).__x86_get_cpuid_feature_leaf
     except (AttributeError, OSError):

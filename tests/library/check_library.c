@@ -261,7 +261,7 @@ static size_t run_keeping(struct op_boxes *b, void *memory) {
     return bytes;
 }
 
-/* Gradients with values kept have the bits of gradients that compute them again, and the ops that lack states keep them. */
+/* Gradients with values kept have the bits of gradients that compute them again. Ops that lack states keep them. */
 START_TEST(kept_values_change_nothing) {
     const struct op_case *op = &op_cases[_i / 2];
     struct op_boxes again, keeps;
