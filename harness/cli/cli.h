@@ -66,7 +66,7 @@ struct cli {
     int n_sets;
     const char **positional;
     int max_positional, n_positional; /* n_positional is set */
-    const struct option *extra;       /* flags on_flag deals with: their help, before those of one name; or NULL */
+    const struct option *extra;       /* flags that on_flag takes, for their help; or NULL */
     const char *short_flag;           /* "jobs", a number: the flag that -j 2 and -j2 stand for; or NULL */
     /* Whether a profile says something of a flag, whose default help then does not call its own; or NULL: of none. */
     bool (*profile_sets)(const char *flag);

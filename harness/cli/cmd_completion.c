@@ -1,5 +1,5 @@
 /* cmd_completion.c - lrnn completion bash|zsh: what a shell needs to complete commands, names and flags. The words come
- * from the program when they are wanted, so that they are those of its tables. */
+ * from the program when they are wanted, so they are always its own. */
 #include <stdio.h>
 #include <string.h>
 

@@ -62,7 +62,7 @@ struct paper_cells {
     struct request request;
     const struct record_set *set; /* the records of `out`; borrowed. NULL: they are loaded */
     const char *flags;            /* of the command line in place of the plan's, for the caption; borrowed */
-    bool shortened;               /* the flags are those of a sweep that was noted (study/sweep_list.h) */
+    bool shortened;               /* a noted sweep has these flags (study/sweep_list.h) */
     bool tell_builds;             /* the table names cells with runs of another build */
     struct resolved resolved;
     struct plan plan;

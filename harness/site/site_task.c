@@ -132,7 +132,7 @@ static bool is_word_of(const char *list, const char *word) {
     return false;
 }
 
-/* The profile that a row's settings are told apart from: that of its runs, else the task's paper or quick. */
+/* The profile that a row's settings are compared with: its runs' own, else the task's paper or quick. */
 static const struct profile *profile_beside(const struct run *run) {
     const char *const names[] = {run->profile, "paper", "quick"};
     char task[RECORD_TEXT];

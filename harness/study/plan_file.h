@@ -17,7 +17,7 @@
  *   rows columns lengths overall       of the paper's table: harness/rows/paper_cells.h
  *   protocol                           how the paper makes a number of its runs
  *   note                               what stands below the table: what the paper leaves open, and is ours here
- *   differs differs.MODEL              in what the plan's runs are not the paper's, all of them or those of a model
+ *   differs differs.MODEL              in what the plan's runs are not the paper's, all runs or a model's runs
  *   measure                            accuracy, or speed: nothing is trained, each cell's training step is timed
  *   task.KEY model.KEY                 values of an option, of each task or model that has it
  *   any flag of a run                  a value or several

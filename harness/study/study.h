@@ -4,7 +4,7 @@
  * model.OPTION, models, seeds and variants. The strongest origin that says something of a key holds, whatever else the
  * key has: a list of values makes as many runs, and rates and seeds are lists like any other.
  *
- * One rule says how long a run is: a stronger origin's word on length voids those of weaker ones. --steps and --epochs
+ * One rule says how long a run is: a stronger origin's word on length voids the weaker ones. --steps and --epochs
  * void each other, and the steps of one origin stand over its epochs; any word on length, a --limit too, voids a weaker
  * --stop-after or --budget, which end a run early and leave its schedule as it is. */
 #ifndef LRNN_HARNESS_STUDY_STUDY_H

@@ -113,7 +113,7 @@ static void add_aggregate(struct sheet *sheet, const struct family *s, int model
     free(values);
 }
 
-/* Steps after which a row's runs end at the latest: those of the schedule, or --stop-after. */
+/* Steps after which a row's runs end at the latest: the schedule's, or --stop-after. */
 static int64_t most_steps(const struct report_row *row) {
     int64_t stop;
     bool early = parse_int64(row_key_value(&row->key, "stop-after"), &stop) && stop > 0;

@@ -36,9 +36,9 @@ void cuda_host_die(const char *what) {
 
 /* --- fibers ----------------------------------------------------------------------------------------------------------
  * A fiber is a stack. A thread that ends or waits passes on to the next ready one, which goes on where it waits or
- * begins on a free fiber; that of an ended thread is free, so threads that never wait share one and cost no switch. */
+ * begins on a free fiber. An ended thread frees its fiber, so threads that never wait share one and cost no switch. */
 
-/* The compiler's own jumps, in functions that it does not instrument: AddressSanitizer takes those of the library for
+/* The compiler's own jumps, in functions that it does not instrument: AddressSanitizer takes the library's jumps for
  * unwinding, and cleans the stack after a system call each time. */
 typedef void *jump_point[5];
 #ifdef __clang__
@@ -60,7 +60,7 @@ struct fiber {
 enum thread_state { READY, AT_BARRIER, AT_WARP, AT_CLUSTER, ENDED };
 
 /* A block of the cluster that runs. What kernels declare as shared is there once, and each block's own contents while
- * its threads run alone; meanwhile `declared` keeps those of the others. */
+ * its threads run alone; meanwhile `declared` keeps the other blocks' contents. */
 struct block {
     uint3 index;
     unsigned char *shared; /* pages: the dynamic memory, as much of it as the launch says */
@@ -259,7 +259,7 @@ int cuda_host_lane(void) {
     return running->lane;
 }
 
-/* At a barrier of n threads, those of one block or of all; the last one opens it. */
+/* Waits at a barrier of n threads, of one block or of all; the last one opens it. */
 static void wait_for(unsigned *waiting, unsigned n, thread_state state, const block *of) {
     if (++*waiting == n) {
         *waiting = 0;

@@ -25,7 +25,7 @@ struct check {
     struct example x;
     struct split_facts facts[SPLIT_COUNT];
     int64_t keys, *count, *by_key; /* (labels) and (keys, labels): scored targets of training */
-    int64_t right, right_by_key;   /* test targets that the commonest label is, of all and of those of its key */
+    int64_t right, right_by_key;   /* test targets equal to the commonest label: of all, of its key */
 };
 
 /* The input that the second guess looks at: the token at the position, or at the last one; of values the position. */

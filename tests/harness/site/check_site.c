@@ -77,7 +77,7 @@ START_TEST(every_page_has_its_kind_and_no_address_of_elsewhere) {
 }
 END_TEST
 
-/* Two rates and three seeds, of which validation prefers the first; the numbers are those of the tables. */
+/* Two rates and three seeds, of which validation prefers the first; the tables have the same numbers. */
 START_TEST(a_row_says_which_runs_its_number_is_of) {
     struct report_tables tables;
     char part[128];
@@ -96,7 +96,7 @@ START_TEST(a_row_says_which_runs_its_number_is_of) {
 }
 END_TEST
 
-/* The second row's runs are each .1 better than those of the first, seed by seed. */
+/* The second row's runs are each .1 better than the first row's, seed by seed. */
 START_TEST(rows_are_paired_seed_by_seed) {
     for (uint64_t seed = 1; seed <= 3; seed++) {
         add_run("lstm;gelu", 1e-3, seed, 0.5, 0.5 + 0.01 * (double)seed);

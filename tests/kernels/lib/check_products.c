@@ -164,7 +164,7 @@ static real *product_of_halves(const struct halves *h, bool widen, bool magnitud
 START_TEST(halves_give_what_widened_ones_give) {
     const struct halves *h = &halves[_i];
     if (_i == 0 && (REAL_IS_DOUBLE || !cpuinfo_has("avx512_bf16")))
-        printf("  products: those of pairs of bf16 are not covered by this %s\n", REAL_IS_DOUBLE ? "build" : "machine");
+        printf("  products of pairs of bf16 are not covered by this %s\n", REAL_IS_DOUBLE ? "build" : "machine");
     real *got = product_of_halves(h, false, false), *want = product_of_halves(h, true, false);
     real *magnitudes = product_of_halves(h, true, true);
     for (int64_t at = 0; at < h->M * (h->N + h->gap); at++) {
