@@ -54,17 +54,6 @@ echo "extension: profiles/newtask.plan"
 row='ROW(NEWSCHEDULE, "newschedule", RATE_PER_STEP, 0.0001, 0, rate_cosine, "a cosine to 0.0001")'
 sed -i "s/^    ROW(CONSTANT, .*/&\n    $row \\\\/" core/schedule.h
 echo "extension: '$row' in core/schedule.h"
-row='{"newflag", OPT_INT, AT(newflag), "0", 0, 1e9, NULL, "step after which a run ends as newstop; 0 = none", 0},'
-sed -i "s/^    {\"seed\", .*/    $row\n&/" harness/study/config.c
-sed -i 's/^    struct backbone net; .*/&\n    int64_t newflag;/' harness/study/config.h
-echo "extension: '$row' in harness/study/config.c, its field in harness/study/config.h"
-sed -i -e '/^\/\* Reasons to end a run: /i\
-static bool at_newflag(const struct running *r) {\
-    int64_t step = r->trainer.setup->spec.config.newflag;\
-    return r->validated \&\& step \&\& r->trainer.state.step >= step;\
-}\
-' -e 's/^    {"nan", has_nan}, .*/    {"newstop", at_newflag},\n&/' harness/run/train.c
-echo "extension: '{\"newstop\", at_newflag}' and its function in harness/run/train.c"
 
 make --no-print-directory CUDA=0 programs
 tools/layers.sh
@@ -76,12 +65,26 @@ tools/layers.sh
 ./lrnn newcommand >/dev/null
 ./lrnn info newtask/smoke | grep 'profiles/newtask.plan'
 ./lrnn bench newtask --profile smoke --no-speed --no-plots --quiet --out build/trained | grep newmixer
-./lrnn train --help all | grep -e '--newflag '
-./lrnn train newtask newmixer --dim 16 --steps 4 --eval-every 1 --newflag 2 --quiet --out build/trained |
-    grep 'after 2 steps (newstop)'
 # The golden rows of the new mixer alone, for this build; `make golden MODELS=newmixer` writes those of all builds.
 make --no-print-directory CUDA=0 golden-here MODELS=newmixer
 grep ' newmixer' tests/golden/traces.tsv
 [ "$(grep -vc newmixer tests/golden/traces.tsv)" = "$(wc -l <"$here/tests/golden/traces.tsv")" ]
 # Among the ops only the new one is walked; the suites of this tree have walked the others.
 CHECK_OP=newop LRNN=./lrnn LRNN_F64=$double build/check ops models backbone sizes tasks cli report export
+
+# A flag is known to every object that sees a run, so the program alone is built with it, once the suites are through.
+row='{"newflag", OPT_INT, AT(newflag), "0", 0, 1e9, NULL, "step after which a run ends as newstop; 0 = none", 0},'
+sed -i "s/^    {\"seed\", .*/    $row\n&/" harness/study/config.c
+sed -i 's/^    struct backbone net; .*/&\n    int64_t newflag;/' harness/study/config.h
+echo "extension: '$row' in harness/study/config.c, its field in harness/study/config.h"
+sed -i -e '/^\/\* Reasons to end a run: /i\
+static bool at_newflag(const struct running *r) {\
+    int64_t step = r->trainer.setup->spec.config.newflag;\
+    return r->validated \&\& step \&\& r->trainer.state.step >= step;\
+}\
+' -e 's/^    {"nan", has_nan}, .*/    {"newstop", at_newflag},\n&/' harness/run/train.c
+echo "extension: '{\"newstop\", at_newflag}' and its function in harness/run/train.c"
+make --no-print-directory CUDA=0 all
+./lrnn train --help all | grep -e '--newflag '
+./lrnn train newtask newmixer --dim 16 --steps 4 --eval-every 1 --newflag 2 --quiet --out build/trained |
+    grep 'after 2 steps (newstop)'
