@@ -17,6 +17,7 @@
 #include "harness/store/claim.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
+#include "harness/store/shell.h"
 #include "tasks/task.h"
 
 #define PLAIN_EVERY 10.0 /* seconds between progress lines when stderr is not a terminal */
@@ -65,10 +66,9 @@ static void tell_defaults(const struct setup *s) {
     char names[256];
     if (label_parse(&name, "task", s->spec.task.asked, NULL) != ST_OK) return;
     profile_names(label_name(&name), s->spec.task.task->suite, names, sizeof names);
-    fprintf(
-        stderr,
-        "no profile: flags that are not given have their defaults; `lrnn bench %s` has the profiles%s (--profile)\n",
-        label_name(&name), names);
+    fprintf(stderr,
+            "no profile: flags that are not given have their defaults; `%s bench %s` has the profiles%s (--profile)\n",
+            shell_program(), label_name(&name), names);
 }
 
 /* One line that is written again and again. */
@@ -96,7 +96,7 @@ static void show_plain(const struct setup *s, const struct progress *p, double l
     if (isfinite(p->acc)) snprintf(acc, sizeof acc, "%.4f", p->acc);
     fprintf(stderr, "%s %s: step %" PRId64 "/%" PRId64 " loss %.4f acc %s %.1fk tok/s", s->spec.task.name,
             s->id.model_label, p->step, p->steps, p->loss, acc, p->tok_per_s / 1e3);
-    if (isfinite(left)) {
+    if (isfinite(left) && p->step < p->steps) {
         time_format(left, time, sizeof time);
         fprintf(stderr, ", about %s left", time);
     }

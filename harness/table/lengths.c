@@ -57,11 +57,11 @@ static void note_measured(struct sheet *s, const struct length_bins *b) {
         fprintf(counts.f, ": %" PRId64, b->n_measured[i] < 0 ? 0 : b->n_measured[i]);
     }
     if (printed_end(&counts, ST_OK, "a note", NULL) == ST_OK && !strcmp(b->by, EVAL_BY_LENGTH))
-        sheet_note(s,
-                   "After each number its 95 %% Wilson interval, the chance of the test sequences. Sequences of a run "
-                   "(scored positions, where it has several), the fewest: %s. Lengths of fewer than %d are taken "
-                   "together with their neighbours.",
-                   counts.text, LENGTHS_LEAST);
+        sheet_note(
+            s,
+            "After each number its 95 %% Wilson interval, the chance of the test sequences. Sequences of a run, the "
+            "fewest: %s. Lengths of fewer than %d are taken together with their neighbours.",
+            counts.text, LENGTHS_LEAST);
     else if (counts.text)
         sheet_note(s, "Positions of a run, the fewest: %s; --format csv has Wilson intervals.", counts.text);
     free(counts.text);
