@@ -10,13 +10,18 @@
  *   slice-glu  like slice with z <- z + (P z + p) * sig(Q z + q): the wrapper of its baselines (models/mamba.py,
  *              models/fla.py)
  *   stacked    x <- mixer(x), with dropout between layers alone: its LSTM, which is PyTorch's
- *   slice-xlstm  x <- x + dropout(mixer(norm(x))), that norm once more before the head: a LayerNorm without a bias, its
- *              weight stored as the difference from 1, which is what decays (models/xlstm.py, NX-AI/xlstm)
+ *   xlstm      x <- x + dropout(mixer(norm(x))), and after sLSTM x <- x + dropout(W2 (gelu(g) * u)), (g, u) =
+ *              W1 norm(x), of inner width U, the multiple of 64 from 1.3 D on; that norm once more before the head: a
+ *              LayerNorm without a bias, its weight stored as the difference from 1. Embedding, W1 and head N(0, 0.4 /
+ *              D), W2 N(0, 4 / (layers^2 D)); matrices decay, but for the embedding (NX-AI/xlstm, xlstm_lm_model.py,
+ *              whose head has no bias)
+ *   slice-xlstm  the same layers in SLiCE's net: embedding N(0, 1), a head at the framework default, and decay on all
+ *              parameters but the embedding, on a norm's difference from 1 too (models/xlstm.py)
  *   slice-transformer  x <- x + dropout(mixer(norm(x))), x <- x + dropout(W2 dropout(gelu(W1 norm(x) + b1)) + b2) of
  *              inner width 512, a norm before the head: LayerNorms (models/transformer.py, which has biases in its
  *              attention, 16 heads and dropout on its weights besides)
  *   slice-paper  the net that the SLiCE paper puts around the mixer: slice around SLiCE, stacked for the LSTM,
- *              slice-xlstm for mLSTM, slice-transformer for attention, and slice-glu for Mamba2, the delta rules and
+ *              slice-xlstm for xLSTM's mixers, slice-transformer for attention, and slice-glu for Mamba2, the delta rules and
  *              all mixers that the paper does not have
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (lindermanlab/S5, s5/layers.py, half_glu1), running statistics
@@ -51,7 +56,8 @@ const struct option backbone_options[] = {
     {"norm", OPT_CHOICE, offsetof(struct backbone, norm), "rmsnorm", 0, 0, "rmsnorm layernorm",
      "pre-norm of each branch (mad-lm, vision)", 0},
     {"backbone", OPT_CHOICE, offsetof(struct backbone, kind), "mad-lm", 0, 0,
-     "mad-lm slice slice-glu stacked s5 slice-paper vision slice-xlstm slice-transformer", "net around the mixer", 0},
+     "mad-lm slice slice-glu stacked s5 slice-paper vision slice-xlstm slice-transformer xlstm", "net around the mixer",
+     0},
     {"dropout", OPT_REAL, offsetof(struct backbone, dropout), "0", 0, 0.95, NULL, "rate on each residual branch", 0},
     {"layer-scale", OPT_REAL, offsetof(struct backbone, layer_scale), "0", 0, 1000, NULL,
      "initial value of a learnt vector that scales each residual branch (mad-lm, vision); 0 = no scaling", 0},
@@ -104,7 +110,7 @@ static struct tensor *layer_norm(struct graph *g, const struct backbone *b, cons
 }
 
 /* The norm of xLSTM: the head norm of rows with one head, whose weight is stored less 1 and which has no bias. */
-static struct tensor *norm_around_one(struct graph *g, const struct backbone *b, const char *name, struct residual *r) {
+static struct tensor *norm_near_one(struct graph *g, const struct backbone *b, const char *name, struct residual *r) {
     (void)b;
     *r = (struct residual){residual_sum(g, *r), NULL};
     if (!r->x) return NULL;
@@ -147,6 +153,17 @@ static struct tensor *transformer_mlp(struct graph *g, const struct backbone *b,
     int64_t D = x->dims[x->rank - 1];
     struct tensor *y = activate(g, affine(g, b, "w1", x, TRANSFORMER_INNER, init_linear(D, 1)), ACT_GELU_ERF);
     return affine(g, b, "w2", dropout(g, y, b->dropout), D, init_linear(TRANSFORMER_INNER, 1));
+}
+
+/* W2 (gelu(g) * u), (g, u) = W1 x, the MLP of xLSTM. */
+static struct tensor *xlstm_mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
+    int64_t D = x->dims[x->rank - 1], U = (13 * D + 639) / 640 * 64;
+    struct tensor *parts[2];
+    (void)b;
+    split(g, linear(g, x, weight_or(g, "w1.weight", 2 * U, D, init_small(D), AS_CONTRACT), NULL), 2, (int64_t[]){U, U},
+          parts);
+    struct tensor *gated = mul(g, activate(g, parts[0], ACT_GELU_ERF), parts[1]);
+    return linear(g, gated, weight_or(g, "w2.weight", D, U, init_of_branch(g, D), AS_CONTRACT), NULL);
 }
 
 /* W3 (silu(W1 x) * W2 x), of inner width 8 D / 3 rounded up to a multiple of 16, as in MAD. */
@@ -203,6 +220,15 @@ static struct residual pre_norm_layer(struct graph *g, const struct backbone *b,
     graph_scope_pop(g);
     r.branch = branch_of(g, b, "mlp_scale", mixed_channels);
     return r;
+}
+
+/* Layer with the MLP of its kind of mixer, or without one. */
+static struct residual xlstm_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
+                                   struct residual r, bool last) {
+    bool (*takes_mlp)(const void *, int64_t) = choice->model->takes_mlp;
+    struct backbone own = *b;
+    own.mlp = takes_mlp && takes_mlp(choice->inst, graph_builder(g)->layer) ? MLP_GELU : MLP_NONE;
+    return pre_norm_layer(g, &own, choice, r, last);
 }
 
 /* tanh(W z + b), which SLiCE's blocks add to z. */
@@ -265,6 +291,7 @@ static struct residual s5_layer(struct graph *g, const struct backbone *b, const
  *   MAD     every parameter: its optimiser minds no tags of the mixers (athms/mad-lab, mad/model/pl_model_wrapper.py)
  *   SLiCE   every parameter but the embedding: its loop minds none either (structured-linear-cdes, train.py)
  *   pLSTM   its maps alone, on images (ml-jku/plstm_experiments)
+ *   xLSTM   matrices alone, without the embedding (NX-AI/xlstm, utils.py)
  *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
  *           others have lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments)
  * Biases start at 0 in MAD's nets, in S5's and in pLSTM's, as the authors' do, and like weights in SLiCE's (the
@@ -283,8 +310,10 @@ static const struct backbone_traits traits[] = {
     [BACKBONE_VISION] = {pre_norm_layer, .as_asked = true, .norm = norm_as_asked, .gelu = vision_mlp,
                          .ends_in_norm = true, .zero_biases = true, .small_maps = true, .embedding_sd = 1,
                          .decays = IN(WEIGHT)},
-    [BACKBONE_SLICE_XLSTM] = {pre_norm_layer, .norm = norm_around_one, .ends_in_norm = true, .embedding_sd = 1,
-                              .decays = IN_ALL & ~IN(EMBEDDING)},
+    [BACKBONE_SLICE_XLSTM] = {xlstm_layer, .norm = norm_near_one, .gelu = xlstm_mlp, .ends_in_norm = true,
+                              .embedding_sd = 1, .decays = IN_ALL & ~IN(EMBEDDING)},
+    [BACKBONE_XLSTM] = {xlstm_layer, .norm = norm_near_one, .gelu = xlstm_mlp, .ends_in_norm = true,
+                        .zero_biases = true, .small_maps = true, .decays = IN(WEIGHT)},
     [BACKBONE_SLICE_TRANSFORMER] = {pre_norm_layer, .norm = layer_norm, .gelu = transformer_mlp, .ends_in_norm = true,
                                     .embedding_sd = 1, .decays = IN_ALL & ~IN(EMBEDDING)},
 };
@@ -297,10 +326,9 @@ struct backbone backbone_resolved(const struct backbone *b, const struct model *
     static const struct {
         const char *mixer;
         int kind; /* enum backbone_kind */
-    } of_paper[] = {{"slice", BACKBONE_SLICE},
-                    {"lstm", BACKBONE_STACKED},
-                    {"mlstm", BACKBONE_SLICE_XLSTM},
-                    {"attention", BACKBONE_SLICE_TRANSFORMER}};
+    } of_paper[] = {{"slice", BACKBONE_SLICE},       {"lstm", BACKBONE_STACKED},
+                    {"mlstm", BACKBONE_SLICE_XLSTM}, {"slstm", BACKBONE_SLICE_XLSTM},
+                    {"xlstm", BACKBONE_SLICE_XLSTM}, {"attention", BACKBONE_SLICE_TRANSFORMER}};
     struct backbone resolved = *b;
     if (b->kind == BACKBONE_SLICE_PAPER) {
         resolved.kind = BACKBONE_SLICE_GLU;

@@ -16,6 +16,7 @@ enum backbone_kind {
     BACKBONE_VISION,
     BACKBONE_SLICE_XLSTM,
     BACKBONE_SLICE_TRANSFORMER,
+    BACKBONE_XLSTM,
     BACKBONE_COUNT
 };
 enum positions { POSITIONS_NONE, POSITIONS_LEARNT };
@@ -74,7 +75,7 @@ struct backbone_traits {
     bool zero_biases;  /* biases start at 0; else like weights */
     bool small_maps; /* maps of values and to the logits start at N(0, 0.4 / inputs), else at the framework's default */
     bool has_ssm_rate;   /* state parameters and norms learn at --ssm-lr-factor of the rate */
-    double embedding_sd; /* the tokens' vectors start at N(0, embedding_sd^2) */
+    double embedding_sd; /* the tokens' vectors start at N(0, embedding_sd^2); 0: at N(0, 0.4 / D) */
     unsigned decays;     /* bits 1 << enum param_group of the groups that --decay acts on */
     int version;         /* raised when the bits of its trainings change; 0 is 1 (harness/study/numerics.h) */
 };

@@ -10,6 +10,7 @@ struct dims {
     int64_t B, T, D;
     int64_t height, width;   /* the tokens are the pixels of such an image, row by row; 0: no image */
     struct links_size links; /* room for the links of an example that is a graph; 0: no graph */
+    int64_t layer;           /* the layer at hand, from 0; state_floats alone reads it */
 };
 
 struct model {
@@ -38,6 +39,9 @@ struct model {
      * them; it is called before the first layer. The head sees the tokens alone. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
     struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
+    /* Whether xLSTM's nets give the layer an MLP: they do after sLSTM, which has no maps of its own to another width
+     * and back. NULL: no layer gets one. */
+    bool (*takes_mlp)(const void *inst, int64_t layer);
 };
 
 #define MODEL_INST_BYTES 4096

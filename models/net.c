@@ -111,8 +111,11 @@ bool net_causal(const struct backbone *b, const struct model_choice *choice) {
 }
 
 int64_t net_state_floats(const struct backbone *b, const struct model_choice *fitted) {
-    int64_t mixers = b->layers * (backbone_doubles(b, fitted->model) ? 2 : 1);
-    return fitted->model->state_floats(fitted->inst, &fitted->dims) * mixers;
+    int64_t floats = 0;
+    struct dims dims = fitted->dims;
+    for (dims.layer = 0; dims.layer < b->layers; dims.layer++)
+        floats += fitted->model->state_floats(fitted->inst, &dims);
+    return floats * (backbone_doubles(b, fitted->model) ? 2 : 1);
 }
 
 /* The number of sequences in B examples. */
@@ -151,7 +154,7 @@ static struct tensor *encoded(struct graph *g, const struct backbone *b, const s
         struct init init = map_init(b, s->channels);
         return linear(g, input, weight_from(g, "encoder.weight", b->dim, s->channels, init, AS_CONTRACT), NULL);
     }
-    double sd = backbone_traits(b)->embedding_sd;
+    double sd = backbone_traits(b)->embedding_sd > 0 ? backbone_traits(b)->embedding_sd : init_small(b->dim).b;
     struct tensor *table = graph_param(g, &(struct param_spec){.name = "embedding",
                                                                .rank = 2,
                                                                .dims = {s->vocab_in, b->dim},

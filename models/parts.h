@@ -17,6 +17,14 @@ static inline struct init init_small(int64_t fan) {
     return (struct init){.kind = INIT_NORMAL, .b = sqrt(0.4 / (double)fan)};
 }
 
+/* xLSTM's start of a map whose output is added to the residual stream, N(0, 4 / (layers^2 D)): it shrinks with the
+ * number of layers, whose branches are all added up. */
+static inline struct init init_of_branch(struct graph *g, int64_t D) {
+    const struct graph_builder *now = graph_builder(g);
+    double layers = now->layers > 0 ? now->layers : 1;
+    return (struct init){.kind = INIT_NORMAL, .b = 2 / (layers * sqrt((double)D))};
+}
+
 /* Weight [out][in] that starts from `init`, decayed, stored by `layout`. */
 static inline struct tensor *weight_from(struct graph *g, const char *name, int64_t out, int64_t in, struct init init,
                                          struct layout layout) {

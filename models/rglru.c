@@ -104,6 +104,7 @@ const struct model model_rglru = {
     .options = options,
     .small = "rglru:heads=3 rglru:width=8,heads=2,conv=2",
     .inst_bytes = sizeof(struct rglru),
+    .version = 2,
     .causal = true,
     .check = check,
     .build = build,

@@ -1,4 +1,4 @@
-/* stable.h - the gates of mLSTM, and what a matrix state with such gates is read as. */
+/* stable.h - the gates of mLSTM, the reading of a matrix state that has them, and the recurrence of sLSTM. */
 #ifndef LRNN_KERNELS_STABLE_STABLE_H
 #define LRNN_KERNELS_STABLE_STABLE_H
 
@@ -23,6 +23,14 @@ struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f,
  * h = num / (max(|den|, exp(-m)) + eps) (B,T, H*dv). */
 struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps);
 
+/* sLSTM recurrence, channel by channel in heads of dh channels:
+ *   p_g = raw_g[t] + R_g h_{t-1} + b_g, g = i, f, z, o      m_t = max(p_i, logsig(p_f) + m_{t-1}), m_{-1} = -infinity
+ *   F = exp(logsig(p_f) + m_{t-1} - m_t);   I = exp(p_i - m_t)
+ *   c_t = F c_{t-1} + I tanh(p_z);   n_t = F n_{t-1} + I;   h_t = sig(p_o) c_t / n_t;   h_{-1} = c_{-1} = n_{-1} = 0
+ * R_g is block-diagonal, a dh x dh block a head. raw: i, f, z, o (B,T,D); recurrent [4D][dh], row g*D + head*dh + j,
+ * stored head by head (struct layout {4, {4, D/dh, dh, dh}, {1, 0, 2, 3}}); b [4D], stored likewise -> h (B,T,D). */
+struct tensor *scan_slstm(struct graph *g, struct tensor *const raw[4], struct tensor *recurrent, struct tensor *b);
+
 /* --- what a call has and keeps for its twins ---------------------------------------------------------------------- */
 
 enum stable_input { STABLE_I, STABLE_F };
@@ -43,6 +51,14 @@ struct stable_readout_attr {
 LRNN_INLINE const struct stable_readout_attr *stable_readout_attr(const struct call *c) {
     return (const struct stable_readout_attr *)c->attr;
 }
+
+/* Inputs of scan_slstm: the raw gates, the recurrent weights, the biases. Outputs: h, and for the gradient, where
+ * nothing flows back, the gates (B,T,5D) and the cells (B,T,2D), each in parts D wide. */
+enum slstm_gate { SLSTM_I, SLSTM_F, SLSTM_Z, SLSTM_O, SLSTM_GATES };
+enum { SLSTM_RECURRENT = SLSTM_GATES, SLSTM_BIAS };
+enum { SLSTM_H, SLSTM_KEPT, SLSTM_CELLS };
+enum { SLSTM_REST = SLSTM_GATES, SLSTM_KEPT_PARTS }; /* kept: I, F, tanh(p_z), sig(p_o), and 1 - sig(p_f) */
+enum { SLSTM_C, SLSTM_N, SLSTM_CELL_PARTS };
 
 #ifdef __cplusplus
 }

@@ -21,23 +21,20 @@
 #include "kernels/stable/stable.h"
 #include "models/matrix/matrix_state.h"
 #include "models/parts.h"
+#include "models/xlstm.h"
 
 #define EXPAND      2 /* inner width over outer width */
 #define BLOCK       4 /* channels of a block of W_q, W_k, W_v */
 #define DIVISOR_EPS 1e-6
 
-struct mlstm {
-    int64_t heads, conv;
-};
-
 static const struct option options[] = {
-    {"heads", OPT_INT, offsetof(struct mlstm, heads), "4", 1, 1 << 16, NULL,
+    {"heads", OPT_INT, offsetof(struct xlstm_cell, heads), "4", 1, 1 << 16, NULL,
      "heads; must divide the inner width, twice the width", 0},
-    {"conv", OPT_INT, offsetof(struct mlstm, conv), "4", 1, 64, NULL, "width of the causal convolution", 0},
+    {"conv", OPT_INT, offsetof(struct xlstm_cell, conv), "4", 1, 64, NULL, "width of the causal convolution", 0},
     {0}};
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
-    const struct mlstm *o = inst;
+    const struct xlstm_cell *o = inst;
     int64_t I = EXPAND * d->D;
     if (I % o->heads != 0)
         return fail(e, ST_USAGE,
@@ -60,13 +57,6 @@ static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name
     return linear_blocks(g, x, weight_from(g, name, I, BLOCK, init_small(I / EXPAND), inputs_first));
 }
 
-/* The start of W_down, which shrinks with the number of layers, whose branches are all added up. */
-static struct init init_of_branch(struct graph *g, int64_t D) {
-    const struct graph_builder *now = graph_builder(g);
-    double layers = now->layers > 0 ? now->layers : 1;
-    return (struct init){.kind = INIT_NORMAL, .b = 2 / (layers * sqrt((double)D))};
-}
-
 /* The gates' biases for a = H heads: N(0, 0.1^2) for i, then 3 to 6 for f. */
 static double draw_gate_bias(struct rng *r, int64_t element, double a, double b) {
     (void)b;
@@ -76,7 +66,7 @@ static double draw_gate_bias(struct rng *r, int64_t element, double a, double b)
 }
 
 /* Raw i and f from (q, k, v). The weight is split by columns, so that q, k and v need not be joined. */
-static void raw_gates(const struct mlstm *o, struct graph *g, struct tensor *const qkv[3], struct tensor *raw[2]) {
+static void raw_gates(const struct xlstm_cell *o, struct graph *g, struct tensor *const qkv[3], struct tensor *raw[2]) {
     int64_t H = o->heads, I = qkv[0]->dims[2];
     struct tensor *parts[3];
     struct param_spec zero = {.name = "gates.weight", .rank = 2, .dims = {2 * H, 3 * I}, .init = {.kind = INIT_ZERO}};
@@ -88,7 +78,7 @@ static void raw_gates(const struct mlstm *o, struct graph *g, struct tensor *con
 }
 
 /* h of all heads (B,T,I). */
-static struct tensor *memory(const struct mlstm *o, struct graph *g, struct tensor *const qkv[3]) {
+static struct tensor *memory(const struct xlstm_cell *o, struct graph *g, struct tensor *const qkv[3]) {
     if (!qkv[0] || !qkv[1] || !qkv[2]) return NULL;
     int64_t B = qkv[0]->dims[0], T = qkv[0]->dims[1], H = o->heads, dk = qkv[0]->dims[2] / H;
     struct tensor *raw[2], *source, *m;
@@ -101,7 +91,7 @@ static struct tensor *memory(const struct mlstm *o, struct graph *g, struct tens
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *x) {
     if (!x) return NULL;
-    const struct mlstm *o = inst;
+    const struct xlstm_cell *o = inst;
     int64_t D = x->dims[2], I = EXPAND * D, H = o->heads;
     struct tensor *parts[2];
     split(g, linear(g, x, weight_or(g, "up.weight", 2 * I, D, init_small(D), AS_CONTRACT), NULL), 2, (int64_t[]){I, I},
@@ -109,10 +99,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     struct tensor *u = parts[0], *z = parts[1], *c = silu_conv(g, u, "conv.weight", "conv.bias", o->conv);
     struct tensor *h =
         memory(o, g, (struct tensor *[]){blocks(g, c, "q.weight"), blocks(g, c, "k.weight"), blocks(g, u, "v.weight")});
-    struct tensor *norm = graph_param(
-        g,
-        &(struct param_spec){
-            .name = "norm.weight", .rank = 2, .dims = {H, I / H}, .init = {.kind = INIT_ZERO}, .group = PARAM_VECTOR});
+    struct tensor *norm = norm_around_one(g, H, I / H);
     struct tensor *skip = vector(g, "skip", I, (struct init){.kind = INIT_CONST, .a = 1}, AS_CONTRACT);
     h = add(g, layernorm_heads(g, h, norm, NORM_EPS), scale(g, c, skip));
     return linear(g, silu_mul(g, z, h), weight_or(g, "down.weight", D, I, init_of_branch(g, D), AS_CONTRACT), NULL);
@@ -120,7 +107,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 
 /* C, n and m; the window of the convolution is not counted. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
-    int64_t H = ((const struct mlstm *)inst)->heads, dk = EXPAND * d->D / H;
+    int64_t H = ((const struct xlstm_cell *)inst)->heads, dk = EXPAND * d->D / H;
     return H * (dk * dk + dk + 1);
 }
 
@@ -134,7 +121,7 @@ const struct model model_mlstm = {
                 "silu(z_t))",
     .options = options,
     .small = "mlstm:heads=3 mlstm:heads=4,conv=2",
-    .inst_bytes = sizeof(struct mlstm),
+    .inst_bytes = sizeof(struct xlstm_cell),
     .causal = true,
     .check = check,
     .build = build,

@@ -55,6 +55,7 @@ static const struct {
     {"scan_block", "batch=2 length=3 blocks=21 m=64", WALK_REAL},
     {"scan_companion", "batch=2 length=35 blocks=21 m=64", WALK_REAL},
     {"scan_lstm", "batch=100 length=21 dim=5", WALK_REAL},
+    {"scan_slstm", "batch=100 length=9 heads=2 dk=5", WALK_REAL},
     {"scan_plstm", "batch=1 length=1041 heads=2 dk=3 dv=4", WALK_LARGE},
 };
 

@@ -158,7 +158,7 @@ static void expect_asked(struct setup *const *setups, int n, const char *given, 
 /* Nor is one net several runs by a flag that has nothing to act on in it. Where it was asked for and has nowhere
  * anything to act on it is refused; in a sweep over nets of which some have, it is not. */
 START_TEST(a_flag_without_anything_to_act_on_makes_no_other_run) {
-    static const char *const nets[] = {"slice-paper", "s5", "stacked", "slice-glu", "slice-xlstm"};
+    static const char *const nets[] = {"slice-paper", "s5", "stacked", "slice-glu", "slice-xlstm", "xlstm"};
     static const char *const flags[][3] = {
         {"mlp", "gelu", "--mlp chooses the MLP of --backbone mad-lm and vision, and"},
         {"mlp", "none", "has its own or none; leave it out"},

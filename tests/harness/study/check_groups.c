@@ -60,6 +60,14 @@ static const struct {
     {"mlstm:heads=2", "backbone=vision", "mixer.norm.weight", 0, 1},
     {"plstm:heads=2", "backbone=vision", "mixer.norm.weight", 0, 1},
     {"mlstm:heads=2", "backbone=vision layer-scale=1", "0.scale", 0, 1},
+    /* xLSTM: matrices, but not the embedding */
+    {"slstm:heads=2", "backbone=xlstm", "recurrent.weight", DECAY, 1},
+    {"slstm:heads=2", "backbone=xlstm", "conv.weight", DECAY, 1},
+    {"slstm:heads=2", "backbone=xlstm", "mlp.w1.weight", DECAY, 1},
+    {"slstm:heads=2", "backbone=xlstm", "mixer.bias", 0, 1},
+    {"slstm:heads=2", "backbone=xlstm", "mixer.norm.weight", 0, 1},
+    {"slstm:heads=2", "backbone=xlstm", "0.norm.weight", 0, 1},
+    {"slstm:heads=2", "backbone=xlstm", "embedding", 0, 1},
 };
 #define N_WANTED ((int)(sizeof wanted / sizeof *wanted))
 
@@ -124,8 +132,8 @@ START_TEST(each_net_trains_its_parameters_as_its_paper_does) {
 END_TEST
 
 START_TEST(a_rate_of_its_own_is_of_s5_alone) {
-    static const char *const others[] = {"mad-lm",      "slice",       "slice-glu",        "stacked",
-                                         "slice-paper", "slice-xlstm", "slice-transformer"};
+    static const char *const others[] = {"mad-lm",      "slice",       "slice-glu",         "stacked",
+                                         "slice-paper", "slice-xlstm", "slice-transformer", "xlstm"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct error e = {0};
         char flags[64];

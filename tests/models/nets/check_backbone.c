@@ -12,9 +12,10 @@
 static const struct trial_shape small = {.B = 3, .T = 6, .V = 11, .D = 12, .layers = 2, .mlp = MLP_SWIGLU};
 static const char *const mixers[] = {"bdlru:m=2,blocks=4", "myosotis:heads=3"};
 
-enum { KINDS = 8, READOUTS = 3 };
+enum { KINDS = 9, READOUTS = 3 };
 static const int kinds[KINDS] = {BACKBONE_MAD_LM, BACKBONE_SLICE,  BACKBONE_SLICE_GLU,   BACKBONE_STACKED,
-                                 BACKBONE_S5,     BACKBONE_VISION, BACKBONE_SLICE_XLSTM, BACKBONE_SLICE_TRANSFORMER};
+                                 BACKBONE_S5,     BACKBONE_VISION, BACKBONE_SLICE_XLSTM, BACKBONE_SLICE_TRANSFORMER,
+                                 BACKBONE_XLSTM};
 
 START_TEST(gradients_match_central_differences) {
     struct trial t;
@@ -22,6 +23,7 @@ START_TEST(gradients_match_central_differences) {
     s.model = mixers[_i % 2];
     s.kind = kinds[_i / 2 % KINDS];
     s.mlp = s.kind == BACKBONE_VISION ? MLP_GELU : MLP_SWIGLU;
+    if (s.kind == BACKBONE_XLSTM && _i % 2 == 0) s.model = "slstm:heads=3"; /* which has an MLP there */
     s.readout = (enum readout)(_i / 2 / KINDS % READOUTS);
     s.bidirectional = _i / 2 / KINDS / READOUTS;
     s.pool = _i % 2 ? _i / 2 % 3 : _i / 2 % 2; /* top: of trees */
@@ -339,6 +341,8 @@ static const struct {
     {"bdlru:m=2,blocks=4", "layers.0.mlp_gate.weight", "norm.weight", BACKBONE_SLICE_GLU},
     {"mlstm:heads=3", "norm.weight", "layers.0.mlp_norm.weight", BACKBONE_SLICE_XLSTM},
     {"mlstm:heads=3", "layers.1.norm.weight", "layers.1.norm.bias", BACKBONE_SLICE_XLSTM},
+    {"slstm:heads=3", "layers.1.mlp.w2.weight", "layers.1.mlp.w1.bias", BACKBONE_SLICE_XLSTM},
+    {"xlstm:heads=3", "layers.1.mlp.w2.weight", "layers.0.mlp.w2.weight", BACKBONE_SLICE_XLSTM},
     {"attention:heads=2", "layers.0.mlp.w1.bias", "layers.0.mlp_gate.weight", BACKBONE_SLICE_TRANSFORMER},
     {"attention:heads=2", "norm.bias", "layers.0.mlp.w3.weight", BACKBONE_SLICE_TRANSFORMER},
 };
@@ -426,6 +430,9 @@ START_TEST(each_backbone_declares_its_parameters) {
         {BACKBONE_VISION, {"norm.weight", "layers.1.mlp_norm.weight", "layers.0.mlp.w1.bias"}, {"positions"}},
         {BACKBONE_SLICE_XLSTM, {"norm.weight", "layers.1.norm.weight"}, {"norm.bias", "layers.1.mlp_norm.weight"}},
         {BACKBONE_SLICE_TRANSFORMER, {"norm.bias", "layers.1.mlp_norm.bias", "layers.0.mlp.w2.bias"}, {"mlp_gate"}},
+        {BACKBONE_XLSTM,
+         {"norm.weight", "layers.1.norm.weight", "head.bias"},
+         {"norm.bias", "layers.1.mlp_norm.weight"}},
     };
     struct trial t;
     struct trial_shape s = small;

@@ -1,6 +1,6 @@
 """matrix_state.py - mixers with a matrix state a head: mamba2 (Dao & Gu 2024), deltanet and gated-deltanet (Yang et al.
 2024), deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al. 2026), rwkv7 (Peng et al. 2025),
-gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm (Beck et al. 2024)."""
+gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm (Beck et al. 2024) and beside it slstm and xlstm."""
 import torch
 import torch.nn.functional as F
 
@@ -185,3 +185,33 @@ def mlstm(x, p, o):
         hs.append(read(C, q[:, t]) / divisor[..., None])
     h = layernorm(torch.stack(hs, 1), 1 + p["norm.weight"]).flatten(2)
     return ((h + p["skip"] * c) * silu(z)) @ p["down.weight"].T
+
+
+def by_head(x, w):
+    """A block-diagonal map of one block a head: row h*dh + i of w has the inputs of head h."""
+    H = x.shape[-1] // w.shape[1]
+    return torch.einsum("...hj,hij->...hi", x.unflatten(-1, (H, -1)), w.unflatten(0, (H, -1))).flatten(-2)
+
+
+def slstm(x, p, o):
+    xc = silu(causal_conv(x, p["conv.weight"], p["conv.bias"])) if int(o["conv"]) else x
+    raw = [by_head(xc if name in "if" else x, p[f"{name}.weight"]) for name in "ifzo"]
+    recurrent, biases = p["recurrent.weight"].chunk(4), p["bias"].chunk(4)
+    h = c = n = m = None
+    hs = []
+    for t in range(x.shape[1]):
+        i, f, z, out = (u[:, t] + b + (0 if h is None else by_head(h, R)) for u, b, R in zip(raw, biases, recurrent))
+        if h is None:
+            c, n, m = torch.tanh(z), torch.ones_like(z), i
+        else:
+            kept = F.logsigmoid(f) + m
+            m = torch.maximum(kept, i)
+            c = torch.exp(kept - m) * c + torch.exp(i - m) * torch.tanh(z)
+            n = torch.exp(kept - m) * n + torch.exp(i - m)
+        h = torch.sigmoid(out) * c / n
+        hs.append(h)
+    return layernorm(heads_of(torch.stack(hs, 1), int(o["heads"])), 1 + p["norm.weight"]).flatten(2)
+
+
+def xlstm(x, p, o):
+    return (slstm if "recurrent.weight" in p else mlstm)(x, p, o)

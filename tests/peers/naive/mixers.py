@@ -42,6 +42,8 @@ MIXERS = {
     "gla": matrix_state.gla,
     "hgrn2": matrix_state.hgrn2,
     "mlstm": matrix_state.mlstm,
+    "slstm": matrix_state.slstm,
+    "xlstm": matrix_state.xlstm,
     "lru": vector.lru,
     "s5": diagonal.s5,
     "linoss": diagonal.linoss,

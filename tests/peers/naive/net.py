@@ -11,7 +11,7 @@ from .parts import NORM_EPS, affine, chosen, layernorm, rmsnorm
 
 MOMENTUM = 0.95  # of batch norm's running statistics
 IGNORED = -100
-SLICE_PAPER = {"slice": "slice", "lstm": "stacked", "mlstm": "slice-xlstm",
+SLICE_PAPER = {"slice": "slice", "lstm": "stacked", "mlstm": "slice-xlstm", "slstm": "slice-xlstm", "xlstm": "slice-xlstm",
                "attention": "slice-transformer"}  # other mixers: slice-glu
 
 
@@ -26,7 +26,7 @@ class Net:
         self.layer_options = {f"layers.{i}": self.options_of(i) for i in range(self.layers)}
         kind = config["backbone"]
         self.backbone = SLICE_PAPER.get(self.mixer, "slice-glu") if kind == "slice-paper" else kind
-        self.pre_norm = self.backbone in ("mad-lm", "vision", "slice-xlstm", "slice-transformer")
+        self.pre_norm = self.backbone in ("mad-lm", "vision", "slice-xlstm", "xlstm", "slice-transformer")
         self.two_ways = config["bidirectional"] == "yes" and self.mixer in CAUSAL
         self.tree = self.mixer == "myosotis"
         self.decodes = "decoder.0.linear.weight" in weights
@@ -57,7 +57,7 @@ class Net:
 
     def norm(self, x, name):
         p = self.part(name)
-        if self.backbone == "slice-xlstm":
+        if self.backbone in ("slice-xlstm", "xlstm"):
             return layernorm(x, 1 + p["weight"])
         layer = self.config["norm"] == "layernorm" or self.backbone == "slice-transformer"
         return layernorm(x, p["weight"], p["bias"]) if layer else rmsnorm(x, p["weight"])
@@ -65,6 +65,9 @@ class Net:
     def mlp(self, x, p):
         if self.backbone == "slice-transformer":
             return affine(F.gelu(affine(x, p, "w1")), p, "w2")
+        if self.backbone in ("slice-xlstm", "xlstm"):
+            gate, value = (x @ p["w1.weight"].T).chunk(2, -1)
+            return (F.gelu(gate) * value) @ p["w2.weight"].T
         if self.config["mlp"] == "gelu" and self.backbone == "vision":
             return affine(F.gelu(affine(x, p, "w1"), approximate="tanh"), p, "w2")
         if self.config["mlp"] == "gelu":
@@ -73,7 +76,7 @@ class Net:
 
     def mad_layer(self, x, layer, batch):
         x = x + self.mixed(self.norm(x, f"{layer}.norm"), layer, batch)
-        if self.backbone == "slice-xlstm" or (self.backbone != "slice-transformer" and self.config["mlp"] == "none"):
+        if f"{layer}.mlp_norm.weight" not in self.weights:
             return x
         return x + self.mlp(self.norm(x, f"{layer}.mlp_norm"), self.part(f"{layer}.mlp"))
 

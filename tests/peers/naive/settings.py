@@ -70,7 +70,7 @@ CAUSAL = (
        "linoss:state=5,step=imex", "gated-deltanet:heads=2", "gated-deltanet:heads=2,headdim=5,expandv=2,beta=2",
        "kda:heads=2", "kda:heads=2,headdim=5,expandv=2,rank=3,decay=bounded,beta=2", "gdn2:heads=2",
        "gdn2:heads=2,headdim=5,expandv=2,rank=3,beta=2", "rwkv7:heads=2,vmix=no", "gla:heads=2",
-       "gla:heads=2,headdim=5,keydim=3,rank=2,conv=3,divisor=4", "hgrn2:heads=2,bounds=no"])
+       "gla:heads=2,headdim=5,keydim=3,rank=2,conv=3,divisor=4", "hgrn2:heads=2,bounds=no", "slstm:heads=2", "slstm:heads=4,conv=0"])
 
 WIDE_CAUSAL = (
     ["bdlru:blocks=8,m=3", "hlru:channels=24,m=3", "hlru:channels=24,m=3,layout=observer"]
@@ -81,7 +81,7 @@ WIDE_CAUSAL = (
        "mlstm:heads=4", "lru:state=24", "lstm:hidden=24", "attention:heads=4", "conv:channels=24,m=5",
        "mamba2:state=8,headdim=8,range=signed", "mingru:hidden=40", "rglru:heads=4,width=40", "s5:state=40",
        "linoss:state=40", "gated-deltanet:heads=4", "kda:heads=4", "gdn2:heads=4", "rwkv7:heads=4,vmix=no",
-       "gla:heads=4", "hgrn2:heads=4,bounds=no"])
+       "gla:heads=4", "hgrn2:heads=4,bounds=no", "slstm:heads=4"])
 
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
             "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",
@@ -126,7 +126,7 @@ def kernels():
 def defaults():
     """Mixers as they are trained: options not named, width 128."""
     for model in ["bdlru", "hlru", "slice", "plstm", "mamba2", "deltanet", "deltaproduct", "mlstm", "lru", "lstm",
-                  "attention", "conv", "mingru", "rglru", "s5", "linoss"]:
+                  "attention", "conv", "mingru", "rglru", "s5", "linoss", "slstm"]:
         yield Setting("defaults", LONG_TAGGING, model, {**WIDE, "dim": 128})
     for model in ["plstm2d", "plstm-graph", "myosotis"]:
         yield Setting("defaults", DECODED, model, {**WIDE, "dim": 128})
@@ -177,6 +177,10 @@ def backbones():
     for model in ["mlstm:heads=2", "attention:heads=2"]:
         yield Setting("backbone slice-paper", PADDED, model, {**SMALL, "backbone": "slice-paper", "layers": 2,
                                                               "decay": 0.1})
+    for kind in ("xlstm", "slice-paper"):
+        for model in ["xlstm:heads=2", "xlstm:heads=2,m=2", "slstm:heads=2", "mlstm:heads=2", "bdlru:blocks=4,m=2"]:
+            yield Setting(f"backbone {kind}", TAGGING, model,
+                          {**SMALL, "backbone": kind, "layers": 3, "decay": 0.1, "bidirectional": "yes"})
     for kind in ("slice", "slice-glu", "stacked", "s5", "slice-paper", "slice-xlstm", "slice-transformer"):
         for model in ["slice:structure=block,penalty=0.01", "lstm", "mamba2:state=4,headdim=8", "bdlru:blocks=4,m=2"]:
             yield Setting(f"backbone {kind}", TAGGING, model, {**SMALL, "backbone": kind, "layers": 2, "decay": 0.1})

@@ -24,12 +24,12 @@ def trained(name):
 
 def decays(name, net):
     """MAD's loop decays all, tags or no tags; SLiCE's all but the embedding; S5's all but the state and its batch
-    norms; pLSTM's of images its maps alone. The nodes of a tree are never decayed."""
+    norms; pLSTM's of images and xLSTM's their maps alone. The nodes of a tree are never decayed."""
     if name == "nodes":
         return False
     if net.backbone in ("slice", "slice-glu", "stacked", "slice-xlstm", "slice-transformer"):
         return name != "embedding"
-    if net.backbone == "vision":
+    if net.backbone in ("vision", "xlstm"):
         return name.endswith("weight") and not name.endswith("norm.weight")
     return net.backbone != "s5" or not (of_state(name, net) or of_batch_norm(name))
 
