@@ -21,8 +21,8 @@
  *              inner width 512, a norm before the head: LayerNorms (models/transformer.py, which has biases in its
  *              attention, 16 heads and dropout on its weights besides)
  *   slice-paper  the net that the SLiCE paper puts around the mixer: slice around SLiCE, stacked for the LSTM,
- *              slice-xlstm for xLSTM's mixers, slice-transformer for attention, and slice-glu for Mamba2, the delta rules and
- *              all mixers that the paper does not have
+ *              slice-xlstm for xLSTM's mixers, slice-transformer for attention, and slice-glu for Mamba2, the delta
+ *              rules and all mixers that the paper does not have
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (lindermanlab/S5, s5/layers.py, half_glu1), running statistics
  *              with momentum .95

@@ -1,4 +1,4 @@
-/* token.h - ops between the tokens of a sequence: convolution, attention and its positions. Shapes as in
+/* token.h - ops between the tokens of a sequence: convolution, attention, rotary positions. Shapes as in
  * kernels/kernel.h. */
 #ifndef LRNN_KERNELS_TOKEN_TOKEN_H
 #define LRNN_KERNELS_TOKEN_TOKEN_H
@@ -19,6 +19,17 @@ struct tensor *conv_depthwise(struct graph *g, struct tensor *x, struct tensor *
 /* Rotary positions (Su et al. 2021): x (B,T,C) holds `heads` heads of dk columns first, dk even; of each, the pair
  * (i, i + dk/2) turns by t * base^(-2i/dk). Columns from heads * dk on are copied. */
 struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk, double base);
+
+/* Rotary positions that the input sets (Mamba-3, arXiv 2603.15569): angles of H heads of R pairs each, in half turns,
+ *   s_t[h][r] = s_{t-1}[h][r] + delta_t[h] rate_t[r] modulo 2, s_{-1} = 0
+ * delta (B,T,H), rate (B,T,R) -> cos(pi s) (B,T,H*R), element h*R + r, and *sine likewise. The sum stays small, so that
+ * an error does not grow with the angle. */
+struct tensor *running_turn(struct graph *g, struct tensor *delta, struct tensor *rate, struct tensor **sine);
+
+/* x + b of each head, turned: x (B,T,S), b [H][S], cosine and sine (B,T,H*R), 2R <= S -> y (B,T,H*S). The pairs (2i, 2i
+ * + 1), i < R, become (x_0 cos - x_1 sin, x_0 sin + x_1 cos); channels from 2R on are not turned. */
+struct tensor *turn_heads(struct graph *g, struct tensor *x, struct tensor *b, struct tensor *cosine,
+                          struct tensor *sine);
 
 /* Causal softmax attention: qkv (B,T,3D), columns (q, k, v), each of `heads` heads of dk = D / heads columns ->
  * y (B,T,D): y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head. */

@@ -76,6 +76,8 @@ static const struct {
     {"conv:channels=1,m=128", 1, 101, 5},
     {"mamba2:state=1,headdim=1", 1, 101, 3},
     {"mamba2:state=17,headdim=10", 2, 127, 5},
+    {"mamba3:state=2,headdim=1,rope=1", 1, 101, 3},
+    {"mamba3:state=17,headdim=10,norm=yes", 2, 127, 5},
     {"deltanet:heads=1", 1, 127, 9},
     {"deltanet:heads=7", 2, 1, 7},
     {"deltaproduct:heads=1,headdim=13,steps=3", 1, 101, 5},

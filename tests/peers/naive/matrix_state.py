@@ -1,6 +1,7 @@
-"""matrix_state.py - mixers with a matrix state a head: mamba2 (Dao & Gu 2024), deltanet and gated-deltanet (Yang et al.
-2024), deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al. 2026), rwkv7 (Peng et al. 2025),
-gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm (Beck et al. 2024) and beside it slstm and xlstm."""
+"""matrix_state.py - mixers with a matrix state a head: mamba2 (Dao & Gu 2024), mamba3 (Lahoti et al. 2026), deltanet
+and gated-deltanet (Yang et al. 2024), deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al.
+2026), rwkv7 (Peng et al. 2025), gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm (Beck et al. 2024) and beside it
+slstm and xlstm."""
 import torch
 import torch.nn.functional as F
 
@@ -23,6 +24,39 @@ def mamba2(u, p, o):
         ys.append((h * c[:, t, None, None]).sum(-1) + p["skip"][:, None] * x[:, t])
     y = torch.stack(ys, 1).flatten(2)
     return rmsnorm(y * silu(z), p["norm.weight"]) @ p["out.weight"].T
+
+
+def turn(x, angles):
+    """Pairs (2i, 2i + 1) of the last axis, as many as there are angles."""
+    R = angles.shape[-1]
+    a, b, c, s = x[..., 0:2 * R:2], x[..., 1:2 * R:2], torch.cos(angles), torch.sin(angles)
+    return torch.cat([torch.stack([a * c - b * s, a * s + b * c], -1).flatten(-2), x[..., 2 * R:]], -1)
+
+
+def mamba3(u, p, o):
+    n, S = p["B.bias"].shape
+    I = int(o["expand"]) * u.shape[-1]
+    R = int(float(o["rope"]) * S) // 2
+    z, x, B, C, dt, A, trap, angle = (u @ p["in.weight"].T).split([I, I, S, S, n, n, n, R], -1)
+    delta, mix = F.softplus(dt + p["dt.bias"]), torch.sigmoid(trap)
+    heavy = torch.where(A >= 0, 1 + A, 1 / (1 - torch.clamp(A, max=0)))
+    rate = torch.clamp(heavy if o["decay"] == "heavy" else F.softplus(A), min=1e-4)
+    alpha = torch.exp(-delta * rate)
+    theta = torch.cumsum(delta[..., None] * torch.pi * torch.tanh(angle)[:, :, None], 1)
+    k = turn(rmsnorm(B, p["B.norm"])[:, :, None] + p["B.bias"], theta)
+    q = turn(rmsnorm(C, p["C.norm"])[:, :, None] + p["C.bias"], theta)
+    x = heads_of(x, n)
+    h, before, ys = x.new_zeros(x.shape[0], n, I // n, S), 0.0, []
+    for t in range(x.shape[1]):
+        now, d = outer(x[:, t], k[:, t]), delta[:, t, :, None, None]
+        a, m = alpha[:, t, :, None, None], mix[:, t, :, None, None]
+        h = a * h + (1 - m) * d * a * before + m * d * now
+        before = now
+        ys.append((h * q[:, t, :, None]).sum(-1) + p["skip"][:, None] * x[:, t])
+    y = torch.stack(ys, 1)
+    if yes(o, "norm"):
+        y = rmsnorm(y, p["norm.weight"].unflatten(0, (n, -1)))
+    return (y.flatten(2) * silu(z)) @ p["out.weight"].T
 
 
 def conv_projection(x, p, name):
@@ -194,7 +228,7 @@ def by_head(x, w):
 
 
 def slstm(x, p, o):
-    xc = silu(causal_conv(x, p["conv.weight"], p["conv.bias"])) if int(o["conv"]) else x
+    xc = silu(causal_conv(x, p["conv.weight"], p["conv.bias"])) if "conv.weight" in p else x
     raw = [by_head(xc if name in "if" else x, p[f"{name}.weight"]) for name in "ifzo"]
     recurrent, biases = p["recurrent.weight"].chunk(4), p["bias"].chunk(4)
     h = c = n = m = None

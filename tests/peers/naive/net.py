@@ -11,8 +11,8 @@ from .parts import NORM_EPS, affine, chosen, layernorm, rmsnorm
 
 MOMENTUM = 0.95  # of batch norm's running statistics
 IGNORED = -100
-SLICE_PAPER = {"slice": "slice", "lstm": "stacked", "mlstm": "slice-xlstm", "slstm": "slice-xlstm", "xlstm": "slice-xlstm",
-               "attention": "slice-transformer"}  # other mixers: slice-glu
+SLICE_PAPER = {"slice": "slice", "lstm": "stacked", "mlstm": "slice-xlstm", "slstm": "slice-xlstm",
+               "xlstm": "slice-xlstm", "attention": "slice-transformer"}  # other mixers: slice-glu
 
 
 class Net:

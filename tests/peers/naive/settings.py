@@ -70,7 +70,9 @@ CAUSAL = (
        "linoss:state=5,step=imex", "gated-deltanet:heads=2", "gated-deltanet:heads=2,headdim=5,expandv=2,beta=2",
        "kda:heads=2", "kda:heads=2,headdim=5,expandv=2,rank=3,decay=bounded,beta=2", "gdn2:heads=2",
        "gdn2:heads=2,headdim=5,expandv=2,rank=3,beta=2", "rwkv7:heads=2,vmix=no", "gla:heads=2",
-       "gla:heads=2,headdim=5,keydim=3,rank=2,conv=3,divisor=4", "hgrn2:heads=2,bounds=no", "slstm:heads=2", "slstm:heads=4,conv=0"])
+       "gla:heads=2,headdim=5,keydim=3,rank=2,conv=3,divisor=4", "hgrn2:heads=2,bounds=no", "slstm:heads=2",
+       "slstm:heads=4,conv=0", "mamba3:state=8,headdim=8",
+       "mamba3:state=6,headdim=4,expand=1,rope=1,decay=softplus,norm=yes"])
 
 WIDE_CAUSAL = (
     ["bdlru:blocks=8,m=3", "hlru:channels=24,m=3", "hlru:channels=24,m=3,layout=observer"]
@@ -81,7 +83,8 @@ WIDE_CAUSAL = (
        "mlstm:heads=4", "lru:state=24", "lstm:hidden=24", "attention:heads=4", "conv:channels=24,m=5",
        "mamba2:state=8,headdim=8,range=signed", "mingru:hidden=40", "rglru:heads=4,width=40", "s5:state=40",
        "linoss:state=40", "gated-deltanet:heads=4", "kda:heads=4", "gdn2:heads=4", "rwkv7:heads=4,vmix=no",
-       "gla:heads=4", "hgrn2:heads=4,bounds=no", "slstm:heads=4"])
+       "gla:heads=4", "hgrn2:heads=4,bounds=no", "slstm:heads=4",
+       "mamba3:state=12,headdim=8,norm=yes"])
 
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
             "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",
@@ -126,7 +129,8 @@ def kernels():
 def defaults():
     """Mixers as they are trained: options not named, width 128."""
     for model in ["bdlru", "hlru", "slice", "plstm", "mamba2", "deltanet", "deltaproduct", "mlstm", "lru", "lstm",
-                  "attention", "conv", "mingru", "rglru", "s5", "linoss", "slstm"]:
+                  "attention", "conv", "mingru", "rglru", "s5", "linoss", "slstm",
+                  "mamba3"]:
         yield Setting("defaults", LONG_TAGGING, model, {**WIDE, "dim": 128})
     for model in ["plstm2d", "plstm-graph", "myosotis"]:
         yield Setting("defaults", DECODED, model, {**WIDE, "dim": 128})

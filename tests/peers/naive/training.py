@@ -9,6 +9,7 @@ from .net import IGNORED, Net, cross_entropy
 CONSTANTS = ("mask", "norm.mean", "norm.variance")  # ends of the names of tensors that are not trained
 DYNAMICS = {  # a mixer's parameters that upstream exempts from decay
     "mamba2": ["A.log", "dt.bias", "skip"],
+    "mamba3": ["dt.bias", "skip"],
     "deltaproduct": ["A.log", "dt.bias"],
     "gated-deltanet": ["A.log", "dt.bias"],
     "kda": ["A.log", "dt.bias"],
