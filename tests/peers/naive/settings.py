@@ -89,8 +89,8 @@ WIDE_CAUSAL = (
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
             "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",
             "plstm:heads=2,track=2", "mamba2:state=4,headdim=8", "deltanet:heads=2",
-            "deltaproduct:heads=2,forget=yes,outgate=yes", "mlstm:heads=2", "lru:state=9", "lstm", "attention:heads=2",
-            "conv:channels=5,m=4"]
+            "deltaproduct:heads=2,forget=yes,outgate=yes", "mlstm:heads=2", "slstm:heads=2", "lru:state=9", "lstm",
+            "attention:heads=2", "conv:channels=5,m=4"]
 
 
 def mixers():
@@ -183,8 +183,7 @@ def backbones():
                                                               "decay": 0.1})
     for kind in ("xlstm", "slice-paper"):
         for model in ["xlstm:heads=2", "xlstm:heads=2,m=2", "slstm:heads=2", "mlstm:heads=2", "bdlru:blocks=4,m=2"]:
-            yield Setting(f"backbone {kind}", TAGGING, model,
-                          {**SMALL, "backbone": kind, "layers": 3, "decay": 0.1, "bidirectional": "yes"})
+            yield Setting(f"backbone {kind}", TAGGING, model, {**SMALL, "backbone": kind, "layers": 3, "decay": 0.1})
     for kind in ("slice", "slice-glu", "stacked", "s5", "slice-paper", "slice-xlstm", "slice-transformer"):
         for model in ["slice:structure=block,penalty=0.01", "lstm", "mamba2:state=4,headdim=8", "bdlru:blocks=4,m=2"]:
             yield Setting(f"backbone {kind}", TAGGING, model, {**SMALL, "backbone": kind, "layers": 2, "decay": 0.1})
