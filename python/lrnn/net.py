@@ -24,7 +24,8 @@ from lrnn.mixers.plstm import grid_of
 from lrnn.ops import LrnnError
 
 MOMENTUM = 0.95  # of batch norm's running statistics
-PAPER = {"slice": "slice", "lstm": "stacked", "mlstm": "slice-xlstm", "attention": "slice-transformer"}
+PAPER = {"slice": "slice", "lstm": "stacked", "mlstm": "slice-xlstm", "slstm": "slice-xlstm"}
+PAPER |= {"xlstm": "slice-xlstm", "attention": "slice-transformer"}
 READOUTS = ("positions", "sequence", "decoded")
 SQUARE = {"height": 0, "width": 0}
 
@@ -73,6 +74,9 @@ class Layer(nn.Module):
         w1, w2 = self.mlp.w1, self.mlp.w2
         if self.kind == "slice-transformer":
             return w2(self.drop(F.gelu(w1(x))))
+        if self.kind in ("slice-xlstm", "xlstm"):
+            gate, value = w1(x).chunk(2, -1)
+            return w2(F.gelu(gate) * value)
         if self.config["mlp"] == "gelu":
             return w2(F.gelu(w1(x), approximate="tanh"))
         return self.mlp.w3(F.silu(w1(x)) * w2(x))
@@ -109,8 +113,8 @@ class Layer(nn.Module):
 
 
 def normed(x: Tensor, part: Part, kind: str) -> Tensor:
-    """The norm of a pre-norm backbone: a layer norm where it has a bias, around 1 in slice-xlstm, else an RMS norm."""
-    if kind == "slice-xlstm":
+    """The norm of a pre-norm backbone: a layer norm where it has a bias, around 1 in xLSTM's, else an RMS norm."""
+    if kind in ("slice-xlstm", "xlstm"):
         return layernorm(x, 1 + part.weight)
     return layernorm(x, part.weight, part.bias) if hasattr(part, "bias") else rmsnorm(x, part.weight)
 

@@ -1,6 +1,6 @@
-"""Mixers with a matrix state a head: mamba2 (Dao & Gu 2024), deltanet and gated-deltanet (Yang et al. 2024),
-deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al. 2026), rwkv7 (Peng et al. 2025), gla
-(Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm (Beck et al. 2024)."""
+"""Mixers with a matrix state a head: mamba2 (Dao & Gu 2024), mamba3 (Lahoti et al. 2026), deltanet and gated-deltanet
+(Yang et al. 2024), deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al. 2026), rwkv7 (Peng
+et al. 2025), gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm and beside it slstm (Beck et al. 2024)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,39 @@ class Mamba2(Mixer):
         v = heads(v, n)
         y = scan_outer(c.unsqueeze(2), b.unsqueeze(2), v, decay, delta)[0] + self.skip[:, None] * v
         return self.out(rmsnorm(y.flatten(2) * F.silu(z), self.norm.weight))
+
+
+def turn(x: Tensor, angles: Tensor) -> Tensor:
+    """Turns the pairs (2i, 2i + 1) of the last axis, as many as there are angles."""
+    pairs, rest = x.split([2 * angles.shape[-1], x.shape[-1] - 2 * angles.shape[-1]], -1)
+    a, b = pairs[..., 0::2], pairs[..., 1::2]
+    c, s = angles.cos(), angles.sin()
+    return torch.cat([torch.stack([a * c - b * s, a * s + b * c], -1).flatten(-2), rest], -1)
+
+
+class Mamba3(Mixer):
+    def compute(self, x: Tensor, rows: Rows) -> Tensor:
+        n, size = self.B.bias.shape
+        inner, pairs = self.o["expand"] * x.shape[-1], int(self.o["rope"] * size) // 2
+        widths = [inner, inner, size, size, n, n, n, pairs]
+        z, v, b, c, dt, rate, trap, angle = getattr(self, "in")(x).split(widths, -1)
+        delta = F.softplus(dt + self.dt.bias)
+        if self.o["decay"] == "heavy":
+            rate = torch.where(rate >= 0, 1 + rate, 1 / (1 - rate.clamp(max=0)))
+        else:
+            rate = F.softplus(rate)
+        decay = torch.exp(-delta * rate.clamp(min=1e-4))
+        turned = (delta[..., None] * torch.tanh(angle).unsqueeze(2)).cumsum(1) % 2 * math.pi
+        k = turn(rmsnorm(b, self.B.norm).unsqueeze(2) + self.B.bias, turned)
+        q = turn(rmsnorm(c, self.C.norm).unsqueeze(2) + self.C.bias, turned)
+        now = torch.sigmoid(trap) * delta
+        later = F.pad((delta - now)[:, 1:], (0, 0, 0, 1))  # the weight that a token gets one step later
+        v = heads(v, n)
+        y = scan_outer(q, k, v, decay, now + later)[0] - (later * (q * k).sum(-1))[..., None] * v
+        y = y + self.skip[:, None] * v
+        if self.o["norm"]:
+            y = rmsnorm(y, heads(self.norm.weight, n))
+        return self.out(y.flatten(2) * F.silu(z))
 
 
 def projected(x: Tensor, part) -> Tensor:
@@ -125,7 +158,7 @@ def blocks_of_four(x: Tensor, weight: Tensor) -> Tensor:
 
 class MLSTM(Mixer):
     def compute(self, x: Tensor, rows: Rows) -> Tensor:
-        n = self.o["heads"]
+        n = self.norm.weight.shape[0]
         u, z = self.up(x).chunk(2, -1)
         c = F.silu(causal_conv(u, self.conv.weight, self.conv.bias))
         q, k, v = (blocks_of_four(a, w.weight) for a, w in ((c, self.q), (c, self.k), (u, self.v)))
@@ -143,8 +176,55 @@ class MLSTM(Mixer):
         return self.down((h + self.skip * c) * F.silu(z))
 
 
+def by_head(x: Tensor, weight: Tensor) -> Tensor:
+    """A block-diagonal map, a block a head: row h*dh + i of the weight has the inputs of head h."""
+    n = x.shape[-1] // weight.shape[1]
+    return torch.einsum("...hj,hij->...hi", heads(x, n), weight.unflatten(0, (n, -1))).flatten(-2)
+
+
+class SLSTM(Mixer):
+    """Its tokens follow one another: a loop over time."""
+
+    def __init__(self, dim: int | None = None, **options):
+        super().__init__(dim, **options)
+        del self.o  # a gate has that name
+
+    def compute(self, x: Tensor, rows: Rows) -> Tensor:
+        xc = F.silu(causal_conv(x, self.conv.weight, self.conv.bias)) if "conv" in self._modules else x
+        i, f, z, o = (by_head(u, w.weight) for u, w in ((xc, self.i), (xc, self.f), (x, self.z), (x, self.o)))
+        raw = torch.cat([i, f, z, o], -1) + self.bias
+        recurrent = self.recurrent.weight.chunk(4)
+        hs: list[Tensor] = []
+        for p in raw.unbind(1):
+            if hs:
+                p = p + torch.cat([by_head(hs[-1], w) for w in recurrent], -1)
+            i, f, z, o = p.chunk(4, -1)
+            if hs:
+                kept = F.logsigmoid(f) + m
+                m = torch.maximum(kept, i)
+                forget, enter = torch.exp(kept - m), torch.exp(i - m)
+                c, n = forget * c + enter * torch.tanh(z), forget * n + enter
+            else:
+                m, c, n = i, torch.tanh(z), torch.ones_like(z)
+            hs.append(torch.sigmoid(o) * c / n)
+        h = heads(torch.stack(hs, 1), self.norm.weight.shape[0])
+        return layernorm(h, 1 + self.norm.weight).flatten(2)
+
+
+class XLSTM(Mixer):
+    """mlstm or slstm, as the layer's parameters are."""
+
+    def __init__(self, dim: int | None = None, **options):
+        super().__init__(dim, **options)
+        del self.o  # a gate of slstm has that name
+
+    def compute(self, x: Tensor, rows: Rows) -> Tensor:
+        return (SLSTM if "recurrent" in self._modules else MLSTM).compute(self, x, rows)
+
+
 MIXERS = {
     "mamba2": Mamba2,
+    "mamba3": Mamba3,
     "deltanet": DeltaRule,
     "deltaproduct": DeltaRule,
     "gated-deltanet": DeltaRule,
@@ -154,4 +234,6 @@ MIXERS = {
     "gla": GLA,
     "hgrn2": HGRN2,
     "mlstm": MLSTM,
+    "slstm": SLSTM,
+    "xlstm": XLSTM,
 }
