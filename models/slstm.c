@@ -72,6 +72,7 @@ static bool takes_mlp(const void *inst, int64_t layer) {
 
 const struct model model_slstm = {
     .name = "slstm",
+    .title = "sLSTM",
     .summary = "scalar memories, exponential gates that read the step before (sLSTM of xLSTM, Beck et al. 2024)",
     .equation =
         "m_t = max(i_t, logsig(f_t) + m_{t-1});  F = exp(logsig(f_t) + m_{t-1} - m_t);  I = exp(i_t - m_t)\n"

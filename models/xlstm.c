@@ -46,6 +46,7 @@ static bool takes_mlp(const void *inst, int64_t layer) {
 
 const struct model model_xlstm = {
     .name = "xlstm",
+    .title = "xLSTM",
     .summary = "layers of mLSTM and of sLSTM in turn (xLSTM[m:s], Beck et al. 2024)",
     .equation = "layer l is mlstm where l mod (m + s) < m, else slstm",
     .options = options,

@@ -99,7 +99,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *u)
     split(g, parts[3], 4, (int64_t[]){n, n, n, R}, raw);
     struct tensor *z = parts[0], *x = parts[1];
 
-    struct tensor *delta = time_step(g, raw[0]), *log_alpha = log_decay(o, g, raw[1], delta);
+    struct tensor *delta = time_step(g, raw[0], &raw[0]), *log_alpha = log_decay(o, g, raw[1], delta);
     struct tensor *now = mul(g, activate(g, raw[2], ACT_SIGMOID), delta), *later = sub(g, delta, now);
     later = reverse(g, rows_before(g, reverse(g, later, NULL)), NULL); /* of the token after */
     struct outer_gates gates = {.decay = activate(g, log_alpha, ACT_EXP),
@@ -126,6 +126,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_mamba3 = {
     .name = "mamba3",
+    .title = "Mamba-3",
     .summary = "outer-product state by the trapezoidal rule, turned keys (Mamba-3, Lahoti et al. 2026)",
     .equation =
         "h_t = alpha_t h_{t-1} + (1 - lambda_t) Delta_t alpha_t x_{t-1} k_{t-1}^T + lambda_t Delta_t x_t k_t^T\n"
