@@ -3,8 +3,8 @@
  * A net trains at one size and is tested at that size and at a larger one. Objects keep their size in pixels, so
  * distances grow beyond all that the net has seen. arrow_scene.h describes the drawing.
  *
- * Three equal channels with ImageNet's mean and deviation. The defaults at size=192 are the authors' sizes; other sizes have
- * objects scaled with them.
+ * Three equal channels with ImageNet's mean and deviation. The defaults at size=192 are the authors' sizes; other sizes
+ * have objects scaled with them.
  *
  * pLSTM paper (workshop version), App. G.2; ml-jku/arrow_pointing_dataset, ml-jku/plstm_experiments. */
 #include <math.h>
