@@ -88,6 +88,7 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
         graph_forward(&t->eval, t->live);
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);
+        if (place_wait(&t->place, NULL) != ST_OK) return false; /* what was fetched is no prediction */
         metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, in_use, b.labels, (double)loss);
         whole = first + B >= n || !signal_received();
     }

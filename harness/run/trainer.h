@@ -73,7 +73,7 @@ void trainer_set_state(struct trainer *t);
 int64_t trainer_sync_every(const struct trainer *t);
 
 /* Scores of the whole validation or test split with the current parameters; false, and no scores, if a signal asked to
- * stop before the last batch. */
+ * stop before the last batch, or if the device failed, which place_wait says. */
 bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores);
 
 /* Primary metric of the task. */
