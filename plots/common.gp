@@ -17,7 +17,7 @@ marks(i) = mark[(i - 1) % 8 + 1]
 dashes(i) = dash[(i - 1) % 4 + 1]
 set tmargin 5
 # A line of the title gets a smaller font where it is longer than its room, and at 9 points its end is left out.
-points(s, most, room) = strlen(s) * most <= most * room ? most : strlen(s) * 9 > most * room ? 9 : most * room / strlen(s)
+points(s, most, room) = strlen(s) <= room ? most : strlen(s) * 9 > most * room ? 9 : most * room / strlen(s)
 fitting(s, most, room) = strlen(s) * 9 <= most * room ? s : s[1:most * room / 9 - 4] . ' ...'
 set label 1 fitting(heading, 17, 90) at screen 0.06, screen 1 left offset 0,-1.4 noenhanced \
     font sprintf(',%d', points(heading, 17, 90))

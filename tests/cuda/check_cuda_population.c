@@ -250,6 +250,27 @@ START_TEST(replays_hold_back_while_memory_is_given_back) {
 }
 END_TEST
 
+/* A launch finds no memory, here and there in a run: a sentence, and never a prediction that no kernel made. */
+START_TEST(a_launch_without_memory_ends_the_run_with_a_sentence) {
+    char line[1024], n[16];
+    int refused = 0;
+    for (int i = 3; i < 260; i += 13) {
+        snprintf(line, sizeof line,
+                 "train s3:length=4,n_train=64,n_val=16,n_test=16 bdlru:m=2,blocks=4 --dim 8 --layers 1 --mlp none "
+                 "--batch 8 --steps 4 --quiet --device cuda --out %s/full%d",
+                 program_folder, i);
+        snprintf(n, sizeof n, "%d", i);
+        setenv("LRNN_CUDA_HOST_FULL", n, 1);
+        int status = run(line);
+        ck_assert_msg(status == 0 || status == ST_MEMORY, "launch %d, exit %d: %s", i, status, err);
+        if (status) expect_text(err, "lrnn: cuda:0: ", line);
+        refused += status != 0;
+    }
+    ck_assert_int_gt(refused, 4);
+    unsetenv("LRNN_CUDA_HOST_FULL");
+}
+END_TEST
+
 #endif
 
 int cuda_population_cases(void) {
@@ -296,6 +317,7 @@ Suite *check_cuda_population(void) {
     tcase_add_test(tests, memory_that_is_being_given_back_is_waited_for);
     tcase_add_test(tests, a_kernel_failure_falls_upon_its_run_alone);
     tcase_add_test(tests, memory_that_runs_out_beside_others_is_tried_alone);
+    tcase_add_test(tests, a_launch_without_memory_ends_the_run_with_a_sentence);
 #endif
     suite_add_tcase(suite, tests);
     return suite;

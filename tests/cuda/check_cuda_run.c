@@ -559,31 +559,10 @@ START_TEST(a_kernel_failure_is_a_row_and_the_sweep_goes_on) {
 }
 END_TEST
 
-/* A launch finds no memory, here and there in a run: a sentence, and never a prediction that no kernel made. */
-START_TEST(a_launch_without_memory_ends_the_run_with_a_sentence) {
-    char line[1024], n[16];
-    int refused = 0;
-    for (int i = 3; i < 260; i += 13) {
-        snprintf(line, sizeof line,
-                 "train s3:length=4,n_train=64,n_val=16,n_test=16 bdlru:m=2,blocks=4 --dim 8 --layers 1 --mlp none "
-                 "--batch 8 --steps 4 --quiet --device cuda --out %s/full%d",
-                 program_folder, i);
-        snprintf(n, sizeof n, "%d", i);
-        setenv("LRNN_CUDA_HOST_FULL", n, 1);
-        int status = run(line);
-        ck_assert_msg(status == 0 || status == ST_MEMORY, "launch %d, exit %d: %s", i, status, err);
-        if (status) expect_text(err, "lrnn: cuda:0: ", line);
-        refused += status != 0;
-    }
-    ck_assert_int_gt(refused, 4);
-    unsetenv("LRNN_CUDA_HOST_FULL");
-}
-END_TEST
-
 #endif
 
 int cuda_run_cases(void) {
-    return N_MODELS + N_RESUMED + 4 + 3 + 9 + N_MIXERS;
+    return N_MODELS + N_RESUMED + 4 + 3 + 8 + N_MIXERS;
 }
 
 Suite *check_cuda_run(void);
@@ -615,7 +594,6 @@ Suite *check_cuda_run(void) {
     tcase_add_loop_test(tests, a_capture_that_fails_is_said_and_the_run_goes_on, 1, 3);
     tcase_add_test(tests, running_out_of_memory_is_a_row);
     tcase_add_test(tests, a_kernel_failure_is_a_row_and_the_sweep_goes_on);
-    tcase_add_test(tests, a_launch_without_memory_ends_the_run_with_a_sentence);
 #endif
     suite_add_tcase(suite, tests);
     return suite;

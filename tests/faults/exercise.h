@@ -5,14 +5,7 @@
 
 #include <stdint.h>
 
-/* The result of an exercise. */
-struct tally {
-    int64_t tried, failed; /* cases; those in which the program said that it failed */
-    int64_t all;           /* cases that there are, where that can be counted; else 0 */
-    int64_t bad;           /* in which something was lost, crashed or silently wrong */
-    double worst;          /* seconds that the slowest answer to a signal took */
-    char first[1024];      /* the first of those, in words */
-};
+#include "tests/faults/spawn.h"
 
 /* Kinds of calls, as faults.c names them; NULL-terminated. */
 extern const char *const fault_kinds[];

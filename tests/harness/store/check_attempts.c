@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "harness/store/csv.h"
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 #include "harness/store/record_json.h"
@@ -110,6 +111,76 @@ START_TEST(the_path_of_an_attempt_names_no_run) {
 }
 END_TEST
 
+/* --- what a folder shows of them ---------------------------------------------------------------------------------- */
+
+static void make_out(void) {
+    scratch_make(out);
+}
+
+/* A run that --force set aside and that was broken off: its earlier result stands until there is another. */
+START_TEST(an_earlier_result_stands_until_there_is_a_new_one) {
+    struct run_record r;
+    struct curve_point curve[2];
+    struct eval_point evals[1];
+    struct record_set set;
+    sample_fill(&r, curve, evals, 1);
+    r.run.status = RUN_OK;
+    for (int i = 0; i < 3; i++) {
+        snprintf(r.run.finished, sizeof r.run.finished, "2026-01-0%dT00:00:00Z", i + 1);
+        r.run.test_acc = 0.25 * i;
+        ck_ok(record_write(out, &r, NULL, &problem));
+        ck_ok(records_load(&set, out, &problem));
+        ck_assert_int_eq(set.n, 1);
+        ck_assert(!set.list[0].again && set.list[0].replaced == i && set.list[0].run.test_acc == 0.25 * i);
+        records_free(&set);
+        ck_ok(record_set_aside(out, r.run.run_id, "replaced", &problem));
+        ck_ok(records_load(&set, out, &problem));
+        ck_assert_int_eq(set.n, 1);
+        ck_assert(set.list[0].again && !set.list[0].set_aside && set.list[0].run.test_acc == 0.25 * i);
+        records_free(&set);
+    }
+}
+END_TEST
+
+/* Done again after it had failed, it has failed once; a record that was replaced for another reason has gone. */
+START_TEST(failed_attempts_are_loaded_beside_the_run) {
+    static const struct {
+        enum run_status status;
+        const char *suffix;
+    } earlier[] = {{RUN_KILLED, "retried"}, {RUN_OOM, "retried"}, {RUN_NAN, "replaced"}, {RUN_OK, "replaced"}};
+    struct run_record r;
+    struct curve_point curve[2];
+    struct eval_point evals[1];
+    struct record_set set;
+    sample_fill(&r, curve, evals, 1);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(record_attempt(out, r.run.run_id), i + 1);
+        r.run.attempt = i + 1;
+        r.run.status = i < 4 ? earlier[i].status : RUN_OK;
+        ck_ok(record_write(out, &r, NULL, &problem));
+        if (i < 4) ck_ok(record_set_aside(out, r.run.run_id, earlier[i].suffix, &problem));
+    }
+    ck_ok(records_load(&set, out, &problem));
+    ck_assert_int_eq(set.n, 4);
+    int64_t attempts = 0;
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(set.list[i].set_aside, set.list[i].run.status != RUN_OK);
+        attempts += set.list[i].run.attempt;
+    }
+    ck_assert_int_eq(attempts, 1 + 2 + 3 + 5);
+    ck_ok(records_export_csv(&set, out, &problem));
+    for (int i = 0; i < 2; i++) {
+        struct csv_table t;
+        char table[PATH_BYTES];
+        snprintf(table, sizeof table, "%s/%s.csv", out, i ? "curves" : "runs");
+        ck_ok(csv_read(&t, table, &problem));
+        ck_assert_int_eq(t.rows, i ? 2 : 4); /* a row a run; the points of the last attempt alone */
+        csv_free(&t);
+    }
+    records_free(&set);
+}
+END_TEST
+
 Suite *check_attempts(void);
 Suite *check_attempts(void) {
     Suite *s = suite_create("attempts");
@@ -121,5 +192,10 @@ Suite *check_attempts(void) {
     tcase_add_test(c, a_record_in_the_folder_of_other_runs_is_no_second_run);
     tcase_add_test(c, the_path_of_an_attempt_names_no_run);
     suite_add_tcase(s, c);
+    TCase *shown = tcase_create("shown");
+    tcase_add_checked_fixture(shown, make_out, remove_out);
+    tcase_add_test(shown, an_earlier_result_stands_until_there_is_a_new_one);
+    tcase_add_test(shown, failed_attempts_are_loaded_beside_the_run);
+    suite_add_tcase(s, shown);
     return s;
 }

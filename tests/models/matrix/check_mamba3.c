@@ -21,8 +21,8 @@ static void set(struct layer *l, const char *name, int n, const double *values) 
 }
 
 /* Bits as one-hot vectors, the columns of in.weight. A bit 1 turns keys and queries by half a turn and writes; a bit 0
- * has no step. So a query meets the keys of all ones so far with signs in turn, which leave one or none: after c ones the
- * least decay, exp(-2e-4), leaves even counts (1 - exp(-2e-4 c)) / (1 + exp(-2e-4 c)) of the odd ones. */
+ * has no step. So a query meets the keys of all ones so far with signs in turn, which leave one or none: after c ones
+ * the least decay, exp(-2e-4), leaves even counts (1 - exp(-2e-4 c)) / (1 + exp(-2e-4 c)) of the odd ones. */
 START_TEST(half_turns_solve_parity_at_any_length) {
     enum { T = 2000 };
     const double step = log(expm1(2)), quarter = atanh(0.5); /* Delta = 2, which with tanh = 1/2 is half a turn */
