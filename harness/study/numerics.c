@@ -96,5 +96,8 @@ enum status numerics_of_stored(const char *stored, char *text, size_t size, stru
     if (!any_op_or_kernel() && !any_net()) return text_copy(NUMERICS_BASE, text, size, e);
     TRY(config_default(&config, e));
     TRY(config_read_text(stored, "the configuration", &config, task, model, e));
+    struct label mixer;
+    bool unknown = label_parse(&mixer, "model", model, NULL) == ST_OK && !model_find(label_name(&mixer));
+    if (unknown) return text_copy(NUMERICS_BASE, text, size, e); /* nothing of it has a version here */
     return numerics_of_labels(&config, task, model, text, size, e);
 }

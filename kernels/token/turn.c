@@ -56,11 +56,6 @@ static bool running_turn_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-static struct heads running_turn_heads(const struct call *c) {
-    struct turn_size s = running_turn_size(c);
-    return (struct heads){s.H, {1, 0}, {s.R, s.R}};
-}
-
 /* Largest over pairs of pi times the sum over tokens of |delta rate|, the path of its angle, and of what arrives there.
  */
 static double longest_path(const struct call *c, bool of_gradients) {
@@ -105,7 +100,6 @@ const struct op op_running_turn = {
     .infer = running_turn_infer,
     .cost = running_turn_cost,
     .terms = running_turn_terms,
-    .heads = running_turn_heads,
     .sizes = "batch length heads m",
     .build = running_turn_build,
 };
@@ -214,11 +208,6 @@ static bool turn_heads_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-static struct heads turn_heads_heads(const struct call *c) {
-    struct turn_size s = turn_heads_size(c);
-    return (struct heads){s.H, {0, s.S, s.R, s.R}, {s.S}};
-}
-
 const struct op op_turn_heads = {
     .name = "turn_heads",
     .maths = "(y_0, y_1) = ((x + b)_0 cos - (x + b)_1 sin, (x + b)_0 sin + (x + b)_1 cos) for the pairs of each head",
@@ -226,7 +215,6 @@ const struct op op_turn_heads = {
     .needs_in = 15,
     .infer = turn_heads_infer,
     .cost = turn_heads_cost,
-    .heads = turn_heads_heads,
     .sizes = "batch length heads m",
     .build = turn_heads_build,
 };
