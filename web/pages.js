@@ -485,7 +485,7 @@ async function paired(task, q, as, bs) {
         unlike.length > 0 && table("settings", "Settings in which they differ",
             [{title: "setting", value: key => key}, {title: nameOf(a.mixer), value: key => a.more.own[key] ?? "-"},
             {title: nameOf(b.mixer), value: key => b.more.own[key] ?? "-"}], unlike),
-        figure("Validation score against steps, a line a seed.", curves, {x: "steps", y: "score", logX: true, low: 0,
+        figure("Validation score against steps, a line per seed.", curves, {x: "steps", y: "score", logX: true, low: 0,
             high: 1, levels: [[task.chance, "chance"]]})];
 }
 

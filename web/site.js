@@ -278,7 +278,7 @@ function figure(caption, series, {x, y, logX = false, low, high, levels = []}) {
 
 // --- marks ----------------------------------------------------------------------------------------------------------
 
-const MARKS = {"*": "a run was cut off before the end of its schedule", "#": "a failed run counts as chance",
+const MARKS = {"*": "a limit of steps or time ended a run early", "#": "a failed run counts as chance",
     p: "another precision than most of its column",
         b: "a budget more than twice, or less than half, that of its column",
     s: "a size more than twice, or less than half, that of its column",

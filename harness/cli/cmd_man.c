@@ -24,7 +24,7 @@ static const char behind[] =
     ".SH FILES\n"
     ".TP\n"
     ".I results\n"
-    "The output folder unless \\-\\-out names another: runs/ has a record a run, weights/ and checkpoints/ what it\n"
+    "The output folder unless \\-\\-out names another: runs/ has a record per run, weights/ and checkpoints/ what it\n"
     "leaves and goes on from; claims/ says who does a run, sweeps/ which runs a sweep has, slurm/ what its job is and\n"
     "says, rerun/ what \\-\\-keep has kept. Tables: runs.csv, curves.csv, evals.csv, summary.csv, perf.csv, "
     "limits.csv,\n"

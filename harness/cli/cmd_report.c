@@ -28,9 +28,18 @@ struct report_flags {
 #define COMMON                                                                                                         \
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", OPT_FILLED},  \
         {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "tasks, as tables call them: 's3 s5'", 0},                  \
-        {"profile", OPT_TEXT_FIELD, AT(profile), "", 0, 0, NULL, "profile of the rows, or custom: of none", 0}, {      \
+        {"profile",                                                                                                    \
+         OPT_TEXT_FIELD,                                                                                               \
+         AT(profile),                                                                                                  \
+         "",                                                                                                           \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         "rows of this profile alone; custom = rows without a profile",                                                \
+         0},                                                                                                           \
+    {                                                                                                                  \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
-            "options of the runs: 'dim=64 model.m=2 lr=0.001'; of a --paper, its runs with these flags", 0             \
+            "runs with these options alone: 'dim=64 model.m=2 lr=0.001'", 0                                            \
     }
 
 static const struct option report_options[] = {
@@ -39,9 +48,9 @@ static const struct option report_options[] = {
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
      "way in which a row's number is made of its runs", 0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
-     "seeds reported, those of highest number, while the others choose the rate; 0 = all do both", 0},
+     "number of seeds reported (the largest ones); the others choose the rate; 0 = all do both", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "plan whose table it is (`lrnn list papers`): the paper's numbers, ours, a verdict a cell", OPT_FILLED},
+     "plan whose table it is (`lrnn list papers`): the paper's numbers, ours, a verdict per cell", OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
      "columns by their headings: 'model,acc,published'; +run: the usual ones and the ids of runs", 0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL,

@@ -57,10 +57,8 @@ static enum status show(const char *out, const struct run_record *r, struct erro
     enum status status = rerun_command(r, command, sizeof command, &why);
     if (status == ST_MEMORY) return fail(e, status, "%s", why.text);
     if (status == ST_OK) {
-        fputs("again: ", stdout);
-        shell_hint(stdout, command);
-        printf("\n   or: %s rerun %.8s --out %s\n\n", shell_program(), r->run.run_id,
-               shell_word(out, folder, sizeof folder));
+        printf("again: %s%s\n   or: %s rerun %.8s --out %s\n\n", shell_program(), command + strlen("lrnn"),
+               shell_program(), r->run.run_id, shell_word(out, folder, sizeof folder));
     } else
         printf("again: not here: %s\n\n", why.text);
     if (rerun_rounds(&r->run, products, sizeof products))

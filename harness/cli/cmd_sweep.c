@@ -19,11 +19,11 @@ static const struct option sweep_flags[] = {
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
      "way in which a row's number is made of its runs", 0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
-     "parallel runs, each in its own process; auto = one per core, on a device one population", OPT_AUTO},
+     "processes that train at once; auto = one per core, on a device one (--population)", OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = as a device has room, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "training time of all runs together, shared equally, made steps (limits.csv); auto = none", OPT_AUTO},
+     "training time of all runs together: each gets an equal share, as steps (limits.csv); auto = none", OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "time after which a run is killed, and is a row; 0 = never",
      0},
     {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
@@ -53,7 +53,7 @@ static const struct option extra[] = {
     {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
      "values of options: 'task.length=8,16 model.gate=softmax,none'; of a flag: --decay 0,0.1", 0},
     {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "published one-at-a-time changes of the task as well, and the mean over all", 0},
+     "the published variants of the task too, each with one change, and the mean over all variants", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
      "part i/n of the runs, every n-th from the i-th on, without a table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
@@ -79,8 +79,8 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 static void print_length(FILE *f) {
     fputs("\nlength of a run: command line > config file (-c) > plan > profile > default\n"
           "  Steps or epochs are the whole schedule; stop-after, budget and limit end a run early.\n"
-          "  A stronger origin's steps or epochs void weaker ones; of one origin, steps stand over epochs.\n"
-          "  Any stronger word on length voids a weaker stop-after or budget.\n",
+          "  Steps or epochs replace those of an origin further right; if one origin has both, steps win.\n"
+          "  Any of these of an origin further left replaces stop-after or budget of one further right.\n",
           f);
 }
 

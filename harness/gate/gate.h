@@ -46,7 +46,7 @@ enum status gate_throughput(const struct baseline *b, const struct compare_reque
 /* Gives the worst verdict. ST_FAIL: nothing was compared. */
 enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct error *e);
 
-/* Prints the result as tables, for programs as one with a row a comparison; and as a JUnit file (written whole or not
+/* Prints the result as tables, for programs as one with a row per comparison; and as a JUnit file (written whole or not
  * at all): a regression is a failure, a row that could not be decided or compared is skipped. */
 enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e);
 enum status gate_junit(const struct gate_result *r, const char *path, struct error *e);

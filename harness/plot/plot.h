@@ -53,7 +53,7 @@ struct speed_choice {
 };
 
 /* Draws TO/throughput, in the formats of the view, from OUT/perf.csv, where `bench` and `perf layers` leave
- * their rows: a line a model that was measured at two lengths or more, at each length the row that perf_replaces
+ * their rows: a line per model that was measured at two lengths or more, at each length the row that perf_replaces
  * leaves. Models have in their names the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312
  * cuda". ST_USAGE: there is no such model, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
 enum status plot_throughput(const struct speed_choice *choice, const struct plot_view *view, const char *out,

@@ -291,7 +291,8 @@ static void print_job(FILE *script, FILE *data, const void *context) {
 static enum status check_view(const struct plot_kind *kind, const struct plot_view *v, struct error *e) {
     bool over_training = !kind || (kind->x != PLOT_AUTO && !is_cost(kind->x));
     if (over_training && is_cost(v->x))
-        return fail(e, ST_USAGE, "plot accuracy: over %s there is no curve; `lrnn plot cost --x %s` has a mark a model",
+        return fail(e, ST_USAGE,
+                    "plot accuracy: over %s there is no curve; `lrnn plot cost --x %s` has one point per model",
                     axis_names[v->x], axis_names[v->x]);
     if (kind && is_cost(kind->x) && v->x != PLOT_AUTO && !is_cost(v->x))
         return fail(e, ST_USAGE, "plot cost: %s is no cost of a model; --x is params, state or flops",

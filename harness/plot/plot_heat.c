@@ -1,5 +1,5 @@
-/* plot_heat.c - maps (plot_kinds.h): every run as a cell, a row a model and rate, a column a seed, the kind "heat"; and
- * accuracy by position, a row a model, the kind "position-map". */
+/* plot_heat.c - maps (plot_kinds.h): every run as a cell, a row per model and rate, a column per seed, the kind "heat";
+ * and accuracy by position, a row per model, the kind "position-map". */
 #include "harness/plot/plot_kinds.h"
 
 #include <inttypes.h>

@@ -32,12 +32,12 @@ void plot_stem(const struct report_tables *tables, int i, const char *kind, char
 bool has_curve(const struct report_table *t, const struct plot_view *v);
 void print_curves(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
 
-/* Every run as a cell, a row a model and rate, a column a seed, for plots/heat.gp. */
+/* Every run as a cell, a row per model and rate, a column per seed, for plots/heat.gp. */
 bool has_several_runs(const struct report_table *t, const struct plot_view *v);
 int heat_rows(const struct report_table *t);
 void print_heat(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
 
-/* Accuracy by position as colour, a row a model, for the same script. */
+/* Accuracy by position as colour, a row per model, for the same script. */
 void print_position_map(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
 
 #endif

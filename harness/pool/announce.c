@@ -104,8 +104,8 @@ struct timed {
     double slowness;
 };
 
-/* Times steps of the runs to do, a row once, as long as there is time for it; *usual: the mean of their slowness. On a
- * device no guess says how long a step takes. Returns the number of timed rows, at most n. */
+/* Times steps of the runs to do, a row once, as long as there is time for it; *usual becomes the mean of their
+ * slowness. On a device no guess says how long a step takes. Returns the number of timed rows, at most n. */
 static int time_steps(struct setup *const *to_do, int n, double flops_per_s, struct timed *timed, double *usual) {
     double began = time_now_s(), sum = 0;
     int n_timed = 0;
@@ -126,7 +126,7 @@ static int time_steps(struct setup *const *to_do, int n, double flops_per_s, str
         sum += t->slowness;
         n_timed++;
     }
-    *usual = n_timed ? sum / n_timed : USUAL_SLOWNESS;
+    if (n_timed) *usual = sum / n_timed;
     return n_timed;
 }
 
@@ -135,7 +135,7 @@ static int time_steps(struct setup *const *to_do, int n, double flops_per_s, str
 static double total_seconds(const struct announced *a, struct setup **to_do, int n, bool *measured) {
     const double flops_per_s = GEMM_SHARE * gemm_rate() * 1e9;
     struct timed *timed = calloc((size_t)n + 1, sizeof *timed);
-    double total = 0, usual = 1, rough = 0;
+    double total = 0, usual = USUAL_SLOWNESS, rough = 0;
     int n_timed = 0;
     for (int i = 0; i < n; i++) rough += to_do[i]->estimate.flops / flops_per_s;
     bool device = strcmp(a->resolved->config.device, "cpu") != 0;
@@ -168,7 +168,7 @@ static void print_time(const struct announced *a, struct setup **to_do, int n) {
     double seconds = total_seconds(a, to_do, n, &measured);
     /* nobody has timed what members of a population take from each other */
     int jobs = a->most_at_a_time < n ? a->most_at_a_time : n;
-    seconds /= device ? a->shares : jobs;
+    seconds /= device && a->shares < n ? a->shares : jobs;
     const char *of = measured ? "steps timed here" : "the rate of a product here";
     if (seconds < 1) {
         fputs("under a second", stderr);
@@ -213,7 +213,8 @@ void announce_runs(const struct announced *a) {
     double bytes = 0;
     int n = 0;
     for (int i = 0; i < plan->n; i++) {
-        if (!to_do || reuse_is_there(plan->setups[i], a->retry)) continue;
+        if (!to_do) return; /* no memory: the runs are done without an announcement */
+        if (reuse_is_there(plan->setups[i], a->retry)) continue;
         bytes += bytes_of(plan->setups[i]);
         to_do[n++] = plan->setups[i];
     }

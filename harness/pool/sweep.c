@@ -187,8 +187,8 @@ static bool prints_plan(const struct sweep *w) {
 /* Writes the list of the runs, with the call that plans a table's. */
 static enum status write_list(const struct sweep *w, struct sweep_list_new *new, struct error *e) {
     struct label call;
-    TRY(request_call(w->request, w->resolved.profile, &call, e));
-    return sweep_list_write(&w->plan, w->out, w->request->name, prints_plan(w) ? &call : NULL, new, e);
+    bool noted = prints_plan(w) && request_call(w->request, w->resolved.profile, &call, NULL) == ST_OK;
+    return sweep_list_write(&w->plan, w->out, w->request->name, noted ? &call : NULL, new, e);
 }
 
 /* Several tasks: their tables, then what they were run together for. */

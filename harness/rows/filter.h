@@ -8,8 +8,8 @@
 #include "harness/rows/protocol.h"
 #include "harness/store/record_files.h"
 
-/* Chooses records and states the key by which their rows come together in tables. NULL: all records, a table a task and
- * profile. The texts are borrowed. */
+/* Chooses records and states the key by which their rows come together in tables. NULL: all records, a table per task
+ * and profile. The texts are borrowed. */
 struct report_filter {
     const char *task;    /* labels ("s5 s3-250"), whose tables come in their order; without a fold: every fold */
     bool exact;          /* a name without a fold is of the task without folds alone */

@@ -147,6 +147,6 @@ double run_point_metric(const struct run *run, const struct curve_point *p);
 #define FAILED_COUNT_NOTE                                                                                              \
     FAILED_MARK ": %d of %d runs failed and count as chance" /* of the runs that give the numbers */
 #define CUT_OFF_MARK "*"                                     /* after each number that such a run has a part in */
-#define CUT_OFF_NOTE "* cut off before the end of its schedule: trained for fewer steps than planned"
+#define CUT_OFF_NOTE "* cut off: a limit of steps or time ended the run before its schedule did"
 
 #endif

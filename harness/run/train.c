@@ -125,7 +125,7 @@ static enum status take_steps(struct running *r, struct error *e) {
     return step_log_add(&r->log, &t->state, e);
 }
 
-/* Looks at the loss of the latest steps. True: one is not finite, the run has its status and its detail. */
+/* Returns whether the loss or the gradient norm of a step was not finite; the run then has its status and detail. */
 static bool diverged(struct running *r) {
     struct trainer *t = &r->trainer;
     if (!t->state.frozen) return false;
@@ -136,7 +136,7 @@ static bool diverged(struct running *r) {
     format_double(t->state.grad_norm, norm, sizeof norm);
     const char *tensor = trainer_find_nonfinite(t, step);
     r->status = isinf(loss) || !tensor ? RUN_DIVERGED : RUN_NAN;
-    t->state.step = step + 1; /* on a device more were queued, which changed nothing */
+    t->state.step = step + 1; /* later steps were queued on a device and changed no parameter */
     trainer_set_state(t);
     if (tensor)
         snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s",
@@ -311,7 +311,7 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    /* The best so far may be the target. */
+    /* The best step may be the current one, and at its target: then there is nothing left to train. */
     r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
     TRY(reuse_release(setup, reuse, e));

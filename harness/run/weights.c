@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "core/file/name.h"
 #include "core/option.h"
@@ -159,19 +160,23 @@ static int by_name(const void *left, const void *right) {
 }
 
 enum status weights_hash(const struct safetensors *file, char hex[HASH_HEX], struct error *e) {
-    int64_t total = 0, done = 0;
-    for (int i = 0; i < file->n; i++) total += file->tensors[i].count;
     const struct st_tensor **sorted = malloc((size_t)file->n * sizeof(void *) + 1);
-    double *values = malloc((size_t)total * sizeof *values + 1);
-    bool room = sorted && values;
+    XXH3_state_t *hash = XXH3_createState();
+    bool room = sorted && hash && XXH3_128bits_reset(hash) == XXH_OK;
     for (int i = 0; i < file->n && room; i++) sorted[i] = &file->tensors[i];
     if (room) qsort(sorted, (size_t)file->n, sizeof(void *), by_name);
     for (int i = 0; i < file->n && room; i++)
-        for (int64_t j = 0; j < sorted[i]->count; j++) values[done++] = st_value(sorted[i], j);
-    if (room) record_hash_bytes(values, (size_t)total * sizeof *values, hex);
-    free(values);
+        for (int64_t j = 0; j < sorted[i]->count; j++) {
+            double value = st_value(sorted[i], j);
+            XXH3_128bits_update(hash, &value, sizeof value);
+        }
+    if (room) {
+        XXH128_hash_t sum = XXH3_128bits_digest(hash);
+        snprintf(hex, HASH_HEX, "%016llx%016llx", (unsigned long long)sum.high64, (unsigned long long)sum.low64);
+    }
+    XXH3_freeState(hash);
     free(sorted);
-    return room ? ST_OK : fail(e, ST_MEMORY, "no memory for the hash of %lld values", (long long)total);
+    return room ? ST_OK : fail(e, ST_MEMORY, "no memory for the hash of %d tensors", file->n);
 }
 
 /* Copies a kept file with other metadata, which get the hash of its values. Its tensors have the names of the net. */

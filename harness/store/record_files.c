@@ -308,9 +308,8 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
         struct run_record *r = &set->list[set->n];
         struct error why;
         enum status status = read_one(path, r, &set->arena, &why);
-        if (status == ST_OK &&
-            !isfinite(r->run.lr)) /* rows are grouped by rate, and NaN equals none, itself included */
-            return fail(e, ST_DATA, "%s: the learning rate, lr in runs, is no number; move the file away", path);
+        if (status == ST_OK && !isfinite(r->run.lr)) /* rows are grouped by rate, and NaN equals not even itself */
+            status = fail(&why, ST_DATA, "%s: the learning rate, lr in runs, is no number", path);
         if (status == ST_OK)
             set->n++;
         else if (status == ST_DATA && access(path, F_OK) != 0)

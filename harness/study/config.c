@@ -40,7 +40,7 @@ const struct option config_options[] = {
      "validations in a row without a gain after which training stops; 0 = never", 0},
     {"seed", OPT_INT, AT(seed), "1", 0, 9e18, NULL, "seed of initialisation, data and order", OPT_SEED},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS,
-     "type to which factors of matrix products are rounded; all else stays in " REAL_NAME, OPT_OPEN},
+     "type to which inputs of matrix products are rounded; all else stays in " REAL_NAME, OPT_OPEN},
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL,
      "kernel that is forced for its op in every graph, or 'reference' for all ops", OPT_OPEN},
     {"device", OPT_TEXT_FIELD, AT(device), "cpu", 0, 0, NULL, "processor that it runs on: cpu, cuda or cuda:N",
@@ -109,7 +109,12 @@ enum status config_default(struct config *c, struct error *e) {
     return options_default(config_options, c, e);
 }
 
-enum status config_set(struct config *c, const char *name, const char *value, struct error *e) {
+enum status config_set_from(struct config *c, const char *origin, const char *name, const char *value,
+                            struct error *e) {
     const struct option *table = option_find(backbone_options, name) ? backbone_options : config_options;
-    return options_set(table, c, "the configuration", name, value, e);
+    return options_set(table, c, origin, name, value, e);
+}
+
+enum status config_set(struct config *c, const char *name, const char *value, struct error *e) {
+    return config_set_from(c, "the configuration", name, value, e);
 }

@@ -55,4 +55,7 @@ enum status config_default(struct config *c, struct error *e);
 /* Sets a flag by name; knows the backbone's too. */
 enum status config_set(struct config *c, const char *name, const char *value, struct error *e);
 
+/* Likewise; a bad value is told with its origin: "papers/x.plan line 7". */
+enum status config_set_from(struct config *c, const char *origin, const char *name, const char *value, struct error *e);
+
 #endif

@@ -97,6 +97,9 @@ static enum status choose(struct setup *s, const struct knob *k, struct error *e
     for (int i = 0; i < 2; i++)
         if (sizes[i]) TRY(count(s, k, sizes[i], &amounts[i], e));
     bool above = sizes[1] && fabs(amounts[1] - wished) < fabs(amounts[0] - wished);
+    if (fabs(amounts[above] - wished) > wished / 2)
+        return fail(e, ST_USAGE, "--match %.60s: the nearest net of %s has %.0f", s->spec.config.match,
+                    s->spec.model.model->name, amounts[above]);
     turn(s, k, sizes[above]);
     return ST_OK;
 }

@@ -199,22 +199,25 @@ static bool has_task(const char *tasks, const char *name, size_t n) {
 /* The words after a plan's name choose among its tasks: another task has no column in its table. A word without options
  * of its own is replaced by the plan's tasks of that name. */
 static enum status choose_tasks(struct request *r, const char *own, struct error *e) {
-    char chosen[LABEL_TEXT] = "";
+    struct printed chosen;
     if (!own) return ST_OK;
-    for (const char *at = r->tasks + strspn(r->tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        size_t n = strcspn(at, " :"), used = strlen(chosen);
+    TRY(printed_begin(&chosen, "the tasks", e));
+    enum status status = ST_OK;
+    for (const char *at = r->tasks + strspn(r->tasks, " "); *at && status == ST_OK;
+         at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t n = strcspn(at, " :");
         if (!has_task(own, at, n))
-            return fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, at,
-                        own);
-        if (at[n] == ':') snprintf(chosen + used, sizeof chosen - used, "%.*s ", (int)strcspn(at, " "), at);
+            status = fail(e, ST_USAGE, "the plan %s has no task '%.*s'; its tasks are %.300s", r->file.name, (int)n, at,
+                          own);
+        if (at[n] == ':') fprintf(chosen.f, "%.*s ", (int)strcspn(at, " "), at);
         for (const char *of = own; at[n] != ':' && *of; of += strcspn(of, " "), of += strspn(of, " "))
-            if (strcspn(of, " :") == n && !strncmp(of, at, n)) {
-                used = strlen(chosen);
-                snprintf(chosen + used, sizeof chosen - used, "%.*s ", (int)strcspn(of, " "), of);
-            }
+            if (strcspn(of, " :") == n && !strncmp(of, at, n)) fprintf(chosen.f, "%.*s ", (int)strcspn(of, " "), of);
     }
-    text_trim(chosen);
-    return text_copy(chosen, r->tasks, sizeof r->tasks, e);
+    TRY(printed_end(&chosen, status, "the tasks", e));
+    text_trim(chosen.text);
+    status = text_copy(chosen.text, r->tasks, sizeof r->tasks, e);
+    free(chosen.text);
+    return status;
 }
 
 static enum status make(struct making *m, struct request *r, struct error *e) {

@@ -23,7 +23,7 @@ static bool says_length(const struct study *s, enum origin o) {
     return o == FROM_COMMAND && s->limited;
 }
 
-/* Whether a stronger origin's word on length voids a weaker one's. */
+/* Whether a length is ignored because a stronger origin says another. */
 static bool is_void(const struct study *s, enum origin o, const char *key, const char *value) {
     const char *other = config_other_length(key);
     bool ends = !strcmp(key, "stop-after") || !strcmp(key, "budget");
@@ -68,8 +68,7 @@ enum status study_config(const struct study *s, const struct label *chosen, stru
             if (list && !one) continue;
             char origin[128];
             study_origin_text(s, key, origin, sizeof origin);
-            const struct option *table = option_find(backbone_options, key) ? backbone_options : config_options;
-            TRY(options_set(table, c, origin, key, list ? one : value, e));
+            TRY(config_set_from(c, origin, key, list ? one : value, e));
         }
     return ST_OK;
 }
@@ -99,7 +98,7 @@ enum status study_note(struct label *said, char config_file[OPTION_TEXT], const 
     return label_add(said, name, value, e);
 }
 
-/* "s5:length=8", "s5", or of options alone "length=8", as config_read gives it. */
+/* Parses a text of config_read: "s5:length=8", "s5", or options alone, "length=8". */
 static enum status read_label(const char *kind, const char *text, struct label *l, struct error *e) {
     const char *equals = strchr(text, '='), *colon = strchr(text, ':');
     if (equals && (!colon || equals < colon)) return label_parse_pairs(l, kind, text, ",", e);
@@ -123,7 +122,7 @@ enum status study_file(const char *config_file, struct label *task, struct label
     return read_label("model", texts[1], model, e);
 }
 
-/* Adds the file's options to a label of the words, which may be empty. */
+/* Adds the configuration file's options to `asked`, the task or model of the command line, which may be empty. */
 static enum status merge(const char *kind, const char *path, const struct label *file, char asked[LABEL_TEXT],
                          struct error *e) {
     struct label own;
@@ -175,15 +174,25 @@ static enum status set_name(struct label *l, const char *kind, const char *text,
 /* Contents of a file's lines. */
 struct lines {
     struct config *c; /* in which flags are set */
+    bool typed;       /* a person wrote them, and is told of every bad value; a record's are taken as they are */
     struct label task, model, flags;
 };
 
-static enum status set_line(const char *key, const char *value, struct lines *l, struct error *e) {
+/* Whether the line names the task, the model, or an option of one. */
+static bool is_of_label(const char *key) {
+    static const char *const of[] = {"task", "model"};
+    for (int i = 0; i < 2; i++) {
+        size_t n = strlen(of[i]);
+        if (!strncmp(key, of[i], n) && (!key[n] || key[n] == '.')) return true;
+    }
+    return false;
+}
+
+static enum status note_line(const char *key, const char *value, struct lines *l, struct error *e) {
     if (!strcmp(key, "task")) return set_name(&l->task, "task", value, e);
     if (!strcmp(key, "model")) return set_name(&l->model, "model", value, e);
     if (!strncmp(key, "task.", 5)) return add_option(&l->task, key + 5, value, e);
     if (!strncmp(key, "model.", 6)) return add_option(&l->model, key + 6, value, e);
-    TRY(config_set(l->c, key, value, e));
     return add_option(&l->flags, key, value, e);
 }
 
@@ -197,13 +206,14 @@ static enum status config_line(char *line, const char *path, int number, struct 
     if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
     *equals = 0;
     char *comment = strstr(equals + 1, " # ");
-    if (comment && !strchr(equals, '/')) *comment = 0; /* a path may have one */
+    if (comment && !strchr(equals, '/')) *comment = 0; /* a path may hold " # " */
     text_trim(line);
     text_trim(equals + 1);
     const char *value = equals + 1 + strspn(equals + 1, " \t");
     snprintf(origin, sizeof origin, "%.200s line %d", path, number);
-    TRY(row_key_check(line, value, origin, e));
-    if (set_line(line, value, l, &why) == ST_OK) return ST_OK;
+    if (l->typed) TRY(row_key_check(line, value, origin, e));
+    if (!is_of_label(line)) TRY(config_set_from(l->c, origin, line, value, e));
+    if (note_line(line, value, l, &why) == ST_OK) return ST_OK;
     return fail(e, why.status, "%s line %d: %.900s", path, number, why.text);
 }
 
@@ -233,7 +243,7 @@ static enum status format_labels(const struct lines *l, char task[LABEL_TEXT], c
     return l->model.used ? label_format(&l->model, model, LABEL_TEXT, e) : ST_OK;
 }
 
-/* Keeps the caller's options of a machine or a call (OPT_HERE), whatever a record says of them. */
+/* Gives options that describe this machine or this call (OPT_HERE) the caller's values, in place of the record's. */
 static enum status keep_own(struct lines *l, const struct config *own, struct error *e) {
     for (const struct option *o = config_options; o->name; o++) {
         char value[OPTION_TEXT + 1];
@@ -268,6 +278,7 @@ enum status config_read(const char *path, struct config *c, char task[LABEL_TEXT
     } else {
         FILE *file = fopen(path, "r");
         if (!file) return fail(e, ST_DATA, "cannot read config file %s: %s", path, strerror(errno));
+        l.typed = true;
         status = read_lines(file, path, &l, e);
         fclose(file);
         if (status == ST_OK) status = format_labels(&l, task, model, e);

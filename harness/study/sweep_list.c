@@ -20,9 +20,9 @@ static enum status format_list(const struct plan *plan, bool steps, struct print
     TRY(printed_begin(list, "a list of runs", e));
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
-        fprintf(list->f, "%s	%g	%s	%s	%g	%" PRId64, s->id.run_id, s->estimate.flops,
-                s->spec.task.name, s->id.model_label, s->spec.config.lr, s->spec.config.seed);
-        if (steps) fprintf(list->f, "	%" PRId64, s->shapes.steps);
+        fprintf(list->f, "%s\t%g\t%s\t%s\t%g\t%" PRId64, s->id.run_id, s->estimate.flops, s->spec.task.name,
+                s->id.model_label, s->spec.config.lr, s->spec.config.seed);
+        if (steps) fprintf(list->f, "\t%" PRId64, s->shapes.steps);
         fputc('\n', list->f);
     }
     return printed_end(list, ST_OK, "a list of runs", e);
@@ -48,7 +48,8 @@ enum status sweep_list_write(const struct plan *plan, const char *out, const cha
     TRY(format_list(plan, false, &list, e));
     enum status status = format_list(plan, true, &runs, e);
     if (status == ST_OK) status = list_path(out, name, list.text, list.size, path, e);
-    if (new) *new = (struct sweep_list_new){access(out, F_OK) != 0, access(path, F_OK) != 0};
+    if (new) *new = (struct sweep_list_new){0};
+    if (new &&status == ST_OK) *new = (struct sweep_list_new){access(out, F_OK) != 0, access(path, F_OK) != 0};
     if (status == ST_OK) status = make_folder(folder, e);
     if (status == ST_OK) status = printed_begin(&file, path, e);
     if (status == ST_OK) {
@@ -78,11 +79,14 @@ void sweep_list_withdraw(const struct plan *plan, const char *out, const char *n
 static enum status add_line(struct sweep_list *p, const char *line, const char *path, struct error *e) {
     char *end;
     if (p->n == 0 && !p->call.n && !strncmp(line, "# ", 2))
-        return label_parse_pairs(&p->call, path, line + 2, "\t", e) == ST_OK ? ST_OK : (e->status = ST_DATA);
+        return label_parse_pairs(&p->call, path, line + 2, "\t", NULL) == ST_OK
+                   ? ST_OK
+                   : fail(e, ST_DATA, "%s line 1: expected the words of a call; move the file away", path);
     bool id = strspn(line, "0123456789abcdef") == RUN_ID_HEX - 1 && line[RUN_ID_HEX - 1] == '\t';
     double flops = id ? strtod(line + RUN_ID_HEX, &end) : 0;
     if (!id || *end != '\t' || flops < 0)
-        return fail(e, ST_DATA, "%s line %d: expected a run's id and its FLOPs; move the file away", path, p->n + 1);
+        return fail(e, ST_DATA, "%s line %d: expected a run's id and its FLOPs; move the file away", path,
+                    p->n + 1 + (p->call.n > 0));
     for (int field = 0; end && field < 5; field++) end = strchr(end + (field > 0), '\t');
     snprintf(p->ids[p->n], RUN_ID_HEX, "%.32s", line);
     p->steps[p->n] = end ? strtoll(end, NULL, 10) : 0;

@@ -264,12 +264,12 @@ static enum status make_suites(struct sheets *sheets, const struct report_tables
 
 const struct report report_across = {
     .name = "across",
-    .help = "the tasks of a profile side by side: a row a model, accuracy and the published number",
+    .help = "the tasks of a profile side by side: a row per model, accuracy and the published number",
     .make = make_across,
 };
 
 const struct report report_suites = {
     .name = "suites",
-    .help = "one matrix a suite and profile: its tasks side by side, the legend once",
+    .help = "one matrix per suite and profile: its tasks side by side, the legend once",
     .make = make_suites,
 };

@@ -1,4 +1,4 @@
-/* each.c - the report "each": a row a run, with its validation accuracy at every evaluation, for what a mean hides. */
+/* each.c - the report "each": a row per run, with its validation accuracy at every evaluation, which a mean hides. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -112,7 +112,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_each = {
     .name = "each",
-    .help = "a row a run, with its validation accuracy at every evaluation",
+    .help = "a row per run, with its validation accuracy at every evaluation",
     .has_no_use_for = " protocol confirm-seeds ",
     .make = make,
 };

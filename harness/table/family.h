@@ -1,4 +1,4 @@
-/* family.h - tables side by side: a row a model, a column a task, for tasks of one family under one profile. */
+/* family.h - tables side by side: a row per model, a column per task, for tasks of one family under one profile. */
 #ifndef LRNN_HARNESS_TABLE_FAMILY_H
 #define LRNN_HARNESS_TABLE_FAMILY_H
 

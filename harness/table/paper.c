@@ -277,7 +277,7 @@ static enum status make(struct sheets *sheets, const struct paper_cells *cells, 
 
 const struct report report_paper = {
     .name = "paper",
-    .help = "the table of --paper PLAN: the paper's rows and columns, its numbers and ours, a verdict a cell",
+    .help = "the table of --paper PLAN: the paper's rows and columns, its numbers and ours, a verdict per cell",
     .make_plan = make,
 };
 

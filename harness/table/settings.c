@@ -287,7 +287,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 const struct report report_settings = {
     .name = "settings",
     .help =
-        "a task and its variants: the best of the grid for each, with folds the number that the protocol says, and the "
-        "mean over all variants",
+        "a task and its variants: for each variant the best of the grid, for folds the protocol's number, and the mean "
+        "over all variants",
     .make = make,
 };

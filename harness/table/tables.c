@@ -1,4 +1,4 @@
-/* tables.c - the report "tables": one a task and profile, a row a model. */
+/* tables.c - the report "tables": a table per task and profile, a row per model. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -268,7 +268,7 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_tables = {
     .name = "tables",
-    .help = "one a task and profile: accuracy with its interval, solved runs, speed, the published number; of folds "
-            "their mean",
+    .help = "one table per task and profile: accuracy with its interval, solved runs, speed, published number; for "
+            "folds their mean",
     .make = make,
 };

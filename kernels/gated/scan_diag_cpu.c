@@ -38,8 +38,8 @@ static struct scratch_rows constant_gradients(const struct call *c, struct scrat
     return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};
 }
 
-/* Brings steps first..t into the cache (kernels/lib/fetch.h), of an array that a walk back in time reads or of a
- * gradient that it writes. NULL is skipped. */
+/* Brings steps first..t of an array into the cache (kernels/lib/fetch.h). A walk back in time reads the array, or
+ * writes it if it is a gradient. NULL is skipped. */
 static void fetch(const real *array, const struct piece *p, int64_t first, int64_t t) {
     if (array) fetch_rows(array + at(p, first), t + 1 - first, p->width, p->N);
 }
@@ -244,7 +244,8 @@ static void scan_diag_complex_cpu_backward(const struct call *c, const struct ex
 }
 
 /* The reference keeps the state in double; here each step rounds, as does each of the B * T terms of a constant a's
- * gradient. With |a| <= 1 errors grow like the square root of their number, with |a| > 1 along with the state. */
+ * gradient. If |a| <= 1 the error grows like the square root of the number of roundings, if |a| > 1 as fast as the
+ * state. */
 const struct kernel kernel_scan_diag_cpu = {
     .name = "scan_diag_cpu",
     .op = &op_scan_diag,

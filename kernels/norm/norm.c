@@ -6,7 +6,8 @@
  * Adjoint, e = dy w:  rmsnorm dx = q (e - n mean(e n));  layernorm dx = q (e - mean(e) - n mean(e n));
  * dw = sum over rows of dy n;  db = sum over rows of dy. The statistics are computed again from x.
  *
- *   add_norm   s = x + branch and y = norm(s), either norm: dx = dbranch = ds + the dx above, ds the gradient of s */
+ *   add_norm   s = x + branch, y = norm(s), for both norms: dx = dbranch = ds + (the dx above, at s), where ds is the
+ *              gradient that arrives at the output s */
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -48,7 +49,7 @@ static void norm_infer(struct graph *g, struct call *c) {
 
 static struct cost norm_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
-    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* of the sum: as many FLOPs as add's */
+    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* sums: FLOPs an element, as add counts */
     if (pass == PASS_FORWARD) return (struct cost){(4 + sums) * n, sizeof(real) * ((2 + 2 * sums) * n + vectors)};
     return (struct cost){(12 + 2 * sums) * n, sizeof(real) * ((3 + 2 * sums) * n + 2 * vectors)};
 }
@@ -80,8 +81,8 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Magnitudes of the terms (struct op, `terms`). x and mean count apart, because their difference may cancel. In a row
- * of one column all of dx cancels, in one of two columns all but what eps leaves. */
+/* Magnitudes of the terms (struct op, `terms`). x and mean count apart, because their difference may cancel. In
+ * layernorm all of dx cancels if D = 1, and all but what eps leaves if D = 2. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);

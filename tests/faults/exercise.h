@@ -40,7 +40,7 @@ void flip_exercise(int flips, uint64_t seed, struct tally *t);
 void writers_exercise(int writers, int runs, struct tally *t);
 
 /* `writers` benches, each of another machine by its name, do the same `runs` runs in one folder. Again and again one of
- * them is stopped (SIGSTOP), its claims become older than a claim may be, and it is woken: at least `pauses` times, or
+ * them is stopped (SIGSTOP), its claims become older than a claim may be, and it is woken: at most `pauses` times, or
  * until all have ended. Every run has one record, with the result of a bench that had the folder alone. */
 void pause_exercise(int writers, int runs, int pauses, uint64_t seed, struct tally *t);
 

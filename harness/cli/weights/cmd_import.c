@@ -74,8 +74,8 @@ static enum status evaluate(const struct setup *s, const struct safetensors *fil
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-/* Compares the numbers of the file with ours: "equal", "different", or "unknown" without accuracies. `hash`: of its
- * values. */
+/* Compares the numbers of the file with ours: "altered" (its values are not those of `hash`), "equal",
+ * "different", or "unknown" without accuracies. */
 static const char *comparison(const struct safetensors *file, const char *hash, const struct evaluation *v) {
     const char *exported = safetensors_metadata(file, "values_xxh3");
     if (exported && strcmp(exported, hash) != 0) return "altered";

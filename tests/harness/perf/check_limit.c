@@ -120,7 +120,7 @@ START_TEST(steps_are_the_time_by_that_of_a_step) {
 }
 END_TEST
 
-/* Timed by itself each would have steps of its own, and a table a row for each. */
+/* Timed by itself each would have steps of its own, and a table per row for each. */
 START_TEST(seeds_and_rates_of_a_row_go_equally_far) {
     struct setup *all[] = {small("seed", "1"), small("seed", "2"), small("lr", "0.5"), small("dim", "8")};
     struct plan plan = {.setups = all, .n = 3};

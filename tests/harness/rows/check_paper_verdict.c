@@ -166,7 +166,7 @@ START_TEST(runs_that_were_cut_off_are_not_below) {
     snprintf(text, sizeof text, "%sstop-after=3\n", own_plan);
     begin_plan(text);
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
-    expect_text(out, "* cut off before the end of its schedule", "sweep");
+    expect_text(out, "* cut off: a limit of steps or time ended the run", "sweep");
     expect(REPORT " --format csv", 0);
     expect_text(out, ",3,3,14,cut off,1,0,", "report");
     expect_text(out, ",3,3,14,above,1,0,", "report");

@@ -402,7 +402,7 @@ static const struct {
     {"config", "", "names no task or no model"},
     {"config", "task=s3\nmodel=bdlru\nnonsense\n", "line 3: 'nonsense' is not of the form key=value"},
     {"config", "task=s3\nmodel=bdlru\ndmi=16\n",
-     "w.safetensors: its configuration line 3: the configuration has no option 'dmi'"},
+     "w.safetensors: its configuration line 3 has no option 'dmi'"},
     {"config", "task=s33\nmodel=bdlru\n", "unknown task 's33'"},
     {"config", "task=s3\nmodel=bdlur\n", "unknown model 'bdlur'"},
     {"config", "task=s3\nmodel=bdlru\ndevice=tpu\n", "unknown device 'tpu'"},

@@ -174,7 +174,7 @@ START_TEST(failed_attempts_are_loaded_beside_the_run) {
         char table[PATH_BYTES];
         snprintf(table, sizeof table, "%s/%s.csv", out, i ? "curves" : "runs");
         ck_ok(csv_read(&t, table, &problem));
-        ck_assert_int_eq(t.rows, i ? 2 : 4); /* a row a run; the points of the last attempt alone */
+        ck_assert_int_eq(t.rows, i ? 2 : 4); /* a row per run; the points of the last attempt alone */
         csv_free(&t);
     }
     records_free(&set);

@@ -395,7 +395,7 @@ START_TEST(numbers_of_runs_that_were_cut_off_are_marked) {
                    "0.7500 (2)      1.000       -\n");
     ck_holds(text, "       300/300  steps                0.5000             0.500   0/1 [0.00, 0.97]   0.2500      -  "
                    "0.5000 (1)      1.000  -0.500\n");
-    ck_holds(text, "* cut off before the end of its schedule");
+    ck_holds(text, "* cut off: a limit of steps or time ended the run");
     free(text);
     ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
     ck_assert_int_eq(tables.list->rows->n_cut, 1);
