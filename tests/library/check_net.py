@@ -69,6 +69,11 @@ def label_of(task, model, net):
     return f"{task.split(':')[0]} {model} {flags}".rstrip()
 
 
+def finite(error):
+    """The error, inf where it is NaN: max() would pass over NaN."""
+    return error if error == error else float("inf")
+
+
 def losses(net, program, config, split, rows, length, per_sequence):
     """Mean loss over scored targets, and the largest difference of logits from the naive net."""
     total, scored, worst = 0.0, 0, 0.0
@@ -84,7 +89,7 @@ def losses(net, program, config, split, rows, length, per_sequence):
                 seen = logits if per_sequence else logits * (torch.arange(length) < batch.lengths[:, None])[..., None]
                 other = other if per_sequence else other * (torch.arange(length) < batch.lengths[:, None])[..., None]
                 rows_in_use = batch.lengths > 0
-                worst = max(worst, float((seen - other)[rows_in_use].abs().max() / (1 + other.abs().max())))
+                worst = max(worst, finite(float((seen - other)[rows_in_use].abs().max() / (1 + other.abs().max()))))
         targets = batch.targets.flatten()
         count = int((targets != -100).sum())
         total += float(F.cross_entropy(logits.flatten(0, -2), targets, ignore_index=-100, reduction="sum"))
@@ -113,7 +118,7 @@ def compare(program, task, model, flags):
             )
             length = record["run"]["len_test"]
             loss, off = losses(net, program, config, split, rows, length, per_sequence)
-            errors.append(abs(loss - told[f"{split}_loss"]) / abs(told[f"{split}_loss"]))
+            errors.append(finite(abs(loss - told[f"{split}_loss"]) / abs(told[f"{split}_loss"])))
             worst = max(worst, off)
         return max(errors), worst
 
