@@ -149,7 +149,8 @@ def heads_of(run):
 
     mixer, D = run.config["model"], int(run.config["dim"])
     if mixer in ("mamba2", "mamba3"):
-        return option("expand") * D // option("headdim")
+        inner = option("expand") * D
+        return inner // option("headdim", max(width for width in range(1, 65) if inner % width == 0))
     if mixer == "slice":
         alone = {"diagonal": D, "hadamard": D, "block": D // option("block", 4),
                  "diagonal-dense": D - option("block") + 1}
