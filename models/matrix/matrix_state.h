@@ -33,7 +33,7 @@ struct tensor *low_rank(struct graph *g, struct tensor *x, const char *name, int
 /* x (B,T,H*width) as (B,T,H,width). */
 struct tensor *heads_of(struct graph *g, struct tensor *x, int64_t heads);
 
-/* Fills headdim=auto by the largest divisor up to 64 of `inner`, the inner width of the mixer. ST_USAGE: headdim does not
+/* Fills headdim=auto by the largest divisor up to 64 of `inner`, the mixer's inner width. ST_USAGE: headdim does not
  * divide it. */
 enum status headdim_check(const char *mixer, int64_t *headdim, int64_t inner, struct error *e);
 

@@ -66,9 +66,9 @@ fi
 wheel=$(find dist -name 'lrnn-*.whl' 2>/dev/null | tail -n 1)
 if command -v qemu-x86_64 >/dev/null && [ -n "$wheel" ]; then
     "$python" -m zipfile -e "$wheel" "$folder/wheel"
-    program=$("$python" -c 'import sys; print(sys.executable)')
+    file=$("$python" -c 'import sys; print(sys.executable)')
     for cpu in Nehalem Haswell max; do
-        env -u LRNN_LIBRARY PYTHONPATH="$folder/wheel" qemu-x86_64 -cpu "$cpu" "$program" tests/library/check_levels.py ||
+        env -u LRNN_LIBRARY PYTHONPATH="$folder/wheel" qemu-x86_64 -cpu "$cpu" "$file" tests/library/check_levels.py ||
             fail "the library of $wheel for $cpu does not hold what check_levels.py asks"
     done
     rm -rf "$folder/wheel"
