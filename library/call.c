@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "core/graph_plan.h"
 #include "kernels/kernel.h"
@@ -216,15 +218,21 @@ struct job {
     bool recomputes; /* it does so, and they were not kept */
 };
 
-/* The head of the array `kept`: whose values follow. */
+/* The head of the array `kept`: whose values follow. Its fields leave no gap, so that heads compare as bytes. */
 struct kept {
     _Alignas(WORKSPACE_ALIGN) char op[32];
-    int64_t B, T, lead, tail;
+    int64_t dtype;
+    uint64_t given; /* a bit an input: whether it is there */
+    uint64_t bytes; /* of the whole array */
+    uint64_t sizes; /* XXH3 of the op's sizes, of B, T, lead and tail tokens, and of the offsets */
 };
+_Static_assert(sizeof(struct kept) == WORKSPACE_ALIGN, "a gap in struct kept");
 
-/* Whether the outputs themselves are among the kept values, since they have more tokens than the caller's. */
+/* Whether the outputs themselves are among the kept values, since they have more tokens than the caller's or more bits.
+ */
 static bool keeps_outputs(const struct job *j) {
-    return j->lacks && j->recorder.kept && (j->recorder.lead || j->recorder.tail);
+    const struct recorder *r = &j->recorder;
+    return j->lacks && r->kept && (r->lead || r->tail || r->call->dtype == LRNN_BF16);
 }
 
 static const struct use *use_of(const struct job *j, const struct operand *o, bool gradient) {
@@ -518,22 +526,45 @@ static void compute(struct job *j) {
     }
 }
 
-/* Checks the array `kept` of `bytes` bytes. A forward pass writes its head, a backward pass compares it. */
-static lrnn_status check_kept(const struct library_op *op, const struct job *j, size_t bytes) {
+/* The head that a call with this descriptor writes. An op's own sizes lie before its first array. */
+static struct kept head_of(const struct library_op *op, const struct job *j, size_t bytes) {
     const struct recorder *r = &j->recorder;
     const lrnn_call *call = r->call;
-    struct kept head = {.B = r->B, .T = r->T, .lead = r->lead, .tail = r->tail};
-    if (!j->lacks || !r->kept) return LRNN_OK;
+    struct kept head = {.dtype = call->dtype, .bytes = bytes};
+    const char *sizes = j->descriptor + sizeof *call, *end = j->descriptor + op->size;
     snprintf(head.op, sizeof head.op, "%s", op->name);
+    for (int i = 0; i < r->n; i++) {
+        const char *array = (const char *)r->operands[i].array;
+        if (array < end) end = array;
+        if (r->operands[i].role == ARRAY_IN) head.given = head.given << 1 | (r->operands[i].tensor != NULL);
+    }
+    int64_t shape[] = {call->batch, call->length, r->lead, r->tail};
+    head.sizes = XXH3_64bits_withSeed(shape, sizeof shape, XXH3_64bits(sizes, (size_t)(end - sizes)));
+    if (call->offsets)
+        head.sizes = XXH3_64bits_withSeed(call->offsets, (size_t)(call->batch + 1) * sizeof *call->offsets, head.sizes);
+    return head;
+}
+
+/* Checks the array `kept` of `bytes` bytes beside a workspace of `room` bytes. A forward pass writes its head, a
+ * backward pass compares it. */
+static lrnn_status check_kept(const struct library_op *op, const struct job *j, size_t bytes, size_t room) {
+    const struct recorder *r = &j->recorder;
+    const lrnn_call *call = r->call;
+    if (!j->lacks || !r->kept) return LRNN_OK;
+    const char *low = call->kept, *high = low + bytes, *workspace = call->workspace;
     if (call->kept_bytes < bytes || (uintptr_t)call->kept % WORKSPACE_ALIGN)
         return refuse(LRNN_NO_WORKSPACE, "%s: kept has %zu bytes, expected %zu, aligned to %d", op->name,
                       call->kept_bytes, bytes, WORKSPACE_ALIGN);
     for (int i = 0; i < j->n_uses; i++)
-        if (j->uses[i].low < (const char *)call->kept + bytes && (const char *)call->kept < j->uses[i].high)
+        if (j->uses[i].low < high && low < j->uses[i].high)
             return refuse(LRNN_BAD_ARGUMENT, "%s: kept overlaps %s in memory", op->name, j->uses[i].operand->name);
-    if (r->pass == LRNN_BACKWARD && memcmp(call->kept, &head, sizeof head) != 0)
+    if (room > 0 && workspace < high && low < workspace + room)
+        return refuse(LRNN_BAD_ARGUMENT, "%s: kept overlaps the workspace in memory", op->name);
+    struct kept head = head_of(op, j, bytes);
+    if (r->pass == LRNN_FORWARD)
+        memcpy(call->kept, &head, sizeof head);
+    else if (memcmp(call->kept, &head, sizeof head) != 0)
         return refuse(LRNN_BAD_ARGUMENT, "%s: kept was not written by a forward pass with this descriptor", op->name);
-    memcpy(call->kept, &head, sizeof head);
     return LRNN_OK;
 }
 
@@ -557,7 +588,7 @@ lrnn_status library_run(const struct library_op *op, const lrnn_call *d, lrnn_pa
         if (j.uses[i].low < c.base + measured.used && c.base < j.uses[i].high)
             return refuse(LRNN_BAD_ARGUMENT, "%s: the workspace overlaps %s in memory", op->name,
                           j.uses[i].operand->name);
-    status = check_kept(op, &j, kept.used);
+    status = check_kept(op, &j, kept.used, measured.used);
     if (status != LRNN_OK) return status;
     kept = (struct cursor){.base = call->kept, .used = sizeof(struct kept)};
     bind_all(&j, &c, &kept);

@@ -90,10 +90,6 @@ const struct op op_scan_slstm = {
 
 /* --- reference: one head of a sequence after the other, states in double ------------------------------------------ */
 
-static double log_sigmoid(double x) {
-    return (x < 0 ? x : 0) - log1p(exp(-fabs(x)));
-}
-
 static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
@@ -147,7 +143,7 @@ static void ref_forward_head(const struct call *c, struct work w, int64_t b, int
                 x[g] = (double)tensor_real(c->in[g])[at(p, 1, t, 0, column)] + bias[g * dh + j];
                 for (int64_t k = 0; k < dh && t > 0; k++) x[g] += (double)R[(g * dh + j) * dh + k] * w.h[k];
             }
-            double forget = log_sigmoid(x[SLSTM_F]) + w.m[j];
+            double forget = stable_log_sigmoid(x[SLSTM_F]) + w.m[j];
             double m = t == 0 || x[SLSTM_I] > forget ? x[SLSTM_I] : forget;
             double I = exp(x[SLSTM_I] - m), F = t == 0 ? 0 : exp(forget - m);
             double z = tanh(x[SLSTM_Z]), o = sigmoid(x[SLSTM_O]);

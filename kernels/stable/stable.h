@@ -2,6 +2,8 @@
 #ifndef LRNN_KERNELS_STABLE_STABLE_H
 #define LRNN_KERNELS_STABLE_STABLE_H
 
+#include <math.h>
+
 #include "kernels/kernel.h"
 
 #ifdef __cplusplus
@@ -50,6 +52,11 @@ struct stable_readout_attr {
 
 LRNN_INLINE const struct stable_readout_attr *stable_readout_attr(const struct call *c) {
     return (const struct stable_readout_attr *)c->attr;
+}
+
+/* log sig(x) for the references. */
+LRNN_INLINE double stable_log_sigmoid(double x) {
+    return (x < 0 ? x : 0) - log1p(exp(-fabs(x)));
 }
 
 /* Inputs of scan_slstm: the raw gates, the recurrent weights, the biases. Outputs: h, and for the gradient, where

@@ -65,10 +65,6 @@ const struct op op_stable_gates = {
 
 /* --- reference: one head after the other, m in double ------------------------------------------------------------- */
 
-static double log_sigmoid(double x) {
-    return (x < 0 ? x : 0) - log1p(exp(-fabs(x)));
-}
-
 static void stable_gates_ref_forward(const struct call *c, const struct exec *x) {
     (void)x;
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], H = c->in[0]->dims[2];
@@ -77,7 +73,7 @@ static void stable_gates_ref_forward(const struct call *c, const struct exec *x)
             double m = stable_gates_attr(c)->start;
             for (int64_t t = 0; t < T; t++) {
                 int64_t e = (b * T + t) * H + h;
-                double a = log_sigmoid(tensor_real(c->in[STABLE_F])[e]) + m, i = tensor_real(c->in[STABLE_I])[e];
+                double a = stable_log_sigmoid(tensor_real(c->in[STABLE_F])[e]) + m, i = tensor_real(c->in[STABLE_I])[e];
                 m = a < i ? i : a;
                 tensor_real(c->out[STABLE_DECAY])[e] = (real)exp(a - m);
                 tensor_real(c->out[STABLE_SOURCE])[e] = (real)exp(i - m);

@@ -1,5 +1,5 @@
 /* turn_cuda.cu - running_turn and turn_heads on CUDA: a pair of a head a thread, which walks time for the sums of
- * angles; the sums over heads and pairs one a thread. Equations: turn.c. */
+ * angles; cosines, sines and the sums over heads and pairs one a thread. Equations: turn.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/turn.h"
@@ -8,20 +8,28 @@ namespace {
 
 /* --- running_turn: thread i has pair i % HR of sequence i / HR ---------------------------------------------------- */
 
-struct turn_forward {
+struct turn_angles {
     struct turn_size s;
     const real *delta, *rate;
-    real *cosine, *sine;
+    real *angles;
     __device__ void operator()(int64_t i) const {
         struct quotient pair = divide(i, s.H * s.R), head = divide(pair.rest, s.R);
         real angle = 0;
         for (int64_t token = pair.whole * s.T; token < (pair.whole + 1) * s.T; token++) {
-            int64_t e = token * s.H * s.R + pair.rest;
             angle = real_fma(delta[token * s.H + head.whole], rate[token * s.R + head.rest], angle);
             angle -= 2 * (real)rint((double)angle / 2);
-            cosine[e] = (real)cos(TURN_PI * (double)angle);
-            sine[e] = (real)sin(TURN_PI * (double)angle);
+            angles[token * s.H * s.R + pair.rest] = angle;
         }
+    }
+};
+
+/* sine holds the angles before. */
+struct turn_values {
+    real *cosine, *sine;
+    __device__ void operator()(int64_t i) const {
+        double angle = TURN_PI * (double)sine[i];
+        cosine[i] = (real)cos(angle);
+        sine[i] = (real)sin(angle);
     }
 };
 
@@ -142,9 +150,10 @@ struct heads_dangle {
 
 static void running_turn_cuda_forward(const struct call *c, const struct exec *x) {
     struct turn_size s = running_turn_size(c);
+    real *cosine = tensor_real(c->out[TURN_COSINE]), *sine = tensor_real(c->out[TURN_SINE]);
     each_value(c, x, s.B * s.H * s.R,
-               turn_forward{s, tensor_real(c->in[TURN_DELTA]), tensor_real(c->in[TURN_RATE]),
-                            tensor_real(c->out[TURN_COSINE]), tensor_real(c->out[TURN_SINE])});
+               turn_angles{s, tensor_real(c->in[TURN_DELTA]), tensor_real(c->in[TURN_RATE]), sine});
+    each_value(c, x, tensor_count(c->out[0]), turn_values{cosine, sine});
 }
 
 static size_t running_turn_cuda_workspace(const struct call *c, enum pass pass) {

@@ -8,8 +8,6 @@
  *
  * Dao & Gu 2024; state-spaces/mamba's module with one group (modules/mamba2.py), whose initial values these are:
  * default linear maps and convolution, A.log = log U(1,16], Delta log-uniform in [0.001, 0.1], skip 1. */
-#include <inttypes.h>
-
 #include "kernels/dense/dense.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/move/move.h"
@@ -36,14 +34,7 @@ static const struct option options[] = {
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     struct mamba2 *o = inst;
-    if (o->headdim == 0)
-        for (o->headdim = 64; o->expand * d->D % o->headdim != 0;) o->headdim--;
-    if (o->expand * d->D % o->headdim != 0)
-        return fail(e, ST_USAGE,
-                    "mamba2: headdim=%" PRId64 " does not divide the inner width expand * width = %" PRId64
-                    "; take a divisor of it",
-                    o->headdim, o->expand * d->D);
-    return ST_OK;
+    return headdim_check("mamba2", &o->headdim, o->expand * d->D, e);
 }
 
 static struct tensor *build(const void *inst, struct graph *g, struct tensor *u) {

@@ -51,13 +51,7 @@ static int64_t angles_of(const struct mamba3 *o) {
 
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     struct mamba3 *o = inst;
-    if (o->headdim == 0)
-        for (o->headdim = 64; o->expand * d->D % o->headdim != 0;) o->headdim--;
-    if (o->expand * d->D % o->headdim != 0)
-        return fail(e, ST_USAGE,
-                    "mamba3: headdim=%" PRId64 " does not divide the inner width expand * width = %" PRId64
-                    "; take a divisor of it",
-                    o->headdim, o->expand * d->D);
+    TRY(headdim_check("mamba3", &o->headdim, o->expand * d->D, e));
     if (angles_of(o) == 0)
         return fail(e, ST_USAGE,
                     "mamba3: rope=%g of state=%" PRId64 " is no pair of channels that could turn; take a larger state "

@@ -96,6 +96,17 @@ struct tensor *heads_of(struct graph *g, struct tensor *x, int64_t heads) {
     return graph_reshape(g, x, 4, (int64_t[]){x->dims[0], x->dims[1], heads, x->dims[2] / heads});
 }
 
+enum status headdim_check(const char *mixer, int64_t *headdim, int64_t inner, struct error *e) {
+    if (*headdim == 0)
+        for (*headdim = 64; inner % *headdim != 0;) --*headdim;
+    if (inner % *headdim != 0)
+        return fail(e, ST_USAGE,
+                    "%s: headdim=%" PRId64 " does not divide the inner width expand * width = %" PRId64
+                    "; take a divisor of it",
+                    mixer, *headdim, inner);
+    return ST_OK;
+}
+
 struct tensor *normed_heads(struct graph *g, struct tensor *o, int64_t heads) {
     if (!o) return NULL;
     struct init one = {.kind = INIT_CONST, .a = 1};

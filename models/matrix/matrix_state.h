@@ -33,6 +33,10 @@ struct tensor *low_rank(struct graph *g, struct tensor *x, const char *name, int
 /* x (B,T,H*width) as (B,T,H,width). */
 struct tensor *heads_of(struct graph *g, struct tensor *x, int64_t heads);
 
+/* Fills headdim=auto by the largest divisor up to 64 of `inner`, the mixer's inner width. ST_USAGE: headdim does not
+ * divide it. */
+enum status headdim_check(const char *mixer, int64_t *headdim, int64_t inner, struct error *e);
+
 /* RMSNorm of each head of o (B,T,H*dv) with norm.weight [dv]. */
 struct tensor *normed_heads(struct graph *g, struct tensor *o, int64_t heads);
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lrnn import ops
-from lrnn.ops import FORMS, GATES, OPS, LrnnError
+from lrnn.ops import FORMS, GATES, OPS, LrnnError, choice, flat, tree_levels
 
 __all__ = [*OPS, "LrnnError"]
 
@@ -121,19 +121,8 @@ def _call(name: str, arrays: dict, **sizes):
     return list(results) if OPS[name].has_last(dict(sizes)) or not OPS[name].last else [*results, None]
 
 
-def _flat(a, keep: int = 2):
-    """The last axes joined into one, after the first `keep`."""
-    return None if a is None else a.reshape(*a.shape[:keep], math.prod(a.shape[keep:]))
-
-
 def _shaped(a, *tail: int):
     return None if a is None else a.reshape(*a.shape[:-1], *tail)
-
-
-def _choice(what: str, value: str, known: tuple) -> int:
-    if value not in known:
-        raise LrnnError(f"{what}={value!r}, expected one of {', '.join(known)}")
-    return known.index(value)
 
 
 def scan_diag(a, x, h0=None):
@@ -150,17 +139,17 @@ def scan_diag_complex(a, x):
 def scan_block(z, v, gate="softmax", h0=None):
     """BD-LRU: z (B,T,m,m+1,N), v (B,T,m,N), h0 (B,m,N) -> h (B,T,m,N), last h."""
     m, n = v.shape[-2:]
-    arrays = {"z": _flat(z), "v": _flat(v), "h0": _flat(h0, 1)}
-    h, last = _call("scan_block", arrays, blocks=n, m=m, gate=_choice("gate", gate, GATES))
+    arrays = {"z": flat(z), "v": flat(v), "h0": flat(h0, 1)}
+    h, last = _call("scan_block", arrays, blocks=n, m=m, gate=choice("gate", gate, GATES))
     return _shaped(h, m, n), _shaped(last, m, n)
 
 
 def scan_companion(z, v, gate="softmax", s0=None, observer=False):
     """H-LRU: z (B,T,m+1,N), v (B,T,N), s0 (B,m,N) -> s (B,T,m,N), last s."""
     m, n = z.shape[-2] - 1, v.shape[-1]
-    arrays = {"z": _flat(z), "v": v, "s0": _flat(s0, 1)}
+    arrays = {"z": flat(z), "v": v, "s0": flat(s0, 1)}
     s, last = _call(
-        "scan_companion", arrays, channels=n, m=m, gate=_choice("gate", gate, GATES), observer=bool(observer)
+        "scan_companion", arrays, channels=n, m=m, gate=choice("gate", gate, GATES), observer=bool(observer)
     )
     return _shaped(s, m, n), _shaped(last, m, n)
 
@@ -173,7 +162,7 @@ def scan_lstm(u, wh, bh):
 def scan_outer(q, k, v, decay, source=None, scale=1.0, c0=None):
     """q, k (B,T,G,dk), v (B,T,H,dv), decay, source (B,T,H), c0 (B,H,dk,dv) -> o (B,T,H,dv), last C; None if G < H."""
     (heads, dv), (groups, dk) = v.shape[-2:], q.shape[-2:]
-    arrays = {"q": _flat(q), "k": _flat(k), "v": _flat(v), "decay": decay, "source": source, "c0": _flat(c0, 1)}
+    arrays = {"q": flat(q), "k": flat(k), "v": flat(v), "decay": decay, "source": source, "c0": flat(c0, 1)}
     o, last = _call("scan_outer", arrays, heads=heads, groups=groups, key=dk, value=dv, scale=scale)
     return _shaped(o, heads, dv), _shaped(last, heads, dk, dv)
 
@@ -182,8 +171,8 @@ def scan_delta(q, k, v, beta=None, decay=None, read=None, erase=None, steps=1, s
     """Delta rules, as lrnn.torch.scan_delta -> o (B,T,H,dv), last S; None with several steps."""
     (heads, dk), dv = q.shape[-2:], v.shape[-1]
     channels = decay is not None and decay.ndim == q.ndim
-    arrays = {"q": _flat(q), "k": _flat(k), "v": _flat(v), "beta": beta, "decay": _flat(decay)}
-    arrays |= {"read": _flat(read), "erase": _flat(erase), "s0": _flat(s0, 1)}
+    arrays = {"q": flat(q), "k": flat(k), "v": flat(v), "beta": beta, "decay": flat(decay)}
+    arrays |= {"read": flat(read), "erase": flat(erase), "s0": flat(s0, 1)}
     o, last = _call(
         "scan_delta", arrays, heads=heads, steps=steps, key=dk, value=dv, scale=scale, rate=rate, channels=channels
     )
@@ -194,8 +183,8 @@ def scan_plstm(q, k, v, source, transition, mark, direct, scale=1.0, c0=None):
     """q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J), transition (B,T,H,J,J), direct (B,T,H), c0 (B,H,J,dk,dv)
     -> y like v, last C like c0."""
     (heads, dv), dk, states = v.shape[-2:], q.shape[-1], source.shape[-1]
-    arrays = {"q": _flat(q), "k": _flat(k), "v": _flat(v), "source": _flat(source), "transition": _flat(transition)}
-    arrays |= {"mark": _flat(mark), "direct": direct, "c0": _flat(c0, 1)}
+    arrays = {"q": flat(q), "k": flat(k), "v": flat(v), "source": flat(source), "transition": flat(transition)}
+    arrays |= {"mark": flat(mark), "direct": direct, "c0": flat(c0, 1)}
     y, last = _call("scan_plstm", arrays, heads=heads, states=states, key=dk, value=dv, scale=scale)
     return _shaped(y, heads, dv), _shaped(last, heads, states, dk, dv)
 
@@ -212,12 +201,12 @@ def grid_scan(q, k, v, gates, direct, scale=1.0):
 def scan_flow(a, y0):
     """a (B,T,m,m,N), y0 (B,N,m) -> y (B,T,N,m)."""
     n, m = y0.shape[-2:]
-    return _shaped(_call("scan_flow", {"a": _flat(a), "y0": _flat(y0, 1)}, blocks=n, m=m)[0], n, m)
+    return _shaped(_call("scan_flow", {"a": flat(a), "y0": flat(y0, 1)}, blocks=n, m=m)[0], n, m)
 
 
 def scan_dplr(d, u, v, y0):
     """d (B,T,W), u, v (B,T,r,W), y0 (B,W) -> y (B,T,W)."""
-    arrays = {"d": d, "u": _flat(u), "v": _flat(v), "y0": y0}
+    arrays = {"d": d, "u": flat(u), "v": flat(v), "y0": y0}
     return _call("scan_dplr", arrays, width=d.shape[-1], rank=u.shape[-2])[0]
 
 
@@ -228,16 +217,11 @@ def scan_hadamard(d, y0):
 
 def tree_solve(u, up, down=None, arity=2, beta=0.0, form="hermitian"):
     """Complex u, up, down (B,nodes,W), leaves first -> x like u (lrnn.torch.tree_solve)."""
-    levels, nodes = 1, 1
-    while nodes < u.shape[1]:
-        levels, nodes = levels + 1, nodes * arity + 1
-    if nodes != u.shape[1]:
-        raise LrnnError(f"tree_solve: {u.shape[1]} nodes, expected those of a perfect tree of arity {arity}")
     planes = {
         f"{n}_{p}": getattr(a, {"re": "real", "im": "imag"}[p])
         for n, a in (("up", up), ("down", down), ("u", u))
         for p in ("re", "im")
         if a is not None
     }
-    sizes = {"arity": arity, "levels": levels, "width": u.shape[-1], "beta": beta}
-    return jax.lax.complex(*_call("tree_solve", planes, **sizes, form=_choice("form", form, FORMS)))
+    sizes = {"arity": arity, "levels": tree_levels(u.shape[1], arity), "width": u.shape[-1], "beta": beta}
+    return jax.lax.complex(*_call("tree_solve", planes, **sizes, form=choice("form", form, FORMS)))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lrnn import ops
-from lrnn.ops import FORMS, GATES, OPS, LrnnError, Op
+from lrnn.ops import FORMS, GATES, OPS, LrnnError, Op, choice, flat, tree_levels
 
 __all__ = [
     "scan_diag",
@@ -259,17 +259,6 @@ def _call(name: str, *arguments):
     return _OPERATORS[name](*arguments)
 
 
-def _choice(what: str, value: str, known: tuple[str, ...]) -> int:
-    if value not in known:
-        raise LrnnError(f"{what}={value!r}, expected one of {', '.join(known)}")
-    return known.index(value)
-
-
-def _flat(t: Tensor | None, keep: int) -> Tensor | None:
-    """The last axes joined into one, after the first `keep` axes."""
-    return None if t is None else t.flatten(keep)
-
-
 def scan_diag(a: Tensor, x: Tensor, h0: Tensor | None = None, offsets: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """h_t = a_t * h_{t-1} + x_t. x (B,T,W); a like x, or (W) for all tokens; h0 (B,W) -> h (B,T,W), last h (B,W)."""
     return _call("scan_diag", a, x, h0, offsets, x.shape[-1], int(a.dim() == 1))
@@ -289,7 +278,7 @@ def scan_block(
     z (B,T,m,m+1,N) raw gates, rows normalised by `gate`; v (B,T,m,N); h0 (B,m,N) -> h (B,T,m,N), last h (B,m,N)."""
     lead, (m, n) = v.dim() - 2, v.shape[-2:]
     h, last = _call(
-        "scan_block", _flat(z, lead), _flat(v, lead), _flat(h0, 1), offsets, n, m, _choice("gate", gate, GATES)
+        "scan_block", flat(z, lead), flat(v, lead), flat(h0, 1), offsets, n, m, choice("gate", gate, GATES)
     )
     return h.unflatten(-1, (m, n)), last.unflatten(-1, (m, n))
 
@@ -305,7 +294,7 @@ def scan_companion(
     """H-LRU (arXiv 2602.12021, Eq. 3). z (B,T,m+1,N) raw gates, v (B,T,N), s0 (B,m,N) -> s (B,T,m,N), last s."""
     lead, m, n = v.dim() - 1, z.shape[-2] - 1, v.shape[-1]
     s, last = _call(
-        "scan_companion", _flat(z, lead), v, _flat(s0, 1), offsets, n, m, _choice("gate", gate, GATES), int(observer)
+        "scan_companion", flat(z, lead), v, flat(s0, 1), offsets, n, m, choice("gate", gate, GATES), int(observer)
     )
     return s.unflatten(-1, (m, n)), last.unflatten(-1, (m, n))
 
@@ -332,12 +321,12 @@ def scan_outer(
     lead, (heads, dv), (groups, dk) = v.dim() - 2, v.shape[-2:], q.shape[-2:]
     o, last = _call(
         "scan_outer",
-        _flat(q, lead),
-        _flat(k, lead),
-        _flat(v, lead),
+        flat(q, lead),
+        flat(k, lead),
+        flat(v, lead),
         decay,
         source,
-        _flat(c0, 1),
+        flat(c0, 1),
         offsets,
         heads,
         groups,
@@ -372,12 +361,12 @@ def scan_delta(
     channels = int(decay is not None and decay.dim() == q.dim())
     o, last = _call(
         "scan_delta",
-        *(_flat(t, lead) for t in (q, k, v)),
+        *(flat(t, lead) for t in (q, k, v)),
         beta,
-        _flat(decay, lead),
-        _flat(read, lead),
-        _flat(erase, lead),
-        _flat(s0, 1),
+        flat(decay, lead),
+        flat(read, lead),
+        flat(erase, lead),
+        flat(s0, 1),
         offsets,
         heads,
         steps,
@@ -407,9 +396,9 @@ def scan_plstm(
     lead, (heads, dv), dk, states = v.dim() - 2, v.shape[-2:], q.shape[-1], source.shape[-1]
     y, last = _call(
         "scan_plstm",
-        *(_flat(t, lead) for t in (q, k, v, source, transition, mark)),
+        *(flat(t, lead) for t in (q, k, v, source, transition, mark)),
         direct,
-        _flat(c0, 1),
+        flat(c0, 1),
         offsets,
         heads,
         states,
@@ -431,13 +420,13 @@ def scan_flow(a: Tensor, y0: Tensor, offsets: Tensor | None = None) -> Tensor:
     """SLiCE (arXiv 2505.17761): y_t = (I + A_t) y_{t-1} in each of N blocks; A at t = 0 is not read. a (B,T,m,m,N),
     y0 (B,N,m) -> y (B,T,N,m)."""
     n, m = y0.shape[-2:]
-    return _call("scan_flow", _flat(a, a.dim() - 3), _flat(y0, 1), offsets, n, m).unflatten(-1, (n, m))
+    return _call("scan_flow", flat(a, a.dim() - 3), flat(y0, 1), offsets, n, m).unflatten(-1, (n, m))
 
 
 def scan_dplr(d: Tensor, u: Tensor, v: Tensor, y0: Tensor, offsets: Tensor | None = None) -> Tensor:
     """scan_flow with A_t = diag(d_t) + U_t V_t^T: d (B,T,W), u, v (B,T,r,W), y0 (B,W) -> y (B,T,W)."""
     lead = d.dim() - 1
-    return _call("scan_dplr", d, _flat(u, lead), _flat(v, lead), y0, offsets, d.shape[-1], u.shape[-2])
+    return _call("scan_dplr", d, flat(u, lead), flat(v, lead), y0, offsets, d.shape[-1], u.shape[-2])
 
 
 def scan_hadamard(d: Tensor, y0: Tensor, offsets: Tensor | None = None) -> Tensor:
@@ -450,16 +439,12 @@ def tree_solve(
 ) -> Tensor:
     """Solves x_v + b_v x_parent + sum c_c x_child = u_v on perfect trees (Myosotis, section 3.5). u, up, down
     (B,nodes,W) complex, leaves first -> x like u."""
-    levels, nodes = 1, 1
-    while nodes < u.shape[1]:
-        levels, nodes = levels + 1, nodes * arity + 1
-    if nodes != u.shape[1]:
-        raise LrnnError(f"tree_solve: {u.shape[1]} nodes, expected those of a perfect tree of arity {arity}")
+    levels = tree_levels(u.shape[1], arity)
     planes = [
         *torch.view_as_real(up).unbind(-1),
         *(torch.view_as_real(down).unbind(-1) if down is not None else (None, None)),
         *torch.view_as_real(u).unbind(-1),
     ]
     return torch.complex(
-        *_call("tree_solve", *planes, None, arity, levels, u.shape[-1], beta, _choice("form", form, FORMS))
+        *_call("tree_solve", *planes, None, arity, levels, u.shape[-1], beta, choice("form", form, FORMS))
     )

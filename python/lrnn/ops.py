@@ -6,6 +6,7 @@ Everything else in this package is made from the table OPS.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Callable
@@ -344,6 +345,28 @@ def library(double: bool = False) -> ctypes.CDLL:
 def version() -> str:
     """The version of the loaded library."""
     return library().lrnn_version().decode()
+
+
+def choice(what: str, value: str, known: tuple[str, ...]) -> int:
+    """The number of a choice. LrnnError: there is none of this name."""
+    if value not in known:
+        raise LrnnError(f"{what}={value!r}, expected one of {', '.join(known)}")
+    return known.index(value)
+
+
+def flat(a, keep: int = 2):
+    """An array of PyTorch or JAX whose last axes are joined into one, after the first `keep`; None stays None."""
+    return None if a is None else a.reshape(*a.shape[:keep], math.prod(a.shape[keep:]))
+
+
+def tree_levels(nodes: int, arity: int) -> int:
+    """The levels of a perfect tree. LrnnError: none has so many nodes."""
+    levels, whole = 1, 1
+    while whole < nodes:
+        levels, whole = levels + 1, whole * arity + 1
+    if whole != nodes:
+        raise LrnnError(f"tree_solve: {nodes} nodes, expected those of a perfect tree of arity {arity}")
+    return levels
 
 
 @dataclass

@@ -8,25 +8,10 @@
 #include "tests/library/library_case.h"
 #include "tests/testing.h"
 
-#define NATIVE     (REAL_IS_DOUBLE ? LRNN_F64 : LRNN_F32)
-#define KEPT_BYTES ((size_t)1 << 16)
-#define TOLERANCE  (64 * (double)REAL_EPSILON) /* values are near 1, and sums of some ten terms */
+#define TOLERANCE (64 * (double)REAL_EPSILON) /* values are near 1, and sums of some ten terms */
 
 static bool near(double a, double b, double tolerance) {
     return fabs(a - b) <= tolerance * (1 + fabs(b));
-}
-
-/* Compares all that a pass writes: values of outputs, gradients of inputs. */
-static void compare_written(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass pass, double tolerance) {
-    for (int i = 0; i < CASE_ARRAYS && a->op->arrays[i].name; i++) {
-        enum box_role role = a->op->arrays[i].role;
-        bool written = pass == LRNN_FORWARD ? role == BOX_OUT || role == BOX_LAST : role == BOX_IN || role == BOX_FIRST;
-        const struct box *x = pass == LRNN_FORWARD ? &a->value[i] : &a->gradient[i];
-        const struct box *y = pass == LRNN_FORWARD ? &b->value[i] : &b->gradient[i];
-        for (int64_t e = 0; e < box_count(x) && written && x->memory; e++)
-            ck_assert_msg(near(box_get(x, e), box_get(y, e), tolerance), "%s %s[%d] pass %d: %.9g and %.9g",
-                          a->op->name, a->op->arrays[i].name, (int)e, pass, box_get(x, e), box_get(y, e));
-    }
 }
 
 /* --- mathematics -------------------------------------------------------------------------------------------------- */
@@ -191,7 +176,7 @@ START_TEST(strides_change_nothing) {
         for (int pass = LRNN_FORWARD; pass <= LRNN_BACKWARD; pass++) {
             boxes_run(&dense, (lrnn_pass)pass);
             boxes_run(&apart, (lrnn_pass)pass);
-            compare_written(&dense, &apart, (lrnn_pass)pass, 0);
+            boxes_compare(&dense, &apart, (lrnn_pass)pass, 0);
         }
         boxes_free(&dense);
         boxes_free(&apart);
@@ -209,7 +194,7 @@ START_TEST(threads_change_nothing) {
     for (int pass = LRNN_FORWARD; pass <= LRNN_BACKWARD; pass++) {
         boxes_run(&one, (lrnn_pass)pass);
         boxes_run(&three, (lrnn_pass)pass);
-        compare_written(&one, &three, (lrnn_pass)pass, 0);
+        boxes_compare(&one, &three, (lrnn_pass)pass, 0);
     }
     boxes_free(&one);
     boxes_free(&three);
@@ -240,52 +225,10 @@ START_TEST(bf16_is_float_rounded) {
             for (int64_t e = 0; e < box_count(&boxes[i]); e++)
                 box_put(&boxes[i], e, real_of_dtype(LRNN_BF16, box_get(&boxes[i], e)));
         }
-        compare_written(&half, &full, (lrnn_pass)pass, 0);
+        boxes_compare(&half, &full, (lrnn_pass)pass, 0);
     }
     boxes_free(&half);
     boxes_free(&full);
-}
-END_TEST
-
-/* Runs both passes with values kept between them; returns the bytes that are kept. */
-static size_t run_keeping(struct op_boxes *b, void *memory) {
-    size_t bytes = 0;
-    ck_assert_msg(b->op->workspace(b->descriptor, LRNN_KEPT, &bytes) == LRNN_OK, "%s", lrnn_last_error());
-    ck_assert_uint_le(bytes, KEPT_BYTES);
-    memset(memory, 0xA5, KEPT_BYTES + 64);
-    boxes_call(b)->kept = memory;
-    boxes_call(b)->kept_bytes = bytes;
-    boxes_run(b, LRNN_FORWARD);
-    boxes_run(b, LRNN_BACKWARD);
-    for (int i = 0; i < 64; i++) ck_assert_int_eq(((unsigned char *)memory)[bytes + (size_t)i], 0xA5);
-    return bytes;
-}
-
-/* Gradients with values kept have the bits of gradients that compute them again. Ops that lack states keep them. */
-START_TEST(kept_values_change_nothing) {
-    const struct op_case *op = &op_cases[_i / 2];
-    struct op_boxes again, keeps;
-    void *memory = aligned_alloc(64, KEPT_BYTES + 64);
-    bool states = _i % 2;
-    boxes_make(&again, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, states, 37);
-    boxes_make(&keeps, op, op->batch, op->length, NULL, NATIVE, LAYOUT_DENSE, states, 37);
-    boxes_run(&again, LRNN_FORWARD);
-    boxes_run(&again, LRNN_BACKWARD);
-    size_t bytes = run_keeping(&keeps, memory);
-    if (!strcmp(op->name, "scan_outer") || !strcmp(op->name, "scan_lstm")) ck_assert_uint_gt(bytes, 0);
-    compare_written(&again, &keeps, LRNN_FORWARD, 0);
-    compare_written(&again, &keeps, LRNN_BACKWARD, 0);
-    if (bytes > 0) {
-        boxes_call(&keeps)->kept_bytes = bytes - 1;
-        ck_assert_int_eq(op->backward(keeps.descriptor), LRNN_NO_WORKSPACE);
-        boxes_call(&keeps)->kept_bytes = bytes;
-        memset(memory, 0, 8);
-        ck_assert_int_eq(op->backward(keeps.descriptor), LRNN_BAD_ARGUMENT);
-        ck_assert_ptr_nonnull(strstr(lrnn_last_error(), "not written by a forward pass"));
-    }
-    boxes_free(&again);
-    boxes_free(&keeps);
-    free(memory);
 }
 END_TEST
 
@@ -337,8 +280,8 @@ START_TEST(unequal_lengths_are_separate_calls) {
         }
         boxes_free(&one);
     }
-    compare_written(&all, &sum, LRNN_FORWARD, TOLERANCE);
-    compare_written(&all, &sum, LRNN_BACKWARD, TOLERANCE);
+    boxes_compare(&all, &sum, LRNN_FORWARD, TOLERANCE);
+    boxes_compare(&all, &sum, LRNN_BACKWARD, TOLERANCE);
     boxes_free(&all);
     boxes_free(&sum);
 }
@@ -451,15 +394,9 @@ static void expect(struct op_boxes *b, lrnn_status status, const char *words) {
                   words, lrnn_last_error());
 }
 
-static const struct op_case *case_of(const char *name) {
-    for (int i = 0; i < op_case_count(); i++)
-        if (strcmp(op_cases[i].name, name) == 0) return &op_cases[i];
-    return NULL;
-}
-
 START_TEST(faults_are_refused) {
     struct op_boxes b, kept;
-    boxes_make(&b, case_of("scan_block"), 3, 7, NULL, NATIVE, LAYOUT_DENSE, false, 23);
+    boxes_make(&b, op_case_of("scan_block"), 3, 7, NULL, NATIVE, LAYOUT_DENSE, false, 23);
     boxes_run(&b, LRNN_FORWARD);
     lrnn_scan_block *d = (lrnn_scan_block *)(void *)b.descriptor;
     memcpy(&kept, &b, sizeof kept);
@@ -512,7 +449,7 @@ END_TEST
 
 START_TEST(observer_starts_from_zero) {
     struct op_boxes b;
-    boxes_make(&b, case_of("scan_companion"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 29);
+    boxes_make(&b, op_case_of("scan_companion"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, true, 29);
     ((lrnn_scan_companion *)(void *)b.descriptor)->observer = 1;
     expect(&b, LRNN_BAD_ARGUMENT, "observer layout starts from zero");
     boxes_free(&b);
@@ -522,7 +459,7 @@ END_TEST
 /* A descriptor of a later version: more bytes, which this version takes while they are zero. */
 START_TEST(descriptors_may_grow) {
     struct op_boxes b;
-    boxes_make(&b, case_of("scan_block"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, false, 31);
+    boxes_make(&b, op_case_of("scan_block"), 2, 5, NULL, NATIVE, LAYOUT_DENSE, false, 31);
     boxes_call(&b)->size = sizeof(lrnn_scan_block) + 64;
     boxes_run(&b, LRNN_FORWARD);
     b.descriptor[sizeof(lrnn_scan_block) + 8] = 1;
@@ -536,7 +473,7 @@ START_TEST(ops_are_listed) {
     char names[1024], *rest = NULL;
     snprintf(names, sizeof names, "%s", lrnn_ops());
     for (char *name = strtok_r(names, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest))
-        ck_assert_msg(case_of(name) != NULL, "%s has no case in library_case.c", name);
+        ck_assert_msg(op_case_of(name) != NULL, "%s has no case in library_case.c", name);
     for (int i = 0; i < op_case_count(); i++) ck_assert_ptr_nonnull(strstr(lrnn_ops(), op_cases[i].name));
     ck_assert_ptr_nonnull(strchr(lrnn_version(), '.'));
 }
@@ -552,7 +489,6 @@ Suite *check_library(void) {
     tcase_add_loop_test(tests, strides_change_nothing, 0, n);
     tcase_add_loop_test(tests, threads_change_nothing, 0, n);
     tcase_add_loop_test(tests, bf16_is_float_rounded, 0, n);
-    tcase_add_loop_test(tests, kept_values_change_nothing, 0, 2 * n);
     tcase_add_loop_test(tests, unequal_lengths_are_separate_calls, 0, n);
     tcase_add_loop_test(tests, parts_make_the_whole, 0, n);
     tcase_add_loop_test(tests, empty_shapes_work, 0, n);

@@ -5,7 +5,8 @@
 Of each net: the program draws its weights, lrnn.save writes them with noise added, `lrnn import` scores that file, and
 the net that lrnn.load makes of it must have the same losses on validation and test (1e-9), and the logits of the plain
 PyTorch net of tests/peers/naive (1e-9). Nets are those of naive/settings.py: one a mixer and backbone; --all: each;
-PATTERN: those whose name matches. Then 200 steps of training in PyTorch must end at the loss of the program's, to 1e-4.
+PATTERN: those whose name matches. Then 200 steps of training in PyTorch must end at the loss of the program's, to 1e-4,
+and mixers that sum over tokens must have in float32 what they have in float64, to 1e-5 on 20 000 tokens.
 """
 
 import json
@@ -19,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 import lrnn
-from lrnn.mixers.parts import option
+from lrnn.mixers.parts import Mixer, option
 from lrnn.net import Net
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
@@ -29,6 +30,7 @@ from naive.settings import PADDED, Setting, settings  # noqa: E402
 from naive.training import Batch  # noqa: E402
 
 BOUND = 1e-9
+FLOAT_BOUND = 1e-5  # some roundings of float32; sums over tokens in float32 make 1e-4
 TASK = "word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20"
 MORE = [  # which the peers' list lacks: (task, model, flags)
     (TASK, "hgrn2:heads=2", {"dim": 16, "layers": 3}),
@@ -69,6 +71,11 @@ def label_of(task, model, net):
     return f"{task.split(':')[0]} {model} {flags}".rstrip()
 
 
+def finite(error):
+    """The error, inf where it is NaN: max() would pass over NaN."""
+    return error if error == error else float("inf")
+
+
 def losses(net, program, config, split, rows, length, per_sequence):
     """Mean loss over scored targets, and the largest difference of logits from the naive net."""
     total, scored, worst = 0.0, 0, 0.0
@@ -84,7 +91,7 @@ def losses(net, program, config, split, rows, length, per_sequence):
                 seen = logits if per_sequence else logits * (torch.arange(length) < batch.lengths[:, None])[..., None]
                 other = other if per_sequence else other * (torch.arange(length) < batch.lengths[:, None])[..., None]
                 rows_in_use = batch.lengths > 0
-                worst = max(worst, float((seen - other)[rows_in_use].abs().max() / (1 + other.abs().max())))
+                worst = max(worst, finite(float((seen - other)[rows_in_use].abs().max() / (1 + other.abs().max()))))
         targets = batch.targets.flatten()
         count = int((targets != -100).sum())
         total += float(F.cross_entropy(logits.flatten(0, -2), targets, ignore_index=-100, reduction="sum"))
@@ -113,7 +120,7 @@ def compare(program, task, model, flags):
             )
             length = record["run"]["len_test"]
             loss, off = losses(net, program, config, split, rows, length, per_sequence)
-            errors.append(abs(loss - told[f"{split}_loss"]) / abs(told[f"{split}_loss"]))
+            errors.append(finite(abs(loss - told[f"{split}_loss"]) / abs(told[f"{split}_loss"])))
             worst = max(worst, off)
         return max(errors), worst
 
@@ -145,6 +152,29 @@ def trained_apart(program, model):
                 p.div_(1 - config["lr"] * decay)
         optimiser.step()
     return run.log[-1]["loss"], loss.item()
+
+
+LONG = {  # a parameter, and values by which what is summed over tokens grows
+    "mamba3:state=8,headdim=8": ("dt.bias", 2.0),
+    "mlstm:heads=2": ("gates.bias", [200.0, 200.0, 6.0, 6.0]),
+}
+
+
+def float_error(program, model, length=20000):
+    """The largest error of a mixer in float32 on a long sequence, over its largest output in float64."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = train(program, Setting("", TASK, model, {"dim": 16}), folder, steps=1, **{"eval-every": 1})
+        export(program, record, folder, f"{folder}/drawn", "--initial")
+        net = lrnn.load(f"{folder}/drawn").eval()
+    mixer = next(part for part in net.modules() if isinstance(part, Mixer))
+    x = 1 + torch.randn(1, length, 16, generator=torch.Generator().manual_seed(1))
+    x = x.float().double()
+    name, value = LONG[model]
+    with torch.no_grad():
+        mixer.get_parameter(name).copy_(torch.tensor(value))
+        mixer.float().double()  # the same weights in both
+        y, rough = mixer(x), mixer.float()(x.float())
+    return finite(float((rough - y).abs().max() / y.abs().max()))
 
 
 def main():
@@ -184,6 +214,10 @@ def main():
         ours, theirs = trained_apart(program, model)
         print(f"200 steps of {model}: loss {ours:.6f}, in PyTorch {theirs - ours:+.1e}")
         failed += not abs(ours - theirs) < 1e-4
+    for model in LONG if not only else ():
+        error = float_error(program, model)
+        print(f"{model} in float32 on 20000 tokens is off by {error:.1e}")
+        failed += not error < FLOAT_BOUND
     print(f"{count} nets, {failed} failed; the largest difference is {largest:.1e}")
     sys.exit(failed > 0)
 

@@ -9,6 +9,7 @@
 #   - a client that was compiled with the header of version 0.1 works with today's library
 #   - lrnn.torch, lrnn.load and lrnn.jax pass the check_*.py here, where $PYTHON (python3) has PyTorch and JAX; else it
 #     says which were not checked
+#   - libraries of a wheel in dist/ compute under qemu as processors of the levels 2, 3 and 4, where there is one
 #   - make uninstall removes every file
 set -eu
 
@@ -61,6 +62,18 @@ if has jax; then
     "$python" tests/library/check_jax.py || fail "lrnn.jax does not hold what check_jax.py asks"
 else
     echo "lrnn.jax was not checked: $python has no JAX"
+fi
+wheel=$(find dist -name 'lrnn-*.whl' 2>/dev/null | tail -n 1)
+if command -v qemu-x86_64 >/dev/null && [ -n "$wheel" ]; then
+    "$python" -m zipfile -e "$wheel" "$folder/wheel"
+    file=$("$python" -c 'import sys; print(sys.executable)')
+    for cpu in Nehalem Haswell max; do
+        env -u LRNN_LIBRARY PYTHONPATH="$folder/wheel" qemu-x86_64 -cpu "$cpu" "$file" tests/library/check_levels.py ||
+            fail "the library of $wheel for $cpu does not hold what check_levels.py asks"
+    done
+    rm -rf "$folder/wheel"
+else
+    echo "levels of x86-64 were not checked: that takes qemu-x86_64 and a wheel, which make wheel puts into dist/"
 fi
 rm -rf "$folder/old" "$folder/client" "$folder/client.cc"
 make --no-print-directory CUDA=0 PREFIX="$folder" uninstall >/dev/null

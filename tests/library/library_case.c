@@ -257,6 +257,12 @@ int op_case_count(void) {
     return (int)(sizeof op_cases / sizeof *op_cases);
 }
 
+const struct op_case *op_case_of(const char *name) {
+    for (int i = 0; i < op_case_count(); i++)
+        if (strcmp(op_cases[i].name, name) == 0) return &op_cases[i];
+    return NULL;
+}
+
 /* --- boxes -------------------------------------------------------------------------------------------------------- */
 
 static size_t element_bytes(int dtype) {
@@ -434,4 +440,17 @@ void boxes_run(struct op_boxes *b, lrnn_pass pass) {
         if (b->value[i].memory)
             ck_assert_msg(guards_intact(&b->value[i]) && guards_intact(&b->gradient[i]), "%s %s", b->op->name,
                           b->op->arrays[i].name);
+}
+
+void boxes_compare(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass pass, double tolerance) {
+    for (int i = 0; i < CASE_ARRAYS && a->op->arrays[i].name; i++) {
+        enum box_role role = a->op->arrays[i].role;
+        bool written = pass == LRNN_FORWARD ? role == BOX_OUT || role == BOX_LAST : role == BOX_IN || role == BOX_FIRST;
+        const struct box *x = pass == LRNN_FORWARD ? &a->value[i] : &a->gradient[i];
+        const struct box *y = pass == LRNN_FORWARD ? &b->value[i] : &b->gradient[i];
+        for (int64_t e = 0; e < box_count(x) && written && x->memory; e++)
+            ck_assert_msg(fabs(box_get(x, e) - box_get(y, e)) <= tolerance * (1 + fabs(box_get(y, e))),
+                          "%s %s[%d] pass %d: %.9g and %.9g", a->op->name, a->op->arrays[i].name, (int)e, pass,
+                          box_get(x, e), box_get(y, e));
+    }
 }

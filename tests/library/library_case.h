@@ -20,6 +20,7 @@ struct array_case {
     double low, high;
 };
 
+#define NATIVE         (REAL_IS_DOUBLE ? LRNN_F64 : LRNN_F32)
 #define CASE_ARRAYS    11
 #define DESCRIPTOR_MAX 1024
 #define CASE_WORKSPACE ((size_t)1 << 20)
@@ -37,6 +38,7 @@ struct op_case {
 };
 extern const struct op_case op_cases[];
 int op_case_count(void);
+const struct op_case *op_case_of(const char *name); /* the first of its name, or NULL */
 
 /* An array of the caller in memory that ends in guard zones. */
 struct box {
@@ -66,6 +68,9 @@ void boxes_leave_out(struct op_boxes *b, int i);       /* array i becomes absent
 void boxes_forget(struct op_boxes *b, int i);          /* its addresses become NULL */
 void boxes_forget_gradient(struct op_boxes *b, int i); /* the gradient of array i is not wanted */
 lrnn_call *boxes_call(struct op_boxes *b);
+
+/* Compares all that a pass writes: values of outputs, gradients of inputs. They agree within tolerance * (1 + |b|). */
+void boxes_compare(const struct op_boxes *a, const struct op_boxes *b, lrnn_pass pass, double tolerance);
 
 /* Runs a pass with exactly the workspace that it asks for; fails the test on an error or a broken guard zone. */
 void boxes_run(struct op_boxes *b, lrnn_pass pass);

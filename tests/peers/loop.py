@@ -39,18 +39,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # --- errors -----------------------------------------------------------------------------------------------
 
+def finite(error):
+    """The error, inf where it is NaN: max() would pass over NaN."""
+    return error if error == error else float("inf")
+
+
 def error_of_number(got, want):
-    if got != got or want != want:
-        return float("inf")
-    return abs(got - want) / abs(want) if abs(want) > 1e-12 else abs(got - want)
+    return finite(abs(got - want) / abs(want) if abs(want) > 1e-12 else abs(got - want))
 
 
 def error_of(got, want):
     """Of tensors."""
     size, error = float(want.abs().max()), float((got - want).abs().max())
-    if error != error:
-        return float("inf")
-    return error / size if size > 1e-12 else error
+    return finite(error / size if size > 1e-12 else error)
 
 
 def worst(pairs):
@@ -147,8 +148,9 @@ def heads_of(run):
         return otherwise if value == "auto" else int(value)
 
     mixer, D = run.config["model"], int(run.config["dim"])
-    if mixer == "mamba2":
-        return option("expand") * D // option("headdim")
+    if mixer in ("mamba2", "mamba3"):
+        inner = option("expand") * D
+        return inner // option("headdim", max(width for width in range(1, 65) if inner % width == 0))
     if mixer == "slice":
         alone = {"diagonal": D, "hadamard": D, "block": D // option("block", 4),
                  "diagonal-dense": D - option("block") + 1}

@@ -49,7 +49,9 @@ class Mamba3(Mixer):
         else:
             rate = F.softplus(rate)
         decay = torch.exp(-delta * rate.clamp(min=1e-4))
-        turned = (delta[..., None] * torch.tanh(angle).unsqueeze(2)).cumsum(1) % 2 * math.pi
+        # Whole turns leave the sum over a long sequence before it is rounded.
+        turned = (delta.double()[..., None] * torch.tanh(angle).double().unsqueeze(2)).cumsum(1) % 2
+        turned = turned.to(x.dtype) * math.pi
         k = turn(rmsnorm(b, self.B.norm).unsqueeze(2) + self.B.bias, turned)
         q = turn(rmsnorm(c, self.C.norm).unsqueeze(2) + self.C.bias, turned)
         now = torch.sigmoid(trap) * delta
@@ -164,14 +166,17 @@ class MLSTM(Mixer):
         q, k, v = (blocks_of_four(a, w.weight) for a, w in ((c, self.q), (c, self.k), (u, self.v)))
         i, f = self.gates(torch.cat([q, k, v], -1)).chunk(2, -1)
         forget = F.logsigmoid(f)
-        # The running maximum m_t = max(forget_t + m_{t-1}, i_t) from 0, as a cumulative maximum.
+        # The running maximum m_t = max(forget_t + m_{t-1}, i_t) from 0, as a cumulative maximum; in float64, since sums
+        # over a long sequence are large and their differences small.
+        forget, i = forget.double(), i.double()
         total = forget.cumsum(1)
         m = total + torch.cummax(i - total, 1)[0].clamp(min=0)
-        decay = torch.exp(forget + F.pad(m, (0, 0, 1, -1)) - m)
+        gates = forget + F.pad(m, (0, 0, 1, -1)) - m, i - m, -m
+        decay, source, least = (torch.exp(gate).to(x.dtype) for gate in gates)
         q, k, v = heads(q, n), heads(k, n), heads(v, n)
         values = torch.cat([torch.ones_like(v[..., :1]), v], -1)
-        both = scan_outer(q, k, values, decay, torch.exp(i - m), q.shape[-1] ** -0.5)[0]
-        divisor = torch.maximum(both[..., :1].abs(), torch.exp(-m).unsqueeze(-1)) + 1e-6
+        both = scan_outer(q, k, values, decay, source, q.shape[-1] ** -0.5)[0]
+        divisor = torch.maximum(both[..., :1].abs(), least.unsqueeze(-1)) + 1e-6
         h = layernorm(both[..., 1:] / divisor, 1 + self.norm.weight).flatten(2)
         return self.down((h + self.skip * c) * F.silu(z))
 

@@ -175,6 +175,8 @@ def read_outs():
 
 
 def backbones():
+    """At the rate of the others a rounding of the initial weights alone makes 3e-8 of 60 steps of m=2 in xlstm's
+    backbone; its rate is 1e-4."""
     for flags in [{"mlp": "gelu"}, {"mlp": "none"}, {"norm": "layernorm"}, {"layers": 3},
                   {"layers": 2, "mlp": "gelu", "norm": "layernorm", "dim": 19}]:
         yield Setting("backbone mad-lm", TAGGING, "bdlru:blocks=4,m=2", {**SMALL, **flags})
@@ -183,7 +185,9 @@ def backbones():
                                                               "decay": 0.1})
     for kind in ("xlstm", "slice-paper"):
         for model in ["xlstm:heads=2", "xlstm:heads=2,m=2", "slstm:heads=2", "mlstm:heads=2", "bdlru:blocks=4,m=2"]:
-            yield Setting(f"backbone {kind}", TAGGING, model, {**SMALL, "backbone": kind, "layers": 3, "decay": 0.1})
+            slow = {"lr": 1e-4} if (kind, model) == ("xlstm", "xlstm:heads=2,m=2") else {}
+            yield Setting(f"backbone {kind}", TAGGING, model,
+                          {**SMALL, "backbone": kind, "layers": 3, "decay": 0.1, **slow})
     for kind in ("slice", "slice-glu", "stacked", "s5", "slice-paper", "slice-xlstm", "slice-transformer"):
         for model in ["slice:structure=block,penalty=0.01", "lstm", "mamba2:state=4,headdim=8", "bdlru:blocks=4,m=2"]:
             yield Setting(f"backbone {kind}", TAGGING, model, {**SMALL, "backbone": kind, "layers": 2, "decay": 0.1})
