@@ -287,15 +287,13 @@ static void put_runs(FILE *f, const struct run_record *const *runs, int n) {
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */
 
-/* Adds the pairs of two rows: runs of one seed, each at its row's rate. */
-static void put_pair(FILE *f, const struct report_row *a, const struct report_row *b, int i, int k) {
-    double *difference = malloc((size_t)a->n * sizeof *difference);
+/* Adds the pairs of rows i and k: their number, the mean difference and its interval. */
+static void put_pair(FILE *f, const struct report_row *rows, int i, int k) {
+    const struct report_row *const both[2] = {&rows[i], &rows[k]};
+    double *difference = malloc((size_t)rows[i].n * sizeof *difference);
     int n = 0;
-    for (int x = 0; difference && x < a->n; x++)
-        for (int y = 0; y < b->n; y++)
-            if (a->chosen[x]->run.seed == b->chosen[y]->run.seed && !a->chosen[x]->set_aside &&
-                !b->chosen[y]->set_aside)
-                difference[n++] = a->value[x] - b->value[y];
+    for (int at[2] = {-1, -1}; difference && row_pair_next(both, at);)
+        difference[n++] = rows[i].value[at[0]] - rows[k].value[at[1]];
     if (n > 1) {
         struct interval interval = stats_t_interval(difference, n, REPORT_LEVEL);
         fprintf(f, "[%d,%d,%d,%.5g,%.5g,%.5g],", i, k, n, stats_mean(difference, n), interval.low, interval.high);
@@ -367,7 +365,7 @@ static void put_all(FILE *f, const struct site *site, const struct task_rows *ta
     put_runs(f, runs, n);
     put_open(f, "pairs", '[');
     for (int i = 0; i < task->n; i++)
-        for (int k = 0; k < i; k++) put_pair(f, &task->rows[i], &task->rows[k], i, k);
+        for (int k = 0; k < i; k++) put_pair(f, task->rows, i, k);
     put_close(f, ']');
 }
 
