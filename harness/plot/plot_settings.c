@@ -80,8 +80,8 @@ void print_plot_name(FILE *f, const struct report_table *t, int k, const struct 
 #define FOOT_WIDTH 150 /* characters of a line */
 #define FOOT_MOST  4   /* lines */
 
-/* Characters of the text's first line: up to a blank, but for a word that no line has room for, which is cut between two
- * characters of UTF-8. */
+/* Bytes of the text's first line: up to a blank, but for a word that no line has room for, which is cut between two
+ * characters. */
 static size_t line_end(const char *text) {
     size_t end = FOOT_WIDTH;
     if (strlen(text) <= FOOT_WIDTH) return strlen(text);

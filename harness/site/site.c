@@ -338,7 +338,6 @@ static enum status write_index(struct site *site, const struct task_rows *tasks,
     put_text(f, "protocol", protocol->name);
     put_text(f, "phrase", protocol->phrase);
     put_real(f, "level", protocol->level);
-    put_int(f, "least", protocol->least);
     put_int(f, "confirm", site->tables.confirm);
     put_open(f, "broken", '[');
     for (const char *line = broken; *line; line += strcspn(line, "\n"), line += *line == '\n') {

@@ -327,8 +327,6 @@ static void put_row(FILE *f, const struct length_bins bins[2], const struct repo
     bool can = rerun_command(row->all[0], command, sizeof command, &why) == ST_OK;
     put_text(f, can ? "command" : "no_command", can ? command : why.text);
     put_text(f, "unlike", row->unlike);
-    put_text(f, "arxiv", row->published.arxiv);
-    put_text(f, "table", row->published.source);
     put_band(f, row);
     for (int i = 0; i < 2; i++) put_lengths(f, &bins[i], row);
     put_close(f, '}');
@@ -351,7 +349,6 @@ static void put_all(FILE *f, struct site *site, const struct task_rows *task, co
     struct length_bins bins[2];
     const struct report_table *t = task->tables;
     find_same(task, same);
-    put_text(f, "label", t->task);
     put_task(f, site, t->task, stem);
     put_published(f, &site->tables.published.table, t->task);
     put_pairs(f, "same", same);

@@ -310,8 +310,8 @@ static enum status find_row(const struct report_table *t, const char *word, cons
     return ST_OK;
 }
 
-/* The pairs of two rows' runs, each at its own chosen rate; *alone: runs without a partner are added. `values`: room for
- * as many as the first row has runs. */
+/* The pairs of two rows' runs, each at its own chosen rate; *alone: runs without a partner are added. `values`: room
+ * for as many as the first row has runs. */
 static void pair_rows(struct pairs *p, const struct report_row *const rows[2], double *values, int *alone,
                       struct facts *facts) {
     const struct label *const keys[2] = {&rows[0]->key, &rows[1]->key};
