@@ -12,7 +12,7 @@ function passes(row, q) {
         (!q.get("group") || taskOf(row).suite === q.get("group")) &&
         (!q.get("profile") || row.profile === q.get("profile")) && (!q.get("precision") ||
             row.precision === q.get("precision")) &&
-        (!q.get("size") || row.params <= +q.get("size")) && (!q.get("seeds") || row.n >= +q.get("seeds"));
+        (!q.get("size") || row.params <= +q.get("size")) && (!q.get("seeds") || row.seeds >= +q.get("seeds"));
 }
 
 function filters(q) {
@@ -41,14 +41,14 @@ function matrixCell(row, of, task, variants, seen) {
     if (!row) return h("td", {class: "none"}, "");
     const marks = marksOf(row, of), shade = Math.max(0, Math.min(1, (row.acc - task.chance) / (1 - task.chance)));
     marks.forEach(mark => seen.add(mark));
-    const title = `${rowName(row)} on ${task.label}: ${score(row.acc)}, ${plural(row.n, "seed")}` +
+    const title = `${rowName(row)} on ${task.label}: ${score(row.acc)}, ${plural(row.seeds, "seed")}` +
         (row.low === null ? "" : `, ${index.level * 100} % interval ${interval(row.low, row.high)}`) +
         `, ${row.solved} solved it, ${count(row.params)} parameters, profile ${row.profile}, ${row.precision}` +
         (variants > 1 ? `; one of ${variants} settings` : "") +
         marks.map(mark => `; ${MARKS[mark]}`).join("");
-    return h("td", {style: `--v:${shade.toFixed(3)}`, class: row.n < 3 ? "few" : undefined, title},
+    return h("td", {style: `--v:${shade.toFixed(3)}`, class: row.seeds < 3 ? "few" : undefined, title},
         h("a", {href: rowLink(row), "aria-label": title}, score(row.acc)),
-        h("small", {"aria-hidden": "true"}, plural(row.n, "seed"), marks.length > 0 && h("b", {},
+        h("small", {"aria-hidden": "true"}, plural(row.seeds, "seed"), marks.length > 0 && h("b", {},
             ` ${marks.join("")}`)));
 }
 
@@ -65,14 +65,15 @@ function drawIndex(q) {
             (openedTasks.has(group) ? tasks : tasks.slice(0, 1)).forEach((task, i) =>
                 columns.push({task, group, suite, more: i === 0 ? tasks.length - 1 : 0, of: usual(byTask.get(task))}));
         }
-    const best = list => standing(list, row => !q.get("seeds") && row.n < 3);
-    const cell = (label, task) => byTask.get(task).filter(row => row.mixer === label || familyOf(row.mixer) === label);
+    const best = list => standing(list, row => !q.get("seeds") && row.seeds < 3);
+    const cell = ({label, member}, task) => byTask.get(task).filter(row =>
+        (member ? row.mixer : familyOf(row.mixer)) === label);
     let lines = index.mixers.map(m => m.name).filter(name => rows.some(row => familyOf(row.mixer) === name));
     const sort = q.get("sort"), sortTask = index.tasks.find(task => task.stem === sort);
     const keys = {name: name => nameOf(name).toLowerCase(), tasks: name =>
         -distinct(rows.filter(r => familyOf(r.mixer) === name).map(r => r.task)).length,
         params: name => Math.min(...rows.filter(r => familyOf(r.mixer) === name).map(r => r.params))};
-    const key = sortTask ? name => -(best(cell(name, sortTask))?.acc ?? -1) : keys[sort];
+    const key = sortTask ? name => -(best(cell({label: name}, sortTask))?.acc ?? -1) : keys[sort];
     if (key) lines = lines.map(name => [key(name), name]).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1
         : 0)).map(pair => pair[1]);
     const seen = new Set(), shown = [];
@@ -100,12 +101,12 @@ function drawIndex(q) {
                 "aria-label": `${nameOf(label)}: all ${members.length} settings`, click: () => toggle("open", label)},
                     opened.has(label) ? "less" : `${members.length}`)),
         columns.map(c => {
-            const list = cell(label, c.task);
+            const list = cell({label, member}, c.task);
             return matrixCell(best(list), c.of, c.task, list.length, seen);
         }))));
     const every = () => ({heads: ["mixer", ...columns.map(c => c.task.label)],
-        rows: shown.map(s => [nameOf(s.label), ...columns.map(c => score(best(cell(s.label, c.task))?.acc))]),
-        records: shown.map(s => columns.map(c => best(cell(s.label, c.task))?.id).filter(id => id).map(id =>
+        rows: shown.map(s => [nameOf(s.label), ...columns.map(c => score(best(cell(s, c.task))?.acc))]),
+        records: shown.map(s => columns.map(c => best(cell(s, c.task))?.id).filter(id => id).map(id =>
             `row:${id}`))});
     return ["Results", [
         h("p", {class: "lead"},
@@ -170,8 +171,8 @@ const rowColumns = () => [
         value: row => row.low, text: row => interval(row.low, row.high)},
     {title: "solved", number: true,
         help: "seeds that reached the task's threshold, and the exact 95 % interval of that rate",
-        value: row => row.solved / row.n,
-        text: row => `${row.solved}/${row.n} (${interval(row.solved_low, row.solved_high)})`},
+        value: row => row.solved / row.seeds,
+        text: row => `${row.solved}/${row.seeds} (${interval(row.solved_low, row.solved_high)})`},
     {title: "parameters", value: row => row.params, text: row => count(row.params)},
     {title: "paper", number: true, help: "the published number; ~ it is of another setting",
         value: row => (row.published ? parseFloat(row.published) : null), text: row => row.published || "-"},
@@ -223,11 +224,11 @@ function example(file) {
 // The sentence that answers which mixer does it with the fewest parameters, and how sure that is.
 function fewest(rows) {
     const solved = rows.filter(row => row.solved > 0).sort((a, b) => a.params - b.params ||
-        b.solved / b.n - a.solved / a.n);
-    const sure = solved.filter(row => row.solved === row.n && row.n >= 3);
+        b.solved / b.seeds - a.solved / a.seeds);
+    const sure = solved.filter(row => row.solved === row.seeds && row.seeds >= 3);
     const say = row => [link(rowLink(row), rowName(row)),
         ` (${count(row.params)} parameters, profile ${row.profile}, ${row.precision}): ${row.solved} of ` +
-        `${plural(row.n, "seed")} solved it at the ` +
+        `${plural(row.seeds, "seed")} solved it at the ` +
         `chosen rate; the 95 % interval of that share is ${interval(row.solved_low, row.solved_high)}.`];
     if (!solved.length) return h("p", {}, "No row has solved this task with any seed at its chosen rate.");
     return [h("p", {}, "Fewest parameters of the rows that solved it: ", say(solved[0])),
@@ -318,7 +319,7 @@ function oneRow(task, file, row, of) {
     return h("section", {class: "one", "aria-label": rowName(row)}, h("h2", {}, rowName(row)),
         h("p", {}, `${score(row.acc, 4)}, `, row.low === null ? `too few seeds for an interval`
             : `${index.level * 100} % interval ${interval(row.low, row.high)}`,
-            `, ${row.solved} of ${plural(row.n, "seed")} solved, ` +
+            `, ${row.solved} of ${plural(row.seeds, "seed")} solved, ` +
             `at rate ${row.lr} of ${plural(row.rates, "rate")}; ${count(row.params)} parameters, profile ` +
             `${row.profile}. `,
             marks.map(mark => `${MARKS[mark]}. `), row.more.unlike &&
@@ -376,8 +377,9 @@ async function drawMixer(q) {
     const members = distinct(index.rows.filter(row => familyOf(row.mixer) === mixer.name).map(row =>
         row.mixer)).sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
     return [mixer.title, [
-        h("p", {class: "lead"}, mixer.summary, mixer.causal ? ". An output depends on no later input."
-            : ". An output may depend on later inputs."), h("pre", {}, mixer.equation),
+        h("p", {class: "lead"}, mixer.summary, mixer.equation && (mixer.causal
+            ? ". An output depends on no later input." : ". An output may depend on later inputs.")),
+        mixer.equation && h("pre", {}, mixer.equation),
         mixer.options.length > 0 && table(`${mixer.name}-options`, `Options of ${mixer.name}`,
             ["option", "default", "meaning"].map((title, c) => ({title, value: o => o[c]})), mixer.options),
         h("h2", {}, "Scores"),
@@ -425,7 +427,7 @@ async function drawCompare(q) {
     const common = index.tasks.map((_, t) => t).filter(t => rowsOf(a, t).length &&
         rowsOf(b, t).length).map(t => ({t, a: standing(rowsOf(a, t)), b: standing(rowsOf(b, t))}));
     const seeds = row =>
-        `${score(row.acc)} (${plural(row.n, "seed")}${row.low === null ? "" : `, ${interval(row.low, row.high)}`})`;
+        `${score(row.acc)} (${plural(row.seeds, "seed")}${row.low === null ? "" : `, ${interval(row.low, row.high)}`})`;
     const content =
         [h("p", {class: "lead"},
         "Of several settings on a task the one with the best validation is shown, those with three or more seeds " +
@@ -463,7 +465,7 @@ async function paired(task, q, as, bs) {
     const unlike = distinct([...Object.keys(a.more.own), ...Object.keys(b.more.own)]).filter(key =>
         a.more.own[key] !== b.more.own[key]);
     const rowChoice = (text, key, rows, row) => rows.length > 1 && picker(text, key,
-        rows.map(r => [r.id, `${settingOf(r) || r.profile}, ${r.profile}, ${plural(r.n, "seed")}`]), row.id);
+        rows.map(r => [r.id, `${settingOf(r) || r.profile}, ${r.profile}, ${plural(r.seeds, "seed")}`]), row.id);
     const curves = [[a, "var(--c0)", ""], [b, "var(--c1)", "7 3"]].flatMap(([row, colour, dash]) =>
         runsOf(row).map(r => ({name: `${nameOf(row.mixer)}, seed ${file.runs.seed[r.at]}`, colour, dash,
         points: file.curves[r.at].val.map(p => [p[0], p[1]])})));
@@ -510,6 +512,8 @@ async function drawRun(q) {
     const siblings = Array.from({length: row.more.all}, (_, k) => row.more.first + k).filter(k => k !== i);
     const curve = (split, at) => file.curves[i][split].filter(p => p[at] !== null).map(p => [p[0], p[at]]);
     const level = [[task.chance, "chance"]];
+    const checkout = /^[0-9a-f]{7,40}$/.test(of("git_commit")) ? `git checkout ${of("git_commit")}`
+        : "# the record names no commit";
     if (file.solved_at) level.push([file.solved_at, "solved"]);
     return [`${nameOf(row.mixer)} on ${taskName(task)}, rate ${of("lr")}, seed ${of("seed")}`, [
         h("p", {class: "lead"}, of("status") === "ok"
@@ -530,9 +534,9 @@ async function drawRun(q) {
             {name: "validation", colour: "var(--c1)", dash: "7 3", points: curve("val", 2)}].filter(s =>
             s.points.length), {x: "steps", y: "loss", low: 0}),
         h("h2", {}, "Again"), h("pre", {},
-            [`git checkout ${of("git_commit")}${of("git_dirty") ? "  # with changes that were not committed" : ""}`,
-            command || `# ${row.more.no_command}`,
-            `lrnn rerun ${id.slice(0, 8)} --out ${index.folder}`].join("\n")),
+            [checkout + (of("git_dirty") ? "  # with changes that were not committed" : ""),
+            command || `# ${plainLine(row.more.no_command)}`,
+            `lrnn rerun ${id.slice(0, 8)} --out ${shellWord(index.folder)}`].join("\n")),
         siblings.length > 0 && h("p", {}, "Other runs of its row: ",
             siblings.map((k, n) => [n > 0 && ", ", link(runLink(task, file.runs.run_id[k]),
             `rate ${file.runs.lr[k]}, seed ${file.runs.seed[k]}`), ` ${score(testOf(file, k, task))}`])),

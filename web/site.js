@@ -75,6 +75,9 @@ function count(x) {
         if (x >= unit) return `${+(x / unit).toPrecision(3)}${name}`;
     return `${+x.toPrecision(3)}`;
 }
+// One word to a shell, and nothing else.
+const shellWord = text => (/^[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*$/.test(text) ? text
+    : `'${text.replace(/'/g, "'\\''")}'`);
 const interval = (low, high) => (low === null || low === undefined ? "-" : `${score(low)} to ${score(high)}`);
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
@@ -106,9 +109,10 @@ const taskOf = row => index.tasks[row.task];
 const taskName = task => [task.label.split(":")[0], ...pairsOf(task.label.split(/:(.*)/s)[1] ||
     "").filter(([key]) => !/^n_(val|test)$/.test(key))
     .map(([key, value]) => `${key} = ${value}`)].join(", ");
-// The row that stands for several: the best by validation, but no lucky seed before rows of three or more.
-const standing = (list, few = row => row.n < 3) => list.reduce((a, b) => (!a ||
-    (few(a) === few(b) ? b.rank < a.rank : few(a)) ? b : a), null);
+// The row that stands for several: the best by validation, but none that could see the future before one that could
+// not, and no lucky seed before rows of three or more.
+const standing = (list, few = row => row.seeds < 3) => [...list].sort((a, b) => a.sees_future - b.sees_future ||
+    few(a) - few(b) || a.rank - b.rank)[0] ?? null;
 const taskLink = (task, values) => address("task", {task: task.stem, ...values});
 const rowLink = row => taskLink(taskOf(row), {mixer: stemOf(row.mixer), row: row.id});
 
@@ -121,10 +125,16 @@ function save(name, text) {
     setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 }
 
-const latexText = text => text.replace(/[\\{}$&#_%~^]/g, c => ({"\\": "\\textbackslash{}", "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}"}[c] || `\\${c}`));
+const plainLine = text => text.replace(/[\x00-\x1f]/g, " "); // a cell has no ends of lines
+// As harness/sheet/format_latex.c and format_md.c write texts.
+const LATEX = {"+-": "$\\pm$", "-": "-{}", "\\": "\\textbackslash{}", "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$"};
+const latexText = text => plainLine(text).replace(/\+-(?![A-Za-z])|-(?=-)|[\\{}$&#_%~^<>|]/g, c =>
+    LATEX[c] || `\\${c}`);
+const markdownText = text => plainLine(text).replace(/[\\|`*_<>[\]$]/g, "\\$&");
 const csvCell = text => { // a spreadsheet takes no text for a formula
-    const plain = /^[=+@\t\r']|^-[^0-9.]/.test(text) && text !== "-" ? `'${text}` : text;
+    const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+    const plain = /^[=+@\t\r'-]/.test(text) && !number && text !== "-" ? `'${text}` : text;
     return /[",\n\r]/.test(plain) ? `"${plain.replace(/"/g, '""')}"` : plain;
 };
 
@@ -137,7 +147,7 @@ const writers = {
             "\\midrule",
         ...rows.map(row => `${row.map(latexText).join(" & ")} \\\\`), "\\bottomrule", "\\end{tabular}", ""].join("\n"),
     Markdown: (heads, rows, records) => {
-        const line = cells => `| ${cells.map(cell => cell.replace(/[|\\`*_<>[\]]/g, "\\$&")).join(" | ")} |`;
+        const line = cells => `| ${cells.map(markdownText).join(" | ")} |`;
         return [line([...heads, "records"]), `|${":--|".repeat(heads.length + 1)}`,
             ...rows.map((row, i) => line([...row, records[i].join(" ")])), ""].join("\n");
     },
@@ -282,7 +292,8 @@ const MARKS = {"*": "a limit of steps or time ended a run early", "#": "a failed
     p: "another precision than most of its column",
         b: "a budget more than twice, or less than half, that of its column",
     s: "a size more than twice, or less than half, that of its column",
-        o: "made by other numerics than this program's"};
+        o: "made by other numerics than this program's",
+    "^": "could see the inputs after each position, which its task forbids"};
 
 const distinct = list => [...new Set(list)];
 const median = list => [...list].sort((a, b) => a - b)[list.length >> 1];
@@ -303,7 +314,8 @@ function marksOf(row, of) {
     const far = (a, b) => a > 2 * b || b > 2 * a;
     return [row.cut && "*", row.failed && "#", of && row.precision !== of.precision && "p",
         of && far(budgetOf(row), of.budget) && "b",
-        of && far(row.params, of.params) && "s", row.outdated && "o"].filter(mark => mark);
+        of && far(row.params, of.params) && "s", row.outdated && "o",
+        row.sees_future && "^"].filter(mark => mark);
 }
 
 function legendOf(marks) {

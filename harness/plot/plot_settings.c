@@ -80,27 +80,38 @@ void print_plot_name(FILE *f, const struct report_table *t, int k, const struct 
 #define FOOT_WIDTH 150 /* characters of a line */
 #define FOOT_MOST  4   /* lines */
 
-/* Prints the lines below the picture, as a table has them: what all rows share, how their runs were made, which runs
- * the reader chose, whose numbers stand beside them. */
+/* Bytes of the text's first line: up to a blank, but for a word that no line has room for, which is cut between two
+ * characters. */
+static size_t line_end(const char *text) {
+    size_t end = FOOT_WIDTH;
+    if (strlen(text) <= FOOT_WIDTH) return strlen(text);
+    while (end && text[end] != ' ') end--;
+    for (end = end ? end : FOOT_WIDTH; end > 1 && ((unsigned char)text[end] & 0xc0) == 0x80;) end--;
+    return end;
+}
+
+/* Prints the lines below the picture, as a table has them: whose numbers stand beside the rows, which runs the reader
+ * chose, what all rows share, how their runs were made. A long text loses its end. */
 static void print_foot(FILE *f, const struct report_table *t, const struct plot_view *v) {
     struct facts facts = {0};
     char foot[2 * FACT_TEXT] = "", sentence[FACT_TEXT];
     bool published = false;
-    int n = 0;
+    int n = 0, sentences = 0;
     for (int k = 0; k < t->n_rows; k++) facts_add(&facts, &t->rows[k]);
     for (int k = 0; k < t->n_rows; k++) published = published || isfinite(t->rows[k].published.value);
-    for (int i = 0; facts_sentence(&facts, i, sentence); i++) {
+    while (facts_sentence(&facts, sentences, sentence)) sentences++;
+    int choice = facts.asked && facts.asked->where && *facts.asked->where; /* the last sentence */
+    if (published && v->own_numbers) snprintf(foot, sizeof foot, "%s. ", OWN_NUMBERS_NOTE);
+    for (int i = 0; i < sentences; i++) {
         size_t used = strlen(foot);
+        facts_sentence(&facts, (i + sentences - choice) % sentences, sentence);
         snprintf(foot + used, sizeof foot - used, "%s. ", sentence);
     }
-    size_t used = strlen(foot);
-    if (published && v->own_numbers) snprintf(foot + used, sizeof foot - used, "%s.", OWN_NUMBERS_NOTE);
+    if (*foot) foot[strlen(foot) - 1] = 0;
     fprintf(f, "array foot[%d]\n", FOOT_MOST);
     for (const char *at = foot; *at && n < FOOT_MOST;) {
-        size_t length = strlen(at), end = length;
-        if (length > FOOT_WIDTH)
-            for (end = FOOT_WIDTH; end > 1 && at[end] != ' ';) end--;
-        bool cut = n + 1 == FOOT_MOST && end < length;
+        size_t end = line_end(at);
+        bool cut = n + 1 == FOOT_MOST && at[end];
         gnuplot_element(f, "foot", ++n, "%.*s%s", (int)end, at, cut ? " ..." : "");
         at += end + strspn(at + end, " ");
     }

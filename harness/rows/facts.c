@@ -15,41 +15,31 @@
 
 /* --- kinds of runs ------------------------------------------------------------------------------------------------ */
 
-static bool sees_future(const struct run_record *r, const struct label *key) {
-    (void)r;
-    return key_sees_future(key);
-}
-
-static bool is_mixed(const struct run_record *r, const struct label *key) {
-    (void)key;
+static bool is_mixed(const struct run_record *r) {
     return r->run.mixed_builds == 1;
 }
 
-static bool is_dirty(const struct run_record *r, const struct label *key) {
-    (void)key;
+static bool is_dirty(const struct run_record *r) {
     return r->run.git_dirty == 1;
 }
 
-static bool is_of_other_products(const struct run_record *r, const struct label *key) {
-    (void)key;
+static bool is_of_other_products(const struct run_record *r) {
     return run_has_other_products(&r->run);
 }
 
-static bool is_drawn_again(const struct run_record *r, const struct label *key) {
-    (void)key;
+static bool is_drawn_again(const struct run_record *r) {
     return r->replaced > 0;
 }
 
-static bool is_to_be_done_again(const struct run_record *r, const struct label *key) {
-    (void)key;
+static bool is_to_be_done_again(const struct run_record *r) {
     return r->again;
 }
 
 static const struct {
-    bool (*is)(const struct run_record *r, const struct label *key);
-    const char *sentence; /* after "3 of 15 runs " */
+    bool (*is)(const struct run_record *r); /* NULL: key_sees_future */
+    const char *sentence;                   /* after "3 of 15 runs " */
 } kinds[] = {
-    {sees_future, "have the mark " FUTURE_NOTE},
+    {NULL, "have the mark " FUTURE_NOTE},
     {is_mixed, "went on from a checkpoint of another build (--force-resume): their bits are no one's"},
     {is_dirty, "were made by a program whose sources differed from their commit"},
     {is_of_other_products, OTHER_PRODUCTS_NOTE},
@@ -152,7 +142,7 @@ void facts_add_runs(struct facts *f, const struct label *key, const char *profil
     for (int i = 0; i < n; i++) {
         if (runs[i]->set_aside) continue;
         f->n++;
-        for (int k = 0; k < KINDS; k++) f->count[k] += kinds[k].is(runs[i], key);
+        for (int k = 0; k < KINDS; k++) f->count[k] += kinds[k].is ? kinds[k].is(runs[i]) : key_sees_future(key);
     }
 }
 

@@ -190,6 +190,17 @@ struct validation row_validation(const struct report_row *row) {
     return validation_of(row->chosen, row->n);
 }
 
+bool row_pair_next(const struct report_row *const rows[2], int at[2]) {
+    while (++at[0] < rows[0]->n) {
+        const struct run_record *one = rows[0]->chosen[at[0]];
+        for (at[1] = 0; at[1] < rows[1]->n && !one->set_aside; at[1]++) {
+            const struct run_record *other = rows[1]->chosen[at[1]];
+            if (!other->set_aside && other->run.seed == one->run.seed) return true;
+        }
+    }
+    return false;
+}
+
 bool validation_is_better(const struct validation *v, const struct validation *than) {
     const double rounding = 1e-12; /* of means of numbers from 0 to 1 */
     if (v->failed != than->failed) return than->failed;

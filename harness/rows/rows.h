@@ -117,6 +117,10 @@ struct validation {
 };
 #define VALIDATION_NONE ((struct validation){-1, 0, true}) /* below all of them */
 
+/* Goes on to the next pair of two rows: runs of one seed, each at its row's chosen rate, the last attempts alone. at:
+ * their places in `chosen`, -1 and -1 before the first; each run is in one pair at most. False: there is none left. */
+bool row_pair_next(const struct report_row *const rows[2], int at[2]);
+
 /* The means over the seeds that a row reports on. */
 struct validation row_validation(const struct report_row *row);
 

@@ -77,15 +77,16 @@ struct lengths_mean lengths_mean(const struct report_row *row, const char *by, i
 
 /* Begins another bin at that length. */
 static void begin_bin(struct length_bins *b, int64_t first, int64_t longest) {
-    if (b->n == LENGTH_BINS_MOST) return;
     if (b->n) b->last[b->n - 1] = first - 1;
     b->first[b->n] = first;
     b->last[b->n++] = longest;
 }
 
 static void cut_bins(struct length_bins *b, int64_t shortest, int64_t longest, bool fine) {
+    int64_t step = 8;
+    while (longest / step - shortest / step >= LENGTH_BINS_MOST) step *= 2;
     begin_bin(b, shortest, longest);
-    for (int64_t at = (shortest / 8 + 1) * 8; fine && at <= longest; at += 8) begin_bin(b, at, longest);
+    for (int64_t at = (shortest / step + 1) * step; fine && at <= longest; at += step) begin_bin(b, at, longest);
     for (int64_t power = 1; !fine && power < longest; power *= 2) {
         if (power > shortest) begin_bin(b, power, longest);
         int64_t half = power + power / 2;

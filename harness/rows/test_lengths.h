@@ -30,8 +30,9 @@ struct lengths_mean {
 struct lengths_mean lengths_mean(const struct report_row *row, const char *by, int64_t first, int64_t last);
 
 /* Lengths, or positions, from first[i] to last[i], that share a number: each of a few by itself; of more, neighbours,
- * cut at the powers of two and half-way between them, or for a figure (`fine`) at the multiples of 8. One of which some
- * row has fewer than LENGTHS_LEAST sequences joins its neighbour, for the accuracy of one sequence is 0 or 1. */
+ * cut at the powers of two and half-way between them, or for a figure (`fine`) at the multiples of 8 or of the smallest
+ * power of two that makes at most LENGTH_BINS_MOST. Where some row has fewer than LENGTHS_LEAST sequences, neighbours
+ * join, for the accuracy of one sequence is 0 or 1. */
 #define LENGTH_BINS_MOST 256
 #define LENGTHS_LEAST    10
 struct length_bins {

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "harness/rows/facts.h"
+#include "harness/rows/row_label.h"
 #include "harness/site/script.h"
 #include "harness/site/site_parts.h"
 #include "harness/store/version.h"
@@ -80,7 +82,7 @@ enum status script_write(struct site *site, struct printed *p, const char *name,
     return status;
 }
 
-/* Removes our data files of tasks that are not there any more. */
+/* Removes our data files, and pictures, of tasks that are not there any more. */
 static void remove_others(const struct site *site, const struct task_rows *tasks, int n) {
     char path[PATH_BYTES], stem[STEM_BYTES], name[STEM_BYTES + 16];
     struct folder_names names;
@@ -94,8 +96,11 @@ static void remove_others(const struct site *site, const struct task_rows *tasks
             wanted = !strcmp(own, name);
         }
         if (!wanted && path_format(path, sizeof path, NULL, "%s/data/%s", site->dir, own) == ST_OK &&
-            is_ours(path, MARK))
+            is_ours(path, MARK)) {
             unlink(path);
+            snprintf(stem, sizeof stem, "%.*s", (int)strcspn(own + 5, "."), own + 5);
+            if (path_format(path, sizeof path, NULL, "%s/data/%s.png", site->dir, stem) == ST_OK) unlink(path);
+        }
     }
     folder_names_free(&names);
 }
@@ -140,9 +145,8 @@ static enum status write_pages(struct site *site, struct error *e) {
 /* --- index.js: all rows, and what they are of --------------------------------------------------------------------- */
 
 static const char row_columns[] =
-    "id task profile mixer setting outdated acc low high ci n solved solved_low solved_high best rank lr rates params "
-    "state flops precision device steps max_steps batch dim layers speed speed_at disturbed cut failed grid delta "
-    "published";
+    "id task profile mixer setting outdated sees_future acc low high seeds solved solved_low solved_high rank lr rates "
+    "params state flops precision steps max_steps batch speed speed_at disturbed cut failed grid delta published";
 
 /* The number of rows of the task that validation prefers to it: 0 is the best. */
 static int rank_of(const struct validation *v, int n, int k) {
@@ -157,11 +161,17 @@ static double mean_steps(const struct report_row *row) {
     return sum / row->n;
 }
 
+/* Writes the row's mixer without its marks; of its name alone, or with its options. */
+static void name_mixer(const struct report_row *row, bool options, char mixer[RECORD_TEXT]) {
+    snprintf(mixer, RECORD_TEXT, "%.*s", (int)strcspn(row->mixer, options ? " " FUTURE_MARK : " :" FUTURE_MARK),
+             row->mixer);
+}
+
 /* A row as the list of its columns. */
 static void put_row(FILE *f, const struct report_row *row, int task, int rank) {
     const struct run *run = row->run;
     char mixer[RECORD_TEXT], format[PUBLISHED_FORMAT_BYTES], text[256] = "";
-    snprintf(mixer, sizeof mixer, "%.*s", (int)strcspn(row->mixer, " "), row->mixer);
+    name_mixer(row, true, mixer);
     put_open(f, NULL, '[');
     fprintf(f, "\"%.12s\",", row->id);
     put_int(f, NULL, task);
@@ -169,15 +179,14 @@ static void put_row(FILE *f, const struct report_row *row, int task, int rank) {
     put_text(f, NULL, mixer);
     put_text(f, NULL, row->label + strlen(row->mixer));
     put_int(f, NULL, row->outdated);
+    put_int(f, NULL, key_sees_future(&row->key));
     put_real(f, NULL, row->estimate);
     put_real(f, NULL, row->interval.low);
     put_real(f, NULL, row->interval.high);
-    put_text(f, NULL, interval_kind_name(row->interval.kind));
-    put_int(f, NULL, row->n_estimate);
+    put_int(f, NULL, row->n);
     put_int(f, NULL, row->solved);
     put_real(f, NULL, row->solve_rate.low);
     put_real(f, NULL, row->solve_rate.high);
-    put_real(f, NULL, row->best);
     put_int(f, NULL, rank);
     put_real(f, NULL, row->lr);
     put_int(f, NULL, row->n_rates);
@@ -186,12 +195,9 @@ static void put_row(FILE *f, const struct report_row *row, int task, int rank) {
     put_real(f, NULL,
              run->tokens > 0 && run->steps > 0 ? run->flop_step * (double)run->steps / (double)run->tokens : NAN);
     put_text(f, NULL, row_key_value(&row->key, "precision"));
-    put_text(f, NULL, row_key_value(&row->key, "device"));
     put_real(f, NULL, mean_steps(row));
     put_int(f, NULL, run->max_steps);
     put_int(f, NULL, run->batch);
-    put_int(f, NULL, run->d_model);
-    put_int(f, NULL, run->n_layers);
     put_real(f, NULL, row->tok_per_s);
     if (isfinite(row->tok_per_s)) speed_place(&row->speed, text, sizeof text);
     put_text(f, NULL, text);
@@ -241,14 +247,39 @@ static void put_tasks(FILE *f, const struct task_rows *tasks, int n) {
     put_close(f, ']');
 }
 
-/* The mixers that have rows, in the order of the program's list. */
+/* Whether a row is of that mixer that comes before row number `end` of all tasks. */
+static bool has_mixer(const struct task_rows *tasks, int n, const char *name, int end) {
+    char own[RECORD_TEXT];
+    for (int t = 0, at = 0; t < n; t++)
+        for (int k = 0; k < tasks[t].n && at < end; k++, at++) {
+            name_mixer(&tasks[t].rows[k], false, own);
+            if (!strcmp(own, name)) return true;
+        }
+    return false;
+}
+
+/* The mixers of rows that the program does not have, by their names alone. */
+static void put_unknown_mixers(FILE *f, const struct task_rows *tasks, int n) {
+    char name[RECORD_TEXT];
+    for (int t = 0, at = 0; t < n; t++)
+        for (int k = 0; k < tasks[t].n; k++, at++) {
+            name_mixer(&tasks[t].rows[k], false, name);
+            if (model_find(name) || has_mixer(tasks, n, name, at)) continue;
+            put_open(f, NULL, '{');
+            put_text(f, "name", name);
+            put_text(f, "title", name);
+            put_text(f, "summary", "this program does not have it, and can train none of its rows");
+            put_open(f, "options", '[');
+            put_close(f, ']');
+            put_close(f, '}');
+        }
+}
+
+/* The mixers that have rows: those of the program in the order of its list, then the others. */
 static void put_mixers(FILE *f, const struct task_rows *tasks, int n) {
     put_open(f, "mixers", '[');
     for (const struct model *const *m = model_list(); *m; m++) {
-        bool used = false;
-        for (int t = 0; t < n; t++)
-            for (int k = 0; k < tasks[t].n && !used; k++) used = !strcmp(tasks[t].rows[k].run->model, (*m)->name);
-        if (!used) continue;
+        if (!has_mixer(tasks, n, (*m)->name, INT_MAX)) continue;
         put_open(f, NULL, '{');
         put_text(f, "name", (*m)->name);
         put_text(f, "title", (*m)->title ? (*m)->title : (*m)->name);
@@ -266,6 +297,7 @@ static void put_mixers(FILE *f, const struct task_rows *tasks, int n) {
         put_close(f, ']');
         put_close(f, '}');
     }
+    put_unknown_mixers(f, tasks, n);
     put_close(f, ']');
 }
 
@@ -306,7 +338,6 @@ static enum status write_index(struct site *site, const struct task_rows *tasks,
     put_text(f, "protocol", protocol->name);
     put_text(f, "phrase", protocol->phrase);
     put_real(f, "level", protocol->level);
-    put_int(f, "least", protocol->least);
     put_int(f, "confirm", site->tables.confirm);
     put_open(f, "broken", '[');
     for (const char *line = broken; *line; line += strcspn(line, "\n"), line += *line == '\n') {

@@ -26,14 +26,12 @@ static void put_cell(FILE *f, const struct site *site, const struct paper_cell *
     put_int(f, "row", c->row);
     put_int(f, "column", c->column);
     put_text(f, "printed", text);
-    put_real(f, "spread", v->spread);
     put_real(f, "published", v->value);
     put_real(f, "ours", c->ours);
     put_real(f, "low", c->interval.low);
     put_real(f, "high", c->interval.high);
     put_int(f, "done", c->done);
     put_int(f, "planned", c->planned);
-    put_int(f, "failed", c->failed + c->earlier);
     put_int(f, "cut", c->cut_off);
     put_text(f, "verdict", paper_verdict_names[c->verdict]);
     put_int(f, "other", paper_cell_is_other(c));
@@ -102,11 +100,11 @@ static enum status put_plan(FILE *f, const struct site *site, const char *name, 
                                                       : fail(&why, ST_DATA, "No run of its tasks is on record.");
     bool shown = !*where || (status == ST_OK && p->n_done > 0);
     if (shown && plan_file_read(&file, name, NULL) == ST_OK) {
-        static const char *const keys[] = {"title", "link", "paper", "source"};
+        static const char *const keys[] = {"title", "paper", "source"};
         put_open(f, NULL, '{');
         put_text(f, "name", name);
         put_text(f, "where", where);
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 3; i++)
             put_text(f, keys[i], label_get(&file.lines, keys[i]) ? label_get(&file.lines, keys[i]) : "");
         if (status == ST_OK)
             put_lists(f, site, p);

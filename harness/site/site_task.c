@@ -1,10 +1,10 @@
 /* site_task.c - the data file of a task: what it is with one example, the papers' numbers, each row with its settings,
  * curves and accuracy by length, all runs, and rows paired seed by seed. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/batch.h"
 #include "harness/plot/picture.h"
@@ -21,7 +21,6 @@
 #define CURVE_POINTS  48 /* of a curve, at most */
 #define EXAMPLE_SHOWN 128
 #define PICTURED      8 /* examples of images */
-#define LENGTH_BINS   16
 
 /* --- the task ----------------------------------------------------------------------------------------------------- */
 
@@ -33,10 +32,10 @@ static void fill(const struct task_choice *choice, int64_t i, struct example *x)
 }
 
 /* Draws some test images to DIR/data/STEM.png; false: the examples are none. */
-static bool draw_images(const struct site *site, const struct task_choice *choice, struct example *x,
-                        const char *stem) {
+static bool draw_images(struct site *site, const struct task_choice *choice, struct example *x, const char *stem) {
     struct picture p;
     char path[PATH_BYTES];
+    struct stat file;
     bool drawn = choice->shape.examples[SPLIT_TEST] >= PICTURED &&
                  picture_make(&p, &choice->shape, SPLIT_TEST, PICTURED, NULL) == ST_OK;
     if (!drawn) return false;
@@ -45,12 +44,14 @@ static bool draw_images(const struct site *site, const struct task_choice *choic
         picture_add(&p, i, x);
     }
     drawn = path_format(path, sizeof path, NULL, "%s/data/%s.png", site->dir, stem) == ST_OK &&
-            picture_write(&p, path, NULL) == ST_OK;
+            picture_write(&p, path, NULL) == ST_OK && stat(path, &file) == 0;
+    if (drawn) site->bytes += (double)file.st_size;
+    site->files += drawn;
     picture_free(&p);
     return drawn;
 }
 
-static void put_example(FILE *f, const struct site *site, const struct task_choice *choice, struct arena *host,
+static void put_example(FILE *f, struct site *site, const struct task_choice *choice, struct arena *host,
                         const char *stem) {
     const struct task_shape *s = &choice->shape;
     int64_t targets = task_targets(s, SPLIT_TEST), inputs = task_inputs(s, SPLIT_TEST);
@@ -81,14 +82,14 @@ static void put_example(FILE *f, const struct site *site, const struct task_choi
 }
 
 /* Describes the task; of one that this program does not have, or whose data are missing, nothing or a part. */
-static void put_task(FILE *f, const struct site *site, const char *label, const char *stem) {
+static void put_task(FILE *f, struct site *site, const char *label, const char *stem) {
     struct arena host = {0};
     struct task_choice *choice = calloc(1, sizeof *choice);
     if (choice && task_parse(choice, label, NULL) == ST_OK) {
         const struct task_shape *s = &choice->shape;
         put_text(f, "summary", choice->task->summary);
         for (const struct task_alias *a = choice->task->aliases; a && a->name; a++)
-            if (!strncmp(a->name, label, strlen(a->name)) && !isalnum((unsigned char)label[strlen(a->name)]))
+            if (strlen(a->name) == strcspn(label, ":") && !strncmp(a->name, label, strlen(a->name)))
                 put_text(f, "alias", a->summary);
         if (choice->task->about) put_text(f, "about", choice->task->about);
         if (arena_reserve(&host, TASK_TABLE_BYTES, NULL) == ST_OK && task_open(choice, 1, &host, NULL) == ST_OK) {
@@ -172,14 +173,18 @@ static void put_settings(FILE *f, const struct report_row *row, const struct lab
 
 /* --- curves ------------------------------------------------------------------------------------------------------- */
 
-/* The validation metric when `step` steps were done, as figures have it: a run that ended keeps its last value, a
- * failed one counts as chance then. NAN before the first evaluation. */
+/* The validation metric when `step` steps were done, as `lrnn plot` draws it: a run that ended keeps its last value, a
+ * failed one counts as chance after its last evaluation. NAN before the first. */
 static double value_at(const struct run_record *r, int64_t step) {
     double value = NAN;
-    for (int64_t i = 0; i < r->n_curve && r->curve[i].step <= step; i++)
-        if (r->curve[i].split == SPLIT_VAL && isfinite(run_point_metric(&r->run, &r->curve[i])))
-            value = run_point_metric(&r->run, &r->curve[i]);
-    return run_failed(&r->run) && step > r->run.steps ? run_chance(&r->run) : value;
+    int64_t last = -1;
+    for (int64_t i = 0; i < r->n_curve; i++) {
+        double own = run_point_metric(&r->run, &r->curve[i]);
+        if (r->curve[i].split != SPLIT_VAL || !isfinite(own)) continue;
+        last = r->curve[i].step;
+        if (last <= step) value = own;
+    }
+    return run_failed(&r->run) && step > last ? run_chance(&r->run) : value;
 }
 
 /* Mean, least and largest value over the chosen rate's seeds, at the steps at which the longest of them was evaluated,
@@ -228,19 +233,15 @@ static void put_curve(FILE *f, const char *key, const struct run_record *r, enum
 }
 
 /* Points [first, last, accuracy, sequences, low, high] of the row's accuracy by length or by position. */
-static void put_lengths(FILE *f, const char *key, const struct report_table *t, const struct report_row *row) {
-    struct test_lengths l = test_lengths_of(t, key);
-    int64_t span = l.longest - l.shortest + 1, bins = l.n ? l.n : span < LENGTH_BINS ? span : LENGTH_BINS;
-    if (!l.longest) return;
-    put_open(f, key, '[');
-    for (int64_t i = 0; i < bins; i++) {
-        int64_t first = l.n ? l.each[i] : l.shortest + span * i / bins;
-        int64_t last = l.n ? l.each[i] : l.shortest + span * (i + 1) / bins - 1;
-        struct lengths_mean mean = lengths_mean(row, key, first, last);
+static void put_lengths(FILE *f, const struct length_bins *b, const struct report_row *row) {
+    if (!b->n) return;
+    put_open(f, b->by, '[');
+    for (int i = 0; i < b->n; i++) {
+        struct lengths_mean mean = lengths_mean(row, b->by, b->first[i], b->last[i]);
         if (!isfinite(mean.value)) continue;
         put_open(f, NULL, '[');
-        put_int(f, NULL, first);
-        put_int(f, NULL, last);
+        put_int(f, NULL, b->first[i]);
+        put_int(f, NULL, b->last[i]);
         put_real(f, NULL, mean.value);
         put_int(f, NULL, mean.n_measured);
         put_real(f, NULL, mean.interval.low);
@@ -287,15 +288,13 @@ static void put_runs(FILE *f, const struct run_record *const *runs, int n) {
 
 /* --- pairs -------------------------------------------------------------------------------------------------------- */
 
-/* Adds the pairs of two rows: runs of one seed, each at its row's rate. */
-static void put_pair(FILE *f, const struct report_row *a, const struct report_row *b, int i, int k) {
-    double *difference = malloc((size_t)a->n * sizeof *difference);
+/* Adds the pairs of rows i and k: their number, the mean difference and its interval. */
+static void put_pair(FILE *f, const struct report_row *rows, int i, int k) {
+    const struct report_row *const both[2] = {&rows[i], &rows[k]};
+    double *difference = malloc((size_t)rows[i].n * sizeof *difference);
     int n = 0;
-    for (int x = 0; difference && x < a->n; x++)
-        for (int y = 0; y < b->n; y++)
-            if (a->chosen[x]->run.seed == b->chosen[y]->run.seed && !a->chosen[x]->set_aside &&
-                !b->chosen[y]->set_aside)
-                difference[n++] = a->value[x] - b->value[y];
+    for (int at[2] = {-1, -1}; difference && row_pair_next(both, at);)
+        difference[n++] = rows[i].value[at[0]] - rows[k].value[at[1]];
     if (n > 1) {
         struct interval interval = stats_t_interval(difference, n, REPORT_LEVEL);
         fprintf(f, "[%d,%d,%d,%.5g,%.5g,%.5g],", i, k, n, stats_mean(difference, n), interval.low, interval.high);
@@ -315,7 +314,8 @@ static void find_same(const struct task_rows *task, struct label *same) {
         }
 }
 
-static void put_row(FILE *f, const struct report_table *t, const struct report_row *row, const struct label *same,
+/* bins: of its table, by length and by position. */
+static void put_row(FILE *f, const struct length_bins bins[2], const struct report_row *row, const struct label *same,
                     int first_run) {
     char command[8192];
     struct error why;
@@ -327,11 +327,8 @@ static void put_row(FILE *f, const struct report_table *t, const struct report_r
     bool can = rerun_command(row->all[0], command, sizeof command, &why) == ST_OK;
     put_text(f, can ? "command" : "no_command", can ? command : why.text);
     put_text(f, "unlike", row->unlike);
-    put_text(f, "arxiv", row->published.arxiv);
-    put_text(f, "table", row->published.source);
     put_band(f, row);
-    put_lengths(f, EVAL_BY_LENGTH, t, row);
-    put_lengths(f, EVAL_BY_POSITION, t, row);
+    for (int i = 0; i < 2; i++) put_lengths(f, &bins[i], row);
     put_close(f, '}');
 }
 
@@ -346,12 +343,12 @@ static void put_facts(FILE *f, const struct site *site, const struct task_rows *
     put_close(f, ']');
 }
 
-static void put_all(FILE *f, const struct site *site, const struct task_rows *task, const char *stem,
+static void put_all(FILE *f, struct site *site, const struct task_rows *task, const char *stem,
                     const struct run_record **runs, struct label *same) {
     int n = 0;
+    struct length_bins bins[2];
     const struct report_table *t = task->tables;
     find_same(task, same);
-    put_text(f, "label", t->task);
     put_task(f, site, t->task, stem);
     put_published(f, &site->tables.published.table, t->task);
     put_pairs(f, "same", same);
@@ -360,14 +357,16 @@ static void put_all(FILE *f, const struct site *site, const struct task_rows *ta
     for (int k = 0; k < task->n; k++) {
         const struct report_row *row = &task->rows[k];
         if (row == t->rows + t->n_rows) t++;
-        put_row(f, t, row, same, n);
+        if (row == t->rows)
+            for (int i = 0; i < 2; i++) bins[i] = length_bins_of(t, i ? EVAL_BY_POSITION : EVAL_BY_LENGTH, false);
+        put_row(f, bins, row, same, n);
         for (int i = 0; i < row->n_all; i++) runs[n++] = row->all[i];
     }
     put_close(f, ']');
     put_runs(f, runs, n);
     put_open(f, "pairs", '[');
     for (int i = 0; i < task->n; i++)
-        for (int k = 0; k < i; k++) put_pair(f, &task->rows[i], &task->rows[k], i, k);
+        for (int k = 0; k < i; k++) put_pair(f, task->rows, i, k);
     put_close(f, ']');
 }
 

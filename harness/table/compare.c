@@ -275,10 +275,9 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
 
 /* --- two rows ----------------------------------------------------------------------------------------------------- */
 
-/* Whether a word names the row: by its label as tables have it, or by its mixer's name and some of its options. */
+/* Whether a word is the row's mixer by name and has some of its options. */
 static bool names_row(const struct report_row *row, const char *word) {
     struct label asked, own;
-    if (!strcmp(row->label, word)) return true;
     if (label_parse(&asked, "model", word, NULL) != ST_OK) return false;
     if (label_parse(&own, "model", row->mixer, NULL) != ST_OK) return false;
     bool same = !strcmp(label_name(&asked), label_name(&own));
@@ -291,16 +290,16 @@ static bool names_row(const struct report_row *row, const char *word) {
     return same;
 }
 
-/* The row of the table that the word names; NULL: none. ST_USAGE: it names several. */
+/* The row of the table that the word names: by its label as tables have it, else by its mixer. NULL: none. ST_USAGE: it
+ * names several. */
 static enum status find_row(const struct report_table *t, const char *word, const struct report_row **row,
                             struct error *e) {
     *row = NULL;
+    for (int k = 0; k < t->n_rows && !*row; k++)
+        if (!strcmp(t->rows[k].label, word)) *row = &t->rows[k];
+    if (*row) return ST_OK;
     for (int k = 0; k < t->n_rows; k++) {
         if (!names_row(&t->rows[k], word)) continue;
-        if (!strcmp(t->rows[k].label, word)) {
-            *row = &t->rows[k];
-            return ST_OK;
-        }
         if (*row)
             return fail(e, ST_USAGE,
                         "--rows %s: %s has several rows of that name, '%.300s' and '%.300s'; write one of them, or "
@@ -311,15 +310,18 @@ static enum status find_row(const struct report_table *t, const char *word, cons
     return ST_OK;
 }
 
-/* The pairs of two rows' runs, each at its own chosen rate. `values`: room for as many. */
-static void pair_rows(struct pairs *p, const struct report_row *const rows[2], double *values, struct facts *facts) {
+/* The pairs of two rows' runs, each at its own chosen rate; *alone: runs without a partner are added. `values`: room
+ * for as many as the first row has runs. */
+static void pair_rows(struct pairs *p, const struct report_row *const rows[2], double *values, int *alone,
+                      struct facts *facts) {
     const struct label *const keys[2] = {&rows[0]->key, &rows[1]->key};
     *p = (struct pairs){.run = rows[0]->run};
-    for (int i = 0; i < rows[0]->n; i++)
-        for (int k = 0; k < rows[1]->n; k++) {
-            const struct run_record *pair[2] = {rows[0]->chosen[i], rows[1]->chosen[k]};
-            if (pair[0]->run.seed == pair[1]->run.seed) add_pair(p, pair, keys, &values[p->n], facts);
-        }
+    for (int at[2] = {-1, -1}; row_pair_next(rows, at);)
+        add_pair(p, (const struct run_record *[]){rows[0]->chosen[at[0]], rows[1]->chosen[at[1]]}, keys, &values[p->n],
+                 facts);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < rows[k]->n; i++) *alone += !rows[k]->chosen[i]->set_aside;
+    *alone -= 2 * p->n;
     end_pairs(p, values);
     snprintf(p->label, sizeof p->label, "%.400s lr %g, %.400s lr %g", rows[0]->label, rows[0]->lr, rows[1]->label,
              rows[1]->lr);
@@ -337,11 +339,10 @@ enum status compare_rows(struct sheets *sheets, const struct report_tables *tabl
         const struct report_row *rows[2];
         for (int k = 0; k < 2 && status == ST_OK; k++) status = find_row(t, words[k], &rows[k], e);
         if (status != ST_OK || !rows[0] || !rows[1] || rows[0] == rows[1]) continue;
-        double *more = realloc(values, (size_t)(rows[0]->n * rows[1]->n + 1) * sizeof *values);
+        double *more = realloc(values, (size_t)(rows[0]->n + 1) * sizeof *values);
         if (more) values = more;
         if (!more) status = fail(e, ST_MEMORY, "no memory to compare rows");
-        if (more) pair_rows(&list[cells], rows, values, &facts);
-        alone += rows[0]->n + rows[1]->n - 2 * list[cells].n;
+        if (more) pair_rows(&list[cells], rows, values, &alone, &facts);
         if (list[cells].n) n += list[cells++].n;
     }
     if (status == ST_OK && n == 0)

@@ -288,12 +288,6 @@ static bool is_whole(const struct request *r) {
     return !*r->tasks && !*r->profile && !r->said.n && !*r->config_file;
 }
 
-static bool is_on_record(const struct record_set *set, const char *run_id) {
-    for (int i = 0; i < set->n; i++)
-        if (!set->list[i].set_aside && !strcmp(set->list[i].run.run_id, run_id)) return true;
-    return false;
-}
-
 /* Turns the request of a plan into that of the latest sweep that was of a part of it, or of shorter runs, and left
  * records in the folder. *words: "s3-250 seeds=2 stop-after=60", in what it differs; "": there is no such sweep.
  * ST_DATA: a list there is damaged. */
@@ -308,7 +302,7 @@ static enum status find_shortened(struct request *r, const struct record_set *se
         const char *plan = label_get(&l->call, "plan");
         int k = 0;
         if (!plan || strcmp(plan, r->name) != 0 || (latest && l->written_ns <= latest->written_ns)) continue;
-        while (k < l->n && !is_on_record(set, l->ids[k])) k++;
+        while (k < l->n && !report_has_run(set, l->ids[k])) k++;
         if (k < l->n) latest = l;
     }
     if (latest) status = request_recall(r, &latest->call, e);
@@ -329,28 +323,28 @@ static enum status print_request(const struct request *request, const char *flag
                                  const struct sheet_view *view, const struct sheet_format *format, FILE *f,
                                  struct error *e) {
     struct sheets sheets = {0};
+    struct record_set set = {0};
     char words[LABEL_TEXT] = "";
     struct paper_cells *p = calloc(1, sizeof *p);
-    if (!p) return fail(e, ST_MEMORY, "no memory for a table");
-    *p = (struct paper_cells){.request = *request, .flags = flags, .tell_builds = tell_builds};
-    enum status status = paper_cells_make(p, out, e);
+    enum status status = p ? report_load(&set, out, e) : fail(e, ST_MEMORY, "no memory for a table");
+    if (p) *p = (struct paper_cells){.request = *request, .set = &set, .flags = flags, .tell_builds = tell_builds};
+    if (status == ST_OK) status = paper_cells_make(p, out, e);
     if (status == ST_OK && p->n_done == 0 && is_whole(request)) {
         struct request part = *request;
-        struct record_set set = {0};
-        status = report_load(&set, out, e);
-        if (status == ST_OK) status = find_shortened(&part, &set, out, words, e);
-        records_free(&set);
+        status = find_shortened(&part, &set, out, words, e);
         if (status == ST_OK && *words) {
             paper_cells_free(p);
-            *p = (struct paper_cells){.request = part, .flags = words, .shortened = true};
+            *p = (struct paper_cells){
+                .request = part, .set = &set, .flags = words, .tell_builds = tell_builds, .shortened = true};
             status = paper_cells_make(p, out, e);
         }
     }
     if (status == ST_OK) status = report_make(&sheets, &report_paper, NULL, p, format->for_programs, view, e);
     if (status == ST_OK) status = sheets_write(&sheets, format, f, e);
     sheets_free(&sheets);
-    paper_cells_free(p);
+    if (p) paper_cells_free(p);
     free(p);
+    records_free(&set);
     return status;
 }
 
@@ -438,7 +432,7 @@ static enum status plan_drawn(struct request *r, struct plan *plan, struct resol
     int i = 0;
     snprintf(name, LABEL_TEXT, "%s", r->name);
     TRY(request_plan(r, plan, resolved, e));
-    while (i < plan->n && !is_on_record(set, plan->setups[i]->id.run_id)) i++;
+    while (i < plan->n && !report_has_run(set, plan->setups[i]->id.run_id)) i++;
     if (speeds || i < plan->n || !is_whole(r)) return ST_OK;
     TRY(find_shortened(r, set, out, words, e));
     if (!*words) return ST_OK;

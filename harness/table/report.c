@@ -32,7 +32,7 @@ enum status report_make(struct sheets *sheets, const struct report *report, cons
     return sheets_view(sheets, view ? view : &whole, e);
 }
 
-static bool is_on_record(const struct record_set *set, const char *run_id) {
+bool report_has_run(const struct record_set *set, const char *run_id) {
     for (int i = 0; i < set->n; i++)
         if (!strcmp(set->list[i].run.run_id, run_id)) return true;
     return false;
@@ -50,7 +50,7 @@ static void note_lost(struct sheets *sheets, const struct report_tables *tables,
         for (int k = 0; k < tables->n; k++)
             asked =
                 asked || (strlen(tables->list[k].task) == task && !strncmp(claims[i].what, tables->list[k].task, task));
-        lost += asked && !claims[i].live && !is_on_record(set, claims[i].run_id);
+        lost += asked && !claims[i].live && !report_has_run(set, claims[i].run_id);
     }
     free(claims);
     if (lost)

@@ -40,6 +40,9 @@ enum status report_print(const struct report *report, const struct record_set *s
                          const struct sheet_view *view, const struct sheet_format *format, const char *out,
                          FILE *stream, struct error *e);
 
+/* Whether the run has a record; attempts that were set aside are never the only ones. */
+bool report_has_run(const struct record_set *set, const char *run_id);
+
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
 /* Counts, while the rows of a table are added, what their numbers have against them, for one note each below it. Starts

@@ -71,6 +71,23 @@ START_TEST(a_curve_ends_where_the_first_of_its_runs_was_cut_off) {
 }
 END_TEST
 
+/* The reader's choice stands before what all rows share; a word that no line has room for fills lines. */
+START_TEST(a_long_foot_loses_its_end_and_not_the_readers_choice) {
+    const struct report_filter some = {.where = "lr=0.001"};
+    char word[161] = "";
+    memset(word, 'a', 160);
+    stand_in_for_gnuplot();
+    identify(add_run("lstm;swiglu", 1e-3, 0, 0.3, 0.3), "from-xxh3", word);
+    ck_ok(plot(&some, "accuracy"));
+    char *script = kept("script.kept");
+    ck_holds(script, "foot[1] = 'Of all runs those alone with --where ''lr=0.001''. All rows:");
+    word[130] = 0;
+    ck_holds(script, word);
+    ck_holds(script, "feet = 3\n");
+    free(script);
+}
+END_TEST
+
 /* One diverged after step 100, one at once: what is left has a mean, and the legend says of how many. */
 START_TEST(a_model_stays_in_the_plot_of_loss_when_runs_of_it_fail) {
     const struct plot_view loss = {.x = PLOT_STEPS, .y = PLOT_LOSS};
@@ -496,6 +513,7 @@ Suite *check_plot(void) {
         names_that_mean_something_to_a_shell_or_to_gnuplot_are_harmless,
         an_epoch_ends_with_a_batch_that_may_not_be_full,
         a_curve_ends_where_the_first_of_its_runs_was_cut_off,
+        a_long_foot_loses_its_end_and_not_the_readers_choice,
         a_model_stays_in_the_plot_of_loss_when_runs_of_it_fail,
         every_kind_axis_and_format_is_drawn,
         throughput_is_of_models_that_were_measured_at_several_lengths,

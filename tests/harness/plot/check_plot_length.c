@@ -53,6 +53,25 @@ START_TEST(lengths_are_plotted_where_there_are_several) {
 }
 END_TEST
 
+/* Bins of 8 would be 500: those of 16 are the last's as well. */
+START_TEST(the_last_of_many_lengths_has_a_point_of_its_own) {
+    static struct eval_point evals[400];
+    for (int i = 0; i < 400; i++) {
+        evals[i] = (struct eval_point){.split = SPLIT_TEST, .length = 10 * (i + 1), .n = 10, .acc = i < 399 ? 0.5 : 1};
+        strcpy(evals[i].difficulty, "length");
+    }
+    add_run("lstm;swiglu", 1e-3, 0, 0.5, 0.5);
+    fixture_records[0].evals = evals;
+    fixture_records[0].n_evals = 400;
+    stand_in_for_gnuplot();
+    ck_ok(plot(NULL, "length"));
+    char *data = kept("data.kept");
+    ck_holds(data, "\n4000\t1\t");
+    ck_holds(data, "\n3991.5\t0.5\t");
+    free(data);
+}
+END_TEST
+
 /* A line a model and, as a map, a row; positions that no run was scored at are left out. */
 START_TEST(positions_are_plotted_as_lines_and_as_a_map) {
     static struct eval_point evals[] = {
@@ -110,6 +129,7 @@ Suite *check_plot_length(void);
 Suite *check_plot_length(void) {
     const TTest *const tests[] = {
         lengths_are_plotted_where_there_are_several,
+        the_last_of_many_lengths_has_a_point_of_its_own,
         positions_are_plotted_as_lines_and_as_a_map,
         a_failed_run_is_chance_at_every_length,
     };

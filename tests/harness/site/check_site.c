@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/batch.h"
 #include "harness/site/site.h"
 #include "harness/store/files.h"
 #include "tests/harness/table/fixture.h"
@@ -84,7 +85,7 @@ START_TEST(a_row_says_which_runs_its_number_is_of) {
     add_grid();
     ck_ok(write_site("site"));
     const struct report_row *row = only_row(&tables);
-    snprintf(part, sizeof part, "[\"%.12s\",0,\"paper\",\"bdlru:m=5\",\"\",0,%.7g,null,null,\"none\",%d,", row->id,
+    snprintf(part, sizeof part, "[\"%.12s\",0,\"paper\",\"bdlru:m=5\",\"\",0,0,%.7g,null,null,%d,", row->id,
              row->estimate, row->n);
     ck_file("site/data/index.js", part);
     snprintf(part, sizeof part, "\"first\":0,\"all\":%d,\"chosen\":%d,", row->n_all, (int)(row->chosen - row->all));
@@ -115,10 +116,11 @@ START_TEST(validation_ranks_the_rows_of_a_task) {
     ck_ok(write_site("site"));
     ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
     char *index = file("site/data/index.js");
-    for (int k = 0; k < 2; k++) { /* "best", then the rank */
+    for (int k = 0; k < 2; k++) {
         const struct report_row *row = &tables.list[0].rows[k];
         snprintf(first, sizeof first, "[\"%.12s\",", row->id);
-        snprintf(second, sizeof second, ",%.7g,%d,0.001,1,", row->best, strcmp(row->run->model, "lstm") != 0);
+        snprintf(second, sizeof second, ",%.7g,%d,0.001,1,", row->solve_rate.high,
+                 strcmp(row->run->model, "lstm") != 0);
         const char *line = strstr(index, first);
         ck_assert_ptr_nonnull(line);
         ck_holds(line, second);
@@ -206,10 +208,13 @@ START_TEST(data_of_an_earlier_call_go) {
     ck_ok(write_site("site"));
     ck_assert(has("site/data/task-s3.js"));
     spill_text("site/notes.txt", "mine");
+    spill_text("site/data/s3.png", "of the task");
+    spill_text("site/data/mine.png", "mine");
     spill_text("site/data/task-mine.js", "mine");
     fixture_set.n = 6;
     ck_ok(write_site("site"));
     ck_assert(!has("site/data/task-s3.js") && has("site/notes.txt") && has("site/data/task-mine.js"));
+    ck_assert(!has("site/data/s3.png") && has("site/data/mine.png"));
 }
 END_TEST
 
@@ -227,6 +232,79 @@ START_TEST(what_failed_or_was_cut_off_is_told) {
     snprintf(part, sizeof part, ",%d,%d,6,", row->estimate_cut, row->n_estimate_failed);
     ck_file("site/data/index.js", part);
     report_tables_free(&tables);
+}
+END_TEST
+
+/* The best of the grid is of six runs; three of them are the seeds that may have solved the task. */
+START_TEST(seeds_are_those_of_the_chosen_rate) {
+    add_grid();
+    all.protocol = PROTOCOL_BEST_OF_GRID;
+    ck_ok(write_site("site"));
+    all.protocol = PROTOCOL_VAL_MEAN;
+    struct report_tables tables;
+    char part[128];
+    const struct report_row *row = only_row(&tables);
+    snprintf(part, sizeof part, "\"\",0,0,%.7g,null,null,3,%d,%.7g,%.7g,", row->best, row->solved, row->solve_rate.low,
+             row->solve_rate.high);
+    ck_file("site/data/index.js", part);
+    report_tables_free(&tables);
+}
+END_TEST
+
+/* Marks are columns, so that a mixer has one name. */
+START_TEST(a_mixer_has_no_mark_in_its_name_and_need_not_be_the_programs) {
+    struct run *marked = add_run("full-attention:heads=2;gelu", 1e-3, 1, 0.5, 0.5);
+    identify(marked, "allow-non-causal", "yes");
+    for (uint64_t seed = 1; seed <= 2; seed++) add_run("former:m=2;gelu", 1e-3, seed, 0.5, 0.5);
+    ck_ok(write_site("site"));
+    ck_file("site/data/index.js", "\"full-attention:heads=2\",\"\",0,1,");
+    ck_file("site/data/index.js", "\"former:m=2\",\"\",0,0,");
+    char *index = file("site/data/index.js"), *former = strstr(index, "{\"name\":\"former\",\"title\":\"former\",");
+    ck_assert_ptr_nonnull(former);
+    ck_assert_ptr_null(strstr(former + 1, "{\"name\":\"former\""));
+    ck_holds(index, "{\"name\":\"full-attention\",");
+    free(index);
+}
+END_TEST
+
+/* A failed run counts as chance after its last evaluation, at 100, whatever step it failed at. */
+START_TEST(a_failed_run_is_chance_after_its_last_evaluation) {
+    add_run("lstm;gelu", 1e-3, 1, 0.3, 0.3);
+    add_run("lstm;gelu", 1e-3, 2, 0.6, 0.6);
+    spoil(&fixture_records[1].run, RUN_NAN, "loss");
+    fixture_records[1].n_curve = 1;
+    fixture_records[1].run.steps = 250;
+    ck_ok(write_site("site"));
+    ck_file("site/data/task-s5.js",
+            "\"band\":[[100,0.15,0.1,0.2],[200,0.1042,0.008333,0.2],[300,0.1542,0.008333,0.3],");
+}
+END_TEST
+
+/* The bins are those of the tables: from the shortest, 9, then from 12, 16, 24, 32, 48 and 64 on. */
+START_TEST(lengths_share_bins_as_in_tables) {
+    static struct eval_point evals[9];
+    for (int i = 0; i < 9; i++) {
+        evals[i] = (struct eval_point){.split = SPLIT_TEST, .length = 9 * (i + 1), .n = 10, .acc = 0.1 * i};
+        strcpy(evals[i].difficulty, "length");
+    }
+    add_run("lstm;gelu", 1e-3, 1, 0.5, 0.5);
+    fixture_records[0].evals = evals;
+    fixture_records[0].n_evals = 9;
+    ck_ok(write_site("site"));
+    ck_file("site/data/task-s5.js", "\"length\":[[9,11,0,10,");
+    ck_file("site/data/task-s5.js", "\n[64,81,0.75,20,");
+}
+END_TEST
+
+/* s3-250 has a summary of its own. */
+START_TEST(an_alias_is_the_whole_name) {
+    strcpy(add_run("lstm;gelu", 1e-3, 1, 0.5, 0.5)->task, "s3-250");
+    strcpy(add_run("lstm;gelu", 1e-3, 1, 0.5, 0.5)->task, "s3:length=8");
+    ck_ok(write_site("site"));
+    char *text = file("site/data/task-s3-250.js"), *alias = strstr(text, "\"alias\":");
+    ck_assert_ptr_nonnull(alias);
+    ck_assert_ptr_null(strstr(alias + 1, "\"alias\":"));
+    free(text);
 }
 END_TEST
 
@@ -295,6 +373,11 @@ Suite *check_site(void) {
         data_of_an_earlier_call_go,
         what_failed_or_was_cut_off_is_told,
         an_attempt_is_marked,
+        seeds_are_those_of_the_chosen_rate,
+        a_mixer_has_no_mark_in_its_name_and_need_not_be_the_programs,
+        a_failed_run_is_chance_after_its_last_evaluation,
+        lengths_share_bins_as_in_tables,
+        an_alias_is_the_whole_name,
         the_first_page_says_which_seeds_its_numbers_are_of,
         a_damaged_record_is_named_and_left_out,
     };

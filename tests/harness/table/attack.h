@@ -10,7 +10,7 @@ struct attack {
     /* Statements, separated by " | ". Those after a run are about it:
      *   run LAYERS LR SEED VAL TEST   a run of S5 in the paper's setting ("bdlru:m=5;gelu")
      *   runs N LAYERS LR VAL TEST     N of them, of seeds 1 to N
-     *   key NAME=VALUE                a line of its identity; "task TASK", "profile NAME", "cut STEPS", "fail STATUS"
+     *   key NAME=VALUE                a line of its identity; "task TASK", "cut STEPS", "fail STATUS"
      *   mark dirty|mixed|replaced|outdated
      *   all STATEMENT                 of each run so far
      *   plan NAME [PAIRS]             makes it the plan's run of its task, rate and seed that has these lines; a name
@@ -23,7 +23,7 @@ struct attack {
      * [where=...]", "compare FORMAT" (one half of the records against the other), or "paper PLAN FORMAT
      * [tasks=...] [where=...]"; values have '+' for a blank. */
     const char *shown;
-    const char *says;  /* what stands there, separated by " | "; "": nothing more is asked */
+    const char *says;  /* what stands there, separated by " | "; never "" */
     const char *never; /* what does not; "": nothing is forbidden */
 };
 

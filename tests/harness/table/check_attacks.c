@@ -40,7 +40,7 @@ static const struct attack attacks[] = {
      "file own.plan " TOY "dim=8 | run bdlru:m=5;gelu 0.001 1 0.1 0.1 | task s3-250 | plan own.plan",
      "paper own.plan csv", ",0.1, | ,0,1,", "below"},
     {"leaves columns out of the mean", BD5 "task s3 | plan hlru-table2 model=bdlru model.m=5",
-     "paper hlru-table2 csv tasks=s3+s4", "", "mean"},
+     "paper hlru-table2 term tasks=s3+s4", "BD-LRU m5            0.500 / 1.000  - / 1.000", "mean"},
     {"takes the best of more runs than the paper", "runs 16 bdlru:m=5;gelu 0.001 0.5 0.5", "tables term",
      "0.5000 (16, paper: of 15)", ""},
     /* 3. what could see the future is marked */

@@ -110,6 +110,7 @@ static const struct attack attacks[] = {
      "paper hlru-table2 term tasks=s3-250 where=precision=bf16", "precision=bf16, 0 of 210 runs", ""},
 };
 #define N_ATTACKS ((int)(sizeof attacks / sizeof *attacks))
+_Static_assert(N_ATTACKS == 48, "the attacks are counted in docs/trust.md");
 
 START_TEST(each_attack_of_the_second_round_fails) {
     attack_try(&attacks[_i]);

@@ -83,6 +83,62 @@ START_TEST(two_rows_are_paired_seed_by_seed) {
 }
 END_TEST
 
+/* Compares two rows of all records as text, which the caller frees. */
+static char *compared_rows(const char *first, const char *second, const char *label_of_last) {
+    const char *const words[2] = {first, second};
+    struct sheets sheets = {0};
+    struct report_tables tables;
+    char *text = NULL;
+    size_t size;
+    ck_ok(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem));
+    struct report_row *last = NULL; /* of the second mixer */
+    for (int k = 0; k < tables.list[0].n_rows; k++)
+        if (!strcmp(tables.list[0].rows[k].mixer, second)) last = &tables.list[0].rows[k];
+    if (label_of_last) snprintf(last->label, sizeof last->label, "%s", label_of_last);
+    ck_ok(compare_rows(&sheets, &tables, words, false, &fixture_problem));
+    FILE *f = open_memstream(&text, &size);
+    ck_ok(sheets_write(&sheets, &format_term, f, &fixture_problem));
+    fclose(f);
+    sheets_free(&sheets);
+    report_tables_free(&tables);
+    return text;
+}
+
+/* Seed 1 of lru has failed first; its later attempt alone has a partner. */
+START_TEST(an_attempt_that_was_set_aside_is_in_no_pair) {
+    for (uint64_t seed = 1; seed <= 2; seed++) add_run("lstm;swiglu", 1e-3, seed, 0.5, 0.25 * (double)seed);
+    for (int attempt = 1; attempt <= 2; attempt++) add_run("lru;swiglu", 1e-3, 1, 0.5, 0.5)->attempt = attempt;
+    add_run("lru;swiglu", 1e-3, 2, 0.5, 1);
+    add_run("lru;swiglu", 1e-3, 3, 0.5, 1);
+    spoil(&fixture_records[2].run, RUN_NAN, "loss");
+    fixture_records[2].set_aside = true;
+    for (int turned = 0; turned < 2; turned++) {
+        char *text = compared_rows(turned ? "lru" : "lstm", turned ? "lstm" : "lru", NULL);
+        ck_holds(text, ": 2 pairs of runs");
+        ck_holds(text, turned ? " 0.7500       1  0.3750       0     -0.3750 "
+                              : " 0.3750       0  0.7500       1     +0.3750 ");
+        ck_holds(text, "Of a seed that the other row lacks, and in no number here: 1 runs.");
+        ck_assert_ptr_null(strstr(text, FAILED_MARK));
+        free(text);
+    }
+}
+END_TEST
+
+/* The word is the label of the last row, and the mixer of all. */
+START_TEST(a_label_wins_over_the_mixers_of_other_rows) {
+    static const char *const dims[] = {"32", "64", "256"};
+    add_run("lstm;swiglu", 1e-3, 1, 0.5, 0.125);
+    for (int i = 0; i < 3; i++) {
+        struct run *run = add_run("lru;swiglu", 1e-3, 1, 0.5, 0.25 * (i + 1));
+        identify(run, "dim", dims[i]);
+        run->params = 1000000 * (i + 1);
+    }
+    char *text = compared_rows("lstm", "lru", "lru");
+    ck_holds(text, "lru lr 0.001      1  0.1250       0  0.7500       0     +0.6250");
+    free(text);
+}
+END_TEST
+
 /* One of the two would stand for the other, or both would be counted. */
 START_TEST(a_run_in_two_versions_of_the_numerics_is_refused) {
     struct sheets sheets = {0};
@@ -159,6 +215,8 @@ Suite *check_compare(void);
 Suite *check_compare(void) {
     const TTest *const tests[] = {
         two_rows_are_paired_seed_by_seed,
+        an_attempt_that_was_set_aside_is_in_no_pair,
+        a_label_wins_over_the_mixers_of_other_rows,
         rows_say_in_what_they_differ_and_what_was_cut_off,
         a_run_in_two_versions_of_the_numerics_is_refused,
         programs_get_names_that_stay,
