@@ -36,6 +36,12 @@ for length in 64 512; do
         step $model --mlp none --dim 128 --batch 32 --length $length --vocab 2 --threads 1 --steps 10
     done
 done
+# Steps of 8 192 tokens.
+for length in 64 512; do
+    for model in slstm mamba3; do
+        step $model --dim 128 --batch $((8192 / length)) --length $length --vocab 2 --threads 1 --steps 10
+    done
+done
 # A tree of 784 leaves, batches of 64 graphs beside as many tokens of sequences, pLSTM-Vis tiny on images of 192 x 192
 # in patches of 16, and strings of 3 to 40 tokens as SLiCE's authors have them.
 step myosotis --mlp none --dim 128 --batch 32 --length 784 --vocab 2 --threads 1 --steps 10

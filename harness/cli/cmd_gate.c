@@ -142,9 +142,10 @@ static void say_chosen(const struct gate_flags *f, const struct baseline *b, cha
     text[0] = 0;
     machine_read(&m);
     (void)options_default(options, &usual, NULL);
-    if (f->force)
-        used += (size_t)snprintf(text, size, "--force (the baseline is of machine %.8s, this is %.8s) ", b->machine_id,
-                                 m.id);
+    if (f->force) used += (size_t)snprintf(text, size, "--force ");
+    if (f->force && strcmp(b->machine_id, m.id) != 0)
+        used += (size_t)snprintf(text + used, size - used, "(the baseline is of machine %.8s, this is %.8s) ",
+                                 b->machine_id, m.id);
     if (*f->benches) used += (size_t)snprintf(text + used, size - used, "--benches '%.200s' ", f->benches);
     if (f->load > usual.load) used += (size_t)snprintf(text + used, size - used, "--load %g ", f->load);
     if (f->pairs < usual.pairs) used += (size_t)snprintf(text + used, size - used, "--pairs %d ", (int)f->pairs);

@@ -83,11 +83,17 @@ static void warn_of_memory(const struct plan *plan, bool retry) {
 #define TIMING_S       2.0 /* for all timings together */
 #define START_S        0.1 /* of one: its process and its trainer */
 #define TIMED_STEPS    10
-#define USUAL_SLOWNESS 2.5 /* of steps that nobody has timed, beside the share of a GEMM's rate */
+#define LAUNCHES_S     1e-3 /* of a step of a small net on a device */
+#define USUAL_SLOWNESS 2.5  /* of steps that nobody has timed, beside the share of a GEMM's rate */
 
-/* Seconds of a step as a GEMM's rate says, on the run's threads. */
+static bool is_on_device(const struct setup *s) {
+    return strcmp(s->spec.config.device, "cpu") != 0;
+}
+
+/* Seconds of a step as a GEMM's rate says, on the run's threads; on a device at least the time of its launches. */
 static double guess_step(const struct setup *s, double flops_per_s) {
-    return s->estimate.flops / (double)s->shapes.steps / flops_per_s;
+    double products = s->estimate.flops / (double)s->shapes.steps / flops_per_s;
+    return is_on_device(s) ? fmax(products, LAUNCHES_S) : products;
 }
 
 /* Work of validation and test as a part of the training's: a forward pass is a third of a step. */
@@ -105,7 +111,7 @@ struct timed {
 };
 
 /* Times steps of the runs to do, a row once, as long as there is time for it; *usual becomes the mean of their
- * slowness. On a device no guess says how long a step takes. Returns the number of timed rows, at most n. */
+ * slowness. Returns the number of timed rows, at most n. */
 static int time_steps(struct setup *const *to_do, int n, double flops_per_s, struct timed *timed, double *usual) {
     double began = time_now_s(), sum = 0;
     int n_timed = 0;
@@ -137,9 +143,8 @@ static double total_seconds(const struct announced *a, struct setup **to_do, int
     struct timed *timed = calloc((size_t)n + 1, sizeof *timed);
     double total = 0, usual = USUAL_SLOWNESS, rough = 0;
     int n_timed = 0;
-    for (int i = 0; i < n; i++) rough += to_do[i]->estimate.flops / flops_per_s;
-    bool device = strcmp(a->resolved->config.device, "cpu") != 0;
-    if (timed && (device || rough > WORTH_TIMING_S)) n_timed = time_steps(to_do, n, flops_per_s, timed, &usual);
+    for (int i = 0; i < n; i++) rough += guess_step(to_do[i], flops_per_s) * (double)to_do[i]->shapes.steps;
+    if (timed && rough > WORTH_TIMING_S) n_timed = time_steps(to_do, n, flops_per_s, timed, &usual);
     for (int i = 0; i < n; i++) {
         const struct setup *s = to_do[i];
         double slowness = usual, limit = limit_seconds(a->plan, s, a->limit_s, a->shares);

@@ -221,9 +221,8 @@ static const char *const surroundings[] = {
     "touch file; refused $L $T --out file; refused $L $T --out file/x",
     "ln -s nowhere dangling; refused $L $T --out dangling",
     "ln -s loop loop; refused $L $T --out loop",
-    "mkdir -p f/runs/ab; mkfifo f/runs/ab/abababababababababababababababab.json; refused $L report --out f; refused $L "
-    "status "
-    "--out f",
+    "mkdir -p f/runs/ab; mkfifo f/runs/ab/$(printf 'ab%.0s' $(seq 16)).json; refused $L report --out f",
+    "refused $L status --out f",
     "ends $L report --out a >&-",
     "$L report --out a 2>&-",
     "ends $L report --out a <&- >&- 2>&-",
