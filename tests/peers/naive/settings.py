@@ -84,7 +84,7 @@ WIDE_CAUSAL = (
        "mlstm:heads=4", "lru:state=24", "lstm:hidden=24", "attention:heads=4", "conv:channels=24,m=5",
        "mamba2:state=8,headdim=8,range=signed", "mingru:hidden=40", "rglru:heads=4,width=40", "s5:state=40",
        "linoss:state=40", "gated-deltanet:heads=4", "kda:heads=4", "gdn2:heads=4", "rwkv7:heads=4,vmix=no",
-       "gla:heads=4", "hgrn2:heads=4,bounds=no", "hgrn2:heads=4", "slstm:heads=4",
+       "gla:heads=4", "hgrn2:heads=4,bounds=no", "slstm:heads=4",
        "mamba3:state=12,headdim=8,norm=yes", "aussm:state=7"])
 
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
@@ -107,6 +107,7 @@ def mixers():
 def wide():
     for model in WIDE_CAUSAL:
         yield Setting("wide", LONG_TAGGING, model, WIDE)
+    yield Setting("wide", LONG_TAGGING, "hgrn2:heads=4", {**WIDE, "layers": 2})
     for model in ["plstm2d:heads=4,mode=P", "plstm2d:heads=4,mode=D", "plstm-graph:heads=4,mode=P",
                   f"plstm-graph:heads=4,mode=P,edges={WIDE_DAG}", f"plstm-graph:heads=4,mode=D,edges={WIDE_DAG}"]:
         yield Setting("wide", LONG_DECODED, model, WIDE)
