@@ -5,7 +5,7 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/token/scan_turned.h"
 
-#define TURNED_ROOM (1 << 22) /* angles of a block, about */
+#define TURNED_ROOM (1 << 21) /* angles of a block, about */
 
 namespace {
 

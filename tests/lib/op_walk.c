@@ -55,7 +55,7 @@ static const struct {
     {"grid_scan", "batch=1 length=4225 heads=1 dk=2 dv=2", WALK_LARGE},
     {"scan_block", "batch=2 length=3 blocks=21 m=64", WALK_REAL},
     {"scan_companion", "batch=2 length=35 blocks=21 m=64", WALK_REAL},
-    {"scan_turned", "batch=1 length=200 blocks=256 dim=300 m=3", WALK_LARGE},
+    {"scan_turned", "batch=1 length=130 blocks=128 dim=257 m=3", WALK_REAL},
     {"scan_turned", "batch=5 length=20 blocks=3 dim=5 m=7", WALK_REAL},
     {"scan_lstm", "batch=100 length=21 dim=5", WALK_REAL},
     {"scan_slstm", "batch=100 length=9 heads=2 dk=5", WALK_REAL},
