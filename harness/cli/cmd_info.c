@@ -32,7 +32,7 @@ struct info_flags {
 #define AT(field) offsetof(struct info_flags, field)
 
 static const struct option flags[] = {
-    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
+    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
     {"length", OPT_INT, AT(length), "auto", 1, 1e9, NULL, "tokens a sequence; auto = the task's, or 16", OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "auto", 1, 1e9, NULL, "token and label ids; auto = the task's, or 120", OPT_AUTO},
     {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "a model's net for this task, with its read-out", 0},

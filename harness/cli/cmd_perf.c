@@ -71,7 +71,7 @@ static enum status run_op(int argc, char **argv, struct error *e) {
 
 #define AT(field) offsetof(struct perf_step_request, field)
 static const struct option step_flags[] = {
-    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
+    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
     {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
     {"min-length", OPT_INT, AT(least), "auto", 1, 1e9, NULL,
      "fewest tokens of a sequence, up to --length spread evenly; auto = all have --length; tokens/s count these "

@@ -25,9 +25,10 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* Purposes of a run's text: to be read again as its configuration, whole; or to be hashed as its name, from which an
- * option at its default is left out, so that one that joins later renames no run. The seed always stands, or the run of
- * the default seed would have the name of its cell. */
+/* A run's text has two uses. It is read again as the configuration: then it holds every option. It is hashed to give
+ * the run's name: then options at their default are left out, so that a new option renames no old run. The seed is
+ * always there: without it the run of the default seed would have the same name as its cell (the run without a
+ * seed). */
 enum purpose { TO_BE_READ, TO_IDENTIFY };
 
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
@@ -57,8 +58,8 @@ static enum status describe(const struct setup *s, const struct config *config, 
     return append_options(text, "", config_options, config, purpose, skip, e);
 }
 
-/* A run is identified by the sizes that the model was fitted to, and by the kind of its device, whichever of several it
- * is. A file's content is part of it (OPT_FOUND), its place is not (OPT_HERE). */
+/* The identity holds the sizes to which the model was fitted, and the kind of device (cuda) without the device's number.
+ * An input file's content is part of the identity (OPT_FOUND), its path is not (OPT_HERE). */
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
@@ -67,7 +68,7 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   s->id.numerics);
 }
 
-/* A run is of the profile that it is called only if it is one of those which that profile makes. */
+/* A run keeps the name of its profile only if that profile makes this run. Otherwise its profile is "custom". */
 static enum status check_profile(struct setup *s, struct error *e) {
     struct label key;
     TRY(row_key(s->id.text, &key, e));
@@ -82,8 +83,8 @@ static enum status check_profile(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked
- * for. */
+/* Sets the identity of the run and of its cell, which is the run without its seed. The text that is read again has the
+ * options as the user gave them, before the model is fitted. */
 static enum status identify(struct setup *s, struct error *e) {
     char cell[CONFIG_TEXT];
     TRY(describe_identity(s, 0, s->id.text, e));
@@ -99,7 +100,7 @@ static enum status identify(struct setup *s, struct error *e) {
 
 static const struct {
     const char *flag, *chooses;
-} partial[] = {{"mlp", "the MLP"}, {"norm", "the norms"}, {"pool", "what one label a sequence is read from"}};
+} partial[] = {{"mlp", "the MLP"}, {"norm", "the norms"}, {"pool", "how one label per sequence is read out"}};
 enum { PARTIAL = sizeof partial / sizeof *partial, OF_POOL = PARTIAL - 1 };
 
 static bool acts(const struct setup *s, int i) {
@@ -107,7 +108,8 @@ static bool acts(const struct setup *s, int i) {
     return i == OF_POOL ? s->spec.task.shape.per_sequence : backbone_takes_parts(&net);
 }
 
-/* A flag without anything to act on goes to its default: what it was would be part of names and of identities. */
+/* Sets a flag that has no effect for this net or task to its default. Otherwise its value would change the run's name
+ * and identity. */
 static enum status leave_out_idle(struct setup *s, struct error *e) {
     for (int i = 0; i < PARTIAL; i++) {
         const struct option *o = option_find(backbone_options, partial[i].flag);
@@ -142,11 +144,11 @@ enum status setup_check_asked(struct setup *const *setups, int n, const struct l
         }
         if (!idle || any || (asked && !label_get(asked, partial[i].flag))) continue;
         if (i == OF_POOL)
-            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one a position; leave it out", partial[i].flag,
+            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one label per position; leave it out", partial[i].flag,
                         partial[i].chooses, idle->spec.task.name);
         option_format_value(option_find(backbone_options, "backbone"), &idle->spec.config, backbone, sizeof backbone);
         return fail(e, ST_USAGE,
-                    "--%s chooses %s of --backbone mad-lm and vision, and the net of %s has its own or none; leave it "
+                    "--%s chooses %s of --backbone mad-lm and vision, and the backbone %s has its own or none; leave it "
                     "out",
                     partial[i].flag, partial[i].chooses, backbone);
     }
@@ -199,8 +201,8 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* A tree has parameters by its levels: where lengths differ, the tree of the longest serves all of them, and shorter
- * sequences leave more of its leaves empty. */
+/* A model with a tree over the sequence has parameters per level. If lengths differ, the tree of the longest sequence
+ * serves all of them, and shorter sequences leave some of its leaves empty. */
 static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
@@ -209,8 +211,8 @@ static enum status choose_tree(const struct setup *s, struct model_choice *asked
     return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
 }
 
-/* Fits the model to the sequences of a net of that shape. Images of another size than in training leave the sides of a
- * grid to each image. */
+/* Fits the model to the sequences of a net of that shape. If the images are of another size than in training, height
+ * and width stay unset here, and each image brings its own. */
 enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
                       struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
@@ -222,7 +224,7 @@ enum status setup_fit(const struct setup *s, const struct net_shape *net, struct
     return model_fit(fitted, &d, e);
 }
 
-/* Every length that the run has for certain is fitted here, once. */
+/* Fits the model to each length that is known before the run: training, test, and the second batch if there is one. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
     TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
@@ -282,7 +284,7 @@ void setup_length(struct setup *s) {
     s->shapes.eval_every = length.eval_every;
 }
 
-/* A cosine from below its floor would rise all along. */
+/* Refuses a first rate below the cosine's floor, since the rate would only rise. */
 static enum status check_floor(const struct setup *s, const char *name, struct error *e) {
     const struct schedule schedule = setup_schedule(s);
     if (schedule_change(schedule.kind) == RATE_FIXED || schedule.lr >= schedule.lr_min) return ST_OK;
@@ -293,7 +295,8 @@ static enum status check_floor(const struct setup *s, const char *name, struct e
                 schedule.lr, schedule.lr_min);
 }
 
-/* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
+/* Refuses a warm-up of a broken number of epochs if the rate changes between epochs only: the rate could not follow the
+ * warm-up inside an epoch. */
 static enum status check_schedule(const struct setup *s, struct error *e) {
     char name[OPTION_TEXT + 1];
     option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);

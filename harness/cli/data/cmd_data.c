@@ -50,9 +50,9 @@ static const struct option show_flags[] = {
      OPT_FILLED},
     {"order", OPT_TEXT_FIELD, AT(order), "", 0, 0, NULL,
      "instead the indices that each step of this epoch trains on; 0 = the first epoch", OPT_FILLED},
-    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences a step, as train has it", 0},
+    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences per step, as train has it", 0},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "with --order: passes over the training examples", 0},
-    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps an epoch",
+    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps per epoch",
      OPT_AUTO},
     {0},
 };
