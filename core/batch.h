@@ -13,7 +13,7 @@ enum split { SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST, SPLIT_COUNT };
 struct example {
     int32_t *tokens;  /* (T) ids, or NULL for real-valued inputs; two documents: (2,T) */
     real *values;     /* (T,C), or NULL for token inputs */
-    int32_t *targets; /* (T) or (1) for one label a sequence; IGNORED where not scored. Arrives filled with IGNORED */
+    int32_t *targets; /* (T) or (1) for one label per sequence; IGNORED where not scored. Arrives filled with IGNORED */
     int32_t *links;   /* where the example is a graph: its links (core/links.h); else NULL */
     int32_t length;   /* set by the task: positions in use, <= T; the rest is padding the task has filled */
     int32_t second;   /* two documents: the length of the second one */

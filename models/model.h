@@ -1,4 +1,4 @@
-/* model.h - a sequence mixer: (B,T,D) -> (B,T,D) inside a net (models/net.h). One file a mixer, one line in
+/* model.h - a sequence mixer: (B,T,D) -> (B,T,D) inside a net (models/net.h). One file per mixer, one line in
  * list.def. */
 #ifndef LRNN_MODELS_MODEL_H
 #define LRNN_MODELS_MODEL_H

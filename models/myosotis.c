@@ -132,7 +132,7 @@ static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
 }
 
 /* Rows without a token below them are zeros where they are leaves, or nodes past the end of a chain: the system cuts
- * them off. Inner nodes are one learned vector a level, which starts at 0: the paper does not say what its virtual
+ * them off. Inner nodes are one learned vector per level, which starts at 0: the paper does not say what its virtual
  * nodes take in. */
 static struct tensor *append(const void *inst, struct graph *g, struct tensor *x) {
     const struct myosotis *o = inst;
@@ -166,7 +166,7 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
 
 /* --- initial couplings ----------------------------------------------------------------------------------------- */
 
-/* Radius |t| and angle of t = b/beta. Delta = exp(U(log 1e-3, log 1e-1)) is one number a head, drawn as the head's
+/* Radius |t| and angle of t = b/beta. Delta = exp(U(log 1e-3, log 1e-1)) is one number per head, drawn as the head's
  * element in the first row. */
 static void draw_target(struct rng *r, int64_t element, double heads, double blocks, double *radius, double *angle) {
     int64_t P = (int64_t)heads, head = element % P, per_block = P / (int64_t)blocks;

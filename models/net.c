@@ -9,7 +9,7 @@
  *
  * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs).
  *
- * Read-outs: logits = W x_t + b at every position; or for one label a sequence from one vector, which is the pool of
+ * Read-outs: logits = W x_t + b at every position; or for one label per sequence from one vector, which is the pool of
  * the rows in use, or the four corners of its grid side by side; or for a pair of documents with vectors u and v, W
  * gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval); or MAD's auto-encoder: e = x at the last row in use, then at
  * each position p, d = e + PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd
@@ -212,7 +212,8 @@ static struct tensor *embedded(struct graph *g, const struct backbone *b, const 
     return choice->dims.T > shape->T ? choice->model->append(choice->inst, g, x) : x;
 }
 
-/* The vectors that the targets are read from, given the output of the last layer, which has `nodes` rows a sequence. */
+/* The vectors that the targets are read from, given the output of the last layer, which has `nodes` rows per
+ * sequence. */
 static struct tensor *read_out(struct graph *g, const struct backbone *b, const struct net_shape *shape,
                                const struct grid *grid, int64_t nodes, struct residual r) {
     bool label = shape->readout == READOUT_SEQUENCE;

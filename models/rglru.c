@@ -3,7 +3,7 @@
  *   g = gelu(W_y x + b_y)   u = conv(W_x x + b_x)   i = sig(W_i u + b_i)   r = sig(W_r u + b_r)
  *   a_t = exp(-8 r_t softplus(A))   h_t = a_t h_{t-1} + sqrt(1 - a_t^2) (i_t u_t), but h_0 = i_0 u_0
  *   y_t = W_out (h_t g_t) + b_out
- * W_i and W_r are block-diagonal, one block a head. The root is taken of 1 - exp(-2 rate), never of 1 - a^2, which
+ * W_i and W_r are block-diagonal, one block per head. The root is taken of 1 - exp(-2 rate), never of 1 - a^2, which
  * would lose its digits near a = 1.
  *
  * De et al. 2024 (Griffin, arXiv 2402.19427); google-deepmind/recurrentgemma, whose document start leaves the root out

@@ -1,4 +1,4 @@
-/* s5.c - S5: a continuous complex diagonal system of many inputs and outputs, discretised with a step a state.
+/* s5.c - S5: a continuous complex diagonal system of many inputs and outputs, discretised with a step per state.
  *
  *   D = exp(step.log)   zoh: a = exp(lambda D), b = (a - 1) / lambda
  *   bilinear: a = (1 + lambda D/2) / (1 - lambda D/2), b = D / (1 - lambda D/2)

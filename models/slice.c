@@ -19,8 +19,8 @@
  * Blocks of one state commute and take the letters alone at any depth: diagonal, and the diagonal of diagonal-dense.
  * The letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H
  * diag(A[i]), where token nets take products of sums, and tanh. The reference returns one state an interval. A mixer
- * gives one a position: the state at the end of the last interval that has ended, y_0 before the first one ends, and at
- * a sequence's last position the state after its shorter last interval. Steps past a sequence's end move nothing. */
+ * gives one per position: the state at the end of the last interval that has ended, y_0 before the first one ends, and
+ * at a sequence's last position the state after its shorter last interval. Steps past a sequence's end move nothing. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -230,7 +230,7 @@ static struct tensor *generators(const struct slice *o, struct graph *g, const c
     return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_WEIGHT);
 }
 
-/* w (B,1+K,C), a row a step or an interval: what drives the state. */
+/* w (B,1+K,C), a row per step or an interval: what drives the state. */
 struct drive {
     struct tensor *w;
     struct lookup tokens; /* table=yes: the lookup that x_t of w comes from; x NULL: none */
@@ -243,7 +243,7 @@ static struct tensor *path_of(const struct slice *o, struct graph *g, struct ten
 }
 
 /* A(w) of each step, a row. With a table of V tokens, their V generators are computed and looked up: V rows in place of
- * one a step. Steps at which w is 0 have generators of 0. */
+ * one per step. Steps at which w is 0 have generators of 0. */
 static struct tensor *generated(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *A) {
     if (!d->tokens.x) return linear(g, d->w, A, NULL);
     struct tensor *of_tokens = linear(g, path_of(o, g, d->tokens.table), A, NULL);

@@ -4,7 +4,7 @@
  *   xc = silu(conv(x)), or x itself (conv=0)       p_g = W_g xc + R_g h_{t-1} + b_g for g = i, f; of x for g = z, o
  *   m_t = max(p_i, logsig(p_f) + m_{t-1})          F = exp(logsig(p_f) + m_{t-1} - m_t)     I = exp(p_i - m_t)
  *   c_t = F c_{t-1} + I tanh(p_z)                  n_t = F n_{t-1} + I                      h_t = sig(p_o) c_t / n_t
- *   y = headnorm(h) (1 + norm.weight)              W_g, R_g block-diagonal, a block a head
+ *   y = headnorm(h) (1 + norm.weight)              W_g, R_g block-diagonal, a block per head
  *
  * Beck et al. 2024 (xLSTM), Eq. 8 to 17; NX-AI/xlstm (blocks/slstm), whose start this is: W N(0, 2 / 5D), R and
  * biases 0, but the f bias 5 - 12 (j / (dh - 1))^(0.3 + 1.3 layer / (layers - 1)) in channel j of its head. There the

@@ -72,7 +72,7 @@ static enum status run_op(int argc, char **argv, struct error *e) {
 #define AT(field) offsetof(struct perf_step_request, field)
 static const struct option step_flags[] = {
     {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
-    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
+    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens per sequence", 0},
     {"min-length", OPT_INT, AT(least), "auto", 1, 1e9, NULL,
      "fewest tokens of a sequence, up to --length spread evenly; auto = all have --length; tokens/s count these "
      "tokens, "
@@ -220,7 +220,7 @@ static const struct option launches_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 20, NULL, "sequences", 0},
-    {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens a sequence", 0},
+    {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens per sequence", 0},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
     {0},
 };

@@ -44,8 +44,8 @@ static const struct option sweep_flags[] = {
 static const struct option extra[] = {
     {"models", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
      "models with options; flags after @ are for that model alone: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
-    {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0, "smoke quick paper; MAD's tasks also have mad and hlru-paper",
-     "sizes, grid and budget", 0},
+    {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0,
+     "smoke quick paper; MAD's tasks also have mad and hlru-paper", "sizes, grid and budget", 0},
     {"lr", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
      "learning rates of the grid, comma-separated", 0},
     {"seeds", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
@@ -79,7 +79,8 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 static void print_length(FILE *f) {
     fputs("\nlength of a run: command line > config file (-c) > plan > profile > default\n"
           "  Steps or epochs are the whole schedule; stop-after, budget and limit end a run early.\n"
-          "  If two of these sources set steps or epochs, the one further left wins. If one source sets both, steps win.\n"
+          "  If two of these sources set steps or epochs, the one further left wins. If one source sets both, steps "
+          "win.\n"
           "  A source that sets any of the five replaces stop-after and budget of all sources to its right.\n",
           f);
 }

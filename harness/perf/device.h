@@ -13,7 +13,7 @@ struct device_run {
     struct place place;
     struct place_info info;
     struct place_mark *from, *to;
-    double copy_rate;                     /* bytes a second, read and written both counted; 0: not measured */
+    double copy_rate;                     /* bytes per second, read and written both counted; 0: not measured */
     double product_rate[PRECISION_COUNT]; /* FLOP/s of a large product in each; 0: not measured */
     FILE *file;                           /* in memory, until all is measured; NULL: stdout alone */
     double clock_mhz;                     /* after the latest samples */

@@ -77,9 +77,9 @@ struct perf_device_request {
 enum status perf_device(const struct perf_device_request *request, struct error *e);
 
 /* Prints a Markdown table that counts a captured training step of a model, or of every mixer with its default options:
- * launches beside one a call and pass, the smallest traffic and the FLOPs that ops name, and scratch. A mixer that does
- * not fit has a dash, and the last such reason stands below the table. Errors: ST_DEVICE: there is no such device; a
- * model that is named does not fit. */
+ * launches beside one per call and pass, the smallest traffic and the FLOPs that ops name, and scratch. A mixer that
+ * does not fit has a dash, and the last such reason stands below the table. Errors: ST_DEVICE: there is no such device;
+ * a model that is named does not fit. */
 struct perf_launches_request {
     const char *model; /* NULL: every mixer */
     char device[OPTION_TEXT];

@@ -20,8 +20,8 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
  * sitting. */
 enum status speed_measure_plan(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
 
-/* Counts the cells that speed_measure_plan would measure, and estimates how long that takes at so many FLOPs a second:
- * on a quiet machine, and beside other work. */
+/* Counts the cells that speed_measure_plan would measure, and estimates how long that takes at so many FLOPs per
+ * second: on a quiet machine, and beside other work. */
 int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least, double *most);
 
 /* --- a time as steps ---------------------------------------------------------------------------------------------- */

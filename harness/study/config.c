@@ -34,7 +34,7 @@ const struct option config_options[] = {
     {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL,
      "largest global norm of the gradient, clipped as torch does; 0 = off", 0},
     {"eval-every", OPT_INT, AT(eval_every), "auto", 1, 1e12, NULL,
-     "steps between validations; auto = an epoch, at most 200 a run", OPT_AUTO},
+     "steps between validations; auto = an epoch, at most 200 per run", OPT_AUTO},
     {"stop-at", OPT_REAL, AT(stop_at), "0.999", 0, 2, NULL, "validation metric at which training stops; 2 = never", 0},
     {"patience", OPT_INT, AT(patience), "0", 0, 1e9, NULL,
      "validations in a row without a gain after which training stops; 0 = never", 0},
@@ -74,7 +74,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* An evaluation an epoch, but at most 200 a run. */
+/* An evaluation an epoch, but at most 200 per run. */
 struct run_length config_length(struct config *c, int64_t n_train) {
     struct run_length l = {.steps_per_epoch = ceil_div(n_train, c->batch)};
     l.schedule_steps = c->steps ? c->steps : c->epochs * l.steps_per_epoch;

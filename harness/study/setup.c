@@ -58,8 +58,8 @@ static enum status describe(const struct setup *s, const struct config *config, 
     return append_options(text, "", config_options, config, purpose, skip, e);
 }
 
-/* The identity holds the sizes to which the model was fitted, and the kind of device (cuda) without the device's number.
- * An input file's content is part of the identity (OPT_FOUND), its path is not (OPT_HERE). */
+/* The identity holds the sizes to which the model was fitted, and the kind of device (cuda) without the device's
+ * number. An input file's content is part of the identity (OPT_FOUND), its path is not (OPT_HERE). */
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
@@ -144,13 +144,14 @@ enum status setup_check_asked(struct setup *const *setups, int n, const struct l
         }
         if (!idle || any || (asked && !label_get(asked, partial[i].flag))) continue;
         if (i == OF_POOL)
-            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one label per position; leave it out", partial[i].flag,
-                        partial[i].chooses, idle->spec.task.name);
+            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one label per position; leave it out",
+                        partial[i].flag, partial[i].chooses, idle->spec.task.name);
         option_format_value(option_find(backbone_options, "backbone"), &idle->spec.config, backbone, sizeof backbone);
-        return fail(e, ST_USAGE,
-                    "--%s chooses %s of --backbone mad-lm and vision, and the backbone %s has its own or none; leave it "
-                    "out",
-                    partial[i].flag, partial[i].chooses, backbone);
+        return fail(
+            e, ST_USAGE,
+            "--%s chooses %s of --backbone mad-lm and vision, and the backbone %s has its own or none; leave it "
+            "out",
+            partial[i].flag, partial[i].chooses, backbone);
     }
     return ST_OK;
 }
@@ -186,7 +187,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     TRY(place_parse(c->device, &device, &index, e));
     TRY(net_check(&c->net, s->spec.model.model, e));
     if (s->spec.task.shape.reading.one_vector && c->net.kind != BACKBONE_MAD_LM)
-        return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
+        return fail(e, ST_USAGE, "task %s is decoded from one vector per sequence; that needs --backbone mad-lm",
                     s->spec.task.name);
     bool vocabulary = shape->vocab_out > c->net.dim;
     int64_t width = vocabulary ? shape->vocab_out : c->net.dim;

@@ -286,8 +286,8 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_settings = {
     .name = "settings",
-    .help =
-        "a task and its variants: the best of the grid of each variant (with folds: the number of --protocol), and their "
-        "mean",
+    .help = "a task and its variants: the best of the grid of each variant (with folds: the number of --protocol), and "
+            "their "
+            "mean",
     .make = make,
 };

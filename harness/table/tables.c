@@ -189,7 +189,9 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
     }
     sheet_note_on(s, ACCURACY, protocol->sentence, run_metric_name(t->rows[0].run));
     if (tables->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)tables->confirm);
-    if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row is not compared with the paper.", CUT_OFF_NOTE);
+    if (cut)
+        sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row is not compared with the paper.",
+                      CUT_OFF_NOTE);
     if (few)
         sheet_note_on(s, INTERVAL, "Fewer than %d seeds: the seeds' values instead of an interval.", protocol->least);
     sheet_note_on(s, "solved,seq acc",
@@ -197,10 +199,10 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
                   "sequences right.");
     note_best(s, t);
     if (most_grid > 1)
-        sheet_note_on(
-            s, "best of,diff",
-            "The largest of n grows by luck alone: of %d draws from one normal distribution it lies %.2f sd above the mean.",
-            most_grid, stats_normal_max_mean(most_grid));
+        sheet_note_on(s, "best of,diff",
+                      "The largest of n grows by luck alone: of %d draws from one normal distribution it lies %.2f sd "
+                      "above the mean.",
+                      most_grid, stats_normal_max_mean(most_grid));
     if (speed_missing)
         sheet_note_on(s, "tok/s",
                       "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");

@@ -6,7 +6,7 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 
-#define STRIP 32 /* columns: two cache lines a row */
+#define STRIP 32 /* columns: two cache lines per row */
 
 static void embedding_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

@@ -1,6 +1,6 @@
 /* linear_blocks_cpu.c - block-diagonal linear map: chunks of rows on threads, the outputs of a block in vectors, of
- * blocks of 4 (mLSTM's) as many beside one another as fill a vector; the weight's gradient as one partial sum a chunk,
- * added in order. The equations are in linear_blocks.c. */
+ * blocks of 4 (mLSTM's) as many beside one another as fill a vector; the weight's gradient as one partial sum per
+ * chunk, added in order. The equations are in linear_blocks.c. */
 #include <string.h>
 
 #include "kernels/dense/dense.h"

@@ -1,6 +1,6 @@
 /* linear_blocks_gemm_cpu.c - block-diagonal linear map of large blocks (sLSTM's, RG-LRU's): chunks of rows on threads,
- * a product of the library for each block of a chunk; the weight's gradient as one partial sum a chunk, added in order.
- * The equations are in linear_blocks.c. */
+ * a product of the library for each block of a chunk; the weight's gradient as one partial sum per chunk, added in
+ * order. The equations are in linear_blocks.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/parallel.h"

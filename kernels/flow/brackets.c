@@ -27,7 +27,7 @@ static void brackets_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 2, (int64_t[]){a->dims[0], log_signature_size(a->dims[1], 2)});
 }
 
-/* Two products of blocks a pair forward, four backward. */
+/* Two products of blocks per pair forward, four backward. */
 static struct cost brackets_cost(const struct call *c, enum pass pass) {
     double m = (double)brackets_attr(c)->m;
     double a = (double)tensor_count(c->in[0]), all = (double)tensor_count(c->out[0]);

@@ -93,7 +93,7 @@ static struct cost sandwich_cost(const struct call *c, enum pass pass) {
     return (struct cost){(4 * J + 4) * n, (5 * n + 2 * e) * sizeof(real)};
 }
 
-/* A matrix a head, of size m, or as large as can be. */
+/* A matrix per head, of size m, or as large as can be. */
 static int64_t matrix_size(const struct op_sizes *s) {
     return s->m < EXPM_MAX ? s->m : EXPM_MAX;
 }

@@ -43,7 +43,7 @@ struct expm_work {
     expm_product *product;
 };
 
-/* Taken from s, n numbers a matrix. */
+/* Taken from s, n numbers per matrix. */
 struct expm_work expm_work_of(struct scratch *s, int64_t n, expm_product *product);
 
 /* Matrix number q of `from` and its exponential in `to`. */

@@ -40,7 +40,7 @@ static int64_t parts_of(const struct call *c) {
 
 /* --- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* n numbers of each matrix of the range (expm.h: N neighbours are interleaved), a matrix a lane; 0 in the lanes left
+/* n numbers of each matrix of the range (expm.h: N neighbours are interleaved), a matrix per lane; 0 in the lanes left
  * over. */
 static void load(int64_t n, int64_t N, struct range m, const real *from, double *to) {
     for (int64_t k = 0; k < LANES; k++) {

@@ -48,7 +48,7 @@ struct tensor *dense_generators(struct graph *g, struct tensor *d, struct tensor
 
 #define EXPM_MAX 16 /* largest J of expm_skew and sandwich */
 
-/* U = expm(A - A^T), orthogonal: a (rows,n*J*J), n matrices a row -> u as a. */
+/* U = expm(A - A^T), orthogonal: a (rows,n*J*J), n matrices per row -> u as a. */
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J);
 
 /* T = U diag(e) W: u, w (rows,n*J*J), e (rows,n*J) -> t as u. */

@@ -260,7 +260,7 @@ static void scan_flow_cpu_backward(const struct call *c, const struct exec *exec
 }
 
 /* Each step adds the rounding of m products and passes the older ones on, grown like the state itself: relative to the
- * largest value about m + 1 units a step. The reference sums in double. */
+ * largest value about m + 1 units per step. The reference sums in double. */
 const struct kernel kernel_scan_flow_cpu = {
     .name = "scan_flow_cpu",
     .op = &op_scan_flow,

@@ -1,6 +1,6 @@
 /* scan_block.c - BD-LRU, the block-diagonal gated recurrence: the op and its reference.
  *
- *   a_t[i][.] = normalise(z_t[i][.])     (m + 1 entries a row; kernels/gated/gate.h)
+ *   a_t[i][.] = normalise(z_t[i][.])     (m + 1 entries per row; kernels/gated/gate.h)
  *   h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i],   h_{-1} = 0
  * Adjoint, o_t the incoming gradient of h_t (the reversed scan of App. G):
  *   G_t = o_t + A_{t+1}^T G_{t+1};  dv_t[i] = a_t[i][m] G_t[i]

@@ -1,6 +1,6 @@
 /* scan_companion.c - H-LRU, the higher-order gated recurrence, in both layouts: the op and its reference.
  *
- *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/gated/gate.h)
+ *   a_t = normalise(z_t)     (m + 1 entries per channel; kernels/gated/gate.h)
  *   companion (Eq. 3):           s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,   s_t[i] = s_{t-1}[i-1]
  *   observer (App. G listing):   s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i = 0)
  * Adjoint, o_t the incoming gradient: G_t = o_t + A_{t+1}^T G_{t+1};

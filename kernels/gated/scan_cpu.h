@@ -3,7 +3,7 @@
  *
  * A part is one batch element times one strip of neighbouring channels. Parts do not depend on each other, and every
  * channel does the same arithmetic, so bits do not depend on the cut. A time step of a part is `rows` rows (m in
- * scan_block, 1 in scan_companion), each with m + 1 gates and one value a channel, and m rows of states. */
+ * scan_block, 1 in scan_companion), each with m + 1 gates and one value per channel, and m rows of states. */
 #ifndef LRNN_KERNELS_GATED_SCAN_CPU_H
 #define LRNN_KERNELS_GATED_SCAN_CPU_H
 

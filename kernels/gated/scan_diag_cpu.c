@@ -32,7 +32,7 @@ static void add_row(const struct call *c, int input, int64_t offset, const real 
     if (c->din[input] && call_accumulates(c, input)) scan_add(c->din[input] + offset, buffer, width);
 }
 
-/* Scratch for the gradient of a constant a: one row a batch element. Empty if a is per token. */
+/* Scratch for the gradient of a constant a: one row per batch element. Empty if a is per token. */
 static struct scratch_rows constant_gradients(const struct call *c, struct scratch *s) {
     struct tensor *h = c->out[0];
     return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};

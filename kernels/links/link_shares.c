@@ -19,7 +19,8 @@ static void link_shares_infer(struct graph *g, struct call *c) {
     const struct tensor *t = c->in[0];
     if (t->rank != 3 || t->dims[1] != a->size.pairs)
         graph_fail(g, ST_USAGE,
-                   "link_shares: t has rank %d and %" PRId64 " rows, expected rank 3 and %" PRId64 " rows, one a pair",
+                   "link_shares: t has rank %d and %" PRId64 " rows, expected rank 3 and %" PRId64
+                   " rows, one per pair",
                    t->rank, t->rank == 3 ? t->dims[1] : 0, a->size.pairs);
     else if (infer_links(g, c, 1, a->size, t))
         graph_output(g, c, DT_REAL, 3, t->dims);

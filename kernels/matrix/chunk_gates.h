@@ -1,4 +1,4 @@
-/* chunk_gates.h - the gates of a chunk of an outer-product state with J states a head (outer_chunk.h),
+/* chunk_gates.h - the gates of a chunk of an outer-product state with J states per head (outer_chunk.h),
  * and their gradients.
  *
  * The readers n of a chunk are its tokens and, after them, its exits: exit a stands for state a after the chunk. What
@@ -123,7 +123,7 @@ FORCE_INLINE void reader_factors(int64_t J, const struct chunk_gates *g, enum re
     }
 }
 
-/* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number a token. */
+/* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number per token. */
 FORCE_INLINE void single_gate_gradients(const struct chunk_gates *g) {
     real left[STATE_CHUNK], through = g->Y[STATE_CHUNK];
 #pragma GCC unroll 16

@@ -15,7 +15,7 @@
 
 #define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
 
-/* Arrays with which a bundle of heads goes through time, one a head. */
+/* Arrays with which a bundle of heads goes through time, one per head. */
 struct bundle_arrays {
     struct scratch_rows T, S, M, D; /* gates of the chunk at hand */
     struct scratch_rows C, E;       /* states; backward: their gradient */

@@ -41,7 +41,7 @@ static void scan_outer_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A head and token: forward reads 2 and updates 3 FLOPs an element of the state; backward updates again (3) and E (4),
+/* A head and token: forward reads 2 and updates 3 FLOPs per element of the state; backward updates again (3) and E (4),
  * and needs three products of E or P with a vector and <E, P> (8). The kept states add 1 / STATE_CHUNK of a state a
  * token. */
 static struct cost scan_outer_cost(const struct call *c, enum pass pass) {

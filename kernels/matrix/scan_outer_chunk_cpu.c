@@ -42,7 +42,7 @@ static struct outer_sizes sizes_of(const struct call *c) {
 }
 
 /* Measured, forward + backward (`lrnn perf crossover`): a chunk costs the same however many of its rows are missing,
- * and as much for 4 keys as for 16, while scan_outer_cpu takes the time of its dk rows a token. */
+ * and as much for 4 keys as for 16, while scan_outer_cpu takes the time of its dk rows per token. */
 static bool scan_outer_chunk_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
     return s.T >= 4 && s.dk >= 4 && s.T * s.dk >= 64;

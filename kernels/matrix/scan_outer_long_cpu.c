@@ -3,7 +3,7 @@
  * sums over them are products of matrices. Heads with the same q and k go together: their scores are computed once, and
  * their gradients of q and k are one product of the heads' sum.
  *
- * Notation of outer_chunk.c with one state a head, writers m, readers n: Z[m][n] = T_{m+1} ... T_{n-1} M_n for n > m,
+ * Notation of outer_chunk.c with one state per head, writers m, readers n: Z[m][n] = T_{m+1} ... T_{n-1} M_n for n > m,
  * Gate = S_m Z[m][n], D_m for n = m; reads_n = T_first ... T_{n-1} M_n of the state before the chunk, writes_m = S_m
  * T_{m+1} ... T_last into the state after it. With P = Gate o (k_m . q_n), U = Gate o (v_m . w_n), w = scale dO:
  *   O = scale (P^T V + diag(reads) Q C)

@@ -42,7 +42,7 @@ LRNN_INLINE struct state_shape delta_shape(const struct call *c) {
     return state_shape_of(c, a->heads, a->heads, a->steps);
 }
 
-/* Decays of a head and token: 1 or, one a key channel, dk; 0: none. */
+/* Decays of a head and token: 1 or, one per key channel, dk; 0: none. */
 LRNN_INLINE int64_t delta_decays(const struct call *c) {
     return c->in[DELTA_DECAY] ? token_width(c->in[DELTA_DECAY]) / delta_attr(c)->heads : 0;
 }

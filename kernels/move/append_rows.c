@@ -180,7 +180,7 @@ static void append_rows_cpu_backward(const struct call *c, const struct exec *ex
     if (c->din[1]) sum_partials(P, groups, dp.at, dp.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* dp sums a table row's uses in `real`, the reference in double; errors grow like the root of their number. */
+/* dp sums per table row's uses in `real`, the reference in double; errors grow like the root of their number. */
 const struct kernel kernel_append_rows_cpu = {
     .name = "append_rows_cpu",
     .op = &op_append_rows,

@@ -26,7 +26,7 @@ struct tensor *join_columns(struct graph *g, struct tensor *a, struct tensor *b)
 /* y[r] = factor * (1, x[r]): x (rows,C) -> y (rows,C+1). The increment of a path whose first channel is time. */
 struct tensor *prepend_one(struct graph *g, struct tensor *x, double factor);
 
-/* y[c*n + i] = p[c], i < n: p [C] -> y [C*n] (one number a head, used by all its channels). */
+/* y[c*n + i] = p[c], i < n: p [C] -> y [C*n] (one number per head, used by all its channels). */
 struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n);
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */

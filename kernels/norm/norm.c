@@ -49,7 +49,7 @@ static void norm_infer(struct graph *g, struct call *c) {
 
 static struct cost norm_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
-    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* sums: FLOPs an element, as add counts */
+    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* sums: FLOPs per element of x + branch */
     if (pass == PASS_FORWARD) return (struct cost){(4 + sums) * n, sizeof(real) * ((2 + 2 * sums) * n + vectors)};
     return (struct cost){(12 + 2 * sums) * n, sizeof(real) * ((3 + 2 * sums) * n + 2 * vectors)};
 }
@@ -82,8 +82,8 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Magnitudes of the terms (struct op, `terms`). |x| and |mean| are added separately, because x - mean may be close to 0.
- * In layernorm dx is 0 if D = 1, and 0 but for a small part due to eps if D = 2. */
+/* Magnitudes of the terms (struct op, `terms`). |x| and |mean| are added separately, because x - mean may be close to
+ * 0. In layernorm dx is 0 if D = 1, and 0 but for a small part due to eps if D = 2. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);

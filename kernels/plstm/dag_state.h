@@ -1,4 +1,4 @@
-/* dag_state.h - recurrences whose state is a dk x dv matrix a head: what their twins share.
+/* dag_state.h - recurrences whose state is a dk x dv matrix per head: what their twins share.
  *
  * All are one recurrence on the edges of a directed acyclic graph (pLSTM, Eq. 1 and 2):
  *   C_e = sum over in-edges e' of tail(e) of T_{e'e} C_{e'} + S_e k_tail v_tail^T

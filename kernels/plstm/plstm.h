@@ -13,7 +13,7 @@ extern "C" {
 
 #include "kernels/plstm/list.def"
 
-#define SCAN_PLSTM_TRACK_MAX EXPM_MAX /* most states J a head: expm_skew and sandwich make their transitions */
+#define SCAN_PLSTM_TRACK_MAX EXPM_MAX /* most states J per head: expm_skew and sandwich make their transitions */
 
 /* pLSTM on a sequence: y_t = c (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t.k_t) v_t), C_t[i] = sum_j T_t[i][j] C_{t-1}[j]
  * + S_t[i] k_t v_t^T, C_{-1} = 0, c = scale_of_qk. source, mark (B,T,H*J); transition (B,T,H*J*J), element

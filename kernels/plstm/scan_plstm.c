@@ -49,7 +49,7 @@ static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
     return (struct cost){heads * state * (6 * J + 9), 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-/* m states a head, or as many as there may be. */
+/* m states per head, or as many as there may be. */
 static bool scan_plstm_build(struct graph *g, const struct op_sizes *s) {
     static const char *const names[7] = {"q", "k", "v", "source", "transition", "mark", "direct"};
     if (s->variant > 0) return false;

@@ -1,7 +1,7 @@
 /* scan_slstm_cpu.c - the recurrence of sLSTM on the CPU.
  *
- * The batch is cut into tiles that walk time on their own, each step one product a head of the tile's h with R. What a
- * step hands on (h, c, n, m and their gradients) stands side by side in scratch, since rows of sequences lie T apart,
+ * The batch is cut into tiles that walk time on their own, each step one product per head of the tile's h with R. What
+ * a step hands on (h, c, n, m and their gradients) stands side by side in scratch, since rows of sequences lie T apart,
  * often a power of two, and would meet in few sets of the cache. Backward keeps dp and the h before it, step by step,
  * so that dR of a tile's head is one product over all its tokens. The equations are in scan_slstm.c. */
 #include <string.h>
@@ -46,7 +46,7 @@ static int64_t rows_at_most(const struct size *s) {
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-/* Scratch of a tile, head by head, a row a sequence: h, c, n, m, and R h. */
+/* Scratch of a tile, head by head, a row per sequence: h, c, n, m, and R h. */
 struct states {
     real *h, *c, *n, *m, *product;
 };
@@ -142,7 +142,7 @@ static void scan_slstm_cpu_forward(const struct call *c, const struct exec *x) {
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* Scratch of a tile: dp and the h before it, head by head, step by step, a row a sequence; dh, dc, dn on their way
+/* Scratch of a tile: dp and the h before it, head by head, step by step, a row per sequence; dh, dc, dn on their way
  * back, as forward's states; the tile's share of dR and db, and a step's of db. */
 struct flow {
     real *dp, *before, *dh, *dc, *dn, *dR, *db, *db_step;

@@ -29,7 +29,7 @@ struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *
  *   p_g = raw_g[t] + R_g h_{t-1} + b_g, g = i, f, z, o      m_t = max(p_i, logsig(p_f) + m_{t-1}), m_{-1} = -infinity
  *   F = exp(logsig(p_f) + m_{t-1} - m_t);   I = exp(p_i - m_t)
  *   c_t = F c_{t-1} + I tanh(p_z);   n_t = F n_{t-1} + I;   h_t = sig(p_o) c_t / n_t;   h_{-1} = c_{-1} = n_{-1} = 0
- * R_g is block-diagonal, a dh x dh block a head. raw: i, f, z, o (B,T,D); recurrent [4D][dh], row g*D + head*dh + j,
+ * R_g is block-diagonal, a dh x dh block per head. raw: i, f, z, o (B,T,D); recurrent [4D][dh], row g*D + head*dh + j,
  * stored head by head (struct layout {4, {4, D/dh, dh, dh}, {1, 0, 2, 3}}); b [4D], stored likewise -> h (B,T,D). */
 struct tensor *scan_slstm(struct graph *g, struct tensor *const raw[4], struct tensor *recurrent, struct tensor *b);
 

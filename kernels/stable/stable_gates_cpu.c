@@ -1,4 +1,4 @@
-/* stable_gates_cpu.c - exponential gates in range: sequences on threads; what is one number a gate (logarithms,
+/* stable_gates_cpu.c - exponential gates in range: sequences on threads; what is one number per gate (logarithms,
  * exponentials) in vectors over all of a sequence, between them the recurrence of m, one addition and one maximum. The
  * equations are in stable_gates.c. */
 #include "core/real_math.h"

@@ -1,5 +1,5 @@
 /* conv_depthwise_cpu.c - causal depthwise convolution: chunks of tokens on threads, channels in vectors, taps one after
- * the other on a row that stays in L1. Gradients of w and b: one partial sum a chunk, added in order. */
+ * the other on a row that stays in L1. Gradients of w and b: one partial sum per chunk, added in order. */
 #include <string.h>
 
 #include "kernels/token/token.h"

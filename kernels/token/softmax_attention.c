@@ -41,7 +41,7 @@ static void softmax_attention_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1], x->dims[2] / 3});
 }
 
-/* Pairs s <= t, T (T+1) / 2 a head, or all of them; two products of dk forward and five backward, exp counted 10. */
+/* Pairs s <= t, T (T+1) / 2 per head, or all of them; two products of dk forward and five backward, exp counted 10. */
 static struct cost softmax_attention_cost(const struct call *c, enum pass pass) {
     const struct attention_attr *a = attention_attr(c);
     double T = (double)c->in[0]->dims[1], y = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);

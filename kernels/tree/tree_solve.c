@@ -129,7 +129,7 @@ static void tree_solve_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, 3, u->dims);
 }
 
-/* 20 FLOPs a node, backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the
+/* 20 FLOPs per node, backward 16 more for the couplings' gradient; a factorisation of 16 per row, 20 more where the
  * rows belong to the sample. Bytes: forward u and x; backward g, x, du; couplings once each way. */
 static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
     const struct tree_solve_attr *a = tree_solve_attr(c);
@@ -193,7 +193,7 @@ const struct op op_tree_solve = {
 
 /* --- reference: one head of one sequence after the other, in double -------------------------------------------- */
 
-/* One value a node each; db and dc one a row of the tables. */
+/* One value per node each; db and dc one per row of the tables. */
 struct nodes {
     double complex *b, *c, *inverse, *x, *lambda, *db, *dc;
 };

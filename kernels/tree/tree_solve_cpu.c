@@ -3,9 +3,9 @@
  * A part is a group of sequences times a strip of heads. It first makes, for each row of couplings, what it then uses:
  *   M = c, H = b / a, I = 1 / a      up: z_v = I_v (u_v - sum_c M_c z_c)      down: x_v = z_v - H_v x_p(v)
  * for the adjoint system with M = conj(b), H = conj(c) / conj(a). Where a level shares its couplings its nodes share
- * these too, but for the last real one, which may have fewer children: two rows a level, which stay in L1. Leaves have
- * I = 1: their z is u, read where it lies. Gradients of shared couplings are summed in each part, then over parts in
- * order. */
+ * these too, but for the last real one, which may have fewer children: two rows per level, which stay in L1. Leaves
+ * have I = 1: their z is u, read where it lies. Gradients of shared couplings are summed in each part, then over parts
+ * in order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -15,7 +15,7 @@
 
 #define TREE_VECTOR      16        /* strips are multiples of this many heads, but for the last */
 #define TREE_WIDTH       1024      /* most heads of a strip */
-#define TREE_LEAST       32        /* fewest, if there are so many: one vector a node takes as long as two */
+#define TREE_LEAST       32        /* fewest, if there are so many: one vector per node takes as long as two */
 #define TREE_STRIP_BYTES (1 << 20) /* of solution a strip, so that the way down finds it in L2 */
 
 static const real zeros[TREE_WIDTH];

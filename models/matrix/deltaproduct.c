@@ -1,4 +1,4 @@
-/* deltaproduct.c - DeltaProduct[-1,1]: several delta-rule steps a token, so that a token's transition is a product of
+/* deltaproduct.c - DeltaProduct[-1,1]: several delta-rule steps per token, so that a token's transition is a product of
  * generalised Householder matrices; with forget and output gates Gated DeltaProduct (steps = 1: gated_deltanet.c).
  *
  *   q = l2norm(silu(conv(W_q x)))   k_j = l2norm(silu(conv(W_k x)_j))   v_j = silu(conv(W_v x)_j)
@@ -16,10 +16,10 @@ static const struct option options[] = {
     {"heads", OPT_INT, offsetof(struct delta_rule, heads), "4", 1, 1 << 16, NULL, "heads", 0},
     {"headdim", OPT_INT, offsetof(struct delta_rule, headdim), "auto", 1, 1 << 16, NULL,
      "width of a head; auto: width / heads", OPT_AUTO},
-    {"steps", OPT_INT, offsetof(struct delta_rule, steps), "2", 1, 64, NULL, "delta-rule steps a token", 0},
+    {"steps", OPT_INT, offsetof(struct delta_rule, steps), "2", 1, 64, NULL, "delta-rule steps per token", 0},
     {"conv", OPT_INT, offsetof(struct delta_rule, conv), "4", 1, 64, NULL, "width of the causal convolutions", 0},
     {"beta", OPT_REAL, offsetof(struct delta_rule, beta), "2", 0, 2, NULL, "largest step b_j", 0},
-    {"forget", OPT_BOOL, offsetof(struct delta_rule, forget), "no", 0, 0, NULL, "decay of the state a token", 0},
+    {"forget", OPT_BOOL, offsetof(struct delta_rule, forget), "no", 0, 0, NULL, "decay of the state per token", 0},
     {"outgate", OPT_BOOL, offsetof(struct delta_rule, outgate), "no", 0, 0, NULL, "SiLU gate on the output", 0},
     {0}};
 
@@ -34,7 +34,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 const struct model model_deltaproduct = {
     .name = "deltaproduct",
     .title = "DeltaProduct",
-    .summary = "delta rule, several steps a token, optional forget and output gates (DeltaProduct, Siems et al. 2025)",
+    .summary =
+        "delta rule, several steps per token, optional forget and output gates (DeltaProduct, Siems et al. 2025)",
     .equation = "S <- a_t S;  j < steps: S <- S + k_j (b_j (v_j - S^T k_j))^T;  y_t = W_o (RMSNorm(S^T q_t / sqrt(dk)) "
                 "* silu(W_g x_t))",
     .options = options,

@@ -1,4 +1,5 @@
-/* gdn2.c - Gated DeltaNet 2: the delta rule with a decay and an erase gate a key channel, a write gate a value channel.
+/* gdn2.c - Gated DeltaNet 2: the delta rule with a decay and an erase gate per key channel, a write gate per value
+ * channel.
  *
  *   q, k, v, a_t and the output as in kda.c;   e_t = beta sigmoid(W_e x) a key channel   w_t = sigmoid(W_w x) a value
  *   channel
@@ -22,7 +23,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 const struct model model_gdn2 = {
     .name = "gdn2",
     .title = "Gated DeltaNet 2",
-    .summary = "delta rule with decay, erase and write gates a channel (Gated DeltaNet 2, Hatamizadeh et al. 2026)",
+    .summary = "delta rule with decay, erase and write gates per channel (Gated DeltaNet 2, Hatamizadeh et al. 2026)",
     .equation = "S_t = (I - k_t (e_t * k_t)^T) Diag(a_t) S_{t-1} + k_t (w_t * v_t)^T;  e_t = beta sigmoid(W_e x_t);  "
                 "y_t = W_o (RMSNorm(S_t^T q_t / sqrt(dk)) * sigmoid(W_g x_t + c))",
     .options = delta_channel_options,

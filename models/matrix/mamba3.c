@@ -4,8 +4,8 @@
  *   [z | x | B | C | dt | A | trap | angle] = W_in u, one B, C and angle for all heads
  *   Delta = softplus(dt + dt.bias)    alpha = exp(-Delta max(f(A), 1e-4))    lambda = sigmoid(trap)
  *   theta_t = theta_{t-1} + Delta pi tanh(angle)      k, q = turn(RMSNorm(B, C) + B.bias, C.bias, theta)
- *   h_t = alpha h_{t-1} + (1 - lambda) Delta alpha x_{t-1} k_{t-1}^T + lambda Delta x_t k_t^T, x_{-1} = 0, P x S a head
- *   out = W_out (RMSNorm_head(h_t q_t + skip x_t) * silu(z)), that norm with norm=yes alone
+ *   h_t = alpha h_{t-1} + (1 - lambda) Delta alpha x_{t-1} k_{t-1}^T + lambda Delta x_t k_t^T, x_{-1} = 0, P x S per
+ *   head out = W_out (RMSNorm_head(h_t q_t + skip x_t) * silu(z)), that norm with norm=yes alone
  * scan_outer runs it with four gates: a token enters the state with the weight of its own step and of the next one,
  * lambda_t Delta_t + (1 - lambda_{t+1}) Delta_{t+1}, and its own output reads it by lambda_t Delta_t alone.
  *
@@ -37,7 +37,7 @@ struct mamba3 {
 static const struct option options[] = {
     {"state", OPT_INT, offsetof(struct mamba3, state), "128", 1, 1 << 16, NULL, "state size S of a channel", 0},
     {"headdim", OPT_INT, offsetof(struct mamba3, headdim), "auto", 1, 1 << 16, NULL,
-     "channels P a head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
+     "channels P per head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
     {"expand", OPT_INT, offsetof(struct mamba3, expand), "2", 1, 64, NULL, "inner width over outer width", 0},
     {"rope", OPT_REAL, offsetof(struct mamba3, rope), "0.5", 0, 1, NULL, "share of a state's channels that turn", 0},
     {"decay", OPT_CHOICE, offsetof(struct mamba3, decay), "heavy", 0, 0, "heavy softplus",

@@ -1,4 +1,4 @@
-/* matrix_state.c - parts that the mixers with a matrix state a head share. See matrix_state.h. */
+/* matrix_state.c - parts that the mixers with a matrix state per head share. See matrix_state.h. */
 #include "models/matrix/matrix_state.h"
 
 #include <inttypes.h>
@@ -161,7 +161,7 @@ int64_t delta_state_floats(const void *rule, const struct dims *d) {
 }
 
 /* One decay a key channel: exp(-exp(A.log) softplus(f + dt.bias)), or exp(floor sigmoid(exp(A.log) (f + dt.bias))),
- * A.log one a head. */
+ * A.log one per head. */
 static struct tensor *channel_decay(const struct delta_rule *o, struct graph *g, struct tensor *x) {
     struct tensor *f = low_rank(g, x, "f", o->rank, o->heads * o->headdim, false);
     if (!f) return NULL;

@@ -1,4 +1,4 @@
-/* matrix_state.h - parts that the mixers with a matrix state a head share. Private to models/. */
+/* matrix_state.h - parts that the mixers with a matrix state per head share. Private to models/. */
 #ifndef LRNN_MODELS_MATRIX_MATRIX_STATE_H
 #define LRNN_MODELS_MATRIX_MATRIX_STATE_H
 
@@ -53,7 +53,7 @@ struct delta_rule {
     int decay;     /* enum delta_decay */
     double floor;  /* bounded: log of the least decay */
     bool channels; /* a decay a key channel, and an output gate by the logistic function */
-    bool vectors;  /* erase and write gates, one a channel, in place of beta */
+    bool vectors;  /* erase and write gates, one per channel, in place of beta */
 };
 
 /* Options of kda and gdn2. */

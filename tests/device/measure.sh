@@ -11,7 +11,7 @@
 #   3  how fast is the whole: a bench, several runs at once as processes and as populations of 1, 4, 16 and 32, peers
 #      at lengths 16, 128 and 1024
 #
-# OUT gets at most 8 files a part: steps-PART.csv (a row a step, with its exit status), gpu-PART.csv (what nvidia-smi
+# OUT gets at most 8 files per part: steps-PART.csv (one row per step, with its status), gpu-PART.csv (what nvidia-smi
 # says), log-PART.txt (all that was printed; it names folders of the machine, so it is read and not kept) and a CSV file
 # of each thing measured, which results/device/ then holds. Whatever a step has printed until it failed or outlasted its
 # time is kept, and the others go on. A tool of others that is not there makes the row `missing`; a program of ours that
@@ -371,7 +371,7 @@ measure_peers() {
     fi
 }
 
-# Runs side by side, each a process, are what populations are to beat. All train as many steps a run, however many of
+# Runs side by side, each a process, are what populations are to beat. All train as many steps per run, however many of
 # them there are and whatever they have learnt, so that the rows of runs.csv (train_s, steps) say how much a device that
 # is shared does more than one run.
 part_3() {

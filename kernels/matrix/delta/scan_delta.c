@@ -53,9 +53,9 @@ static void scan_delta_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A head and step: 2 FLOPs an element of the state forward for each of S^T d, k v^T and a second rank-one update, three
- * times as many backward (both again, their factors' gradients, G); a token: 2 and 4 for the readout, and 1 and 4 for
- * the decay. */
+/* A head and step: 2 FLOPs per element of the state forward for each of S^T d, k v^T and a second rank-one update,
+ * three times as many backward (both again, their factors' gradients, G); a token: 2 and 4 for the readout, and 1 and 4
+ * for the decay. */
 static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     double state = (double)(s.B * s.T) * (double)(s.heads * s.dk * s.dv), inputs = 0, steps = (double)s.steps;

@@ -88,7 +88,7 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
     return m;
 }
 
-/* name(d, ...) calls step(d, ...), for heads of 16 x 16 and one step a token with the sizes as constants. */
+/* name(d, ...) calls step(d, ...), for heads of 16 x 16 and one step per token with the sizes as constants. */
 #define STATE_EACH_SIZE(name, step)                                                                                    \
     static void name(const struct head *d, const struct chunk *k, const struct matrices *m) {                          \
         if (d->s.steps == 1 && d->s.dk == STATE_VECTOR && d->s.dv == STATE_VECTOR) {                                   \
@@ -462,7 +462,7 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
     return delta_is_scalar(c) && delta_attr(c)->steps <= STATE_CHUNK;
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk_cpu.c; with several steps a token most
+/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk_cpu.c; with several steps per token most
  * rows of Q are empty, and backward computes the states of a chunk's parts again. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
