@@ -198,6 +198,9 @@ static const struct option device_flags[] = {
     {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "this op's kernels alone, without the step", 0},
     {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL, "kernels at shapes with these words alone: 'length=16 m=5'",
      0},
+    {"rows", OPT_CHOICE, AT(rows), "all", 0, 0, "all steps calls kernels",
+     "what is measured beside copies and products: a step in all ways, each call of a step, kernels", 0},
+    {"taken", OPT_BOOL, AT(taken), "no", 0, 0, NULL, "kernels that a run gets unasked alone", 0},
     {"once", OPT_BOOL, AT(once), "no", 0, 0, NULL, "kernels walk once and nothing is timed: for a profiler", 0},
     {"compare", OPT_BOOL, AT(compare), "yes", 0, 0, NULL, "kernels with their references, which the host computes", 0},
     {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "tiny sizes: shows that everything runs, not how fast", 0},
@@ -210,6 +213,8 @@ static enum status run_device(int argc, char **argv, struct error *e) {
     const struct flag_set set = {device_flags, &q};
     struct cli cli = {.command = &subs[DEVICE], .sets = &set, .n_sets = 1};
     TRY(read_line(&cli, 0, argc, argv, e));
+    if (*q.only && q.rows != DEVICE_ROWS_ALL && q.rows != DEVICE_ROWS_KERNELS)
+        return fail(e, ST_USAGE, "perf device: --only names the op of kernels; leave it or --rows out");
     return perf_device(&q, e);
 }
 

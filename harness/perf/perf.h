@@ -61,15 +61,18 @@ struct perf_data_request {
 };
 enum status perf_data(const char *name, const struct perf_data_request *request, struct error *e);
 
-/* Measures every CUDA kernel at the shapes of device_kernels.c, copies, products and a training step on a device, as
- * CSV rows: to stdout, and with `out` to OUT/device-COMMIT.csv, whole or not at all. Errors: ST_DEVICE; ST_USAGE,
- * before anything is measured, also if that file is there already; after all rows, the error of the first kernel that
- * failed, or ST_FAIL if one is too far from its reference. */
+/* Measures every CUDA kernel at the shapes of device_kernels.c, copies, products, a training step and its calls on a
+ * device, as CSV rows: to stdout, and with `out` to OUT/device-COMMIT.csv, whole or not at all. Errors: ST_DEVICE;
+ * ST_USAGE, before anything is measured, also if that file is there already; after all rows, the error of the first
+ * kernel that failed, or ST_FAIL if one is too far from its reference. */
+enum device_rows { DEVICE_ROWS_ALL, DEVICE_ROWS_STEPS, DEVICE_ROWS_CALLS, DEVICE_ROWS_KERNELS };
 struct perf_device_request {
     char device[OPTION_TEXT], out[OPTION_TEXT];
     char only[OPTION_TEXT];  /* kernels of this op, the copy and the product in fp32, no step; "": all */
     char shape[OPTION_TEXT]; /* kernels at the shapes that have these words, "length=16 m=5"; "": all */
     double seconds;          /* for each kernel */
+    int rows;                /* enum device_rows: beside copies and products, which always have some */
+    bool taken;              /* kernels that a run gets unasked alone */
     bool once;               /* each kernel walks once, for a profiler: nothing else runs, no row is printed or kept */
     bool compare;            /* kernels with their references, which the host computes */
     bool small;              /* sizes that a test can afford */
