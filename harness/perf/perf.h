@@ -6,16 +6,25 @@
 #include <stdio.h>
 
 #include "core/op_sizes.h"
+#include "harness/sheet/sheet_pick.h"
 #include "harness/study/setup.h"
 
 struct perf_op_request {
     struct op_sizes sizes;
-    char kernel[OPTION_TEXT]; /* only this one; "" = all that apply */
+    char kernel[OPTION_TEXT]; /* only this one; "" = all that apply, at several shapes but the reference */
     double seconds;           /* for each kernel */
     int64_t threads;          /* already set by the command, for OpenMP too; so in all requests */
     bool json;
+    char shapes[OPTION_TEXT], sweep[OPTION_TEXT]; /* of op_shapes_make */
+    char against[OPTION_TEXT];                    /* a perf.csv, or its folder; "": none */
+    char to[OPTION_TEXT], plot[OPTION_TEXT];      /* folder of perf.csv; of the roofline; "": none */
+    int format;                                   /* of sheet_formats */
+    char columns[OPTION_TEXT], sort[OPTION_TEXT];
+    struct sheet_view view; /* of these two */
 };
-/* Measures the CPU kernels of an op, each beside its floor. ST_USAGE: the op has no kernel of that name. */
+/* Measures the CPU kernels of an op at each shape, each kernel beside its floor and the older times. Rows go to
+ * TO/perf.csv as they are measured. ST_USAGE: the op has no kernel of that name; errors as op_shapes_make,
+ * perf_rows_read, op_roofline. */
 enum status perf_op(const struct op *op, const struct perf_op_request *request, struct error *e);
 
 /* Says from which length on a kernel is faster than another: all CPU kernels of the op but the reference, forward and

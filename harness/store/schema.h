@@ -59,6 +59,7 @@ struct perf_row {
     int64_t warm_up, quiet;   /* windows of warm-up, -1: they never agreed; 1: alone, warm and steady */
     char source_id[17], compiler[RECORD_TEXT], device[16]; /* "": not known */
     char env_epoch[17];                                    /* the machine's system and libraries; "": not known */
+    double best_ns, floor_ns, flops, bytes;                /* of an op (lrnn perf op); NAN: of other work */
 };
 
 /* How many steps per run takes in a time: a row of limits.csv. */
