@@ -265,8 +265,7 @@ START_TEST(exponentials_are_orthogonal) {
 }
 END_TEST
 
-/* --- several states per head
- * ---------------------------------------------------------------------------------------- */
+/* --- several states per head -------------------------------------------------------------------------------------- */
 
 /* Largest |x| of a parameter's part of a block, values or gradients; with J > 1 largest |x - y| between rows
  * [H*J][columns] of neighbouring states of a head. */

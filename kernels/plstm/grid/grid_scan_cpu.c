@@ -80,8 +80,7 @@ static void forward_head(const struct call *c, int64_t b, int64_t h, struct scra
     for (int64_t n = 0; n < z.N; n++) grid_put_output(c, z, w.head, b, h, n, n);
 }
 
-/* --- backward: rows of a tile are rows of v and w, columns are columns of q and k
- * -------------------------------------- */
+/* --- backward: rows of a tile are rows of v and w, columns are columns of q and k --------------------------------- */
 
 /* The states that enter the nodes of a stretch, from its copy; those that enter the next stretch to the next copy. */
 static void enter_states(const struct crossing *w, int64_t stretch) {
