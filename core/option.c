@@ -276,6 +276,16 @@ int option_format_value(const struct option *o, const void *object, char *buffer
     return 0;
 }
 
+bool option_same(const struct option *o, const void *a, const void *b) {
+    static const size_t bytes[] = {[OPT_INT] = sizeof(int64_t),
+                                   [OPT_REAL] = sizeof(double),
+                                   [OPT_BOOL] = sizeof(bool),
+                                   [OPT_CHOICE] = sizeof(int),
+                                   [OPT_TIME] = sizeof(double)};
+    const char *x = (const char *)a + o->offset, *y = (const char *)b + o->offset;
+    return o->type == OPT_TEXT_FIELD ? strcmp(x, y) == 0 : memcmp(x, y, bytes[o->type]) == 0;
+}
+
 /* The option whose value auto means, or NULL. */
 static const struct option *auto_of(const struct option *table, const struct option *o) {
     return o->type == OPT_INT && o->flags & OPT_AUTO && o->choices ? option_find(table, o->choices) : NULL;

@@ -75,6 +75,9 @@ int options_format(const struct option *table, const void *object, const char *s
 /* Writes the value of one field in canonical form. Returns like snprintf. */
 int option_format_value(const struct option *option, const void *object, char *buffer, size_t size);
 
+/* Whether a field has the same value in two objects. */
+bool option_same(const struct option *option, const void *a, const void *b);
+
 /* For each option whose auto means the value of another option (`choices`): if the option has that value, sets it to
  * auto, so that one setting has one name. */
 void options_plain(const struct option *table, void *object);

@@ -44,7 +44,7 @@ struct model {
     bool (*takes_mlp)(const void *inst, int64_t layer);
 };
 
-#define MODEL_INST_BYTES 4096
+#define MODEL_INST_BYTES 512
 
 const struct model *const *model_list(void); /* NULL-terminated */
 const struct model *model_find(const char *name);

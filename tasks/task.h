@@ -77,7 +77,7 @@ struct task {
     void (*notes)(const void *inst, FILE *f); /* more lines of `lrnn data stats`; NULL: none */
 };
 
-#define TASK_INST_BYTES 4096
+#define TASK_INST_BYTES 2048
 
 /* Positions of the model's input in a split. */
 static inline int64_t task_length(const struct task_shape *s, enum split split) {

@@ -12,7 +12,7 @@
 /* Measures the training throughput of one run with `threads` threads, in a process of its own: a sitting (measure.h) of
  * so many seconds, and another one if that was disturbed; 0 seconds: the mean of a few steps. ST_FAIL: it cannot be
  * measured. */
-enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
+enum status speed_measure(struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 
 /* Measures each cell of the plan alone by speed_measure and appends a row each to
  * OUT/perf.csv. A cell that has a row of the same build and machine (logs.h) keeps it, disturbed or not, unless

@@ -68,10 +68,12 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   s->id.numerics);
 }
 
-/* A run keeps the name of its profile only if that profile makes this run. Otherwise its profile is "custom". */
-static enum status check_profile(struct setup *s, struct error *e) {
+/* Names the run's row. A run keeps the name of its profile only if that profile makes this run. Otherwise its profile is
+ * "custom". */
+static enum status find_row(struct setup *s, struct error *e) {
     struct label key;
     TRY(row_key(s->id.text, &key, e));
+    record_hash_label(&key, s->id.row_id);
     struct profile_question question = {.name = s->spec.config.profile,
                                         .task = s->spec.task.name,
                                         .suite = s->spec.task.task->suite,
@@ -83,17 +85,41 @@ static enum status check_profile(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
+enum status setup_config_text(const struct setup *s, char text[CONFIG_TEXT], struct error *e) {
+    return describe(s, &s->spec.config, &s->spec.model, TO_BE_READ, OPT_HERE, text, e);
+}
+
+static enum status keep(char **kept, const char *text, struct error *e) {
+    char *copy = strdup(text);
+    if (!copy) return fail(e, ST_MEMORY, "no memory for a run");
+    free(*kept);
+    *kept = copy;
+    return ST_OK;
+}
+
 /* Sets the identity of the run and of its cell, which is the run without its seed. The text that is read again has the
  * options as the user gave them, before the model is fitted. */
 static enum status identify(struct setup *s, struct error *e) {
-    char cell[CONFIG_TEXT];
-    TRY(describe_identity(s, 0, s->id.text, e));
-    TRY(check_profile(s, e));
-    TRY(describe(s, &s->spec.config, &s->spec.model, TO_BE_READ, OPT_HERE, s->id.config_text, e));
-    TRY(describe_identity(s, OPT_SEED, cell, e));
-    record_hash(s->id.text, s->id.run_id);
-    record_hash(cell, s->id.cell_id);
-    return ST_OK;
+    char text[CONFIG_TEXT];
+    TRY(describe_identity(s, OPT_SEED, text, e));
+    record_hash(text, s->id.cell_id);
+    TRY(describe_identity(s, 0, text, e));
+    record_hash(text, s->id.run_id);
+    TRY(keep(&s->id.text, text, e));
+    TRY(find_row(s, e));
+    TRY(setup_config_text(s, text, e));
+    return keep(&s->id.config_text, text, e);
+}
+
+/* The identity of a run with another seed than the one of that text. */
+static enum status identify_seed(struct setup *s, const char *text, struct error *e) {
+    char other[CONFIG_TEXT];
+    const char *line = strstr(text, "\nseed=") + 1, *end = strchr(line, '\n');
+    int n = snprintf(other, sizeof other, "%.*sseed=%" PRId64 "%s", (int)(line - text), text, s->spec.config.seed, end);
+    if (n < 0 || (size_t)n >= sizeof other)
+        return fail(e, ST_USAGE, "the configuration of the run is longer than %d characters", CONFIG_TEXT - 1);
+    record_hash(other, s->id.run_id);
+    return keep(&s->id.text, other, e);
 }
 
 /* --- flags that not every net or task has a use for --------------------------------------------------------------- */
@@ -312,11 +338,17 @@ static enum status check_schedule(const struct setup *s, struct error *e) {
                 name, s->spec.config.warmup, s->shapes.steps_per_epoch, whole);
 }
 
+static enum status make_tables(struct setup *s, struct error *e) {
+    TRY(arena_reserve(&s->shapes.host, TASK_TABLE_BYTES, e));
+    enum status status = task_open(&s->spec.task, (uint64_t)s->spec.config.seed, &s->shapes.host, e);
+    if (status != ST_OK) arena_free(&s->shapes.host);
+    return status;
+}
+
 enum status setup_resolve(struct setup *s, struct error *e) {
     struct config *c = &s->spec.config;
     TRY(resolve_start(c, e));
-    TRY(arena_reserve(&s->shapes.host, TASK_TABLE_BYTES, e));
-    TRY(task_open(&s->spec.task, (uint64_t)c->seed, &s->shapes.host, e));
+    TRY(make_tables(s, e));
     TRY(setup_match(s, e));
     TRY(check_fit(s, e));
     TRY(leave_out_idle(s, e));
@@ -336,8 +368,50 @@ enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e) {
     return identify(s, e);
 }
 
+enum status setup_open(struct setup *s, struct error *e) {
+    char text[CONFIG_TEXT];
+    if (s->shapes.host.base) return ST_OK;
+    TRY(make_tables(s, e));
+    TRY(setup_config_text(s, text, e));
+    return keep(&s->id.config_text, text, e);
+}
+
+void setup_close(struct setup *s) {
+    arena_free(&s->shapes.host);
+    free(s->id.config_text);
+    s->id.config_text = NULL;
+}
+
+struct setup *setup_again(const struct setup *s, const struct config *c, struct error *e) {
+    enum status status = ST_OK;
+    struct setup *other = malloc(sizeof *other);
+    if (!other) {
+        fail(e, ST_MEMORY, "no memory for a run");
+        return NULL;
+    }
+    *other = *s;
+    other->id.text = other->id.config_text = NULL;
+    other->shapes.host = (struct arena){0};
+    other->spec.task.name = other->spec.task.label;
+    other->spec.config.seed = c->seed;
+    other->spec.config.lr = c->lr;
+    if (c->lr == s->spec.config.lr) {
+        status = identify_seed(other, s->id.text, e);
+    } else {
+        status = text_copy(c->profile, other->spec.config.profile, sizeof other->spec.config.profile, e);
+        if (status == ST_OK) status = check_schedule(other, e);
+        if (status == ST_OK) status = identify(other, e);
+    }
+    setup_close(other);
+    if (status == ST_OK) return other;
+    setup_free(other);
+    return NULL;
+}
+
 void setup_free(struct setup *s) {
-    if (s) arena_free(&s->shapes.host);
+    if (!s) return;
+    setup_close(s);
+    free(s->id.text);
     free(s);
 }
 

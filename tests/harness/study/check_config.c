@@ -245,19 +245,19 @@ END_TEST
 
 /* --- what does not fit -------------------------------------------------------------------------------------------- */
 
-#define TEXTS (MODEL_INST_BYTES / OPTION_TEXT) /* options of 255 characters: more than a configuration may have */
+#define TEXTS 16 /* options of 255 characters: more than a configuration may have */
 
 static struct option wordy_options[TEXTS + 1];
 
-/* The options of a model, the first n with long texts. */
+/* The options of a model, the first n with one long text, the others with an empty one. */
 static void fill_options(unsigned char *inst, int n) {
     static char names[TEXTS][8];
     memset(inst, 0, MODEL_INST_BYTES);
+    memset(inst, 'v', OPTION_TEXT - 1);
     for (int i = 0; i < TEXTS; i++) {
-        size_t offset = (size_t)i * OPTION_TEXT;
+        size_t offset = i < n ? 0 : OPTION_TEXT;
         snprintf(names[i], sizeof names[i], "k%d", i);
         wordy_options[i] = (struct option){names[i], OPT_TEXT_FIELD, offset, "", 0, 0, NULL, "text", 0};
-        if (i < n) memset(inst + offset, 'v', OPTION_TEXT - 1);
     }
 }
 
