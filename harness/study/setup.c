@@ -68,8 +68,8 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   s->id.numerics);
 }
 
-/* Names the run's row. A run keeps the name of its profile only if that profile makes this run. Otherwise its profile is
- * "custom". */
+/* Names the run's row. A run keeps the name of its profile only if that profile makes this run. Otherwise its profile
+ * is "custom". */
 static enum status find_row(struct setup *s, struct error *e) {
     struct label key;
     TRY(row_key(s->id.text, &key, e));
