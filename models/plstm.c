@@ -7,7 +7,8 @@
  * and M have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
  *
  * The released code starts J > 1 at an exact saddle: all J states are equal, and the gradient moves them alike. Here
- * the weights of S and M start at N(0, s^2) and such numbers are added to the biases of L and R, s = `track-init`.
+ * the weights of S and M start at N(0, s^2), and numbers from N(0, s^2) are added to the biases of L and R, with s =
+ * `track-init`.
  *
  * pLSTM paper (workshop version), Eq. 1, 2, App. D.6 and D.7; gates, norm and initialisation as the released 1D layer
  * (ml-jku/plstm, config/plstm_1d_layer.py). */
@@ -47,7 +48,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("plstm", o->heads, d, e);
 }
 
-/* The start of weights that tells the J states of a head apart. */
+/* The start of weights that must make the J states of a head differ. */
 static struct init apart(const struct plstm *o) {
     if (o->track == 1) return (struct init){.kind = INIT_ZERO};
     return (struct init){.kind = INIT_NORMAL, .b = o->track_init};
@@ -64,7 +65,7 @@ static struct tensor *gate(const struct plstm *o, struct graph *g, struct tensor
     return activate(g, plstm_affine(g, x, weight_name, bias_name, n, D, apart(o), start), ACT_SIGMOID);
 }
 
-/* Element of the identity, J = a, in a bias [H*J*J], plus N(0, b^2). */
+/* An element of a bias [H*J*J] that starts at H identity matrices (J = a) plus N(0, b^2). */
 static double draw_identity(struct rng *r, int64_t element, double a, double b) {
     int64_t J = (int64_t)a, at = element % (J * J);
     return (at / J == at % J) + b * rng_normal(r);

@@ -5,9 +5,9 @@
  *    cite) and .equation. Remove .hidden.
  * 3. Put the config keys of the mixer into the struct and its option table: name, type, default, bounds, help.
  * 4. check(): refuse sizes that do not fit, naming both numbers; fill fields that stand at "auto". Touch nothing else.
- * 5. build(): call the equations' ops, one per line, declaring each parameter by its contract name with its
- * initialiser.
- *    Compute nothing. Gradients come from the ops. A recurrence that no op has yet is a new op in kernels/ first.
+ * 5. build(): call the equations' ops, one per line, and declare each parameter by its contract name with its
+ *    initialiser. Compute nothing. Gradients come from the ops. If no op has the recurrence, add an op in kernels/
+ *    first.
  * 6. state_floats(): what one sequence must carry from t to t+1.
  * 7. .small: labels of its variants at small sizes; every suite that walks the mixers takes them.
  * 8. Put ground-truth cases into tests/cases/, names and shapes of the parameters into tests/models/contract/NAME.def;

@@ -1,6 +1,6 @@
 /* deltanet.c - DeltaNet[-1,1]: the delta rule, one Householder-like step per token, deltaproduct.c with steps = 1.
  *
- *   q, k = l2norm(silu(conv(W x)))   v = silu(conv(W_v x))   b_t = beta sigmoid(W_b x)      a head: dk = D / heads
+ *   q, k = l2norm(silu(conv(W x)))   v = silu(conv(W_v x))   b_t = beta sigmoid(W_b x)    per head, dk = D / heads
  *   S_t = (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T     o_t = S_t^T q_t / sqrt(dk)     y = W_o RMSNorm(o)
  *
  * Yang et al. 2024; flash-linear-attention's layer (layers/delta_net.py). beta = 2 lets I - b k k^T have the eigenvalue

@@ -1,5 +1,6 @@
 /* deltaproduct.c - DeltaProduct[-1,1]: several delta-rule steps per token, so that a token's transition is a product of
- * generalised Householder matrices; with forget and output gates Gated DeltaProduct (steps = 1: gated_deltanet.c).
+ * generalised Householder matrices. With forget and output gates it is Gated DeltaProduct (and gated_deltanet.c if
+ * steps = 1).
  *
  *   q = l2norm(silu(conv(W_q x)))   k_j = l2norm(silu(conv(W_k x)_j))   v_j = silu(conv(W_v x)_j)
  *   b_j = beta sigmoid(W_b x)_j
@@ -7,8 +8,9 @@
  *   j = 0..steps-1: S <- S + k_j (b_j (v_j - S^T k_j))^T
  *   o_t = S^T q_t / sqrt(dk)     y = W_o (RMSNorm(o) * silu(W_g x))  (outgate; else y = W_o RMSNorm(o))
  *
- * Siems et al. 2025; flash-linear-attention's layer (layers/gated_deltaproduct.py). In the widened projections the step
- * is outermost. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as Mamba2. */
+ * Siems et al. 2025; flash-linear-attention's layer (layers/gated_deltaproduct.py). In the projections to k, v and b
+ * the step is the outermost axis. Initial values are that layer's: default linear maps, A.log = log U(0,16], dt.bias as
+ * in Mamba2. */
 #include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 

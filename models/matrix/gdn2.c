@@ -1,12 +1,12 @@
 /* gdn2.c - Gated DeltaNet 2: the delta rule with a decay and an erase gate per key channel, a write gate per value
  * channel.
  *
- *   q, k, v, a_t and the output as in kda.c;   e_t = beta sigmoid(W_e x) a key channel   w_t = sigmoid(W_w x) a value
- *   channel
+ *   q, k, v, a_t and the output as in kda.c
+ *   e_t = beta sigmoid(W_e x) per key channel      w_t = sigmoid(W_w x) per value channel
  *   S_t = (I - k_t (e_t * k_t)^T) Diag(a_t) S_{t-1} + k_t (w_t * v_t)^T     o_t = S_t^T q_t / sqrt(dk)
  *
  * Hatamizadeh, Choi & Kautz 2026 (arXiv 2605.22791); flash-linear-attention's layer (layers/gdn2.py). beta = 2 doubles
- * the erase alone, as there. Its layer has no bounded decay, its kernel has: the options are kda's. */
+ * only the erase gate, as there. That layer has no bounded decay, but its kernel has, so the options are kda's. */
 #include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
