@@ -1,8 +1,8 @@
 /* brackets.c - generators of a log-signature of depth 2 from the generators of its letters: the op and its reference.
  *
  *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, after the letters A_i
- * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q; the same formula
- * twice, if A_[j,i] = -A_[i,j] has the gradient -Q. */
+ * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q. The second is the first
+ * for A_[j,i] = -A_[i,j], whose gradient is -Q. */
 #include <inttypes.h>
 
 #include "kernels/lib/sizes.h"

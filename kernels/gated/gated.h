@@ -46,7 +46,7 @@ struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, s
 struct scan_attr {
     int64_t N, m;
     enum gate gate;
-    enum companion_layout layout; /* scan_companion alone */
+    enum companion_layout layout; /* only for scan_companion */
 };
 
 LRNN_INLINE const struct scan_attr *scan_attr(const struct call *c) {

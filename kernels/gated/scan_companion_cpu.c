@@ -2,13 +2,13 @@
  * It differs from scan_block_cpu.c in that each channel has one row of gates. In the code p is a before its division by
  * S, and scale is 1 / S.
  *
- * Companion layout: only row 0 of A holds gates, so the sum that softmax's adjoint subtracts, sum_l a_l da_l, is
- * G[0] s_t[0]. Observer layout: only column 0 holds gates. */
+ * Companion layout: only row 0 of A has gates, so the sum that softmax's adjoint subtracts, sum_l a_l da_l, is
+ * G[0] s_t[0]. Observer layout: only column 0 has gates. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
 
-/* --- forward: s_t of s_{t-1} -------------------------------------------------------------------------------------- */
+/* --- forward: s_t from s_{t-1} ------------------------------------------------------------------------------------ */
 
 /* Channel k at one step, m states. */
 FORCE_INLINE void companion_forward(int m, enum gate gate, const struct scan_row *r, int64_t k) {
@@ -73,7 +73,7 @@ FORCE_INLINE void forward(int order, enum gate gate, const struct scan_part *s) 
 
 /* --- backward: G = ds + carry; then dz and dv; then the next carry, A^T G ----------------------------------------- */
 
-/* Channel k at one step. ds: (m) rows, N apart, the incoming gradient of the states. */
+/* Channel k at one step. ds is the incoming gradient of the states: m rows, N apart. */
 FORCE_INLINE void companion_backward(int m, enum gate gate, const struct scan_row *r, const real *ds, int64_t k) {
     const real *before = r->before + k;
     real *carry = r->carry + k, *dz = r->dz + k;

@@ -1,8 +1,8 @@
-/* link_shares.c - what each pair has of the edge that it shares with others: the op and its reference.
+/* link_shares.c - the share of each pair in an edge that several pairs have in common: the op and its reference.
  *
- *   y_p = t_p / S, S = 1/2 + sum of |t| over the pairs with p's edge `from` (or `to`); 0 of a pair not in effect
+ *   y_p = t_p / S, S = 1/2 + sum of |t| over the pairs with p's edge `from` (or `to`); 0 if the pair is not in effect
  *   dt_p = (dy_p - sign(t_p) sum over the same pairs of dy y) / S
- * pLSTM, Eq. 4; the 1/2 stands in ml-jku/plstm, torch/plstm_graph.py. */
+ * pLSTM, Eq. 4; the 1/2 is from ml-jku/plstm, torch/plstm_graph.py. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -59,7 +59,7 @@ const struct op op_link_shares = {
 
 /* --- reference: one column of one sequence after the other -------------------------------------------------------- */
 
-/* The edge that pair p shares; -1: the pair is not in effect. An edge may be named whatever the number of nodes. */
+/* The edge that pair p shares; -1: the pair is not in effect. The number of nodes is not known and not checked here. */
 static int32_t shared_edge(const struct call *c, const struct links_view *l, int64_t p) {
     int32_t from, to;
     if (!links_pair(l, p, &from, &to)) return -1;

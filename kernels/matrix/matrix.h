@@ -32,8 +32,9 @@ struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, s
  *   with none of them:    S <- S + k_j v_j^T
  * then o_t = scale S^T q_t. q (B,T, heads*dk), k, read and erase (B,T, steps*heads*dk), v (B,T, steps*heads*dv), beta
  * (B,T, steps*heads), step outermost; decay (B,T, heads), or (B,T, heads*dk) for one per key channel, or NULL: 1 -> o
- * (B,T, heads*dv). Decays may be 0 and of either sign. beta: DeltaNet, with decay Gated DeltaNet, with one per channel
- * KDA, with steps DeltaProduct. read = b o k: a vector erase (GDN-2). read and erase: RWKV-7. None: GLA, HGRN2. */
+ * (B,T, heads*dv). Decays may be 0 or have either sign. beta: DeltaNet; with decay: Gated DeltaNet; with a decay per
+ * channel: KDA; with steps: DeltaProduct. read = b o k is a vector erase: GDN-2. read and erase: RWKV-7. None: GLA,
+ * HGRN2. */
 struct delta_gates {
     struct tensor *beta, *decay, *read, *erase;
 };

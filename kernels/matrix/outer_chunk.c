@@ -1,5 +1,5 @@
-/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8): inside a chunk products
- * of matrices, from chunk to chunk the states. See outer_chunk.h.
+/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8). A chunk takes products
+ * of matrices, and hands the states to the next chunk. See outer_chunk.h.
  *
  * With the gates of chunk_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of state i
  * before the chunk, x_a[m] = Gate[m][a] what they write into state a after it, F[i][a] = Z_-1[i][a] what passes
@@ -13,19 +13,21 @@
 
 #include "kernels/matrix/chunk_gates.h"
 
-#define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
+/* When backward computes states again, it keeps the states of so many chunks at once, or of the root of the number of
+ * chunks if that is more. */
+#define KEEP_ALL 64
 
-/* Arrays with which a bundle of heads goes through time, one per head. */
+/* Arrays of a bundle of heads that are walked through time together, one per head. */
 struct bundle_arrays {
-    struct scratch_rows T, S, M, D; /* gates of the chunk at hand */
+    struct scratch_rows T, S, M, D; /* gates of the current chunk */
     struct scratch_rows C, E;       /* states; backward: their gradient */
     struct scratch_rows copies; /* backward, states computed again: C before each stretch, of all heads of a bundle */
-    struct scratch_rows kept;   /* and before each chunk of one, without padding */
+    struct scratch_rows kept;   /* C before each chunk of one stretch, without padding */
 };
 
 /* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
 struct work {
-    struct chunk_gates g; /* T, S, M, D: of the head at hand */
+    struct chunk_gates g; /* T, S, M, D: of the current head */
     struct bundle_arrays all;
     int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
     real scale;
@@ -111,8 +113,8 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
     return (struct chunk){first, left < STATE_CHUNK ? left : STATE_CHUNK, i == 0, left <= STATE_CHUNK};
 }
 
-/* name(h, w, ...) calls step(h, w, ...), with the sizes as constants for single states of 16 x 16: there the work
- * between the products counts as much as they do. */
+/* Defines name(h, w, ...), which calls step(h, w, ...). Sizes are constants for single states of 16 x 16, because there
+ * the work between the products takes as long as the products. */
 #define STATE_EACH_SIZE(name, step, parameters, ...)                                                                   \
     static void name parameters {                                                                                      \
         if (w->J == 1 && w->dk == STATE_VECTOR && w->dv == STATE_VECTOR) {                                             \
@@ -127,7 +129,7 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
 
 /* --- states ------------------------------------------------------------------------------------------------------- */
 
-/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements; J = 1 is left to the product that follows. */
+/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements. For J = 1 the product that follows does it. */
 FORCE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
     for (int64_t e = 0; J > 1 && e < n; e += LANES) {
         lanes old[16]; /* J is at most that */
@@ -158,7 +160,7 @@ FORCE_INLINE const real *writes_into(const struct work *w, int64_t a) {
     return w->g.writes + a * STATE_CHUNK;
 }
 
-/* C of the next chunk. */
+/* C becomes the states before the next chunk. */
 FORCE_INLINE void next_states(const struct work *w, const struct chunk *k, real *C) {
     int64_t n = w->KW * w->VW, VW = w->VW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
@@ -230,7 +232,7 @@ FORCE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, 
         add_row(n, factor, from, to);
 }
 
-/* Shares of the states before the chunk: dQ, and what tokens read in Y_0. */
+/* The parts of dQ and of Y_0 (tokens) that come from the states before the chunk. */
 FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->begins) clear_row(N * KW, w->dQ);
@@ -245,7 +247,7 @@ FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, c
     }
 }
 
-/* Shares of the gradients of the states after the chunk: dK, dV, and what goes to the exits in R. */
+/* The parts of dK, dV and R (exits) that come from the gradients of the states after the chunk. */
 FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->ends) {
@@ -268,7 +270,7 @@ FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, co
     }
 }
 
-/* Share of the states before the chunk that the exits read, in Y_0. */
+/* The part of Y_0 for the exits, which read the states before the chunk. */
 FORCE_INLINE void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
     int64_t n = w->KW * w->VW, J = w->J;
     for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
