@@ -158,7 +158,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return plstm_finish(g, y, H);
 }
 
-/* In each direction, a sweep row by row carries one downward state per column and one state to the right. */
+/* In each direction, a sweep row by row carries one state per column to the next row, and one state along the row. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct plstm2d *o = inst;
     struct grid grid = grid_of(o);

@@ -1,5 +1,5 @@
-/* turn_cpu.c - running_turn and turn_heads on the CPU: sequences, and chunks of rows, on threads; the pairs of a head
- * in vectors. The equations are in turn.c. */
+/* turn_cpu.c - running_turn and turn_heads on the CPU, with sequences, and chunks of rows, on threads, and the pairs of
+ * a head in vectors. The equations are in turn.c. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -10,13 +10,13 @@
 
 /* --- running_turn ------------------------------------------------------------------------------------------------- */
 
-/* x to the nearest whole number, |x| < 2^22: the sum has no room for a fraction. */
+/* Rounds x, |x| < 2^22, to the nearest whole number, because the sum with `most` has no bits for a fraction. */
 FORCE_INLINE real whole(real x) {
     const real most = REAL_IS_DOUBLE ? (real)6755399441055744.0 : (real)12582912.0; /* 1.5 times 2^52 or 2^23 */
     return (x + most) - most;
 }
 
-/* sin and cos of pi s, |s| <= 1. float: Cephes' polynomials (sinf, cosf) after a turn by quarters, q of pi / 2. */
+/* sin and cos of pi s, |s| <= 1. float: Cephes' polynomials (sinf, cosf), after q quarter turns are subtracted. */
 FORCE_INLINE void half_turns(real s, real *sine, real *cosine) {
 #ifdef LRNN_DOUBLE
     *sine = sin(TURN_PI * s);
@@ -75,7 +75,7 @@ static void running_turn_cpu_forward(const struct call *c, const struct exec *ex
     }
 }
 
-/* G of a head's angles += what its cosines and sines at token give. NULL: nothing flows in. */
+/* Adds the gradients from the cosines and sines of a head at a token to G. A gradient of NULL is 0. */
 static void add_arrival(const struct call *c, int64_t e, int64_t R, real *G) {
     const real *cosine = tensor_real(c->out[TURN_COSINE]) + e, *sine = tensor_real(c->out[TURN_SINE]) + e;
     const real *dcosine = call_dout(c, TURN_COSINE), *dsine = call_dout(c, TURN_SINE);
@@ -88,7 +88,7 @@ static void add_arrival(const struct call *c, int64_t e, int64_t R, real *G) {
 
 #define DOT_PARTS 16
 
-/* The sum of a[r] b[r], in as many parts on every machine. */
+/* The sum of a[r] b[r], in the same number of partial sums on every machine. */
 static real dot(int64_t n, const real *a, const real *b) {
     real part[DOT_PARTS] = {0}, sum = 0;
     int64_t r = 0;
@@ -128,8 +128,8 @@ static void running_turn_cpu_backward(const struct call *c, const struct exec *e
     }
 }
 
-/* Tolerance: an angle is a sum over up to T tokens in working precision, which errs by units of its path (op->terms),
- * and its gradient one too. */
+/* Tolerance: an angle is a sum over up to T tokens in working precision, and its error counts in units of its path
+ * (op->terms). Its gradient is such a sum too. */
 const struct kernel kernel_running_turn_cpu = {
     .name = "running_turn_cpu",
     .op = &op_running_turn,
@@ -186,7 +186,7 @@ static size_t turn_heads_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* du of head i % H of token i / H. */
+/* Computes du of head i % H of token i / H. */
 static void turn_back(const struct call *c, const struct turn_size *s, int64_t i, real *du) {
     const real *dy = call_dout(c, 0) + i * s->S, *cosine = tensor_real(c->in[HEADS_COSINE]) + i * s->R;
     const real *sine = tensor_real(c->in[HEADS_SINE]) + i * s->R;
