@@ -10,8 +10,8 @@
 #define GUARD_BYTE 0xA5
 #define HUGE_PAGE  (2u << 20)
 
-/* With guards on, each allocation is [header: bytes asked for][those bytes][guard, up to the next unit and one zone
- * more]; the header is one ARENA_ALIGN. */
+/* With guards on, each allocation is [header of ARENA_ALIGN bytes: the bytes asked for][those bytes][guard: the rest up
+ * to a multiple of ARENA_ALIGN, and ARENA_GUARD bytes more]. */
 
 static size_t round_up(size_t n, size_t to) {
     return (n + to - 1) / to * to;

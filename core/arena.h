@@ -1,8 +1,8 @@
 /* arena.h - bump allocation out of one reserved range of memory.
  *
- * An arena owns its memory; whatever is allocated from it only borrows. It never grows after arena_reserve, so pointers
- * stay valid until arena_free; nothing is freed one by one, so an early return is always safe. An arena that was never
- * reserved measures: allocations return NULL and only count. */
+ * An arena owns its memory, and callers of arena_alloc borrow it. It never grows after arena_reserve, so pointers stay
+ * valid until arena_free. Nothing is freed one by one, so an early return is always safe. An arena that was never
+ * reserved measures: its allocations return NULL and only count bytes. */
 #ifndef LRNN_CORE_ARENA_H
 #define LRNN_CORE_ARENA_H
 
@@ -35,15 +35,15 @@ enum status arena_reserve(struct arena *a, size_t bytes, struct error *e);
 /* Asks for huge pages. A first touch then clears 2 MB, so this pays where most of the memory will be used. */
 void arena_huge_pages(struct arena *a);
 
-/* `bytes` aligned to ARENA_ALIGN, zeroed the first time they are handed out. NULL while measuring, where `used` grows
- * all the same. NULL also when the arena is full, fail_after strikes or the size overflows: the arena stays as it is,
- * and only `peak` counts the bytes that a full arena was asked for. */
+/* Returns `bytes` of memory aligned to ARENA_ALIGN, zeroed the first time they are handed out. While measuring, returns
+ * NULL and only counts in `used`. Returns NULL also if the arena is full, fail_after strikes or the size overflows;
+ * then the arena does not change, except that `peak` counts the bytes asked for if it was full. */
 void *arena_alloc(struct arena *a, size_t bytes);
 
-/* A copy of the string on the arena; NULL as arena_alloc. */
+/* Copies the string into the arena. NULL in the same cases as arena_alloc. */
 char *arena_strdup(struct arena *a, const char *text);
 
-/* Allocations after the mark are given back by the release (not zeroed again). */
+/* arena_release gives back all allocations made after the mark; their memory is not zeroed again. */
 size_t arena_mark(const struct arena *a);
 void arena_release(struct arena *a, size_t mark);
 

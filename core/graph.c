@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The largest net, with the most layers and two mixers each, has half as many: a training graph may hold two nets. */
+/* A training graph may contain two nets. The largest net (most layers, two mixers each) needs half of these. */
 #define MAX_CALLS   81920
 #define MAX_TENSORS 131072
 #define HOST_BYTES  ((size_t)192 << 20) /* address space for them, names and attributes; committed as used */
@@ -37,7 +37,7 @@ void graph_fail(struct graph *g, enum status status, const char *format, ...) {
     va_end(args);
 }
 
-/* Refuses what has no room, and says what does: a net of fewer layers is smaller. */
+/* Fails with the limit that the net exceeds, and advises fewer layers. */
 static void too_large(struct graph *g, size_t most, const char *of) {
     graph_fail(g, ST_USAGE, "a net has at most %zu %s, and layer %d of this one has more; lower --layers", most, of,
                g->building.layer + 1);

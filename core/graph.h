@@ -15,14 +15,14 @@ extern "C" {
 #endif
 
 struct graph_options {
-    enum precision precision;  /* of products, where a call rounds their factors */
+    enum precision precision;  /* of the factors of products, in calls that round them */
     bool training;             /* plan a backward walk; dropout acts */
     bool guards;               /* tests: a guard zone after each planned buffer */
     const struct place *place; /* where it runs; NULL: the CPU. Outlives the graph */
     const char *kernel;        /* force this kernel for its op, or "reference" for all; NULL or "" = first applicable */
     const struct kernel *const *kernels; /* NULL-terminated list in order of preference: kernel_list() */
-    /* A graph on the CPU, planned before, whose memory this one takes where its own plan fits in: a walk of either
-     * leaves nothing that a later walk of the other needs. It outlives this one. NULL: memory of its own. */
+    /* A planned graph on the CPU with which this graph shares memory if its own plan fits there. They can share because
+     * a walk of one needs nothing that a walk of the other left. It must outlive this graph. NULL: no sharing. */
     const struct graph *beside;
 };
 
@@ -36,7 +36,7 @@ struct graph {
     int n_calls, calls_capacity;
     struct tensor **tensors;
     int n_tensors, tensors_capacity;
-    struct tensor **shown; /* by place in the list of params: the tensor that shows it, or NULL */
+    struct tensor **shown; /* by index in the list of params: the tensor that shows the parameter, or NULL */
     struct tensor *root;   /* where the backward walk starts */
     struct graph_builder building;
     struct graph_plan *plan; /* NULL until graph_measure or graph_plan makes it */
@@ -50,7 +50,7 @@ void graph_free(struct graph *g);
 
 /* Calls an op: copies attr, runs op->infer. Two inputs that want gradients must not be the same tensor. Returns the
  * call (its outputs in ->out), or NULL after an error or when a required input is NULL because of an earlier error.
- * For the recorder of the op alone (scan_block(), linear(), ...), whose parameters are typed. */
+ * Only the op's recorder (scan_block(), linear(), ...) calls it, because the recorder's parameters are typed. */
 struct call *graph_call(struct graph *g, const struct op *op, const void *attr, size_t attr_bytes,
                         struct tensor *const *in, int n_in);
 

@@ -63,7 +63,7 @@ static struct plan_buffer *add_buffer(struct graph *g, size_t bytes, int first, 
     return b;
 }
 
-/* Marks the calls that have a gradient to compute: the root depends on their outputs through tensors that want one. */
+/* Marks the calls whose gradient is needed: the root depends on their outputs through tensors that want a gradient. */
 static void mark_active(struct graph *g) {
     for (int i = 0; i < g->n_tensors; i++) g->tensors[i]->plan.has_grad = false;
     if (!g->options.training || !g->root) return;
@@ -153,7 +153,7 @@ static void add_workspaces(struct graph *g) {
     }
 }
 
-/* A device reads tables in every walk, so they keep their place. */
+/* A table's buffer lives over both walks, because a device reads tables in every walk. */
 static void add_tables(struct graph *g) {
     for (int i = 0; i < g->n_calls; i++) {
         struct call *c = &g->calls[i];
@@ -330,8 +330,8 @@ bool graph_keeps_root(const struct graph *g) {
 
 /* --- guards ------------------------------------------------------------------------------------------------------- */
 
-/* Buffers are poisoned when their life begins, so a zone between two arrays of scratch holds NaN as the arrays do and
- * nobody has to fill it. After each buffer stands another pattern. Both are checked after each call. */
+/* A buffer is filled with POISON_BYTE when its life begins, so the zones between the arrays of a scratch contain NaN
+ * too. A zone of GUARD_BYTE lies after each buffer. Both kinds of zones are checked after each call. */
 #define GUARD_BYTE  0xA5
 #define POISON_BYTE 0xFF /* all ones: a NaN in both float types */
 
@@ -354,7 +354,7 @@ static bool holds(const struct graph *g, const char *zone, size_t bytes, unsigne
 
 /* Checks the zones between the arrays of one call's scratch. */
 struct scratch_check {
-    struct zone_visitor visitor; /* first: kernels see the visitor alone */
+    struct zone_visitor visitor; /* must be first: kernels get a pointer to it, and check_zone casts it back */
     const struct graph *g;
     const char *scratch;
     bool broken;
@@ -365,7 +365,8 @@ static void check_zone(struct zone_visitor *v, size_t begin, size_t end) {
     if (!holds(check->g, check->scratch + begin, end - begin, POISON_BYTE)) check->broken = true;
 }
 
-/* Whether all zones of the scratch in use at `time` are as they were; asks the kernel where they lie. */
+/* Whether all zones of the scratch in use at `time` are unchanged. The kernel's workspace function tells where they
+ * lie. */
 static bool scratch_is_intact(struct graph *g, int time) {
     enum pass pass = time < g->n_calls ? PASS_FORWARD : PASS_BACKWARD;
     if (time < 0) return true;

@@ -1,5 +1,5 @@
-/* label.c - see label.h. The strings and the label's text take equally many bytes: each string ends in one byte, where
- * the text has ':', '=' or ','. */
+/* label.c - see label.h. The strings take as many bytes as the formatted label: a string ends in a 0 where the
+ * formatted label has ':', '=' or ','. */
 #include "core/label.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static enum status too_long(const struct label *l, struct error *e) {
                 label_name(l), LABEL_TEXT - 1);
 }
 
-/* Text after a comma may be meant as another value of the option before it. */
+/* The error for text that is no pair. After a comma it may be meant as another value of the option before it. */
 static enum status no_pair(const struct label *l, const char *owner, const char *text, struct error *e) {
     bool of_sweep = l->n && (!strncmp(owner, "model ", 6) || !strncmp(owner, "task ", 5));
     if (!of_sweep) return fail(e, ST_USAGE, "%s: '%.*s' is not of the form name=value", owner, SHOWN, text);
@@ -142,13 +142,14 @@ bool text_ends(const char *text, const char *ending) {
     return n > m && strcmp(text + n - m, ending) == 0;
 }
 
-/* Tells whether a whole number follows a comma, which belongs to the list before it: "256" of "test_length=128,256". */
+/* Whether the text after a comma starts with a whole number, so that it belongs to the list before the comma: "256" in
+ * "test_length=128,256". */
 static bool starts_number(const char *text) {
     size_t digits = strspn(text, "0123456789");
     return digits && strchr(", \t", text[digits]); /* or the end */
 }
 
-/* Tells whether each comma of a value is followed by a number, so that it can be read again. */
+/* Whether a number follows each comma of the value, so that parse_pairs can read it. */
 static bool is_list(const char *value) {
     while ((value = strchr(value, ',')))
         if (!starts_number(++value)) return false;

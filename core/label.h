@@ -1,8 +1,8 @@
 /* label.h - the text that names a task or a model together with its options: "name:key=value,key=value".
  *
  * A value may be a list of whole numbers (key=1,2). The command line, profiles, config files, records, reports and
- * published numbers speak in labels; this file alone takes them apart and puts them together. One that does not fit is
- * an error and is never cut off. */
+ * published numbers use labels, and only this file parses and formats them. A label that is too long is an error; it is
+ * never cut off. */
 #ifndef LRNN_CORE_LABEL_H
 #define LRNN_CORE_LABEL_H
 
@@ -14,19 +14,19 @@ extern "C" {
 
 #define LABEL_TEXT 4096 /* bytes of a label as text, terminator included */
 
-/* May be copied. Zeros are a label without name and pairs. */
+/* May be copied. All zeros is the empty label. */
 struct label {
-    size_t used;           /* bytes of `text`: as many as the label's text takes with its terminator */
+    size_t used;           /* bytes of `text`; the formatted label with its terminator takes as many */
     int n;                 /* pairs */
     char text[LABEL_TEXT]; /* name, key, value, key, value, ..., each ended by a 0 */
 };
 
-/* Reads "name:key=value,..." or a name alone. `kind` ("task", "model") and the name stand in messages. Errors,
- * ST_USAGE: a part that is no pair, a key given twice, a text that is too long. */
+/* Reads "name:key=value,..." or just a name. `kind` ("task", "model") and the name appear in messages. ST_USAGE: a part
+ * is no pair, a key is given twice, the text is too long. */
 enum status label_parse(struct label *l, const char *kind, const char *text, struct error *e);
 
-/* Reads pairs without a name, separated by any of `separators`: "epochs=12 lr=0.002" (NULL: no pair). Errors as
- * label_parse; `owner` stands in messages. */
+/* Reads pairs without a name, separated by any of `separators`: "epochs=12 lr=0.002" (NULL: no pair). Same errors as
+ * label_parse; `owner` appears in messages. */
 enum status label_parse_pairs(struct label *l, const char *owner, const char *text, const char *separators,
                               struct error *e);
 
@@ -37,17 +37,17 @@ const char *label_key(const struct label *l, int i);
 const char *label_value(const struct label *l, int i);
 const char *label_get(const struct label *l, const char *key);
 
-/* label_set_name renames the label. label_add adds a pair after the others; a key that is there is an error. label_set
- * gives a key another value in its place, or adds the pair. ST_USAGE also: the label would be too long. */
+/* label_set_name renames the label. label_add appends a pair. label_set changes the value of a key that is there, else
+ * appends the pair. ST_USAGE: the label would be too long; label_add: the key is there. */
 enum status label_set_name(struct label *l, const char *name, struct error *e);
 enum status label_add(struct label *l, const char *key, const char *value, struct error *e);
 enum status label_set(struct label *l, const char *key, const char *value, struct error *e);
 
-/* Takes a pair out; a missing key is no error. */
+/* Removes the pair with that key; a missing key is no error. */
 void label_remove(struct label *l, const char *key);
 
-/* Writes "name:key=value,...", without a name "key=value,...". ST_USAGE: longer than the buffer, or a value holds a
- * comma that no whole number follows, and could not be read again. */
+/* Writes "name:key=value,...", or "key=value,..." if the label has no name. ST_USAGE: the text is longer than the
+ * buffer, or a value has a comma without a whole number after it, so that label_parse could not read it. */
 enum status label_format(const struct label *l, char *buffer, size_t size, struct error *e);
 
 /* --- against an option table -------------------------------------------------------------------------------------- */
@@ -74,8 +74,8 @@ enum status label_shorten(struct label *l, const struct option *table, unsigned 
 /* Whether a label has the name and every pair of `wanted`; both are normalised, or both canonical. */
 bool label_includes(const struct label *l, const struct label *wanted);
 
-/* The pairs of `l` that `base` lacks or has with another value, under the name of `base`. `difference` is a third
- * label. */
+/* Stores in `difference` the pairs of `l` that `base` lacks or has with another value, under the name of `base`.
+ * `difference` must be neither `l` nor `base`. */
 enum status label_difference(const struct label *l, const struct label *base, struct label *difference,
                              struct error *e);
 

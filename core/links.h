@@ -1,13 +1,13 @@
 /* links.h - a graph on the positions of an example: its edges, and the pairs of consecutive edges.
  *
- * An example's links are whole numbers in a layout that all examples of a batch share, so every example may have
- * another graph in every step:
+ * An example's links are whole numbers. All examples of a batch have the same layout of them, so every example may have
+ * a different graph in every step:
  *   edges x (tail, head)          an edge between two positions; absent if either end is no position
- *   pairs x (from, to, tree)      the state of edge `from` flows on into edge `to`; in effect if from < to and both
- *                                 edges are there; tree < 0: the multitree reduction leaves the pair out
- * An undirected edge leads from its lower position to its higher one, and edges stand by (tail, head): that is a
- * topological order, so a walk over the edges in their order meets every state before it is used. Reversed, tails and
- * heads change places, from and to as well, and the walk goes from the last edge to the first.
+ *   pairs x (from, to, tree)      the state of edge `from` flows into edge `to`; in effect if from < to and both edges
+ *                                 are present; tree < 0: the multitree reduction leaves the pair out
+ * An undirected edge leads from its lower position to its higher one. Edges are sorted by (tail, head). This is a
+ * topological order, so a walk over the edges in order computes every state before it is used. A reversed walk goes
+ * from the last edge to the first, and swaps tail with head and from with to.
  *
  * Multitree: at most one path between any two edges (pLSTM's D-mode, section 3.2). */
 #ifndef LRNN_CORE_LINKS_H
@@ -24,7 +24,7 @@ extern "C" {
 #define LINK_EDGE_WORDS 2
 #define LINK_PAIR_WORDS 3
 
-/* Room for the links of an example; both at least 1, or both 0 where there are none. */
+/* The most edges and pairs that an example may have. Both are at least 1, or both are 0 if there are no links. */
 struct links_size {
     int64_t edges, pairs;
 };
@@ -33,14 +33,14 @@ LRNN_INLINE int64_t links_words(struct links_size size) {
     return LINK_EDGE_WORDS * size.edges + LINK_PAIR_WORDS * size.pairs;
 }
 
-/* The links of a batch, as the ops take them; words (B, links_words), NULL: there are none. */
+/* The links of a batch, as the ops take them. words is (B, links_words), or NULL if there are no links. */
 struct links {
     struct tensor *words;
     struct links_size size;
     bool reversed;
 };
 
-/* The links of one example, to read; T positions. */
+/* The links of one example of T positions, to read. */
 struct links_view {
     const int32_t *words;
     struct links_size size;
@@ -71,7 +71,7 @@ LRNN_INLINE bool links_pair_in_tree(const struct links_view *l, int64_t p) {
 
 /* --- making them -------------------------------------------------------------------------------------------------- */
 
-/* Room that n edges take, in the order that links_fill asks for. */
+/* The number of edges and pairs of n edges that are ordered as for links_fill. */
 struct links_size links_size_of(int64_t n, const int32_t (*edges)[2]);
 
 /* Words of 64 bits that links_fill needs as scratch. */

@@ -54,7 +54,7 @@ struct exec {
     struct step_state *state;  /* memory of the place; NULL where no op reads it */
 };
 
-/* Is shown each zone between the arrays of a call's scratch: its bytes `begin` to `end` (kernels/lib/scratch.h). */
+/* visit() gets each zone between the arrays of a call's scratch: its bytes `begin` to `end` (kernels/lib/scratch.h). */
 struct zone_visitor {
     void (*visit)(struct zone_visitor *v, size_t begin, size_t end);
 };
@@ -62,7 +62,7 @@ struct zone_visitor {
 /* The planner's notes on a call (core/graph_plan.h). */
 struct call_plan {
     bool active;    /* its gradient is part of the backward walk */
-    bool zero_dout; /* no gradient flows into out[0], which is zeroed before the call's own runs */
+    bool zero_dout; /* no call writes the gradient of out[0], so the walk zeroes it before this call's gradient runs */
     int workspace_buffer[2], table_buffer; /* index of the buffer, by pass; -1 = none */
 };
 
@@ -80,17 +80,16 @@ struct call {
     uint32_t accumulate;        /* bit i: add to din[i] instead of overwriting it */
     void *scratch[2];           /* by pass: as many bytes as kernel->workspace asks for, undefined; NULL if 0 */
     size_t scratch_bytes[2];    /* by pass */
-    enum precision precision;   /* of its products, where it is one that rounds (linear) */
+    enum precision precision;   /* of the factors of its products, if its op rounds them (linear) */
     bool guards;                /* tests: after each array of scratch lies a zone that nothing may read or write */
     int index;                  /* position in the graph */
-    int stream;                 /* that position if no call before it were fused: the dropout sub-stream */
-    const int32_t *table;       /* on a device: op->table's numbers, in the graph's memory there; else NULL */
+    int stream;                 /* the dropout sub-stream: its position if no call before it were fused */
+    const int32_t *table;       /* on a device: the numbers of op->table, in the graph's memory there; else NULL */
     struct zone_visitor *zones; /* set while a plan with guards asks kernel->workspace for the zones; else NULL */
     struct call_plan plan;
 };
 
-/* Gradient of output j; NULL: no gradient flows into it, so treat it as zero. out[0] always has a gradient when the
- * backward kernel runs. */
+/* Gradient of output j. NULL means a gradient of zero. out[0] always has a gradient when the backward kernel runs. */
 LRNN_INLINE const real *call_dout(const struct call *c, int j) {
     return c->out[j]->grad;
 }
@@ -104,8 +103,8 @@ struct cost {
     double flops, bytes;
 };
 
-/* Heads (blocks, channels) of a sequence that are computed independently: element e of input i belongs to head
- * e / in[i] % count; outputs likewise. 0: the tensor belongs to all heads. */
+/* Heads (blocks, channels) of a sequence that are computed independently. Element e of input i belongs to head
+ * (e / in[i]) % count, and in the same way for outputs. in[i] = 0: the tensor belongs to all heads. */
 struct heads {
     int64_t count, in[OP_MAX_IN], out[OP_MAX_OUT];
 };
@@ -115,15 +114,15 @@ struct op {
     const char *maths;   /* the equation, one ASCII line */
     const char *source;  /* paper and equation number, or "" */
     bool hidden;         /* the template: tested like the others, not shown by `lrnn list` */
-    int version;         /* raised when the bits of all its kernels change; 0 is 1 (harness/study/numerics.h) */
+    int version;         /* raised when the bits of all its kernels change; 0 means 1 (harness/study/numerics.h) */
     uint32_t needs_in;   /* bit i: the gradient reads the VALUE of input i */
     uint32_t needs_out;  /* bit j: the gradient reads the VALUE of output j */
     uint32_t no_grad_in; /* bit i: input i never has a gradient (tokens, targets) */
     uint32_t mutates;    /* bit i: forward writes input i in place (optimiser, running statistics) */
-    int fuses;           /* how many other ops it does as well: dropout masks stay the same when ops are fused */
+    int fuses;           /* number of other ops that it also does; so dropout masks are the same when ops are fused */
 
-    /* The number of whole numbers among the attributes that a device's kernels read (which row goes where). Writes them
-     * to `to` unless it is NULL. A device needs this copy since attributes lie in the host's memory. NULL: none. */
+    /* Returns how many whole numbers of the attributes a device's kernels read (which row goes where), and writes them
+     * to `to` unless it is NULL. A device needs this copy because attributes lie in host memory. NULL: none. */
     int64_t (*table)(const struct call *c, int32_t *to);
 
     /* Checks shapes of the inputs and attributes, and creates the outputs with graph_output(g, c, ...).
@@ -135,14 +134,14 @@ struct op {
     /* NULL: a sequence has no heads. */
     struct heads (*heads)(const struct call *c);
 
-    /* For the tests: the scale of rounding errors where terms may cancel. Returns the largest sum over one element of
-     * the magnitudes of its terms, for output j (forward) or the gradient of input j (backward). 0 or NULL: the scale
-     * is the largest magnitude of the result. c->scratch[pass] is as in the reference's run. */
+    /* For the tests: the scale of rounding errors where terms may cancel. Sums the magnitudes of the terms of each
+     * element of output j (forward) or of the gradient of input j (backward), and returns the largest sum. 0 or NULL:
+     * the scale is the largest magnitude of the result. c->scratch[pass] is as in the reference's run. */
     double (*terms)(const struct call *c, enum pass pass, int j);
 
     /* Makes inputs and a call of this op at those sizes, for `lrnn perf op` and the tests. `sizes` names the options
-     * that it reads (core/op_sizes.h), except s->variant, which chooses optional inputs and attributes that are no
-     * size. False, with nothing made: there is no such variant, at any sizes. */
+     * that it reads (core/op_sizes.h). s->variant, which every op reads, chooses optional inputs and attributes that
+     * are no size. Returns false and makes nothing if the op has no such variant at any sizes. */
     bool (*build)(struct graph *g, const struct op_sizes *s);
     const char *sizes; /* "batch length dim" */
 };
@@ -151,25 +150,26 @@ struct kernel {
     const char *name; /* "scan_block_cpu"; stored in run records, forced by --kernel */
     const struct op *op;
     enum device device;
-    int version;      /* raised when its bits change; 0 is 1 (harness/study/numerics.h) */
+    int version;      /* raised when its bits change; 0 means 1 (harness/study/numerics.h) */
     bool reference;   /* plain C, CPU, any size, never tuned; one per op */
     bool inexact;     /* result may differ from the reference in rounding; false = bit-equal */
     double tolerance; /* against the reference, relative to the largest magnitude, in units of the machine epsilon of
                          `real`; the kernel's file says why */
-    /* The reason why a row's last digits depend on the number of other rows (tiles of products do); NULL: a sequence
-     * has the same bits alone and in any batch. */
+    /* The reason why a row's last digits depend on the number of other rows (tiles of products cause this). NULL: a
+     * sequence has the same bits in any batch. */
     const char *tiles;
-    /* The reason why a gradient's last digits depend on which other gradients are wanted, or on whether it is added (a
-     * sum that a product brings along); NULL: they do not. */
+    /* The reason why a gradient's last digits depend on which other gradients are wanted, or on whether it is added to
+     * an earlier one (a product may do that sum itself). NULL: they do not. */
     const char *together;
 
-    /* Whether this kernel computes that call, on that place; pure. On false *why is a short reason. NULL = always. */
+    /* Whether this kernel can compute that call at its place; a pure function. If not, *why is a short reason. NULL =
+     * always. */
     bool (*applicable)(const struct call *c, const char **why);
-    /* Whether it is worth taking unasked, by sizes and processor alone; if not, a later kernel of the list is taken,
-     * and this one only when forced. NULL = always; the last kernel of a device has NULL. */
+    /* Whether the kernel is fast for this call; depends only on sizes and processor. If not, a later kernel of the list
+     * is taken unless this one is forced. NULL = always; the last kernel of a device has NULL. */
     bool (*preferred)(const struct call *c);
-    /* Bytes of scratch of one pass; NULL = none. Depends on shapes, attributes and precision alone (and on
-     * c->guards, which scratch.h minds). */
+    /* Bytes of scratch of one pass; NULL = none. Depends only on shapes, attributes, precision and c->guards (scratch.h
+     * adds the zones). */
     size_t (*workspace)(const struct call *c, enum pass pass);
     /* Writes all outputs. Allocates nothing; async on CUDA. Bit-identical at any thread count. */
     void (*forward)(const struct call *c, const struct exec *x);

@@ -1,4 +1,4 @@
-/* op_sizes.h - the sizes at which an op is called by itself: what `lrnn perf op` measures and the tests walk. */
+/* op_sizes.h - the sizes of a single call of an op, for `lrnn perf op` and the tests. */
 #ifndef LRNN_CORE_OP_SIZES_H
 #define LRNN_CORE_OP_SIZES_H
 
@@ -13,15 +13,15 @@ struct op;
 /* Every op reads some of these and names them in op->sizes. Words as in docs/design.md. */
 struct op_sizes {
     int64_t batch, length; /* B, T */
-    int64_t blocks, m;     /* N; block size, order or rank of what is m x m or has m terms */
+    int64_t blocks, m;     /* N; block size, order or rank */
     int gate, layout;      /* enum gate, enum companion_layout */
-    int64_t dim, out;      /* D; the other width of what has two, 0 = dim (op_sizes_out) */
+    int64_t dim, out;      /* D; the second width of ops with two, 0 = dim (op_sizes_out) */
     int64_t vocab;         /* V */
     int64_t heads, dk, dv; /* H states of dk x dv */
     int64_t substeps;      /* updates a token */
     int64_t interval;      /* tokens of an interval */
     int64_t examples;      /* of a split */
-    int64_t variant;       /* from 0: which optional inputs there are, and attributes that are no size */
+    int64_t variant;       /* from 0: chooses the optional inputs, and attributes that are no size */
 };
 
 /* One option a field, with the defaults of `lrnn perf op`. */
@@ -29,11 +29,11 @@ extern const struct option op_sizes_options[];
 
 int64_t op_sizes_out(const struct op_sizes *s);
 
-/* Whether op->sizes names the option. The variant is in no op->sizes, for all ops have it. */
+/* Whether op->sizes names the option. No op->sizes names the variant, because all ops read it. */
 bool op_reads_size(const struct op *op, const char *option);
 
 /* Writes the options that the op reads, then the variant unless it is 0, as `lrnn perf op` takes them:
- * "batch=128 length=16". As snprintf. */
+ * "batch=128 length=16". Returns like snprintf. */
 int op_sizes_format(const struct op *op, const struct op_sizes *s, char *text, size_t size);
 
 /* The number of variants that the op has. */

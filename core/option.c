@@ -87,7 +87,7 @@ const struct option *option_find(const struct option *table, const char *name) {
     return NULL;
 }
 
-/* Levenshtein distance, names longer than the buffer count as far away. */
+/* Levenshtein distance. Names longer than the buffer count as far away. */
 static int edit_distance(const char *a, const char *b) {
     int row[65];
     size_t n = strlen(b);
@@ -115,14 +115,14 @@ const char *nearest_name(const char *name, int count, const char *(*name_of)(con
         const char *candidate = name_of(list, i);
         int distance = edit_distance(name, candidate);
         size_t n = strlen(name);
-        if (n >= 2 && !strncmp(candidate, name, n)) distance = 1; /* a beginning of a name is near */
+        if (n >= 2 && !strncmp(candidate, name, n)) distance = 1; /* the beginning of a name counts as near */
         if (distance < best_distance) {
             best = candidate;
             best_distance = distance;
         }
     }
     int n = (int)strlen(name), most = n < 4 ? 2 : n / 2;
-    return best_distance <= most && best_distance < n ? best : NULL; /* some letter of it has to stay */
+    return best_distance <= most && best_distance < n ? best : NULL; /* at least one letter of `name` must remain */
 }
 
 enum status name_choose(const char *kind, const char *name, int count, const char *(*name_of)(const void *list, int i),
@@ -174,7 +174,7 @@ static enum status unknown_option(const struct option *table, const char *owner,
     return fail(e, ST_USAGE, "%s has no option '%.60s'; there are:%s", owner, name, names);
 }
 
-/* "lr=abc (papers/x.plan line 7): expected a number from 0 to 10, got 'abc'"; the owner stands in brackets. */
+/* Fails with "lr=abc (papers/x.plan line 7): expected a number from 0 to 10, got 'abc'"; the owner is in brackets. */
 static enum status bad_value(const struct option *o, const char *owner, const char *value, struct error *e) {
     char low[40], high[40], what[512];
     format_double(o->min, low, sizeof low);
@@ -276,7 +276,17 @@ int option_format_value(const struct option *o, const void *object, char *buffer
     return 0;
 }
 
-/* The option whose value auto stands for, or NULL. */
+bool option_same(const struct option *o, const void *a, const void *b) {
+    static const size_t bytes[] = {[OPT_INT] = sizeof(int64_t),
+                                   [OPT_REAL] = sizeof(double),
+                                   [OPT_BOOL] = sizeof(bool),
+                                   [OPT_CHOICE] = sizeof(int),
+                                   [OPT_TIME] = sizeof(double)};
+    const char *x = (const char *)a + o->offset, *y = (const char *)b + o->offset;
+    return o->type == OPT_TEXT_FIELD ? strcmp(x, y) == 0 : memcmp(x, y, bytes[o->type]) == 0;
+}
+
+/* The option whose value auto means, or NULL. */
 static const struct option *auto_of(const struct option *table, const struct option *o) {
     return o->type == OPT_INT && o->flags & OPT_AUTO && o->choices ? option_find(table, o->choices) : NULL;
 }
@@ -323,7 +333,7 @@ int options_format(const struct option *table, const void *object, const char *s
     return total;
 }
 
-#define OPTION_HELP_COLUMN 19 /* where what a flag means begins, unless its name is long */
+#define OPTION_HELP_COLUMN 19 /* where the help text of a flag begins, unless its name is longer */
 
 void options_print_help(const struct option *table, const char *prefix, FILE *out) {
     for (const struct option *o = table; o->name; o++) {

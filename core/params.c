@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #define NAMES_BYTES ((size_t)8 << 20) /* address space for names and the list; committed as used */
-#define MAX_PARAMS  16384             /* a net of the most layers, which look both ways, has 11 525 at most */
+#define MAX_PARAMS  16384             /* the largest net (most layers, bidirectional) has 11 525 */
 #define PARAM_ALIGN 16                /* floats: one cache line */
 
 const char *const param_group_names[PARAM_GROUP_COUNT] = {"weight", "vector", "embedding", "norm",
@@ -136,7 +136,8 @@ static double draw(const struct init *init, struct rng *r, int64_t element) {
     }
 }
 
-/* Key of a parameter's numbers: the run's seed and its name, or the name it shares numbers with in the same scope. */
+/* Key of a parameter's random numbers: a hash of the run's seed and the parameter's name, or of the name (draws_as) in
+ * the same scope whose numbers it shares. */
 static uint64_t init_key(const struct param *param, uint64_t seed) {
     char name[512];
     int scope = (int)(strlen(param->name) - strlen(param->spec.name));

@@ -1,8 +1,8 @@
-/* params.h - the parameters of a model: one flat array of values, and such arrays of gradients and moments.
+/* params.h - the parameters of a model: one flat array of values, and equally long arrays of gradients and moments.
  *
- * Graphs (training, evaluation, one per length) share one struct params. A parameter has a contract: its name and its
- * element order at the border (case files, export, import). Inside it may be stored transposed, so that scans are
- * unit-stride; `layout` says how, and nothing else in the program needs to know. */
+ * Graphs (training, evaluation, one per length) share one struct params. A parameter has a contract: its name and the
+ * order of its elements in files (cases, export, import). In memory it may be stored transposed, so that scans are
+ * unit-stride; `layout` says how, and no other part of the program needs to know. */
 #ifndef LRNN_CORE_PARAMS_H
 #define LRNN_CORE_PARAMS_H
 
@@ -17,8 +17,8 @@ extern "C" {
 
 #define LAYOUT_MAX_RANK 6
 
-/* The contract tensor viewed row-major with dims[0..rank) is stored with its axes in the order order[0..rank): stored
- * axis a is contract axis order[a]. rank == 0: stored as in the contract. */
+/* The contract tensor, viewed row-major with dims[0..rank), is stored with its axes permuted: stored axis a is contract
+ * axis order[a]. rank == 0: stored as in the contract. */
 struct layout {
     int rank;
     int64_t dims[LAYOUT_MAX_RANK];
@@ -44,11 +44,11 @@ struct init {
 /* The kind of a parameter. The net decides which groups decay and at which rate each is trained
  * (backbone_param_rule). */
 enum param_group {
-    PARAM_WEIGHT,    /* maps, and all that is none of the following */
+    PARAM_WEIGHT,    /* maps, and everything that is in none of the other groups */
     PARAM_VECTOR,    /* biases and gains */
     PARAM_EMBEDDING, /* the vectors of the tokens */
     PARAM_NORM,      /* weight and bias of the norms around the mixers */
-    PARAM_STATE,     /* of a state's own dynamics: its eigenvalues, step sizes, couplings */
+    PARAM_STATE,     /* parameters of a state's dynamics: eigenvalues, step sizes, couplings */
     PARAM_FREE,      /* trained like weights, but never decayed */
     PARAM_CONST,     /* exported and imported, never trained: no gradient, no moments, not counted */
     PARAM_GROUP_COUNT
@@ -75,20 +75,20 @@ struct params {
     struct param *list;
     int n, capacity;
     int64_t floats;     /* length of the flat array, padding included */
-    real *value, *grad; /* NULL until params_reserve; memory of the place, as the moments */
+    real *value, *grad; /* NULL until params_reserve; these and the moments lie in the memory of the place */
     real *moment1, *moment2;
     const struct place *place; /* where the arrays lie: set before params_reserve; NULL: the CPU */
-    real *host;                /* one array as the host sees it: see params_fetch */
+    real *host;                /* the host's copy of one array, see params_fetch; NULL on the CPU */
     struct arena names;        /* owns list and strings */
     struct arena arrays;       /* owns value, grad, moments */
-    struct arena mirror;       /* owns host where the arrays lie elsewhere */
+    struct arena mirror;       /* owns host if the arrays lie on a device */
 };
 
 enum status params_create(struct params *p, struct error *e);
 void params_free(struct params *p);
 
-/* Declares a parameter under the full name `name`, or finds the one of that name (the shapes must agree). The pointer
- * is valid until params_free. NULL after an error: the shapes disagree, or params_reserve came before. */
+/* Declares a parameter under the full name `name`, or finds the existing parameter of that name. The pointer is valid
+ * until params_free. NULL after an error: the two shapes disagree, or params_reserve was called before. */
 struct param *params_declare(struct params *p, const char *name, const struct param_spec *spec, struct error *e);
 
 struct param *params_find(const struct params *p, const char *name);
@@ -96,12 +96,12 @@ struct param *params_find(const struct params *p, const char *name);
 /* Allocates the arrays; `training` adds gradients and moments. ST_MEMORY names the bytes. */
 enum status params_reserve(struct params *p, bool training, struct error *e);
 
-/* Draws every parameter. An element's value depends on (seed, name, element in contract order) alone, not on the inner
- * layout, the order of declaration, or other parameters. */
+/* Draws every parameter. An element's value depends only on (seed, name, element in contract order), not on the layout,
+ * the order of declaration, or other parameters. */
 void params_init(struct params *p, uint64_t seed);
 
-/* An array (value, grad or a moment) in host memory, valid until the next call: on the CPU the array itself, elsewhere
- * a copy. Changes take effect with params_store. */
+/* params_fetch gives an array (value, grad or a moment) in host memory: on the CPU the array itself, on a device a copy
+ * that is valid until the next call. params_store writes the copy back. */
 real *params_fetch(const struct params *p, real *array);
 void params_store(const struct params *p, real *array);
 

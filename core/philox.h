@@ -90,8 +90,8 @@ double rng_normal(struct rng *r);
 
 #define PERMUTE_ROUNDS 8
 
-/* Each round maps (left, right) to (right, left ^ F(right)), which is invertible whatever F is. The third word of the
- * counter has its top bit set: no philox_at of a stream meets it. */
+/* Each round maps (left, right) to (right, left ^ F(right)), which is invertible for any F. The third word of the
+ * counter has its top bit set, so no counter of philox_at is equal to it. */
 LRNN_INLINE uint64_t permute_once(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t value, int half_bits) {
     uint32_t mask = (uint32_t)((UINT64_C(1) << half_bits) - 1);
     uint32_t left = (uint32_t)(value >> half_bits), right = (uint32_t)value & mask;
@@ -109,8 +109,8 @@ LRNN_INLINE uint64_t permute_once(uint64_t seed, uint32_t stream, uint64_t epoch
 /* A keyed bijection of [0, n), n >= 1: a Feistel network over the next power of four with cycle walking. Gives the
  * epoch's shuffled order and distinct training examples without storing either.
  *
- * The domain has less than 4 n elements; leaving [0, n) and walking on along the cycle comes back to it, because the
- * start lies inside, and takes less than four steps on average. */
+ * If a result lies outside [0, n), the bijection is applied again. This walk along its cycle comes back to [0, n)
+ * because it started there. The domain has fewer than 4 n elements, so it takes fewer than four steps on average. */
 LRNN_INLINE uint64_t permute_index(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t i, uint64_t n) {
     int half_bits = 0;
     while (UINT64_C(1) << (2 * half_bits) < n) half_bits++;

@@ -1,4 +1,4 @@
-/* place.c - the CPU's half of place.h, and the messages of a build without CUDA. The other half is in
+/* place.c - the CPU's part of place.h, and the messages of a build without CUDA. The CUDA part is in
  * core/cuda/place_cuda.cu. */
 #include "core/place.h"
 
@@ -23,7 +23,7 @@ enum status place_parse(const char *name, enum device *device, int *index, struc
     return fail(e, ST_USAGE, "unknown device '%.64s'; expected cpu, cuda or cuda:N", name);
 }
 
-/* CUDA devices of this machine; 0 without driver or in a build without CUDA, and *why says which. */
+/* The number of CUDA devices of this machine. 0 if there is no driver or the build has no CUDA; *why says which. */
 static int place_cuda_devices(const char **why) {
 #ifdef LRNN_CUDA
     return cuda_place_ops.devices(why);
@@ -81,7 +81,7 @@ static enum status describe_device(int index, struct place_info *info, struct er
     return status;
 }
 
-/* Looks at all devices, which must have the name of the first one. */
+/* Looks at all devices and fails unless they all have the same name. */
 static void look_at_all(const char *name, struct probed *found) {
     const char *why;
     struct place_info first, info;
@@ -140,7 +140,7 @@ enum status place_probe_all(const char *name, int *devices, struct error *e) {
     return status;
 }
 
-/* The newest capability that kernels use instructions of: clusters, launches that overlap. */
+/* The newest compute capability whose features kernels use: clusters, launches that overlap. */
 #define NEWEST_CODE 90
 
 bool place_code_note(const struct place_info *info, char text[PLACE_NOTE]) {

@@ -32,8 +32,8 @@ struct place_info {
     size_t memory, free;     /* bytes */
     size_t cache;            /* bytes of the last-level cache */
     int major, minor, cores; /* compute capability; multiprocessors */
-    int code;                /* compute capability x 10 of device or build, the smaller: kernels choose by it */
-    double clock_mhz, memory_clock_mhz; /* the highest */
+    int code;                /* compute capability x 10, the smaller of device and build; kernels choose by it */
+    double clock_mhz, memory_clock_mhz; /* the highest that the device allows */
 };
 
 /* Opens "cpu", "cuda" or "cuda:N". Errors: ST_USAGE (no such name), ST_DEVICE (built without CUDA, no driver, no
@@ -45,8 +45,9 @@ void place_close(struct place *p);
  * Prints the text of place_code_note to stderr. Errors as place_open. */
 enum status place_probe(const char *name, struct error *e);
 
-/* place_probe for a sweep, which uses all devices of the machine under the name "cuda" (*devices; 1 for other names).
- * ST_DEVICE also where devices are of two kinds: their bits and speeds differ, and must not share a table unasked. */
+/* Like place_probe, for a sweep, where the name "cuda" means all devices of the machine. *devices is their number, or 1
+ * for other names. ST_DEVICE also if the devices are of two kinds: their bits and speeds differ, so their numbers must
+ * not be mixed in a table unasked. */
 enum status place_probe_all(const char *name, int *devices, struct error *e);
 
 /* Parses the name of a place without opening it. ST_USAGE: there is no such name. */
@@ -55,8 +56,8 @@ enum status place_parse(const char *name, enum device *device, int *index, struc
 /* Errors: ST_DEVICE if the device does not answer. The CPU has neither name nor driver. */
 enum status place_describe(const struct place *p, struct place_info *info, struct error *e);
 
-/* Whether the kernels are compiled for an older device than this one and leave its newer features unused, as in a build
- * on a machine without a GPU; then `text` says so, and what to do. */
+/* Whether the kernels are compiled for an older device and so do not use newer features of this one (as in a build on a
+ * machine without a GPU). Then `text` says so, and what to do. */
 #define PLACE_NOTE 400 /* bytes */
 bool place_code_note(const struct place_info *info, char text[PLACE_NOTE]);
 
@@ -67,13 +68,13 @@ double place_clock_mhz(const struct place *p);
  * bytes wanted and the bytes free; on the CPU, where pages are committed when first touched, the machine's bytes. */
 enum status place_reserve(const struct place *p, struct arena *a, size_t bytes, struct error *e);
 
-/* Copies bytes from the host to the place and back. place_get waits for all work queued before; after either the host
- * may use its memory again. p NULL: the CPU. */
+/* place_put copies bytes from the host to the place, place_get copies them back after all work queued before. When
+ * either returns, the host may use its memory again. p NULL: the CPU. */
 void place_put(const struct place *p, void *to, const void *from_host, size_t bytes);
 void place_get(const struct place *p, void *to_host, const void *from, size_t bytes);
 
-/* Like place_put, for `from_host` of place_host_alloc, which is read later: before the host writes there again, it has
- * to wait for a mark that was set after this call. */
+/* Like place_put, but queued, for memory of place_host_alloc. The device reads `from_host` later, so the host must wait
+ * for a mark that was set after this call before it writes there again. */
 void place_send(const struct place *p, void *to, const void *from_host, size_t bytes);
 
 /* Copies bytes within the place. Queued. Slow on a device unless both addresses are multiples of 16. */
@@ -83,7 +84,7 @@ void place_copy(const struct place *p, void *to, const void *from, size_t bytes)
 void *place_host_alloc(const struct place *p, size_t bytes);
 void place_host_free(const struct place *p, void *memory);
 
-/* Sets bytes to `byte`; the n values at `to` to `value`. Queued. */
+/* place_set sets bytes to `byte`, place_fill sets n values to `value`. Queued. */
 void place_set(const struct place *p, void *to, int byte, size_t bytes);
 void place_fill(const struct place *p, void *to, int64_t n, double value);
 
@@ -98,17 +99,17 @@ struct place_mark *place_mark_create(const struct place *p); /* NULL on the CPU 
 void place_mark_free(const struct place *p, struct place_mark *m);
 void place_mark_set(const struct place *p, struct place_mark *m); /* after all work queued now */
 void place_mark_wait(const struct place *p, struct place_mark *m);
-/* Waits for both; 0 on the CPU. */
+/* Waits for both marks and returns the time between them; 0 on the CPU. */
 double place_mark_seconds(const struct place *p, struct place_mark *from, struct place_mark *to);
 
 /* --- captures: a walk recorded once and replayed ------------------------------------------------------------------ */
 
 struct place_capture;
 
-/* Between begin and end, queued work is captured instead of done. begin returns false where capturing is impossible
- * (the CPU, a device under LRNN_CUDA_SYNC or LRNN_CUDA_GRAPH=0, earlier failures): the work is then done as usual. end
- * returns NULL after a failure, which place_capture_failure describes: none of the work was done, and another begin
- * tells whether the place captures once more, in the simplest way. */
+/* Between begin and end, queued work is captured instead of done. begin returns false if capturing is impossible (the
+ * CPU, a device under LRNN_CUDA_SYNC or LRNN_CUDA_GRAPH=0, earlier failures); then the work is done as usual. end
+ * returns NULL after a failure, which place_capture_failure describes; then none of the work was done. Call begin again
+ * after it: begin returns true if the place can try once more, in its simplest way. */
 bool place_capture_begin(const struct place *p);
 struct place_capture *place_capture_end(const struct place *p);
 const char *place_capture_failure(const struct place *p); /* "": none */

@@ -1,7 +1,7 @@
 /* real.h - the working floating-point type: float in ./lrnn, double in ./lrnn-f64 (make REAL=double).
  *
- * real_fma is the only fused multiply-add in the program: -ffp-contract=off everywhere, so no compiler decides. Without
- * hardware support (PORTABLE=1) it is a multiply and an add, because the library call would be slower than the loop. */
+ * real_fma is the only fused multiply-add in the program, because -ffp-contract=off forbids the compiler to make any.
+ * Without hardware support (PORTABLE=1) it is a multiply and an add, because the library call would be too slow. */
 #ifndef LRNN_CORE_REAL_H
 #define LRNN_CORE_REAL_H
 
@@ -19,8 +19,8 @@ typedef float real;
 
 #define REAL_EPSILON (REAL_IS_DOUBLE ? 0x1p-52 : 0x1p-23) /* from 1 to the next number */
 
-/* FORCE_INLINE: inlined whatever the compiler's budget says, where a call left over would keep a loop scalar, or a
- * constant from being one. */
+/* FORCE_INLINE: inlined whatever the compiler's budget says. It is for functions whose call would prevent a loop from
+ * being vectorised or an argument from being a compile-time constant. */
 #if defined(__CUDACC__)
 #define LRNN_INLINE  static inline __host__ __device__
 #define FORCE_INLINE static __forceinline__ __host__ __device__

@@ -62,9 +62,9 @@ FORCE_INLINE real real_of_bits(uint32_t u) {
 
 /* e^x = 2^k e^r with k = round(x / ln 2), |r| <= ln(2)/2. `magic` is 1.5 * 2^23 + 126: adding it to x / ln 2 rounds and
  * leaves k + 126, the exponent field of 2^(k-1), in the low bits; the other factor 2 goes into the polynomial's last
- * step. The lower clamp makes that field 0, so results below 1.66e-38 (1.4 times the smallest normal) are 0; the upper
- * one, k <= 128, lies beyond overflow. It compares bits: from two clamps in float gcc makes branches and four
- * compares. */
+ * step. The lower clamp makes that field 0, so results below 1.66e-38 (1.4 times the smallest normal) are 0. The upper
+ * clamp, k <= 128, lies beyond overflow. It compares bits, because gcc compiles two float clamps to branches and four
+ * comparisons. */
 FORCE_INLINE real real_exp(real x) {
     const real magic = 12582912.0f + 126.0f;
     const uint32_t top = 0x4b4000feu; /* bits of magic + 128 */

@@ -1,4 +1,4 @@
-/* schedule.h - learning rate as a pure function of the step, usable on both devices. */
+/* schedule.h - the learning rate as a pure function of the step, for CPU and CUDA device. */
 #ifndef LRNN_CORE_SCHEDULE_H
 #define LRNN_CORE_SCHEDULE_H
 
@@ -6,10 +6,10 @@
 
 #include "core/real.h"
 
-/* The schedules: constant, name, when the rate changes after the warm-up, floor and epochs that the schedule fixes
- * itself (0: the run's), function of the rate, help. A new schedule is a row, and a function unless one fits.
- * RATE_PER_EPOCH holds one rate for all steps of an epoch, warm-up included, like a scheduler that is called after each
- * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py), and its code keeps the
+/* The schedules: constant, name, when the rate changes after the warm-up, floor and epochs if the schedule itself fixes
+ * them (0: the run's), function of the rate, help. A new schedule is a row, and a function unless an existing one fits.
+ * RATE_PER_EPOCH keeps one rate for all steps of an epoch, warm-up included, like a scheduler that is called after each
+ * epoch (MAD, MQAR, pLSTM's graphs). MAD declares mad-cosine (athms/mad-lab, mad/configs.py), but its code keeps the
  * rate constant. */
 #define SCHEDULES(ROW)                                                                                                 \
     ROW(CONSTANT, "constant", RATE_FIXED, 0, 0, rate_constant, "the peak")                                             \
@@ -33,7 +33,7 @@ struct schedule {
     int64_t total, steps_per_epoch; /* steps of the whole run, warm-up included, and of an epoch */
 };
 
-/* Rates after the warm-up, `done` steps into `span`. */
+/* The rate after `done` of the `span` steps that follow the warm-up. */
 LRNN_INLINE double rate_constant(const struct schedule *s, int64_t done, int64_t span) {
     (void)done, (void)span;
     return s->lr;

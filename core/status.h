@@ -1,6 +1,6 @@
 /* status.h - result codes and error text.
  *
- * The numbers up to 6 are exit codes of the process. Every function that can fail returns one
+ * The numbers up to 6 are exit codes of the process. Every function that can fail returns a status
  * and writes one sentence into the caller's struct error: what, where, expected, got, what to try. */
 #ifndef LRNN_CORE_STATUS_H
 #define LRNN_CORE_STATUS_H
@@ -33,7 +33,7 @@ struct error {
  * and returns `status`. */
 enum status fail(struct error *e, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Returns from the calling function with the status of `call` unless it is ST_OK. The one macro that returns. */
+/* Returns from the calling function with the status of `call` unless it is ST_OK. No other macro returns. */
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \
         enum status try_status_ = (call);                                                                              \

@@ -31,11 +31,11 @@ struct tensor {
     enum dtype dtype;
     int rank; /* 1..TENSOR_MAX_RANK */
     int64_t dims[TENSOR_MAX_RANK];
-    bool needs_grad;     /* some parameter or input of interest lies upstream */
+    bool needs_grad;     /* it depends on a parameter, or on an input whose gradient is wanted */
     bool keep;           /* value and gradient stay readable after the walk (inputs, outputs) */
     void *data;          /* real * or int32_t *; bound by graph_plan */
     real *grad;          /* NULL if no gradient is wanted; bound by graph_plan */
-    struct tensor *base; /* a view shares memory and gradient with its base; NULL if it is none */
+    struct tensor *base; /* for a view: the tensor whose memory and gradient it shares; NULL: not a view */
     struct param *param; /* the parameter it shows, or NULL */
     int producer;        /* index of the call that writes it; -1 for inputs and parameters */
     int id;              /* index in the graph's list of tensors */
@@ -64,7 +64,7 @@ LRNN_INLINE struct tensor *tensor_base(struct tensor *t) {
     return t;
 }
 
-/* Keeps value (and gradient) readable after a walk of its graph. NULL, as a graph that has failed gives, is allowed. */
+/* Keeps value (and gradient) readable after a walk of its graph. t may be NULL, after an error of the graph. */
 LRNN_INLINE void tensor_keep(struct tensor *t) {
     if (t) tensor_base(t)->keep = true;
 }

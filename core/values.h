@@ -1,4 +1,4 @@
-/* values.h - the several values that a flag, or an option of a task, may be given: "1..4", "0,0.1". */
+/* values.h - lists of values, for flags and for options of tasks: "1..4", "0,0.1". */
 #ifndef LRNN_CORE_VALUES_H
 #define LRNN_CORE_VALUES_H
 
@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-/* A list that owns its texts; zeros are an empty one. */
+/* A list that owns its texts. All zeros is the empty list. */
 struct texts {
     char **list;
     int n;
@@ -18,11 +18,11 @@ void texts_free(struct texts *t);
 /* Adds a copy. ST_USAGE: the list is full; ST_MEMORY. */
 enum status texts_add(struct texts *t, const char *text, struct error *e);
 
-/* "3..20" */
+/* Parses "3..20"; false if the text is no such range. */
 bool range_parse(const char *text, int64_t *from, int64_t *to);
 
-/* Adds the values of a flag: "1..4", "0,0.1", "2". Errors: as texts_add; ST_USAGE, in its name: a range without a
- * value, or with more than a list can hold. */
+/* Adds the values of the flag `name`: "1..4", "0,0.1", "2". Errors: as texts_add; ST_USAGE with the flag's name: a
+ * range is empty or has more values than a list may have. */
 enum status values_expand(const char *name, const char *list, struct texts *values, struct error *e);
 
 /* Whether the list has the value, in canonical form. */

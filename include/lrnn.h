@@ -57,7 +57,7 @@ LRNN_API const char *lrnn_last_error(void);
 /* "0.1.0" */
 LRNN_API const char *lrnn_version(void);
 
-/* Names of the ops, one a line, in the order of this header. */
+/* Names of the ops, one per line, in the order of this header. */
 LRNN_API const char *lrnn_ops(void);
 
 /* An array of the caller, and its gradient. data NULL: an optional array is absent. grad NULL: its gradient is not
@@ -146,7 +146,7 @@ typedef struct lrnn_scan_block {
 } lrnn_scan_block;
 LRNN_OP(scan_block);
 
-/* H-LRU (arXiv 2602.12021, Eq. 3), m states a channel:
+/* H-LRU (arXiv 2602.12021, Eq. 3), m states per channel:
  *     companion: s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t;  s_t[i] = s_{t-1}[i-1]
  *     observer:  s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t where i = 0)
  * z (B,T, (m+1)*N): element j*N + k is the gate of lag j + 1 of channel k, j = m the input's gate. v (B,T,N).
@@ -174,7 +174,7 @@ LRNN_OP(scan_lstm);
 
 /* --- matrix states -------------------------------------------------------------------------------------------------*/
 
-/* One dk x dv matrix a head, updated by outer products (linear attention, Mamba2):
+/* One dk x dv matrix per head, updated by outer products (linear attention, Mamba2):
  *     C_t = decay_t C_{t-1} + source_t k_t v_t^T;  o_t = scale C_t^T q_t
  * q, k (B,T, G*dk), each of the G groups shared by H / G neighbouring heads; v, o (B,T, H*dv), head after head;
  * decay (B,T,H); source (B,T,H), or absent: 1. */
@@ -189,7 +189,7 @@ typedef struct lrnn_scan_outer {
 } lrnn_scan_outer;
 LRNN_OP(scan_outer);
 
-/* Delta rules, one dk x dv matrix S a head. At each token S <- Diag(decay_t) S once, then for the steps j = 0, 1, ...
+/* Delta rules, one dk x dv matrix S per head. At each token S <- Diag(decay_t) S once, then for the steps j = 0, 1, ...
  *     with beta:            S <- S + k_j (rate beta_j (v_j - S^T k_j))^T
  *     with read:            S <- S + k_j (v_j - rate S^T read_j)^T
  *     with read and erase:  S <- S + k_j v_j^T - erase_j (rate S^T read_j)^T
@@ -203,7 +203,7 @@ typedef struct lrnn_scan_delta {
     lrnn_call call;
     int64_t heads, steps, key, value; /* H, steps <= 64, dk, dv */
     double scale, rate;
-    int32_t channels; /* 1: decay has one number a key channel; 0: one a head */
+    int32_t channels; /* 1: decay has one number per key channel; 0: one per head */
     int32_t reserved;
     lrnn_array q, k, v, beta, decay, read, erase;
     lrnn_array o;
@@ -211,7 +211,7 @@ typedef struct lrnn_scan_delta {
 } lrnn_scan_delta;
 LRNN_OP(scan_delta);
 
-/* pLSTM on a sequence (arXiv 2506.11997), J states a head:
+/* pLSTM on a sequence (arXiv 2506.11997), J states per head:
  *     y_t = scale (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t)
  *     C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
  * q, k (B,T, H*dk), v, y (B,T, H*dv); source S, mark M (B,T, H*J); transition T (B,T, H*J*J), element (h*J + i)*J + j;

@@ -1,4 +1,4 @@
-/* kernel.h - the registry of ops and kernels: what every op's file includes.
+/* kernel.h - the registry of ops and kernels. Every op's file includes it.
  *
  * Each family declares its ops in a header of its own (kernels/gated/gated.h, ...). A function there calls one op on
  * the graph and returns its first output (further outputs where it says so); it computes nothing. Shapes: B batch, T
@@ -23,10 +23,10 @@ const struct kernel *kernel_find(const char *name);
 const struct kernel *kernel_reference(const struct op *op);
 
 /* Lines of a list.def. Here they declare ops and kernels; in registry.c they fill the tables. A family's header
- * includes the list of its room, so that one more op compiles its family and what calls that again, nothing else. */
+ * includes only the list of its own room, so that a new op recompiles only its family and the callers of the family. */
 #define OP(name)          extern const struct op op_##name;
 #define KERNEL(name)      extern const struct kernel kernel_##name;
-#define KERNEL_CUDA(name) KERNEL(name) /* there in a build with CUDA */
+#define KERNEL_CUDA(name) KERNEL(name) /* exists only in a build with CUDA */
 
 #ifdef __cplusplus
 }

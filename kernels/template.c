@@ -1,25 +1,24 @@
 /* template.c - a working op to copy: y = x, with its reference kernel. To make a copy your own:
  *
  *  1. cp kernels/template.c kernels/ROOM/NAME.c, replace "template" by NAME everywhere, and append the line
- *     OP(NAME) KERNEL(NAME_ref) to kernels/ROOM/list.def. Build and run `make test`: the copy passes as it stands.
+ *     OP(NAME) KERNEL(NAME_ref) to kernels/ROOM/list.def. Build and run `make test`: the unchanged copy passes.
  *  2. Write this banner: the equation, its adjoint (the gradient of every input) and the paper with equation number.
  *  3. Make the function that calls the op public: drop `static`, declare it in kernels/ROOM/ROOM.h with the shapes of
  *     all tensors, and include that header, which declares the op, instead of the line "extern" below. Attributes
- *     (sizes, choices) go into a struct that is handed to graph_call, which copies it. An optional input is a NULL
- *     tensor.
+ *     (sizes, choices) go into a struct that you pass to graph_call, which copies it. An absent optional input is NULL.
  *  4. infer: check every shape and attribute, in sentences that name both numbers; create the outputs.
- *  5. needs_in, needs_out: whose VALUES your gradient reads; memory of all others is reused before it runs.
+ *  5. needs_in, needs_out: the tensors whose VALUES your gradient reads; the memory of others is reused before it runs.
  *  6. cost: FLOPs and the fewest bytes that can be moved; `lrnn perf op NAME` divides by them.
- *  7. build, sizes: inputs and this op at given sizes, and the names of those that it reads (core/op_sizes.h, with the
- *     usual inputs in kernels/lib/sizes.h); one variant for every optional input and every attribute value that is no
- *     size. The tests walk them all, `lrnn perf op NAME` has them as flags.
+ *  7. build, sizes: inputs and a call of this op at given sizes, and the names of the sizes that it reads
+ *     (core/op_sizes.h, with the usual inputs in kernels/lib/sizes.h); one variant for every optional input and every
+ *     attribute value that is no size. The tests run all variants; `lrnn perf op NAME` has the sizes as flags.
  *  8. The reference kernel: plain loops, sums in double, never tuned. The gradient skips inputs whose din is NULL and
  *     writes the others with put(), which adds where call_accumulates says so. `make test-double` compares it with
  *     finite differences.
- *  9. Tuned twins go into kernels/ROOM/NAME_cpu.c (and NAME_cuda.cu), registered before the reference; the tests
- *     compare them with it. Cut the work as a function of the sizes alone (kernels/lib/parallel.h), so that the result
- *     does not depend on the number of threads; scratch memory comes from kernel->workspace and is laid out with
- *     kernels/lib/scratch.h, whose guards the tests check. */
+ *  9. Tuned twins go into kernels/ROOM/NAME_cpu.c (and NAME_cuda.cu), listed before the reference; the tests compare
+ *     them with the reference. Cut the work by sizes only (kernels/lib/parallel.h), so that the result does not depend
+ *     on the number of threads. Scratch memory comes from kernel->workspace and is laid out with kernels/lib/scratch.h,
+ *     whose guards the tests check. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
 
@@ -40,7 +39,7 @@ static struct cost template_cost(const struct call *c, enum pass pass) {
     return (struct cost){.flops = 0, .bytes = 2 * sizeof(real) * (double)tensor_count(c->in[0])};
 }
 
-/* Variants: none but the first. */
+/* Only one variant. */
 static bool template_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 0) return false;
     template(g, input_tokens(g, s, "x", s->dim));

@@ -1,4 +1,4 @@
-/* twins.h - which ops can run on a device: known in every build, with CUDA or without. */
+/* twins.h - tells which ops can run on a device, in builds with and without CUDA. */
 #ifndef LRNN_KERNELS_TWINS_H
 #define LRNN_KERNELS_TWINS_H
 

@@ -77,7 +77,7 @@ static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
 }
 LIBRARY_OP(scan_delta, last, true)
 
-/* The state C of J matrices a head is set by J*dk lead tokens, as in scan_outer, each with the source of one matrix,
+/* The state C of J matrices per head is set by J*dk lead tokens, as in scan_outer, each with the source of one matrix,
  * and read by as many tail tokens, each with the mark of one; the identity as transition leaves it as it is. */
 static void scan_plstm_record(struct recorder *r, const lrnn_scan_plstm *d) {
     int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL);

@@ -1,5 +1,5 @@
-/* backbone.c - the blocks of the nets around a mixer, and how each paper's code treats their parameters; models differ
- * in the mixer alone, so comparisons are fair.
+/* backbone.c - the blocks of the nets around a mixer, and how each paper's code treats their parameters. Models in one
+ * net differ only in the mixer, so comparisons are fair.
  *
  * Blocks, by --backbone:
  *   mad-lm     x <- x + mixer(norm(x)), x <- x + mlp(norm(x)); a norm before the head. The language model of MAD
@@ -7,31 +7,32 @@
  *              linear biases 0, no positional code
  *   slice      z = x + mixer(x), z <- z + tanh(W z + b), x <- dropout(LayerNorm(z)); embedding N(0, 1), no decay on it
  *              (Benjamin-Walker/structured-linear-cdes, models/slcde.py)
- *   slice-glu  like slice with z <- z + (P z + p) * sig(Q z + q): the wrapper of its baselines (models/mamba.py,
+ *   slice-glu  like slice with z <- z + (P z + p) * sig(Q z + q): the wrapper of SLiCE's baselines (models/mamba.py,
  *              models/fla.py)
- *   stacked    x <- mixer(x), with dropout between layers alone: its LSTM, which is PyTorch's
+ *   stacked    x <- mixer(x), with dropout only between layers: SLiCE's LSTM, which is PyTorch's
  *   xlstm      x <- x + dropout(mixer(norm(x))), and after sLSTM x <- x + dropout(W2 (gelu(g) * u)), (g, u) =
- *              W1 norm(x), of inner width U, the multiple of 64 from 1.3 D on; that norm once more before the head: a
- *              LayerNorm without a bias, its weight stored as the difference from 1. Embedding, W1 and head N(0, 0.4 /
- *              D), W2 N(0, 4 / (layers^2 D)); matrices decay, but for the embedding (NX-AI/xlstm, xlstm_lm_model.py,
- *              whose head has no bias)
- *   slice-xlstm  the same layers in SLiCE's net: embedding N(0, 1), a head at the framework default, and decay on all
- *              parameters but the embedding, on a norm's difference from 1 too (models/xlstm.py)
+ *              W1 norm(x), of inner width U, 1.3 D rounded up to a multiple of 64; one more norm before the head. The
+ *              norm is a LayerNorm without a bias, its weight stored as the difference from 1. Embedding, W1 and head
+ *              N(0, 0.4 / D), W2 N(0, 4 / (layers^2 D)); all matrices decay except the embedding (NX-AI/xlstm,
+ *              xlstm_lm_model.py, whose head has no bias)
+ *   slice-xlstm  the layers of xlstm in SLiCE's net: embedding N(0, 1), a head at the framework default, and decay on
+ *              all parameters except the embedding, so also on a norm's difference from 1 (models/xlstm.py)
  *   slice-transformer  x <- x + dropout(mixer(norm(x))), x <- x + dropout(W2 dropout(gelu(W1 norm(x) + b1)) + b2) of
- *              inner width 512, a norm before the head: LayerNorms (models/transformer.py, which has biases in its
- *              attention, 16 heads and dropout on its weights besides)
+ *              inner width 512, a norm before the head; all norms are LayerNorms (models/transformer.py, which also has
+ *              biases in its attention, 16 heads and dropout on the attention's weights)
  *   slice-paper  the net that the SLiCE paper puts around the mixer: slice around SLiCE, stacked for the LSTM,
  *              slice-xlstm for xLSTM's mixers, slice-transformer for attention, and slice-glu for Mamba2, the delta
- *              rules and all mixers that the paper does not have
+ *              rules and all mixers that are not in the paper
  *   s5         y = dropout(silu(mixer(BatchNorm(x)))), x <- x + dropout(y * sig(W y + b)); embedding N(0, 1);
  *              Myosotis' block in S5's architecture (lindermanlab/S5, s5/layers.py, half_glu1), running statistics
  *              with momentum .95
- *   vision     the blocks of mad-lm, as pLSTM has them on images (ml-jku/plstm, blocks.py): an MLP of tanh-GELU has
- *              biases and its inner width is 4D rounded up to a multiple of 64; maps N(0, 0.4 / inputs), biases 0;
+ *   vision     the blocks of mad-lm as in pLSTM on images (ml-jku/plstm, blocks.py): the MLP with tanh-GELU has
+ *              biases, and its inner width is 4D rounded up to a multiple of 64; maps N(0, 0.4 / inputs), biases 0;
  *              only maps decay
  *
- * --layer-scale a, in mad-lm and vision, puts diag(s) before each branch is added, s a learnt vector that begins at a:
- * LayerScale (Touvron et al., arXiv 2103.17239, Eq. 3), which pLSTM's vision transformer has with a = 1.
+ * --layer-scale a, in mad-lm and vision, multiplies each branch by diag(s) before it is added. s is a learnt vector
+ * that starts at a: LayerScale (Touvron et al., arXiv 2103.17239, Eq. 3), which pLSTM's vision transformer has with
+ * a = 1.
  *
  * --bidirectional adds reverse(mixer_back(reverse(.))) to each causal mixer (S4's way). */
 #include "models/backbone.h"
@@ -62,7 +63,7 @@ const struct option backbone_options[] = {
     {"layer-scale", OPT_REAL, offsetof(struct backbone, layer_scale), "0", 0, 1000, NULL,
      "initial value of a learnt vector that scales each residual branch (mad-lm, vision); 0 = no scaling", 0},
     {"pool", OPT_CHOICE, offsetof(struct backbone, pool), "mean", 0, 0, "last mean top corners",
-     "source of one label a sequence: the last row, the mean of rows, a tree's root, a grid's corners", 0},
+     "source of one label per sequence: the last row, the mean of rows, a tree's root, a grid's corners", 0},
     {"bidirectional", OPT_BOOL, offsetof(struct backbone, bidirectional), "no", 0, 0, NULL,
      "second mixer, on the reversed sequence, beside a causal one", 0},
     {"ssm-lr-factor", OPT_REAL, offsetof(struct backbone, ssm_lr_factor), "1", 0, 1000, NULL,
@@ -109,7 +110,7 @@ static struct tensor *layer_norm(struct graph *g, const struct backbone *b, cons
     return residual_norm(g, NORM_LAYER, name, r);
 }
 
-/* The norm of xLSTM: the head norm of rows with one head, whose weight is stored less 1 and which has no bias. */
+/* The norm of xLSTM: a head norm with one head and no bias, whose weight is stored as the difference from 1. */
 static struct tensor *norm_near_one(struct graph *g, const struct backbone *b, const char *name, struct residual *r) {
     (void)b;
     *r = (struct residual){residual_sum(g, *r), NULL};
@@ -148,7 +149,7 @@ static struct tensor *gelu_mlp(struct graph *g, const struct backbone *b, struct
     return linear(g, activate(g, inner, ACT_GELU_TANH), weight(g, "w2.weight", D, 4 * D, 1, AS_CONTRACT), NULL);
 }
 
-/* The MLP of SLiCE's transformer, whose inner width is the same at every width D. */
+/* The MLP of SLiCE's transformer. Its inner width does not depend on the width D. */
 static struct tensor *transformer_mlp(struct graph *g, const struct backbone *b, struct tensor *x) {
     int64_t D = x->dims[x->rank - 1];
     struct tensor *y = activate(g, affine(g, b, "w1", x, TRANSFORMER_INNER, init_linear(D, 1)), ACT_GELU_ERF);
@@ -174,7 +175,7 @@ static struct tensor *swiglu_mlp(struct graph *g, struct tensor *x) {
     return linear(g, silu_mul(g, gated, value), weight(g, "w3.weight", D, W, 1, AS_CONTRACT), NULL);
 }
 
-/* One mixer, whose parameters stand under `name`. */
+/* Builds one mixer with its parameters under `name`. */
 static struct tensor *one_way(struct graph *g, const struct model_choice *choice, const char *name, struct tensor *x) {
     graph_scope_push(g, name);
     struct tensor *y = choice->model->build(choice->inst, g, x);
@@ -197,7 +198,7 @@ static struct tensor *mixer(struct graph *g, const struct backbone *b, const str
     return add(g, y, reverse(g, back, now->lengths));
 }
 
-/* The branch as it is added: scaled where the net does so, with dropout. */
+/* The branch y as it is added to x: with layer scale, if the net has it, and dropout. */
 static struct tensor *branch_of(struct graph *g, const struct backbone *b, const char *name, struct tensor *y) {
     if (y && b->layer_scale > 0) {
         struct init init = {.kind = INIT_CONST, .a = b->layer_scale};
@@ -222,7 +223,7 @@ static struct residual pre_norm_layer(struct graph *g, const struct backbone *b,
     return r;
 }
 
-/* Layer with the MLP of its kind of mixer, or without one. */
+/* A pre-norm layer, with an MLP only if the mixer's takes_mlp asks for one. */
 static struct residual xlstm_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                    struct residual r, bool last) {
     bool (*takes_mlp)(const void *, int64_t) = choice->model->takes_mlp;
@@ -236,7 +237,7 @@ static struct tensor *tanh_branch(struct graph *g, const struct backbone *b, str
     return activate(g, affine(g, b, "mlp", z, D, init_linear(D, 1)), ACT_TANH);
 }
 
-/* (P z + p) * sig(Q z + q), which the blocks of its baselines add to z. */
+/* (P z + p) * sig(Q z + q), which the blocks of SLiCE's baselines add to z. */
 static struct tensor *glu_branch(struct graph *g, const struct backbone *b, struct tensor *z, int64_t D) {
     struct tensor *value = affine(g, b, "mlp", z, D, init_linear(D, 1));
     return mul(g, value, activate(g, affine(g, b, "mlp_gate", z, D, init_linear(D, 1)), ACT_SIGMOID));
@@ -251,7 +252,7 @@ static struct residual post_norm_layer(struct graph *g, const struct backbone *b
     return (struct residual){dropout(g, residual_norm(g, NORM_LAYER, "norm", &sum), b->dropout), NULL};
 }
 
-/* The mixer alone, with dropout between layers. */
+/* Only the mixer, with dropout between layers. */
 static struct residual stacked_layer(struct graph *g, const struct backbone *b, const struct model_choice *choice,
                                      struct residual r, bool last) {
     return (struct residual){dropout(g, mixer(g, b, choice, r.x), last ? 0 : b->dropout), NULL};
@@ -287,14 +288,14 @@ static struct residual s5_layer(struct graph *g, const struct backbone *b, const
 #define IN(group) (1U << PARAM_##group)
 #define IN_ALL    (IN(WEIGHT) | IN(VECTOR) | IN(EMBEDDING) | IN(NORM) | IN(STATE))
 
-/* Decay and rates follow the code of each paper:
- *   MAD     every parameter: its optimiser minds no tags of the mixers (athms/mad-lab, mad/model/pl_model_wrapper.py)
- *   SLiCE   every parameter but the embedding: its loop minds none either (structured-linear-cdes, train.py)
- *   pLSTM   its maps alone, on images (ml-jku/plstm_experiments)
- *   xLSTM   matrices alone, without the embedding (NX-AI/xlstm, utils.py)
- *   S5      every parameter but a state's dynamics and the norms, which also have a rate of their own, ssm_lr; the
- *           others have lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments)
- * Biases start at 0 in MAD's nets, in S5's and in pLSTM's, as the authors' do, and like weights in SLiCE's (the
+/* The parameters that decay, and their rates, follow the code of each paper:
+ *   MAD     all: its optimiser ignores the mixers' tags (athms/mad-lab, mad/model/pl_model_wrapper.py)
+ *   SLiCE   all except the embedding: its training loop ignores tags too (structured-linear-cdes, train.py)
+ *   pLSTM   only its maps, on images (ml-jku/plstm_experiments)
+ *   xLSTM   only matrices, without the embedding (NX-AI/xlstm, utils.py)
+ *   S5      all except a state's dynamics and the norms. These two learn at their own rate, ssm_lr; the others learn at
+ *           lr_factor times that, 3 to 5 (lindermanlab/S5, bin/run_experiments)
+ * Biases start at 0 in MAD's, S5's and pLSTM's nets, as in the authors' code, and like weights in SLiCE's (the
  * framework's default). slice-paper is resolved before a net is built; all nets that it resolves to have the same
  * rules. */
 static const struct backbone_traits traits[] = {

@@ -34,16 +34,16 @@ struct backbone {
     int positions;             /* the enum above: vectors for the positions of an image */
     int encoder;               /* the enum above, for inputs of values */
     double dropout;            /* on each residual branch; training only */
-    double layer_scale;        /* each branch is scaled by a learnt vector that begins at this; 0: it is not */
-    bool bidirectional;        /* a second mixer a layer on the reversed sequence, added to a causal one */
+    double layer_scale;        /* start of the learnt vector that scales each branch; 0: no scaling */
+    bool bidirectional;        /* each causal mixer gets a second mixer on the reversed sequence, which is added */
     bool degree_code;          /* the code of a node's number of neighbours is added to its embedding */
-    double ssm_lr_factor;      /* s5: rate of PARAM_STATE and PARAM_NORM, as a part of the others' */
+    double ssm_lr_factor;      /* s5: rate of PARAM_STATE and PARAM_NORM over the rate of the others */
 };
 
 extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbone, dropout, pool, bidirectional, ... */
 
-/* The net that is built for a mixer: slice-paper becomes the net that the paper has for it. A net that does not take
- * --mlp gets its own: none, or always the same one (slice-transformer). */
+/* The net that is built for a mixer: slice-paper becomes the net that the paper puts around that mixer. A net that
+ * ignores --mlp gets its own MLP (slice-transformer) or none. */
 struct backbone backbone_resolved(const struct backbone *b, const struct model *m);
 
 /* Whether the layers of a resolved net are built as --mlp and --norm say; other nets have parts of their own. */
@@ -56,7 +56,7 @@ struct param_rule {
 };
 struct param_rule backbone_param_rule(const struct backbone *b, enum param_group group);
 
-/* x + branch, not yet added, since a norm of the sum adds them in the same pass. branch NULL: x alone. */
+/* The sum x + branch, not yet computed, because the norm that follows adds them in its own pass. branch NULL: x. */
 struct residual {
     struct tensor *x, *branch;
 };
@@ -71,13 +71,13 @@ struct backbone_traits {
     struct tensor *(*branch)(struct graph *g, const struct backbone *b, struct tensor *z, int64_t D);
     struct tensor *(*gelu)(struct graph *g, const struct backbone *b, struct tensor *x);
     bool as_asked;     /* --norm and --mlp choose its norms and MLPs */
-    bool ends_in_norm; /* its norm stands once more before the head */
+    bool ends_in_norm; /* one more norm before the head */
     bool zero_biases;  /* biases start at 0; else like weights */
-    bool small_maps; /* maps of values and to the logits start at N(0, 0.4 / inputs), else at the framework's default */
-    bool has_ssm_rate;   /* state parameters and norms learn at --ssm-lr-factor of the rate */
+    bool small_maps;   /* maps of values, and to logits, start at N(0, 0.4 / inputs); else at the framework's default */
+    bool has_ssm_rate; /* state parameters and norms learn at --ssm-lr-factor of the rate */
     double embedding_sd; /* the tokens' vectors start at N(0, embedding_sd^2); 0: at N(0, 0.4 / D) */
     unsigned decays;     /* bits 1 << enum param_group of the groups that --decay acts on */
-    int version;         /* raised when the bits of its trainings change; 0 is 1 (harness/study/numerics.h) */
+    int version;         /* raised when the bits of its trainings change; 0 means 1 (harness/study/numerics.h) */
 };
 const struct backbone_traits *backbone_traits(const struct backbone *b);
 
@@ -90,7 +90,7 @@ bool backbone_doubles(const struct backbone *b, const struct model *m);
 
 struct tensor *residual_sum(struct graph *g, struct residual r);
 
-/* The norm of the sum, by enum norm_kind, with its parameters under `name`. The sum becomes r->x, without a branch. */
+/* The norm (enum norm_kind) of r's sum, with parameters under `name`. Stores the sum in r->x and clears r->branch. */
 struct tensor *residual_norm(struct graph *g, int kind, const char *name, struct residual *r);
 
 /* W x + b with parameters under `name`; W starts from init and b like the backbone's biases. */

@@ -3,9 +3,9 @@
  *   v_t = W_v x_t                       z_t = W_g x_t + b_g, one row of m+1 raw gates per state
  *   a_t[i][.] = f(z_t[i][.]) / sum f    h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i]     y_t = W_o h_t
  *
- * H-LRU/BD-LRU paper (arXiv 2602.12021), section 2 and appendix G. Its listing cannot run as printed, since it takes
- * the input gate from the axis of rows: read as intended, the gates of a row are normalised and the last is the
- * input's. Inside, gates are stored gate-major with the block index fastest, so that neighbouring lanes hold
+ * H-LRU/BD-LRU paper (arXiv 2602.12021), section 2 and appendix G. Its listing cannot run as printed, because it takes
+ * the input gate from the axis of rows. We follow its intent: the m+1 gates of a row are normalised, and the last one
+ * is the input's. In memory gates are gate-major with the block index fastest, so that neighbouring lanes hold
  * neighbouring blocks. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
                            .weight = {4, {N, m, m + 1, D}, {1, 2, 0, 3}}};
     struct tensor *z = mapped_gates(g, x, &map);
     if (o->gate == GATE_NONE && graph_builder(g)->lengths)
-        z = rows_in_use(g, z, graph_builder(g)->lengths, NULL); /* else states may overflow there */
+        z = rows_in_use(g, z, graph_builder(g)->lengths, NULL); /* else states may overflow past a sequence's end */
     struct tensor *v = linear(g, x, weight(g, "v.weight", N * m, D, 1, (struct layout){3, {N, m, D}, {1, 0, 2}}), NULL);
     struct tensor *h = scan_block(g, z, v, N, m, (enum gate)o->gate);
     return linear(g, h, weight(g, "out.weight", D, N * m, 1, (struct layout){3, {D, N, m}, {0, 2, 1}}), NULL);

@@ -32,7 +32,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return linear(g, z, weight(g, "out.weight", D, N, 1, AS_CONTRACT), NULL);
 }
 
-/* The inputs of the window that come from before. */
+/* The earlier inputs in the window. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     (void)d;
     const struct conv *o = inst;

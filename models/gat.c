@@ -2,9 +2,9 @@
  *
  *   v = W x, H heads   s = A x   r = A' x   p_n = softmax over u in N(n) and n of leaky_relu(s_n + r_u)
  *   y_n = sum over u in N(n) and n of p_nu v_u + b
- * The paper's scores are a . W x, so A has rows a W of each head; here A and A' are learnt as they are (H,D).
- * The graph is the example's, or the option `edges` gives it between a sequence's tokens; which way an edge leads does
- * not matter. Velickovic et al. 2018, Eq. 3 to 5. */
+ * The paper's scores are a . W x, so its A has a row a W for each head; here A and A' (H,D) are learnt directly.
+ * The graph is the example's or, between a sequence's tokens, given by the option `edges`. The direction of an edge
+ * does not matter. Velickovic et al. 2018, Eq. 3 to 5. */
 #include "kernels/dense/dense.h"
 #include "models/graph_links.h"
 #include "models/parts.h"

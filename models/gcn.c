@@ -1,8 +1,8 @@
 /* gcn.c - graph convolution: a node takes the mean of its neighbourhood, weighted by degrees.
  *
  *   y_n = relu(W sum over u in N(n) and n of x_u / sqrt(d_n d_u) + b),  d = 1 + |N|
- * The graph is the example's, or the option `edges` gives it between a sequence's tokens; which way an edge leads does
- * not matter. Kipf & Welling 2017, Eq. 2. */
+ * The graph is the example's or, between a sequence's tokens, given by the option `edges`. The direction of an edge
+ * does not matter. Kipf & Welling 2017, Eq. 2. */
 #include "kernels/dense/dense.h"
 #include "models/graph_links.h"
 #include "models/parts.h"

@@ -1,8 +1,8 @@
-/* gin.c - graph isomorphism network: a node and the sum of its neighbours through an MLP of two layers.
+/* gin.c - graph isomorphism network: an MLP of two layers reads the sum of a node and its neighbours.
  *
  *   y_n = W2 relu(W1 (x_n + sum over u in N(n) of x_u) + b1) + b2,  W1 (inner D, D)
- * The eps of the paper is 0 (GIN-0, the better one there). The graph is the example's, or given by the option `edges`
- * between a sequence's tokens; which way an edge leads does not matter. Xu et al. 2019, Eq. 4.1. */
+ * The paper's eps is 0 (GIN-0, its better variant). The graph is the example's or, between a sequence's tokens, given
+ * by the option `edges`. The direction of an edge does not matter. Xu et al. 2019, Eq. 4.1. */
 #include "kernels/dense/dense.h"
 #include "models/graph_links.h"
 #include "models/parts.h"

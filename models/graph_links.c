@@ -12,7 +12,7 @@ struct edges {
     int32_t ends[EDGES_MAX][2]; /* tail, head */
 };
 
-/* A number of at most nine digits at *text, which moves on; -1 if there is none. */
+/* Reads a number of at most nine digits and moves *text past it; -1 if there is none. */
 static int32_t read_node(const char **text) {
     int32_t value = 0;
     int digits = 0;
@@ -72,7 +72,8 @@ int64_t graph_links_edges(const char *edges, const struct dims *d) {
     return parse_edges("", edges, &s, &e) == ST_OK ? s.n : 0;
 }
 
-/* A path through all positions, or the listed edges; *n receives their number. The caller frees them. */
+/* Lists the edges that the text names: a path through all positions, or single edges. Stores their number in *n. The
+ * caller frees the list. */
 static int32_t (*list_edges(const char *text, int64_t nodes, int64_t *n, struct error *e))[2] {
     struct edges s = {0};
     bool path = strcmp(text, "path") == 0;

@@ -15,18 +15,17 @@
             0                                                                                                          \
     }
 
-/* Checks that the edges fit the sequences; on a task with graphs the option must be left out. ST_USAGE names the mixer,
+/* Checks that the edges fit the sequences. On a task with graphs the option must be left out. ST_USAGE names the mixer,
  * the edge and the fault. */
 enum status graph_links_check(const char *mixer, const char *edges, const struct dims *d, struct error *e);
 
-/* The links of sequences like x (B,T,D); all mixers of a net share them. After an error of the graph they have no
- * words. */
+/* The links of sequences like x (B,T,D). All mixers of a net share them. words is NULL after an error of the graph. */
 struct links graph_links(const char *edges, struct graph *g, struct tensor *x);
 
-/* The most edges that such sequences have. */
+/* The largest number of edges that such a sequence may have. */
 int64_t graph_links_edges(const char *edges, const struct dims *d);
 
-/* model->state_floats of a mixer without a state within a layer: 0. */
+/* Returns 0: model->state_floats of mixers without a recurrent state. */
 int64_t graph_no_state(const void *inst, const struct dims *d);
 
 #endif

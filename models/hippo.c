@@ -4,12 +4,12 @@
  * S x = lambda x reads s_{i+1} / s_i = (lambda - d_i) / (lambda + d_i), d_i = p_i^2 / 2 = i + 1/2, and s_N = -s_0. So
  * for lambda = i w the product of these N ratios, each -exp(-2 i atan(w / d_n)), is -1; for N even
  *   sum over n < N of atan(w / (n + 1/2)) = (m + 1/2) pi,  m = -N/2 .. N/2 - 1,
- * increasing in w: one root a value of m. */
+ * which increases in w, so each value of m has one root. */
 #include "models/hippo.h"
 
 #include <math.h>
 
-/* The positive root for m >= 0. The sum is concave in w > 0: Newton's steps from 0 never pass it. */
+/* The positive root for m >= 0. The sum is concave in w > 0, so Newton's steps from 0 never pass the root. */
 static double root(int64_t N, int64_t m) {
     double w = 0, step = 1, goal = ((double)m + 0.5) * acos(-1.0);
     for (int i = 0; i < 200 && step > 1e-14 * w; i++) {
@@ -25,7 +25,7 @@ static double root(int64_t N, int64_t m) {
     return w;
 }
 
-/* A table of couplings asks for each frequency once a row: the last spectrum is kept. */
+/* Keeps the last spectrum, because a table of couplings asks for each frequency once per row. */
 double hippo_frequency(int64_t half, int64_t j) {
     static _Thread_local int64_t known;
     static _Thread_local double spectrum[HIPPO_MAX];

@@ -3,8 +3,8 @@
  *   v_t = W_v x_t     a_t = f(z_t) / sum f, z_t = W_g x_t + b_g, m lags and the input gate last
  *   h_t = sum_{i=1..m} a_{i,t} h_{t-i} + a_{0,t} v_t          y_t = W_o (h_t, h_{t-1}, .., h_{t-m+1})
  *
- * layout=companion is Eq. 3 of the H-LRU/BD-LRU paper (arXiv 2602.12021); layout=observer is its printed listing
- * (appendix G), the transposed matrix, a different model when gates change over time. */
+ * layout=companion is Eq. 3 of the H-LRU/BD-LRU paper (arXiv 2602.12021). layout=observer is its printed listing
+ * (appendix G): the transposed matrix, which is a different model when gates change over time. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -53,7 +53,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
                            .weight = {3, {N, m + 1, D}, {1, 0, 2}}};
     struct tensor *z = mapped_gates(g, x, &map);
     if (o->gate == GATE_NONE && graph_builder(g)->lengths)
-        z = rows_in_use(g, z, graph_builder(g)->lengths, NULL); /* else states may overflow there */
+        z = rows_in_use(g, z, graph_builder(g)->lengths, NULL); /* else states may overflow past a sequence's end */
     struct tensor *v = linear(g, x, weight(g, "v.weight", N, D, 1, AS_CONTRACT), NULL);
     struct tensor *s = scan_companion(g, z, v, N, m, (enum gate)o->gate, (enum companion_layout)o->layout);
     return linear(g, s, weight(g, "out.weight", D, N * m, 1, (struct layout){3, {D, N, m}, {0, 2, 1}}), NULL);

@@ -3,8 +3,8 @@
  *   A = relu(A)   d = sig(step)   u = B x   position w, velocity z over complex numbers
  *   im:   z' = (z + d (u - A w)) / (1 + d^2 A)   w' = w + d z'      imex: z' = z + d (u - A w)   w' = w + d z'
  *   y_t = Re(C w_t) + skip x_t
- * Each is one recurrence of the position, which the companion scan of order 2 runs, real and imaginary parts side by
- * side; it is never made diagonal, since A = 0 has a double eigenvalue 1:
+ * Each form is one recurrence of the position. The companion scan of order 2 runs it, real and imaginary parts side by
+ * side. It cannot be made diagonal, because A = 0 gives a double eigenvalue 1:
  *   im: w_t = 2 s w_{t-1} - s w_{t-2} + s d^2 u_t, s = 1 / (1 + d^2 A)
  *   imex: w_t = (2 - d^2 A) w_{t-1} - w_{t-2} + d^2 u_t
  *
@@ -36,7 +36,7 @@ static struct tensor *matrix(struct graph *g, const char *name, int64_t out, int
     return weight_from(g, name, out, in, init_linear(in, 1), AS_CONTRACT);
 }
 
-/* The gates of lags 1 and 2 and of the input, one after the other, [3N]. */
+/* The gates [3N] of lag 1, of lag 2 and of the input, one after the other. */
 static struct tensor *gates(struct graph *g, enum step step, struct tensor *A, struct tensor *d) {
     struct tensor *square = mul(g, d, scale_by(g, d, 1)), *pull = mul(g, square, activate(g, A, ACT_RELU));
     if (step == STEP_IMEX) {

@@ -19,7 +19,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return ST_OK;
 }
 
-/* |lambda|^2 uniform in (rmin^2, rmax^2) = (0, 1), kept off the ends where the logarithms below have no value. */
+/* |lambda|^2 uniform in (rmin^2, rmax^2) = (0, 1), without the ends, where the logarithms below are infinite. */
 static double radius_squared(struct rng *r) {
     return 1e-6 + (1 - 2e-6) * rng_uniform(r);
 }
@@ -34,7 +34,7 @@ static double draw_theta(struct rng *r, int64_t element, double a, double b) {
     return log(6.28 * (1 - rng_uniform(r)));
 }
 
-/* gamma = log sqrt(1 - |lambda|^2) of the same state: shares the draw of nu. */
+/* gamma = log sqrt(1 - |lambda|^2). It shares the draw of nu, so lambda is the state's own. */
 static double draw_gamma(struct rng *r, int64_t element, double a, double b) {
     (void)element, (void)a, (void)b;
     return 0.5 * log(1 - radius_squared(r));

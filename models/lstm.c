@@ -27,7 +27,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     if (!x) return NULL;
     const struct lstm *o = inst;
     int64_t H = o->hidden, D = x->dims[2];
-    struct init uniform = init_linear(H, 1); /* everything, the biases and wx included, is drawn by H */
+    struct init uniform = init_linear(H, 1); /* the bound of every parameter, also wx and biases, depends on H */
     struct tensor *wx =
         graph_param(g, &(struct param_spec){.name = "wx", .rank = 2, .dims = {4 * H, D}, .init = uniform});
     struct tensor *wh =

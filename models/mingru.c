@@ -1,11 +1,11 @@
-/* mingru.c - minGRU: a gated running mean whose gate and candidate read the input alone.
+/* mingru.c - minGRU: a gated running mean whose gate and candidate read only the input.
  *
  *   z_t = sig(W_z x_t + b_z)   v_t = W_h x_t + b_h   h_t = (1 - z_t) h_{t-1} + z_t g(v_t)   y_t = W_o h_t if N != D
  * form=log: g(v) = v + 1/2 for v >= 0, else sig(v), positive everywhere; form=plain: g(v) = v.
  *
  * Feng et al. 2024 (arXiv 2410.01201); maps as lucidrains/minGRU-pytorch, with biases, all at the framework's default.
- * The paper computes form=log over logarithms; the scan gives the same numbers and takes fewer operations. A state of
- * form=log is a mean of positive numbers, so that no sign can be kept, and parity cannot be learnt. */
+ * The paper computes form=log over logarithms; the scan gives the same numbers with fewer operations. A state of
+ * form=log is a mean of positive numbers, so it cannot store a sign, and the mixer cannot learn parity. */
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
 #include "models/parts.h"

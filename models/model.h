@@ -1,4 +1,4 @@
-/* model.h - a sequence mixer: (B,T,D) -> (B,T,D) inside a net (models/net.h). One file a mixer, one line in
+/* model.h - a sequence mixer: (B,T,D) -> (B,T,D) inside a net (models/net.h). One file per mixer, one line in
  * list.def. */
 #ifndef LRNN_MODELS_MODEL_H
 #define LRNN_MODELS_MODEL_H
@@ -10,7 +10,7 @@ struct dims {
     int64_t B, T, D;
     int64_t height, width;   /* the tokens are the pixels of such an image, row by row; 0: no image */
     struct links_size links; /* room for the links of an example that is a graph; 0: no graph */
-    int64_t layer;           /* the layer at hand, from 0; state_floats alone reads it */
+    int64_t layer;           /* the current layer, from 0; only state_floats reads it */
 };
 
 struct model {
@@ -21,12 +21,12 @@ struct model {
     const struct option *options; /* the keys after the mixer's name; ends with name == NULL */
     size_t inst_bytes;            /* size of the parsed options; at most MODEL_INST_BYTES */
     bool causal;                  /* output at t depends on inputs up to t only */
-    const char *small;            /* its variants at small sizes, for the tests: labels, blanks between */
+    const char *small;            /* labels of its variants at small sizes, for the tests, separated by blanks */
     bool hidden;                  /* the template: tested like the others, not shown by `lrnn list` */
-    int version;                  /* raised when the bits of its trainings change; 0 is 1 (harness/study/numerics.h) */
+    int version;                  /* raised when bits of its trainings change; 0 means 1 (harness/study/numerics.h) */
 
-    /* Checks that the options fit the sizes, and fills OPT_AUTO fields that stand at 0; a mixer on a grid takes the
-     * image's. ST_USAGE names both numbers. */
+    /* Checks that the options fit the sizes, and fills OPT_AUTO fields that are 0; a mixer on a grid fills them with
+     * the image's sides. ST_USAGE names both numbers. */
     enum status (*check)(void *inst, const struct dims *d, struct error *e);
     /* Calls the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
      * names with initialisers. Computes nothing. A term of its own in the training loss goes to graph_keep_term. */
@@ -34,9 +34,9 @@ struct model {
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
     /* For a mixer with more nodes than tokens (a tree); else both are NULL. `nodes` gives the number of nodes for T
-     * tokens and fills options that stand at auto; the backbone then counts nodes as the length. `append` makes
-     * (B,T,D) -> (B,nodes,D), the tokens first, and says in graph_builder(g)->row_first which rows have a token below
-     * them; it is called before the first layer. The head sees the tokens alone. */
+     * tokens and fills options that are auto; the backbone then takes the nodes as the length. `append` is called
+     * before the first layer. It makes (B,T,D) -> (B,nodes,D), the tokens first, and says in
+     * graph_builder(g)->row_first which rows have a token below them. The head reads only the tokens. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
     struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
     /* Whether xLSTM's nets give the layer an MLP: they do after sLSTM, which has no maps of its own to another width
@@ -44,7 +44,7 @@ struct model {
     bool (*takes_mlp)(const void *inst, int64_t layer);
 };
 
-#define MODEL_INST_BYTES 4096
+#define MODEL_INST_BYTES 512
 
 const struct model *const *model_list(void); /* NULL-terminated */
 const struct model *model_find(const char *name);
@@ -52,8 +52,8 @@ const struct model *model_find(const char *name);
 /* A mixer with its parsed options; fitted once model_fit has filled the sizes. */
 struct model_choice {
     const struct model *model;
-    int64_t tokens;   /* of the sequences that it is fitted to; 0: none yet */
-    struct dims dims; /* of the sequences as the mixer sees them: T counts its nodes */
+    int64_t tokens;   /* length of the sequences that it is fitted to; 0: not fitted */
+    struct dims dims; /* the sizes as the mixer sees them: T is its number of nodes */
     _Alignas(16) unsigned char inst[MODEL_INST_BYTES];
 };
 

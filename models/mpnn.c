@@ -1,8 +1,9 @@
-/* mpnn.c - message passing: each neighbour tells a node what a layer makes of both, and an MLP takes node and sum.
+/* mpnn.c - message passing: a layer makes a message from a node and each neighbour, and an MLP reads the node and the
+ * sum of its messages.
  *
  *   m_n = sum over u in N(n) of relu(A x_n + C x_u + c)   y_n = W2 relu(W1 [x_n, m_n] + b1) + b2
- * The graph is the example's, or the option `edges` gives it between a sequence's tokens; which way an edge leads does
- * not matter. Gilmer et al. 2017, section 2, with a layer as message and an MLP as update. */
+ * The graph is the example's or, between a sequence's tokens, given by the option `edges`. The direction of an edge
+ * does not matter. Gilmer et al. 2017, section 2, with a layer as message and an MLP as update. */
 #include "kernels/dense/dense.h"
 #include "kernels/move/move.h"
 #include "models/graph_links.h"
@@ -18,7 +19,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return graph_links_check("mpnn", ((const struct mpnn *)inst)->edges, d, e);
 }
 
-/* W x + b under `name`; no bias without its name. */
+/* W x + b with parameters of these names; bias_name NULL: no bias. */
 static struct tensor *affine(struct graph *g, struct tensor *x, const char *weight_name, const char *bias_name,
                              int64_t out) {
     if (!x) return NULL;

@@ -1,4 +1,5 @@
-/* myosotis.c - Myosotis: one sparse linear system a head whose pattern is a k-ary tree, solved exactly in linear time.
+/* myosotis.c - Myosotis: per head, one sparse linear system whose pattern is a k-ary tree, solved exactly in linear
+ * time.
  *
  *   u = W_in x      z_v + b_v z_p(v) + sum over children c of c_c z_c = u_v      y = 2 Re(W_out z) + skip * x
  *   b = beta theta / sqrt(1 + |theta|^2)      theta = up[row of v], selective: up[row of v] + W x_v
@@ -6,14 +7,14 @@
  *   free: c of its own, from `down`, beta as dd
  *
  * Myosotis paper (Egorov et al.), Eq. 9 to 12 and section 3.5, which wants the system symmetric and diagonally dominant
- * and gives no formula: the bounds, and the forms pd, skew and free, are ours. T = all nodes, breadth first, leaves
- * first. The tokens are the leaves, or all nodes of a chain (arity 1). A sequence has the tree over its own tokens: a
- * node with no token below it is cut off, and a chain ends with the sequence.
+ * but gives no formula: the bounds, and the forms pd, skew and free, are ours. The T rows are all nodes, leaves first,
+ * then level by level. The tokens are the leaves, or all nodes of a chain (arity 1). A sequence has the tree over its
+ * own tokens: a node with no token below it is cut off, and a chain ends with the sequence.
  *
  * Initial couplings follow S5 (s5/ssm_init.py), from HiPPO-N, as section 3.5 says; the rule is ours. lambda_h =
  * exp(Delta_h (-1/2 + i w_h)), w the lower half of the spectrum of -i (N + I/2), `blocks` copies side by side; b/beta =
- * -min(|lambda|, 0.99) lambda/|lambda| for every node. Initial W_in = V^H G and W_out = G' V with V unitary: for normal
- * G that is independent normal planes, drawn as such. */
+ * -min(|lambda|, 0.99) lambda/|lambda| for every node. Initial W_in = V^H G and W_out = G' V with V unitary. For normal
+ * G and G' their planes are independent normal numbers, so these are drawn directly. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct myosotis {
     double rho;
     char leaves[OPTION_TEXT];
     bool selective;
-    int64_t tokens; /* no option: how many leaves, or nodes of a chain, hold a token; 0: all */
+    int64_t tokens; /* not an option: the number of leaves, or nodes of a chain, that are tokens; 0: all */
 };
 
 static const struct option options[] = {
@@ -55,7 +56,7 @@ static const struct option options[] = {
      "copies of HiPPO-N in the initial couplings", OPT_BLOCKS},
     {0}};
 
-/* The number of levels that gives T nodes; 0: there is none, and *below and *above are the nearest sizes. */
+/* The number of levels of the tree with T nodes. 0: there is no such tree; *below and *above are the nearest sizes. */
 static int64_t levels_for(int64_t arity, int64_t T, int64_t *below, int64_t *above) {
     struct tree t = {arity, 1, 0};
     *below = 0;
@@ -112,7 +113,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
 
 /* --- tokens as leaves ------------------------------------------------------------------------------------------- */
 
-/* Every node of a chain is a token; in a tree the leaves are tokens. */
+/* The number of nodes for T tokens: every node of a chain is a token, in a tree every leaf may be one. */
 static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
     struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels ? o->levels : o->arity == 1 ? T : 1, 0};
@@ -131,9 +132,9 @@ static enum status nodes(void *inst, int64_t T, int64_t *n, struct error *e) {
     return ST_OK;
 }
 
-/* Rows without a token below them are zeros where they are leaves, or nodes past the end of a chain: the system cuts
- * them off. Inner nodes are one learned vector a level, which starts at 0: the paper does not say what its virtual
- * nodes take in. */
+/* Appends a row for each node that is no token. Leaves without a token, and nodes past the end of a chain, are zeros;
+ * the system cuts them off. The inner nodes of a level share one learnt vector that starts at 0, because the paper does
+ * not say what its virtual nodes read. */
 static struct tensor *append(const void *inst, struct graph *g, struct tensor *x) {
     const struct myosotis *o = inst;
     struct tree t = {o->arity, o->levels, 0};
@@ -166,8 +167,8 @@ static struct tensor *append(const void *inst, struct graph *g, struct tensor *x
 
 /* --- initial couplings ----------------------------------------------------------------------------------------- */
 
-/* Radius |t| and angle of t = b/beta. Delta = exp(U(log 1e-3, log 1e-1)) is one number a head, drawn as the head's
- * element in the first row. */
+/* Radius |t| and angle of t = b/beta. Delta = exp(U(log 1e-3, log 1e-1)) is one number per head: every row draws it
+ * with the random numbers of the head's element in the first row. */
 static void draw_target(struct rng *r, int64_t element, double heads, double blocks, double *radius, double *angle) {
     int64_t P = (int64_t)heads, head = element % P, per_block = P / (int64_t)blocks;
     struct rng own = rng_at(r->seed, r->stream, (uint64_t)head);
@@ -177,7 +178,7 @@ static void draw_target(struct rng *r, int64_t element, double heads, double blo
     *angle = delta * w;
 }
 
-/* theta = t / sqrt(1 - |t|^2) undoes the bound. c of the free form starts at conj(b), which is the dd form. */
+/* theta = t / sqrt(1 - |t|^2) undoes the bound. In the free form c starts at conj(b), its value in the dd form. */
 static double draw_re(struct rng *r, int64_t element, double heads, double blocks) {
     double radius, angle;
     draw_target(r, element, heads, blocks, &radius, &angle);
@@ -214,7 +215,7 @@ static struct tensor *normal(struct graph *g, const char *name, int64_t out, int
         g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .init = {.kind = INIT_NORMAL, .b = sd}});
 }
 
-/* One plane of theta: the table `name` and, where selective, plus weight x_v. NULL: there is nothing to couple. */
+/* One plane (re or im) of theta: the rows of table `name`, plus W x_v if selective. NULL: no nodes to couple. */
 static struct tensor *plane(const struct myosotis *o, const struct tree *t, struct graph *g, struct tensor *x,
                             const char *name, const char *weight_name,
                             double (*draw)(struct rng *, int64_t, double, double)) {
@@ -261,7 +262,8 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     s.u_re = linear(g, x, normal(g, "in.re", P, D, in_sd), NULL);
     s.u_im = linear(g, x, normal(g, "in.im", P, D, in_sd), NULL);
     struct tensor *z_im, *z_re = tree_solve(g, &s, &z_im);
-    /* One statement each: parameters lie in the flat array as declared, and C evaluates arguments in any order. */
+    /* One statement per parameter: the order of declarations is the order in memory, and C evaluates the arguments of a
+     * call in any order. */
     struct tensor *out_im = normal(g, "out.im", D, P, out_sd);
     struct tensor *out_re = normal(g, "out.re", D, P, out_sd);
     struct tensor *half_im = linear(g, z_im, out_im, NULL);

@@ -1,19 +1,21 @@
-/* net.c - the net around a mixer, from its inputs to the loss; its layers are backbone.c's.
+/* net.c - the net around a mixer, from its inputs to the loss. The layers are in backbone.c.
  *
  * An input of values has a linear encoder W u + b instead of the embedding, its weights at the framework default, its
- * bias like the net's others (S5's and S4's encoder of images and series). --encoder linear has W u: on the increments
- * of a path, b would be a constant drift, which a linear CDE multiplies up over thousands of steps.
+ * bias like the net's others (S5's and S4's encoder of images and series). --encoder linear leaves b out: on the
+ * increments of a path, b would be a constant drift, which a linear CDE amplifies over thousands of steps.
  *
- * --positions learnt adds a vector to every position of an image's grid, resized for images larger than in training. If
- * the positions do not stand row by row, it adds one to every position of the sequence.
+ * --positions learnt adds a learnt vector to every position of an image's grid; the table is resized for images that
+ * are larger than in training. If the positions are not in row order, the table has a vector for every position of the
+ * sequence.
  *
  * --degree-code adds the sinusoids of a node's number of neighbours (pLSTM's graphs).
  *
- * Read-outs: logits = W x_t + b at every position; or for one label a sequence from one vector, which is the pool of
- * the rows in use, or the four corners of its grid side by side; or for a pair of documents with vectors u and v, W
- * gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval); or MAD's auto-encoder: e = x at the last row in use, then at
- * each position p, d = e + PE[p], twice d <- gelu(W norm(d) + b), logits = W norm(d) + b, with normal weights of sd
- * 0.02. */
+ * Read-outs:
+ *   every position           logits = W x_t + b
+ *   one label per sequence   logits of one vector: the pool of the rows in use, or the grid's four corners side by side
+ *   one label per pair of documents with vectors u and v: W gelu(W' (u, v, u - v, u * v) + b') + b (S4's retrieval)
+ *   MAD's auto-encoder       e = x at the last row in use; at each position p, d = e + PE[p], twice
+ *                            d <- gelu(W norm(d) + b), logits = W norm(d) + b; weights N(0, 0.02^2) */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -67,8 +69,8 @@ static struct tensor *matched(struct graph *g, const struct backbone *b, struct 
     return activate(g, affine(g, b, "match", all, D, init_linear(4 * D, 1)), ACT_GELU_ERF);
 }
 
-/* MAD's auto-encoder draws every linear map from N(0, .02^2), in mixers and MLPs too: athms/mad-lab,
- * mad/model/auto_encoder.py, which goes over all modules of that kind. MAD's language model leaves them as they are. */
+/* MAD's auto-encoder draws every linear map from N(0, .02^2), in mixers and MLPs too (athms/mad-lab,
+ * mad/model/auto_encoder.py, which loops over all linear modules). MAD's language model keeps their own start. */
 #define DECODED_SD 0.02
 
 /* MAD's auto-encoder after the layers: each of T positions is decoded from the last row in use. */
@@ -165,8 +167,8 @@ static struct tensor *encoded(struct graph *g, const struct backbone *b, const s
     return x;
 }
 
-/* x + a table of vectors for the positions of training images. Where the positions do not stand row by row, all images
- * have one size, and the table has the order of the sequence. */
+/* x + a table of vectors for the positions of training images. If the positions are not in row order, all images have
+ * one size, and the table has the order of the sequence. */
 static struct tensor *with_positions(struct graph *g, const struct net_shape *s, const struct grid *images,
                                      struct tensor *x) {
     if (!x) return NULL;
@@ -212,7 +214,8 @@ static struct tensor *embedded(struct graph *g, const struct backbone *b, const 
     return choice->dims.T > shape->T ? choice->model->append(choice->inst, g, x) : x;
 }
 
-/* The vectors that the targets are read from, given the output of the last layer, which has `nodes` rows a sequence. */
+/* The vectors from which the head computes the logits. r is the output of the last layer, with `nodes` rows per
+ * sequence. */
 static struct tensor *read_out(struct graph *g, const struct backbone *b, const struct net_shape *shape,
                                const struct grid *grid, int64_t nodes, struct residual r) {
     bool label = shape->readout == READOUT_SEQUENCE;

@@ -5,7 +5,7 @@
 
 #include "models/backbone.h"
 
-/* Whether the flags of the net fit together and to the mixer. ST_USAGE says which do not. */
+/* Checks that the flags of the net fit each other and the mixer. ST_USAGE says which do not. */
 enum status net_check(const struct backbone *b, const struct model *m, struct error *e);
 
 /* The read-out of a net: every position, each sequence through one vector, or every position decoded from one vector
@@ -15,10 +15,10 @@ enum readout { READOUT_POSITIONS, READOUT_SEQUENCE, READOUT_DECODED };
 /* A task's demands on a net. */
 struct net_shape {
     int64_t B, T;
-    int64_t documents;          /* of an example: 0 and 1 mean one; 2: a pair with one label */
-    int64_t vocab_in, channels; /* ids of the input; 0: the input is values, `channels` a position */
+    int64_t documents;          /* per example: 0 and 1 mean one; 2: a pair with one label */
+    int64_t vocab_in, channels; /* number of input ids; 0: the input is values, `channels` per position */
     int64_t vocab_out;
-    int64_t height, width;   /* of an image in training, whose positions stand row by row; 0: no image */
+    int64_t height, width;   /* of an image in training, if its positions are in row order; 0: no image */
     bool reordered;          /* the T positions are an image in another order; all images have one size */
     struct links_size links; /* room for the links of an example; 0: there are none */
     enum readout readout;
@@ -26,19 +26,19 @@ struct net_shape {
 
 /* A built net: tensors of one graph. */
 struct net {
-    struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller; for pairs (2B,T), first and second
-                               document in turn */
+    struct tensor *input;   /* (B,T) ids or (B,T,C) values, filled by the caller; for pairs (2B,T), where first and
+                               second documents alternate */
     struct tensor *lengths; /* (B), for pairs (2B): tokens in use of each sequence, filled by the caller */
     struct tensor *links;   /* (B, links_words), filled by the caller; NULL: examples are no graphs */
     struct tensor *targets; /* (B,T), per sequence (B,1): ids or IGNORED, filled by the caller */
-    struct tensor *logits;  /* as targets, with an axis V */
-    struct tensor *loss;    /* [1], the task's: the mean over scored positions. It is the root of the graph; in training
-                                   the root is its sum with the mixers' terms */
-    struct tensor *predictions; /* ids, as targets */
+    struct tensor *logits;  /* shape of targets, with a last axis V */
+    struct tensor *loss;    /* [1], the task's loss: the mean over scored positions. The root of an evaluation graph; in
+                                   training the root is its sum with the mixers' terms */
+    struct tensor *predictions; /* ids, shape of targets */
 };
 
-/* Builds embedding or encoder, layers, read-out and loss on the graph; the equations of each backbone stand in
- * backbone.c, of each read-out in net.c. Parameter names: embedding (for values: encoder.weight and, with a bias,
+/* Builds embedding or encoder, layers, read-out and loss on the graph. backbone.c has the equations of the backbones,
+ * net.c the read-outs. Parameter names: embedding (for values: encoder.weight and, with a bias,
  * encoder.bias), positions, layers.I.norm.weight, layers.I.mixer.* (layers.I.mixer_back.* reads the reversed sequence),
  * layers.I.scale of a branch that is scaled, layers.I.mlp_norm.weight, layers.I.mlp.*, layers.I.mlp_scale, norm.weight,
  * decoder.I.*, head.weight, head.bias. `fitted` is the mixer fitted to the shape's sequences (model_fit); ST_FAIL: it

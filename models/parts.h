@@ -32,7 +32,7 @@ static inline struct tensor *weight_from(struct graph *g, const char *name, int6
         g, &(struct param_spec){.name = name, .rank = 2, .dims = {out, in}, .layout = layout, .init = init});
 }
 
-/* Weight of a linear map, which starts as the net states, times `gain`. */
+/* Weight of a linear map. Its start is the net's (graph_builder's linear_sd), times `gain`. */
 static inline struct tensor *weight(struct graph *g, const char *name, int64_t out, int64_t in, double gain,
                                     struct layout layout) {
     double sd = graph_builder(g)->linear_sd;
@@ -40,7 +40,7 @@ static inline struct tensor *weight(struct graph *g, const char *name, int64_t o
     return weight_from(g, name, out, in, sd > 0 ? normal : init_linear(in, gain), layout);
 }
 
-/* Weight of a linear map whose reference has a start of its own: as the net states, else `own`. */
+/* Like weight, for a map that has its own start in the reference code: `own`, unless the net sets linear_sd. */
 static inline struct tensor *weight_or(struct graph *g, const char *name, int64_t out, int64_t in, struct init own,
                                        struct layout layout) {
     if (graph_builder(g)->linear_sd > 0) return weight(g, name, out, in, 1, layout);
@@ -57,7 +57,7 @@ static inline struct tensor *vector(struct graph *g, const char *name, int64_t n
 
 #define AS_CONTRACT ((struct layout){0})
 
-/* Vector [n] that the net's dynamics are made of: the group PARAM_STATE, which papers exempt from decay. */
+/* Vector [n] of a state's dynamics: in the group PARAM_STATE, which papers exempt from decay. */
 static inline struct tensor *state_vector(struct graph *g, const char *name, int64_t n, struct init init) {
     return graph_param(g,
                        &(struct param_spec){.name = name, .rank = 1, .dims = {n}, .group = PARAM_STATE, .init = init});
@@ -66,8 +66,8 @@ static inline struct tensor *state_vector(struct graph *g, const char *name, int
 /* W x + b with parameters NAME.weight [out][in] and NAME.bias [out], both at the framework's default start. */
 struct tensor *affine_map(struct graph *g, struct tensor *x, const char *name, int64_t out);
 
-/* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g, or the constant b_g where they are not
- * selective. `gain` multiplies the initial W_g; `bias` and `weight` are the layouts of gates.bias and gates.weight. */
+/* The raw gates of a mixer whose gates are normalised: z_t = W_g x_t + b_g if `selective`, else the constant b_g.
+ * `gain` multiplies the initial W_g; `bias` and `weight` are the layouts of gates.bias and gates.weight. */
 struct gate_map {
     int64_t rows; /* of W_g */
     bool selective;
@@ -76,14 +76,14 @@ struct gate_map {
 };
 struct tensor *mapped_gates(struct graph *g, struct tensor *x, const struct gate_map *r);
 
-/* ST_USAGE: the heads do not share the width evenly. */
+/* ST_USAGE: the number of heads does not divide the width. */
 enum status check_heads(const char *mixer, int64_t heads, const struct dims *d, struct error *e);
 
 /* ST_USAGE: gate-init is given to gates that have no weights. */
 enum status check_gate_start(const char *mixer, bool selective, double gate_init, struct error *e);
 
-/* ST_USAGE: the machine's memory does not hold so many floats, which a mixer needs at d for `what` alone. `asked` names
- * the mixer and the options that decide their number, as "bdlru: blocks=64 m=5". */
+/* ST_USAGE: the machine's memory is too small for the `floats` that a mixer of sizes d needs for its `what`. `asked`
+ * names the mixer and the options on which that number depends, such as "bdlru: blocks=64 m=5". */
 enum status check_room(const char *asked, const char *what, double floats, const struct dims *d, struct error *e);
 
 #endif

@@ -1,13 +1,14 @@
-/* plstm.c - pLSTM on sequences: a matrix state a head, with source, transition, mark and direct gates.
+/* plstm.c - pLSTM on sequences: a matrix state per head, with source, transition, mark and direct gates.
  *
  *   q, k, v = affine in x       S, M = sig(b + W x)      D = sig(b)       T = tanh(5 (b + W x))
  *   y_t = dk^-1/2 (M_t C_{t-1}^T q_t + D (q_t.k_t) v_t)        C_t = T_t C_{t-1} + S_t k_t v_t^T
  *   out = W_o RMSNorm_head(y)
- * One state a head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states a head: S and
- * M have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
+ * One state per head is scan_outer, the recurrence of Mamba2 with other gates. track = J > 1 keeps J states per head: S
+ * and M have J entries, T = expm(L - L^T) diag(tanh(5 z)) expm(R - R^T).
  *
  * The released code starts J > 1 at an exact saddle: all J states are equal, and the gradient moves them alike. Here
- * the weights of S and M start at N(0, s^2) and such numbers are added to the biases of L and R, s = `track-init`.
+ * the weights of S and M start at N(0, s^2), and numbers from N(0, s^2) are added to the biases of L and R, with s =
+ * `track-init`.
  *
  * pLSTM paper (workshop version), Eq. 1, 2, App. D.6 and D.7; gates, norm and initialisation as the released 1D layer
  * (ml-jku/plstm, config/plstm_1d_layer.py). */
@@ -30,7 +31,7 @@ static const struct option options[] = {
     {"gates", OPT_CHOICE, offsetof(struct plstm, gates), "dense", 0, 0, "dense bias",
      "source and mark gates: of the input, or constant", 0},
     {"track", OPT_INT, offsetof(struct plstm, track), "1", 1, SCAN_PLSTM_TRACK_MAX, NULL,
-     "states a head J, coupled by a J x J transition", 0},
+     "states per head J, coupled by a J x J transition", 0},
     {"track-init", OPT_REAL, offsetof(struct plstm, track_init), "0.02", 0, 10, NULL,
      "with track > 1: standard deviation of the initial differences between states; 0 = the released code's start", 0},
     {0}};
@@ -47,7 +48,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("plstm", o->heads, d, e);
 }
 
-/* The start of weights that tells the J states of a head apart. */
+/* The start of weights that must make the J states of a head differ. */
 static struct init apart(const struct plstm *o) {
     if (o->track == 1) return (struct init){.kind = INIT_ZERO};
     return (struct init){.kind = INIT_NORMAL, .b = o->track_init};
@@ -64,7 +65,7 @@ static struct tensor *gate(const struct plstm *o, struct graph *g, struct tensor
     return activate(g, plstm_affine(g, x, weight_name, bias_name, n, D, apart(o), start), ACT_SIGMOID);
 }
 
-/* Element of the identity, J = a, in a bias [H*J*J], plus N(0, b^2). */
+/* An element of a bias [H*J*J] that starts at H identity matrices (J = a) plus N(0, b^2). */
 static double draw_identity(struct rng *r, int64_t element, double a, double b) {
     int64_t J = (int64_t)a, at = element % (J * J);
     return (at / J == at % J) + b * rng_normal(r);

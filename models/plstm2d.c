@@ -1,10 +1,10 @@
 /* plstm2d.c - pLSTM on a grid of height x width nodes (token r*width + s), in four directions whose outputs are summed.
  *
- * Tokens fill the grid row by row. A sequence that does not fill it leaves nodes missing: all their gates are 0, so
- * nothing comes from them, as from beyond the grid's edge. An image that is read row by row is its own grid. A side
- * that is not given follows from the number of the sequence's own tokens, whatever the padded length.
+ * Tokens fill the grid row by row. If a sequence does not fill it, all gates of the missing nodes are 0, so nothing
+ * comes from them, as from outside the grid. An image that is read row by row is its own grid. A side that is not given
+ * follows from the number of the sequence's own tokens, not from the padded length.
  *
- *   q, k, v = affine in x;   D = sig(b) once;   in each direction of its own, gates affine in x:
+ *   q, k, v = affine in x;   D = sig(b) for all directions;   each direction has its own gates, affine in x:
  *   P-mode: S, M = sig, T = tanh(5 .), angle a = sig(b + 0.5/D W x) splits S and T between right and down
  *   D-mode: sources, marks = sig, right, down and turn = tanh(5 .)
  *   gates read all of x, or a slice of D/4H channels each, as in the released code, or nothing (constant); the angle
@@ -67,12 +67,12 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("plstm2d", o->heads, d, e);
 }
 
-/* Whether the layer at hand is of P-mode. */
+/* Whether the current layer has P-mode. */
 static bool is_p(const struct plstm2d *o, struct graph *g) {
     return o->mode == MODE_P || (o->mode == MODE_PD && graph_builder(g)->layer % 2 == 0);
 }
 
-/* Bias [4][H] of the orientation: -2 to 2 over the heads, alike in all directions; a = H. */
+/* Bias [4][H] of the orientation: -2 to 2 over the heads, equal in all directions; a = H. */
 static double draw_orientation(struct rng *r, int64_t element, double a, double b) {
     (void)r, (void)b;
     int64_t H = (int64_t)a;
@@ -94,8 +94,8 @@ static struct tensor *raw_bias(const struct plstm2d *o, struct graph *g, const s
     return graph_reshape(g, b, 1, (int64_t[]){4 * H});
 }
 
-/* factor W x + b of all directions and heads: (B,T,4H). Each direction and head has a slice, in the order of
- * the biases. */
+/* factor W x + b of all directions and heads: (B,T,4H). If sliced, each direction and head reads its own slice of x, in
+ * the order of the biases. */
 static struct tensor *raw(const struct plstm2d *o, struct graph *g, struct tensor *x, const struct raw_gate *gate) {
     int64_t H = o->heads, D = x->dims[2];
     bool angle = gate->factor != 1, sliced = o->gates == GATES_SLICED && !angle;
@@ -158,7 +158,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return plstm_finish(g, y, H);
 }
 
-/* A sweep by rows holds one state to the right for each column and one downwards, in each direction. */
+/* In each direction, a sweep row by row carries one state per column to the next row, and one state along the row. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct plstm2d *o = inst;
     struct grid grid = grid_of(o);

@@ -8,12 +8,12 @@
  *   C_e = sum T_{e'e} C_{e'} + S_e k v^T
  *   y_n = sum over in-edges M_e C_e^T q_n + D_n (q_n.k_n) v_n;   out = W_o RMSNorm_head(y)
  *
- * The graph is the example's (core/links.h), or the option `edges` gives it between a sequence's tokens. Reversed,
- * edges lead the other way and the pairs of a multitree stay what they are. A net of the paper has blocks of two
- * layers, P and D, the first block on the graph, the next one on the reversed one, and so on: mode=PD, direction=both.
+ * The graph is the example's (core/links.h) or, between a sequence's tokens, given by the option `edges`. On the
+ * reversed graph all edges lead the other way, and the multitree keeps the same pairs. A net of the paper has blocks of
+ * two layers, P and D. Its blocks alternate between the graph and the reversed graph: mode=PD, direction=both.
  *
- * pLSTM paper (workshop version), Eq. 1, 2 and 4; the edge variant of ml-jku/plstm (torch/plstm_graph.py). Neither has
- * a factor dk^-1/2. */
+ * pLSTM paper (workshop version), Eq. 1, 2 and 4; the edge variant of ml-jku/plstm (torch/plstm_graph.py). Both lack
+ * the factor dk^-1/2. */
 #include "kernels/dense/dense.h"
 #include "kernels/plstm/plstm.h"
 #include "models/graph_links.h"
@@ -56,7 +56,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("plstm-graph", o->heads, d, e);
 }
 
-/* Whether the layer at hand is of P-mode. */
+/* Whether the current layer has P-mode. */
 static bool is_p(const struct plstm_graph *o, struct graph *g) {
     return o->mode == MODE_P || (o->mode == MODE_PD && graph_builder(g)->layer % 2 == 0);
 }

@@ -1,14 +1,15 @@
-/* s5.c - S5: a continuous complex diagonal system of many inputs and outputs, discretised with a step a state.
+/* s5.c - S5: a continuous complex diagonal system of many inputs and outputs, discretised with a step per state.
  *
  *   D = exp(step.log)   zoh: a = exp(lambda D), b = (a - 1) / lambda
  *   bilinear: a = (1 + lambda D/2) / (1 - lambda D/2), b = D / (1 - lambda D/2)
  *   h_t = a h_{t-1} + b (B x_t)   y_t = [2] Re(C h_t) + skip x_t, the 2 if conj=yes
- * This is the state space alone; activation, gate and norm of S5's layer belong to --backbone s5.
+ * This file has only the state space; activation, gate and norm of S5's layer belong to --backbone s5.
  *
  * Smith et al. 2022 (arXiv 2208.04933); lindermanlab/S5 (s5/ssm.py, ssm_init.py). lambda starts as the eigenvalues of
  * `blocks` equal blocks of HiPPO-N, those with a negative imaginary part if conj=yes. The release draws B = V^H R and
- * C = R' V with the eigenvectors V; here their parts are drawn with the same variances and without V, whose columns are
- * orthonormal, so that they change no variance. lambda, step.log and B are state parameters, as in its optimiser. */
+ * C = R' V with the eigenvectors V. Here real and imaginary parts are drawn with the same variances but without V,
+ * because V has orthonormal columns and changes no variance. lambda, step.log and B are state parameters, as in the
+ * release's optimiser. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -46,8 +47,8 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return ST_OK;
 }
 
-/* The imaginary part of an eigenvalue, in blocks of a. A whole block (b = 0, conj=no) is the lower half of its spectrum
- * and then its mirror image; a block of odd size takes the spectrum of the next even size without the last value. */
+/* The imaginary part of an eigenvalue, in blocks of size a. A whole block (b = 0, conj=no) has the lower half of its
+ * spectrum, then its mirror image. A block of odd size has the next even size's spectrum without the last value. */
 static double draw_lambda(struct rng *r, int64_t element, double a, double b) {
     (void)r;
     int64_t size = (int64_t)a, j = element % size, half = b > 0 ? size : (size + 1) / 2;

@@ -6,21 +6,22 @@
  *   dplr      A = diag(w A) + (w U)(w V)^T         hadamard  A = H diag(w tanh(A))
  *   diagonal-dense: diag(w A.diagonal) on the first D - b states, w A.dense on the last b
  *
- * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py). A step's move s
- * = A y_{t-1} is c tanh(s / c) there, c = 1e11, against overflow: `clip`, which leaves every move below c / 4096 as it
- * is. So does commit 76dd0dd, which lacks diagonal-dense. Commit 00f605522dab, of another history, has it: its dense
- * part starts at N(0, init_std^2), sqrt(b) above ours, which starts like blocks. Its dplr sums w_c U_c V_c^T over the
- * letters c, linear in w. Which commit the paper's runs had is unknown. The matrices A are [D+1][columns], row 0 the
- * letter of time; inside they are stored transposed, as the weight of a linear map of w.
+ * Walker et al. 2025 (arXiv 2505.17761) as in Benjamin-Walker/structured-linear-cdes (models/slcde.py), commit 76dd0dd.
+ * There a step's move s = A y_{t-1} becomes c tanh(s / c), c = 1e11, against overflow; the option `clip` is this c, and
+ * leaves every move below c / 4096 unchanged. That commit has no diagonal-dense. Commit 00f605522dab, of another
+ * history, has it: its dense part starts at N(0, init_std^2), sqrt(b) above ours, which starts like blocks. Its dplr
+ * sums w_c U_c V_c^T over the letters c, so it is linear in w. We do not know which commit the paper's runs used. The
+ * matrices A are [D+1][columns], row 0 for the letter of time; in memory they are transposed, as the weight of a linear
+ * map of w.
  *
  * Log-ODE form (Walker et al. 2024, log-neural-cdes): positions 1..T-1 are cut into intervals of `interval` steps, the
- * last one perhaps shorter, and the state moves once an interval, by its log-signature (l, a):
+ * last one perhaps shorter, and the state moves once per interval, by the interval's log-signature (l, a):
  *   L = sum_i l_i A_i  (+ sum_{i<j} a_ij (A_j A_i - A_i A_j) at depth 2)     y_k = (I + L) y_{k-1}, or exp(L) y_{k-1}
- * Blocks of one state commute and take the letters alone at any depth: diagonal, and the diagonal of diagonal-dense.
- * The letters A_i are matrices here, whatever their structure: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H
- * diag(A[i]), where token nets take products of sums, and tanh. The reference returns one state an interval. A mixer
- * gives one a position: the state at the end of the last interval that has ended, y_0 before the first one ends, and at
- * a sequence's last position the state after its shorter last interval. Steps past a sequence's end move nothing. */
+ * Blocks of one state commute, so they need only the letters at any depth: diagonal, and the diagonal part of
+ * diagonal-dense. In this form each letter has its own matrix A_i: dplr A_i = diag(A[i]) + U_i V_i^T, hadamard A_i = H
+ * diag(A[i]); token nets take products of sums instead, and tanh(A). The reference returns one state per interval. A
+ * mixer returns one per position: the state after the last interval that has ended, y_0 before the first one ends, and
+ * at a sequence's last position the state after its shorter last interval. Steps past a sequence's end move nothing. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -72,7 +73,7 @@ static const struct option options[] = {
      "a letter of time beside the letters of the input: it moves the state by dt a step whatever the input is", 0},
     {0}};
 
-/* Whether the mixer takes log-signatures in place of w itself. */
+/* Whether the mixer reads log-signatures of w instead of w. */
 static bool takes_signature(const struct slice *o) {
     return o->interval > 1;
 }
@@ -82,7 +83,8 @@ static int64_t letters(const struct slice *o, int64_t n) {
     return n + o->time_letter;
 }
 
-/* Depth of the log-signature that the mixer takes: matrices of one element have no brackets, single steps no area. */
+/* Depth of the log-signature that the mixer reads. It is 1 for 1 x 1 blocks, whose brackets are 0, and for intervals of
+ * one step, which have no area. */
 static int depth_of(const struct slice *o, int64_t D) {
     int64_t m = o->structure == DIAGONAL ? 1 : o->structure == DENSE ? D : o->block;
     return o->depth == 2 && m > 1 && o->interval > 1 ? 2 : 1;
@@ -125,8 +127,8 @@ static enum status check_structure(const struct slice *o, const struct dims *d, 
     return ST_OK;
 }
 
-/* Checks the memory of depth 2 and intervals, values alone: log-signatures, generators of all letters and brackets, and
- * generators of each interval, which exp(L) - I doubles. */
+/* Checks that the machine has memory for depth 2 and intervals. Counts only values, no gradients: log-signatures,
+ * generators of all letters and brackets, and generators of each interval, which exp(L) - I doubles. */
 static enum status check_memory(const struct slice *o, const struct dims *d, struct error *e) {
     double D = (double)d->D, b = (double)o->block, columns = D;
     switch (
@@ -223,17 +225,17 @@ static void penalise(const struct slice *o, struct graph *g,
     if (o->penalty > 0) graph_keep_term(g, &(struct graph_term){.build = norm, .of = {A, other}, .weight = o->penalty});
 }
 
-/* The generators of N blocks of m: of A [C][N*m*m] column (k*m + i)*m + j is row i, column j of block k; stored as
- * scan_flow wants, k fastest. */
+/* The generators of N blocks of m. Column (k*m + i)*m + j of A [C][N*m*m] is row i, column j of block k. They are
+ * stored as scan_flow wants, k fastest. */
 static struct tensor *generators(const struct slice *o, struct graph *g, const char *name, int64_t C, int64_t N,
                                  int64_t m) {
     return map_of_path(g, name, transposed(C, N, m, m, 2, 3, 1), normal(o, m), PARAM_WEIGHT);
 }
 
-/* w (B,1+K,C), a row a step or an interval: what drives the state. */
+/* The path that drives the state: w (B,1+K,C) with one row per step or per interval. */
 struct drive {
     struct tensor *w;
-    struct lookup tokens; /* table=yes: the lookup that x_t of w comes from; x NULL: none */
+    struct lookup tokens; /* table=yes: the embedding lookup that gave x_t; x NULL: none */
     bool masked;          /* rows of w past a sequence's end are 0 */
 };
 
@@ -242,8 +244,8 @@ static struct tensor *path_of(const struct slice *o, struct graph *g, struct ten
     return o->time_letter ? prepend_one(g, x, o->dt) : scale_by(g, x, o->dt);
 }
 
-/* A(w) of each step, a row. With a table of V tokens, their V generators are computed and looked up: V rows in place of
- * one a step. Steps at which w is 0 have generators of 0. */
+/* The generators A(w), one row per step. With a table of V tokens, one generator per token is computed and each step
+ * looks its own up: V rows instead of one per step. Where w is 0 the generator is 0. */
 static struct tensor *generated(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *A) {
     if (!d->tokens.x) return linear(g, d->w, A, NULL);
     struct tensor *of_tokens = linear(g, path_of(o, g, d->tokens.table), A, NULL);
@@ -281,7 +283,7 @@ static struct tensor *masked_dense(const struct slice *o, struct graph *g, const
     return flow(o, g, mul(g, A, mask), d, y0, 1, D);
 }
 
-/* Token nets multiply (w U)(w V)^T, the log-ODE form sums U_c V_c^T over the letters. */
+/* dplr. Token nets multiply (w U)(w V)^T; the log-ODE form sums w_c U_c V_c^T over the letters c. */
 static struct tensor *low_rank(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                                int64_t D) {
     struct layout layout = transposed(letters(o, D), D, o->rank, 1, 2, 3, 1); /* column i*r + q, stored q*D + i */
@@ -298,7 +300,7 @@ static struct tensor *low_rank(const struct slice *o, struct graph *g, const str
     return scan_dplr(g, diagonal, u, v, y0, o->clip);
 }
 
-/* Token nets take tanh(A), the log-ODE form A itself. */
+/* hadamard. Token nets use tanh(A), the log-ODE form uses A. */
 static struct tensor *walsh_hadamard(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                                      int64_t D) {
     struct tensor *A = map_of_path(g, "A", transposed(letters(o, D), D, 1, 1, 1, 2, 3), normal(o, 1), PARAM_WEIGHT);
@@ -319,7 +321,7 @@ static struct tensor *diagonal_dense(const struct slice *o, struct graph *g, con
     return join_columns(g, first, flow(o, g, dense, d, columns(g, y0, n, b), 1, b));
 }
 
-/* States y_0 .. y_K from y_0 and what drives them, (B,1+K,.). */
+/* The states y_0 .. y_K (B,1+K,.), from y_0 and the path. */
 static struct tensor *states(const struct slice *o, struct graph *g, const struct drive *d, struct tensor *y0,
                              int64_t D) {
     int64_t b = o->block;
@@ -369,7 +371,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return rows_of_intervals(g, states(o, g, &d, y0, D), now->lengths, o->interval, T);
 }
 
-/* y and, in intervals longer than a step, the log-signature so far. */
+/* y and, with intervals longer than a step, the log-signature of the current interval so far. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct slice *o = inst;
     return d->D + (takes_signature(o) ? log_signature_size(letters(o, d->D), depth_of(o, d->D)) : 0);

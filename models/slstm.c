@@ -1,15 +1,15 @@
-/* slstm.c - sLSTM: scalar memories with exponential input gates and a normaliser, whose gates also read the h of the
- * token before, a head its own. No scan over time: the tokens follow one another.
+/* slstm.c - sLSTM: scalar memories with exponential input gates and a normaliser. The gates of a head also read the
+ * head's own h_{t-1}, so the tokens are computed one after the other instead of by a scan.
  *
- *   xc = silu(conv(x)), or x itself (conv=0)       p_g = W_g xc + R_g h_{t-1} + b_g for g = i, f; of x for g = z, o
+ *   xc = silu(conv(x)), or x itself (conv=0)       p_g = W_g xc + R_g h_{t-1} + b_g for g = i, f; z, o read x for xc
  *   m_t = max(p_i, logsig(p_f) + m_{t-1})          F = exp(logsig(p_f) + m_{t-1} - m_t)     I = exp(p_i - m_t)
  *   c_t = F c_{t-1} + I tanh(p_z)                  n_t = F n_{t-1} + I                      h_t = sig(p_o) c_t / n_t
- *   y = headnorm(h) (1 + norm.weight)              W_g, R_g block-diagonal, a block a head
+ *   y = headnorm(h) (1 + norm.weight)              W_g, R_g block-diagonal, a block per head
  *
  * Beck et al. 2024 (xLSTM), Eq. 8 to 17; NX-AI/xlstm (blocks/slstm), whose start this is: W N(0, 2 / 5D), R and
  * biases 0, but the f bias 5 - 12 (j / (dh - 1))^(0.3 + 1.3 layer / (layers - 1)) in channel j of its head. There the
  * layer's fgate feeds the cell's i and igate its f; both read xc, so only names differ: i.weight is its fgate.weight.
- * It puts dropout before the head norm, where the nets here have it after the mixer. */
+ * The release puts dropout before the head norm; the nets here have it after the mixer. */
 #include "kernels/dense/dense.h"
 #include "kernels/norm/norm.h"
 #include "kernels/stable/stable.h"
@@ -27,7 +27,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return check_heads("slstm", ((const struct xlstm_cell *)inst)->heads, d, e);
 }
 
-/* b = the power, a = D + dh / 2^17. */
+/* `a` packs two sizes, D + dh / 2^17; b is the power. */
 static double draw_bias(struct rng *r, int64_t element, double a, double b) {
     (void)r;
     int64_t D = (int64_t)a, dh = (int64_t)((a - floor(a)) * (1 << 17)), j = element % dh;

@@ -1,12 +1,13 @@
-/* template.c - a mixer to copy: the identity map with one trained gain a channel, y_t = gain * x_t.
+/* template.c - a mixer to copy: the identity map with one trained gain per channel, y_t = gain * x_t.
  *
  * 1. Copy this file to models/NAME.c and add MODEL(NAME) to models/list.def. Nothing else needs to know.
  * 2. Rename the struct, the functions' subject and model_template; set .name, .summary (ends with the paper's short
  *    cite) and .equation. Remove .hidden.
  * 3. Put the config keys of the mixer into the struct and its option table: name, type, default, bounds, help.
  * 4. check(): refuse sizes that do not fit, naming both numbers; fill fields that stand at "auto". Touch nothing else.
- * 5. build(): call the equations' ops, one a line, declaring each parameter by its contract name with its initialiser.
- *    Compute nothing. Gradients come from the ops. A recurrence that no op has yet is a new op in kernels/ first.
+ * 5. build(): call the equations' ops, one per line, and declare each parameter by its contract name with its
+ *    initialiser. Compute nothing. Gradients come from the ops. If no op has the recurrence, add an op in kernels/
+ *    first.
  * 6. state_floats(): what one sequence must carry from t to t+1.
  * 7. .small: labels of its variants at small sizes; every suite that walks the mixers takes them.
  * 8. Put ground-truth cases into tests/cases/, names and shapes of the parameters into tests/models/contract/NAME.def;
@@ -41,7 +42,7 @@ static int64_t state_floats(const void *inst, const struct dims *d) {
 
 const struct model model_template = {
     .name = "template",
-    .summary = "the identity with a gain a channel: copy it to write a mixer",
+    .summary = "the identity with a gain per channel: copy it to write a mixer",
     .equation = "y_t = gain * x_t",
     .options = options,
     .small = "template",

@@ -1,12 +1,12 @@
 /* xlstm.c - xLSTM[m:s]: m layers with the mixer mlstm, then s with slstm, and so on.
  *
- * Beck et al. 2024 (xLSTM), section 2.4: the ratio of the two kinds of blocks; [1:0] is all mLSTM, [0:1] all sLSTM. The
- * places of the kinds are free there (NX-AI/xlstm, slstm_at); its runs on parity have two blocks with mLSTM first. Its
+ * Beck et al. 2024 (xLSTM), section 2.4: the ratio of the two kinds of blocks; [1:0] is all mLSTM, [0:1] all sLSTM. In
+ * their code any block may be sLSTM (NX-AI/xlstm, slstm_at); their runs on parity have two blocks, mLSTM first. Their
  * net is --backbone xlstm. */
 #include "models/xlstm.h"
 
 struct xlstm {
-    struct xlstm_cell cell; /* first: the mixers read it as their options */
+    struct xlstm_cell cell; /* must be first: mlstm and slstm read it as their options */
     int64_t m, s;
 };
 
@@ -27,7 +27,7 @@ static const struct model *mixer_of(const void *inst, int64_t layer) {
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     struct xlstm *o = inst;
     if (o->m + o->s == 0)
-        return fail(e, ST_USAGE, "xlstm: m=0 and s=0 leave no layer a mixer; give one of them a number");
+        return fail(e, ST_USAGE, "xlstm: m=0 and s=0 leave no layer per mixer; give one of them a number");
     if (o->m > 0) TRY(model_mlstm.check(&o->cell, d, e));
     return o->s > 0 ? model_slstm.check(&o->cell, d, e) : ST_OK;
 }

@@ -1,11 +1,11 @@
-/* xlstm.h - what the mixers of xLSTM share: mlstm, slstm, and xlstm, which takes the two in turn. Private to
+/* xlstm.h - parts that the mixers of xLSTM share: mlstm, slstm, and xlstm, which alternates the two. Private to
  * models/. */
 #ifndef LRNN_MODELS_XLSTM_H
 #define LRNN_MODELS_XLSTM_H
 
 #include "models/parts.h"
 
-/* The options of either mixer; those of xlstm begin with them. */
+/* The options of mlstm and slstm; the options of xlstm begin with these. */
 struct xlstm_cell {
     int64_t heads, conv;
 };

@@ -1,5 +1,5 @@
 # Accuracy against what a model costs, a mark a model. Further settings:
-#   data      cost, accuracy, its low and high; a block a model     xtitle, metric    of the axes
+#   data      cost, accuracy, its low and high; a block per model     xtitle, metric    of the axes
 #   chance    accuracy of guessing
 set xlabel xtitle
 set ylabel metric noenhanced

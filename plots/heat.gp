@@ -1,4 +1,4 @@
-# A number of models as colour: a row a model, or a model and learning rate; a column a seed, or a position. Further
+# A number of models as colour: a row per model, or a model and learning rate; a column per seed, or a position. Further
 # settings:
 #   data      column, row, value (NaN: no colour), its text
 #   columns, column[1..columns]   rows, row[1..rows]: what stands beside them

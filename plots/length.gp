@@ -1,5 +1,5 @@
-# Test accuracy by length or position, one line a model. Further settings:
-#   data      length, accuracy, its interval; a block a model; chance: accuracy of guessing
+# Test accuracy by length or position, one line per model. Further settings:
+#   data      length, accuracy, its interval; a block per model; chance: accuracy of guessing
 #   metric    what the axis shows                    trained    longest length in training
 #   xtitle    what the axis below shows
 set xlabel xtitle

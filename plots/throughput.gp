@@ -1,7 +1,7 @@
-# Tokens a second over the length, a line a model. Further settings:
-#   data      length, tokens a second; a block a model
+# Tokens a second over the length, a line per model. Further settings:
+#   data      length, tokens per second; a block per model
 set xlabel 'length'
-set ylabel 'tokens a second'
+set ylabel 'tokens per second'
 set logscale xy
 set format y '%.0s%c'
 set xtics (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)

@@ -1,5 +1,5 @@
 /* examples.h - shared by tasks that draw their examples: options for their number and length, random numbers, and the
- * shape of a task with one label a sequence. */
+ * shape of a task with one label per sequence. */
 #ifndef LRNN_TASKS_EXAMPLES_H
 #define LRNN_TASKS_EXAMPLES_H
 
@@ -34,7 +34,7 @@ LRNN_INLINE int64_t draw_length(struct rng *r, int64_t min, int64_t max) {
     return min + (int64_t)rng_below(r, (uint64_t)(max - min + 1));
 }
 
-/* The shape of a task with T inputs and one of `labels` labels a sequence, all equally frequent. The caller fills in
+/* The shape of a task with T inputs and one of `labels` labels per sequence, all equally frequent. The caller fills in
  * inputs and the number of examples. */
 LRNN_INLINE void shape_of_labels(struct task_shape *out, int64_t T, int64_t labels) {
     out->T = T;

@@ -1,5 +1,5 @@
-/* task.h - where examples come from. One file a task, one line in list.def. An example is a pure function of the task's
- * options, the seed, the split and its index. */
+/* task.h - where examples come from. One file per task, one line in list.def. An example is a pure function of the
+ * task's options, the seed, the split and its index. */
 #ifndef LRNN_TASKS_TASK_H
 #define LRNN_TASKS_TASK_H
 
@@ -20,7 +20,7 @@ struct reading {
     int64_t documents;    /* sequences of T positions that an example has; 0 and 1: one */
     int64_t patch;        /* pixels a side of a patch, whose pixels are its channels; 0 and 1: one pixel */
     const int32_t *visit; /* (T) pixel or patch row * width + column at each position, -1: none; NULL: row by row */
-    bool one_vector;      /* targets are decoded from one vector a sequence (MAD's compression) */
+    bool one_vector;      /* targets are decoded from one vector per sequence (MAD's compression) */
 };
 
 /* A second batch in each training step, with strings of another length: a tenth as many as in the first batch, at least
@@ -42,7 +42,7 @@ struct task_shape {
     struct reading reading;  /* how an example is read; zeros: one sequence, position after position */
     struct second_batch second;    /* another batch in each training step; zeros: none */
     bool unequal_test;             /* test examples differ in length, or in the number of their nodes */
-    bool per_sequence;             /* one label a sequence instead of one target a position */
+    bool per_sequence;             /* one label per sequence instead of one target a position */
     bool needs_causal;             /* a target must not depend on later inputs */
     int64_t examples[SPLIT_COUNT]; /* in each split */
     double chance;                 /* primary metric of uniform guessing */
@@ -77,7 +77,7 @@ struct task {
     void (*notes)(const void *inst, FILE *f); /* more lines of `lrnn data stats`; NULL: none */
 };
 
-#define TASK_INST_BYTES 4096
+#define TASK_INST_BYTES 2048
 
 /* Positions of the model's input in a split. */
 static inline int64_t task_length(const struct task_shape *s, enum split split) {
@@ -94,7 +94,7 @@ static inline int64_t task_inputs(const struct task_shape *s, enum split split) 
     return task_documents(s) * task_length(s, split) * (s->vocab_in ? 1 : s->channels);
 }
 
-/* Number of targets of an example: one a position, or one a sequence. */
+/* Number of targets of an example: one per position, or one per sequence. */
 static inline int64_t task_targets(const struct task_shape *s, enum split split) {
     return s->per_sequence ? 1 : task_length(s, split);
 }

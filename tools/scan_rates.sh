@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scan_rates.sh - measures the scans of gated recurrences in bytes a second, a JSON line for each kernel and pass, for
+# scan_rates.sh - measures the scans of gated recurrences in bytes per second, a JSON line for each kernel and pass, for
 # tools/scan_table.awk. scan_block, from blocks of 2 on, moves the same number of bytes at every size, more than the
 # caches hold (138 MB forward and backward, batch 128, 16 tokens); scan_companion has as many blocks. Takes two minutes
 # on an otherwise idle machine.

@@ -178,8 +178,8 @@ const rowColumns = () => [
         value: row => (row.published ? parseFloat(row.published) : null), text: row => row.published || "-"},
     {title: "difference", value: row => row.delta, text: row => signed(row.delta)},
     {title: "steps", value: row => row.steps, text: row => `${count(row.steps)}/${count(row.max_steps)}`},
-    {title: "state", help: "floats a sequence and layer", value: row => row.state, text: row => count(row.state)},
-    {title: "FLOPs a token", value: row => row.flops, text: row => count(row.flops)},
+    {title: "state", help: "floats per sequence and layer", value: row => row.state, text: row => count(row.state)},
+    {title: "FLOPs per token", value: row => row.flops, text: row => count(row.flops)},
     {title: "tokens/s", value: row => row.speed, text: row => (row.speed === null ? "-" : count(row.speed) +
         (row.disturbed ? "!" : "")),
         cell: row => (row.speed === null ? "-" : h("span", {title: row.speed_at}, count(row.speed),
@@ -294,7 +294,7 @@ async function drawTask(q) {
                 ({name: rowName(row), ...styles.get(row), band: true, points: row.more.band})),
                 {x: "steps", y: "score", logX: true, low: 0, high: 1, levels: level}),
         byLength("length", "length"), byLength("position", "position"),
-        costFigure(task, rows, "params", "parameters", 1), costFigure(task, rows, "flops", "FLOPs a token", 1),
+        costFigure(task, rows, "params", "parameters", 1), costFigure(task, rows, "flops", "FLOPs per token", 1),
             costFigure(task, rows, "speed", "measured tokens/s", -1),
         file.published.length > 0 && [h("h2", {}, "Published values"), table(`${task.stem}-published`,
             "What papers print for this task",
@@ -387,7 +387,7 @@ async function drawMixer(q) {
             picker("Setting", "of", [["", "the best of each task"],
             ...members.map(label => [stemOf(label), nameOf(label)])], q.get("of") || "")),
         table(`${mixer.name}-tasks`,
-            "A row a task: of its settings there the one with the best validation, those with three or more seeds " +
+            "A row per task: of its settings there the one with the best validation, those with three or more seeds " +
             "first", [
             {title: "task", value: row => taskName(taskOf(row)), cell: row => link(taskLink(taskOf(row)),
                 taskName(taskOf(row)))}, ...rowColumns().map(c => (c.title === "mixer" ? {...c, title: "setting"} : c)),

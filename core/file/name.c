@@ -32,7 +32,7 @@ enum status folder_sync(const char *path, struct error *e) {
     return ST_OK;
 }
 
-/* Unique by exclusive creation; process id and clock only make a second try unlikely. */
+/* Exclusive creation makes the name unique; process id and clock only make a second try unlikely. */
 int temporary_open(const char *path, char *temporary, size_t size) {
     char folder[PATH_MAX];
     path_folder(path, folder, sizeof folder);

@@ -1,4 +1,4 @@
-/* name.h - the names of files: new names that nobody else uses, and names that survive a loss of power. */
+/* name.h - names of files: unused names for temporary files, and names made durable against a loss of power. */
 #ifndef LRNN_CORE_FILE_NAME_H
 #define LRNN_CORE_FILE_NAME_H
 
@@ -12,8 +12,8 @@ void path_folder(const char *path, char *folder, size_t size);
 /* Makes earlier link, rename and unlink calls in the folder of `path` durable. ST_FAIL with folder and reason. */
 enum status folder_sync(const char *path, struct error *e);
 
-/* Creates a file of a name nobody else uses in the folder of `path`, .FILE.*.tmp, and opens it for writing; its name
- * goes to `temporary`. -1 with errno. */
+/* Creates a file with an unused name, .FILE.*.tmp, in the folder of `path`, opens it for writing, and stores its name
+ * in `temporary`. -1 with errno after a failure. */
 int temporary_open(const char *path, char *temporary, size_t size);
 
 #endif

@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 #define LARGEST_SIDE (1 << 20)
-#define PNG_MESSAGE  128 /* bytes of what libpng says of an error */
+#define PNG_MESSAGE  128 /* bytes of libpng's message about an error */
 
 static enum status begin(png_image *image, const void *bytes, size_t size, const char *name, struct error *e) {
     memset(image, 0, sizeof *image);
@@ -58,8 +58,8 @@ static void no_warning(png_structp png, png_const_charp message) {
     (void)png, (void)message;
 }
 
-/* Decodes a file whose header says that it has that many rows. Samples stay what they are in the file: of 16 bits the
- * high 8 are taken, and gamma (gAMA, sRGB, iCCP) is not applied, because tasks are made from stored samples. */
+/* Decodes a file whose header states height and width. Takes the samples as stored, because tasks are defined on them:
+ * the high 8 bits of 16, and no gamma (gAMA, sRGB, iCCP). */
 static bool decode_grey(png_structp png, png_infop info, struct png_bytes *from, int64_t height, int64_t width,
                         uint8_t *pixels) {
     const png_color_16 black = {0};

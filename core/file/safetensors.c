@@ -29,7 +29,7 @@
 #define MAX_VALUES   1000000 /* JSON values in a header: bounds what the JSON parser may allocate to about 200 MB */
 #define METADATA     "__metadata__"
 
-/* The parts of a file's image, and who to blame. */
+/* The parts of a file in memory, and the file's name and error for messages. */
 struct image {
     const char *file;
     const char *header;
@@ -61,7 +61,8 @@ static bool measure(struct st_tensor *t, int64_t *bytes) {
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Bounds depth and number of values before the JSON parser allocates for them. *values counts generously. */
+/* Refuses a header that is too deep or has too many values, before the JSON parser allocates memory for them. *values
+ * is at least the number of values. */
 static enum status scan_header(const struct image *im, size_t *values) {
     int depth = 0;
     bool in_string = false;
@@ -194,14 +195,14 @@ static enum status parse_metadata(struct safetensors *st, json_t *object, const 
     return ST_OK;
 }
 
-/* Orders tensors by offset in the file; an empty tensor stands before another that starts at the same offset. */
+/* Orders tensors by offset in the file. An empty tensor comes before another tensor at the same offset. */
 static int by_place(const void *left, const void *right) {
     const struct st_tensor *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
     return (a->count > 0) - (b->count > 0);
 }
 
-/* The sorted tensors cover the data section exactly. */
+/* Fails unless the sorted tensors cover the data section exactly. */
 static enum status check_cover(const struct safetensors *st, const struct image *im) {
     size_t covered = 0;
     for (int i = 0; i < st->n; i++) {
@@ -227,7 +228,7 @@ static enum status parse_entries(struct safetensors *st, json_t *root, struct im
     json_t *value;
     im->entry = -1;
     json_object_foreach(root, key, value) {
-        im->entry++; /* the library hands entries out in the order of the text */
+        im->entry++; /* jansson returns entries in the order of the text */
         if (strcmp(key, METADATA) == 0) {
             TRY(parse_metadata(st, value, im));
             continue;
@@ -292,7 +293,7 @@ enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t 
     return status;
 }
 
-/* Reads all of an open file; *bytes is the caller's to free. */
+/* Reads all of an open file. The caller frees *bytes. */
 static enum status read_all(int fd, const char *path, unsigned char **bytes, size_t *size, struct error *e) {
     struct stat info;
     if (fstat(fd, &info) != 0) return fail(e, ST_DATA, "cannot read %s: %s", path, strerror(errno));
@@ -462,7 +463,8 @@ static bool put_file(FILE *f, const char *header, const struct st_source *source
     return good && fflush(f) == 0 && fsync(fileno(f)) == 0;
 }
 
-/* Writes and renames; false with errno set, and no temporary file left, when something fails. */
+/* Writes a temporary file and renames it to `path`. After a failure returns false with errno set, and leaves no
+ * temporary file. */
 static bool write_and_rename(const char *path, const char *header, const struct st_source *sources, int n) {
     char temporary[PATH_MAX];
     int fd = temporary_open(path, temporary, sizeof temporary);

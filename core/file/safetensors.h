@@ -1,8 +1,8 @@
 /* safetensors.h - the tensor exchange file: 8-byte little-endian header length, JSON header, raw little-endian data.
  *
- * The reader trusts nothing: header length, duplicate keys, dtype, shape overflow, overlaps and holes are each rejected
- * with the reason. Tensors are F16, BF16, F32 or F64 and are handed out as double, which is exact; F32 and F64 are
- * written. */
+ * The reader trusts nothing: it checks header length, duplicate keys, dtypes, overflowing shapes, overlaps and holes,
+ * and names the fault. It reads F16, BF16, F32 and F64 and returns elements as double, which is exact. The writer
+ * writes F32 and F64. */
 #ifndef LRNN_CORE_FILE_SAFETENSORS_H
 #define LRNN_CORE_FILE_SAFETENSORS_H
 
@@ -13,7 +13,7 @@
 
 struct st_tensor {
     const char *name;
-    bool f64; /* stored as F64; else as F32, or as one of the halves: */
+    bool f64; /* stored as F64; if not, `half` tells F32 from the 16-bit types */
     enum st_half { ST_NO_HALF, ST_F16, ST_BF16 } half;
     int rank;
     int64_t dims[TENSOR_MAX_RANK];
@@ -36,7 +36,7 @@ struct safetensors {
 /* Reads and checks a whole file. Errors: ST_DATA with path, offset where it matters, and reason. */
 enum status safetensors_read(struct safetensors *st, const char *path, struct error *e);
 
-/* Reads and checks a file in memory, likewise; `name` stands for the path in messages. The bytes are copied. */
+/* Like safetensors_read, for a file in memory. `name` stands for the path in messages. The bytes are copied. */
 enum status safetensors_parse(struct safetensors *st, const void *bytes, size_t size, const char *name,
                               struct error *e);
 
@@ -60,7 +60,7 @@ struct st_source {
     const double *values;
 };
 
-/* Writes under a temporary name in the same folder, fsyncs, renames: the old file stays whole until then.
+/* Writes under a temporary name in the same folder, fsyncs and renames, so an old file stays whole until the end.
  * Errors: ST_FAIL with path and the system's reason; ST_USAGE: the name belongs to a device, a pipe or a link. */
 enum status safetensors_write(const char *path, const struct st_source *sources, int n, const struct st_pair *metadata,
                               int n_metadata, struct error *e);

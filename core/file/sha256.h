@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256 (FIPS 180-4), by which sites of data name their files. */
+/* sha256.h - SHA-256 (FIPS 180-4), the checksum that data sites publish for their files. */
 #ifndef LRNN_CORE_FILE_SHA256_H
 #define LRNN_CORE_FILE_SHA256_H
 
@@ -20,7 +20,7 @@ struct sha256 {
 void sha256_start(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *bytes, size_t size);
 
-/* Ends it; `s` is used up. */
+/* Writes the digest in hex. `s` cannot be used after it. */
 void sha256_end(struct sha256 *s, char hex[SHA256_HEX]);
 
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
 
 #include "core/status.h"
 
-/* Refuses a path whose rename would destroy a device, a pipe or a link: a rename puts a file in the place of whatever
- * has the name. ST_USAGE: `path` is one of these. (The rename itself refuses a folder.) */
+/* ST_USAGE if `path` is a device, a pipe or a link, because a rename to it would replace it by a file. (The rename
+ * itself refuses a folder.) */
 enum status file_target_check(const char *path, struct error *e);
 
 #endif

@@ -74,7 +74,7 @@ struct cli {
     const char *without; /* " seed profile ": flags of the sets that on_flag refuses: no help; or NULL */
     enum status (*on_flag)(void *context, const char *name, const char *value, bool *done, struct error *e);
     void *context;
-    const char *const *headings; /* in --help: one a set, NULL: it goes on with what is above; or NULL */
+    const char *const *headings; /* in --help: one per set, NULL: it goes on with what is above; or NULL */
     void (*more_help)(FILE *f);  /* what --help prints after the flags; or NULL */
     bool alone;                  /* a program of its own: no "lrnn" before its usage */
     /* Is set: the flags that stand on the line. */
@@ -98,7 +98,7 @@ enum status cli_folder(const struct cli *cli, const char **folder, const char *o
  * cannot be written. */
 enum status cli_print_json(json_t *line, struct error *e);
 
-/* Sets the number of OpenMP threads; 0 leaves OpenMP's own choice, one a core. Returns the number in use. */
+/* Sets the number of OpenMP threads; 0 leaves OpenMP's own choice, one per core. Returns the number in use. */
 int cli_threads(int64_t wanted);
 
 #endif

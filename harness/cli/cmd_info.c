@@ -32,8 +32,8 @@ struct info_flags {
 #define AT(field) offsetof(struct info_flags, field)
 
 static const struct option flags[] = {
-    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
-    {"length", OPT_INT, AT(length), "auto", 1, 1e9, NULL, "tokens a sequence; auto = the task's, or 16", OPT_AUTO},
+    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
+    {"length", OPT_INT, AT(length), "auto", 1, 1e9, NULL, "tokens per sequence; auto = the task's, or 16", OPT_AUTO},
     {"vocab", OPT_INT, AT(vocab), "auto", 1, 1e9, NULL, "token and label ids; auto = the task's, or 120", OPT_AUTO},
     {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "a model's net for this task, with its read-out", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "a model's parameters as one JSON object", 0},
@@ -132,8 +132,8 @@ static void print_measure(const struct info_flags *f, const struct measure *m) {
     }
     printf("\n  parameters        %" PRId64 ", of them %" PRId64 " without the embedding\n", trained,
            trained - (table ? table->count : 0));
-    printf("  state             %" PRId64 " floats a sequence\n", net_state_floats(&f->config.net, &m->choice));
-    printf("  FLOPs a token     forward %.0f, backward %.0f\n", m->forward.flops / tokens, m->backward.flops / tokens);
+    printf("  state             %" PRId64 " floats per sequence\n", net_state_floats(&f->config.net, &m->choice));
+    printf("  FLOPs per token   forward %.0f, backward %.0f\n", m->forward.flops / tokens, m->backward.flops / tokens);
     printf("  a training step   %.2f GFLOP, at least %.1f MB of memory traffic\n",
            (m->forward.flops + m->backward.flops) / 1e9, (m->forward.bytes + m->backward.bytes) / 1e6);
     printf(
@@ -208,7 +208,7 @@ static void print_shape(const struct task_shape *s) {
     if (task_length(s, SPLIT_TEST) != s->T)
         printf("  tested     at up to %" PRId64 " positions\n", task_length(s, SPLIT_TEST));
     if (task_documents(s) > 1)
-        printf("  documents  %" PRId64 " an example, each of that length\n", s->reading.documents);
+        printf("  documents  %" PRId64 " per example, each of that length\n", s->reading.documents);
     if (s->height)
         printf("  image      %" PRId64 " x %" PRId64 " %s, visited %s\n", s->height, s->width,
                s->reading.patch > 1 ? "patches" : "pixels",

@@ -5,9 +5,10 @@
 #include "harness/cli/cli.h"
 #include "harness/perf/measure.h"
 #include "harness/perf/perf.h"
+#include "harness/perf/perf_rows.h"
 #include "kernels/kernel.h"
 
-enum { OP, STEP, CROSSOVER, DATA, LAYERS, DEVICE, LAUNCHES, SUBS };
+enum { OP, COMPARE, STEP, CROSSOVER, DATA, LAYERS, DEVICE, LAUNCHES, SUBS };
 static const struct command subs[SUBS + 1];
 
 /* Reads the flags of the sets, their defaults first, and one word, which may be missing if `words` is 0. */
@@ -21,12 +22,28 @@ static enum status read_line(struct cli *cli, int words, int argc, char **argv, 
 
 /* --- op ----------------------------------------------------------------------------------------------------------- */
 
+/* How a table is shown; AT finds the fields. */
+#define SHEET_FLAGS                                                                                                    \
+    {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "format of the table", 0},                    \
+        {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL, "columns by headings; +NAME: these as well", 0}, {    \
+        "sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL, "column that sorts, the largest first; -NAME: smallest", 0   \
+    }
+
 #define AT(field) offsetof(struct perf_op_request, field)
 static const struct option op_flags[] = {
     {"kernel", OPT_TEXT_FIELD, AT(kernel), "", 0, 0, NULL, "only this kernel, or 'reference'", 0},
     {"threads", OPT_INT, AT(threads), "auto", 1, 4096, NULL, "CPU threads; auto = all cores", OPT_AUTO},
     {"seconds", OPT_TIME, AT(seconds), "1s", 0, 3600, NULL, "time for each kernel", 0},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "one JSON object a line", 0},
+    {"shapes", OPT_TEXT_FIELD, AT(shapes), "", 0, 0, NULL, "file of shapes, a line each: 'length=64 m=5'", OPT_FILLED},
+    {"sweep", OPT_TEXT_FIELD, AT(sweep), "", 0, 0, NULL,
+     "sizes to combine: 'T=64..4096 m=2,4'; FROM..TO doubles; several shapes leave the reference out", OPT_FILLED},
+    {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL,
+     "older perf.csv, or its folder: the change of each time beside it", OPT_FILLED},
+    {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder whose perf.csv gets the numbers; none = stdout alone",
+     OPT_FILLED},
+    {"plot", OPT_TEXT_FIELD, AT(plot), "", 0, 0, NULL, "folder that gets the roofline plot", OPT_FILLED},
+    SHEET_FLAGS,
     {0},
 };
 #undef AT
@@ -64,15 +81,41 @@ static enum status run_op(int argc, char **argv, struct error *e) {
     TRY(read_line(&cli, 1, argc, argv, e));
     TRY(choose_op(&cli, &op, e));
     q.threads = cli_threads(q.threads);
+    q.view = (struct sheet_view){q.columns, q.sort};
     return perf_op(op, &q, e);
+}
+
+/* --- compare ------------------------------------------------------------------------------------------------------ */
+
+struct compare_flags {
+    int format;
+    char columns[OPTION_TEXT], sort[OPTION_TEXT];
+};
+
+#define AT(field) offsetof(struct compare_flags, field)
+static const struct option compare_flags[] = {SHEET_FLAGS, {0}};
+#undef AT
+
+static enum status run_compare(int argc, char **argv, struct error *e) {
+    struct compare_flags flags;
+    const struct flag_set set = {compare_flags, &flags};
+    const char *paths[2];
+    struct sheets sheets = {0};
+    struct cli cli = {.command = &subs[COMPARE], .sets = &set, .n_sets = 1, .positional = paths, .max_positional = 2};
+    TRY(read_line(&cli, 2, argc, argv, e));
+    enum status status = perf_compare(sheets_add(&sheets), paths, e);
+    if (status == ST_OK) status = sheets_view(&sheets, &(struct sheet_view){flags.columns, flags.sort}, e);
+    if (status == ST_OK) status = sheets_write(&sheets, sheet_formats()[flags.format], stdout, e);
+    sheets_free(&sheets);
+    return status;
 }
 
 /* --- step --------------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct perf_step_request, field)
 static const struct option step_flags[] = {
-    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
-    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens a sequence", 0},
+    {"batch", OPT_INT, AT(config.batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
+    {"length", OPT_INT, AT(length), "16", 1, 1e9, NULL, "tokens per sequence", 0},
     {"min-length", OPT_INT, AT(least), "auto", 1, 1e9, NULL,
      "fewest tokens of a sequence, up to --length spread evenly; auto = all have --length; tokens/s count these "
      "tokens, "
@@ -198,6 +241,9 @@ static const struct option device_flags[] = {
     {"only", OPT_TEXT_FIELD, AT(only), "", 0, 0, NULL, "this op's kernels alone, without the step", 0},
     {"shape", OPT_TEXT_FIELD, AT(shape), "", 0, 0, NULL, "kernels at shapes with these words alone: 'length=16 m=5'",
      0},
+    {"rows", OPT_CHOICE, AT(rows), "all", 0, 0, "all steps calls kernels",
+     "what is measured beside copies and products: a step in all ways, each call of a step, kernels", 0},
+    {"taken", OPT_BOOL, AT(taken), "no", 0, 0, NULL, "kernels that a run gets unasked alone", 0},
     {"once", OPT_BOOL, AT(once), "no", 0, 0, NULL, "kernels walk once and nothing is timed: for a profiler", 0},
     {"compare", OPT_BOOL, AT(compare), "yes", 0, 0, NULL, "kernels with their references, which the host computes", 0},
     {"small", OPT_BOOL, AT(small), "no", 0, 0, NULL, "tiny sizes: shows that everything runs, not how fast", 0},
@@ -210,6 +256,8 @@ static enum status run_device(int argc, char **argv, struct error *e) {
     const struct flag_set set = {device_flags, &q};
     struct cli cli = {.command = &subs[DEVICE], .sets = &set, .n_sets = 1};
     TRY(read_line(&cli, 0, argc, argv, e));
+    if (*q.only && q.rows != DEVICE_ROWS_ALL && q.rows != DEVICE_ROWS_KERNELS)
+        return fail(e, ST_USAGE, "perf device: --only names the op of kernels; leave it or --rows out");
     return perf_device(&q, e);
 }
 
@@ -220,7 +268,7 @@ static const struct option launches_flags[] = {
     {"device", OPT_TEXT_FIELD, AT(device), "cuda", 0, 0, NULL, "cuda or cuda:N", 0},
     {"dim", OPT_INT, AT(dim), "128", 1, 1 << 16, NULL, "width D", 0},
     {"batch", OPT_INT, AT(batch), "32", 1, 1 << 20, NULL, "sequences", 0},
-    {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens a sequence", 0},
+    {"length", OPT_INT, AT(length), "64", 1, 1 << 24, NULL, "tokens per sequence", 0},
     {"precision", OPT_CHOICE, AT(precision), REAL_NAME, 0, 0, CONFIG_PRECISIONS, "as of `lrnn train`", 0},
     {0},
 };
@@ -244,6 +292,10 @@ static const struct command subs[SUBS + 1] = {
             .usage = "perf op OP [flags]",
             .summary = "every kernel of an op beside its byte and FLOP floors",
             .run = run_op},
+    [COMPARE] = {.name = "perf compare",
+                 .usage = "perf compare A B [flags]",
+                 .summary = "two perf.csv files, or their folders: ratio of each pair of times",
+                 .run = run_compare},
     [STEP] = {.name = "perf step",
               .usage = "perf step MODEL [flags]",
               .summary = "a training step beside the floor of its matrix products",
@@ -276,7 +328,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_perf = {
     .name = "perf",
-    .usage = "perf op|step|crossover|data|layers|device|launches NAME [flags]",
+    .usage = "perf op|compare|step|crossover|data|layers|device|launches NAME [flags]",
     .summary = "speed beside what the machine can do",
     .run = run,
     .subs = subs,

@@ -48,9 +48,9 @@ static const struct option report_options[] = {
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
      "way in which a row's number is made of its runs", 0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
-     "number of seeds reported (the largest ones); the others choose the rate; 0 = all do both", 0},
+     "seeds to report, the last N; the other seeds choose the rate; 0 = every seed serves both", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "plan whose table it is (`lrnn list papers`): the paper's numbers, ours, a verdict per cell", OPT_FILLED},
+     "print the table of this plan (`lrnn list papers`): the paper's numbers, ours, a verdict per cell", OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
      "columns by their headings: 'model,acc,published'; +run: the usual ones and the ids of runs", 0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL,
@@ -59,7 +59,7 @@ static const struct option report_options[] = {
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
      "folder of pages for a browser: a matrix of mixers and tasks, tasks, mixers, runs, papers", OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
-     "folder that gets runs.csv, curves.csv, evals.csv and summary.csv of all records as well", OPT_FILLED},
+     "folder to which runs.csv, curves.csv, evals.csv and summary.csv of all records are written too", OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {
     COMMON,

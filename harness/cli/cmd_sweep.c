@@ -19,11 +19,11 @@ static const struct option sweep_flags[] = {
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
      "way in which a row's number is made of its runs", 0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
-     "processes that train at once; auto = one per core, on a device one (--population)", OPT_AUTO},
+     "processes that train at once; auto = one per core, or one if --device is cuda (see --population)", OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = as a device has room, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "training time of all runs together: each gets an equal share, as steps (limits.csv); auto = none", OPT_AUTO},
+     "training time of all runs together, shared equally and turned into steps (in limits.csv); auto = none", OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "time after which a run is killed, and is a row; 0 = never",
      0},
     {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
@@ -43,9 +43,9 @@ static const struct option sweep_flags[] = {
 
 static const struct option extra[] = {
     {"models", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "models with options, flags of one model after its @: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
-    {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0, "smoke quick paper; of MAD's tasks also mad hlru-paper",
-     "sizes, grid and budget", 0},
+     "models with options; flags after @ are for that model alone: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
+    {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0,
+     "smoke quick paper; MAD's tasks also have mad and hlru-paper", "sizes, grid and budget", 0},
     {"lr", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
      "learning rates of the grid, comma-separated", 0},
     {"seeds", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
@@ -53,7 +53,7 @@ static const struct option extra[] = {
     {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
      "values of options: 'task.length=8,16 model.gate=softmax,none'; of a flag: --decay 0,0.1", 0},
     {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "the published variants of the task too, each with one change, and the mean over all variants", 0},
+     "train the published variants of the task too (each changes one setting), and report their mean", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
      "part i/n of the runs, every n-th from the i-th on, without a table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
@@ -79,8 +79,9 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 static void print_length(FILE *f) {
     fputs("\nlength of a run: command line > config file (-c) > plan > profile > default\n"
           "  Steps or epochs are the whole schedule; stop-after, budget and limit end a run early.\n"
-          "  Steps or epochs replace those of an origin further right; if one origin has both, steps win.\n"
-          "  Any of these of an origin further left replaces stop-after or budget of one further right.\n",
+          "  If two of these sources set steps or epochs, the one further left wins. If one source sets both, steps "
+          "win.\n"
+          "  A source that sets any of the five replaces stop-after and budget of all sources to its right.\n",
           f);
 }
 

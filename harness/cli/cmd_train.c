@@ -24,7 +24,7 @@
 
 static const struct option extra[] = {
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); the command's words overrule it", OPT_FILLED},
+     "config file of key=value lines, or a run's record (.json); flags on the command line win over it", OPT_FILLED},
     {0}};
 
 struct train_words {
@@ -40,7 +40,7 @@ static const struct option train_flags[] = {
     {"log-steps", OPT_TEXT_FIELD, AT(log_steps), "", 0, 0, NULL,
      "CSV file of step, loss, gradient norm and rate of every step; CUDA then waits for each", OPT_FILLED},
     {"print-config", OPT_BOOL, AT(print_config), "no", 0, 0, NULL,
-     "resolved configuration with its origins, and no training", 0},
+     "print the final configuration and where each value comes from; train nothing", 0},
     {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL, "exit status 1 where NaN or infinity ended the run", 0},
     {0}};
 

@@ -1,5 +1,5 @@
-/* device.c - `lrnn perf device`: the rates of a copy and of matrix products on a device, a training step walked and
- * replayed, and every kernel beside these rates (device.h). */
+/* device.c - `lrnn perf device`: the rates of a copy and of matrix products on a device, and then a training step, its
+ * calls and every kernel beside these rates (device.h). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,14 +7,11 @@
 
 #include "core/philox.h"
 #include "harness/perf/device.h"
-#include "harness/run/trainer.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
-#include "harness/study/study.h"
 
 #define COPY_BYTES  ((size_t)512 << 20)
 #define NOISE_BYTES ((size_t)16 << 20) /* random ones, again and again, are what is copied */
-#define STEP_MODEL  "bdlru:m=5,blocks=64"
 
 /* --- rates of the device ------------------------------------------------------------------------------------------ */
 
@@ -97,105 +94,23 @@ static enum status measure_product(struct device_run *d, enum precision precisio
     return status;
 }
 
-/* --- a training step ---------------------------------------------------------------------------------------------- */
-
-static void step_walked(void *context) {
-    struct trainer *t = context;
-    place_capture_free(&t->place, t->capture);
-    t->capture = NULL;
-    t->steps_queued = 0; /* the first step is walked, as every one here is */
-    trainer_step(t);
-}
-
-static void step_replayed(void *context) {
-    trainer_step(context);
-}
-
-/* Ways of doing a step, and what is turned off for each (docs/gpu.md): work that does not overlap has branches. A
- * device below capability 9.0 has no overlap, and there the second and the third are alike. */
-static const struct step_way {
-    const char *name;
-    void (*work)(void *context);
-    const char *off[2];
-} step_ways[] = {{"walked", step_walked, {NULL}},
-                 {"replayed", step_replayed, {NULL}},
-                 {"replayed in branches", step_replayed, {"LRNN_CUDA_OVERLAP"}},
-                 {"replayed in a row", step_replayed, {"LRNN_CUDA_OVERLAP", "LRNN_CUDA_BRANCHES"}}};
-
-/* Prints a row of the trainer's step; times include the way of the batches. */
-static enum status time_step(const struct device_run *d, const struct setup *s, struct trainer *t,
-                             const struct step_way *way, struct error *e) {
-    struct device_run own = *d;
-    char shape[256];
-    void *context = t;
-    struct device_work w = {.work = way->work, .contexts = &context, .n = 1};
-    struct samples *times = calloc(1, sizeof *times);
-    if (!times) return fail(e, ST_MEMORY, "no memory for times");
-    snprintf(shape, sizeof shape, "%.120s batch=%" PRId64 " parameters=%" PRId64, s->id.model_label,
-             s->spec.config.batch, params_trained(&t->params));
-    struct device_row row = {.name = "step",
-                             .kernel = way->name,
-                             .shape = shape,
-                             .pass = "step",
-                             .precision = s->spec.config.precision,
-                             .error = NAN,
-                             .cost = trainer_step_cost(t)};
-    own.place = t->place;
-    own.from = place_mark_create(&t->place);
-    own.to = place_mark_create(&t->place);
-    enum status status = device_sample(&own, &w, times, e);
-    own.captured = t->capture;
-    if (status == ST_OK) device_print_row(&own, &row, times);
-    place_mark_free(&t->place, own.from);
-    place_mark_free(&t->place, own.to);
-    free(times);
-    return status;
-}
-
-static enum status measure_way(const struct device_run *d, const struct setup *s, const struct step_way *way,
-                               struct error *e) {
-    for (int i = 0; i < 2 && way->off[i]; i++) setenv(way->off[i], "0", 1);
-    struct trainer *t = trainer_open(trainer_create, s, e);
-    for (int i = 0; i < 2 && way->off[i]; i++) unsetenv(way->off[i]);
-    enum status status = t ? time_step(d, s, t, way, e) : e->status;
-    trainer_close(t);
-    return status;
-}
-
-/* Measures the step of an S5 model of about a million parameters, in each way. */
-static enum status measure_step(const struct device_run *d, enum precision precision, struct error *e) {
-    bool small = d->request->small;
-    struct config c;
-    TRY(config_default(&c, e));
-    TRY(config_set(&c, "device", d->request->device, e));
-    TRY(config_set(&c, "precision", precision_name(precision), e));
-    TRY(config_set(&c, "epochs", "1000", e));
-    c.net.dim = small ? 8 : 256;
-    c.batch = small ? 4 : 128;
-    c.quiet = true;
-    struct setup *s = setup_make(&c, small ? "s3" : "s5", small ? "bdlru:m=2,blocks=2" : STEP_MODEL, e);
-    if (!s) return e->status;
-    enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof step_ways / sizeof *step_ways && status == ST_OK; i++)
-        status = measure_way(d, s, &step_ways[i], e);
-    setup_free(s);
-    return status;
-}
-
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
 /* Steps come before kernels, because a kernel that fails may take the device with it. Kernels compute in the first
  * precision, steps in all of them. */
 static enum status measure_all(struct device_run *d, struct error *e) {
+    const struct perf_device_request *q = d->request;
     int precisions = REAL_IS_DOUBLE ? 1 : PRECISION_COUNT;
-    bool steps = !*d->request->only;
+    bool all = q->rows == DEVICE_ROWS_ALL && !*q->only;
+    bool steps = all || q->rows == DEVICE_ROWS_STEPS, calls = all || q->rows == DEVICE_ROWS_CALLS;
     TRY(place_describe(&d->place, &d->info, e));
-    if (d->request->once) return device_measure_kernels(d, e);
+    if (q->once) return device_measure_kernels(d, e);
     device_print_head(d);
     TRY(measure_copy(d, e));
     for (int p = PRECISION_FULL; p < (steps ? precisions : 1); p++) TRY(measure_product(d, (enum precision)p, e));
-    for (int p = PRECISION_FULL; p < precisions && steps; p++) TRY(measure_step(d, (enum precision)p, e));
-    return device_measure_kernels(d, e);
+    for (int p = PRECISION_FULL; p < precisions && steps; p++) TRY(device_measure_step(d, (enum precision)p, e));
+    for (int p = PRECISION_FULL; p < precisions && calls; p++) TRY(device_measure_calls(d, (enum precision)p, e));
+    return all || q->rows == DEVICE_ROWS_KERNELS || *q->only ? device_measure_kernels(d, e) : ST_OK;
 }
 
 /* Chooses the file of the rows, "" for none. A file of that name is kept: its rows took minutes of a device, of this

@@ -1,5 +1,5 @@
 /* device.h - how `lrnn perf device` times work on a device and prints it: an open device, samples between its own
- * events, rows (device_time.c), rows of kernels (device_kernels.c). */
+ * events, rows (device_time.c), rows of a training step (device_steps.c) and of kernels (device_kernels.c). */
 #ifndef LRNN_HARNESS_PERF_DEVICE_H
 #define LRNN_HARNESS_PERF_DEVICE_H
 
@@ -13,7 +13,7 @@ struct device_run {
     struct place place;
     struct place_info info;
     struct place_mark *from, *to;
-    double copy_rate;                     /* bytes a second, read and written both counted; 0: not measured */
+    double copy_rate;                     /* bytes per second, read and written both counted; 0: not measured */
     double product_rate[PRECISION_COUNT]; /* FLOP/s of a large product in each; 0: not measured */
     FILE *file;                           /* in memory, until all is measured; NULL: stdout alone */
     double clock_mhz;                     /* after the latest samples */
@@ -42,7 +42,7 @@ struct device_row {
     const char *name, *kernel, *shape, *pass;
     const char *taken; /* of a kernel, whether it is taken unasked: "yes", "no"; NULL: no kernel */
     int precision;     /* enum precision, or PRECISION_NONE */
-    const char *cache; /* "warm", "cold"; NULL: the work has no such state */
+    const char *cache; /* "warm", "cold", "step": as the calls before leave it; NULL: the work has no such state */
     double error;      /* against the reference, relative to its largest magnitude; INFINITY: not finite; NAN: none */
     struct cost cost;
 };
@@ -53,6 +53,13 @@ void device_print_row(const struct device_run *d, const struct device_row *r, co
 
 /* Reads "name=value name=value" over the default sizes; `small` cuts them to what a test can afford. */
 enum status device_read_sizes(const char *text, bool small, struct op_sizes *sizes, struct error *e);
+
+/* --- a training step ---------------------------------------------------------------------------------------------- */
+
+/* Prints a row of the step of an S5 model for each way of doing it; a row for each call of one that is walked. Errors:
+ * the device's, memory. */
+enum status device_measure_step(const struct device_run *d, enum precision precision, struct error *e);
+enum status device_measure_calls(const struct device_run *d, enum precision precision, struct error *e);
 
 /* --- kernels ------------------------------------------------------------------------------------------------------ */
 

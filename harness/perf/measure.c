@@ -274,6 +274,7 @@ void sitting_describe(struct perf_row *row, const struct machine *m, int threads
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m->id);
     snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m->env_epoch);
     snprintf(row->device, sizeof row->device, "cpu");
+    row->best_ns = row->floor_ns = row->flops = row->bytes = NAN;
 }
 
 enum status sitting_append(const char *out, const struct perf_row *row, const struct machine *m, struct error *e) {

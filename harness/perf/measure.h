@@ -103,7 +103,7 @@ void sitting_expect(double one, double seconds, double *least, double *most);
 void sitting_fill(const struct sitting *s, double tokens, struct perf_row *row);
 
 /* Sets the columns that say when a sitting begins (now), by which build and on which machine, and on how many threads.
- * The precision is the program's own. */
+ * The precision is the program's own; the columns of ops do not apply. */
 void sitting_describe(struct perf_row *row, const struct machine *m, int threads);
 
 /* Appends the row to OUT/perf.csv and the machine to OUT/machines.csv. ST_FAIL: one cannot be written. */

@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/paragraph.h"
 #include "harness/perf/kernel_run.h"
+#include "harness/perf/op_sheet.h"
 #include "harness/perf/perf.h"
+#include "harness/plot/gnuplot.h"
 #include "harness/store/clock.h"
 
 #define MIN_SAMPLES 5
@@ -19,7 +22,6 @@
 #define MAX_COPY    ((size_t)256 << 20)
 #define MAX_KERNELS 8
 #define MAX_LENGTHS 32
-#define APART       1.2  /* times the best: a median above that is told */
 #define MARGIN      1.05 /* a smaller ratio of best times is no difference */
 
 static const char *const pass_names[3] = {"forward", "backward", "both"};
@@ -28,6 +30,7 @@ static const char *const pass_names[3] = {"forward", "backward", "both"};
 struct rates {
     struct copy_bench copy; /* made for the first kernel: all move the same bytes */
     struct floor_rates best;
+    double foreign; /* share of the cores' time that other processes used while the latest kernel ran */
 };
 
 /* Samples the runs by turns, so that all see the same machine; those with a reason `why` not to run are left out, and
@@ -49,78 +52,148 @@ static void sample_by_turns(struct kernel_run *runs, const char *const *why, int
 
 /* --- one kernel beside its floors --------------------------------------------------------------------------------- */
 
-static void print_pass(const struct kernel_run *r, const struct rates *rates, const struct kernel *k, int pass,
-                       bool json) {
+/* Keeps one pass of a kernel as a row of perf.csv. */
+static void fill_row(struct perf_row *row, const struct kernel_run *r, const struct rates *rates, const char *kernel,
+                     int pass) {
+    static const char *const passes[3] = {"fwd", "bwd", "fwd+bwd"};
     const struct samples *t = &r->time[pass];
     const struct cost cost = r->cost[pass];
-    double by_bytes = cost.bytes / rates->best.bytes, by_flops = cost.flops / rates->best.flops;
-    double best = samples_best(t) * 1e3, floor = fmax(by_bytes, by_flops) * 1e3; /* ms */
-    double gflops = cost.flops / best / 1e6, gbytes = cost.bytes / best / 1e6;
-    double median = samples_median(t) * 1e3;
-    const char *by = by_bytes >= by_flops ? "bytes" : "flops";
-    if (json) {
-        printf("{");
-        perf_print_origin();
-        printf(",\"threads\":%d,\"kernel\":\"%s\",\"pass\":\"%s\",\"shape\":\"%s\",\"samples\":%d,\"best_ms\":%.6g,"
-               "\"median_ms\":%.6g,\"mad_ms\":%.6g,\"gflop_per_s\":%.6g,\"gb_per_s\":%.6g,\"floor_ms\":%.6g,"
-               "\"bound\":\"%s\",\"ratio\":%.6g}\n",
-               omp_get_max_threads(), k->name, pass_names[pass], r->shape, t->n, best, median, samples_mad(t) * 1e3,
-               gflops, gbytes, floor, by, best / floor);
-        return;
-    }
-    printf("%-26s %-8s %9.4f %9.4f %8.4f %8.2f %8.2f %9.4f %-5s %6.2f %8.2f\n", k->name, pass_names[pass], best, median,
-           samples_mad(t) * 1e3, gflops, gbytes, floor, by, best / floor, floor / best);
-    if (pass != (r->graph.root ? PASS_BOTH : PASS_FORWARD)) return;
-    printf("  %s: time %.4f ms, floor %.4f ms, ratio %.2f; median %.4f ms\n", k->name, best, floor, best / floor,
-           median);
-    if (median > APART * best)
-        printf("  the median is %.2f times the best: other work disturbed it; measure again, or give more --seconds\n",
-               median / best);
-    printf("  floor: %.1f MB at %.2f GB/s (copy, read and written both counted), %.1f MFLOP at %.1f GFLOP/s\n",
-           cost.bytes / 1e6, rates->best.bytes / 1e9, cost.flops / 1e6, rates->best.flops / 1e9);
+    struct sitting s = {.warm_up = 1, .foreign = rates->foreign};
+    struct machine m;
+    machine_read(&m);
+    sitting_describe(row, &m, omp_get_max_threads());
+    snprintf(row->bench, sizeof row->bench, "%s", kernel);
+    snprintf(row->shape, sizeof row->shape, "%s", r->shape);
+    snprintf(row->pass, sizeof row->pass, "%s", passes[pass]);
+    sitting_summarise(&s, t);
+    sitting_fill(&s, NAN, row);
+    row->best_ns = samples_best(t) * 1e9;
+    row->floor_ns = fmax(cost.bytes / rates->best.bytes, cost.flops / rates->best.flops) * 1e9;
+    row->flops = cost.flops;
+    row->bytes = cost.bytes;
 }
 
-static enum status run_kernel(const struct kernel *k, const struct perf_op_request *q, struct rates *rates, bool head,
-                              struct error *e) {
+static void print_json(const struct op_time *m, int pass) {
+    const struct perf_row *r = &m->row;
+    printf("{");
+    perf_print_origin();
+    printf(",\"threads\":%" PRId64 ",\"kernel\":\"%s\",\"pass\":\"%s\",\"shape\":\"%s\",\"samples\":%" PRId64
+           ",\"best_ms\":%.6g,\"median_ms\":%.6g,\"mad_ms\":%.6g,\"gflop_per_s\":%.6g,\"gb_per_s\":%.6g,"
+           "\"floor_ms\":%.6g,\"bound\":\"%s\",\"ratio\":%.6g}\n",
+           r->threads, r->bench, pass_names[pass], r->shape, r->samples, r->best_ns * 1e-6, r->time_ns * 1e-6,
+           r->time_ns_mad * 1e-6, r->flops / r->best_ns, r->bytes / r->best_ns, r->floor_ns * 1e-6,
+           m->by_bytes ? "bytes" : "flops", r->best_ns / r->floor_ns);
+    fflush(stdout);
+}
+
+/* Adds a row to the list, whose room the caller has made. */
+static enum status keep_pass(struct op_times *all, const struct kernel_run *r, const struct rates *rates,
+                             const struct kernel *k, int pass, const struct perf_op_request *q, struct error *e) {
+    struct op_time *m = &all->list[all->n++];
+    m->whole = pass == (r->graph.root ? PASS_BOTH : PASS_FORWARD);
+    m->by_bytes = r->cost[pass].bytes / rates->best.bytes >= r->cost[pass].flops / rates->best.flops;
+    fill_row(&m->row, r, rates, k->name, pass);
+    if (q->json) print_json(m, pass);
+    if (!*q->to) return ST_OK;
+    struct machine machine;
+    machine_read(&machine);
+    return sitting_append(q->to, &m->row, &machine, e);
+}
+
+/* Measures a kernel at shape number `shape`, and adds its passes, or why it does not apply. */
+static enum status run_kernel(struct op_times *all, const struct kernel *k, int shape, const struct perf_op_request *q,
+                              struct rates *rates, struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
     if (!r) return fail(e, ST_MEMORY, "no memory for the samples");
     const char *why = NULL;
-    enum status status = kernel_run_open(r, k->op, k, &q->sizes, &why, e);
-    if (status == ST_OK && head && !q->json)
-        printf("%s %s, %" PRId64 " thread%s, " REAL_NAME "\n"
-               "%-26s %-8s %9s %9s %8s %8s %8s %9s %-5s %6s %8s\n",
-               k->op->name, r->shape, q->threads, q->threads == 1 ? "" : "s", "kernel", "pass", "best ms", "median",
-               "mad", "GFLOP/s", "GB/s", "floor ms", "by", "ratio", "fraction");
-    if (status == ST_OK && why)
-        printf(q->json ? "{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n" : "%-26s skipped: %s\n", k->name, why);
+    struct noise noise;
+    int before = all->n;
+    enum status status = kernel_run_open(r, k->op, k, &all->shapes->list[shape], &why, e);
+    if (status == ST_OK && why) {
+        struct op_time *m = &all->list[all->n++];
+        snprintf(m->row.bench, sizeof m->row.bench, "%s", k->name);
+        m->row.threads = q->threads;
+        m->why = why;
+        if (q->json) printf("{\"kernel\":\"%s\",\"skipped\":\"%s\"}\n", k->name, why);
+    }
     if (status == ST_OK && !why && !rates->copy.bytes) {
         size_t bytes = (size_t)(r->cost[PASS_BOTH].bytes / 2);
         status = copy_create(&rates->copy, bytes < MIN_COPY ? MIN_COPY : bytes > MAX_COPY ? MAX_COPY : bytes, e);
     }
     if (status == ST_OK && !why) {
+        noise_begin(&noise);
         sample_by_turns(r, &why, 1, q->seconds, rates);
-        for (int pass = PASS_FORWARD; pass <= (r->graph.root ? PASS_BOTH : PASS_FORWARD); pass++)
-            print_pass(r, rates, k, pass, q->json);
+        rates->foreign = noise_end(&noise);
+        for (int pass = PASS_FORWARD; pass <= (r->graph.root ? PASS_BOTH : PASS_FORWARD) && status == ST_OK; pass++)
+            status = keep_pass(all, r, rates, k, pass, q, e);
     }
-    fflush(stdout);
+    for (int i = before; i < all->n; i++) all->list[i].shape = shape;
     kernel_run_close(r);
     free(r);
     return status;
 }
 
-enum status perf_op(const struct op *op, const struct perf_op_request *q, struct error *e) {
+/* Measures the kernels at one shape, beside rates of the machine of their own. At several shapes the reference is left
+ * out unless it is named. */
+static enum status run_shape(struct op_times *all, const struct op *op, int shape, const struct perf_op_request *q,
+                             struct error *e) {
     struct rates rates = {0};
     enum status status = ST_OK;
-    int n = 0;
     for (const struct kernel *const *k = kernel_list(); *k && status == ST_OK; k++) {
-        bool named =
-            !q->kernel[0] || !strcmp(q->kernel, (*k)->name) || (!strcmp(q->kernel, "reference") && (*k)->reference);
-        if ((*k)->op == op && (*k)->device == DEVICE_CPU && named) status = run_kernel(*k, q, &rates, n++ == 0, e);
+        bool named = !strcmp(q->kernel, (*k)->name) || (!strcmp(q->kernel, "reference") && (*k)->reference);
+        bool unasked = !q->kernel[0] && (all->shapes->n == 1 || !(*k)->reference);
+        if ((*k)->op == op && (*k)->device == DEVICE_CPU && (named || unasked))
+            status = run_kernel(all, *k, shape, q, &rates, e);
     }
     copy_free(&rates.copy);
-    if (n || status != ST_OK) return status;
-    return fail(e, ST_USAGE, "perf op: %s has no kernel '%s'; `lrnn info %s` names them", op->name, q->kernel,
-                op->name);
+    all->best.bytes = fmax(all->best.bytes, rates.best.bytes);
+    all->best.flops = fmax(all->best.flops, rates.best.flops);
+    if (rates.best.bytes > 0 && !(all->least.bytes < rates.best.bytes)) all->least = rates.best;
+    return status;
+}
+
+static enum status show(const struct op_times *all, const struct perf_op_request *q, const struct perf_rows *old,
+                        struct error *e) {
+    struct sheets sheets = {0};
+    op_sheet(sheets_add(&sheets), all, old);
+    enum status status = sheets_view(&sheets, &q->view, e);
+    if (status == ST_OK) status = sheets_write(&sheets, sheet_formats()[q->format], stdout, e);
+    sheets_free(&sheets);
+    return status;
+}
+
+static enum status measure_shapes(const struct op *op, const struct perf_op_request *q, const struct op_shapes *shapes,
+                                  const struct perf_rows *old, struct error *e) {
+    struct op_times all = {.op = op, .shapes = shapes, .least = {.bytes = INFINITY}};
+    all.list = calloc((size_t)shapes->n * 3 * MAX_KERNELS, sizeof *all.list);
+    enum status status = all.list ? ST_OK : fail(e, ST_MEMORY, "no memory for times at %d shapes", shapes->n);
+    bool told = shapes->n > 1 && terminal_has_codes(stderr);
+    for (int i = 0; i < shapes->n && status == ST_OK; i++) {
+        if (told) fprintf(stderr, "\r\033[Kshape %d of %d", i + 1, shapes->n);
+        status = run_shape(&all, op, i, q, e);
+    }
+    if (told) fputs("\r\033[K", stderr);
+    if (status == ST_OK && all.n == 0)
+        status = fail(e, ST_USAGE, "perf op: %s has no kernel '%s'; `lrnn info %s` names them", op->name, q->kernel,
+                      op->name);
+    if (status == ST_OK && !q->json) status = show(&all, q, old, e);
+    if (status == ST_OK && *q->plot) status = op_roofline(&all, q->plot, e);
+    free(all.list);
+    return status;
+}
+
+enum status perf_op(const struct op *op, const struct perf_op_request *q, struct error *e) {
+    struct op_shapes shapes;
+    struct perf_rows old = {0};
+    if (*q->shapes && *q->sweep)
+        return fail(e, ST_USAGE, "perf op: --shapes and --sweep both say which shapes; leave one of them out");
+    if (*q->plot) TRY(gnuplot_find(e));
+    TRY(op_shapes_make(&shapes, op, &q->sizes, q->shapes, q->sweep, e));
+    enum status status = *q->against ? perf_rows_read(&old, q->against, e) : ST_OK;
+    if (status == ST_OK) status = measure_shapes(op, q, &shapes, *q->against ? &old : NULL, e);
+    free(old.list);
+    free(shapes.list);
+    return status;
 }
 
 /* --- kernels beside each other, by length ------------------------------------------------------------------------- */

@@ -6,16 +6,25 @@
 #include <stdio.h>
 
 #include "core/op_sizes.h"
+#include "harness/sheet/sheet_pick.h"
 #include "harness/study/setup.h"
 
 struct perf_op_request {
     struct op_sizes sizes;
-    char kernel[OPTION_TEXT]; /* only this one; "" = all that apply */
+    char kernel[OPTION_TEXT]; /* only this one; "" = all that apply, at several shapes but the reference */
     double seconds;           /* for each kernel */
     int64_t threads;          /* already set by the command, for OpenMP too; so in all requests */
     bool json;
+    char shapes[OPTION_TEXT], sweep[OPTION_TEXT]; /* of op_shapes_make */
+    char against[OPTION_TEXT];                    /* a perf.csv, or its folder; "": none */
+    char to[OPTION_TEXT], plot[OPTION_TEXT];      /* folder of perf.csv; of the roofline; "": none */
+    int format;                                   /* of sheet_formats */
+    char columns[OPTION_TEXT], sort[OPTION_TEXT];
+    struct sheet_view view; /* of these two */
 };
-/* Measures the CPU kernels of an op, each beside its floor. ST_USAGE: the op has no kernel of that name. */
+/* Measures the CPU kernels of an op at each shape, each kernel beside its floor and the older times. Rows go to
+ * TO/perf.csv as they are measured. ST_USAGE: the op has no kernel of that name; errors as op_shapes_make,
+ * perf_rows_read, op_roofline. */
 enum status perf_op(const struct op *op, const struct perf_op_request *request, struct error *e);
 
 /* Says from which length on a kernel is faster than another: all CPU kernels of the op but the reference, forward and
@@ -61,15 +70,18 @@ struct perf_data_request {
 };
 enum status perf_data(const char *name, const struct perf_data_request *request, struct error *e);
 
-/* Measures every CUDA kernel at the shapes of device_kernels.c, copies, products and a training step on a device, as
- * CSV rows: to stdout, and with `out` to OUT/device-COMMIT.csv, whole or not at all. Errors: ST_DEVICE; ST_USAGE,
- * before anything is measured, also if that file is there already; after all rows, the error of the first kernel that
- * failed, or ST_FAIL if one is too far from its reference. */
+/* Measures every CUDA kernel at the shapes of device_kernels.c, copies, products, a training step and its calls on a
+ * device, as CSV rows: to stdout, and with `out` to OUT/device-COMMIT.csv, whole or not at all. Errors: ST_DEVICE;
+ * ST_USAGE, before anything is measured, also if that file is there already; after all rows, the error of the first
+ * kernel that failed, or ST_FAIL if one is too far from its reference. */
+enum device_rows { DEVICE_ROWS_ALL, DEVICE_ROWS_STEPS, DEVICE_ROWS_CALLS, DEVICE_ROWS_KERNELS };
 struct perf_device_request {
     char device[OPTION_TEXT], out[OPTION_TEXT];
     char only[OPTION_TEXT];  /* kernels of this op, the copy and the product in fp32, no step; "": all */
     char shape[OPTION_TEXT]; /* kernels at the shapes that have these words, "length=16 m=5"; "": all */
     double seconds;          /* for each kernel */
+    int rows;                /* enum device_rows: beside copies and products, which always have some */
+    bool taken;              /* kernels that a run gets unasked alone */
     bool once;               /* each kernel walks once, for a profiler: nothing else runs, no row is printed or kept */
     bool compare;            /* kernels with their references, which the host computes */
     bool small;              /* sizes that a test can afford */
@@ -77,9 +89,9 @@ struct perf_device_request {
 enum status perf_device(const struct perf_device_request *request, struct error *e);
 
 /* Prints a Markdown table that counts a captured training step of a model, or of every mixer with its default options:
- * launches beside one a call and pass, the smallest traffic and the FLOPs that ops name, and scratch. A mixer that does
- * not fit has a dash, and the last such reason stands below the table. Errors: ST_DEVICE: there is no such device; a
- * model that is named does not fit. */
+ * launches beside one per call and pass, the smallest traffic and the FLOPs that ops name, and scratch. A mixer that
+ * does not fit has a dash, and the last such reason stands below the table. Errors: ST_DEVICE: there is no such device;
+ * a model that is named does not fit. */
 struct perf_launches_request {
     const char *model; /* NULL: every mixer */
     char device[OPTION_TEXT];

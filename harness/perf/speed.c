@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "core/paragraph.h"
-#include "harness/study/row_key.h"
 #include "harness/run/signals.h"
 #include "harness/run/trainer.h"
 #include "harness/perf/measure.h"
@@ -48,13 +47,14 @@ static enum status measure_roughly(struct stepping *s, struct sitting *sitting, 
 }
 
 /* Measures one cell in this process and describes it. */
-static enum status measure_here(const struct setup *setup, int threads, double seconds, struct perf_row *row,
+static enum status measure_here(struct setup *setup, int threads, double seconds, struct perf_row *row,
                                 struct error *e) {
     const struct config *c = &setup->spec.config;
     const struct task_shape *task = &setup->spec.task.shape;
     struct sitting sitting;
     struct machine m;
     omp_set_num_threads(threads);
+    TRY(setup_open(setup, e));
     struct stepping s = {.trainer = trainer_open(trainer_create, setup, e)};
     if (!s.trainer) return e->status;
     s.together = trainer_sync_every(s.trainer);
@@ -87,7 +87,7 @@ _Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
 
 /* Measures in a child, since the parent of parallel runs must never start threads. A signal to this process ends the
  * child, which has nothing to save. */
-enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e) {
+enum status speed_measure(struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e) {
     int ends[2];
     struct answer a = {.error = {ST_OK, ""}};
     ssize_t n = -1;
@@ -122,18 +122,14 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
 struct speeds {
     const struct plan *plan;
     int threads;
-    struct perf_row mine;     /* this build, machine, system and threads */
-    char (*rows)[RUN_ID_HEX]; /* NULL, without memory: each cell is measured */
+    struct perf_row mine; /* this build, machine, system and threads */
 };
 
 static void speeds_begin(struct speeds *s, const struct plan *plan, int threads) {
     struct machine m;
-    struct error ignored;
     *s = (struct speeds){.plan = plan, .threads = threads};
     machine_read(&m);
     sitting_describe(&s->mine, &m, threads);
-    s->rows = calloc((size_t)plan->n + 1, sizeof *s->rows);
-    for (int i = 0; s->rows && i < plan->n; i++) (void)row_key_id(plan->setups[i]->id.text, s->rows[i], &ignored);
 }
 
 /* True if the folder has the cell's speed. A disturbed one counts: where others always work, another try would be no
@@ -154,8 +150,8 @@ static bool is_wanted(const struct speeds *s, int i) {
 /* Finds a cell of the same row whose speed is known, or will be known when this one's turn comes; -1: none. */
 static int alike(const struct speeds *s, int i) {
     struct perf_row row;
-    for (int k = 0; k < s->plan->n && s->rows && *s->rows[i]; k++) {
-        if (k == i || strcmp(s->rows[k], s->rows[i]) != 0) continue;
+    for (int k = 0; k < s->plan->n; k++) {
+        if (k == i || strcmp(s->plan->setups[k]->id.row_id, s->plan->setups[i]->id.row_id) != 0) continue;
         if (k < i || (!s->plan->setups[i]->spec.config.force && has_row(s, k, &row))) return k;
     }
     return -1;
@@ -164,7 +160,7 @@ static int alike(const struct speeds *s, int i) {
 /* Appends the speed of cell i: a copy of the row of a cell that is alike, else a new measurement. A cell that cannot be
  * measured has no speed in the table. */
 static enum status measure_cell(const struct speeds *s, int i, double seconds, bool tell, struct error *e) {
-    const struct setup *setup = s->plan->setups[i];
+    struct setup *setup = s->plan->setups[i];
     const char *out = setup->spec.config.out;
     struct perf_row row;
     struct error why;
@@ -187,7 +183,6 @@ enum status speed_measure_plan(const struct plan *plan, int threads, double seco
     for (int i = 0; i < plan->n && status == ST_OK && !signal_received(); i++)
         if (is_wanted(&s, i)) status = measure_cell(&s, i, seconds, tell, e);
     if (tell) fputs("\r\033[K", stderr);
-    free(s.rows);
     return status;
 }
 
@@ -206,7 +201,6 @@ int speed_expect(const struct plan *plan, int threads, double seconds, double fl
         *most += high;
         n++;
     }
-    free(speeds.rows);
     return n;
 }
 
@@ -219,8 +213,7 @@ double limit_seconds(const struct plan *plan, const struct setup *s, double limi
 }
 
 /* Times a few steps of the run and sets how many it takes in `seconds`. */
-static enum status steps_in(const struct setup *s, double seconds, int threads, struct limit_row *row,
-                            struct error *e) {
+static enum status steps_in(struct setup *s, double seconds, int threads, struct limit_row *row, struct error *e) {
     struct perf_row speed;
     *row = (struct limit_row){.seconds = seconds, .threads = threads};
     TRY(speed_measure(s, threads, 0, &speed, e));
@@ -238,17 +231,17 @@ static enum status steps_in(const struct setup *s, double seconds, int threads, 
 
 /* Decision for the first run of a row of a table. It holds for the whole row: seeds and rates go equally far. */
 struct decided {
-    char row[RUN_ID_HEX]; /* hash of its key */
+    char row[RUN_ID_HEX];
     struct limit_row limit;
 };
 
 /* Sets how far the run goes: as limits.csv says, else as its row goes, else as a measurement says; the answer is then
  * written for it. The first *n of `rows` are decided; one more has room. */
-static enum status decide(struct decided *rows, int *n, const struct setup *s, double seconds, int threads,
+static enum status decide(struct decided *rows, int *n, struct setup *s, double seconds, int threads,
                           struct limit_row *limit, struct error *e) {
     const char *out = s->spec.config.out, *run_id = s->id.run_id;
     int at = 0;
-    TRY(row_key_id(s->id.text, rows[*n].row, e));
+    memcpy(rows[*n].row, s->id.row_id, sizeof rows[*n].row);
     while (strcmp(rows[at].row, rows[*n].row) != 0) at++;
     if (!limit_find(out, run_id, seconds, limit)) {
         if (at < *n)

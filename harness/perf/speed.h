@@ -12,7 +12,7 @@
 /* Measures the training throughput of one run with `threads` threads, in a process of its own: a sitting (measure.h) of
  * so many seconds, and another one if that was disturbed; 0 seconds: the mean of a few steps. ST_FAIL: it cannot be
  * measured. */
-enum status speed_measure(const struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
+enum status speed_measure(struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 
 /* Measures each cell of the plan alone by speed_measure and appends a row each to
  * OUT/perf.csv. A cell that has a row of the same build and machine (logs.h) keeps it, disturbed or not, unless
@@ -20,8 +20,8 @@ enum status speed_measure(const struct setup *s, int threads, double seconds, st
  * sitting. */
 enum status speed_measure_plan(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
 
-/* Counts the cells that speed_measure_plan would measure, and estimates how long that takes at so many FLOPs a second:
- * on a quiet machine, and beside other work. */
+/* Counts the cells that speed_measure_plan would measure, and estimates how long that takes at so many FLOPs per
+ * second: on a quiet machine, and beside other work. */
 int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least, double *most);
 
 /* --- a time as steps ---------------------------------------------------------------------------------------------- */

@@ -108,7 +108,7 @@ static enum status gemm_create(struct gemm_bench *g, enum precision precision, s
     return ST_OK;
 }
 
-/* Computes the product by tiles of rows, one a thread; returns the seconds. */
+/* Computes the product by tiles of rows, one per thread; returns the seconds. */
 static double gemm_run(struct gemm_bench *g) {
     const int64_t n = GEMM_SIZE;
     int tiles = omp_get_max_threads();
@@ -179,7 +179,7 @@ static int by_loss(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Gathers the times of calls and prints a row an op, the most lost time first; what a step (`step` seconds at best)
+/* Gathers the times of calls and prints a row per op, the most lost time first; what a step (`step` seconds at best)
  * took beyond all calls is the last. */
 static void print_op_times(const struct op_times *p, const struct floor_rates *rates, double step, bool json) {
     int n = 0;

@@ -17,7 +17,7 @@ const char *const plot_axis_titles[] = {"",
                                         "seconds",
                                         "epochs",
                                         "parameters",
-                                        "state (numbers a sequence)",
+                                        "state (numbers per sequence)",
                                         "FLOPs a training step"};
 
 int longest_name(const struct report_table *t) {

@@ -9,7 +9,6 @@
 
 #include "harness/perf/speed.h"
 #include "harness/study/profile.h"
-#include "harness/study/row_key.h"
 #include "harness/run/checkpoint.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
@@ -116,18 +115,19 @@ static int time_steps(struct setup *const *to_do, int n, double flops_per_s, str
     double began = time_now_s(), sum = 0;
     int n_timed = 0;
     for (int i = 0; i < n; i++) {
-        const struct setup *s = to_do[i];
+        struct setup *s = to_do[i];
         struct timed *t = &timed[n_timed];
         struct perf_row speed;
         struct error ignored;
         double guess = guess_step(s, flops_per_s), left = TIMING_S - (time_now_s() - began);
         int k = 0;
         if (left < START_S + TIMED_STEPS * USUAL_SLOWNESS * guess && n_timed) continue;
-        if (left < START_S || row_key_id(s->id.text, t->row, &ignored) != ST_OK) continue;
-        while (k < n_timed && strcmp(timed[k].row, t->row) != 0) k++;
+        if (left < START_S) break;
+        while (k < n_timed && strcmp(timed[k].row, s->id.row_id) != 0) k++;
         if (k < n_timed || TIMED_STEPS * guess > TIMING_S) continue;
         int threads = s->spec.config.threads ? (int)s->spec.config.threads : 1;
         if (is_too_large(s) || speed_measure(s, threads, 0, &speed, &ignored) != ST_OK) continue;
+        memcpy(t->row, s->id.row_id, sizeof t->row);
         t->slowness = speed.time_ns * 1e-9 / guess;
         sum += t->slowness;
         n_timed++;
@@ -148,11 +148,8 @@ static double total_seconds(const struct announced *a, struct setup **to_do, int
     for (int i = 0; i < n; i++) {
         const struct setup *s = to_do[i];
         double slowness = usual, limit = limit_seconds(a->plan, s, a->limit_s, a->shares);
-        struct error ignored;
-        char row[RUN_ID_HEX];
-        bool known = n_timed && row_key_id(s->id.text, row, &ignored) == ST_OK;
-        for (int k = 0; k < n_timed && known; k++)
-            if (!strcmp(timed[k].row, row)) slowness = timed[k].slowness;
+        for (int k = 0; k < n_timed; k++)
+            if (!strcmp(timed[k].row, s->id.row_id)) slowness = timed[k].slowness;
         double seconds = guess_step(s, flops_per_s) * (double)s->shapes.steps * slowness * (1 + share_of_evaluation(s));
         total += limit > 0 && limit < seconds ? limit : seconds;
     }
@@ -184,17 +181,21 @@ static void print_time(const struct announced *a, struct setup **to_do, int n) {
             limited || device ? "at most " : "", seconds, unit, of);
 }
 
+static int by_seed(const void *a, const void *b) {
+    int64_t x = (*(struct setup *const *)a)->spec.config.seed, y = (*(struct setup *const *)b)->spec.config.seed;
+    return (x > y) - (x < y);
+}
+
 /* ", seeds 1 to 3", for --seeds 3 might be read as seed 3; ", seeds from 2 to 9" of a list with gaps. */
 static void print_seeds(const struct plan *plan) {
-    int64_t first = INT64_MAX, last = 0, n = 0;
-    for (int i = 0; i < plan->n; i++) {
-        int64_t seed = plan->setups[i]->spec.config.seed;
-        int before = 0;
-        while (before < i && plan->setups[before]->spec.config.seed != seed) before++;
-        n += before == i;
-        first = seed < first ? seed : first;
-        last = seed > last ? seed : last;
-    }
+    struct setup **sorted = calloc((size_t)plan->n, sizeof(struct setup *));
+    int64_t n = 1;
+    if (!sorted) return;
+    memcpy(sorted, plan->setups, (size_t)plan->n * sizeof(struct setup *));
+    qsort(sorted, (size_t)plan->n, sizeof *sorted, by_seed);
+    for (int i = 1; i < plan->n; i++) n += by_seed(&sorted[i - 1], &sorted[i]) != 0;
+    int64_t first = sorted[0]->spec.config.seed, last = sorted[plan->n - 1]->spec.config.seed;
+    free(sorted);
     if (n == 1)
         fprintf(stderr, ", seed %" PRId64, first);
     else

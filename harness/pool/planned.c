@@ -44,11 +44,13 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
 enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e) {
     for (int i = 0; i < plan->n; i++) {
         const struct setup *s = plan->setups[i];
+        char config[CONFIG_TEXT];
+        TRY(setup_config_text(s, config, e));
         json_t *steps = is_timed(s, timed) ? json_null() : json_integer(s->shapes.steps);
         json_t *line = json_pack("{s:s s:o s:o s:f s:I s:o s:b s:o}", "run_id", s->id.run_id, "task",
                                  json_from_text(s->spec.task.name), "model", json_from_text(s->id.model_label), "lr",
                                  s->spec.config.lr, "seed", (json_int_t)s->spec.config.seed, "steps", steps,
-                                 "on_record", reuse_is_there(s, retry), "config", json_from_text(s->id.config_text));
+                                 "on_record", reuse_is_there(s, retry), "config", json_from_text(config));
         if (!line) return fail(e, ST_MEMORY, "no memory for a list of %d runs", plan->n);
         json_dumpf(line, stdout, JSON_COMPACT);
         putchar('\n');
@@ -64,16 +66,32 @@ struct folder {
     const char *out;
     struct sweep_list *sweeps;
     struct claim_info *claims;
-    int n_sweeps, n_claims;
+    int n_sweeps, n_claims, n_runs;
     struct record_set set;
+    const struct run **runs; /* that are done, sorted by id */
 };
 
-static const struct run *find_record(const struct folder *f, const char *run_id) {
+static int by_run_id(const void *a, const void *b) {
+    return strcmp((*(const struct run *const *)a)->run_id, (*(const struct run *const *)b)->run_id);
+}
+
+static enum status sort_runs(struct folder *f, struct error *e) {
+    f->runs = calloc((size_t)f->set.n + 1, sizeof *f->runs);
+    if (!f->runs) return fail(e, ST_MEMORY, "no memory for %d runs", f->set.n);
     for (int i = 0; i < f->set.n; i++) {
         const struct run_record *r = &f->set.list[i];
-        if (!r->set_aside && !r->again && !strcmp(r->run.run_id, run_id)) return &r->run;
+        if (!r->set_aside && !r->again) f->runs[f->n_runs++] = &r->run;
     }
-    return NULL;
+    qsort(f->runs, (size_t)f->n_runs, sizeof *f->runs, by_run_id);
+    return ST_OK;
+}
+
+static const struct run *find_record(const struct folder *f, const char *run_id) {
+    struct run wanted;
+    const struct run *key = &wanted, **found;
+    snprintf(wanted.run_id, sizeof wanted.run_id, "%s", run_id);
+    found = bsearch(&key, f->runs, (size_t)f->n_runs, sizeof *f->runs, by_run_id);
+    return found ? *found : NULL;
 }
 
 static bool is_worked_on(const struct folder *f, const char *run_id) {
@@ -136,6 +154,7 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
     *left = 0;
     if (access(out, F_OK) != 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", out, strerror(errno));
     enum status status = records_load(&folder.set, out, e);
+    if (status == ST_OK) status = sort_runs(&folder, e);
     if (status == ST_OK) status = sweep_lists_read(out, &folder.sweeps, &folder.n_sweeps, e);
     if (status == ST_OK) status = claims_list(out, &folder.claims, &folder.n_claims, e);
     if (status == ST_OK) {
@@ -154,6 +173,7 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
                     folder.set.n == 1 ? "" : "s", shell_program());
         status = count_left(&folder, left, e);
     }
+    free(folder.runs);
     free(folder.claims);
     sweep_lists_free(folder.sweeps, folder.n_sweeps);
     records_free(&folder.set);

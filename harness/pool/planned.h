@@ -15,7 +15,7 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
 /* Prints an object a line; "steps" null: the run has a time. ST_MEMORY. */
 enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e);
 
-/* Prints a line a sweep: runs done, failed, in work and left, its share of the work, whether nobody is at work on it;
+/* Prints a line per sweep: runs done, failed, in work and left, its share of the work, whether nobody is at work on it;
  * then a line per run that is in work or was left. *left: runs of all sweeps that have no record, each once. ST_DATA:
  * no such folder, or something in it is damaged. */
 enum status status_print(const char *out, FILE *f, int *left, struct error *e);

@@ -118,7 +118,9 @@ static int leave(struct member *m) {
 static void do_row(struct member *m, const struct order *order) {
     struct member_report end = {.kind = REPORT_END};
     const struct failure *f = order->failure;
-    end.error.status = record_failure(order->setup, f->status, f->detail, f->started, order->threads, &end.error);
+    end.error.status = setup_open(order->setup, &end.error);
+    if (end.error.status == ST_OK)
+        end.error.status = record_failure(order->setup, f->status, f->detail, f->started, order->threads, &end.error);
     tell(m, &end);
 }
 
@@ -133,7 +135,9 @@ static void do_run(struct member *m, const struct order *order) {
     snprintf(c->device, sizeof c->device, "%s", m->device);
     omp_set_num_threads(order->threads);
     if (m->crowd) note_ended(m);
-    end.error.status = train_run(order->setup, &hooks, NULL, &end.error);
+    end.error.status = setup_open(order->setup, &end.error);
+    if (end.error.status == ST_OK) end.error.status = train_run(order->setup, &hooks, NULL, &end.error);
+    setup_close(order->setup);
     if (m->crowd) end.beside = leave(m);
     tell(m, &end);
     if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE)); /* its context is destroyed */

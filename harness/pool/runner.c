@@ -52,7 +52,7 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
-    struct population populations[MOST_PROCESSES]; /* one a device, or one a job; then one a job for its row */
+    struct population populations[MOST_PROCESSES]; /* one per device, or one per job; then one per job for its row */
     int members;                                   /* of a population; 1: each run has a process of its own */
     int devices;                                   /* with a population each; 1: the device of the runs */
     int n_jobs;

@@ -248,21 +248,27 @@ struct outcome {
     int n, failed, not_finite;
 };
 
-static bool is_planned(const struct sweep *w, const struct run_record *r) {
-    for (int i = 0; i < w->plan.n && !r->set_aside && !r->again; i++)
-        if (!strcmp(w->plan.setups[i]->id.run_id, r->run.run_id)) return true;
-    return false;
+static int by_id(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static struct outcome outcome_of(const struct sweep *w, const struct record_set *set) {
-    struct outcome o = {0};
+static enum status count_outcome(const struct sweep *w, const struct record_set *set, struct outcome *o,
+                                 struct error *e) {
+    const char **ids = calloc((size_t)w->plan.n, sizeof *ids);
+    if (!ids) return fail(e, ST_MEMORY, "no memory for %d runs", w->plan.n);
+    for (int i = 0; i < w->plan.n; i++) ids[i] = w->plan.setups[i]->id.run_id;
+    qsort(ids, (size_t)w->plan.n, sizeof *ids, by_id);
+    *o = (struct outcome){0};
     for (int i = 0; i < set->n; i++) {
-        if (!is_planned(w, &set->list[i])) continue;
-        o.n++;
-        o.failed += run_failed(&set->list[i].run);
-        o.not_finite += run_not_finite(&set->list[i].run);
+        const struct run_record *r = &set->list[i];
+        const char *id = r->run.run_id;
+        if (r->set_aside || r->again || !bsearch(&id, ids, (size_t)w->plan.n, sizeof *ids, by_id)) continue;
+        o->n++;
+        o->failed += run_failed(&r->run);
+        o->not_finite += run_not_finite(&r->run);
     }
-    return o;
+    free(ids);
+    return ST_OK;
 }
 
 /* After all that was to be done: nothing but failures, and --strict. */
@@ -328,8 +334,9 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
     enum status status = partial ? ST_OK : records_mend(w->out, e);
     if (status == ST_OK) status = report_load(&set, w->out, e);
     if (status == ST_OK) {
-        struct outcome o = outcome_of(w, &set);
-        if (!partial) status = export_all(w, &set, e);
+        struct outcome o;
+        status = count_outcome(w, &set, &o, e);
+        if (status == ST_OK && !partial) status = export_all(w, &set, e);
         if (status == ST_OK && o.n) status = print_tables(w, &set, &filter, e);
         if (status == ST_OK && plots) status = draw_plots(w, &set, &filter, e);
         if (status == ST_OK && !partial) tell_end(w, plots);
@@ -364,10 +371,11 @@ static enum status run_plan(struct sweep *w, struct runner_options *options, str
 /* A shard shows nothing; its own runs are judged. */
 static enum status judge_shard(const struct sweep *w, struct error *e) {
     struct record_set set;
+    struct outcome o;
     TRY(report_load(&set, w->out, e));
-    struct outcome o = outcome_of(w, &set);
+    enum status status = count_outcome(w, &set, &o, e);
     records_free(&set);
-    return judge(w, &o, e);
+    return status == ST_OK ? judge(w, &o, e) : status;
 }
 
 static enum status finish(struct sweep *w, struct error *e) {

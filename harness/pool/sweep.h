@@ -8,7 +8,7 @@
 #include "harness/study/request.h"
 
 struct sweep_options {
-    int64_t jobs;                /* runs at a time, each in a process; 0 = one a core, or a population on a device */
+    int64_t jobs;                /* runs at a time, each in a process; 0 = one per core, or a population on a device */
     int64_t population;          /* runs at a time in one process (harness/pool/population.h); 0 = as fits */
     int64_t confirm;             /* further seeds at the chosen rate, which alone are reported on; 0 = none */
     int protocol;                /* enum report_protocol */

@@ -38,7 +38,7 @@ struct paper_cell {
     int without;               /* runs of its number that lack test sequences of the column's length */
     char *run_ids;             /* of the done runs, blank-separated; owned; NULL: none */
     int64_t least, most, of;   /* steps done, the fewest and the most; steps of the longest schedule; -1: none */
-    double ours;               /* NAN: some setting has no number; of a plan that measures speed tokens a second */
+    double ours;               /* NAN: some setting has no number; of a plan that measures speed tokens per second */
     bool disturbed;            /* of speed: the machine was not quiet meanwhile */
     struct perf_row speed;     /* of a plan that measures speed: where it was measured */
     bool sees_future;          /* a run of the cell could see later inputs (key_sees_future) */

@@ -1,9 +1,9 @@
 /* running.h - a run in progress: how far it has come, what it tells of itself, and the record that is written of it.
  *
- * The log of steps (--log-steps) is a CSV file with the header "step,loss,grad_norm,lr" and a line a step, in shortest
- * numbers that read back the same. step: steps done, so the first line is step 1; loss: the task's, of the batch of
- * that step, before the update; grad_norm: before clipping; lr: of that update. Each line is handed to the system when
- * its step is done. A run with a log computes the bits of a run without. */
+ * The log of steps (--log-steps) is a CSV file with the header "step,loss,grad_norm,lr" and a line per step, in
+ * shortest numbers that read back the same. step: steps done, so the first line is step 1; loss: the task's, of the
+ * batch of that step, before the update; grad_norm: before clipping; lr: of that update. Each line is handed to the
+ * system when its step is done. A run with a log computes the bits of a run without. */
 #ifndef LRNN_HARNESS_RUN_RUNNING_H
 #define LRNN_HARNESS_RUN_RUNNING_H
 
@@ -21,11 +21,11 @@ struct progress {
 
 /* Callbacks of who looks on at a run, or does a part of it instead. */
 struct train_hooks {
-    void (*progress)(void *context, const struct progress *p); /* about five times a second; or NULL */
+    void (*progress)(void *context, const struct progress *p); /* about five times per second; or NULL */
     /* Called instead of trainer_create, where runs share a process; or NULL. */
     enum status (*create)(void *context, struct trainer *t, const struct setup *s, struct error *e);
     void *context;
-    const char *log_steps; /* file for a line a step; or NULL */
+    const char *log_steps; /* file for a line per step; or NULL */
     bool *unwritten;       /* set if the run fails because its output cannot be written; or NULL */
 };
 

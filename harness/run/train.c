@@ -35,8 +35,9 @@ static void capture_step(struct trainer *t) {
         t->capture = place_capture_end(&t->place);
     }
     if (*place_capture_failure(&t->place))
-        fprintf(stderr, "%s: the step cannot be captured%s, which is slower: %s\n", t->setup->spec.config.device,
-                t->capture ? " with launches that overlap or branch, it is without" : ", every step is walked",
+        fprintf(stderr, "%s: the step cannot be captured%s: %s\n", t->setup->spec.config.device,
+                t->capture ? " with overlapping launches and is captured without them, which is slower"
+                           : ", so every step is launched anew, which is slower",
                 place_capture_failure(&t->place));
 }
 
@@ -52,7 +53,7 @@ void trainer_step(struct trainer *t) {
     else
         walk_step(t);
     t->steps_queued += queued;
-    t->state.step += queued; /* on the CPU the update counts it */
+    t->state.step += queued; /* on the CPU the update's graph counts the step */
     t->data_s += filled - start;
     t->step_s += time_now_s() - filled;
 }
@@ -88,7 +89,7 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
         graph_forward(&t->eval, t->live);
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);
-        if (place_wait(&t->place, NULL) != ST_OK) return false; /* what was fetched is no prediction */
+        if (place_wait(&t->place, NULL) != ST_OK) return false; /* the device failed: these are no predictions */
         metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, in_use, b.labels, (double)loss);
         whole = first + B >= n || !signal_received();
     }
@@ -209,8 +210,8 @@ static bool at_budget(const struct running *r) {
     return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
 }
 
-/* Reasons to end a run: the name in its record (stop_reason), and when. The first that holds counts. A new criterion is
- * a row here. */
+/* Reasons to end a run: each has its name in the record (stop_reason) and its test. The first that holds counts. A new
+ * criterion is a row here. */
 static const struct {
     const char *name;
     bool (*holds)(const struct running *r);
@@ -286,8 +287,8 @@ static enum status test_and_record(struct running *r, struct run *row, struct er
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* Builds the trainer, or goes on from a checkpoint. A run that is done again begins at its first step, and its former
- * record stays until nothing more can prevent the run. */
+/* Builds the trainer, or goes on from a checkpoint. A repeated run begins at its first step. Its former record stays
+ * until all checks have passed and the run really starts. */
 static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
     struct trainer *t = &r->trainer;
@@ -311,7 +312,7 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    /* The best step may be the current one, and at its target: then there is nothing left to train. */
+    /* If the current step is the best one and has reached the target, nothing is left to train. */
     r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
     TRY(reuse_release(setup, reuse, e));
@@ -342,7 +343,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
         if (!reuse.failed) checkpoint_remove(setup);
         if (!hooks || !hooks->log_steps) return ST_OK;
         return fail(e, ST_USAGE,
-                    "run %s is on record in %s, so no step is left for --log-steps; --out names another folder",
+                    "run %s is on record in %s, so no step is left for --log-steps; choose another folder by --out",
                     setup->id.run_id, c->out);
     }
     TRY(running_written(hooks, folder_links_check(folder, e)));

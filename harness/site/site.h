@@ -1,6 +1,6 @@
 /* site.h - the records of a folder as pages for a browser, which can be put on any server or opened from a disk.
  *
- * DIR has a page a kind (index, task, mixer, compare, run, papers), a style sheet and two scripts, all from web/, and
+ * DIR has a page per kind (index, task, mixer, compare, run, papers), a style sheet and two scripts, all from web/, and
  * data/: index.js with every row, task-STEM.js with a task's rows, runs and curves, papers.js, machines.js. The scripts
  * draw a page from them; every statistic is made here, by harness/rows. */
 #ifndef LRNN_HARNESS_SITE_SITE_H

@@ -15,7 +15,7 @@ struct site {
     double bytes; /* of them */
 };
 
-/* The tables of a task, one a profile, whose rows lie one after another. */
+/* The tables of a task, one per profile, whose rows lie one after another. */
 struct task_rows {
     const struct report_table *tables;
     const struct report_row *rows;

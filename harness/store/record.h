@@ -1,4 +1,4 @@
-/* record.h - the record of one run, as data: what record_files.h keeps as the truth, one immutable JSON file a run.
+/* record.h - the record of one run, as data: what record_files.h keeps as the truth, one immutable JSON file per run.
  *
  * schema.h describes every field: the JSON writer and reader, runs.csv and `lrnn schema runs` walk that table. */
 #ifndef LRNN_HARNESS_STORE_RECORD_H

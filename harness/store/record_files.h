@@ -1,4 +1,4 @@
-/* record_files.h - run records on disk: OUT/runs/<ab>/<run_id>.json, one immutable file a run.
+/* record_files.h - run records on disk: OUT/runs/<ab>/<run_id>.json, one immutable file per run.
  *
  * A record is written under a temporary name, fsynced, and linked into place without overwriting, then its folder is
  * fsynced. */

@@ -100,7 +100,7 @@ static bool print_list(FILE *f, const char *name, const struct table *table, con
     return failed;
 }
 
-/* Prints one line a field of the run, one line a point: a record is read by people and by diff, too. */
+/* Prints one line a field of the run, one line per point: a record is read by people and by diff, too. */
 static bool print_record(FILE *f, const struct run_record *r) {
     bool failed = false;
     fprintf(f, BEFORE_SUM "%0*d" AFTER_SUM, (int)SUM_DIGITS, 0);

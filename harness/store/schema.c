@@ -212,6 +212,10 @@ static const struct field perf_fields[] = {
     TEXT(compiler, "text", "first line of its version; empty: not known"),
     TEXT(device, "cpu cuda", "what was measured; empty: not known"),
     TEXT(env_epoch, "hex16", "joins machines.csv; empty: not known"),
+    REAL(best_ns, "ns", "least of the samples, of an op"),
+    REAL(floor_ns, "ns", "least time of an op here: its bytes at the rate of a copy, its FLOPs at that of registers"),
+    REAL(flops, "1", "of an op, both passes where pass is fwd+bwd"),
+    REAL(bytes, "bytes", "that an op must read or write"),
     END,
 };
 const struct table perf_table = {"perf", perf_fields};

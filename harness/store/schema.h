@@ -59,9 +59,10 @@ struct perf_row {
     int64_t warm_up, quiet;   /* windows of warm-up, -1: they never agreed; 1: alone, warm and steady */
     char source_id[17], compiler[RECORD_TEXT], device[16]; /* "": not known */
     char env_epoch[17];                                    /* the machine's system and libraries; "": not known */
+    double best_ns, floor_ns, flops, bytes;                /* of an op (lrnn perf op); NAN: of other work */
 };
 
-/* How many steps a run takes in a time: a row of limits.csv. */
+/* How many steps per run takes in a time: a row of limits.csv. */
 struct limit_row {
     char run_id[RUN_ID_HEX]; /* of the run before it had those steps: a --budget is a part of it */
     double seconds;          /* of training that it was given */
@@ -109,7 +110,7 @@ void table_csv_row(const struct table *table, const void *object, FILE *f);
  * texts are cut to fit. */
 void table_from_csv(const struct table *table, const struct csv_table *t, int row, void *object);
 
-/* Prints name, type, unit and meaning of every column of runs, curves, evals, perf, limits or machines, one a line,
+/* Prints name, type, unit and meaning of every column of runs, curves, evals, perf, limits or machines, one per line,
  * from the table the writer uses. ST_USAGE: no such table. */
 enum status schema_print(const char *what, FILE *f, struct error *e);
 

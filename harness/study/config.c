@@ -13,11 +13,11 @@
 #define SCHEDULE_HELP(id, name, changes, floor, epochs, rate, help) "; " name ": " help
 
 const struct option config_options[] = {
-    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "optimiser steps; auto = epochs x steps an epoch", OPT_AUTO},
+    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "optimiser steps; auto = epochs x steps per epoch", OPT_AUTO},
     {"stop-after", OPT_INT, AT(stop_after), "auto", 1, 1e12, NULL,
      "step after which training ends, while the schedule is that of all steps; auto = the last", OPT_AUTO},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "passes over the training examples", 0},
-    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "sequences a step", 0},
+    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "sequences per step", 0},
     {"lr", OPT_REAL, AT(lr), "0.001", 0, 1e6, NULL, "peak learning rate of AdamW", OPT_RATE},
     {"lr-min", OPT_REAL, AT(lr_min), "1e-05", 0, 1e6, NULL, "floor of the cosine schedules", 0},
     {"decay", OPT_REAL, AT(decay), "0", 0, 100, NULL, "decoupled weight decay", 0},
@@ -34,7 +34,7 @@ const struct option config_options[] = {
     {"clip", OPT_REAL, AT(clip), "0", 0, 1e9, NULL,
      "largest global norm of the gradient, clipped as torch does; 0 = off", 0},
     {"eval-every", OPT_INT, AT(eval_every), "auto", 1, 1e12, NULL,
-     "steps between validations; auto = an epoch, at most 200 a run", OPT_AUTO},
+     "steps between validations; auto = an epoch, at most 200 per run", OPT_AUTO},
     {"stop-at", OPT_REAL, AT(stop_at), "0.999", 0, 2, NULL, "validation metric at which training stops; 2 = never", 0},
     {"patience", OPT_INT, AT(patience), "0", 0, 1e9, NULL,
      "validations in a row without a gain after which training stops; 0 = never", 0},
@@ -59,13 +59,13 @@ const struct option config_options[] = {
     {"from-xxh3", OPT_TEXT_FIELD, AT(from_xxh3), "", 0, 0, NULL,
      "XXH3-128 of the file of --from, found by the program; part of the run's identity", OPT_FOUND},
     {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL,
-     "repetition of what is on record; the old record is kept as ID.json.replaced", OPT_RUNTIME | OPT_HERE},
+     "train again a run that is on record; the old record is kept as ID.json.replaced", OPT_RUNTIME | OPT_HERE},
     {"force-resume", OPT_BOOL, AT(force_resume), "no", 0, 0, NULL,
      "resumption from a checkpoint of another build, which the record then says", OPT_RUNTIME | OPT_HERE},
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
      OPT_RUNTIME | OPT_HERE | OPT_FILLED},
     {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
-     "profile of the task that gives sizes, budget and rate, as in lrnn bench", OPT_RUNTIME},
+     "profile whose sizes, budget and learning rate are taken, as lrnn bench takes them", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "silence about progress", OPT_RUNTIME | OPT_HERE},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_HERE},
     {0}};
@@ -74,7 +74,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* An evaluation an epoch, but at most 200 a run. */
+/* An evaluation an epoch, but at most 200 per run. */
 struct run_length config_length(struct config *c, int64_t n_train) {
     struct run_length l = {.steps_per_epoch = ceil_div(n_train, c->batch)};
     l.schedule_steps = c->steps ? c->steps : c->epochs * l.steps_per_epoch;

@@ -185,35 +185,68 @@ static enum status choose(const struct axis *axes, int n, int64_t number, struct
 
 /* --- runs --------------------------------------------------------------------------------------------------------- */
 
-/* Index of the run in the plan; -1: it is not there yet. */
-static int find_run(const struct plan *plan, const struct setup *s) {
-    for (int i = 0; i < plan->n; i++)
-        if (!strcmp(plan->setups[i]->id.run_id, s->id.run_id)) return i;
-    return -1;
+/* The slot of a run, or the empty one that is to be its own. Ids are hashes, so that their first digits spread runs
+ * evenly. */
+static struct plan_slot *slot_of(const struct plan *plan, const char *run_id) {
+    char digits[9];
+    snprintf(digits, sizeof digits, "%.8s", run_id);
+    size_t most = (size_t)plan->n_slots - 1, i = strtoul(digits, NULL, 16) & most;
+    while (plan->slots[i].run && strcmp(plan->setups[plan->slots[i].run - 1]->id.run_id, run_id) != 0)
+        i = (i + 1) & most;
+    return &plan->slots[i];
 }
 
-static enum status add_use(struct plan *plan, int word, int run, struct error *e) {
-    struct plan_use *longer = realloc(plan->uses, (size_t)(plan->n_uses + 1) * sizeof *longer);
-    if (!longer) return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n_uses + 1);
-    plan->uses = longer;
-    for (int i = 0; i < plan->n_uses; i++)
-        if (longer[i].word == word && longer[i].run == run) return ST_OK;
-    longer[plan->n_uses++] = (struct plan_use){word, run};
+static enum status no_memory(const struct plan *plan, struct error *e) {
+    return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n + 1);
+}
+
+/* Makes room for another run and its use. The lists double. */
+static enum status make_room(struct plan *plan, struct error *e) {
+    bool full = (plan->n & (plan->n - 1)) == 0, used = (plan->n_uses & (plan->n_uses - 1)) == 0;
+    if (full) {
+        struct setup **longer = realloc(plan->setups, (size_t)(plan->n ? 2 * plan->n : 1) * sizeof(struct setup *));
+        if (!longer) return no_memory(plan, e);
+        plan->setups = longer;
+    }
+    if (used) {
+        struct plan_use *longer = realloc(plan->uses, (size_t)(plan->n_uses ? 2 * plan->n_uses : 1) * sizeof *longer);
+        if (!longer) return no_memory(plan, e);
+        plan->uses = longer;
+    }
+    if (2 * plan->n < plan->n_slots) return ST_OK;
+    struct plan_slot *before = plan->slots,
+                     *slots = calloc(plan->n_slots ? 2 * (size_t)plan->n_slots : 64, sizeof *slots);
+    int n_before = plan->n_slots;
+    if (!slots) return no_memory(plan, e);
+    plan->slots = slots;
+    plan->n_slots = n_before ? 2 * n_before : 64;
+    for (int i = 0; i < n_before; i++)
+        if (before[i].run) *slot_of(plan, plan->setups[before[i].run - 1]->id.run_id) = before[i];
+    free(before);
     return ST_OK;
 }
 
-/* The reason that keeps the graphs from being made will be told by the run's row; but a kernel that is forced where it
- * has nothing to compute is a slip of the command line. */
-static enum status find_size(const struct plan *plan, struct setup *s, struct error *e) {
+/* Takes the setup over, or frees it: the same run is planned once. The words come one after the other. */
+static enum status add_setup(struct plan *plan, int word, struct setup *s, struct error *e) {
+    enum status status = make_room(plan, e);
+    struct plan_slot *slot = status == ST_OK ? slot_of(plan, s->id.run_id) : NULL;
+    bool known = slot && slot->run, used = known && slot->word == word;
+    if (!slot || known) setup_free(s);
+    if (!slot || used) return status;
+    if (!known) {
+        plan->setups[plan->n++] = s;
+        slot->run = plan->n;
+    }
+    slot->word = word;
+    plan->uses[plan->n_uses++] = (struct plan_use){word, slot->run - 1};
+    return ST_OK;
+}
+
+/* Counts what the graphs of a run cost. A reason that keeps them from being made will be told by the run's row; but a
+ * kernel that is forced where it has nothing to compute is a slip of the command line. */
+static enum status find_size(struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
     struct run_size size;
-    for (int i = plan->n - 2; i >= 0; i--) {
-        if (strcmp(plan->setups[i]->id.cell_id, s->id.cell_id) != 0) continue;
-        s->estimate.flops = plan->setups[i]->estimate.flops; /* the seed changes none of them */
-        s->estimate.params = plan->setups[i]->estimate.params;
-        s->estimate.memory = plan->setups[i]->estimate.memory;
-        return ST_OK;
-    }
     enum status status = graphs_size(s, &size, &why);
     s->estimate.flops = size.flops;
     s->estimate.params = size.params;
@@ -222,47 +255,57 @@ static enum status find_size(const struct plan *plan, struct setup *s, struct er
     return fail(e, why.status, "%s", why.text);
 }
 
-/* Takes the setup over; the same run is planned once. */
-static enum status add_setup(struct plan *plan, int word, struct setup *s, struct error *e) {
-    int known = find_run(plan, s);
-    struct setup **longer = realloc(plan->setups, (size_t)(plan->n + 1) * sizeof(struct setup *));
-    if (longer) plan->setups = longer;
-    if (!longer || known >= 0) {
-        setup_free(s);
-        return longer ? add_use(plan, word, known, e) : fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
-    }
-    plan->setups[plan->n++] = s;
-    TRY(add_use(plan, word, plan->n - 1, e));
-    return find_size(plan, s, e);
+/* The first run of a setting, with its size. */
+static struct setup *first_run(const struct config *config, const char *task, const char *model, struct error *e) {
+    struct setup *s = setup_make(config, task, model, e);
+    if (s && find_size(s, e) == ST_OK) return s;
+    setup_free(s);
+    return NULL;
 }
 
-/* Each rate with each seed. */
+/* Each rate with each seed, copies of the first run: neither changes a size. */
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
                             const struct texts *rates, const char *task, const char *model, struct error *e) {
     struct config config = *base;
     if (*config.from || *config.from_xxh3)
         return fail(e, ST_USAGE,
                     "bench draws the weights of every seed; `lrnn train --from FILE` starts a run from a file");
-    for (int rate = 0; rate < rates->n; rate++)
-        for (int i = 0; i < r->n_seeds; i++) {
-            TRY(config_set(&config, "lr", rates->list[rate], e));
+    config.seed = r->seeds[0];
+    TRY(config_set(&config, "lr", rates->list[0], e));
+    struct setup *first = first_run(&config, task, model, e);
+    if (!first) return e->status;
+    enum status status = ST_OK;
+    for (int rate = 0; rate < rates->n && status == ST_OK; rate++) {
+        status = config_set(&config, "lr", rates->list[rate], e);
+        struct setup *of_rate = status == ST_OK ? setup_again(first, &config, e) : NULL;
+        for (int i = 0; i < r->n_seeds && of_rate && status == ST_OK; i++) {
             config.seed = r->seeds[i];
-            struct setup *s = setup_make(&config, task, model, e);
-            if (!s) return e->status;
-            TRY(add_setup(plan, r->word, s, e));
+            struct setup *s = setup_again(of_rate, &config, e);
+            status = s ? add_setup(plan, r->word, s, e) : e->status;
         }
-    return ST_OK;
+        if (!of_rate) status = e->status;
+        setup_free(of_rate);
+    }
+    setup_free(first);
+    return status;
 }
 
 enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e) {
     struct config config = s->spec.config;
-    struct label model;
-    char text[LABEL_TEXT];
     config.seed = seed;
-    TRY(label_of(&model, s->spec.model.model->name, s->spec.model.model->options, s->spec.model.inst, 0, e));
-    TRY(label_format(&model, text, sizeof text, e));
-    struct setup *other = setup_make(&config, s->spec.task.asked, text, e);
-    return other ? add_setup(plan, -1, other, e) : e->status;
+    struct setup *other = setup_again(s, &config, e);
+    if (!other) return e->status;
+    for (int i = 0; i < plan->n; i++)
+        if (!strcmp(plan->setups[i]->id.run_id, other->id.run_id)) {
+            setup_free(other);
+            return ST_OK;
+        }
+    enum status status = make_room(plan, e);
+    if (status == ST_OK)
+        plan->setups[plan->n++] = other;
+    else
+        setup_free(other);
+    return status;
 }
 
 /* Refuses flags that a whole bench has once: where it runs, what it reads and writes, and how it speaks. */
@@ -346,27 +389,29 @@ enum status plan_make(struct plan *plan, const struct plan_request *r, struct er
     return status;
 }
 
+/* A run with its place in the plan. */
+struct placed {
+    struct setup *setup;
+    int place;
+};
+
+static int by_seed(const void *a, const void *b) {
+    const struct placed *x = a, *y = b;
+    int64_t of_x = x->setup->spec.config.seed, of_y = y->setup->spec.config.seed;
+    return of_x != of_y ? (of_x < of_y ? -1 : 1) : x->place - y->place;
+}
+
 enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, struct error *e) {
-    int64_t seed = -1;
-    int n = 0, kept = 0;
-    struct setup **ordered = calloc((size_t)plan->n + 1, sizeof *ordered);
+    int kept = 0;
+    struct placed *ordered = calloc((size_t)plan->n + 1, sizeof *ordered);
     if (!ordered) return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n);
-    while (n < plan->n) { /* seed after seed, each in the plan's order */
-        int64_t next = INT64_MAX;
-        for (int i = 0; i < plan->n; i++) {
-            int64_t other = plan->setups[i]->spec.config.seed;
-            if (other > seed && other < next) next = other;
-        }
-        seed = next;
-        for (int i = 0; i < plan->n; i++)
-            if (plan->setups[i]->spec.config.seed == seed) ordered[n++] = plan->setups[i];
-    }
-    for (int i = 0; i < n; i++) {
-        if (i % shards == shard - 1) {
-            plan->setups[kept++] = ordered[i];
-            continue;
-        }
-        setup_free(ordered[i]);
+    for (int i = 0; i < plan->n; i++) ordered[i] = (struct placed){plan->setups[i], i};
+    qsort(ordered, (size_t)plan->n, sizeof *ordered, by_seed);
+    for (int i = 0; i < plan->n; i++) {
+        if (i % shards == shard - 1)
+            plan->setups[kept++] = ordered[i].setup;
+        else
+            setup_free(ordered[i].setup);
     }
     plan->n = kept;
     plan->n_uses = 0; /* a shard makes no table */
@@ -376,12 +421,8 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
 
 /* Whether some run has another value of an option than the first run. */
 static bool differs(const struct plan *plan, const struct option *o) {
-    char first[OPTION_TEXT + 1], value[OPTION_TEXT + 1];
-    option_format_value(o, &plan->setups[0]->spec.config, first, sizeof first);
-    for (int i = 1; i < plan->n; i++) {
-        option_format_value(o, &plan->setups[i]->spec.config, value, sizeof value);
-        if (strcmp(value, first) != 0) return true;
-    }
+    for (int i = 1; i < plan->n; i++)
+        if (!option_same(o, &plan->setups[i]->spec.config, &plan->setups[0]->spec.config)) return true;
     return false;
 }
 
@@ -409,5 +450,6 @@ void plan_free(struct plan *plan) {
     for (int i = 0; i < plan->n; i++) setup_free(plan->setups[i]);
     free(plan->setups);
     free(plan->uses);
+    free(plan->slots);
     *plan = (struct plan){0};
 }

@@ -5,8 +5,14 @@
 #include "harness/study/study.h"
 
 struct plan {
-    struct setup **setups; /* resolved, owned */
+    struct setup **setups; /* resolved, closed (setup_open), owned */
     int n;
+    /* Where runs lie, by their ids: for plan_make alone, since others order runs and change ids. */
+    struct plan_slot {
+        int run;  /* index of its setup and 1 more; 0: nothing lies here */
+        int word; /* the last one that uses it */
+    } * slots;
+    int n_slots; /* a power of 2, over twice as many as there are runs */
     /* Pairs of a task word and its run: two tasks of a small profile may share runs. */
     struct plan_use {
         int word; /* of the request's tasks, from 0 */
@@ -31,7 +37,7 @@ struct plan_request {
     bool *taken; /* of each pair of the grid, set where some task or model takes its values */
 };
 
-#define PLAN_MOST_RUNS 20000 /* in one plan */
+#define PLAN_MOST_RUNS 100000 /* in one plan */
 
 /* Adds every run that the plan has not yet, resolved, so that a bad size is said before anything runs. plan_free, also
  * after an error. ST_USAGE: what does not fit, or more than PLAN_MOST_RUNS. */

@@ -25,9 +25,10 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* Purposes of a run's text: to be read again as its configuration, whole; or to be hashed as its name, from which an
- * option at its default is left out, so that one that joins later renames no run. The seed always stands, or the run of
- * the default seed would have the name of its cell. */
+/* A run's text has two uses. It is read again as the configuration: then it holds every option. It is hashed to give
+ * the run's name: then options at their default are left out, so that a new option renames no old run. The seed is
+ * always there: without it the run of the default seed would have the same name as its cell (the run without a
+ * seed). */
 enum purpose { TO_BE_READ, TO_IDENTIFY };
 
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
@@ -57,8 +58,8 @@ static enum status describe(const struct setup *s, const struct config *config, 
     return append_options(text, "", config_options, config, purpose, skip, e);
 }
 
-/* A run is identified by the sizes that the model was fitted to, and by the kind of its device, whichever of several it
- * is. A file's content is part of it (OPT_FOUND), its place is not (OPT_HERE). */
+/* The identity holds the sizes to which the model was fitted, and the kind of device (cuda) without the device's
+ * number. An input file's content is part of the identity (OPT_FOUND), its path is not (OPT_HERE). */
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
@@ -67,10 +68,12 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   s->id.numerics);
 }
 
-/* A run is of the profile that it is called only if it is one of those which that profile makes. */
-static enum status check_profile(struct setup *s, struct error *e) {
+/* Names the run's row. A run keeps the name of its profile only if that profile makes this run. Otherwise its profile
+ * is "custom". */
+static enum status find_row(struct setup *s, struct error *e) {
     struct label key;
     TRY(row_key(s->id.text, &key, e));
+    record_hash_label(&key, s->id.row_id);
     struct profile_question question = {.name = s->spec.config.profile,
                                         .task = s->spec.task.name,
                                         .suite = s->spec.task.task->suite,
@@ -82,24 +85,48 @@ static enum status check_profile(struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* The identity of the run, and of its cell: the same with the seed left out. What is read again is what was asked
- * for. */
-static enum status identify(struct setup *s, struct error *e) {
-    char cell[CONFIG_TEXT];
-    TRY(describe_identity(s, 0, s->id.text, e));
-    TRY(check_profile(s, e));
-    TRY(describe(s, &s->spec.config, &s->spec.model, TO_BE_READ, OPT_HERE, s->id.config_text, e));
-    TRY(describe_identity(s, OPT_SEED, cell, e));
-    record_hash(s->id.text, s->id.run_id);
-    record_hash(cell, s->id.cell_id);
+enum status setup_config_text(const struct setup *s, char text[CONFIG_TEXT], struct error *e) {
+    return describe(s, &s->spec.config, &s->spec.model, TO_BE_READ, OPT_HERE, text, e);
+}
+
+static enum status keep(char **kept, const char *text, struct error *e) {
+    char *copy = strdup(text);
+    if (!copy) return fail(e, ST_MEMORY, "no memory for a run");
+    free(*kept);
+    *kept = copy;
     return ST_OK;
+}
+
+/* Sets the identity of the run and of its cell, which is the run without its seed. The text that is read again has the
+ * options as the user gave them, before the model is fitted. */
+static enum status identify(struct setup *s, struct error *e) {
+    char text[CONFIG_TEXT];
+    TRY(describe_identity(s, OPT_SEED, text, e));
+    record_hash(text, s->id.cell_id);
+    TRY(describe_identity(s, 0, text, e));
+    record_hash(text, s->id.run_id);
+    TRY(keep(&s->id.text, text, e));
+    TRY(find_row(s, e));
+    TRY(setup_config_text(s, text, e));
+    return keep(&s->id.config_text, text, e);
+}
+
+/* The identity of a run with another seed than the one of that text. */
+static enum status identify_seed(struct setup *s, const char *text, struct error *e) {
+    char other[CONFIG_TEXT];
+    const char *line = strstr(text, "\nseed=") + 1, *end = strchr(line, '\n');
+    int n = snprintf(other, sizeof other, "%.*sseed=%" PRId64 "%s", (int)(line - text), text, s->spec.config.seed, end);
+    if (n < 0 || (size_t)n >= sizeof other)
+        return fail(e, ST_USAGE, "the configuration of the run is longer than %d characters", CONFIG_TEXT - 1);
+    record_hash(other, s->id.run_id);
+    return keep(&s->id.text, other, e);
 }
 
 /* --- flags that not every net or task has a use for --------------------------------------------------------------- */
 
 static const struct {
     const char *flag, *chooses;
-} partial[] = {{"mlp", "the MLP"}, {"norm", "the norms"}, {"pool", "what one label a sequence is read from"}};
+} partial[] = {{"mlp", "the MLP"}, {"norm", "the norms"}, {"pool", "how one label per sequence is read out"}};
 enum { PARTIAL = sizeof partial / sizeof *partial, OF_POOL = PARTIAL - 1 };
 
 static bool acts(const struct setup *s, int i) {
@@ -107,7 +134,8 @@ static bool acts(const struct setup *s, int i) {
     return i == OF_POOL ? s->spec.task.shape.per_sequence : backbone_takes_parts(&net);
 }
 
-/* A flag without anything to act on goes to its default: what it was would be part of names and of identities. */
+/* Sets a flag that has no effect for this net or task to its default. Otherwise its value would change the run's name
+ * and identity. */
 static enum status leave_out_idle(struct setup *s, struct error *e) {
     for (int i = 0; i < PARTIAL; i++) {
         const struct option *o = option_find(backbone_options, partial[i].flag);
@@ -142,13 +170,14 @@ enum status setup_check_asked(struct setup *const *setups, int n, const struct l
         }
         if (!idle || any || (asked && !label_get(asked, partial[i].flag))) continue;
         if (i == OF_POOL)
-            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one a position; leave it out", partial[i].flag,
-                        partial[i].chooses, idle->spec.task.name);
+            return fail(e, ST_USAGE, "--%s chooses %s, and %s has one label per position; leave it out",
+                        partial[i].flag, partial[i].chooses, idle->spec.task.name);
         option_format_value(option_find(backbone_options, "backbone"), &idle->spec.config, backbone, sizeof backbone);
-        return fail(e, ST_USAGE,
-                    "--%s chooses %s of --backbone mad-lm and vision, and the net of %s has its own or none; leave it "
-                    "out",
-                    partial[i].flag, partial[i].chooses, backbone);
+        return fail(
+            e, ST_USAGE,
+            "--%s chooses %s of --backbone mad-lm and vision, and the backbone %s has its own or none; leave it "
+            "out",
+            partial[i].flag, partial[i].chooses, backbone);
     }
     return ST_OK;
 }
@@ -184,7 +213,7 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     TRY(place_parse(c->device, &device, &index, e));
     TRY(net_check(&c->net, s->spec.model.model, e));
     if (s->spec.task.shape.reading.one_vector && c->net.kind != BACKBONE_MAD_LM)
-        return fail(e, ST_USAGE, "task %s is decoded from one vector a sequence; that needs --backbone mad-lm",
+        return fail(e, ST_USAGE, "task %s is decoded from one vector per sequence; that needs --backbone mad-lm",
                     s->spec.task.name);
     bool vocabulary = shape->vocab_out > c->net.dim;
     int64_t width = vocabulary ? shape->vocab_out : c->net.dim;
@@ -199,8 +228,8 @@ static enum status check_fit(const struct setup *s, struct error *e) {
     return ST_OK;
 }
 
-/* A tree has parameters by its levels: where lengths differ, the tree of the longest serves all of them, and shorter
- * sequences leave more of its leaves empty. */
+/* A model with a tree over the sequence has parameters per level. If lengths differ, the tree of the longest sequence
+ * serves all of them, and shorter sequences leave some of its leaves empty. */
 static enum status choose_tree(const struct setup *s, struct model_choice *asked, struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
     int64_t test = task_length(shape, SPLIT_TEST), longest = test > shape->T ? test : shape->T, nodes;
@@ -209,8 +238,8 @@ static enum status choose_tree(const struct setup *s, struct model_choice *asked
     return asked->model->nodes && differ ? asked->model->nodes(asked->inst, longest, &nodes, e) : ST_OK;
 }
 
-/* Fits the model to the sequences of a net of that shape. Images of another size than in training leave the sides of a
- * grid to each image. */
+/* Fits the model to the sequences of a net of that shape. If the images are of another size than in training, height
+ * and width stay unset here, and each image brings its own. */
 enum status setup_fit(const struct setup *s, const struct net_shape *net, struct model_choice *fitted,
                       struct error *e) {
     const struct task_shape *shape = &s->spec.task.shape;
@@ -222,7 +251,7 @@ enum status setup_fit(const struct setup *s, const struct net_shape *net, struct
     return model_fit(fitted, &d, e);
 }
 
-/* Every length that the run has for certain is fitted here, once. */
+/* Fits the model to each length that is known before the run: training, test, and the second batch if there is one. */
 static enum status fit_lengths(struct setup *s, struct error *e) {
     struct net_shape train = setup_net_shape(s, SPLIT_TRAIN), test = setup_net_shape(s, SPLIT_TEST), second = train;
     TRY(setup_fit(s, &test, &s->shapes.eval_model, e));
@@ -282,7 +311,7 @@ void setup_length(struct setup *s) {
     s->shapes.eval_every = length.eval_every;
 }
 
-/* A cosine from below its floor would rise all along. */
+/* Refuses a first rate below the cosine's floor, since the rate would only rise. */
 static enum status check_floor(const struct setup *s, const char *name, struct error *e) {
     const struct schedule schedule = setup_schedule(s);
     if (schedule_change(schedule.kind) == RATE_FIXED || schedule.lr >= schedule.lr_min) return ST_OK;
@@ -293,7 +322,8 @@ static enum status check_floor(const struct setup *s, const char *name, struct e
                 schedule.lr, schedule.lr_min);
 }
 
-/* A rate that changes between epochs alone would stay 0 for all of the first one under a shorter warm-up. */
+/* Refuses a warm-up of a broken number of epochs if the rate changes between epochs only: the rate could not follow the
+ * warm-up inside an epoch. */
 static enum status check_schedule(const struct setup *s, struct error *e) {
     char name[OPTION_TEXT + 1];
     option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);
@@ -308,11 +338,17 @@ static enum status check_schedule(const struct setup *s, struct error *e) {
                 name, s->spec.config.warmup, s->shapes.steps_per_epoch, whole);
 }
 
+static enum status make_tables(struct setup *s, struct error *e) {
+    TRY(arena_reserve(&s->shapes.host, TASK_TABLE_BYTES, e));
+    enum status status = task_open(&s->spec.task, (uint64_t)s->spec.config.seed, &s->shapes.host, e);
+    if (status != ST_OK) arena_free(&s->shapes.host);
+    return status;
+}
+
 enum status setup_resolve(struct setup *s, struct error *e) {
     struct config *c = &s->spec.config;
     TRY(resolve_start(c, e));
-    TRY(arena_reserve(&s->shapes.host, TASK_TABLE_BYTES, e));
-    TRY(task_open(&s->spec.task, (uint64_t)c->seed, &s->shapes.host, e));
+    TRY(make_tables(s, e));
     TRY(setup_match(s, e));
     TRY(check_fit(s, e));
     TRY(leave_out_idle(s, e));
@@ -332,8 +368,50 @@ enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e) {
     return identify(s, e);
 }
 
+enum status setup_open(struct setup *s, struct error *e) {
+    char text[CONFIG_TEXT];
+    if (s->shapes.host.base) return ST_OK;
+    TRY(make_tables(s, e));
+    TRY(setup_config_text(s, text, e));
+    return keep(&s->id.config_text, text, e);
+}
+
+void setup_close(struct setup *s) {
+    arena_free(&s->shapes.host);
+    free(s->id.config_text);
+    s->id.config_text = NULL;
+}
+
+struct setup *setup_again(const struct setup *s, const struct config *c, struct error *e) {
+    enum status status = ST_OK;
+    struct setup *other = malloc(sizeof *other);
+    if (!other) {
+        fail(e, ST_MEMORY, "no memory for a run");
+        return NULL;
+    }
+    *other = *s;
+    other->id.text = other->id.config_text = NULL;
+    other->shapes.host = (struct arena){0};
+    other->spec.task.name = other->spec.task.label;
+    other->spec.config.seed = c->seed;
+    other->spec.config.lr = c->lr;
+    if (c->lr == s->spec.config.lr) {
+        status = identify_seed(other, s->id.text, e);
+    } else {
+        status = text_copy(c->profile, other->spec.config.profile, sizeof other->spec.config.profile, e);
+        if (status == ST_OK) status = check_schedule(other, e);
+        if (status == ST_OK) status = identify(other, e);
+    }
+    setup_close(other);
+    if (status == ST_OK) return other;
+    setup_free(other);
+    return NULL;
+}
+
 void setup_free(struct setup *s) {
-    if (s) arena_free(&s->shapes.host);
+    if (!s) return;
+    setup_close(s);
+    free(s->id.text);
     free(s);
 }
 

@@ -28,17 +28,18 @@ struct shapes {
     struct model_choice eval_model;   /* fitted to a batch of validation or test */
     struct model_choice second_model; /* fitted to the second batch of a step, if the task has one */
     unsigned in_vain;                 /* flags without anything to act on; see setup_check_asked */
-    struct arena host;                /* owns the task's tables */
+    struct arena host;                /* owns the task's tables; empty: setup_close */
     int64_t steps_per_epoch, eval_every;
     int64_t schedule_steps; /* over which the learning rate goes its way */
     int64_t steps;          /* that the run takes at most: those, or the first of them (--stop-after) */
 };
 
-/* The names of a run. `text` is the resolved configuration that can change a result; run_id is its hash, and cell_id
- * the hash without the seed. */
+/* The names of a run. `text` is the resolved configuration that can change a result; run_id is its hash, cell_id the
+ * hash without the seed, row_id that of its row's key (row_key.h). Both texts are owned. */
 struct identity {
-    char text[CONFIG_TEXT], config_text[CONFIG_TEXT], model_label[RECORD_TEXT];
-    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
+    char *text, *config_text; /* config_text: what records hold, as it was asked for; NULL where the setup is closed */
+    char model_label[RECORD_TEXT];
+    char run_id[RUN_ID_HEX], cell_id[RUN_ID_HEX], row_id[RUN_ID_HEX], numerics[NUMERICS_TEXT];
 };
 
 /* Cost of the graphs of a run; zeros where nobody has counted (graphs_size). */
@@ -70,6 +71,18 @@ enum status setup_match(struct setup *s, struct error *e);
 
 /* Gives back a setup of setup_make, or of calloc. NULL is no error. */
 void setup_free(struct setup *s);
+
+/* Gives back the tables of the task and config_text: a plan has many runs, and only one that is trained, tested or
+ * timed needs them. setup_open makes them again if they are not there; errors as setup_resolve. */
+void setup_close(struct setup *s);
+enum status setup_open(struct setup *s, struct error *e);
+
+/* The run with the rate, the seed and the profile's name of `c`, closed: sizes, numerics and estimate are those of the
+ * resolved `s`, and are not worked out again. NULL with *e set: errors as setup_resolve. Freed with setup_free. */
+struct setup *setup_again(const struct setup *s, const struct config *c, struct error *e);
+
+/* Writes config_text, of a closed setup too. ST_USAGE: it is too long. */
+enum status setup_config_text(const struct setup *s, char text[CONFIG_TEXT], struct error *e);
 
 /* Writes NUMERICS_BASE, then each raised part that the run uses: "1+slice.2+scan_block_cpu.3". Kernels count by the
  * kind of device, whichever of them a processor takes, so that a run has one identity on all machines; a run with

@@ -20,7 +20,7 @@ static void append_marks(struct sheet *s, const struct paper_cell *c) {
     if (c->sees_future) sheet_append(s, FUTURE_MARK);
 }
 
-/* "12.3k!" tokens a second, or "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
+/* "12.3k!" tokens per second, or "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
 static void add_number(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
     if (p->speed) {
         sheet_count(s, c->ours);

@@ -8,8 +8,8 @@
 #include "harness/sheet/sheet.h"
 #include "harness/sheet/sheet_pick.h"
 
-/* A report adds sheets: for people one a table; for programs (`data`) one sheet with headings that stay and values that
- * are not rounded. A report without such a sheet adds the same for both. */
+/* A report adds sheets: for people one per table; for programs (`data`) one sheet with headings that stay and values
+ * that are not rounded. A report without such a sheet adds the same for both. */
 struct report {
     const char *name;           /* of `lrnn report --what NAME` */
     const char *help;           /* one line */

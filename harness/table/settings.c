@@ -229,7 +229,7 @@ static void fill(struct sheet *sheet, const struct family *s, const struct repor
     for (int i = 0; i < s->n; i++) facts_add(&marks->facts, s->entries[i].row);
     note_numbers(sheet, &view, tables);
     if (!legend) return;
-    if (marks->cut_off) sheet_note(sheet, "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (marks->cut_off) sheet_note(sheet, "%s; such a row is not compared with the paper.", CUT_OFF_NOTE);
     if (marks->failed) sheet_note(sheet, FAILED_COUNT_NOTE ".", marks->failed, marks->runs);
     if (marks->settings) marks_note_unlike(sheet, "published,diff", marks->unlike);
     note_own_numbers(sheet, marks->published && tables->published.own);
@@ -286,8 +286,8 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_settings = {
     .name = "settings",
-    .help =
-        "a task and its variants: for each variant the best of the grid, for folds the protocol's number, and the mean "
-        "over all variants",
+    .help = "a task and its variants: the best of the grid of each variant (with folds: the number of --protocol), and "
+            "their "
+            "mean",
     .make = make,
 };

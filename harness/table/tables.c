@@ -167,7 +167,7 @@ static void note_best(struct sheet *s, const struct report_table *t) {
                   best && mean
                       ? " diff = ours - published: the best where the paper reports the best of its runs, else the "
                         "mean at the chosen rate."
-                  : best ? " diff = best - published, which is the best of the paper's runs."
+                  : best ? " The published number is the paper's best run, and diff = best - published."
                   : mean ? " diff = mean at the chosen rate - published: the paper reports no best of its runs."
                          : "");
 }
@@ -189,7 +189,9 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
     }
     sheet_note_on(s, ACCURACY, protocol->sentence, run_metric_name(t->rows[0].run));
     if (tables->confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)tables->confirm);
-    if (cut) sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row has no diff.", CUT_OFF_NOTE);
+    if (cut)
+        sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row is not compared with the paper.",
+                      CUT_OFF_NOTE);
     if (few)
         sheet_note_on(s, INTERVAL, "Fewer than %d seeds: the seeds' values instead of an interval.", protocol->least);
     sheet_note_on(s, "solved,seq acc",
@@ -197,10 +199,10 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
                   "sequences right.");
     note_best(s, t);
     if (most_grid > 1)
-        sheet_note_on(
-            s, "best of,diff",
-            "The largest of n grows by luck alone: of %d equal normal draws it lies %.2f sd above their mean.",
-            most_grid, stats_normal_max_mean(most_grid));
+        sheet_note_on(s, "best of,diff",
+                      "The largest of n grows by luck alone: of %d draws from one normal distribution it lies %.2f sd "
+                      "above the mean.",
+                      most_grid, stats_normal_max_mean(most_grid));
     if (speed_missing)
         sheet_note_on(s, "tok/s",
                       "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");

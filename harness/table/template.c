@@ -4,7 +4,7 @@
  *     line REPORT(NAME) to harness/table/reports.def. `lrnn report --what NAME` prints it in every format; the tests
  *     walk the list.
  *  2. Write this banner: what is shown, and which paper's table it is after if it is after one.
- *  3. make: add a sheet a table (sheet.h): caption, columns, then a cell a column in every row. Numbers go in as
+ *  3. make: add a sheet a table (sheet.h): caption, columns, then a cell per column in every row. Numbers go in as
  *     numbers, with the format that people see. Mark what a reader could misread with sheet_footnote; say below with
  *     sheet_note what the columns mean. The sheet keeps its own errors; return ST_DATA where the rows hold nothing to
  *     report on.

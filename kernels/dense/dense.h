@@ -17,8 +17,8 @@ struct tensor *linear(struct graph *g, struct tensor *x, struct tensor *w, struc
  * with the input j before the output i (element (k*m+j)*m + i: struct layout {3, {N, m, m}, {0, 2, 1}}) -> y as x. */
 struct tensor *linear_blocks(struct graph *g, struct tensor *x, struct tensor *w);
 
-/* Each output of a slice of its own: y[r][j] = sum_c w[j][c] x[r][j*m+c]. x (rows,J*m), w [J][m] -> y (rows,J), leading
- * axes as x. */
+/* Each output reads its own slice of x: y[r][j] = sum_c w[j][c] x[r][j*m+c]. x (rows,J*m), w [J][m] -> y (rows,J),
+ * leading axes as x. */
 struct tensor *linear_slices(struct graph *g, struct tensor *x, struct tensor *w);
 
 /* y[r][c] = x[r][c] + b[c]: x (rows,C), b [C]. */
@@ -79,8 +79,8 @@ struct tensor *embedding(struct graph *g, struct tensor *ids, struct tensor *tab
 
 /* The continuous system h' = lambda h + u in steps of time, h_t = a h_{t-1} + b u_t, over complex numbers: re, im, step
  * [N] -> out = (a.re, a.im, b.re, b.im), each [N]. Zero-order hold: a = e^z, b = step (e^z - 1) / z, z = lambda step;
- * bilinear: a = (1 + z/2) / (1 - z/2), b = step / (1 - z/2). lambda may be 0. `clip`: a real part above
- * DISCRETISE_MOST counts as that, and has no gradient. S5 (Smith et al. 2022, arXiv 2208.04933). */
+ * bilinear: a = (1 + z/2) / (1 - z/2), b = step / (1 - z/2). lambda may be 0. With `clip` a real part above
+ * DISCRETISE_MOST is replaced by it and has no gradient. S5 (Smith et al. 2022, arXiv 2208.04933). */
 enum discretisation { DISCRETISE_ZOH, DISCRETISE_BILINEAR };
 enum { DISCRETISE_OUTPUTS = 4 };
 #define DISCRETISE_MOST (-1e-4)

@@ -2,8 +2,8 @@
  *
  *   h' = lambda h + u over a step D:  h_t = a h_{t-1} + b u_t
  *   zoh: a = e^z, b = D (e^z - 1) / z, z = lambda D      bilinear: a = (1 + z)/(1 - z), b = D / (1 - z), z = lambda D/2
- * Adjoint, G = dL/dre + i dL/dim: G_z = conj(da/dz) G_a + conj(db/dz) G_b; then by z = lambda D (or D/2),
- * and b's own D.
+ * Adjoint, G = dL/dre + i dL/dim: G_z = conj(da/dz) G_a + conj(db/dz) G_b; then the chain rule through z = lambda D
+ * (or lambda D/2), and through the factor D of b.
  * S5 (Smith et al. 2022, arXiv 2208.04933), section 2 and App. A; lindermanlab/S5, s5/ssm.py. */
 #include "kernels/dense/discretise.h"
 
@@ -83,7 +83,7 @@ static void discretise_backward(const struct call *c, const struct exec *e) {
     }
 }
 
-/* The only kernel of the CPU: there are as many elements as states, whatever the batch and its length. */
+/* The only CPU kernel: the op has one element per state, whatever batch and length are, so it needs no fast twin. */
 const struct kernel kernel_discretise_ref = {
     .name = "discretise_ref",
     .op = &op_discretise,

@@ -57,7 +57,7 @@ LRNN_INLINE struct discrete discrete_phi(struct discrete z, struct discrete powe
     return phi;
 }
 
-/* a and b of one state, and their derivatives: by z = lambda step, and b's by step at the same z. */
+/* a and b of one state, their derivatives da and db by z = lambda step, and the derivative of b by step at fixed z. */
 struct discrete_step {
     struct discrete a, b, da, db, b_by_step;
     double z_by_step; /* z is lambda times this part of the step */
@@ -91,7 +91,7 @@ LRNN_INLINE struct discrete_step discrete_step_of(enum discretisation form, stru
     return s;
 }
 
-/* The call's state k as its twins read it; `clipped`: its real part is held at the largest. */
+/* One state of a call, as its twins read it; `clipped`: its real part was replaced by DISCRETISE_MOST. */
 struct discrete_state {
     struct discrete lambda;
     double step;

@@ -1,4 +1,4 @@
-/* discretise_cuda.cu - discretise on CUDA: a state a thread, in double as the CPU's. Equations: discretise.c. */
+/* discretise_cuda.cu - discretise on CUDA: a state per thread, in double as the CPU's. Equations: discretise.c. */
 #include "kernels/dense/discretise.h"
 #include "kernels/lib/cuda.cuh"
 

@@ -5,7 +5,7 @@
  *   mul       y = a b                da = dy b;                    db = dy a
  *   silu_mul  y = a s(a) b           da = dy b s(a)(1 + a - a s(a));  db = dy a s(a)      s = 1 / (1 + e^-a)
  *   activate  y = f(x)               dx = dy f'(x)
- * rest: sqrt(1 - e^-|x|), whose root has a slope of at most 1000, as google-deepmind/recurrentgemma has it.
+ * rest: sqrt(1 - e^-|x|); the slope of the root is at most 1000, as in google-deepmind/recurrentgemma.
  * GELU: Hendrycks & Gimpel 2016 (arXiv 1606.08415), exact and tanh form; SwiGLU: Shazeer 2020 (arXiv 2002.05202). */
 #include <inttypes.h>
 #include <math.h>
@@ -66,7 +66,7 @@ static struct cost activate_cost(const struct call *c, enum pass pass) {
     return (struct cost){(pass == PASS_FORWARD ? 12 : 16) * n, sizeof(real) * (pass == PASS_FORWARD ? 2.0 : 3.0) * n};
 }
 
-/* Variants: all gradients wanted; none of a; none of b. */
+/* Variants: all gradients; no gradient of a; no gradient of b. */
 static bool binary_build(struct graph *g, const struct op_sizes *s, const struct op *op) {
     if (s->variant > 2) return false;
     struct tensor *a = input_tokens(g, s, "a", s->dim), *b = input_tokens(g, s, "b", s->dim);
@@ -91,7 +91,7 @@ static bool silu_mul_build(struct graph *g, const struct op_sizes *s) {
     return binary_build(g, s, &op_silu_mul);
 }
 
-/* Variants: the functions, SiLU first, which most mixers have. */
+/* Variants: the functions, beginning with SiLU, which most mixers use. */
 static bool activate_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant >= ACT_COUNT) return false;
     activate(g, input_tokens(g, s, "x", s->dim), (enum activation)((ACT_SILU + s->variant) % ACT_COUNT));
@@ -171,7 +171,7 @@ static void binary_ref_forward(const struct call *c, const struct exec *exec) {
 static void binary_ref_backward(const struct call *c, const struct exec *exec) {
     (void)exec;
     int64_t n = tensor_count(c->out[0]);
-    const real *a = tensor_real(c->in[0]), *b = tensor_real(c->in[1]); /* read by the ops that need them alone */
+    const real *a = tensor_real(c->in[0]), *b = tensor_real(c->in[1]); /* only ops that need them read them */
     const real *dy = call_dout(c, 0);
     for (int64_t i = 0; i < n; i++) {
         double by_a = 1, by_b = c->op == &op_sub ? -1 : 1;

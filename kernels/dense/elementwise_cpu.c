@@ -5,8 +5,8 @@
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 
-/* Compilers make vectors of a loop only when `accumulate`, and the choice of function, are constants in it: such loops
- * stand in functions that are always inlined, and are called once for each value. */
+/* Compilers vectorise a loop only if `accumulate` and the choice of the function are constants in it. So these loops
+ * are in functions that are always inlined, and there is one call for each value. */
 
 /* --- two inputs ------------------------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static void silu_mul_span(const struct call *c, struct range span, const real *r
     const real *restrict a = tensor_real(c->in[0]), *restrict b = tensor_real(c->in[1]);
     real *restrict da = c->din[0], *restrict db = c->din[1];
     bool add_a = call_accumulates(c, 0), add_b = call_accumulates(c, 1);
-    if (da && db && !add_a && !add_b) { /* the usual case in one pass, one exponential an element */
+    if (da && db && !add_a && !add_b) { /* the usual case: one pass, one exponential per element */
 #pragma omp simd
         for (int64_t i = span.begin; i < span.end; i++) {
             real s = real_sigmoid(a[i]), as = a[i] * s;
@@ -140,14 +140,14 @@ static inline real real_erfc(real x) {
 }
 #endif
 
-/* Twice the derivative of u in GELU's (1 + tanh u) / 2. Where it is capped, what it multiplies is 0, and infinity would
- * make that NaN. */
+/* Twice the derivative of u in GELU's (1 + tanh u) / 2. It is capped where the other factor is 0, because infinity
+ * times 0 would be NaN. */
 FORCE_INLINE real gelu_growth(real x) {
     real growth = 2 * SQRT_2_OVER_PI * real_fma(3 * GELU_CUBIC * x, x, 1);
     return growth > GELU_MOST ? GELU_MOST : growth;
 }
 
-/* sqrt(1 - e^-|x|): 1 - e^-2u = 2 t / (1 + t) with t = tanh u, which keeps its digits where u is small. */
+/* sqrt(1 - e^-|x|), by 1 - e^-2u = 2 t / (1 + t) with t = tanh u, which loses no digits where u is small. */
 FORCE_INLINE real rest_root(real x) {
     real t = real_tanh((real)0.5 * real_abs(x));
     return real_sqrt(2 * t / (1 + t));
@@ -234,7 +234,7 @@ FORCE_INLINE real slope_of(enum activation f, real x) {
     return 1;
 }
 
-/* In double, libm is called an element at a time and there is nothing to make vectors of. */
+/* In double each element calls libm, so there is nothing to vectorise. */
 FORCE_INLINE void value_loop(enum activation f, struct range span, const real *restrict x, real *restrict y) {
 #if !REAL_IS_DOUBLE
 #pragma omp simd
@@ -389,7 +389,7 @@ const struct kernel kernel_mul_cpu = {
     .backward = binary_cpu_backward,
 };
 
-/* Tolerance: an exponential good to a few units in the last place, then five roundings. */
+/* Tolerance: an exponential with an error of a few units in the last place, then five roundings. */
 const struct kernel kernel_silu_mul_cpu = {
     .name = "silu_mul_cpu",
     .op = &op_silu_mul,
@@ -400,9 +400,9 @@ const struct kernel kernel_silu_mul_cpu = {
     .backward = binary_cpu_backward,
 };
 
-/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s, good to half a unit of 1. GELU's multiplies
- * that by 1.6 x (1 + 0.134 x^2), which is 33 at x = 4.9 and 85 at x = 7, where s rounds to 1 in float and in double; in
- * double the reference loses half as much in 1 - tanh^2. */
+/* Tolerance: as for silu_mul. The slope of a sigmoid cancels once, in 1 - s, which has an error of half a unit of 1.
+ * GELU multiplies this error by 1.6 x (1 + 0.134 x^2): by 33 at x = 4.9, where s rounds to 1 in float, and by 85 at x =
+ * 7, where it does in double. In double the reference itself loses half as much in 1 - tanh^2. */
 const struct kernel kernel_activate_cpu = {
     .name = "activate_cpu",
     .op = &op_activate,

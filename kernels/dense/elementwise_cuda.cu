@@ -1,4 +1,4 @@
-/* elementwise_cuda.cu - add, sub, mul, silu_mul, scale_by, activate and dropout on CUDA: four elements a thread, all
+/* elementwise_cuda.cu - add, sub, mul, silu_mul, scale_by, activate and dropout on CUDA: four elements per thread, all
  * gradients of an op in one pass. The equations are in elementwise.c, scale_by.c and dropout.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/dense/dropout.h"

@@ -1,12 +1,12 @@
-/* embedding_cpu.c - y[r] = table[ids[r]]. Rows on threads forward; backward each thread owns a strip of columns and
- * adds the rows in their order, so no two threads meet and the order of summation is fixed. */
+/* embedding_cpu.c - y[r] = table[ids[r]]. Forward has rows on threads. Backward has strips of columns on threads: a
+ * thread adds all rows in their order, so no two threads write one element and the order of summation is fixed. */
 #include <string.h>
 
 #include "kernels/dense/dense.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 
-#define STRIP 32 /* columns: two cache lines a row */
+#define STRIP 32 /* columns: two cache lines per row */
 
 static void embedding_cpu_forward(const struct call *c, const struct exec *exec) {
     (void)exec;

@@ -1,4 +1,4 @@
-/* embedding_cuda.cu - y[r] = table[ids[r]] on CUDA: forward four elements a thread. Backward without atomics: a warp
+/* embedding_cuda.cu - y[r] = table[ids[r]] on CUDA: forward four elements per thread. Backward without atomics: a warp
  * owns 32 columns of a tile of table rows, sums of which it keeps in shared memory, and walks a chunk of the ids in
  * their order; then the chunks are added in order, by a second kernel: there are a table's worth of sums from each of
  * them, and the last warp of a tile (last_block) would go over the chunks of hundreds of its rows alone, where a kernel

@@ -1,5 +1,5 @@
-/* linear.c - y = x W^T + b: the op and its reference, plain loops that sum in double. x, W and dy are rounded as the
- * call's precision says, where they are factors.
+/* linear.c - y = x W^T + b: the op and its reference, plain loops that sum in double. The factors of products (x, W and
+ * dy) are rounded as the call's precision says.
  *
  * Adjoint: dx = dy W;  dW = dy^T x;  db = column sums of dy. */
 #include "kernels/dense/dense.h"
@@ -33,7 +33,7 @@ static void linear_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* Backward counts the products that are wanted. */
+/* Backward counts only the products of wanted gradients. */
 static struct cost linear_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), w = (double)tensor_count(c->in[1]), y = (double)tensor_count(c->out[0]);
     double product = 2 * x * (double)c->in[1]->dims[0], bias = c->in[2] ? y : 0;
@@ -42,7 +42,7 @@ static struct cost linear_cost(const struct call *c, enum pass pass) {
     return (struct cost){product * (dx + dw) + bias, sizeof(real) * (y + (x + w) * (dx + dw))};
 }
 
-/* Variants: with a bias; without one; no gradient of x wanted, or none of the weights; products in tf32; in bf16. */
+/* Variants: with a bias; without a bias; no gradient of x; no gradient of the weights; products in tf32; in bf16. */
 static bool linear_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     if (s->variant == 4) g->options.precision = PRECISION_TF32;
@@ -56,7 +56,7 @@ static bool linear_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* Element (i, l) of a matrix is at[i * row + l * column]; at NULL: all are 1. */
+/* A matrix with element (i, l) at at[i * row + l * column]; at NULL: all elements are 1. */
 struct strided {
     const real *at;
     int64_t row, column;

@@ -1,6 +1,6 @@
-/* linear_blocks_cpu.c - block-diagonal linear map: chunks of rows on threads, the outputs of a block in vectors, of
- * blocks of 4 (mLSTM's) as many beside one another as fill a vector; the weight's gradient as one partial sum a chunk,
- * added in order. The equations are in linear_blocks.c. */
+/* linear_blocks_cpu.c - block-diagonal linear map with chunks of rows on threads. The outputs of a block are in vector
+ * lanes; a vector has as many neighbouring blocks of 4 (mLSTM's) as fit. Each chunk has a partial sum of the weight's
+ * gradient, and these are added in order. The equations are in linear_blocks.c. */
 #include <string.h>
 
 #include "kernels/dense/dense.h"
@@ -15,13 +15,13 @@
 #define IN_BLOCK(lane, j) ((lane) / BLOCK * BLOCK + (j))
 #define OF_BLOCK(v, j)    __builtin_shufflevector(v, v, EACH_LANE(IN_BLOCK, j)) /* number j of its block in each lane */
 
-/* How many of the channels are in groups; the others go block by block. */
+/* The number of channels in groups; the other channels are computed block by block. */
 static int64_t grouped_channels(const struct call *c) {
     return tensor_cols(c->in[1]) == BLOCK && LANES % BLOCK == 0 ? tensor_cols(c->in[0]) / LANES * LANES : 0;
 }
 
-/* Index of weight i of input channel c, w[c * 4 + i], in its group so that a vector of weights multiplies number
- * c % 4 of each block, or, turned, number i. */
+/* The grouped index of weight w[c * 4 + i] of input channel c. In grouped order a vector of weights multiplies the
+ * input number c % 4 of each block or, if `turned`, the number i. */
 FORCE_INLINE int64_t place(int64_t c, int64_t i, bool turned) {
     int64_t lane = c % LANES, group = (c - lane) * BLOCK;
     return turned ? group + i * LANES + lane : group + c % BLOCK * LANES + lane - c % BLOCK + i;
@@ -32,7 +32,7 @@ static void group_weights(const struct call *c, bool turned, real *to) {
     for (int64_t e = 0; e < grouped_channels(c) * BLOCK; e++) to[place(e / BLOCK, e % BLOCK, turned)] = w[e];
 }
 
-/* One group of a row: sums over its blocks of weights in their places, times x. */
+/* One group of a row: sums of weights in grouped order times x. */
 FORCE_INLINE lanes group_product(const real *w, lanes x) {
     lanes sum = lanes_at(w) * OF_BLOCK(x, 0);
     sum = lanes_fma(lanes_at(w + LANES), OF_BLOCK(x, 1), sum);
@@ -40,7 +40,7 @@ FORCE_INLINE lanes group_product(const real *w, lanes x) {
     return lanes_fma(lanes_at(w + 3 * LANES), OF_BLOCK(x, 3), sum);
 }
 
-/* dw, in places, += dy x of one group of a row. */
+/* dw, in grouped order, += dy x of one group of a row. */
 FORCE_INLINE void group_dw(lanes x, lanes dy, real *dw) {
     lanes_to(dw, lanes_fma(dy, OF_BLOCK(x, 0), lanes_at(dw)));
     lanes_to(dw + LANES, lanes_fma(dy, OF_BLOCK(x, 1), lanes_at(dw + LANES)));
@@ -48,7 +48,7 @@ FORCE_INLINE void group_dw(lanes x, lanes dy, real *dw) {
     lanes_to(dw + 3 * LANES, lanes_fma(dy, OF_BLOCK(x, 3), lanes_at(dw + 3 * LANES)));
 }
 
-/* Sums for dw of all groups, from their places to the weight's order. */
+/* Brings dw of all groups from grouped order into the weight's order. */
 static void ungroup(int64_t channels, real *dw) {
     real group[BLOCK * LANES];
     for (int64_t c = 0; c < channels; c++) {
@@ -86,7 +86,7 @@ FORCE_INLINE void block_dw(int64_t m, const real *x, const real *dy, real *dw) {
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-/* grouped: the weights in their places. */
+/* `grouped` has the weights in grouped order. */
 static void forward_rows(const struct call *c, struct range part, const real *grouped) {
     int64_t C = tensor_cols(c->in[0]), m = tensor_cols(c->in[1]), whole = grouped_channels(c);
     const real *w = tensor_real(c->in[1]);
@@ -98,7 +98,7 @@ static void forward_rows(const struct call *c, struct range part, const real *gr
     }
 }
 
-/* The weights in their places; backward turned, and the sums for dw of each chunk. */
+/* Scratch: the weights in grouped order; backward: turned, and the sums for dw of each chunk. */
 struct arrays {
     real *grouped;
     struct scratch_rows dw;
@@ -142,7 +142,7 @@ static void put_dx(const struct call *c, const real *grouped, const real *dy, re
     for (int64_t i = whole; i < C; i += m) block_dx(m, tensor_real(c->in[1]) + i * m, dy + i, dx + i, add);
 }
 
-/* One chunk of rows: dx, and the chunk's sums for dw. */
+/* Computes dx of one chunk of rows, and the chunk's sums for dw. */
 static void backward_rows(const struct call *c, struct range part, const real *grouped, real *dw) {
     int64_t C = tensor_cols(c->in[0]);
     memset(dw, 0, (size_t)tensor_count(c->in[1]) * sizeof *dw);
@@ -167,7 +167,7 @@ static void linear_blocks_cpu_backward(const struct call *c, const struct exec *
     if (c->din[1]) sum_partials(n, chunks, a.dw.at, a.dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* Tolerance: sums of m products, and over R rows in chunks of at least 128, in working precision. */
+/* Tolerance: sums of m products, and sums over R rows in chunks of at least 128, are in working precision. */
 const struct kernel kernel_linear_blocks_cpu = {
     .name = "linear_blocks_cpu",
     .op = &op_linear_blocks,

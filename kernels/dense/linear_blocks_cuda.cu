@@ -1,4 +1,4 @@
-/* linear_blocks_cuda.cu - linear_blocks on CUDA, a value a thread: blocks are small. The gradient of the weights in
+/* linear_blocks_cuda.cu - linear_blocks on CUDA, a value per thread: blocks are small. The gradient of the weights in
  * chunks of rows, then the chunks in order. Equations: linear_blocks.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"

@@ -1,12 +1,12 @@
-/* linear_blocks_gemm_cpu.c - block-diagonal linear map of large blocks (sLSTM's, RG-LRU's): chunks of rows on threads,
- * a product of the library for each block of a chunk; the weight's gradient as one partial sum a chunk, added in order.
- * The equations are in linear_blocks.c. */
+/* linear_blocks_gemm_cpu.c - block-diagonal linear map of large blocks (sLSTM's, RG-LRU's), with chunks of rows on
+ * threads and a product of the library for each block of a chunk. Each chunk has a partial sum of the weight's
+ * gradient, and these are added in order. The equations are in linear_blocks.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 
-#define LARGE_BLOCK 16 /* below, a call of the library takes longer than it saves */
+#define LARGE_BLOCK 16 /* for smaller blocks a call of the library costs more than it saves */
 
 static bool linear_blocks_gemm_cpu_preferred(const struct call *c) {
     return tensor_cols(c->in[1]) >= LARGE_BLOCK;
@@ -31,7 +31,7 @@ static void linear_blocks_gemm_cpu_forward(const struct call *c, const struct ex
     }
 }
 
-/* Scratch: the sums for dw of all chunks but the first, whose sums go to dw itself. */
+/* Scratch: the sums for dw of all chunks except the first, whose sums go to dw itself. */
 static struct scratch_rows partials_of(const struct call *c, struct scratch *s) {
     return scratch_rows(s, row_chunks(tensor_rows(c->in[0])) - 1, tensor_count(c->in[1]));
 }

@@ -1,12 +1,12 @@
-/* linear_cpu.c - y = x W^T + b by the library of products; in bf16 and tf32 of factors that are rounded first.
+/* linear_cpu.c - y = x W^T + b by the library of products. In bf16 and tf32 the factors are rounded first.
  *
- * All three products are cut along the rows (tokens) into at most 8 tiles; a tile of the weight gradient is a partial
- * sum over its tokens, and partial sums are added in order. Those sums, and the start of each call, make tiles large:
- * on one thread of Zen 4 (rows 2048; inputs 64..256; outputs 64..1920; all three products) four tiles of 512 take 1 %
- * more than a single call in fp32 and 2 % in bf16, tiles of 256 take 2 and 4 %, tiles of 128 take 6 and 11 %. Four cuts
- * by outputs instead need no partial sums: the weight gradient gains 6 % in fp32, but loses 9 % of its speed in bf16,
- * and the other two lose 5 to 26 %. Weights that oneDNN has put into an order of its own, once for all tiles, gain
- * 1 %. */
+ * All three products are cut along the rows (tokens) into at most 8 tiles. A tile of the weight gradient is a partial
+ * sum over its tokens, and partial sums are added in order. These sums and the start of each call are a cost that
+ * favours large tiles. On one thread of Zen 4 (rows 2048; inputs 64..256; outputs 64..1920; all three products) four
+ * tiles of 512 take 1 % longer than a single call in fp32 and 2 % in bf16, tiles of 256 take 2 and 4 %, tiles of 128
+ * take 6 and 11 %. Cutting into four by outputs needs no partial sums: the weight gradient gains 6 % in fp32, but loses
+ * 9 % of its speed in bf16, and the other two products lose 5 to 26 %. Letting oneDNN reorder the weights once for all
+ * tiles gains 1 %. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/gemm.h"
 #include "kernels/dense/dense.h"
@@ -15,9 +15,9 @@
 #include "kernels/lib/scratch.h"
 
 #define MAX_TILES 8
-#define FLOPS_MIN 500000 /* of a product; below, threads cost more than they gain */
+#define FLOPS_MIN 500000 /* of a product; for fewer, threads cost more than they gain */
 
-/* Tiles of 512 rows, or of 256 while that gives no more than four. */
+/* The number of tiles: tiles of 512 rows, or of 256 rows as long as these are at most four. */
 static int64_t tile_count(int64_t rows) {
     int64_t n = rows / 256 < 4 ? rows / 256 : 4;
     if (rows / 512 > n) n = rows / 512;
@@ -30,7 +30,7 @@ static bool worth_threads(int64_t rows, int64_t I, int64_t O) {
 
 /* --- factors ------------------------------------------------------------------------------------------------------ */
 
-/* x, w and dy as the products take them: as they are, or rounded in scratch; of linear_bf16_cpu in 16 bits. */
+/* x, w and dy as the products read them: unchanged, or rounded in scratch (for linear_bf16_cpu in 16 bits). */
 struct factors {
     const void *x, *w, *dy;
 };
@@ -42,7 +42,7 @@ static bool in_halves(const struct call *c) {
 static const void *factor(const struct call *c, struct scratch *s, int64_t n, const real *from) {
     if (c->precision == PRECISION_FULL) return from;
     void *to = scratch_bytes(s, (size_t)n * (in_halves(c) ? sizeof(uint16_t) : sizeof(real)));
-    if (!to) return NULL; /* measured */
+    if (!to) return NULL; /* scratch is only being measured */
     if (in_halves(c))
         round_to_bf16(n, from, to);
     else
@@ -50,7 +50,7 @@ static const void *factor(const struct call *c, struct scratch *s, int64_t n, co
     return to;
 }
 
-/* Backward: products for the gradients that are wanted. */
+/* The factors of a pass; backward only those of wanted gradients. */
 static struct factors factors_of(const struct call *c, enum pass pass, struct scratch *s) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;
@@ -65,7 +65,7 @@ static const void *number_at(const struct call *c, const void *base, int64_t i) 
     return (const char *)base + (size_t)i * (in_halves(c) ? sizeof(uint16_t) : sizeof(real));
 }
 
-/* C (+)= op(A) B, rows side by side */
+/* C (+)= op(A) B, with no gaps between rows */
 static void product(const struct call *c, bool transpose_a, int64_t M, int64_t N, int64_t K, const void *A,
                     const void *B, bool add_to, real *C) {
     int64_t lda = transpose_a ? M : K;
@@ -102,7 +102,8 @@ static void linear_cpu_forward(const struct call *c, const struct exec *exec) {
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* Gradients of the weight from tiles 1.. (tile 0 writes the gradient itself), of the bias from all. */
+/* Partial sums of the weight's gradient for tiles 1 and up (tile 0 writes to the gradient itself), and of the bias's
+ * gradient for all tiles. */
 struct partials {
     struct scratch_rows dw, db;
 };
@@ -122,7 +123,7 @@ static size_t linear_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* The gradient of the bias is a sum and no product: of dy as it is. */
+/* The gradient of the bias sums dy without rounding it, because it is not a product. */
 static void backward_tile(const struct call *c, struct factors f, struct range tile, real *dw, bool add_dw, real *db) {
     int64_t I = tensor_cols(c->in[0]), O = c->in[1]->dims[0], rows = tile.end - tile.begin;
     const void *dy = number_at(c, f.dy, tile.begin * O);
@@ -161,8 +162,8 @@ static bool linear_bf16_cpu_preferred(const struct call *c) {
 
 #define TILES "the library takes other tiles for other numbers of rows, and adds the columns of one in another order"
 
-/* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units, of the terms and
- * not of the sum (op->terms): one output of 405 inputs, or the bias of 460 rows, may be all but 0. */
+/* Tolerance: a sum of K products, K up to thousands, has an error of about sqrt(K) units of its terms (op->terms), not
+ * of the sum: one output of 405 inputs, or a bias summed over 460 rows, may be almost 0. */
 const struct kernel kernel_linear_cpu = {
     .name = "linear_cpu",
     .op = &op_linear,
@@ -175,7 +176,7 @@ const struct kernel kernel_linear_cpu = {
     .backward = linear_cpu_backward,
 };
 
-/* Tolerance: the same, of the same rounded factors, whose products are exact in float. */
+/* Tolerance: as linear_cpu. The factors are rounded as in the reference, and their products are exact in float. */
 const struct kernel kernel_linear_bf16_cpu = {
     .name = "linear_bf16_cpu",
     .op = &op_linear,

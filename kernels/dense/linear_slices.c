@@ -1,4 +1,4 @@
-/* linear_slices.c - a linear map whose outputs each read a slice of their own: the op and its reference.
+/* linear_slices.c - a linear map in which each output reads its own slice of the input: the op and its reference.
  *
  *   y[r][j] = sum_c w[j][c] x[r][j*m+c]
  *   dx[r][j*m+c] = w[j][c] dy[r][j];   dw[j][c] = sum over rows of dy[r][j] x[r][j*m+c] */
@@ -29,7 +29,7 @@ static void linear_slices_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, x->rank, dims);
 }
 
-/* Backward counts the products that are wanted. */
+/* Backward counts only the products of wanted gradients. */
 static struct cost linear_slices_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), y = (double)tensor_count(c->out[0]), w = (double)tensor_count(c->in[1]);
     if (pass == PASS_FORWARD) return (struct cost){2 * x, sizeof(real) * (x + y + w)};
@@ -37,7 +37,7 @@ static struct cost linear_slices_cost(const struct call *c, enum pass pass) {
     return (struct cost){x * (dx + 2 * dw), sizeof(real) * (y + (x + w) * (dx + dw))};
 }
 
-/* Variants: all gradients wanted; none of x; none of the weights. */
+/* Variants: all gradients; no gradient of x; no gradient of the weights. */
 static bool linear_slices_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->blocks * s->m), *w = input_matrix(g, "w", s->blocks, s->m);

@@ -60,8 +60,8 @@ static void linear_slices_cpu_backward(const struct call *c, const struct exec *
     if (c->din[1]) sum_partials(D, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* Sums of m products and of rows in working precision, which the reference makes in double: they err by about the root
- * of their number. */
+/* Tolerance: sums of m products and sums over rows are in working precision, while the reference sums in double. The
+ * error grows like the square root of the number of terms. */
 const struct kernel kernel_linear_slices_cpu = {
     .name = "linear_slices_cpu",
     .op = &op_linear_slices,

@@ -1,4 +1,4 @@
-/* linear_slices_cuda.cu - linear_slices on CUDA, a value a thread: slices are short. The gradient of the weights in
+/* linear_slices_cuda.cu - linear_slices on CUDA, a value per thread: slices are short. The gradient of the weights in
  * chunks of rows, then the chunks in order. Equations: linear_slices.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"

@@ -40,7 +40,7 @@ static void repeat_rows_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){a->B, a->T, c->in[0]->dims[0]});
 }
 
-/* bias: dy in, dx out. scale: dy and x in, dx out. repeat_rows: dy in. */
+/* Backward, bias reads dy and writes dx; scale reads dy and x and writes dx; repeat_rows reads dy. */
 static struct cost vector_cost(const struct call *c, enum pass pass) {
     double y = (double)tensor_count(c->out[0]), v = (double)tensor_count(c->in[c->n_in - 1]);
     if (c->op == &op_repeat_rows) return (struct cost){pass == PASS_FORWARD ? 0 : y, sizeof(real) * (y + v)};
@@ -49,7 +49,7 @@ static struct cost vector_cost(const struct call *c, enum pass pass) {
     return (struct cost){c->op == &op_scale ? 3 * y : y, sizeof(real) * (2 * y + x_read + 2 * v)};
 }
 
-/* Variants: all gradients wanted; none of x; none of the vector. */
+/* Variants: all gradients; no gradient of x; no gradient of the vector. */
 static bool vector_build(struct graph *g, const struct op_sizes *s, const struct op *op) {
     if (s->variant > 2) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *v = input_vector(g, "v", s->dim);

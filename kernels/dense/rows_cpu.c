@@ -70,7 +70,8 @@ static void rows_cpu_backward(const struct call *c, const struct exec *exec) {
         copy_gradient(rows * C, dy, c->din[0], call_accumulates(c, 0));
 }
 
-/* Tolerance of all three: forward is exact; sums over R rows in working precision err by about sqrt(R) units. */
+/* Tolerance of all three: forward is exact; sums over R rows in working precision have errors of about sqrt(R)
+ * units. */
 const struct kernel kernel_bias_cpu = {
     .name = "bias_cpu",
     .op = &op_bias,

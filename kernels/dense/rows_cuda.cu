@@ -1,5 +1,5 @@
-/* rows_cuda.cu - bias, scale and repeat_rows on CUDA: four elements a thread, whatever rows they lie in; sums over rows
- * in two stages. Equations: rows.c. */
+/* rows_cuda.cu - bias, scale and repeat_rows on CUDA: four elements per thread, whatever rows they lie in; sums over
+ * rows in two stages. Equations: rows.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 

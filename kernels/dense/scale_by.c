@@ -7,7 +7,7 @@
 #include "kernels/lib/sizes.h"
 #include "kernels/lib/parallel.h"
 
-/* To add -0 leaves every number as it is, while 0 would make 0 of -0. */
+/* Adding -0 changes no number, while adding 0 would turn -0 into 0. */
 #define NO_OFFSET (-0.0)
 
 struct tensor *scale_by(struct graph *g, struct tensor *x, double factor) {

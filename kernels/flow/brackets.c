@@ -1,8 +1,8 @@
 /* brackets.c - generators of a log-signature of depth 2 from the generators of its letters: the op and its reference.
  *
  *   A_[i,j] = A_j A_i - A_i A_j for i < j, block by block, after the letters A_i
- * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q; the same formula
- * twice, if A_[j,i] = -A_[i,j] has the gradient -Q. */
+ * Adjoint, Q the gradient of A_[i,j]:  dA_i += A_j^T Q - Q A_j^T,   dA_j += Q A_i^T - A_i^T Q. The second is the first
+ * for A_[j,i] = -A_[i,j], whose gradient is -Q. */
 #include <inttypes.h>
 
 #include "kernels/lib/sizes.h"
@@ -27,7 +27,7 @@ static void brackets_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 2, (int64_t[]){a->dims[0], log_signature_size(a->dims[1], 2)});
 }
 
-/* Two products of blocks a pair forward, four backward. */
+/* Two products of blocks per pair forward, four backward. */
 static struct cost brackets_cost(const struct call *c, enum pass pass) {
     double m = (double)brackets_attr(c)->m;
     double a = (double)tensor_count(c->in[0]), all = (double)tensor_count(c->out[0]);

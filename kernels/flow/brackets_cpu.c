@@ -1,9 +1,10 @@
-/* brackets_cpu.c - brackets of generators on the CPU: rows or columns of blocks on threads, the pairs (u, v) of one u
- * in vector lanes. The equations are in brackets.c.
+/* brackets_cpu.c - brackets of generators on the CPU, with rows or columns of blocks on threads and the pairs (u, v) of
+ * one u in vector lanes. The equations are in brackets.c.
  *
- * All pairs of one element (i,j) stand side by side, so its brackets are sums over l of antisymmetric outer products of
- * the letters of (i,l) and (l,j), and its gradient a sum of products with antisymmetric matrices. The gradient comes in
- * two passes, one for each term, in which the matrices that neighbouring elements share stay in the cache. */
+ * All pairs of one matrix element (i,j) are adjacent in memory. So the element's brackets are sums over l of
+ * antisymmetric outer products of the letters at (i,l) and (l,j), and its gradient is a sum of products with
+ * antisymmetric matrices. The gradient has one pass for each of its two terms, because in each pass the matrices that
+ * neighbouring elements share then stay in the cache. */
 #include <string.h>
 
 #include "kernels/flow/log_signature.h"
@@ -73,7 +74,8 @@ static void brackets_cpu_backward(const struct call *c, const struct exec *exec)
     each_line(c, row_gradient);
 }
 
-/* Sums in `real` where the reference has double: of 2 m products, in the gradient of 2 m C, much of which cancels. */
+/* Tolerance: sums of 2 m products (in the gradient of 2 m C, where much cancels) are in `real`; the reference sums in
+ * double. */
 const struct kernel kernel_brackets_cpu = {
     .name = "brackets_cpu",
     .op = &op_brackets,

@@ -1,12 +1,12 @@
-/* clip.h - the bound on a step of a homogeneous recurrence that SLiCE's token nets have:
+/* clip.h - the bound on each step of a homogeneous recurrence, as in SLiCE's token nets:
  *
  *   y_t = y_{t-1} + c tanh(s_t / c),   s_t = A_t y_{t-1},   c = 1e11
  *
  * (Walker et al. 2025; Benjamin-Walker/structured-linear-cdes, models/slcde.py).
  *
- * Generators that were learnt can let a mode grow at each step, and a long string would then overflow. tanh(x) is x to
- * the last digit while |x| is small, so that steps in that range, which are all of a net that does not overflow, are
- * left as they are, bit for bit. c = 0: no bound. */
+ * Learnt generators can let a mode grow at each step, so that a long string would overflow. For small |x|, tanh(x)
+ * rounds to x. Steps in that range, which are all steps of a net that does not overflow, keep their bits. c = 0: no
+ * bound. */
 #ifndef LRNN_KERNELS_FLOW_CLIP_H
 #define LRNN_KERNELS_FLOW_CLIP_H
 
@@ -17,14 +17,14 @@
 /* The largest |s / c| at which x - tanh(x), x^3 / 3, is below half a unit in the last place of x. */
 #define CLIP_LINEAR (REAL_IS_DOUBLE ? 0x1p-27 : 0x1p-12)
 
-/* One element: after = before + s becomes before + c tanh(s / c). What is no number stays none. */
+/* Bounds one element: after = before + s becomes before + c tanh(s / c). NaN stays NaN. */
 LRNN_INLINE double clipped(double after, double before, double clip) {
     double s = after - before;
     return clip == 0 || fabs(s) <= CLIP_LINEAR * clip ? after : before + clip * tanh(s / clip);
 }
 
-/* ds_t to dy_t of such an element, 1 - tanh(s / c)^2, where c tanh(s / c) = after - before: 1 where the step was left
- * alone. */
+/* The derivative of y_t by s_t for such an element: 1 - tanh(s / c)^2, with c tanh(s / c) = after - before. It is 1 if
+ * the step was not changed. */
 LRNN_INLINE double clip_slope(double after, double before, double clip) {
     double q = clip == 0 ? 0 : (after - before) / clip, slope = (1 - q) * (1 + q);
     return fabs(q) <= CLIP_LINEAR ? 1 : slope < 0 ? 0 : slope; /* |q| may round to just above 1 */
@@ -38,13 +38,13 @@ static inline bool clip_meets(int64_t n, double clip, const real *before, const 
     return large;
 }
 
-/* n elements of a state after a step. */
+/* Bounds n elements of a step from `before` to `after`. */
 static inline void clip_moves(int64_t n, double clip, const real *before, real *after) {
     if (!clip_meets(n, clip, before, after)) return;
     for (int64_t i = 0; i < n; i++) after[i] = (real)clipped(after[i], before[i], clip);
 }
 
-/* The gradient G of y_t becomes the gradient of s_t, n elements. */
+/* Turns G, the gradient of n elements of y_t, into the gradient of s_t. */
 static inline void clip_gradient(int64_t n, double clip, const real *before, const real *after, real *G) {
     if (!clip_meets(n, clip, before, after)) return;
     for (int64_t i = 0; i < n; i++) G[i] *= (real)clip_slope(after[i], before[i], clip);

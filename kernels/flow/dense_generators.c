@@ -3,7 +3,7 @@
  *
  *   A_c = diag(d_c) + U_c V_c^T
  * Adjoint, Q_c the gradient of A_c:  dd_c = diag(Q_c),  dU_c = Q_c V_c,  dV_c = Q_c^T U_c
- * The sum over letters that the recurrence takes has any rank, so that nothing is saved by keeping the factors. */
+ * The recurrence reads a sum over letters, which may have full rank, so keeping the factors would save nothing. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void dense_generators_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 2, (int64_t[]){d->dims[0] * d->dims[0], d->dims[1]});
 }
 
-/* A product of r terms an element, forward; two such backward. */
+/* Forward, a sum of r products per element; backward, two of these. */
 static struct cost dense_generators_cost(const struct call *c, enum pass pass) {
     double in = (double)tensor_count(c->in[0]) + 2 * (double)tensor_count(c->in[1]),
            a = (double)tensor_count(c->out[0]);
@@ -132,7 +132,7 @@ static void dense_generators_cpu_forward(const struct call *c, const struct exec
     }
 }
 
-/* Row i of dU (input 1) or dV (input 2): sums over the row, or the column, i of Q. */
+/* A row of dU (input 1) or dV (input 2): sums over row i, or column i, of Q. */
 static void factor_gradient(const struct call *c, struct sizes z, int input, int64_t row) {
     int64_t i = row % z.D, q = row / z.D, stride = input == 1 ? 1 : z.D, first = input == 1 ? i * z.D : i;
     const real *other = tensor_real(c->in[3 - input]) + q * z.D * z.C, *Q = call_dout(c, 0);
@@ -153,7 +153,7 @@ static void dense_generators_cpu_backward(const struct call *c, const struct exe
     }
 }
 
-/* Sums of r, in the gradient of D, products in `real`, where the reference has double. */
+/* Tolerance: sums of r products (of D in the gradient) are in `real`; the reference sums in double. */
 const struct kernel kernel_dense_generators_cpu = {
     .name = "dense_generators_cpu",
     .op = &op_dense_generators,

@@ -1,4 +1,4 @@
-/* dense_generators_cuda.cu - generators of low rank as dense matrices on CUDA, a number a thread, neighbours on
+/* dense_generators_cuda.cu - generators of low rank as dense matrices on CUDA, a number per thread, neighbours on
  * neighbouring letters, in the reference's order and in double, as its. The equations are in dense_generators.c. */
 #include "kernels/flow/flow.h"
 #include "kernels/lib/cuda.cuh"

@@ -10,7 +10,7 @@
  *   X = (A - A^T) / 2^q:        dA = (dX - dX^T) / 2^q
  * The flow takes X = L / 2^q and leaves the identity out, so that small increments keep their digits:
  *   S_0 = X S_1,   P_{i+1} = 2 P_i + P_i P_i:   dP_i = 2 dP + dP P_i^T + P_i^T dP,   dL = dX / 2^q
- * and of a 1 x 1 matrix expm1 itself, dL = e^L dE.
+ * For a 1 x 1 matrix the flow is expm1(L), dL = e^L dE.
  * Sandwich T = U diag(e) W: de_l = (U^T dT W^T)[l][l],  dU = dT W^T diag(e),  dW = diag(e) U^T dT. */
 #include <inttypes.h>
 #include <math.h>
@@ -76,8 +76,8 @@ static void sandwich_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
-/* A product of J x J matrices is 2 J^3. Squarings depend on the values: three (norms up to 4) are taken as usual, none
- * in the small steps of a flow (up to 1/2). A function of a number counts what it does in `activate`. */
+/* A product of J x J matrices counts 2 J^3. The number of squarings depends on the values: we count three (norms up to
+ * 4), and none for a flow, whose steps are small (norms up to 1/2). expm1 of a number counts as in `activate`. */
 static struct cost expm_cost(const struct call *c, enum pass pass) {
     const struct expm_attr *a = expm_attr(c);
     double n = (double)tensor_count(c->out[0]), bytes = (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real);
@@ -93,7 +93,7 @@ static struct cost sandwich_cost(const struct call *c, enum pass pass) {
     return (struct cost){(4 * J + 4) * n, (5 * n + 2 * e) * sizeof(real)};
 }
 
-/* A matrix a head, of size m, or as large as can be. */
+/* The size of the matrices: m, but at most EXPM_MAX. */
 static int64_t matrix_size(const struct op_sizes *s) {
     return s->m < EXPM_MAX ? s->m : EXPM_MAX;
 }
@@ -191,7 +191,7 @@ struct expm_work expm_work_of(struct scratch *s, int64_t n, expm_product *multip
     return w;
 }
 
-/* X; returns q. */
+/* Fills X and returns q. */
 static int scale_down(const struct expm_work *w, const struct expm_attr *a, const real *from) {
     int64_t J = a->J, N = a->N;
     double norm = 0;
@@ -211,7 +211,7 @@ static void double_of(int64_t n, const double *from, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
 }
 
-/* Fills the work; returns q, the result is P_q. */
+/* Fills the work and returns q; the result is P_q. */
 static int exponentiate(const struct expm_work *w, const struct expm_attr *a, const real *from) {
     int64_t J = a->J, n = J * J;
     int q = scale_down(w, a, from);

@@ -1,4 +1,4 @@
-/* expm.h - what the twins of expm_skew, expm_flow and sandwich share. */
+/* expm.h - parts that the twins of expm_skew, expm_flow and sandwich share. */
 #ifndef LRNN_KERNELS_FLOW_EXPM_H
 #define LRNN_KERNELS_FLOW_EXPM_H
 
@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define EXPM_ORDER     14
-#define EXPM_SQUARINGS 40 /* beyond, a norm of 5e11, the rounding of A - A^T alone leaves no digit of the angle */
+#define EXPM_SQUARINGS 40 /* for norms above 5e11 the rounding of A - A^T leaves no correct digit of the angle */
 
 /* One number needs neither series nor squarings. */
 LRNN_INLINE bool expm_of_number(const struct expm_attr *a) {
@@ -32,8 +32,8 @@ LRNN_INLINE int expm_squarings(double norm) {
     return q < EXPM_SQUARINGS ? q : EXPM_SQUARINGS;
 }
 
-/* out (+)= factor * op(a) op(b), J x J, sums in order of the index that they run over; out is neither a nor b, `spare`
- * has room for one matrix. */
+/* out (+)= factor * op(a) op(b), J x J, with sums in the order of their index. out is neither a nor b; `spare` has room
+ * for one matrix. */
 typedef void expm_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
                           double *out, double *spare);
 
@@ -43,13 +43,13 @@ struct expm_work {
     expm_product *product;
 };
 
-/* Taken from s, n numbers a matrix. */
+/* Takes the work from the scratch s, with n numbers per matrix. */
 struct expm_work expm_work_of(struct scratch *s, int64_t n, expm_product *product);
 
-/* Matrix number q of `from` and its exponential in `to`. */
+/* Writes the exponential of matrix number q of `from` into `to`. */
 void expm_one(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from, real *to);
 
-/* The gradient of matrix number q, from the gradient of its exponential. */
+/* Computes the gradient of matrix number q from the gradient of its exponential. */
 void expm_one_gradient(const struct expm_work *w, const struct expm_attr *a, int64_t q, const real *from,
                        const real *dU, real *dA, bool accumulate);
 

@@ -1,9 +1,9 @@
-/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU: eight matrices at a time in vector lanes, groups of them
- * on threads. Of flows, matrices larger than EXPM_MAX come one at a time, their rows in the lanes, and so do single
- * numbers.
+/* expm_cpu.c - expm_skew, expm_flow and sandwich on the CPU, with eight matrices at a time in vector lanes and groups
+ * of eight on threads. Flow matrices larger than EXPM_MAX are computed one at a time, with their rows in the lanes;
+ * single numbers also come one at a time.
  *
- * The arithmetic is the reference's, in double and in its order, so the bits are too; each lane squares as often as its
- * own norm asks for. The equations are in expm.c. */
+ * The arithmetic is the reference's, in double and in the same order, so the bits are equal. Each lane squares as often
+ * as its own norm needs. The equations are in expm.c. */
 #include <string.h>
 
 #include "kernels/flow/expm.h"
@@ -27,7 +27,7 @@ static int64_t lanes_of(const struct call *c) {
     return a->J <= EXPM_MAX && !expm_of_number(a) ? LANES : 1;
 }
 
-/* Blocks of as many matrices as there are lanes, and parts of neighbouring blocks that share scratch. */
+/* The number of blocks, which have one matrix per lane, and of parts: neighbouring blocks that share scratch. */
 static int64_t blocks_of(const struct call *c) {
     int64_t n = size_of(c) * size_of(c);
     return (tensor_count(c->in[0]) / n + lanes_of(c) - 1) / lanes_of(c);
@@ -40,8 +40,8 @@ static int64_t parts_of(const struct call *c) {
 
 /* --- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* n numbers of each matrix of the range (expm.h: N neighbours are interleaved), a matrix a lane; 0 in the lanes left
- * over. */
+/* Loads n numbers of each matrix of the range (flow.h: N neighbours are interleaved), one matrix per lane. Lanes
+ * without a matrix get 0. */
 static void load(int64_t n, int64_t N, struct range m, const real *from, double *to) {
     for (int64_t k = 0; k < LANES; k++) {
         int64_t at = expm_at(n, N, m.begin + k);
@@ -110,7 +110,7 @@ struct work {
     int q[LANES], most; /* squarings */
 };
 
-/* X, scaled by each lane's own power of two; `A` is work. */
+/* Fills X, scaled by each lane's own power of two. */
 static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
     w->most = 0;
     for (int64_t k = 0; k < LANES; k++) {
@@ -128,7 +128,7 @@ static void scale_down(struct work *w, int64_t J, bool flow, const double *A) {
     }
 }
 
-/* Lanes that square no more: there `to` becomes `from`. */
+/* Copies `from` to `to` in the lanes that need no more squarings. */
 static void keep_done(const struct work *w, int step, int64_t n, const double *from, double *to) {
     for (int64_t k = 0; k < LANES; k++)
         for (int64_t e = 0; step >= w->q[k] && e < n; e++) to[e * LANES + k] = from[e * LANES + k];
@@ -138,7 +138,7 @@ static void double_of(int64_t n, const double *from, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
 }
 
-/* Fills the work of a block; the result is P[most]. */
+/* Fills the work of a block; the result is in P[most]. */
 static void exponentiate(struct work *w, const struct expm_attr *a, struct range m, const real *from) {
     int64_t J = a->J, n = J * J * LANES;
     load(J * J, a->N, m, from, w->m.d[0]);
@@ -160,7 +160,7 @@ static void exponentiate(struct work *w, const struct expm_attr *a, struct range
     }
 }
 
-/* dA of a block into d[0], which holds dU. */
+/* Replaces dU of a block, in d[0], by dA. */
 static void block_gradient(struct work *w, int64_t J, bool flow) {
     int64_t n = J * J * LANES;
     double *d = w->m.d[0], *next = w->m.d[1], *dX = w->m.d[2];
@@ -208,7 +208,7 @@ static void tile(int64_t lanes, int64_t J, double factor, const double *a, int64
     for (int64_t k = 0; k < lanes; k++) out[k] = factor * sum[k] + (add ? out[k] : 0);
 }
 
-/* Like product, for one matrix; `spare` takes b^T. */
+/* Like product, for one matrix; b^T is built in `spare`. */
 static void large_product(int64_t J, double factor, const double *a, bool at, const double *b, bool bt, bool add,
                           double *out, double *spare) {
     for (int64_t i = 0; bt && i < J; i++)

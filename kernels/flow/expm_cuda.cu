@@ -1,6 +1,6 @@
-/* expm_cuda.cu - exponentials of matrices on CUDA, a thread block a matrix and then the next one, a thread an element
- * of each product; the sandwich, an element a thread. In the references' order and in double, as theirs. Equations:
- * expm.c. */
+/* expm_cuda.cu - exponentials of matrices on CUDA, a thread block per matrix and then the next one, a thread per
+ * element of each product; the sandwich, an element per thread. In the references' order and in double, as theirs.
+ * Equations: expm.c. */
 #include "kernels/flow/expm.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -131,7 +131,7 @@ struct sandwich_product {
     }
 };
 
-/* Gradients of U (input 0) and W (input 2) an element a thread, of e (input 1) likewise. */
+/* Gradients of U (input 0) and W (input 2) an element per thread, of e (input 1) likewise. */
 struct sandwich_gradient {
     struct slices k;
     const real *dT;

@@ -1,6 +1,6 @@
-/* flow.h - homogeneous recurrences y_t = (I + A_t) y_{t-1}, y_0 given, no input term (SLiCE), and what their moves
- * are made of: log-signatures, brackets, exponentials. Shapes as in kernels/kernel.h. The scans take `clip` = c: a step
- * moves each element by c tanh(s / c) where A_t y_{t-1} is s; 0: by s (kernels/flow/clip.h). */
+/* flow.h - homogeneous recurrences y_t = (I + A_t) y_{t-1}, y_0 given, no input term (SLiCE), and the ops that make
+ * their generators: log-signatures, brackets, exponentials. Shapes as in kernels/kernel.h. With s = A_t y_{t-1}, a step
+ * of a scan moves each element by c tanh(s / c), c = `clip`; if `clip` is 0, by s (kernels/flow/clip.h). */
 #ifndef LRNN_KERNELS_FLOW_FLOW_H
 #define LRNN_KERNELS_FLOW_FLOW_H
 
@@ -24,31 +24,32 @@ struct tensor *scan_dplr(struct graph *g, struct tensor *d, struct tensor *u, st
  * D a power of two: d (B,T,D), y0 (B,D) -> y (B,T,D). */
 struct tensor *scan_hadamard(struct graph *g, struct tensor *d, struct tensor *y0, double clip);
 
-/* E = exp(L) - I of every block: l (rows,m*m*N), blocks as above -> e likewise. With e as its generators scan_flow
- * takes the exact flows exp(L). */
+/* E = exp(L) - I of every block: l (rows,m*m*N), blocks as above -> e likewise. With E as its generators, scan_flow
+ * computes the exact flows exp(L). */
 struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m);
 
 /* The log-signature of depth 1 or 2 of a piecewise-linear path over intervals of `interval` steps, the last one
  * perhaps shorter. Row t >= 1 of w (B,T,C) is the increment of step t; row 0, where the path starts, is not read. ->
- * (B,1+K,S), K = ceil((T-1) / interval): row k >= 1 of interval k, row 0 is 0, as scan_flow takes it. Of an interval
- * with points p_0 .. p_n the C letters l = p_n - p_0; at depth 2 after them, for i < j in lexicographic order (S =
- * C + C(C-1)/2), the signed areas a_ij = 1/2 sum_k ((p_k - p_0)_i d_j - (p_k - p_0)_j d_i), d = p_{k+1} - p_k. */
+ * (B,1+K,S), K = ceil((T-1) / interval): row k >= 1 is that of interval k, row 0 is 0, as scan_flow wants. An interval
+ * with points p_0 .. p_n has the C letters l = p_n - p_0. At depth 2 these are followed by the signed areas a_ij =
+ * 1/2 sum_k ((p_k - p_0)_i d_j - (p_k - p_0)_j d_i), d = p_{k+1} - p_k, for i < j in lexicographic order (S = C +
+ * C(C-1)/2). */
 struct tensor *log_signature(struct graph *g, struct tensor *w, int64_t interval, int depth);
 int64_t log_signature_size(int64_t C, int depth);             /* S */
 int64_t log_signature_intervals(int64_t T, int64_t interval); /* K */
 
-/* The generators that a log-signature of depth 2 is multiplied by: a (m*m*N,C), column c the generator A_c in
- * scan_flow's layout -> (m*m*N,S), after the letters the brackets A_j A_i - A_i A_j of each block. The weight of a
- * linear map, like a. */
+/* The generators for a log-signature of depth 2: a (m*m*N,C), column c the generator A_c in scan_flow's layout ->
+ * (m*m*N,S), the generators of the letters, then the brackets A_j A_i - A_i A_j of each block. Like a, the result is
+ * the weight of a linear map. */
 struct tensor *brackets(struct graph *g, struct tensor *a, int64_t N, int64_t m);
 
-/* Generators of rank r beside a diagonal, as dense ones: A_c = diag(d_c) + U_c V_c^T for each letter c. d (D,C); u, v
- * (r*D,C), row q*D + i -> a (D*D,C), as `brackets` takes one block of D: the weight of a linear map. */
+/* Turns diagonal-plus-low-rank generators into dense ones: A_c = diag(d_c) + U_c V_c^T for each letter c. d (D,C); u, v
+ * (r*D,C), row q*D + i -> a (D*D,C), one block of D as `brackets` takes it: the weight of a linear map. */
 struct tensor *dense_generators(struct graph *g, struct tensor *d, struct tensor *u, struct tensor *v);
 
 #define EXPM_MAX 16 /* largest J of expm_skew and sandwich */
 
-/* U = expm(A - A^T), orthogonal: a (rows,n*J*J), n matrices a row -> u as a. */
+/* U = expm(A - A^T), orthogonal: a (rows,n*J*J), n matrices per row -> u as a. */
 struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J);
 
 /* T = U diag(e) W: u, w (rows,n*J*J), e (rows,n*J) -> t as u. */
@@ -82,7 +83,7 @@ LRNN_INLINE const struct brackets_attr *brackets_attr(const struct call *c) {
     return (const struct brackets_attr *)c->attr;
 }
 
-/* Matrices of n = J*J elements. N neighbours are interleaved: element e of matrix number q stands expm_at + e*N.
+/* Matrices of n = J*J elements. N neighbours are interleaved: element e of matrix number q is at expm_at + e*N.
  * `flow`: the result is exp(A) - I, else exp(A - A^T). */
 struct expm_attr {
     int64_t J, N;

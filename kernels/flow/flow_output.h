@@ -1,4 +1,4 @@
-/* flow_output.h - what scan_flow, scan_dplr and scan_hadamard have in common: shapes, and for the tests trial calls and
+/* flow_output.h - parts that scan_flow, scan_dplr and scan_hadamard share: shapes and, for the tests, trial calls and
  * terms. */
 #ifndef LRNN_KERNELS_FLOW_FLOW_OUTPUT_H
 #define LRNN_KERNELS_FLOW_FLOW_OUTPUT_H
@@ -12,7 +12,8 @@ void flow_output(struct graph *g, struct call *c, const int64_t *columns, int n,
 /* struct op's terms of the three scans. */
 double flow_terms(const struct call *c, enum pass pass, int j);
 
-/* Trial calls with a bound: at this c some steps pass it, and at more than 9 all would, with no gradient left. */
+/* The bound of trial calls. Some of their steps exceed it. They have at most 9 steps, because later steps would all
+ * exceed it, with no gradient left. */
 #define FLOW_TRIAL_CLIP 1000
 
 static inline struct op_sizes flow_trial_sizes(const struct op_sizes *s) {

@@ -1,8 +1,9 @@
-/* flow_terms.c - how large the terms of the bounded scans' gradients are, for the tests (struct op, terms).
+/* flow_terms.c - the size of the terms of the bounded scans' gradients, for the tests (struct op, terms).
  *
- * A step near its bound passes on 1 - q^2 of a gradient, q = (y_t - y_{t-1}) / c: what the rounding of y leaves of it
- * is |y_t| / c units, however small the result. The adjoint is walked in magnitudes, each step passing on its slope and
- * that rest. Without a bound nothing of the kind cancels: 0, the largest result is the measure. */
+ * A step near its bound multiplies a gradient by 1 - q^2, q = (y_t - y_{t-1}) / c. The rounding of y gives this factor
+ * an error of |y_t| / c units, however small the factor is. So the adjoint is walked in magnitudes, and each step
+ * multiplies by its slope plus |y_t| / c. Without a bound nothing cancels in this way; then the terms are 0, and the
+ * largest result is the scale. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +72,8 @@ static double hadamard_step(const struct step *s, double *to, int input) {
     return input == 0 ? most : 0;
 }
 
-/* Step t > 0 at `token`: carry, the magnitudes of the gradient of y_t, becomes the gradient of y_{t-1} but for its own.
- */
+/* One step back from t > 0 at `token`: turns carry, the magnitudes of the gradient of y_t, into those of y_{t-1},
+ * without the incoming gradient of y_{t-1}. */
 static double walk_back(const struct call *c, int64_t token, int64_t D, double *carry, double *g, int input) {
     double clip = flow_attr(c)->clip;
     const real *y = tensor_real(c->out[0]) + token * D;

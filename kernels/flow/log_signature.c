@@ -1,7 +1,7 @@
 /* log_signature.c - log-signatures of intervals of a path, to depth 2 (log-ODE SLiCE): the op and its reference.
  *
  *   l = sum of d_n,   a_ij = 1/2 sum over n of (p_n,i d_n,j - p_n,j d_n,i)
- * with d_n the increments, p_n the sum of those before.
+ * with d_n the increments and p_n the sum of the increments before n.
  * Adjoint, Q the antisymmetric matrix with the gradient of a_ij at i < j: a's share of the loss is 1/2 sum over m < n
  * of d_m^T Q d_n, so that with r_n the sum of the increments after n
  *   dd_n = dl + 1/2 Q (r_n - p_n),   r_n - p_n = l - d_n - 2 p_n
@@ -41,7 +41,7 @@ static void log_signature_infer(struct graph *g, struct call *c) {
                                  log_signature_size(w->dims[2], a->depth)});
 }
 
-/* Four operations a pair and step, in either pass; the first step of an interval has no area. */
+/* Four operations per pair and step, in both passes; the first step of an interval has no area. */
 static struct cost log_signature_cost(const struct call *c, enum pass pass) {
     const struct log_signature_attr *a = log_signature_attr(c);
     double C = (double)c->in[0]->dims[2], B = (double)c->in[0]->dims[0], w = (double)tensor_count(c->in[0]);
@@ -111,7 +111,7 @@ static size_t log_signature_ref_workspace(const struct call *c, enum pass pass) 
     return s.used;
 }
 
-/* The gradient ds of interval k of sequence b goes to its steps. */
+/* Computes the gradients of the steps of interval k of sequence b from ds. */
 static void ref_interval_gradient(const struct call *c, int64_t b, int64_t k, double *l, double *p) {
     const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2];

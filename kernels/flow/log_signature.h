@@ -1,4 +1,4 @@
-/* log_signature.h - what log_signature, brackets and their twins share: intervals, the order of the pairs, and
+/* log_signature.h - parts that log_signature, brackets and their twins share: intervals, the order of the pairs, and
  * products with antisymmetric matrices. */
 #ifndef LRNN_KERNELS_FLOW_LOG_SIGNATURE_H
 #define LRNN_KERNELS_FLOW_LOG_SIGNATURE_H
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Pairs i < j of C letters stand in lexicographic order: how many stand before (i, i+1). */
+/* Pairs i < j of C letters are in lexicographic order. Returns the number of pairs before (i, i+1). */
 LRNN_INLINE int64_t pairs_before(int64_t C, int64_t i) {
     return i * (2 * C - i - 1) / 2;
 }
@@ -31,7 +31,7 @@ LRNN_INLINE struct range interval_at(int64_t T, int64_t interval, int64_t k) {
     return r;
 }
 
-/* y += factor * Q z, Q as above: a row of q serves its own sum and the sums of the columns. */
+/* y += factor * Q z, Q as above. Each row of q is read once, for its own sum and for the sums of the columns. */
 LRNN_INLINE void add_antisymmetric(int64_t C, real factor, const real *q, const real *z, real *y) {
     for (int64_t i = 0; i + 1 < C; i++) {
         const real *row = q + pairs_before(C, i), *later = z + i + 1;

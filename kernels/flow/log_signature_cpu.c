@@ -1,12 +1,13 @@
-/* log_signature_cpu.c - log-signatures on the CPU: intervals on threads, the pairs (i, j) of one i in vector lanes.
+/* log_signature_cpu.c - log-signatures on the CPU, with intervals on threads and the pairs (i, j) of one i in lanes.
  *
- * The letters of the output are the sums so far while an interval is walked. The equations are in log_signature.c. */
+ * While an interval is walked, the letters of the output contain the sums so far. The equations are in
+ * log_signature.c. */
 #include <string.h>
 
 #include "kernels/flow/log_signature.h"
 #include "kernels/lib/scratch.h"
 
-#define PARTS 64 /* of all intervals; each has scratch of its own */
+#define PARTS 64 /* parts of the work on all intervals; each has its own scratch */
 
 /* a_ij += 1/2 (p_i d_j - p_j d_i), then p += d. */
 static void add_step(int64_t C, bool areas, const real *d, real *restrict p, real *restrict pairs) {
@@ -20,7 +21,7 @@ static void add_step(int64_t C, bool areas, const real *d, real *restrict p, rea
     for (int64_t i = 0; i < C; i++) p[i] += d[i];
 }
 
-/* Row r of the output, of all sequences. */
+/* Computes row r of the output, counted over all sequences. */
 static void row_forward(const struct call *c, int64_t r) {
     const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1], S = c->out[0]->dims[2];
@@ -64,7 +65,7 @@ static void add_rows(int64_t C, const real *x, bool accumulate, real *to) {
     for (int64_t i = 0; i < C; i++) put(&to[i], accumulate, x[i]);
 }
 
-/* The steps of row r, with z = l/2 - p - d/2. */
+/* The gradients of the steps of row r, with z = l/2 - p - d/2. */
 static void row_backward(const struct call *c, int64_t r, struct rows row) {
     const struct log_signature_attr *a = log_signature_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], rows = c->out[0]->dims[1];
@@ -101,7 +102,8 @@ static void log_signature_cpu_backward(const struct call *c, const struct exec *
     }
 }
 
-/* Sums in `real` where the reference has double: of the steps of an interval, and of the C letters in the gradient. */
+/* Tolerance: sums over the steps of an interval, and over the C letters in the gradient, are in `real`; the reference
+ * sums in double. */
 const struct kernel kernel_log_signature_cpu = {
     .name = "log_signature_cpu",
     .op = &op_log_signature,

@@ -1,4 +1,4 @@
-/* log_signature_cuda.cu - log-signatures of intervals and brackets of generators on CUDA, a number a thread, in the
+/* log_signature_cuda.cu - log-signatures of intervals and brackets of generators on CUDA, a number per thread, in the
  * references' order and in double, as theirs. Pairs of letters are threads of a C x C square, in which those below the
  * diagonal have nothing to do. Equations: log_signature.c, brackets.c. */
 #include "kernels/flow/log_signature.h"

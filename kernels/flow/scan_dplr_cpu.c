@@ -1,6 +1,5 @@
-/* scan_dplr_cpu.c - the diagonal-plus-low-rank homogeneous recurrence on the CPU: one part a sequence, whose state is
- * one row of y that is still in L1; each row of U and V is read once, right after it is used to form its scalar
- * product. Equations: scan_dplr.c. */
+/* scan_dplr_cpu.c - the diagonal-plus-low-rank homogeneous recurrence on the CPU: one part per sequence. Its state is a
+ * row of y that is still in L1. Each row of U and V comes from memory once. Equations: scan_dplr.c. */
 #include <string.h>
 
 #include "kernels/flow/clip.h"
@@ -11,7 +10,7 @@
 
 #define LANES 16
 
-/* Sums over 16 lanes, then the lanes in order: the same bits wherever it runs. */
+/* Sums in 16 lanes, then adds the lanes in order, so the bits are the same on every processor. */
 static real inner(int64_t n, const real *a, const real *b) {
     real lane[LANES] = {0}, sum = 0;
     int64_t i = 0;
@@ -29,7 +28,7 @@ static void add_scaled(int64_t n, real factor, const real *x, real *y) {
     for (int64_t i = 0; i < n; i++) y[i] = real_fma(factor, x[i], y[i]);
 }
 
-/* d[i] (+)= factor * x[i]; nothing where d is NULL */
+/* d[i] (+)= factor * x[i]; does nothing if d is NULL */
 static void put_scaled(int64_t n, real factor, const real *x, real *d, bool add) {
     if (!d) return;
     if (add) {
@@ -60,13 +59,13 @@ static void sequence_forward(const struct call *c, int64_t b) {
     }
 }
 
-/* Destination of the gradient of input i for that token, or NULL. */
+/* The place of the gradient of input i at that token, or NULL. */
 static real *gradient_at(const struct call *c, int i, int64_t token) {
     return c->din[i] ? c->din[i] + token * c->in[i]->dims[2] : NULL;
 }
 
-/* One step t > 0: writes the gradients of d, u, v; leaves what flows to the state before in next. G is the gradient of
- * the state after the step and becomes the gradient of the step's move. */
+/* One step t > 0: writes the gradients of d, u, v, and the gradient that flows to the previous state into next. G is
+ * the gradient of the state after the step and becomes the gradient of the step's move. */
 static void step_backward(const struct call *c, int64_t token, real *G, real *next) {
     int64_t D = c->in[0]->dims[2], r = c->in[1]->dims[2] / D;
     const real *d = tensor_real(c->in[0]) + token * D, *u = tensor_real(c->in[1]) + token * r * D;
@@ -124,7 +123,7 @@ static void scan_dplr_cpu_backward(const struct call *c, const struct exec *exec
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) sequence_backward(c, b);
 }
 
-/* Like scan_flow_cpu; each of the two products in a row rounds. */
+/* Tolerance: like scan_flow_cpu; both of the successive products round. */
 const struct kernel kernel_scan_dplr_cpu = {
     .name = "scan_dplr_cpu",
     .op = &op_scan_dplr,

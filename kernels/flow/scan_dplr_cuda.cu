@@ -1,4 +1,4 @@
-/* scan_dplr_cuda.cu - the diagonal-plus-low-rank homogeneous recurrence on CUDA: a thread block a sequence, from one
+/* scan_dplr_cuda.cu - the diagonal-plus-low-rank homogeneous recurrence on CUDA: a thread block per sequence, from one
  * time step to the next. A thread has every blockDim-th element of the state; the elements meet in scalar products
  * alone, which are sums over the block, some at once: none of them needs another one. What a step reads is asked for
  * some steps ahead (step_ring.cuh). Equations: scan_dplr.c. */

@@ -1,12 +1,13 @@
-/* scan_flow_cpu.c - the block-diagonal homogeneous recurrence on the CPU: A crosses memory once each way.
+/* scan_flow_cpu.c - the block-diagonal homogeneous recurrence on the CPU: each pass moves A through memory once.
  *
- * The state of a strip of W neighbouring blocks stands transposed in scratch, element j*W + k, so that it lines up with
- * a row of A, element j*N + k. A row is walked in vectors of neighbouring elements:
+ * The state of a strip of W neighbouring blocks is transposed in scratch, element j*W + k, so that it lines up with a
+ * row of A, element j*N + k. A row is walked in vectors of neighbouring elements:
  *   wide, W >= 16 blocks: a vector is up to 16 blocks k, one walk over j for each; its sums are rows of 16 blocks;
  *   narrow, N < 16 (dense: N = 1): the whole row of m*N elements is walked by vectors of a multiple of N elements, and
- *   what the lanes hold is added by block at the end.
- * Backward walks the same way: the adjoint of row i times A goes to the carry, times the state to dA. Tasks are batch
- * elements times strips; sizes alone decide the cut, and every lane does the same arithmetic in the same order. */
+ *   the lanes of each block are added at the end.
+ * Backward walks the same way: the adjoint of row i times A goes to the carry, and times the state to dA. A part is one
+ * batch element times one strip. The cut depends only on sizes, and every lane does the same arithmetic in one
+ * order. */
 #include <string.h>
 
 #include "kernels/flow/clip.h"
@@ -205,7 +206,7 @@ static void clear_first(const struct strip *s) {
         memset(s->da + i * s->N, 0, (size_t)s->W * sizeof *s->da);
 }
 
-/* Fetches what the steps from t down read and write, when it is due. */
+/* Fetches the data that steps t, t - 1, ... read and write, when that is due. */
 static void fetch_back(const struct strip *s, int64_t t) {
     int64_t D = s->m * s->N, first;
     if (!fetch_is_due(t, s->T, s->m * s->m * s->W, &first)) return;
@@ -215,7 +216,7 @@ static void fetch_back(const struct strip *s, int64_t t) {
     if (s->da) fetch_written(s->da + first * s->m * D, (t + 1 - first) * s->m * s->m, s->W, s->N);
 }
 
-/* `next` holds what flows back from the later steps. */
+/* `next` contains the gradient that flows back from later steps. */
 static void strip_backward(struct strip *s) {
     int64_t D = s->m * s->N;
     memset(s->next, 0, (size_t)(s->m * s->stride) * sizeof *s->next);
@@ -259,8 +260,8 @@ static void scan_flow_cpu_backward(const struct call *c, const struct exec *exec
     run(c, PASS_BACKWARD, strip_backward);
 }
 
-/* Each step adds the rounding of m products and passes the older ones on, grown like the state itself: relative to the
- * largest value about m + 1 units a step. The reference sums in double. */
+/* Tolerance: each step adds the rounding errors of m products, and older errors grow like the state itself. Relative to
+ * the largest value this is about m + 1 units per step. The reference sums in double. */
 const struct kernel kernel_scan_flow_cpu = {
     .name = "scan_flow_cpu",
     .op = &op_scan_flow,

@@ -1,5 +1,5 @@
-/* scan_flow_cuda.cu - scan_flow on CUDA, a block of threads a generator's block: a thread a row of the state, which all
- * of them have in shared memory. Small blocks share a thread block, so that neighbouring threads are neighbouring
+/* scan_flow_cuda.cu - scan_flow on CUDA, a block of threads a generator's block: a thread per row of the state, which
+ * all of them have in shared memory. Small blocks share a thread block, so that neighbouring threads are neighbouring
  * generators, as their elements lie in memory. A thread's row of the generator (backward: column) is asked for some
  * steps ahead (step_ring.cuh) where blocks are small enough. Equations: scan_flow.c. */
 #include "kernels/flow/clip.h"

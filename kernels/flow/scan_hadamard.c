@@ -1,6 +1,6 @@
 /* scan_hadamard.c - the homogeneous recurrence with a Walsh-Hadamard generator (SLiCE): the op and its reference.
  *
- * With `clip` the step's move s is c tanh(s / c), and H G below is taken of the gradient of s (clip.h).
+ * With `clip` a step's move s becomes c tanh(s / c), and in H G below G is the gradient of s (clip.h).
  *   y_t = y_{t-1} + H (d_t * y_{t-1}),   H[i][j] = (-1)^popcount(i & j) / sqrt(D) = H^T = H^-1,   y_0 given
  * Adjoint, o_t the incoming gradient of y_t:
  *   G_t = o_t + G_{t+1} + d_{t+1} * (H G_{t+1});   dd_t = (H G_t) * y_{t-1} for t > 0, dd_0 = 0;   dy0 = G_0 */
@@ -34,8 +34,7 @@ static struct cost scan_hadamard_cost(const struct call *c, enum pass pass) {
     return (struct cost){(5 + levels) * y, sizeof(real) * 4 * y};
 }
 
-/* Inputs whose width is the largest power of two up to dim. Variant 1: a bound that steps exceed, with short sequences.
- */
+/* The width is the largest power of two up to dim. Variant 1: a bound that some steps exceed, with short sequences. */
 static bool scan_hadamard_build(struct graph *g, const struct op_sizes *s) {
     int64_t D = 1;
     struct op_sizes bounded = flow_trial_sizes(s);

@@ -1,5 +1,5 @@
-/* scan_hadamard_cpu.c - the Walsh-Hadamard homogeneous recurrence on the CPU: one part a sequence, the transform in
- * D log2 D additions on a row that stays in L1. Equations: scan_hadamard.c. */
+/* scan_hadamard_cpu.c - the Walsh-Hadamard homogeneous recurrence on the CPU: one part per sequence. The transform
+ * takes D log2 D additions on a row that stays in L1. Equations: scan_hadamard.c. */
 #include <math.h>
 #include <string.h>
 
@@ -90,7 +90,7 @@ static void scan_hadamard_cpu_backward(const struct call *c, const struct exec *
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) sequence_backward(c, b);
 }
 
-/* log2 D + 2 roundings a step, passed on grown like the state itself. */
+/* Tolerance: log2 D + 2 roundings per step, and older errors grow like the state itself. */
 const struct kernel kernel_scan_hadamard_cpu = {
     .name = "scan_hadamard_cpu",
     .op = &op_scan_hadamard,

@@ -1,8 +1,9 @@
 /* gate.h - gate normalisers of one row of n = m + 1 raw gates z, forward and gradient.
  *
  *   p_j = f(z_j),  S = sum_j p_j,  a_j = p_j / S        (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6)
- *   softmax: f = exp, the row's maximum subtracted first     sigmoid: f = 1 / (1 + e^-z), of a row whose maximum is
- *   below -40, where that is e^z to rounding, moved up to there, so that S is never 0
+ *   softmax: f = exp, the row's maximum subtracted first
+ *   sigmoid: f = 1 / (1 + e^-z). A row whose maximum is below -40, where f rounds to e^z, is first shifted up to a
+ *   maximum of -40, so that S is never 0
  *   relu: f = max(0, z), and a = 0 with zero gradient where S < 1e-12     none: a = z
  *
  * The gradient of all of them has the form dz_j = w_j (da_j - sum_l a_l da_l), the sum absent for `none`:
@@ -22,10 +23,10 @@ FORCE_INLINE bool gate_divides(enum gate gate) {
     return gate != GATE_NONE;
 }
 
-/* e^x for x <= 0, or NaN, and 1 / x for x in [1, 9]: what softmax takes. Devices have instructions for 2^x and 1 /
- * x. What the product x / ln 2 was rounded by comes in to first order, 1 / x gets one step of Newton's: relative
- * errors below 4e-7, 2.4e-7 of which are the instruction's own, in half of the operations of real_exp and of a
- * division, and without a branch. */
+/* The two functions that softmax needs: e^x for x <= 0 or NaN, and 1 / x for x in [1, 9]. Devices have instructions for
+ * 2^x and 1 / x. gate_exp corrects the rounding error of x / ln 2 to first order, and 1 / x gets one Newton step.
+ * Relative errors are below 4e-7; the instruction itself causes 2.4e-7. They take half of the operations of real_exp
+ * and of a division, and no branch. */
 #if defined(__CUDA_ARCH__) && !defined(LRNN_DOUBLE)
 FORCE_INLINE real gate_exp(real x) {
     const real log2_e = 1.44269504f, log2_e_rest = 1.92596303e-8f, ln_2 = 0.693147181f;
@@ -57,7 +58,7 @@ FORCE_INLINE real gate_value(enum gate gate, real z, real top) {
     return z;
 }
 
-/* 1 / S; 1 where nothing is divided, 0 where a relu row is dead. */
+/* 1 / S; 1 if the gate does not divide, 0 if a relu row is dead (S < 1e-12). */
 FORCE_INLINE real gate_scale(enum gate gate, real sum) {
     if (!gate_divides(gate)) return 1;
     if (gate == GATE_SOFTMAX) return gate_reciprocal(sum);

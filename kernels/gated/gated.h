@@ -20,8 +20,8 @@ enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
  * v (B,T, m*N) element i*N + k -> h (B,T, m*N) likewise. */
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate);
 
-/* H-LRU, state s of m values a channel, s_{-1} = 0; gates z (B,T,(m+1)*N), element j*N + k: lag j+1 for j<m, input gate
- * j=m; v (B,T,N) -> s (B,T, m*N), element i*N + k.
+/* H-LRU, state s of m values per channel, s_{-1} = 0; gates z (B,T,(m+1)*N), element j*N + k: lag j+1 for j<m, input
+ * gate j=m; v (B,T,N) -> s (B,T, m*N), element i*N + k.
  * companion (Eq. 3 of the same): s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t, s_t[i] = s_{t-1}[i-1].
  * observer (the App. G listing, its transpose): s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i=0). */
 enum companion_layout { LAYOUT_COMPANION, LAYOUT_OBSERVER };
@@ -46,7 +46,7 @@ struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, s
 struct scan_attr {
     int64_t N, m;
     enum gate gate;
-    enum companion_layout layout; /* scan_companion alone */
+    enum companion_layout layout; /* only for scan_companion */
 };
 
 LRNN_INLINE const struct scan_attr *scan_attr(const struct call *c) {

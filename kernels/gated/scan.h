@@ -6,7 +6,7 @@
 #include "kernels/gated/gate.h"
 
 #define SCAN_UNROLLED                                                                                                  \
-    8 /* largest m of kernels that hold a row of gates in registers: all CUDA kernels, some CPU ones */
+    8 /* largest m of kernels that keep a row of gates in registers: all CUDA kernels, some CPU kernels */
 
 struct scratch;
 

@@ -1,6 +1,6 @@
 /* scan_block.c - BD-LRU, the block-diagonal gated recurrence: the op and its reference.
  *
- *   a_t[i][.] = normalise(z_t[i][.])     (m + 1 entries a row; kernels/gated/gate.h)
+ *   a_t[i][.] = normalise(z_t[i][.])     (m + 1 entries per row; kernels/gated/gate.h)
  *   h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i],   h_{-1} = 0
  * Adjoint, o_t the incoming gradient of h_t (the reversed scan of App. G):
  *   G_t = o_t + A_{t+1}^T G_{t+1};  dv_t[i] = a_t[i][m] G_t[i]
@@ -79,8 +79,8 @@ static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
             }
 }
 
-/* One block at one step: reads r->G, leaves A_t^T G_t in r->carry. The pointers stand at element k of token (b,t). With
- * `terms` nothing is written: it becomes the largest sum of the magnitudes of a dz's terms so far. */
+/* One block at one step: reads r->G and stores A_t^T G_t in r->carry. The pointers point to element k of token (b,t).
+ * If `terms` is given, no gradient is written; *terms is raised to the largest sum of magnitudes of a dz's terms. */
 static void ref_backward_step(const struct call *c, struct ref_row *r, int64_t token, int64_t t, int64_t k,
                               double *terms) {
     const struct scan_attr *at = scan_attr(c);
@@ -132,7 +132,8 @@ static void scan_block_ref_backward(const struct call *c, const struct exec *x) 
     ref_backward(c, NULL);
 }
 
-/* dz = w G (x - h): x - h is small where one gate of a row is near 1, and w is 1 / S under sigmoid and relu gates. */
+/* dz = w G (x - h) has its own scale: x - h cancels where one gate of a row is near 1, and w may be as large as 1 / S
+ * with sigmoid and relu gates. */
 static double scan_block_terms(const struct call *c, enum pass pass, int j) {
     double terms = 0;
     if (pass == PASS_BACKWARD && j == 0) ref_backward(c, &terms);

@@ -1,7 +1,7 @@
 /* scan_block_cpu.c - BD-LRU on the CPU: time outer, rows of a block next, blocks inner in vector lanes.
  *
- * Raw gates cross memory once each way. A row's m + 1 gates are normalised in registers and used there; for m above 8
- * they stay in L1. The state of the step before is read from h itself, which is still in L1. Backward walks time in
+ * Each pass moves the raw gates through memory once. A row's m + 1 gates are normalised in registers and used there;
+ * for m above 8 they stay in L1. The previous state is read from h itself, which is still in L1. Backward walks time in
  * reverse, recomputes the gates and carries A^T G in L1. Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's
  * gradient needs no sum over the row:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
@@ -10,7 +10,7 @@
 
 #include "kernels/gated/scan_cpu.h"
 
-/* h = sum_j a_j before_j + a_m v of one row of block k. */
+/* One row of block k: h = sum_j a_j before_j + a_m v. */
 FORCE_INLINE void row_forward(int m, enum gate gate, const struct scan_row *r, int64_t k) {
     real p[GATE_MAX];
     real scale = scan_gates(gate, m + 1, r->z + k, r->N, p), sum = p[m] * r->v[k];
@@ -46,7 +46,7 @@ FORCE_INLINE void forward(int order, enum gate gate, const struct scan_part *s) 
         }
 }
 
-/* dz and dv of one row of block k, and carry_j += a_j G. */
+/* One row of block k: dz, dv, and carry_j += a_j G. */
 FORCE_INLINE void row_backward(int m, enum gate gate, const struct scan_row *r, const real *G_row, int64_t k) {
     const real *before = r->before + k;
     real *carry = r->carry + k, *dz = r->dz + k;
@@ -54,7 +54,7 @@ FORCE_INLINE void row_backward(int m, enum gate gate, const struct scan_row *r, 
     real p[GATE_MAX], v = r->v[k], G = G_row[k];
     real scale = scan_gates(gate, m + 1, r->z + k, r->N, p), mean = gate_divides(gate) ? r->h[k] : 0;
     real G_scale = G * scale;
-    if (gate == GATE_SOFTMAX) { /* w = a: a_j G serves the carry and dz */
+    if (gate == GATE_SOFTMAX) { /* w = a, so a_j G is needed for both the carry and dz */
         UNROLLED(m + 1, p[j] *= G_scale);
         UNROLLED(m, carry[j * SCAN_STRIDE] += p[j]);
         UNROLLED(m, dz[j * dz_stride] = p[j] * (before[j * stride] - mean));
@@ -159,10 +159,10 @@ static void scan_block_cpu_backward(const struct call *c, const struct exec *x) 
     scan_parts(c, scan_attr(c)->m, backward_of[scan_attr(c)->gate]);
 }
 
-/* Rows that sum to 1 pass on old rounding without growth, so each step adds about one unit and T steps at most T. The
- * reference sums in double. dz = w G (x - h) counts in units of its terms (op->terms): with one gate of a row near 1, h
- * is x up to its rounding, and what is left of x - h comes times w, 1 / S under sigmoid and relu gates. The other way
- * to write it, w G times the sum over l of a_l (x - x_l), cancels nothing but takes m + 1 times the work. */
+/* Tolerance: rows sum to 1, so old rounding errors do not grow. Each step adds about one unit, T steps at most T. The
+ * reference sums in double. The error of dz = w G (x - h) counts in units of its terms (op->terms): if one gate of a
+ * row is near 1, h equals x up to rounding, and the rest of x - h is multiplied by w, which is up to 1 / S with sigmoid
+ * and relu gates. The form w G sum_l a_l (x - x_l) does not cancel, but takes m + 1 times the work. */
 const struct kernel kernel_scan_block_cpu = {
     .name = "scan_block_cpu",
     .op = &op_scan_block,

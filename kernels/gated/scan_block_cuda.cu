@@ -15,7 +15,7 @@ template <int m> struct block_walk {
     static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32;
     static constexpr int IN_FLIGHT = m == 1   ? 72
                                      : m == 2 ? 48
-                                              : 32; /* values a thread asks for at once: few rows are few threads */
+                                              : 32; /* values per thread asks for at once: few rows are few threads */
     scan_shape shape;
     enum gate gate;
     const real *z, *v;

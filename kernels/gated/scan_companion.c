@@ -1,6 +1,6 @@
 /* scan_companion.c - H-LRU, the higher-order gated recurrence, in both layouts: the op and its reference.
  *
- *   a_t = normalise(z_t)     (m + 1 entries a channel; kernels/gated/gate.h)
+ *   a_t = normalise(z_t)     (m + 1 entries per channel; kernels/gated/gate.h)
  *   companion (Eq. 3):           s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,   s_t[i] = s_{t-1}[i-1]
  *   observer (App. G listing):   s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i = 0)
  * Adjoint, o_t the incoming gradient: G_t = o_t + A_{t+1}^T G_{t+1};
@@ -27,7 +27,7 @@ static void scan_companion_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){c->in[1]->dims[0], c->in[1]->dims[1], a->m * a->N});
 }
 
-/* FLOPs as scan_block; the output repeats the last m values, which is what it has to write. */
+/* FLOPs as in scan_block. The output, and so its bytes, has the last m values at every token. */
 static struct cost scan_companion_cost(const struct call *c, enum pass pass) {
     double gates = (double)tensor_count(c->in[0]), values = (double)tensor_count(c->in[1]);
     double states = (double)tensor_count(c->out[0]);
@@ -87,8 +87,8 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
             }
 }
 
-/* One channel at one step: reads r->G, leaves A_t^T G_t in r->carry. With `terms` nothing is written: it becomes the
- * largest sum of the magnitudes of a dz's terms so far. */
+/* One channel at one step: reads r->G and stores A_t^T G_t in r->carry. If `terms` is given, no gradient is written;
+ * *terms is raised to the largest sum of magnitudes of a dz's terms. */
 static void ref_backward_step(const struct call *c, struct ref_row *r, int64_t token, int64_t t, int64_t k,
                               double *terms) {
     const struct scan_attr *at = scan_attr(c);
@@ -141,7 +141,7 @@ static void scan_companion_ref_backward(const struct call *c, const struct exec 
     ref_backward(c, NULL);
 }
 
-/* dz = w (da - sum_l a_l da_l), as in scan_block: the difference is small where one gate of a row is near 1. */
+/* dz = w (da - sum_l a_l da_l) has its own scale, as in scan_block: the difference cancels if one gate is near 1. */
 static double scan_companion_terms(const struct call *c, enum pass pass, int j) {
     double terms = 0;
     if (pass == PASS_BACKWARD && j == 0) ref_backward(c, &terms);

@@ -1,12 +1,14 @@
-/* scan_companion_cpu.c - H-LRU on the CPU: time outer, channels inner in vector lanes. Like scan_block_cpu.c, with one
- * row of gates a channel. In the code p is a before its division by S, and scale is 1 / S.
+/* scan_companion_cpu.c - H-LRU on the CPU: the outer loop runs over time, the inner one over channels in vector lanes.
+ * It differs from scan_block_cpu.c in that each channel has one row of gates. In the code p is a before its division by
+ * S, and scale is 1 / S.
  *
- * Companion: gates stand in row 0 of A alone, and sum_l a_l da_l = G[0] s_t[0]. Observer: they stand in column 0. */
+ * Companion layout: only row 0 of A has gates, so the sum that softmax's adjoint subtracts, sum_l a_l da_l, is
+ * G[0] s_t[0]. Observer layout: only column 0 has gates. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
 
-/* --- forward: s_t of s_{t-1} -------------------------------------------------------------------------------------- */
+/* --- forward: s_t from s_{t-1} ------------------------------------------------------------------------------------ */
 
 /* Channel k at one step, m states. */
 FORCE_INLINE void companion_forward(int m, enum gate gate, const struct scan_row *r, int64_t k) {
@@ -69,9 +71,9 @@ FORCE_INLINE void forward(int order, enum gate gate, const struct scan_part *s) 
     }
 }
 
-/* --- backward: G = ds + carry, dz, dv, and the next carry A^T G --------------------------------------------------- */
+/* --- backward: G = ds + carry; then dz and dv; then the next carry, A^T G ----------------------------------------- */
 
-/* Channel k at one step. ds: (m) rows, N apart, the incoming gradient of the states. */
+/* Channel k at one step. ds is the incoming gradient of the states: m rows, N apart. */
 FORCE_INLINE void companion_backward(int m, enum gate gate, const struct scan_row *r, const real *ds, int64_t k) {
     const real *before = r->before + k;
     real *carry = r->carry + k, *dz = r->dz + k;
@@ -219,8 +221,8 @@ static void scan_companion_cpu_backward(const struct call *c, const struct exec 
     scan_parts(c, 1, backward_of[scan_attr(c)->gate]);
 }
 
-/* Units are counted like in scan_block_cpu. The observer layout keeps only column sums at 1, so its state and its
- * rounding may grow with T. */
+/* The tolerance is in rounding units, as in scan_block_cpu. In the observer layout the columns of A sum to 1 but the
+ * rows do not, so the state and its rounding errors may grow with T. */
 const struct kernel kernel_scan_companion_cpu = {
     .name = "scan_companion_cpu",
     .op = &op_scan_companion,

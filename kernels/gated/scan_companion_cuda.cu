@@ -1,13 +1,13 @@
-/* scan_companion_cuda.cu - H-LRU on CUDA, both layouts: a thread a channel, its m states in registers, by the engine of
- * scan.cuh. Backward recomputes the gates and reads one state a time step: the companion's are a window over the first
- * one,
+/* scan_companion_cuda.cu - H-LRU on CUDA, both layouts: a thread per channel, its m states in registers, by the engine
+ * of scan.cuh. Backward recomputes the gates and reads one state a time step: the companion's are a window over the
+ * first one,
  *   s_{t-1}[j] = s_t[j+1],
  * of which a step back in time brings in the oldest alone; the observer's gates meet s_{t-1}[0] alone. */
 #include "kernels/gated/scan_gates.cuh"
 
 namespace {
 
-#define SCAN_COMPANION_IN_FLIGHT 48 /* values a thread asks for at once */
+#define SCAN_COMPANION_IN_FLIGHT 48 /* values per thread asks for at once */
 
 struct companion_walk {
     static constexpr int ROWS = 1, LANES = 64;

@@ -3,7 +3,7 @@
  *
  * A part is one batch element times one strip of neighbouring channels. Parts do not depend on each other, and every
  * channel does the same arithmetic, so bits do not depend on the cut. A time step of a part is `rows` rows (m in
- * scan_block, 1 in scan_companion), each with m + 1 gates and one value a channel, and m rows of states. */
+ * scan_block, 1 in scan_companion), each with m + 1 gates and one value per channel, and m rows of states. */
 #ifndef LRNN_KERNELS_GATED_SCAN_CPU_H
 #define LRNN_KERNELS_GATED_SCAN_CPU_H
 
@@ -16,12 +16,12 @@
 #define SCAN_ORDER_MAX      64  /* largest m of the CPU kernels, and of the models */
 #define SCAN_VECTOR         16  /* strips are multiples of this many channels; only the last may be shorter */
 #define SCAN_WIDTH          256 /* most channels of a strip, so that a time step stays in L1 */
-#define SCAN_STRIDE         272 /* distance of rows in stack buffers: constant, and no power of two for L1's sets */
+#define SCAN_STRIDE         272 /* distance of rows in stack buffers: no power of two, so rows use all sets of L1 */
 #define SCAN_STATES         (SCAN_ORDER_MAX * SCAN_STRIDE)       /* m rows */
 #define SCAN_GATES          ((SCAN_ORDER_MAX + 1) * SCAN_STRIDE) /* m + 1 rows */
 #define SCAN_PREFETCH_BYTES 2048 /* distance of prefetches ahead of use: more evicts lines in use, less comes late */
 
-/* Helpers that all compiled copies of a scan call: inlined into each they would double its size. */
+/* For helpers that all compiled copies of a scan call. Inlining would double the size of each copy. */
 #define SCAN_CALLED static __attribute__((noinline, unused))
 
 /* --- the cut ------------------------------------------------------------------------------------------------------ */
@@ -30,8 +30,8 @@ struct scan_strips {
     int64_t width, count, parts; /* parts = B * count */
 };
 
-/* Cuts N channels into strips: whole rows when there is batch enough to share out, else enough strips for about 16
- * parts. Sizes alone decide. */
+/* Cuts N channels into strips: as wide as possible if the batch alone gives 16 parts, else narrower, for about 16
+ * parts. The cut depends only on sizes. */
 LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N) {
     int64_t parts = (N + SCAN_WIDTH - 1) / SCAN_WIDTH, wanted = (16 + B - 1) / B;
     if (parts < wanted) parts = wanted;
@@ -40,7 +40,7 @@ LRNN_INLINE struct scan_strips scan_strips(int64_t B, int64_t N) {
     return (struct scan_strips){width, count, B * count};
 }
 
-/* Pointers stand at the strip's first channel at t = 0. dz and dv are NULL where no gradient is wanted. */
+/* Pointers point to the strip's first channel at t = 0. dz and dv are NULL if that gradient is not wanted. */
 struct scan_part {
     const real *z;       /* (T, rows, m + 1, N) raw gates */
     const real *v;       /* (T, rows, N) */
@@ -56,8 +56,8 @@ struct scan_part {
     enum companion_layout layout;
 };
 
-/* Calls walk(part) on all parts of a call. Strips are no narrower than the threads can use, because narrow strips
- * repeat the work done once a row. */
+/* Calls walk(part) on all parts of a call. Strips are only as narrow as the number of threads needs, because each strip
+ * repeats the work that is done once per row. */
 LRNN_INLINE void scan_parts(const struct call *c, int64_t rows, void (*walk)(const struct scan_part *s)) {
     const struct scan_attr *a = scan_attr(c);
     int64_t B = c->in[1]->dims[0], T = c->in[1]->dims[1], N = a->N, m = a->m;
@@ -91,8 +91,8 @@ LRNN_INLINE void scan_parts(const struct call *c, int64_t rows, void (*walk)(con
 }
 
 /* Runs walk(m, gate, s) with the part's m and gate as constants, so that the loops over channels become vector code
- * with a row of gates in registers. Every m above 8 arrives as 0: the walk then takes m from s and keeps the row in
- * memory. To be used as the body of a function, one for each gate. */
+ * with a row of gates in registers. Every m above 8 is passed as 0: the walk then reads m from s and keeps the row in
+ * memory. Use the macro as the body of a function, one for each gate. */
 #define SCAN_BY_ORDER(walk, gate, s)                                                                                   \
     switch ((s)->m) {                                                                                                  \
     case 1:                                                                                                            \
@@ -126,22 +126,22 @@ LRNN_INLINE void scan_parts(const struct call *c, int64_t rows, void (*walk)(con
 
 /* --- one row of gates --------------------------------------------------------------------------------------------- */
 
-/* One row at one time step, of a strip of channels. Every pointer stands at the strip's first channel. */
+/* One row of a strip of channels at one time step. Every pointer points to the strip's first channel. */
 struct scan_row {
     const real *z;      /* (m + 1) rows of gates, N apart */
     const real *v;      /* one row */
     const real *before; /* (m) rows: the states of step t - 1, `stride` apart; zeros with stride 0 at t = 0 */
     real *h;            /* the state that the row computes: one row in scan_block, m rows, N apart, in scan_companion */
     int64_t N, stride;
-    /* Backward alone. */
-    real *carry;   /* (m) rows, SCAN_STRIDE apart: A_{t+1}^T G_{t+1} on its way to A_t^T G_t */
+    /* Only for the backward pass. */
+    real *carry;   /* (m) rows, SCAN_STRIDE apart: A_{t+1}^T G_{t+1}, which becomes A_t^T G_t */
     real *dz, *dv; /* (m + 1) rows, dz_stride apart, and one row */
     int64_t dz_stride;
 };
 
 static const real scan_zeros[SCAN_WIDTH]; /* the state before the first step */
 
-/* Gradients of one row that are added to the caller's, or not wanted. */
+/* Buffers for gradients of one row that have to be added, or that are not wanted. */
 struct scan_buffers {
     real dz[SCAN_GATES], dv[SCAN_WIDTH];
 };
@@ -169,7 +169,7 @@ SCAN_CALLED void scan_add(real *d, const real *x, int64_t n) {
     for (int64_t k = 0; k < n; k++) d[k] += x[k];
 }
 
-/* Adds the buffered gradients of row i of step t where the caller wants sums. */
+/* Adds the buffered gradients of row i of step t to the gradients that have to be added to. */
 LRNN_INLINE void scan_row_add(const struct scan_part *s, int64_t t, int64_t i, const struct scan_buffers *buffers) {
     int64_t row = t * s->rows + i, m = s->m;
     for (int64_t j = 0; s->dz && s->add_dz && j <= m; j++)
@@ -177,8 +177,8 @@ LRNN_INLINE void scan_row_add(const struct scan_part *s, int64_t t, int64_t i, c
     if (s->dv && s->add_dv) scan_add(s->dv + row * s->N, buffers->dv, s->width);
 }
 
-/* Prefetches the gates that a walk forward needs a little after row i of step t: the hardware does not follow m + 1
- * short runs by itself. */
+/* Prefetches the gates that a forward walk needs soon after row i of step t, because the hardware's prefetcher does not
+ * follow m + 1 short runs. */
 SCAN_CALLED void scan_prefetch(const struct scan_part *s, int64_t t, int64_t i) {
     int64_t row = t * s->rows + i + s->ahead;
     if (row >= s->T * s->rows) return;
@@ -189,9 +189,9 @@ SCAN_CALLED void scan_prefetch(const struct scan_part *s, int64_t t, int64_t i) 
         }
 }
 
-/* Brings step t and those before it into the cache when they are due (kernels/lib/fetch.h). A walk back in time calls
- * it at each step before it reads anything; prefetch instructions do not make up for it. Gradients are fetched too,
- * because the processor reads a line before it writes a part of it. */
+/* Brings step t and the steps before it into the cache when they are due (kernels/lib/fetch.h). A walk back in time
+ * calls it at each step before it reads anything; prefetch instructions cannot replace it. Gradients are fetched too,
+ * because the processor reads a cache line before it writes a part of it. */
 LRNN_INLINE void scan_fetch_back(const struct scan_part *s, int64_t t) {
     int64_t gates = s->rows * (s->m + 1), values = s->rows, first;
     if (!fetch_is_due(t, s->T, gates * s->width, &first)) return;
@@ -217,9 +217,9 @@ FORCE_INLINE real softmax_exp(real d) {
 #else
 
 /* e^d for d <= 0 = 2^n 2^f, n = round(d log2 e), |f| <= 1/2. `magic`, 1.5 * 2^23 + 126, rounds and leaves n + 126, the
- * exponent field of 2^(n-1), in the low bits; the other factor 2 is in the coefficients. Below -87.3 that field is 0
- * and so is the result. 2^f is minimax of relative error 9.1e-8 with 1 at f = 0; all together errs by 1.4 units at d >
- * -1, and by |d| / 5 units more below, where the share of the row is as much smaller. */
+ * exponent field of 2^(n-1), in the low bits; the other factor 2 is in the coefficients. Below -87.3 that field is 0,
+ * and so is the result. 2^f is a minimax polynomial of relative error 9.1e-8 that is 1 at f = 0. The total error is 1.4
+ * units for d > -1, and |d| / 5 units more below, where the element's share of the row is smaller in turn. */
 FORCE_INLINE real softmax_exp(real d) {
     const real magic = 12582912.0f + 126.0f, log2_e = 1.44269504088896341f;
     d = -87.3f > d ? -87.3f : d; /* NaN comes through */

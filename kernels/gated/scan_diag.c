@@ -4,7 +4,7 @@
  * Adjoint, o_t the incoming gradient (conjugates in the complex case):
  *   G_t = o_t + conj(a_{t+1}) G_{t+1};  dx_t = G_t
  *   da_t = conj(h_{t-1}) G_t, summed over batch and time if a is constant
- * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
+ * Complex tensors are two real planes; the gradient of z is stored as dL/dre + i dL/dim. */
 #include <inttypes.h>
 
 #include "kernels/gated/gated.h"
@@ -84,7 +84,7 @@ static struct cost scan_diag_complex_cost(const struct call *c, enum pass pass) 
     return diag_cost(c, pass, 2);
 }
 
-/* Variants: a transition a token; the same for all. */
+/* Variants: a transition per token; one transition for all tokens. */
 static struct tensor *transition_input(struct graph *g, const struct op_sizes *s, const char *name) {
     return s->variant ? input_vector(g, name, s->blocks) : input_tokens(g, s, name, s->blocks);
 }

@@ -1,7 +1,7 @@
 /* scan_diag_cpu.c - the diagonal recurrence on the CPU, real and complex: time outer, channels inner in vector lanes.
  *
- * The state of the step before is read from h itself. The gradient of a constant a is summed over time for each batch
- * element, then over batch elements in order. */
+ * The previous state is read from h itself. The gradient of a constant a is summed over time for each batch element,
+ * then over batch elements in order. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
@@ -32,7 +32,7 @@ static void add_row(const struct call *c, int input, int64_t offset, const real 
     if (c->din[input] && call_accumulates(c, input)) scan_add(c->din[input] + offset, buffer, width);
 }
 
-/* Scratch for the gradient of a constant a: one row a batch element. Empty if a is per token. */
+/* Scratch for the gradient of a constant a: one row per batch element. Empty if a is per token. */
 static struct scratch_rows constant_gradients(const struct call *c, struct scratch *s) {
     struct tensor *h = c->out[0];
     return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};
@@ -165,7 +165,7 @@ struct planes {
     real *carry_re, *carry_im, *da_re, *da_im, *dx_re, *dx_im;
 };
 
-/* `sum` adds to da, for a constant a. */
+/* One step back. `sum`: a is constant, so da is a running sum. */
 FORCE_INLINE void complex_row(bool sum, int64_t width, struct planes p) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {

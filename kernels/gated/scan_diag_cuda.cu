@@ -223,15 +223,15 @@ template <int PLANES> source<PLANES> read_back(const sink<PLANES> &s) {
     return r;
 }
 
-/* One lane a sequence if !CHUNKED. */
+/* One lane per sequence if !CHUNKED. */
 template <int PLANES, bool CHUNKED> struct diag_call {
     static scan_shape shape_of(const struct call *c) {
         const int64_t *dims = c->in[PLANES]->dims;
         return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2], 1) : scan_whole(dims[0], dims[1], dims[2]);
     }
 
-    /* Planes of one number a lane, products and ends of chunks, sums of a constant a's gradient; then what the sums of
-     * these need. */
+    /* Planes of one number per lane, products and ends of chunks, sums of a constant a's gradient; then what the sums
+     * of these need. */
     static size_t workspace(const struct call *c, enum pass pass) {
         scan_shape shape = shape_of(c);
         int64_t lanes = scan_lanes(shape);

@@ -5,7 +5,8 @@
  * Backward, dh_t from the output and from t + 1, dc_t from t + 1:
  *   dc_t += dh_t o (1 - tanh(c_t)^2);   dp = (dc g i(1-i), dc c_{t-1} f(1-f), dc i (1-g^2), dh tanh(c) o(1-o))
  *   dc_{t-1} = dc_t f;   dh_{t-1} = wh^T dp_t;   du_t = dp_t;   dwh = sum dp_t h_{t-1}^T;   dbh = sum dp_t
- * Outputs 1 and 2 keep the activated gates (B,T,4H) and c (B,T,H) for the gradient; nothing flows back into them. */
+ * Outputs 1 and 2 keep the activated gates (B,T,4H) and c (B,T,H) for the gradient; they have no gradient
+ * themselves. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static void scan_lstm_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* 8H^2 + 25H a token forward; backward two products of that size and about 35H. The weights are read once a step. */
+/* FLOPs per token: 8H^2 + 25H forward; backward two products of 8H^2 and about 35H. The weights count once per pass. */
 static struct cost scan_lstm_cost(const struct call *c, enum pass pass) {
     double H = (double)tensor_cols(c->in[1]), tokens = (double)tensor_rows(c->in[0]);
     if (pass == PASS_FORWARD)
@@ -100,7 +101,7 @@ static void scan_lstm_ref_forward(const struct call *c, const struct exec *x) {
     }
 }
 
-/* Scratch of the gradient: dwh, dbh, dp of one token, and dh, dc on their way to the step before. */
+/* Scratch of the gradient: dwh, dbh, dp of one token, and dh, dc that flow to the previous step. */
 struct sums {
     double *dwh, *dbh, *dp, *dh, *dc;
 };

@@ -1,7 +1,7 @@
 /* scan_lstm_cluster_cuda.cu - scan_lstm on CUDA: all time steps in one launch. Equations: scan_lstm.c.
  *
  * A cluster of blocks (cluster.cuh) takes a tile of sequences from the first time step to the last. Each block has some
- * of the channels, and their rows of wh (backward: columns) in its shared memory all the while. At each step a block
+ * of the channels, and their rows of wh (backward: columns) in its shared memory all the while. At each step per block
  * sums up what its channels get from all channels of the step before, and stores the new values of its own in the
  * shared memory of every block of the cluster. While these come together at the barrier, what a step leaves in memory
  * and what the next one reads from there is on its way: after `cluster_arrive`, which would else wait for it.

@@ -1,8 +1,8 @@
 /* scan_lstm_cpu.c - the LSTM recurrence on the CPU.
  *
- * The batch is cut into at most 8 tiles that walk time on their own, each step one product of the tile's rows with wh.
- * Backward leaves dp of all tokens in du (or in scratch), then dwh is one product over tokens, cut into token tiles
- * whose partial sums are added in order. */
+ * The batch is cut into at most 8 independent tiles. Each step of a tile is one product of its rows with wh. Backward
+ * stores dp of all tokens in du (or in scratch). Then dwh is one product over all tokens, cut into token tiles whose
+ * partial sums are added in order. */
 #include <string.h>
 
 #include "kernels/gated/gated.h"
@@ -70,7 +70,7 @@ static void scan_lstm_cpu_forward(const struct call *c, const struct exec *x) {
     for (int64_t i = 0; i < tiles; i++) forward_tile(c, part_at(B, tiles, i));
 }
 
-/* Scratch of the gradient: dp (B,T,4H), h one step late (B,T,H), dh and dc (B,H) on their way back, partial dwh, and
+/* Scratch of the gradient: dp (B,T,4H), h shifted by one step (B,T,H), dh and dc (B,H) that flow back, partial dwh, and
  * the partial sums for column_sums. */
 struct work {
     real *dp, *late, *dh, *dc;
@@ -95,8 +95,8 @@ static size_t scan_lstm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Sequence b at step t: dp and, on its way to step t - 1, dc. w->dh holds wh^T dp_{t+1}. `first` is t == 0, where
- * c_{t-1} is not read. */
+/* Sequence b at step t: computes dp, and turns dc_t into dc_{t-1}. w->dh contains wh^T dp_{t+1}. `first` is t == 0,
+ * where c_{t-1} is not read. */
 STEP void step_backward(bool first, const struct call *c, const struct work *w, int64_t b, int64_t t) {
     int64_t H = tensor_cols(c->in[1]), token = b * c->in[0]->dims[1] + t;
     const real *gates = tensor_real(c->out[1]) + token * 4 * H; /* i, f, g, o, H each */
@@ -163,12 +163,12 @@ static void scan_lstm_cpu_backward(const struct call *c, const struct exec *x) {
     if (c->din[0] && call_accumulates(c, 0)) sum_partials(tokens * 4 * H, 1, s.dp, 0, c->din[0], true);
 }
 
-/* A pre-activation errs by units of the terms that it sums, H of |wh| |h|, not of itself, and its gate by as much: with
- * weights of magnitude 30 and H = 64 up to a thousand units, with weights below 1 a few. A step hands that on times
- * the derivative of h_t by h_{t-1}, which with weights of such magnitude is above 1: the recurrence is chaotic, an
- * error grows with T like an error in an input's last bit, and no number of units bounds it. On random inputs of that
- * kind `make fuzz-kernels` asks the reference how far last bits of its inputs move it, and bounds the kernel by that.
- */
+/* Tolerance: the error of a pre-activation counts in units of the H terms |wh| |h| that it sums, not of its own size,
+ * and its gate has the same error: up to a thousand units with weights of magnitude 30 and H = 64, a few with weights
+ * below 1. Each step multiplies the error by the derivative of h_t by h_{t-1}. With such large weights it is above 1:
+ * the recurrence is chaotic, errors grow with T, and no number of units bounds them. For random inputs of that kind
+ * `make fuzz-kernels` measures how far a change of the inputs' last bits moves the reference, and bounds the kernel by
+ * that. */
 const struct kernel kernel_scan_lstm_cpu = {
     .name = "scan_lstm_cpu",
     .op = &op_scan_lstm,

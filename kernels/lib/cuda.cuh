@@ -31,7 +31,7 @@ template <class T> __device__ __forceinline__ T warp_sum(T x) {
     return x;
 }
 
-/* x[n] becomes the sum over a block of whole warps, in a fixed order, in every thread; partial: N values a warp of
+/* x[n] becomes the sum over a block of whole warps, in a fixed order, in every thread; partial: N values per warp of
  * shared memory, free again after the next barrier. All threads must come. */
 template <int N, class T> __device__ __forceinline__ void block_sums(T (&x)[N], T *partial) {
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP, warps = (int)blockDim.x / WARP;
@@ -174,7 +174,7 @@ template <class F> __global__ void __launch_bounds__(CUDA_THREADS) each_value_ke
     if (i < n) f(i);
 }
 
-/* f(i) computes what belongs to i, for i < n, one a thread; f as of each(). */
+/* f(i) computes what belongs to i, for i < n, one per thread; f as of each(). */
 template <class F> void each_value(const struct call *c, const struct exec *x, int64_t n, F f) {
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, each_value_kernel<F>, cuda_blocks(n, CUDA_THREADS),
                 dim3(CUDA_THREADS), 0, n, f);
@@ -312,7 +312,7 @@ template <class V> struct partial_term {
 
 /* out(c, sum of term(r, r*C + c) over r); partial[k*C + c]: the sum of chunk k, if there is more than one. The tile's
  * last block adds its chunks: as many blocks as a second kernel would have, so that it is never slower than that.
- * counters: one a tile; sums: CUDA_THREADS of shared memory. */
+ * counters: one per tile; sums: CUDA_THREADS of shared memory. */
 template <class V, class Term, class Out>
 __device__ __forceinline__ void column_sums(const struct column_cut &cut, int64_t block, const Term &term, V *partial,
                                             unsigned *counters, const Out &out, V *sums) {

@@ -279,7 +279,7 @@ template <class W> void scan_launch_long(const struct call *c, const struct exec
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
 
 /* Turns a summary, m*m planes of transition products, row after row, then m planes of ends, into the chunks' first
- * states; a plane is one value a lane. Complex numbers (m = 2) have two planes of products instead, the real and the
+ * states; a plane is one value per lane. Complex numbers (m = 2) have two planes of products instead, the real and the
  * imaginary part. */
 
 static inline int64_t scan_chunk_values(const scan_shape &shape, int64_t m, bool complex_product) {

@@ -1,6 +1,6 @@
 /* tile_product.cuh - products of small matrices by the warps of a thread block, their factors in shared memory.
  *
- * The result is cut into tiles of 16 x 8, a warp one after the other, four elements a lane in registers, as the
+ * The result is cut into tiles of 16 x 8, a warp one after the other, four elements per lane in registers, as the
  * accumulators of mma.sync.m16n8k8 lie (PTX ISA, "Matrix fragments for mma.m16n8k8"): of lane 4 g + t elements (g, 2t),
  * (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). Sums run over the depth in ascending order, so that bits depend on sizes
  * alone; rows are a multiple of 16, columns and depth of 8.

@@ -98,7 +98,7 @@ const struct kernel kernel_degree_code_ref = {
 
 /* --- CPU: the code of each number that occurs is made once -------------------------------------------------------- */
 
-/* Numbers of neighbours from 0 to `most` have a row of codes; a node of more makes its own. */
+/* Each number of neighbours up to `most` has a row of codes; a node with more neighbours computes its own code. */
 struct codes {
     int64_t most;
     int32_t *degree; /* (B,T) */

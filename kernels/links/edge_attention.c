@@ -3,7 +3,7 @@
  *   z_nu = s_n + r_u   e_nu = z_nu if z_nu > 0, else 0.2 z_nu   p_n = softmax over u of e_nu   y_n = sum_u p_nu v_u
  *   dp_nu = dy_n . v_u   de_nu = p_nu (dp_nu - sum_w p_nw dp_nw)   dz_nu = de_nu or 0.2 de_nu
  *   ds_n = sum_u dz_nu   dr_u = sum_n dz_nu   dv_u = sum_n p_nu dy_n
- * H heads, each by itself. Velickovic et al. 2018, Eq. 3 and 4. */
+ * The H heads are independent. Velickovic et al. 2018, Eq. 3 and 4. */
 #include "kernels/links/edge_attention.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static void edge_attention_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, v->dims);
 }
 
-/* Values for a node and each of its neighbours, both ways: score, weight, row. */
+/* Counts score, weight and row for a node and for each of its neighbours, where each edge counts from both ends. */
 static struct cost edge_attention_cost(const struct call *c, enum pass pass) {
     const struct links_attr *a = links_attr(c);
     double n = (double)tensor_count(c->in[0]), B = (double)c->in[0]->dims[0], D = (double)c->in[0]->dims[2];
@@ -71,8 +71,8 @@ const struct op op_edge_attention = {
 
 struct ref {
     struct neighbourhoods near;
-    double *p, *dp;       /* [T + 2 edges]: of the node at hand */
-    double *dv, *ds, *dr; /* [T][dv], [T], [T]: of the head at hand */
+    double *p, *dp;       /* [T + 2 edges]: of the current node */
+    double *dv, *ds, *dr; /* [T][dv], [T], [T]: of the current head */
 };
 
 static struct ref ref_of(const struct call *c, enum pass pass, struct scratch *s) {
@@ -99,7 +99,7 @@ static double score_of(const struct call *c, int64_t b, int64_t h, int64_t n, in
     return s + r;
 }
 
-/* Weights of the neighbourhood of n, by their place in it. */
+/* Computes the weights of the neighbourhood of n, in its order. */
 static void ref_weights(const struct call *c, int64_t b, int64_t h, int64_t n, struct ref r) {
     double most = -INFINITY, sum = 0;
     int32_t begin = r.near.start[n], end = r.near.start[n + 1];
@@ -112,7 +112,7 @@ static void ref_weights(const struct call *c, int64_t b, int64_t h, int64_t n, s
     for (int32_t i = begin; i < end; i++) r.p[i] /= sum;
 }
 
-/* Terms of the gradients of the scores, p (dp - mean): where one weight is nearly 1 the two cancel. */
+/* Terms of the gradients of the scores, p (dp - mean): if one weight is nearly 1, dp and mean cancel. */
 static double edge_attention_terms(const struct call *c, enum pass pass, int j) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2], H = c->in[2]->dims[2], dv = D / H;
     if (pass == PASS_FORWARD || j < 2) return 0;

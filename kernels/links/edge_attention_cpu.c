@@ -1,5 +1,5 @@
-/* edge_attention_cpu.c - attention over neighbours: a part is a sequence; its heads share the lists of neighbours. The
- * weights of all neighbourhoods of a head are made first, then rows are added in vectors. */
+/* edge_attention_cpu.c - attention over neighbours, with one part per sequence, whose heads share the lists of
+ * neighbours. All weights of a head are computed first, then rows are added in vectors. */
 #include <math.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ static void add_to(const struct call *c, int input, int64_t at, real value) {
     if (c->din[input]) c->din[input][at] += value;
 }
 
-/* Adds to gradients that have been cleared or hold what they add to. */
+/* Adds to gradients that were cleared before, or that keep earlier sums. */
 static void backward_head(const struct call *c, const struct head *g) {
     for (int64_t n = 0; n < g->T; n++) {
         const real *dy = call_dout(c, 0) + row_at(g, n);
@@ -96,7 +96,7 @@ static void backward_head(const struct call *c, const struct head *g) {
     }
 }
 
-/* Rows of sequence b of a gradient, `width` wide, to 0 unless they are added to. */
+/* Sets the sequence's rows of a gradient, `width` wide, to 0 unless they have to be added to. */
 static void clear(const struct call *c, int input, const struct head *g, int64_t width) {
     if (c->din[input] && !call_accumulates(c, input))
         memset(c->din[input] + g->row * width, 0, (size_t)(g->T * width) * sizeof(real));
@@ -135,8 +135,8 @@ static void edge_attention_cpu_backward(const struct call *c, const struct exec 
     run(c, PASS_BACKWARD);
 }
 
-/* Weights from an exponential within a few epsilon, sums in real; where gradients of scores cancel the terms of the sum
- * over a neighbourhood are the measure, which tests/lib knows by the incoming gradient. */
+/* Tolerance: weights come from an exponential with an error of a few epsilon, and sums are in `real`. Gradients of
+ * scores may cancel, so the terms of the sum over a neighbourhood are their scale (op->terms). */
 const struct kernel kernel_edge_attention_cpu = {
     .name = "edge_attention_cpu",
     .op = &op_edge_attention,

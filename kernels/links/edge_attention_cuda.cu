@@ -1,8 +1,8 @@
 /* edge_attention_cuda.cu - attention over neighbours on CUDA. Each node reads itself and, once an edge, its neighbours;
  * such a reading is a *slot* of its sequence: slot n < T is node n reading itself, slot T + 2e + s what the tail of
  * edge e (s = 0), or its head (s = 1), reads of the other end. Weights, and the gradients of scores, are made a slot
- * and head a thread; sums over slots are a walk through all edges of the example, in the order of a neighbourhood, and
- * in double. Equations: edge_attention.c. */
+ * and head per thread; sums over slots are a walk through all edges of the example, in the order of a neighbourhood,
+ * and in double. Equations: edge_attention.c. */
 #include <math.h>
 
 #include "kernels/links/edge_attention.h"

@@ -1,4 +1,4 @@
-/* edge_messages_cpu.c - messages of neighbours: a part is a sequence; each edge tells each of its ends a row. */
+/* edge_messages_cpu.c - messages of neighbours, with one part per sequence. Each edge sends a row to both its ends. */
 #include <string.h>
 
 #include "kernels/lib/parallel.h"
@@ -26,13 +26,13 @@ static void forward_sequence(const struct call *c, int64_t b) {
     }
 }
 
-/* dx += dy where the message was open. */
+/* dx += dy where the message was positive. */
 static void tell_back(int64_t D, const real *a, const real *c, const real *dy, real *dx) {
 #pragma omp simd
     for (int64_t d = 0; d < D; d++) dx[d] += a[d] + c[d] > 0 ? dy[d] : 0;
 }
 
-/* The reader of a message has the gradient of a (input 0), its writer the gradient of c (input 2). */
+/* Input 0 (a) gets its gradient at the node that receives a message, input 2 (c) at the node that sends it. */
 static void backward_sequence(const struct call *c, int64_t b, int input) {
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     struct links_view l = links_at(c, b, T);
@@ -64,7 +64,7 @@ static void edge_messages_cpu_backward(const struct call *c, const struct exec *
             if (c->din[input]) backward_sequence(c, b, input);
 }
 
-/* The reference sums in double; here each neighbour rounds. */
+/* Tolerance: the reference sums in double; here the sum rounds at each neighbour. */
 const struct kernel kernel_edge_messages_cpu = {
     .name = "edge_messages_cpu",
     .op = &op_edge_messages,

@@ -1,6 +1,6 @@
 /* link_rows.c - features of edges and of pairs of edges from the features of nodes: the op and its reference.
  *
- *   y[r] = [ (x[a] + x[b]) / 2 for each column (a, b) of row r ], side by side; a = b takes a node as it is
+ *   y[r] = [ (x[a] + x[b]) / 2 for each column (a, b) of row r ], side by side; a = b gives the node's own row
  *   dx[a], dx[b] += dy / 2, summed over rows in their order
  * pLSTM on graphs: the features of edges and of pairs of them, ml-jku/plstm_experiments, plstm_graph/. */
 #include "kernels/links/link_rows.h"

@@ -1,4 +1,4 @@
-/* link_rows.h - which nodes a row of link_rows is made of, shared by its twins. */
+/* link_rows.h - the nodes from which a row of link_rows is made, shared by its twins. */
 #ifndef LRNN_KERNELS_LINKS_LINK_ROWS_H
 #define LRNN_KERNELS_LINKS_LINK_ROWS_H
 

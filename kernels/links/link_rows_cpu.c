@@ -1,5 +1,4 @@
-/* link_rows_cpu.c - features of edges and pairs: a part is a sequence, whose rows are read and written in their
- * order. */
+/* link_rows_cpu.c - features of edges and pairs, with one part per sequence, whose rows are computed in order. */
 #include "kernels/links/link_rows.h"
 
 #include <string.h>
@@ -64,7 +63,7 @@ static void link_rows_cpu_backward(const struct call *c, const struct exec *x) {
     for (int64_t b = 0; b < B; b++) scatter_sequence(c, b);
 }
 
-/* The reference sums a node's gradient in double; here each of the rows that name it rounds. */
+/* Tolerance: the reference sums a node's gradient in double; here the sum rounds at each row that names the node. */
 const struct kernel kernel_link_rows_cpu = {
     .name = "link_rows_cpu",
     .op = &op_link_rows,

@@ -1,8 +1,8 @@
-/* link_shares.c - what each pair has of the edge that it shares with others: the op and its reference.
+/* link_shares.c - the share of each pair in an edge that several pairs have in common: the op and its reference.
  *
- *   y_p = t_p / S, S = 1/2 + sum of |t| over the pairs with p's edge `from` (or `to`); 0 of a pair not in effect
+ *   y_p = t_p / S, S = 1/2 + sum of |t| over the pairs with p's edge `from` (or `to`); 0 if the pair is not in effect
  *   dt_p = (dy_p - sign(t_p) sum over the same pairs of dy y) / S
- * pLSTM, Eq. 4; the 1/2 stands in ml-jku/plstm, torch/plstm_graph.py. */
+ * pLSTM, Eq. 4; the 1/2 is from ml-jku/plstm, torch/plstm_graph.py. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -19,7 +19,8 @@ static void link_shares_infer(struct graph *g, struct call *c) {
     const struct tensor *t = c->in[0];
     if (t->rank != 3 || t->dims[1] != a->size.pairs)
         graph_fail(g, ST_USAGE,
-                   "link_shares: t has rank %d and %" PRId64 " rows, expected rank 3 and %" PRId64 " rows, one a pair",
+                   "link_shares: t has rank %d and %" PRId64 " rows, expected rank 3 and %" PRId64
+                   " rows, one per pair",
                    t->rank, t->rank == 3 ? t->dims[1] : 0, a->size.pairs);
     else if (infer_links(g, c, 1, a->size, t))
         graph_output(g, c, DT_REAL, 3, t->dims);
@@ -58,7 +59,7 @@ const struct op op_link_shares = {
 
 /* --- reference: one column of one sequence after the other -------------------------------------------------------- */
 
-/* The edge that pair p shares; -1: the pair is not in effect. An edge may be named whatever the number of nodes. */
+/* The edge that pair p shares; -1: the pair is not in effect. The number of nodes is not known and not checked here. */
 static int32_t shared_edge(const struct call *c, const struct links_view *l, int64_t p) {
     int32_t from, to;
     if (!links_pair(l, p, &from, &to)) return -1;

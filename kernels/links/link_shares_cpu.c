@@ -1,4 +1,4 @@
-/* link_shares_cpu.c - shares of an edge: a part is a sequence, all heads of a pair side by side. */
+/* link_shares_cpu.c - shares in an edge, with one part per sequence and all heads of a pair side by side. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -33,7 +33,7 @@ static size_t link_shares_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Index where the sums of pair p's edge begin; -1: it is not in effect. */
+/* Index where the sums of pair p's edge begin; -1: the pair is not in effect. */
 static int64_t sums_at(const struct shares *k, int64_t p) {
     int32_t from, to;
     if (!links_pair(&k->l, p, &from, &to)) return -1;
@@ -110,7 +110,7 @@ static void link_shares_cpu_backward(const struct call *c, const struct exec *x)
     if (c->din[0]) run(c, PASS_BACKWARD);
 }
 
-/* The reference sums in double; here each pair of an edge rounds. */
+/* Tolerance: the reference sums in double; here the sum rounds at each pair of an edge. */
 const struct kernel kernel_link_shares_cpu = {
     .name = "link_shares_cpu",
     .op = &op_link_shares,

@@ -1,6 +1,6 @@
-/* links.h - ops on the graphs that examples are (core/links.h): rows of edges and pairs from rows of nodes, sums over
- * neighbours. The nodes are the T positions of a sequence; a node without links stands alone. Rows of absent edges, and
- * of pairs that are not in effect, are zeros, and nothing of them reaches a node. */
+/* links.h - ops on examples that are graphs (core/links.h): rows of edges and pairs from rows of nodes, sums over
+ * neighbours. The nodes are the T positions of a sequence; a node may have no links. Rows of absent edges, and of pairs
+ * that are not in effect, are zeros, and they change no node. */
 #ifndef LRNN_KERNELS_LINKS_LINKS_H
 #define LRNN_KERNELS_LINKS_LINKS_H
 
@@ -13,8 +13,8 @@ extern "C" {
 
 #include "kernels/links/list.def"
 
-/* Equal links in every sequence of x (B,T,D): `words` of that size, which live as long as the graph, without the
- * edges that lead to a position past the sequence's end. lengths: ids (B), or NULL: all positions are in use. */
+/* Gives every sequence of x (B,T,D) the same links: `words` of that size, which must live as long as the graph, without
+ * edges to positions past the sequence's end. lengths: ids (B), or NULL: all positions are in use. */
 struct links fixed_links(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *words,
                          struct links_size size);
 
@@ -32,7 +32,7 @@ struct tensor *link_rows(struct graph *g, struct tensor *x, const struct links *
 enum link_side { LINK_SAME_FROM, LINK_SAME_TO, LINK_SIDES };
 struct tensor *link_shares(struct graph *g, struct tensor *t, const struct links *links, enum link_side side);
 
-/* Sums over the neighbours u of node n, once an edge between them, whichever way it leads: x (B,T,D) -> y likewise.
+/* Sums over the neighbours u of node n, one term per edge between them, in either direction: x (B,T,D) -> y likewise.
  * NEIGHBOURS_SUM: y_n = sum x_u. NEIGHBOURS_GCN: y_n = sum of x_u / sqrt(d_n d_u) over n itself and its neighbours, d
  * = 1 + the number of neighbours (Kipf & Welling 2017, Eq. 2). */
 enum neighbours { NEIGHBOURS_SUM, NEIGHBOURS_GCN, NEIGHBOURS_COUNT };

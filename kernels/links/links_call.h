@@ -1,4 +1,4 @@
-/* links_call.h - what the ops on links share: the words of a call, checks, inputs for their tests. Private to
+/* links_call.h - parts that the ops on links share: the words of a call, checks, inputs for their tests. Private to
  * kernels. */
 #ifndef LRNN_KERNELS_LINKS_LINKS_CALL_H
 #define LRNN_KERNELS_LINKS_LINKS_CALL_H
@@ -31,8 +31,9 @@ LRNN_INLINE struct links_view links_at(const struct call *c, int64_t b, int64_t 
     return links_of(c, 1, a->size, a->reversed, b, T);
 }
 
-/* For op->build: links of sequences like x, by s->variant / `shared` < LINK_INPUTS: 0 edges from each node to the next
- * two, 1 to the next one, 2 to the next three, 3 words at random, 4 the first ones reversed, 5 no edge. */
+/* For op->build: makes links of sequences like x. The number s->variant / `shared` < LINK_INPUTS chooses them: 0: edges
+ * from each node to the next two, 1: to the next one, 2: to the next three, 3: random words, 4: like 0 but reversed,
+ * 5: no edge. */
 #define LINK_INPUTS 6
 struct links input_links(struct graph *g, struct tensor *x, const struct op_sizes *s, int64_t shared);
 

@@ -1,5 +1,5 @@
 /* links_cuda.cu - links that are the same in every sequence, features of edges and pairs, and shares of an edge, on
- * CUDA: a value a thread. Equations: fixed_links.c, link_rows.c, link_shares.c. */
+ * CUDA: a value per thread. Equations: fixed_links.c, link_rows.c, link_shares.c. */
 #include "kernels/links/link_rows.h"
 #include "kernels/links/linked.cuh"
 

@@ -66,7 +66,7 @@ static void ref_factors(const struct links_view *l, double *factor) {
     for (int64_t n = 0; n < l->T; n++) factor[n] = 1 / sqrt(factor[n]);
 }
 
-/* Sum of the column that begins at x, in steps of D: r.sum. `sign` of each term is kept, or its magnitude taken. */
+/* Sums over the neighbours of each node into r.sum, for the column that begins at x. `magnitudes`: sums |x|. */
 static void ref_column(const struct call *c, const struct links_view *l, const real *x, bool magnitudes, struct ref r) {
     bool gcn = links_attr(c)->rule == NEIGHBOURS_GCN;
     int64_t D = c->in[0]->dims[2];
@@ -114,7 +114,7 @@ const struct op op_neighbours = {
     .build = neighbours_build,
 };
 
-/* y (+)= the map of x, either (B,T,D). */
+/* y (+)= the map of x; both are (B,T,D). */
 static void ref_map(const struct call *c, enum pass pass, const real *x, real *y, bool accumulate) {
     int64_t B = c->in[0]->dims[0], T = c->in[0]->dims[1], D = c->in[0]->dims[2];
     struct scratch s = scratch_of(c, pass);

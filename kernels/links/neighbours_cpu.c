@@ -1,4 +1,4 @@
-/* neighbours_cpu.c - sums over neighbours: a part is a sequence; each edge adds a row to each of its ends. */
+/* neighbours_cpu.c - sums over neighbours, with one part per sequence. Each edge adds a row to each of its ends. */
 #include <math.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void neighbours_cpu_backward(const struct call *c, const struct exec *x) 
     if (c->din[0]) map_all(c, PASS_BACKWARD, call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 
-/* The reference sums in double; here each neighbour rounds, and the factors do. */
+/* Tolerance: the reference sums in double; here the sum rounds at each neighbour, and the factors round. */
 const struct kernel kernel_neighbours_cpu = {
     .name = "neighbours_cpu",
     .op = &op_neighbours,

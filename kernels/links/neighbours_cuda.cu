@@ -1,5 +1,5 @@
 /* neighbours_cuda.cu - sums over the neighbours of a node, codes of their number and their messages, on CUDA: a value
- * of a node a thread. Equations: neighbours.c, degree_code.c, edge_messages.c. */
+ * of a node per thread. Equations: neighbours.c, degree_code.c, edge_messages.c. */
 #include <math.h>
 
 #include "kernels/lib/scratch.h"

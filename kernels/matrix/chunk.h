@@ -1,10 +1,10 @@
 /* chunk.h - parts that the chunkwise kernels of the matrix-state recurrences share: products of small matrices in
  * registers, and products of gates over ranges of tokens.
  *
- * A chunk is STATE_CHUNK rows (tokens, or steps of tokens; missing ones are zero), so that a row of scores is a
- * vector. Scores stand [writer][reader]: what row m wrote into the state and row n reads is in element [m][n]. Widths
- * are multiples of STATE_VECTOR. At these sizes the products are as fast as OpenBLAS's, faster where one side is 16,
- * slower (by a fifth) in the updates of 16 terms. */
+ * A chunk is STATE_CHUNK rows (tokens, or steps of tokens; missing rows are zero), so that a row of scores is a vector.
+ * Scores are stored [writer][reader]: element [m][n] is for what row m wrote into the state and row n reads. Widths are
+ * multiples of STATE_VECTOR. At these sizes the products are as fast as OpenBLAS's, faster if one side is 16, and
+ * slower by a fifth in updates of 16 terms. */
 #ifndef LRNN_KERNELS_MATRIX_CHUNK_H
 #define LRNN_KERNELS_MATRIX_CHUNK_H
 
@@ -12,10 +12,10 @@
 #include "kernels/matrix/state_cpu.h"
 
 #if defined(__AVX512F__)
-#define TILE_ROWS    8 /* a tile's sums, rows x vectors, beside its vectors of B and one of A: of 32 registers */
+#define TILE_ROWS    8 /* 8 x 2 sums, 2 vectors of B and one of A fit in 32 registers */
 #define TILE_VECTORS 2
 #else
-#define TILE_ROWS    4 /* of 16 registers: a sixth faster than 4 x 2 */
+#define TILE_ROWS    4 /* for 16 registers; a sixth faster than 4 x 2 */
 #define TILE_VECTORS 3
 #endif
 enum { SCORES = STATE_CHUNK * STATE_CHUNK };
@@ -73,13 +73,13 @@ FORCE_INLINE void product_tile(int rows, int vectors, const struct product *p, i
     for (int i = 0; i < rows * vectors; i++) lanes_to(out + i / vectors * ldo + i % vectors * LANES, sum[i]);
 }
 
-/* The largest tile is a call: inside the loops over tiles gcc 12, tuning for Zen, keeps their counters in vector
- * registers and has none left for the vectors of B, which it then reads again for every sum. */
+/* The largest tile is not inlined. If it were, gcc 12 tuned for Zen would keep the counters of the loops over tiles in
+ * vector registers, have none left for the vectors of B, and read these again for every sum. */
 static __attribute__((noinline, unused)) void whole_tile(const struct product *p, int64_t r, int64_t j) {
     product_tile(TILE_ROWS, TILE_VECTORS, p, r, j);
 }
 
-/* Tiles of `tall` rows and so many vectors, from column j to the last column before `end` that they fill. Returns the
+/* Computes tiles of `tall` rows and that many vectors, from column j on, as long as they do not pass `end`. Returns the
  * first column that is left. */
 FORCE_INLINE int64_t product_columns(int tall, int vectors, const struct product *p, int64_t j, int64_t end) {
     for (; j + vectors * LANES <= end; j += vectors * LANES)
@@ -92,7 +92,7 @@ FORCE_INLINE int64_t product_columns(int tall, int vectors, const struct product
     return j;
 }
 
-/* tall: rows of a tile of one vector. Four vectors are two tiles of two. */
+/* `tall` is the number of rows of a tile of one vector. Four vectors are two tiles of two. */
 FORCE_INLINE void product_tiles(int tall, const struct product *p) {
     int64_t columns = p->n.columns, last = columns, j = 0;
     if (columns % (TILE_VECTORS * LANES) == LANES && columns > LANES) last = columns - 4 * LANES;
@@ -101,7 +101,8 @@ FORCE_INLINE void product_tiles(int tall, const struct product *p) {
     product_columns(tall, 1, p, j, columns);
 }
 
-/* Rows of A that lie any step apart take a register each to find, so a tile has at most half as many rows as sums. */
+/* For sizes that are no constants. Each row of A then needs a register for its address, so a tile has at most TILE_ROWS
+ * rows. */
 static __attribute__((noinline, unused)) void product_of_any_size(const struct product *p) {
     product_tiles(TILE_ROWS, p);
 }
@@ -130,7 +131,7 @@ FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct f
                   out + half * ldo, ldo);
 }
 
-/* Elements of a and b in turn, from the first half of each (low) or the second (high). */
+/* Alternate elements of a and b, from the first half of each (low) or the second half (high). */
 #if defined(__has_builtin) && LANE_BYTES >= 32
 #if __has_builtin(__builtin_shufflevector)
 #if LANE_BYTES / (REAL_IS_DOUBLE ? 8 : 4) == 16
@@ -147,8 +148,8 @@ FORCE_INLINE void triangle_product(enum triangle side, int64_t columns, struct f
 #endif
 #endif
 
-/* to[j][r] = from[r][j] for one tile of LANES x LANES. Interleaving rows i and i + half turns the index of
- * an element (row, column) by one bit; after as many rounds as it has bits for the row, the two have changed places. */
+/* to[j][r] = from[r][j] for one tile of LANES x LANES. Interleaving rows i and i + half rotates the bits of an
+ * element's index (row, column) by one. After as many rounds as the row has bits, row and column are exchanged. */
 FORCE_INLINE void transpose_tile(const real *from, int64_t ld, real *to, int64_t ldt) {
 #ifdef INTERLEAVE_LOW
     lanes v[LANES], w[LANES];
@@ -179,7 +180,7 @@ static __attribute__((noinline, unused)) void transpose(int64_t rows, int64_t co
         for (int64_t j = 0; j < columns; j += LANES) transpose_tile(from + r * ld + j, ld, to + j * ldt + r, ldt);
 }
 
-/* Rows of n reals, a multiple of STATE_VECTOR: whole vectors, no remainder to look for. */
+/* For rows of n reals, where n is a multiple of STATE_VECTOR, so that no remainder is left. */
 FORCE_INLINE void scale_row(int64_t n, real factor, const real *from, real *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, factor * lanes_at(from + i));
 }
@@ -193,8 +194,8 @@ FORCE_INLINE void add_row(int64_t n, real factor, const real *from, real *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_to(to + i, lanes_axpy(factor, lanes_at(from + i), lanes_at(to + i)));
 }
 
-/* Lane r of the result is the sum over the lanes of v[r]; v is lost. Each round adds the two halves of two vectors: in
- * another order than sums_of_rows, whose bits the pLSTM kernels have. */
+/* Lane r of the result is the sum over the lanes of v[r]; v is overwritten. Each round adds the two halves of two
+ * vectors. The order of sums differs from sums_of_rows, which the pLSTM kernels use, so the bits differ. */
 FORCE_INLINE lanes sums_of_lanes(lanes *v) {
 #ifdef INTERLEAVE_LOW
 #pragma GCC unroll 4
@@ -225,7 +226,8 @@ FORCE_INLINE void row_dots(int64_t n, const real *a, int64_t lda, const real *b,
     }
 }
 
-/* Sum of a o b over a state, n a multiple of 4: four sums at once, or each step waits for the one before. */
+/* Sum of a o b over a state, n a multiple of 4. There are four sums, because in a single sum each addition would wait
+ * for the previous one. */
 FORCE_INLINE real state_dot(int64_t n, const real *a, const real *b) {
     real sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
     int64_t part = n / 4;

@@ -1,17 +1,17 @@
-/* chunk_gates.h - the gates of a chunk of an outer-product state with J states a head (outer_chunk.h),
+/* chunk_gates.h - the gates of a chunk of an outer-product state with J states per head (outer_chunk.h),
  * and their gradients.
  *
- * The readers n of a chunk are its tokens and, after them, its exits: exit a stands for state a after the chunk. What
- * reader n reads of a unit written into state i at token t is Z_t[i][n] = (M_n^T T_{n-1} ... T_{t+1})[i] for a later
- * token, (T_last ... T_{t+1})[a][i] for an exit. From the last token back, Z_{t-1} = T_t^T Z_t, where column t becomes
- * M_t; Z_-1 is what readers read of the states before the chunk. Then
+ * The readers n of a chunk are its tokens and, after them, its exits: exit a is state a after the chunk. A unit that is
+ * written into state i at token t reaches reader n with the factor Z_t[i][n] = (M_n^T T_{n-1} ... T_{t+1})[i] for a
+ * later token, (T_last ... T_{t+1})[a][i] for an exit. Z is computed from the last token back: Z_{t-1} = T_t^T Z_t,
+ * then column t becomes M_t. Z_-1 has the factors of the states before the chunk. Then
  *   Gate[m][n] = sum_i S_m[i] Z_m[i][n], but D_m for n = m
- * Gradients: let R[m][n] = (q_n . k_m)(w_n . v_m), for an exit k_m^T E_a v_m, and Y_t[j][n] what reader n would read of
- * state j before token t, times w_n, for an exit <E_a, C_j> there. Y follows the recurrence:
+ * Gradients: let R[m][n] = (q_n . k_m)(w_n . v_m), for an exit k_m^T E_a v_m. Let Y_t[j][n] be what reader n would read
+ * of state j before token t, times w_n; for an exit it is <E_a, C_j>. Y follows the recurrence:
  *   Y_{t+1}[i][n] = sum_j T_t[i][j] Y_t[j][n] + S_t[i] R[t][n]      Y_0: of the states before the chunk
  *   dM_t[j] = Y_t[j][t]      dD_t = R[t][t]
  *   dT_t[i][j] = sum_n Z_t[i][n] Y_t[j][n]      dS_t[i] = sum_n Z_t[i][n] R[t][n]
- * No division, no logarithm: T may be negative or 0. */
+ * There is no division and no logarithm, so T may be negative or 0. */
 #ifndef LRNN_KERNELS_MATRIX_CHUNK_GATES_H
 #define LRNN_KERNELS_MATRIX_CHUNK_GATES_H
 
@@ -22,10 +22,10 @@
 /* Place of a chunk in a sequence. */
 struct chunk {
     int64_t first, count; /* tokens */
-    bool begins, ends;    /* the sequence: no states before, no gradient after */
+    bool begins, ends;    /* it begins or ends the sequence: no states before it, no gradient after it */
 };
 
-enum { READERS = 2 * STATE_CHUNK }; /* tokens, then exits; there are at most as many as tokens */
+enum { READERS = 2 * STATE_CHUNK }; /* tokens, then at most as many exits */
 
 /* The gates of one chunk and head, and gradients. Missing tokens write nothing, read nothing and keep the states. */
 struct chunk_gates {
@@ -75,7 +75,7 @@ FORCE_INLINE void add_rows(int64_t J, const real *factors, int64_t step, const r
     }
 }
 
-/* Readers of a chunk that are asked for. */
+/* The readers whose factors are wanted. */
 enum readers { EXITS_ALONE, TOKENS_TOO };
 
 /* The factors of one state: the row of the tokens stays in registers, the exit is a number. */
@@ -100,7 +100,7 @@ FORCE_INLINE void single_reader_factors(const struct chunk_gates *g, enum reader
     }
 }
 
-/* Z, gate and writes. Column t of Z_t is 0 before M_t is put there; column t of gate, before D_t is. */
+/* Computes Z, gate and writes. Column t of Z_t is 0 until M_t is put there; so is column t of gate until D_t is. */
 FORCE_INLINE void reader_factors(int64_t J, const struct chunk_gates *g, enum readers which) {
     int64_t rows = J * READERS, first = which == TOKENS_TOO ? 0 : STATE_CHUNK;
     if (J == 1) {
@@ -123,7 +123,7 @@ FORCE_INLINE void reader_factors(int64_t J, const struct chunk_gates *g, enum re
     }
 }
 
-/* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number a token. */
+/* dT, dS and dM of one state. The rows of Y end with the tokens; the exit's, `left`, is a number per token. */
 FORCE_INLINE void single_gate_gradients(const struct chunk_gates *g) {
     real left[STATE_CHUNK], through = g->Y[STATE_CHUNK];
 #pragma GCC unroll 16

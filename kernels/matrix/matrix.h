@@ -1,4 +1,4 @@
-/* matrix.h - recurrences with one dk x dv matrix a head, updated with outer products and read with q. Inputs are
+/* matrix.h - recurrences with one dk x dv matrix per head, updated with outer products and read with q. Inputs are
  * (B,T,...): all axes after B and T count as one width. Heads are contiguous: element h*dk + i of q, h*dv + j of v. */
 #ifndef LRNN_KERNELS_MATRIX_MATRIX_H
 #define LRNN_KERNELS_MATRIX_MATRIX_H
@@ -11,7 +11,7 @@ extern "C" {
 
 #include "kernels/matrix/list.def"
 
-/* Scalar gates a head of scan_outer, each (B,T,H). source NULL: 1. mark and direct are both given or both NULL. */
+/* Scalar gates per head of scan_outer, each (B,T,H). source NULL: 1. mark and direct are both given or both NULL. */
 struct outer_gates {
     struct tensor *decay, *source, *mark, *direct;
 };
@@ -31,9 +31,10 @@ struct tensor *scan_outer(struct graph *g, struct tensor *q, struct tensor *k, s
  *   with read and erase:  S <- S + k_j v_j^T - erase_j (rate S^T read_j)^T
  *   with none of them:    S <- S + k_j v_j^T
  * then o_t = scale S^T q_t. q (B,T, heads*dk), k, read and erase (B,T, steps*heads*dk), v (B,T, steps*heads*dv), beta
- * (B,T, steps*heads), step outermost; decay (B,T, heads), or (B,T, heads*dk) for one a key channel, or NULL: 1 -> o
- * (B,T, heads*dv). Decays may be 0 and of either sign. beta: DeltaNet, with decay Gated DeltaNet, with one a channel
- * KDA, with steps DeltaProduct. read = b o k: a vector erase (GDN-2). read and erase: RWKV-7. None: GLA, HGRN2. */
+ * (B,T, steps*heads), step outermost; decay (B,T, heads), or (B,T, heads*dk) for one per key channel, or NULL: 1 -> o
+ * (B,T, heads*dv). Decays may be 0 or have either sign. beta: DeltaNet; with decay: Gated DeltaNet; with a decay per
+ * channel: KDA; with steps: DeltaProduct. read = b o k is a vector erase: GDN-2. read and erase: RWKV-7. None: GLA,
+ * HGRN2. */
 struct delta_gates {
     struct tensor *beta, *decay, *read, *erase;
 };

@@ -1,5 +1,5 @@
-/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8): inside a chunk products
- * of matrices, from chunk to chunk the states. See outer_chunk.h.
+/* outer_chunk.c - outer-product states, a chunk of tokens at a time (pLSTM, App. D.4 and D.8). A chunk takes products
+ * of matrices, and hands the states to the next chunk. See outer_chunk.h.
  *
  * With the gates of chunk_gates.h, P[m][n] = Gate[m][n] (q_n . k_m), r_i[n] = Z_-1[i][n] what tokens read of state i
  * before the chunk, x_a[m] = Gate[m][a] what they write into state a after it, F[i][a] = Z_-1[i][a] what passes
@@ -13,19 +13,21 @@
 
 #include "kernels/matrix/chunk_gates.h"
 
-#define KEEP_ALL 64 /* chunks whose states backward holds at once when it computes them again, or their root */
+/* When backward computes states again, it keeps the states of so many chunks at once, or of the root of the number of
+ * chunks if that is more. */
+#define KEEP_ALL 64
 
-/* Arrays with which a bundle of heads goes through time, one a head. */
+/* Arrays of a bundle of heads that are walked through time together, one per head. */
 struct bundle_arrays {
-    struct scratch_rows T, S, M, D; /* gates of the chunk at hand */
+    struct scratch_rows T, S, M, D; /* gates of the current chunk */
     struct scratch_rows C, E;       /* states; backward: their gradient */
     struct scratch_rows copies; /* backward, states computed again: C before each stretch, of all heads of a bundle */
-    struct scratch_rows kept;   /* and before each chunk of one, without padding */
+    struct scratch_rows kept;   /* C before each chunk of one stretch, without padding */
 };
 
 /* Matrices of one chunk. Rows of tokens, or Qt, Wt: KW x chunk, VW x chunk. */
 struct work {
-    struct chunk_gates g; /* T, S, M, D: of the head at hand */
+    struct chunk_gates g; /* T, S, M, D: of the current head */
     struct bundle_arrays all;
     int64_t J, dk, dv, KW, VW, chunks; /* KW, VW: padded */
     real scale;
@@ -111,8 +113,8 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
     return (struct chunk){first, left < STATE_CHUNK ? left : STATE_CHUNK, i == 0, left <= STATE_CHUNK};
 }
 
-/* name(h, w, ...) calls step(h, w, ...), with the sizes as constants for single states of 16 x 16: there the work
- * between the products counts as much as they do. */
+/* Defines name(h, w, ...), which calls step(h, w, ...). Sizes are constants for single states of 16 x 16, because there
+ * the work between the products takes as long as the products. */
 #define STATE_EACH_SIZE(name, step, parameters, ...)                                                                   \
     static void name parameters {                                                                                      \
         if (w->J == 1 && w->dk == STATE_VECTOR && w->dv == STATE_VECTOR) {                                             \
@@ -127,7 +129,7 @@ static struct chunk chunk_at(const struct outer_sizes *s, int64_t i) {
 
 /* --- states ------------------------------------------------------------------------------------------------------- */
 
-/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements; J = 1 is left to the product that follows. */
+/* X_i <- sum_j F[i * row + j * column] X_j, J matrices of n elements. For J = 1 the product that follows does it. */
 FORCE_INLINE void mix_states(int64_t J, const real *F, int64_t row, int64_t column, int64_t n, real *X) {
     for (int64_t e = 0; J > 1 && e < n; e += LANES) {
         lanes old[16]; /* J is at most that */
@@ -158,7 +160,7 @@ FORCE_INLINE const real *writes_into(const struct work *w, int64_t a) {
     return w->g.writes + a * STATE_CHUNK;
 }
 
-/* C of the next chunk. */
+/* C becomes the states before the next chunk. */
 FORCE_INLINE void next_states(const struct work *w, const struct chunk *k, real *C) {
     int64_t n = w->KW * w->VW, VW = w->VW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
@@ -230,7 +232,7 @@ FORCE_INLINE void add_term(int64_t i, int64_t n, real factor, const real *from, 
         add_row(n, factor, from, to);
 }
 
-/* Shares of the states before the chunk: dQ, and what tokens read in Y_0. */
+/* The parts of dQ and of Y_0 (tokens) that come from the states before the chunk. */
 FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, const real *C) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->begins) clear_row(N * KW, w->dQ);
@@ -245,7 +247,7 @@ FORCE_INLINE void entry_gradients(const struct work *w, const struct chunk *k, c
     }
 }
 
-/* Shares of the gradients of the states after the chunk: dK, dV, and what goes to the exits in R. */
+/* The parts of dK, dV and R (exits) that come from the gradients of the states after the chunk. */
 FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, const real *E) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
     if (k->ends) {
@@ -268,7 +270,7 @@ FORCE_INLINE void exit_gradients(const struct work *w, const struct chunk *k, co
     }
 }
 
-/* Share of the states before the chunk that the exits read, in Y_0. */
+/* The part of Y_0 for the exits, which read the states before the chunk. */
 FORCE_INLINE void through_gradients(const struct work *w, const struct chunk *k, const real *C, const real *E) {
     int64_t n = w->KW * w->VW, J = w->J;
     for (int64_t j = 0; j < J && !k->begins && !k->ends; j++)
@@ -296,7 +298,7 @@ FORCE_INLINE void add_inner_gradients(const struct work *w) {
     triangle_product(UPPER, VW, (struct factor){w->keys, N, 1}, (struct right){w->W, VW}, 1, w->dV, VW);
 }
 
-/* E of the chunk before. */
+/* E becomes the gradient of the states before the chunk. */
 FORCE_INLINE void pass_back(const struct work *w, const struct chunk *k, real *E) {
     int64_t n = w->KW * w->VW, J = w->J, KW = w->KW;
     const real *through = w->g.Z + STATE_CHUNK; /* F */
@@ -319,8 +321,8 @@ FORCE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k,
     }
 }
 
-/* One chunk of one head in reverse; C: the states before it, E: becomes the gradient of the chunk before. add: another
- * head has written dq and dk already. */
+/* One chunk of one head in reverse. C has the states before it; E, the gradient of the states after it, becomes that of
+ * the states before it. add: another head has already written dq and dk. */
 FORCE_INLINE void backward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
                                  real *E, bool add) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;
@@ -348,7 +350,7 @@ STATE_EACH_SIZE(backward_chunk, backward_sized,
 
 /* --- bundles of heads through time -------------------------------------------------------------------------------- */
 
-/* Heads first .. first + n of all heads of all sequences. */
+/* Heads `first` to `first + n - 1`, counted over the heads of all sequences. */
 struct bundle {
     const struct outer_sizes *s;
     int64_t first, n;
@@ -359,7 +361,7 @@ static void pack_states(const struct work *w, const real *C, real *kept) {
     for (int64_t j = 0; j < w->J; j++) pack_rows(w->dk, w->dv, C + j * w->KW * w->VW, w->VW, kept + j * w->dk * w->dv);
 }
 
-/* The states where they lie if they are ready for use, else w->padded after a copy. */
+/* The kept states, in place if they need no padding, else copied to w->padded. */
 static const real *padded_states(const struct work *w, const real *kept) {
     if (w->dk == w->KW && w->dv == w->VW) return kept;
     memset(w->padded, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *w->padded);
@@ -377,7 +379,7 @@ static struct chunk_gates gates_of(const struct work *w, int64_t h) {
     return g;
 }
 
-/* An array a head: C, E or the copies of one stretch, of n heads. */
+/* Sets the states X of n heads to 0: C, E or the copies of one stretch. */
 static void clear_states(const struct work *w, int64_t n, struct scratch_rows X) {
     for (int64_t h = 0; h < n; h++) memset(X.at + h * X.stride, 0, (size_t)(w->J * w->KW * w->VW) * sizeof *X.at);
 }
@@ -387,8 +389,7 @@ static void copy_states(const struct work *w, int64_t n, struct scratch_rows fro
         memcpy(to.at + h * to.stride, from.at + h * from.stride, (size_t)(w->J * w->KW * w->VW) * sizeof *to.at);
 }
 
-/* Reads the gates of chunk k of all heads, whose numbers lie side by side, well before they are read back as
- * vectors. */
+/* Reads the gates of chunk k of all heads, which are adjacent in memory, long before they are read back as vectors. */
 static void read_all_gates(const struct bundle *b, const struct work *w, const struct chunk *k) {
     for (int64_t h = 0; h < b->n; h++) {
         struct chunk_gates g = gates_of(w, h);
@@ -399,7 +400,7 @@ static void read_all_gates(const struct bundle *b, const struct work *w, const s
     }
 }
 
-/* Asks for what a head will read in chunk i. */
+/* Prefetches what a head will read in chunk i. */
 static void prefetch_chunk(const struct outer_sizes *s, const struct outer_head *h, int64_t i, enum pass pass) {
     struct chunk k = chunk_at(s, i);
     prefetch_rows(k.count, s->dk, h->q.at + k.first * h->q.step, h->q.step);
@@ -408,8 +409,8 @@ static void prefetch_chunk(const struct outer_sizes *s, const struct outer_head 
     if (pass == PASS_BACKWARD) prefetch_rows(k.count, s->dv, h->d_o + k.first * h->o_step, h->o_step);
 }
 
-/* States C (of all heads of the bundle) from before chunk `begin` to before chunk `end`. Those before each chunk go to
- * the heads' `kept`, if any, from its start on. */
+/* Takes the states C of all heads of the bundle from before chunk `begin` to before chunk `end`. Stores the states
+ * before each chunk in the heads' `kept`, if they have one, beginning at its start. */
 static void forward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end, bool read,
                            struct scratch_rows states) {
     for (int64_t i = begin; i < end; i++) {
@@ -427,7 +428,7 @@ static void forward_bundle(const struct bundle *b, const struct work *w, int64_t
     }
 }
 
-/* E goes from after chunk `end` to after chunk `begin`. */
+/* Takes E back from the end of the last chunk before `end` to the start of chunk `begin`. */
 static void backward_bundle(const struct bundle *b, const struct work *w, int64_t begin, int64_t end) {
     for (int64_t i = end - 1; i >= begin; i--) {
         struct chunk k = chunk_at(b->s, i);
@@ -447,8 +448,8 @@ static void backward_bundle(const struct bundle *b, const struct work *w, int64_
     }
 }
 
-/* Backward without kept states: forward once over all stretches but the last, then stretch by stretch from the last
- * on. */
+/* Backward without kept states: goes forward once over all stretches except the last, to copy the states between them;
+ * then takes the stretches one by one, the last first. */
 static void backward_again(struct bundle *b, const struct work *w) {
     int64_t stretch = stretch_of(b->s), last = (w->chunks - 1) / stretch, packed = w->J * w->dk * w->dv;
     struct scratch_rows copies = w->all.copies;
@@ -479,7 +480,7 @@ static void run_bundle(struct bundle *b, enum pass pass, const struct work *w) {
         backward_again(b, w);
 }
 
-/* Heads with the same q and k stay in one part: they add to the same dq and dk, in order. */
+/* Heads with the same q and k are in one part, because they add to the same dq and dk, in order. */
 static int64_t part_count(const struct outer_sizes *s) {
     return state_parts(s->B * s->heads / s->share);
 }

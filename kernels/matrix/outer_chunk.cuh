@@ -1,10 +1,10 @@
-/* outer_chunk.cuh - outer-product states on CUDA, J matrices a head, 64 tokens at a time in parallel: what
+/* outer_chunk.cuh - outer-product states on CUDA, J matrices per head, 64 tokens at a time in parallel: what
  * scan_outer_chunk_cuda and scan_plstm_chunk_cuda are instances of. Equations: outer_chunk.c, gates as products, never
  * logarithms or quotients (chunk_gates.h): a decay may be negative or 0.
  *
  * Three stages (blocks: chunk.cuh): what a segment of 64 tokens adds to the states after it (backward: to the
- * gradients of the states before it), a thread block a strip and segment; the states between segments, a thread an
- * element; then outputs (gradients), again a block a strip and segment. One segment needs the last stage alone.
+ * gradients of the states before it), a thread block per strip and segment; the states between segments, a thread an
+ * element; then outputs (gradients), again a block per strip and segment. One segment needs the last stage alone.
  *
  * Within a segment a block goes through chunks of 16 tokens, the states in shared memory and products of matrices on
  * tensor cores (kernels/lib/tile_product.cuh). Not 64 tokens in one product: backward needs the states before every

@@ -1,8 +1,8 @@
-/* outer_chunk.h - outer-product states on the CPU, a chunk of tokens at a time: what the chunkwise kernels of
- * scan_outer and scan_plstm are instances of. A head keeps J states C[i], dk x dv, coupled by a J x J transition:
+/* outer_chunk.h - outer-product states on the CPU, a chunk of tokens at a time, for the chunkwise kernels of scan_outer
+ * and scan_plstm. A head keeps J states C[i], dk x dv, coupled by a J x J transition:
  *   o_t = scale (sum_i M_t[i] C_{t-1}[i]^T q_t + D_t (q_t . k_t) v_t)
  *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
- * scan_plstm is the whole of it, scan_outer the case J = 1, where several heads may share q and k. */
+ * scan_plstm is the general case, scan_outer the case J = 1, where several heads may share q and k. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_CHUNK_H
 #define LRNN_KERNELS_MATRIX_OUTER_CHUNK_H
 

@@ -5,8 +5,8 @@
 
 #include "core/op.h"
 
-/* Row t of one head: at + t * step. Its gradient, if wanted (d not NULL): d + t * step, added to what is there or
- * not. */
+/* Row t of one head is at + t * step, its gradient d + t * step; d is NULL if no gradient is wanted. `add`: the
+ * gradient is added to what is there. */
 struct outer_rows {
     const real *at;
     real *d;
@@ -14,15 +14,15 @@ struct outer_rows {
     bool add;
 };
 
-/* One head. q, k: dk wide, v: dv; gates: transition J x J, source and mark J, direct 1. source may be missing (at
- * NULL): 1; mark and direct may be missing together where J = 1: then the state is read after its update, mark =
- * transition, direct = source. */
+/* One head. Widths: q and k dk, v dv, transition J x J, source and mark J, direct 1. A missing source (at NULL) is 1.
+ * For J = 1 mark and direct may both be missing: then the state is read after its update, as with mark = transition and
+ * direct = source. */
 struct outer_head {
     struct outer_rows q, k, v, transition, source, mark, direct;
     real *o;         /* forward: rows as v, o_step apart */
     const real *d_o; /* backward: its gradient */
     int64_t o_step;
-    real *kept; /* the J states before each chunk, dk x dv, kept_step apart, from forward; NULL: computed again */
+    real *kept; /* the J states before each chunk, dk x dv, kept_step apart, from forward; NULL: recomputed */
     int64_t kept_step;
 };
 

@@ -1,4 +1,4 @@
-/* outer_strip.cuh - the twins of scan_outer and scan_plstm: J matrices a head, coupled by a J x J transition, a warp
+/* outer_strip.cuh - the twins of scan_outer and scan_plstm: J matrices per head, coupled by a J x J transition, a warp
  * a strip of columns (strip.cuh). scan_outer is J = 1, its decay the transition. Equations: scan_outer.c,
  * scan_plstm.c. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH

@@ -1,4 +1,4 @@
-/* outer_sums.cuh - outer-product states on CUDA, J matrices a head: inputs, gradients, and how what strips of columns
+/* outer_sums.cuh - outer-product states on CUDA, J matrices per head: inputs, gradients, and how what strips of columns
  * (strip.cuh) leave of a token becomes gradients. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
@@ -43,7 +43,7 @@ struct outer_key_sums {
     }
 };
 
-/* n gates a head, after dq and dk from `from` on, and those at `beside` added where that is not negative. */
+/* n gates per head, after dq and dk from `from` on, and those at `beside` added where that is not negative. */
 struct outer_gate_sums {
     struct strip_shape s;
     const real *partial;

@@ -1,5 +1,5 @@
 /* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA: a warp, which may be a block, has W columns
- * of one head of one sequence, a lane a column, and takes them from node to node. Columns do not meet in the
+ * of one head of one sequence, a lane per column, and takes them from node to node. Columns do not meet in the
  * recurrence: a lane reads what it wrote, or what the lane of the same column in another warp of its block wrote. What
  * gradients sum over columns goes through a table in shared memory, a line a sum. */
 #ifndef LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
@@ -19,7 +19,7 @@ static inline struct row_sizes row_sizes_of(const struct call *c, int64_t H) {
     return z;
 }
 
-/* A call's columns: W a strip; lines: sums that a node has at once. */
+/* A call's columns: W per strip; lines: sums that a node has at once. */
 struct column_strips {
     struct row_sizes z;
     int W, strips, lines;

@@ -1,8 +1,8 @@
 /* scan_outer.c - outer-product state with scalar decay (pLSTM 1D, Mamba2, linear attention): the op and its reference.
  *
  *   o_n = scale (M_n C_{n-1}^T q_n + D_n (q_n . k_n) v_n);   C_n = T_n C_{n-1} + S_n k_n v_n^T;   C_{-1} = 0
- * Without M and D the state is read after the update: M = T, D = S. Adjoint, E_n the gradient of C_n from later, w =
- * scale do_n, P = C_{n-1}, n descending:
+ * Without M and D the state is read after the update: M = T, D = S. Adjoint, E the gradient of C_n from later tokens,
+ * w = scale do_n, P = C_{n-1}, n descending:
  *   dS = k^T E v      dT = <E, P>      dM = q^T P w      dD = (q.k)(v.w)
  *   dq = M P w + D (v.w) k     dk = S E v + D (v.w) q     dv = S E^T k + D (q.k) w     E <- T E + M q w^T */
 #include <math.h>
@@ -41,9 +41,9 @@ static void scan_outer_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A head and token: forward reads 2 and updates 3 FLOPs an element of the state; backward updates again (3) and E (4),
- * and needs three products of E or P with a vector and <E, P> (8). The kept states add 1 / STATE_CHUNK of a state a
- * token. */
+/* FLOPs per element of the state, for a head and token: forward 2 to read and 3 to update; backward 3 to update again,
+ * 4 for E, and 8 for three products of E or P with a vector and for <E, P>. The kept states add 1 / STATE_CHUNK of a
+ * state per token. */
 static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
     double tokens = (double)(s.B * s.T), state = tokens * (double)(s.heads * s.dk * s.dv), inputs = 0;
@@ -53,8 +53,8 @@ static struct cost scan_outer_cost(const struct call *c, enum pass pass) {
     return (struct cost){15 * state, sizeof(real) * (2 * inputs + o + kept)};
 }
 
-/* Variants: all gates, a q and k of each head's own (pLSTM); a source and one q and k for all heads (Mamba-2); a decay
- * alone; no source, and one q and k for two heads where they are even in number. */
+/* Variants: all gates, and each head has its own q and k (pLSTM); a source, and all heads share q and k (Mamba-2); only
+ * a decay; no source, and pairs of heads share q and k if the number of heads is even. */
 static bool scan_outer_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     int64_t H = s->heads, G = s->variant == 1 ? 1 : s->variant == 3 && H % 2 == 0 ? H / 2 : H;
@@ -116,8 +116,8 @@ static void ref_update(const struct state_shape *s, struct double_gates a, const
         for (int64_t j = 0; j < s->dv; j++) after[i * s->dv + j] = a.T * before[i * s->dv + j] + a.S * k[i] * v[j];
 }
 
-/* Forward the state; backward its gradient, the state before each token and after the last, and sums of dq and dk
- * [T][2][dk]. */
+/* Scratch of the reference. Forward: the state. Backward: its gradient, the states before each token and after the last
+ * one, and sums of dq and dk [T][2][dk]. */
 struct ref_states {
     double *C, *E, *P, *keys;
 };
@@ -167,8 +167,8 @@ static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
         }
 }
 
-/* Gradients of one token of one head, and E for the token before. P: the state before the token. `add`: another head of
- * the group has written dq and dk already. */
+/* Writes the gradients of one token of one head, and turns E into that of the previous token. P is the state before the
+ * token. dq and dk are added to `keys`, since the heads of a group share q and k. */
 static void ref_backward_token(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
                                const double *P, double *E, double *keys) {
     int64_t dk = s->dk, dv = s->dv, group = h / (s->heads / s->groups);
@@ -207,7 +207,7 @@ static void ref_backward_token(const struct call *c, const struct state_shape *s
     }
 }
 
-/* dq and dk of one group of one sequence from their sums, [T][2][dk]. */
+/* Writes dq and dk of one group of one sequence from their sums, [T][2][dk]. */
 static void ref_write_keys(const struct call *c, const struct state_shape *s, int64_t b, int64_t group,
                            const double *keys) {
     for (int64_t t = 0; t < s->T; t++)

@@ -1,5 +1,5 @@
-/* scan_outer_chunk_cpu.c - outer-product state on the CPU, a chunk of tokens at a time: outer_chunk.h with one state a
- * head, shared q and k, and the states before the chunks kept from forward. */
+/* scan_outer_chunk_cpu.c - outer-product state on the CPU, a chunk of tokens at a time: outer_chunk.h with one state
+ * per head, shared q and k, and the states before the chunks kept from forward. */
 #include "kernels/matrix/state_cpu.h"
 #include "kernels/matrix/outer_chunk.h"
 
@@ -41,8 +41,8 @@ static struct outer_sizes sizes_of(const struct call *c) {
                                 .keeps = true};
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`): a chunk costs the same however many of its rows are missing,
- * and as much for 4 keys as for 16, while scan_outer_cpu takes the time of its dk rows a token. */
+/* Measured, forward + backward (`lrnn perf crossover`): the time of a chunk does not depend on how many of its rows are
+ * missing, and is the same for dk = 4 and 16. The time of scan_outer_cpu is that of dk rows per token. */
 static bool scan_outer_chunk_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
     return s.T >= 4 && s.dk >= 4 && s.T * s.dk >= 64;

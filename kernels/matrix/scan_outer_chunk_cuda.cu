@@ -1,19 +1,23 @@
-/* scan_outer_chunk_cuda.cu - scan_outer on CUDA, 64 tokens at a time in parallel: outer_chunk.cuh with one state a
- * head. Forward keeps the state before every 16th token, the op's second output, and backward computes none again. */
+/* scan_outer_chunk_cuda.cu - scan_outer on CUDA, 64 tokens at a time in parallel: outer_chunk.cuh with one state per
+ * head. Forward stores the state before every 16th token as the op's second output, so that backward need not compute
+ * these states again. */
 #include "kernels/matrix/outer_call.cuh"
 #include "kernels/matrix/outer_chunk.cuh"
 
 namespace {
 
-/* Gates of a chunk of one state. reach[m][n]: what token n reads of a unit in the state after token m < n, else 0. */
+/* Gates of a chunk of one state. reach[m][n], m < n: the factor by which a number in the state after token m reaches
+ * the output of token n; 0 if m >= n. */
 struct single_gates {
     static constexpr bool SINGLE = true;
     static constexpr int J = 1;
     real *T, *S, *M, *D;
-    real *before, *after; /* products of T before and after a token; before[STATE_CHUNK]: of all, F */
+    real *before, *after; /* products of T before and after a token; before[STATE_CHUNK]: of the whole chunk */
     struct matrix reach;
-    struct matrix Y;          /* backward, with what follows; [t][n]: what token n would read of the state before t */
-    real *dM, *passed, *left; /* by token; left: as Y, of what passes through the chunk */
+    /* The fields from here on are of backward. Y[t][n]: what token n would give out if it read the state before t.
+     * left: Y of the state that passes through the chunk. */
+    struct matrix Y;
+    real *dM, *passed, *left; /* one number per token */
     real *warps;
 
     __host__ __device__ static struct single_gates take(int, enum pass pass, struct cursor *c) {
@@ -86,8 +90,8 @@ struct single_gates {
         }
     }
 
-    /* Y, dM and left: along the chunk, a token a thread, and one for what passes through. Y of the state before the
-     * chunk lies in the first row, the product of what passes through in left[0]. */
+    /* Computes Y, dM and left by walking along the chunk: one thread per token, and one more for left. The first row
+     * of Y holds Y of the state before the chunk, and left[0] the product of all that passes through. */
     __device__ void walk(struct matrix keys, struct matrix values) const {
         int n = (int)threadIdx.x;
         if (n < STATE_CHUNK) {

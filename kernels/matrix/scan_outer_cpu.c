@@ -18,7 +18,7 @@ static real dot_product(int64_t n, const real *a, const real *b) {
 struct token {
     struct outer_token_gates a;
     const real *q, *k; /* [dk] */
-    const real *v, *w; /* [width]; w in backward alone */
+    const real *v, *w; /* [width]; w only in backward */
 };
 
 /* read = C^T q, then after = T C + S k v^T; one pass over the rows. C and after are dk x width. */
@@ -41,8 +41,8 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                  (int64_t width, int64_t dk, const struct token *x, const real *C, real *after, real *read), dk, x, C,
                  after, read)
 
-/* Results of a token's pass over the rows: gradients of the gates but D, of q and k without their direct terms, and E^T
- * k. */
+/* Results of a token's pass over the rows, for the gradients of T, S and M, of q and k without their direct terms, and
+ * of v: E^T k. */
 struct reads {
     real *Ev, *Pw, *Ek; /* [dk], [dk], [width] */
     real EP;
@@ -73,7 +73,7 @@ static struct work work_of(const struct state_shape *s, enum pass pass, struct s
     return w;
 }
 
-/* All of one head. */
+/* One head over all tokens. */
 static void forward_head(const struct call *c, const struct state_shape *s, int64_t b, int64_t h,
                          const struct work *work) {
     int64_t width = padded(s->dv), group = h / (s->heads / s->groups);
@@ -125,8 +125,8 @@ STATE_EACH_WIDTH(backward_any, step_backward,
                  (int64_t width, int64_t dk, const struct token *x, const real *P, real *E, struct reads *r), dk, x, P,
                  E, r)
 
-/* Writes the gradients of one token of one head from what its pass read. add: another head of the group has written dq,
- * dk. */
+/* Writes the gradients of one token of one head from the results of its pass. add: another head of the group has
+ * already written dq and dk. */
 static void write_gradients(const struct call *c, const struct state_shape *s, int64_t token, int64_t h, bool add,
                             const struct token *x, const struct reads *r) {
     int64_t dk = s->dk, group = h / (s->heads / s->groups);
@@ -190,7 +190,7 @@ static size_t scan_outer_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* The heads of a group stay in one part: they add to the same dq and dk, in order. */
+/* The heads of a group are in one part, because they add to the same dq and dk, in order. */
 static void run(const struct call *c, enum pass pass) {
     struct state_shape s = outer_shape(c);
     int64_t groups = s.B * s.groups, parts = state_parts(groups), share = s.heads / s.groups;
@@ -219,8 +219,8 @@ static void scan_outer_cpu_backward(const struct call *c, const struct exec *x) 
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: the state sums T outer products, and its products with vectors dk or dv terms, in working precision; where
- * gates pass 1 rounding grows with the state itself. */
+/* Tolerance: the state sums T outer products, and its products with vectors sum dk or dv terms, in working precision.
+ * With gates above 1 rounding errors grow like the state itself. */
 const struct kernel kernel_scan_outer_cpu = {
     .name = "scan_outer_cpu",
     .op = &op_scan_outer,

@@ -1,4 +1,4 @@
-/* scan_outer_cuda.cu - scan_outer on CUDA: outer_strip.cuh with one matrix a head. Equations: scan_outer.c. */
+/* scan_outer_cuda.cu - scan_outer on CUDA: outer_strip.cuh with one matrix per head. Equations: scan_outer.c. */
 #include "kernels/matrix/outer_call.cuh"
 #include "kernels/matrix/outer_strip.cuh"
 

@@ -1,15 +1,16 @@
-/* scan_outer_long_cpu.c - outer-product state on the CPU for sequences longer than a chunk of scan_outer_chunk: chunks
- * of LONG tokens, over which reading a state, transposing it and its update by tokens cost less a token, and scores and
- * sums over them are products of matrices. Heads with the same q and k go together: their scores are computed once, and
- * their gradients of q and k are one product of the heads' sum.
+/* scan_outer_long_cpu.c - outer-product state on the CPU for sequences longer than a chunk of scan_outer_chunk. Its
+ * chunks have LONG tokens, so reading, transposing and updating a state costs less per token. Scores, and sums over
+ * them, are products of matrices. Heads with the same q and k are computed together: they share the scores, and their
+ * gradients of q and k are one product with the sum over the heads.
  *
- * Notation of outer_chunk.c with one state a head, writers m, readers n: Z[m][n] = T_{m+1} ... T_{n-1} M_n for n > m,
+ * Notation of outer_chunk.c with one state per head, writers m, readers n: Z[m][n] = T_{m+1} ... T_{n-1} M_n for n > m,
  * Gate = S_m Z[m][n], D_m for n = m; reads_n = T_first ... T_{n-1} M_n of the state before the chunk, writes_m = S_m
  * T_{m+1} ... T_last into the state after it. With P = Gate o (k_m . q_n), U = Gate o (v_m . w_n), w = scale dO:
  *   O = scale (P^T V + diag(reads) Q C)
  *   dQ = U^T K + diag(reads) W C^T    dK = U Q + diag(writes) V E^T    dV = P W + diag(writes) K E
  *   E <- T_first ... T_last E + (diag(reads) Q)^T W
- * The states' parts of dQ and dK are computed transposed, C w_n and E v_m: so a state is read once, row by row. */
+ * The parts of dQ and dK that come from the states are computed transposed, as C w_n and E v_m, so that a state is read
+ * once, row by row. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -17,25 +18,26 @@
 #include "kernels/matrix/chunk.h"
 
 #define LONG         64     /* tokens of a chunk; a multiple of STATE_CHUNK */
-#define STATES_BYTES 131072 /* of heads that go through time side by side */
+#define STATES_BYTES 131072 /* of the states of heads that are walked through time together */
 
-/* Gates of one head in one chunk and what follows from them. Missing tokens keep the state and touch nothing else. */
+/* Gates of one head in one chunk, and their products. Missing tokens keep the state and change nothing else. */
 struct stretch_gates {
     real T[LONG], S[LONG], M[LONG], D[LONG];
     real reads[LONG], writes[LONG], after[LONG]; /* after: T_{t+1} ... T_last */
     real through;                                /* T_first ... T_last */
-    real row[LONG];                              /* Z of a token on the way through time */
+    real row[LONG];                              /* Z of the current token */
     real Y[LONG], taken[LONG];                   /* backward: w_n . C^T q_n, k_m . E v_m */
     real dT[LONG], dS[LONG], dM[LONG], dD[LONG];
 };
 
-/* A chunk: its first token in the batch, tokens, rows of the matrices; what it lies at of its sequence. */
+/* A chunk: its first token in the sequence and in the batch, its tokens, the rows of its matrices, and whether it
+ * begins or ends the sequence. */
 struct stretch {
     int64_t first, token, count, rows;
     bool begins, ends;
 };
 
-/* Matrices of a chunk, rows of tokens; Xt is X transposed, LONG wide, as all that is [writer][reader]. */
+/* Matrices of a chunk. Their rows are tokens; Xt is X transposed, LONG wide, like all [writer][reader] matrices. */
 struct work {
     const struct call *c;
     struct state_shape s;
@@ -54,8 +56,8 @@ static int64_t whole(int64_t n) {
     return (n + least - 1) / least * least;
 }
 
-/* How many groups of a sequence go through time side by side: a token's rows of neighbouring heads lie side by side in
- * memory. Their states stay in L2. */
+/* The number of groups of a sequence that are walked through time together, because a token's rows of neighbouring
+ * heads are adjacent in memory. Their states stay in L2. */
 static int64_t groups_side_by_side(const struct work *w) {
     int64_t n = STATES_BYTES / (w->share * w->KW * w->VW * (int64_t)sizeof(real));
     return n < 1 ? 1 : n < w->s.groups ? n : w->s.groups;
@@ -88,7 +90,7 @@ static struct stretch stretch_at(const struct state_shape *s, int64_t b, int64_t
 
 /* --- products of triangles, in blocks of STATE_CHUNK -------------------------------------------------------------- */
 
-/* A[m][n] counts where m <= n; 0 stands in what else a block on the diagonal has, but for scores. */
+/* Only elements A[m][n] with m <= n count. The other elements of a block on the diagonal are 0, except in scores. */
 
 /* A[m][n] = a_m . b_n */
 static void scores_of(int64_t rows, int64_t n, const real *a, int64_t lda, const real *bt, real *A) {
@@ -132,12 +134,12 @@ static void read_gates(const struct work *w, const struct stretch *k, int64_t h)
     read_gate(w->c, OUTER_DIRECT, k, h, 0, g->D);
 }
 
-/* The first reader of whole vectors that the row of writer t has in the blocks it counts in. */
+/* The first reader, at a block's start, that the row of writer t has to include. */
 FORCE_INLINE int64_t block_of(int64_t t) {
     return t / STATE_CHUNK * STATE_CHUNK;
 }
 
-/* Z, reads, writes and through, from the last token back. */
+/* Computes Z, reads, writes and through, from the last token back. */
 static void gate_products(const struct work *w, const struct stretch *k) {
     struct stretch_gates *g = w->g;
     real after = 1, before = 1;
@@ -193,7 +195,8 @@ static void scale_rows(int64_t rows, int64_t width, real scale, const real *fact
     for (int64_t t = 0; t < rows; t++) scale_row(width, scale * factors[t], x + t * width, x + t * width);
 }
 
-/* Keeps the state before each STATE_CHUNK tokens, and takes it past the chunk. V becomes what the tokens write. */
+/* Stores the state before every STATE_CHUNK-th token in output 1, and turns C into the state after the chunk. V is
+ * overwritten by the values that the tokens write. */
 static void next_state(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *C) {
     const struct stretch_gates *g = w->g;
     if (k->begins) memset(C, 0, (size_t)(w->KW * w->VW) * sizeof *C);
@@ -227,7 +230,7 @@ static void forward_head(const struct work *w, const struct stretch *k, int64_t 
     next_state(w, k, b, h, C);
 }
 
-/* q and k of a group, and their scores. */
+/* Reads q and k of a group, and computes their scores. */
 static void read_group(const struct work *w, const struct stretch *k, int64_t group) {
     read_input(w, OUTER_Q, k, group, w->s.dk, w->KW, w->Q);
     read_input(w, OUTER_K, k, group, w->s.dk, w->KW, w->K);
@@ -235,7 +238,7 @@ static void read_group(const struct work *w, const struct stretch *k, int64_t gr
     scores_of(k->rows, w->s.dk, w->K, w->KW, w->Qt, w->scores);
 }
 
-/* One chunk of a group; `states` of its heads. */
+/* One chunk of a group; `states` are those of its heads. */
 static void forward_group(const struct work *w, const struct stretch *k, int64_t b, int64_t group, real *states) {
     read_group(w, k, group);
     for (int64_t h = 0; h < w->share; h++) forward_head(w, k, b, group * w->share + h, states + h * w->states.stride);
@@ -252,7 +255,7 @@ static const real *state_before(const struct work *w, const struct stretch *k, i
     return w->C;
 }
 
-/* X = state x_t for the columns x_t: dots_t = y_t . X_t, and sum_t += factors_t X_t. */
+/* With X_t = state x_t for the columns x_t: dots_t = y_t . X_t, and sum_t += factors_t X_t. */
 static void from_state(const struct work *w, const struct stretch *k, const real *state, const real *xt, const real *yt,
                        const real *factors, real *dots, real *sum) {
     chunk_product((struct extent){w->KW, k->rows, w->s.dv}, (struct factor){state, w->VW, 1}, (struct right){xt, LONG},
@@ -265,7 +268,7 @@ static void from_state(const struct work *w, const struct stretch *k, const real
         }
 }
 
-/* dT, dS, dM and dD; corner = <E, C>. Y becomes, token after token, what readers would read of the state before it. */
+/* Computes dT, dS, dM and dD; corner = <E, C>. At each token, Y becomes what readers would read of its old state. */
 static void gate_gradients(const struct work *w, const struct stretch *k, real corner) {
     struct stretch_gates *g = w->g;
     for (int64_t t = 0; t < k->rows; t++) {
@@ -313,7 +316,7 @@ static void write_rows(const struct work *w, int i, const struct stretch *k, int
         for (int64_t j = 0; j < n; j++) put(to + t * step + j, add, from[t * width + j]);
 }
 
-/* E: the gradient of the state after the chunk becomes the gradient of the state before it. */
+/* One chunk of one head in reverse: E becomes the gradient of the state before it. */
 static void backward_head(const struct work *w, const struct stretch *k, int64_t b, int64_t h, real *E) {
     int64_t dk = w->s.dk, dv = w->s.dv, KW = w->KW, VW = w->VW, rows = k->rows;
     const real *d_o = call_dout(w->c, 0) + (k->token * w->s.heads + h) * dv, *C = state_before(w, k, b, h);
@@ -369,7 +372,7 @@ static size_t scan_outer_long_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* Groups `first` to `first + n` of sequence b through time, side by side. */
+/* Walks groups `first` to `first + n - 1` of sequence b through time together. */
 static void walk(const struct work *w, enum pass pass, int64_t b, int64_t first, int64_t n) {
     int64_t chunks = (w->s.T + LONG - 1) / LONG, each = w->share * w->states.stride;
     for (int64_t i = 0; i < chunks * n; i++) {
@@ -412,8 +415,8 @@ static void scan_outer_long_backward(const struct call *c, const struct exec *x)
     run(c, PASS_BACKWARD);
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`): of the states of 16 x 16 and 32 x 32 that four heads have each
- * for themselves, scan_outer_chunk's stay in L1 and are as fast or faster. */
+/* Measured, forward + backward (`lrnn perf crossover`): for states of 16 x 16 and 32 x 32, and four heads that share no
+ * q and k, scan_outer_chunk keeps the states in L1 and is as fast or faster. */
 static bool scan_outer_long_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
     return s.T >= STATE_CHUNK && s.heads / s.groups * s.dk * s.dv >= 2048;

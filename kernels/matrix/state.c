@@ -1,4 +1,4 @@
-/* state.c - what the declarations of the matrix-state recurrences share. See state.h. */
+/* state.c - parts that the declarations of the matrix-state recurrences share. See state.h. */
 #include "kernels/matrix/state.h"
 
 #include <inttypes.h>

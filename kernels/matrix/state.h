@@ -1,8 +1,8 @@
-/* state.h - what the twins of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and how
- * backward gets its states back.
+/* state.h - parts that the twins of the matrix-state recurrences (scan_outer, scan_delta) share: sizes, pointers, and
+ * the states that backward needs.
  *
- * Forward leaves the state before every STATE_CHUNK-th token in output 1, (B, chunks, heads, dk, dv); backward walks
- * the chunks in reverse and computes the states inside a chunk again. Nothing flows back into output 1. */
+ * Forward stores the state before every STATE_CHUNK-th token in output 1, (B, chunks, heads, dk, dv). Backward walks
+ * the chunks in reverse and computes the states inside a chunk again. Output 1 has no gradient. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_H
 #define LRNN_KERNELS_MATRIX_STATE_H
 
@@ -42,18 +42,18 @@ LRNN_INLINE struct state_shape delta_shape(const struct call *c) {
     return state_shape_of(c, a->heads, a->heads, a->steps);
 }
 
-/* Decays of a head and token: 1 or, one a key channel, dk; 0: none. */
+/* The number of decays of a head and token: 1, or dk if each key channel has one, or 0. */
 LRNN_INLINE int64_t delta_decays(const struct call *c) {
     return c->in[DELTA_DECAY] ? token_width(c->in[DELTA_DECAY]) / delta_attr(c)->heads : 0;
 }
 
-/* One decay a head, and beta: the form that needs no vectors beside q, k and v. */
+/* Whether the call has beta and at most one decay per head, so that q, k and v are its only vectors. */
 LRNN_INLINE bool delta_is_scalar(const struct call *c) {
     return c->in[DELTA_BETA] && delta_decays(c) <= 1;
 }
 #define DELTA_NOT_SCALAR "it knows one beta and at most one decay a head"
 
-/* Row `index` of a token, `width` wide, in input i or its gradient; NULL where there is none. */
+/* Row `index` of a token, `width` wide, in input i or its gradient; NULL if the call has none. */
 LRNN_INLINE const real *value_row(const struct call *c, int i, int64_t token, int64_t index, int64_t width) {
     const struct tensor *t = c->in[i];
     return t ? tensor_real(t) + token * token_width(t) + index * width : NULL;
@@ -63,8 +63,8 @@ LRNN_INLINE real *gradient_row(const struct call *c, int i, int64_t token, int64
     return c->din[i] ? c->din[i] + token * token_width(c->in[i]) + index * width : NULL;
 }
 
-/* The gates of scan_outer for one head at one token. Without source a token writes with 1; without mark it reads the
- * state after its own step. */
+/* The gates of scan_outer for one head at one token. A missing source is 1. Without mark a token reads the state after
+ * its own step. */
 struct outer_token_gates {
     real T, S, M, D; /* decay, source, mark, direct */
 };
@@ -82,11 +82,11 @@ LRNN_INLINE real *kept_state(const struct call *c, const struct state_shape *s, 
     return tensor_real(c->out[1]) + ((b * s->chunks + chunk) * s->heads + h) * s->dk * s->dv;
 }
 
-/* For op->infer: input i is (B,T,...) as input 0 and `width` wide; else the error says what it should be. NULL inputs
- * pass. */
+/* For op->infer: checks that input i is (B,T,...) like input 0 and `width` wide. The error says what it should be. NULL
+ * inputs pass. */
 bool infer_token_width(struct graph *g, const struct call *c, int i, int64_t width, const char *means);
 
-/* For op->infer, all inputs checked: o and the kept states. */
+/* For op->infer, after all inputs are checked: creates the outputs o and the kept states. */
 void infer_state_outputs(struct graph *g, struct call *c, const struct state_shape *s);
 
 #endif

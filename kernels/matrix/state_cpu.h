@@ -1,4 +1,4 @@
-/* state_cpu.h - what the CPU kernels of the matrix-state recurrences share: padded rows. */
+/* state_cpu.h - parts that the CPU kernels of the matrix-state recurrences share: padded rows. */
 #ifndef LRNN_KERNELS_MATRIX_STATE_CPU_H
 #define LRNN_KERNELS_MATRIX_STATE_CPU_H
 
@@ -8,11 +8,11 @@
 #include "kernels/lib/parallel.h"
 
 #define STATE_VECTOR 16 /* rows of the state are multiples of this many columns */
-#define STATE_PARTS  16 /* most parts the heads of a batch are cut into; each has its own scratch */
-#define STATE_BUNDLE 16 /* most heads that go through time side by side */
+#define STATE_PARTS  16 /* the heads of a batch are cut into at most so many parts; each has its own scratch */
+#define STATE_BUNDLE 16 /* most heads that are walked through time together */
 
-/* name(width, ...) calls step(width, ...) with the usual widths as constants: the loops over columns unroll and the
- * sums stay in registers. */
+/* Defines name(width, ...), which calls step(width, ...) with the usual widths as constants, so that the loops over
+ * columns unroll and the sums stay in registers. */
 #define STATE_EACH_WIDTH(name, step, parameters, ...)                                                                  \
     static void name parameters {                                                                                      \
         switch (width) {                                                                                               \
@@ -39,9 +39,9 @@ LRNN_INLINE int64_t state_parts(int64_t pairs) {
     return pairs < STATE_PARTS ? pairs : STATE_PARTS;
 }
 
-/* How many heads go through time side by side, a chunk of each after the other, with states of `reals` each: a token's
- * rows of neighbouring heads lie side by side in memory, while rows of one head are far apart. The states stay in
- * L1. */
+/* The number of heads, with states of `reals` each, that are walked through time together: a chunk of the first head,
+ * of the second, and so on. A token's rows of neighbouring heads are adjacent in memory, while rows of one head are far
+ * apart. The states stay in L1. */
 LRNN_INLINE int64_t heads_side_by_side(int64_t reals) {
     int64_t n = 32768 / (reals * (int64_t)sizeof(real));
     return n < 1 ? 1 : n < STATE_BUNDLE ? n : STATE_BUNDLE;
@@ -53,16 +53,16 @@ LRNN_INLINE void pad_row(int64_t n, int64_t width, const real *from, real *to) {
     memset(to + n, 0, (size_t)(width - n) * sizeof *to);
 }
 
-/* to[n] = from[n]. A call of memcpy takes longer than the few vectors of a row. */
+/* to[n] = from[n]. For the few vectors of a row a call of memcpy would take longer. */
 LRNN_INLINE void copy_row(int64_t n, const real *from, real *to) {
     int64_t i = 0;
     for (; i + STATE_VECTOR <= n; i += STATE_VECTOR) memcpy(to + i, from + i, STATE_VECTOR * sizeof *to);
     for (; i < n; i++) to[i] = from[i];
 }
 
-/* Asks for `count` rows n wide, ld apart, to be in L2 when they are read: rows of one head, whose distance the
- * processor's own prefetching does not follow. None where from is NULL. The empty statement keeps gcc from taking a
- * function that only prefetches for one without effect, whose calls it leaves out. */
+/* Prefetches `count` rows n wide, ld apart, into L2; does nothing if from is NULL. It is for rows of one head, which
+ * the processor's own prefetcher does not follow. Without the empty statement gcc would think that a function that only
+ * prefetches has no effect, and drop its calls. */
 LRNN_INLINE void prefetch_rows(int64_t count, int64_t n, const real *from, int64_t ld) {
     for (int64_t t = 0; from && t < count; t++)
         for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof(real)) {
@@ -71,7 +71,7 @@ LRNN_INLINE void prefetch_rows(int64_t count, int64_t n, const real *from, int64
         }
 }
 
-/* `count` rows n wide, ld apart, padded to width; then zero rows up to a whole chunk. */
+/* Copies `count` rows n wide, ld apart, padded to width, and appends zero rows up to a whole chunk. */
 LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld, int64_t width, real *to) {
     for (int64_t t = 0; t < count; t++) {
         copy_row(n, from + t * ld, to + t * width);
@@ -80,7 +80,7 @@ LRNN_INLINE void pad_rows(int64_t count, int64_t n, const real *from, int64_t ld
     if (count < STATE_CHUNK) memset(to + count * width, 0, (size_t)((STATE_CHUNK - count) * width) * sizeof *to);
 }
 
-/* A state with padded rows to one without, and back. */
+/* Copy a state with padded rows to one without padding, and back. */
 LRNN_INLINE void pack_rows(int64_t dk, int64_t dv, const real *state, int64_t width, real *kept) {
     if (dv == width) dv = width = dk * dv, dk = 1;
     for (int64_t i = 0; i < dk; i++) memcpy(kept + i * dv, state + i * width, (size_t)dv * sizeof *kept);

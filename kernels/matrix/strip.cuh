@@ -1,4 +1,4 @@
-/* strip.cuh - recurrences whose state is a dk x dv matrix a head, on CUDA: how states are cut among warps.
+/* strip.cuh - recurrences whose state is a dk x dv matrix per head, on CUDA: how states are cut among warps.
  *
  * Columns of a state do not meet in the recurrence, so a warp has a strip of them: W columns of one head of one
  * sequence, which it keeps in shared memory and takes along time. A lane is a column where sums run over rows, and a
@@ -15,7 +15,7 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/loaded_rows.cuh"
 
-/* rows: of the matrices of a head, one below the other; dv columns in all, W a strip. chunk: tokens of a chunk. */
+/* rows: of the matrices of a head, one below the other; dv columns in all, W per strip. chunk: tokens of a chunk. */
 struct strip_shape {
     int64_t B, T, H;
     int rows, dv, W, strips, chunk, chunks;

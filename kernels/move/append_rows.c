@@ -1,5 +1,5 @@
-/* append_rows.c - rows of a table after the rows of each sequence (the virtual nodes of a tree): the op, its reference
- * and its CPU twin, sequences on threads.
+/* append_rows.c - appends rows of a table to each sequence (the virtual nodes of a tree): the op, its reference and its
+ * CPU twin, with sequences on threads.
  *
  *   y[b][t] = x[b][t] for t < T;  y[b][T + i] = p[which[i]], or 0 where which[i] is -1
  *   dx = dy in its rows;  dp[r] = sum over b and all i with which[i] = r of dy[b][T + i] */
@@ -52,7 +52,7 @@ static struct cost append_rows_cost(const struct call *c, enum pass pass) {
     return (struct cost){pass == PASS_FORWARD ? 0 : y - x, sizeof(real) * (y + x + p)};
 }
 
-/* Variants: as many rows as there are, of a table of four, one of which none names; one row. */
+/* Variants: as many appended rows as the sequence has, from a table of four with one unused row; one appended row. */
 static bool append_rows_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     static const int32_t entries[] = {2, -1, 0, 2, 2, 1, 0};
@@ -146,7 +146,7 @@ static size_t append_rows_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* dx of the sequences of one group, and their share of dp. */
+/* Computes dx of the sequences of one group, and the group's part of dp. */
 static void group_gradient(const struct call *c, struct range sequences, real *dp) {
     const struct append_rows_attr *a = append_rows_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2];
@@ -180,7 +180,8 @@ static void append_rows_cpu_backward(const struct call *c, const struct exec *ex
     if (c->din[1]) sum_partials(P, groups, dp.at, dp.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* dp sums a table row's uses in `real`, the reference in double; errors grow like the root of their number. */
+/* Tolerance: dp sums the uses of each table row in `real`, the reference in double. Errors grow like the square root of
+ * the number of uses. */
 const struct kernel kernel_append_rows_cpu = {
     .name = "append_rows_cpu",
     .op = &op_append_rows,

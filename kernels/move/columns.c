@@ -122,7 +122,7 @@ static struct cost repeat_each_cost(const struct call *c, enum pass pass) {
     return (struct cost){pass == PASS_FORWARD ? 0 : y, sizeof(real) * (p + y)};
 }
 
-/* Variants: three, four parts, one; the first, the middle, the last columns alone. */
+/* Variants: three parts; four; one; only the first columns; only the middle ones; only the last ones. */
 static bool split_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     static const int parts[] = {3, 4, 1};
@@ -144,7 +144,7 @@ static bool repeat_each_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* Variants: all gradients wanted; none of a. */
+/* Variants: all gradients; no gradient of a. */
 static bool join_columns_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *a = input_tokens(g, s, "a", s->dim), *b = input_tokens(g, s, "b", op_sizes_out(s));
@@ -210,7 +210,7 @@ static void split_ref_forward(const struct call *c, const struct exec *exec) {
                 tensor_real(c->out[p])[r * a->widths[p] + i] = tensor_real(c->in[0])[r * C + first + i];
 }
 
-/* Gradient of column `col` of row r: 0 where it was not taken and where nothing flows into its part. */
+/* Gradient of column `col` of row r: 0 if no part has that column or if its part has no gradient. */
 static real split_gradient(const struct call *c, int64_t r, int64_t col) {
     const struct split_attr *a = split_attr(c);
     int64_t first = a->from;

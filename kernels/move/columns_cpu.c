@@ -1,4 +1,4 @@
-/* columns_cpu.c - split, join_columns and prepend_one: chunks of rows on threads, a row's columns in vectors.
+/* columns_cpu.c - split, join_columns and prepend_one with chunks of rows on threads, a row's columns in vectors.
  * Equations: columns.c. All are copies (times one factor), so the bits are the reference's. */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void split_cpu_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* Columns of one part of a row; dy NULL: nothing flows in. */
+/* The gradient of the columns of one part of a row; dy NULL: it is 0. */
 static void gradient_part(int64_t n, const real *dy, real *dx, bool accumulate) {
     if (dy && accumulate) {
 #pragma omp simd
@@ -173,7 +173,7 @@ static void repeat_each_cpu_backward(const struct call *c, const struct exec *ex
     }
 }
 
-/* dp sums n terms in `real`, the reference in double. */
+/* Tolerance: dp sums n terms in `real`, the reference in double. */
 const struct kernel kernel_repeat_each_cpu = {
     .name = "repeat_each_cpu",
     .op = &op_repeat_each,

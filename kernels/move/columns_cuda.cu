@@ -1,5 +1,5 @@
 /* columns_cuda.cu - split and join_columns on CUDA: both are moves between a matrix and up to four parts of its
- * columns, a value a thread, or four where all widths allow it; prepend_one and repeat_each, a value a thread.
+ * columns, a value per thread, or four where all widths allow it; prepend_one and repeat_each, a value per thread.
  * Equations: columns.c. The bits are the reference's. */
 #include "kernels/move/move.h"
 #include "kernels/lib/cuda.cuh"

@@ -1,5 +1,5 @@
-/* grid_positions.c - a learnt table of positions on the tokens of a grid, resized where the grid has other sides than
- * the one that it was learnt on: the op and its reference.
+/* grid_positions.c - adds a learnt table of positions to the tokens of a grid. If the grid has other sides than the
+ * table, the table is resized. The op and its reference.
  *
  *   y[b][t] = x[b][t] + sum_j R[t][j] p[j] for t < n, else x[b][t];  R = the bicubic weights of token t's position in
  *   the grid of sequence b, entry j = (row, column) of the table having the product of the weights of its row and its
@@ -37,14 +37,15 @@ static void grid_positions_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, x->dims);
 }
 
-/* Grid as in training, where nothing is resized. */
+/* Counts the case in which nothing is resized. */
 static struct cost grid_positions_cost(const struct call *c, enum pass pass) {
     (void)pass;
     double x = (double)tensor_count(c->in[0]), p = (double)tensor_count(c->in[1]);
     return (struct cost){x, sizeof(real) * (2 * x + p)};
 }
 
-/* Variants: the table's own grid, and one that grows or shrinks on both axes, on one, or from a single position. */
+/* Variants: the table's own grid; grids that are larger or smaller on both axes, on one axis; a table of one
+ * position. */
 static bool grid_positions_build(struct graph *g, const struct op_sizes *s) {
     const struct grid trained[] = {{1, s->length}, {2, 3}, {4, 3}, {5, 6}, {1, 1}};
     const struct grid own[] = {{1, s->length}, {0, 0}, {0, 3}, {0, 0}, {2, 0}};

@@ -1,12 +1,12 @@
-/* grid_positions.h - which rows of a table of positions the twins of grid_positions read for a token, and how much of
- * each.
+/* grid_positions.h - the rows of a table of positions that the twins of grid_positions read for a token, and their
+ * weights.
  *
  * Along an axis of n positions a table of m entries is resized by the cubic kernel of Keys (1981) with a = -1/2:
  *   entry j has at position i the weight k(c - j), c = (i + 1/2) m / n - 1/2,
  *   k(d) = 3/2 |d|^3 - 5/2 |d|^2 + 1 for |d| <= 1, -1/2 |d|^3 + 5/2 |d|^2 - 4 |d| + 2 for |d| < 2, else 0,
- * entries beyond the table left out and the others' weights scaled to the sum 1. With m = n the weights are 1 and 0
- * exactly. This is jax.image.resize with method "cubic" where the grid grows; where it shrinks that also smooths, which
- * this does not. */
+ * where entries outside the table are left out and the weights of the others are scaled to the sum 1. With m = n the
+ * weights are exactly 1 and 0. For larger grids this equals jax.image.resize with method "cubic"; for smaller grids
+ * that function also smooths, which we do not. */
 #ifndef LRNN_KERNELS_MOVE_GRID_POSITIONS_H
 #define LRNN_KERNELS_MOVE_GRID_POSITIONS_H
 
@@ -32,7 +32,7 @@ LRNN_INLINE double cubic_kernel(double d) {
     return d < 2 ? ((-0.5 * d + 2.5) * d - 4) * d + 2 : 0;
 }
 
-/* Place i of n, of a table of m entries. */
+/* The weights at position i of n, for a table of m entries. */
 LRNN_INLINE struct cubic cubic_at(int64_t i, int64_t n, int64_t m) {
     double centre = ((double)i + 0.5) * (double)m / (double)n - 0.5, sum = 0;
     struct cubic c;
@@ -67,7 +67,7 @@ LRNN_INLINE struct token_grid token_grid_of(const struct call *c, int64_t b) {
     return token_grid_in(&a->own, c->in[2] ? tensor_i32(c->in[2])[b] : c->in[0]->dims[1]);
 }
 
-/* True if its positions are the table's own. */
+/* True if the grid has the table's sides, so that nothing is resized. */
 LRNN_INLINE bool token_grid_is(const struct token_grid *g, const struct grid *trained) {
     return g->height == trained->height && g->width == trained->width;
 }

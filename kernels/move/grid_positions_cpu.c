@@ -1,5 +1,5 @@
-/* grid_positions_cpu.c - grid_positions on the CPU: sequences on threads forward, entries of the table on threads
- * backward, each summing over the sequences in order. The equations are in grid_positions.c. */
+/* grid_positions_cpu.c - grid_positions on the CPU. Forward has sequences on threads; backward has entries of the table
+ * on threads, and each sums over the sequences in order. The equations are in grid_positions.c. */
 #include "kernels/move/grid_positions.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void add_row(int64_t D, real weight, const real *x, real *y) {
     for (int64_t d = 0; d < D; d++) y[d] = real_fma(weight, x[d], y[d]);
 }
 
-/* y += what the table has at row and column of a grid of other sides. */
+/* y += the resized table's vector at `row` and `column`. */
 static void add_between(const struct call *c, const struct cubic *row, const struct cubic *column, real *y) {
     const struct grid *of_table = table_grid(c);
     int64_t D = c->in[0]->dims[2];
@@ -50,7 +50,7 @@ static void grid_positions_cpu_forward(const struct call *c, const struct exec *
     for (int64_t b = 0; b < c->in[0]->dims[0]; b++) forward_sequence(c, b);
 }
 
-/* dp += what entry j has of sequence b. */
+/* dp += the gradient of entry j from sequence b. */
 static void entry_of_sequence(const struct call *c, int64_t j, int64_t b, real *dp) {
     const struct grid *of_table = table_grid(c);
     int64_t T = c->in[0]->dims[1], D = c->in[0]->dims[2];
@@ -85,8 +85,8 @@ static void grid_positions_cpu_backward(const struct call *c, const struct exec 
     }
 }
 
-/* An entry's gradient sums the tokens of all sequences in `real`, the reference in double; errors grow like the root of
- * their number. */
+/* Tolerance: an entry's gradient sums over the tokens of all sequences in `real`, the reference in double. Errors grow
+ * like the square root of the number of tokens. */
 const struct kernel kernel_grid_positions_cpu = {
     .name = "grid_positions_cpu",
     .op = &op_grid_positions,

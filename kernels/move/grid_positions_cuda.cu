@@ -1,4 +1,4 @@
-/* grid_positions_cuda.cu - grid_positions on CUDA, a value a thread, in the reference's order and in double, as its.
+/* grid_positions_cuda.cu - grid_positions on CUDA, a value per thread, in the reference's order and in double, as its.
  * The equations are in grid_positions.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/move/grid_positions.h"

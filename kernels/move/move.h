@@ -1,5 +1,4 @@
-/* move.h - ops that move columns and rows. Shapes as in
- * kernels/kernel.h. */
+/* move.h - ops that move columns and rows. Shapes as in kernels/kernel.h. */
 #ifndef LRNN_KERNELS_MOVE_MOVE_H
 #define LRNN_KERNELS_MOVE_MOVE_H
 
@@ -26,25 +25,25 @@ struct tensor *join_columns(struct graph *g, struct tensor *a, struct tensor *b)
 /* y[r] = factor * (1, x[r]): x (rows,C) -> y (rows,C+1). The increment of a path whose first channel is time. */
 struct tensor *prepend_one(struct graph *g, struct tensor *x, double factor);
 
-/* y[c*n + i] = p[c], i < n: p [C] -> y [C*n] (one number a head, used by all its channels). */
+/* y[c*n + i] = p[c], i < n: p [C] -> y [C*n] (one number per head, used by all its channels). */
 struct tensor *repeat_each(struct graph *g, struct tensor *p, int64_t n);
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-/* y[b] = (x[b], p[which]): n rows of the table p [R][D] after the rows of x (B,T,D), which[i] = -1 for a row of zeros
- * -> (B,T+n,D). `which` lives as long as the graph. */
+/* y[b] = (x[b], p[which]): appends n rows of the table p [R][D] to the rows of x (B,T,D), or a row of zeros where
+ * which[i] is -1 -> (B,T+n,D). `which` must live as long as the graph. */
 struct tensor *append_rows(struct graph *g, struct tensor *x, struct tensor *p, const int32_t *which, int64_t n);
 
 /* --- whole rows of sequences -------------------------------------------------------------------------------------- */
 
 /* lengths: ids (B), rows in use of each sequence, or NULL: all. */
 
-/* y[b] = the last row in use, the mean of those in use, or the last row of all (the root of a tree): x (B,T,D) ->
- * y (B,D); 0 where there is none. */
+/* y[b] = the last row in use, the mean of the rows in use, or the last of all rows (the root of a tree): x (B,T,D) ->
+ * y (B,D); 0 if no row is in use. */
 enum pooling { POOL_LAST, POOL_MEAN, POOL_TOP };
 struct tensor *pool(struct graph *g, struct tensor *x, struct tensor *lengths, enum pooling how);
 
-/* The rows in use in reverse order, the others as they are: x (B,T,D) -> y likewise. */
+/* Reverses the rows in use and keeps the other rows: x (B,T,D) -> y likewise. */
 struct tensor *reverse(struct graph *g, struct tensor *x, struct tensor *lengths);
 
 /* y[b][p] = e[b] + PE[p], sinusoids of the position, first half sines, second half cosines (sequence.c): e (B,D) ->
@@ -53,53 +52,53 @@ struct tensor *decode_positions(struct graph *g, struct tensor *e, int64_t T);
 
 /* --- rows at other places ----------------------------------------------------------------------------------------- */
 
-/* By a rule that knows the tokens n of each sequence; zeros where the rule names no row. What stands past the end of
- * a sequence does not reach y. */
+/* These rules know the number of tokens n of each sequence. Rows of y for which a rule names no row of x are zeros. No
+ * row past the end of a sequence reaches y. */
 
-/* Row r as it is where it is in use, first[r] < n (NULL: r < n), else zeros: x (B,R,C) -> y likewise. `first` [R] lives
- * as long as the graph. */
+/* Keeps row r if it is in use, first[r] < n (NULL: r < n), else makes it zeros: x (B,R,C) -> y likewise. `first` [R]
+ * must live as long as the graph. */
 struct tensor *rows_in_use(struct graph *g, struct tensor *x, struct tensor *lengths, const int32_t *first);
 
 /* y[b][t] = x[b][t-1], zeros at t = 0 (a token shift): x (B,T,C) -> y likewise. */
 struct tensor *rows_before(struct graph *g, struct tensor *x);
 
-/* The first n rows as they are, zeros after them: x (B,R,C) -> y likewise. */
+/* Keeps the first n rows and makes the others zeros: x (B,R,C) -> y likewise. */
 struct tensor *leading_rows(struct graph *g, struct tensor *x, int64_t n);
 
-/* Rows of x (B,1+K,C) for each of T positions. x has a row after each interval of `interval` steps and one before the
- * first, as log_signature (kernels/flow/flow.h) cuts them: position t < n-1 gets the row after the last interval that
- * has ended by then. Position n-1, and all after it, get the row after the interval that holds step n-1, ended or not
- * -> (B,T,C). */
+/* A row of x (B,1+K,C) for each of T positions -> (B,T,C). x has a row before the first interval and one after each
+ * interval of `interval` steps, as log_signature (kernels/flow/flow.h) cuts them. Position t < n-1 gets the row after
+ * the last interval that has ended by then. Position n-1 and all later positions get the row after the interval that
+ * contains step n-1, even if it has not ended. */
 struct tensor *rows_of_intervals(struct graph *g, struct tensor *x, struct tensor *lengths, int64_t interval,
                                  int64_t T);
 
-/* Tokens laid row by row into a grid whose sides are given, or 0: then they follow from the number of tokens, so that a
- * sequence has its own grid, whatever the graph's length: as square as it can be, or as wide as the other side asks
- * for. */
+/* A grid that tokens fill row by row. A side of 0 follows from the number of tokens of a sequence, whatever the graph's
+ * length: the grid is as square as possible, or large enough with the given other side. */
 struct grid {
     int64_t height, width;
 };
 
-/* Columns of the grid of n tokens, and nodes, missing ones included, of the grid that has room for up to T tokens. */
+/* The number of columns of the grid of n tokens, and the number of nodes, with missing nodes, of a grid that has room
+ * for up to T tokens. */
 int64_t grid_width(const struct grid *grid, int64_t n);
 int64_t grid_nodes(const struct grid *grid, int64_t T);
 
-/* The tokens x (B,T,C) of each sequence at the upper left of the grid of T tokens -> (B,grid_nodes,C); and back
+/* Puts the tokens x (B,T,C) of each sequence at the upper left of the grid of T tokens -> (B,grid_nodes,C); and back
  * -> (B,T,C). */
 struct tensor *rows_to_grid(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid);
 struct tensor *rows_from_grid(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid,
                               int64_t T);
 
-/* The four corners of the grid of each sequence's tokens x (B,T,C): the upper left one, the lower left, the upper
- * right, the lower right -> (B,4,C). A last row that is not full has no lower right one. */
+/* The four corners of the grid of each sequence's tokens x (B,T,C): upper left, lower left, upper right, lower right ->
+ * (B,4,C). If the last row is not full, there is no lower right corner. */
 struct tensor *rows_of_corners(struct graph *g, struct tensor *x, struct tensor *lengths, const struct grid *grid);
 
 /* --- positions of a grid ------------------------------------------------------------------------------------------ */
 
-/* y[b][t] = x[b][t] + the table's vector at the position of token t in the grid of sequence b, whose sides follow as
- * above from `own` and its tokens n: x (B,T,D), table (height * width, D) of the grid `trained`, both sides given; what
- * stands past a sequence's end stays as it is. Where the grid has other sides, the table is resized to them: bicubic,
- * pixels as areas (grid_positions.h). */
+/* y[b][t] = x[b][t] + the table's vector at the position of token t in the grid of sequence b. The sides of that grid
+ * follow as above from `own` and the number of tokens n. x (B,T,D); table (height * width, D) of the grid `trained`,
+ * with both sides given. Rows past a sequence's end do not change. If the grid has other sides than `trained`, the
+ * table is resized: bicubic, pixels as areas (grid_positions.h). */
 struct tensor *grid_positions(struct graph *g, struct tensor *x, struct tensor *table, struct tensor *lengths,
                               const struct grid *trained, const struct grid *own);
 
@@ -169,7 +168,7 @@ enum row_rule { ROWS_IN_USE, ROWS_BEFORE, ROWS_OF_INTERVALS, ROWS_TO_GRID, ROWS_
 struct take_rows_attr {
     enum row_rule rule;
     int64_t rows;     /* of y */
-    int64_t tokens;   /* most that a sequence can have */
+    int64_t tokens;   /* the most tokens that a sequence may have */
     int64_t interval; /* ROWS_OF_INTERVALS */
     struct grid grid; /* ROWS_TO_GRID, ROWS_FROM_GRID, ROWS_OF_CORNERS */
     const int32_t *first;

@@ -1,5 +1,5 @@
 /* rows_cuda.cu - ops that move rows to other places, on CUDA: take_rows, append_rows and decode_positions, a
- * value a thread, neighbours on neighbouring columns. What an entry's gradient sums is listed in
+ * value per thread, neighbours on neighbouring columns. What an entry's gradient sums is listed in
  * the op's table, so that the order is the reference's; sums are in double, as its. Equations: take_rows.c,
  * append_rows.c, sequence.c. */
 #include "kernels/lib/cuda.cuh"

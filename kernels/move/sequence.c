@@ -65,7 +65,7 @@ static void decode_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){c->in[0]->dims[0], T, c->in[0]->dims[1]});
 }
 
-/* The larger side is read or written once, the other too. */
+/* Counts each of x and y once; a forward pool of the last row reads only that row. */
 static struct cost sequence_cost(const struct call *c, enum pass pass) {
     double x = (double)tensor_count(c->in[0]), y = (double)tensor_count(c->out[0]);
     bool last = c->op == &op_pool && pool_attr(c)->how == POOL_LAST;
@@ -74,7 +74,7 @@ static struct cost sequence_cost(const struct call *c, enum pass pass) {
     return (struct cost){sums ? fmax(x, y) : 0, sizeof(real) * bytes};
 }
 
-/* Variants: the last row in use, or the mean of those in use; of all rows. */
+/* Variants: the last row in use; the mean of the rows in use; the last of all rows; the mean of all rows. */
 static bool pool_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *lengths = s->variant < 2 ? input_lengths(g, s) : NULL;
@@ -130,7 +130,7 @@ static int64_t length_of(const struct call *c, int64_t b) {
     return c->in[1] ? tensor_i32(c->in[1])[b] : c->in[0]->dims[1];
 }
 
-/* Weight of row t of a sequence of n in its pooled row. */
+/* Weight of row t, of the n rows in use, in the pooled row. */
 static real pool_weight(const struct call *c, int64_t t, int64_t n) {
     if (pool_attr(c)->how == POOL_LAST) return t == n - 1;
     return t < n ? 1 / (real)n : 0;

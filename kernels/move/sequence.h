@@ -1,4 +1,4 @@
-/* sequence.h - what the twins of decode_positions share. */
+/* sequence.h - the frequencies that the twins of decode_positions share. */
 #ifndef LRNN_KERNELS_MOVE_SEQUENCE_H
 #define LRNN_KERNELS_MOVE_SEQUENCE_H
 

@@ -1,4 +1,4 @@
-/* sequence_cpu.c - pool, reverse and decode_positions: sequences or positions on threads, columns in vectors. The
+/* sequence_cpu.c - pool, reverse and decode_positions with sequences or positions on threads, columns in vectors. The
  * equations are in sequence.c. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define POOL_STRIP 256 /* columns of a part of pool */
-#define POOL_ROWS  64  /* rows summed before their sum is added: errors grow with T / POOL_ROWS + POOL_ROWS, not T */
+#define POOL_ROWS  64  /* rows of a partial sum, so that errors grow with T / POOL_ROWS + POOL_ROWS instead of T */
 
 static int64_t length_of(const struct call *c, int64_t b) {
     return c->in[1] ? tensor_i32(c->in[1])[b] : c->in[0]->dims[1];
@@ -100,7 +100,7 @@ static size_t decode_positions_cpu_workspace(const struct call *c, enum pass pas
     return scratch_single(c, pass == PASS_FORWARD ? (size_t)(tensor_cols(c->in[0]) / 2) * sizeof(double) : 0);
 }
 
-/* y[b][p] of all b: the code of the position is made once, in the row of sequence 0. */
+/* y[b][p] for all b. The code of the position is computed once, in the row of sequence 0. */
 static void decode_position(const struct call *c, const double *frequency, int64_t p) {
     int64_t B = c->in[0]->dims[0], D = c->in[0]->dims[1], T = c->out[0]->dims[1], h = D / 2;
     const real *e = tensor_real(c->in[0]);
@@ -141,7 +141,7 @@ static void decode_positions_cpu_backward(const struct call *c, const struct exe
     }
 }
 
-/* The mean of T rows: sums of up to POOL_ROWS roundings each way, where the reference sums in double. */
+/* Tolerance: the mean of T rows is a sum of partial sums of POOL_ROWS rows in `real`; the reference sums in double. */
 const struct kernel kernel_pool_cpu = {
     .name = "pool_cpu",
     .op = &op_pool,
@@ -160,7 +160,7 @@ const struct kernel kernel_reverse_cpu = {
     .backward = reverse_cpu_backward,
 };
 
-/* Like pool_cpu, for the gradient; forward is bit-equal. */
+/* Tolerance: the gradient is like pool_cpu's sum; forward is bit-equal. */
 const struct kernel kernel_decode_positions_cpu = {
     .name = "decode_positions_cpu",
     .op = &op_decode_positions,

@@ -1,4 +1,4 @@
-/* sequence_cuda.cu - pool and reverse on CUDA: a value a thread, neighbours on neighbouring columns. Equations:
+/* sequence_cuda.cu - pool and reverse on CUDA: a value per thread, neighbours on neighbouring columns. Equations:
  * sequence.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/move/move.h"

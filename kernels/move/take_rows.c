@@ -1,5 +1,5 @@
-/* take_rows.c - rows of a sequence at other places, by a rule that knows how many tokens the sequence has: the op and
- * its reference. move.h has the rules.
+/* take_rows.c - moves rows of a sequence by a rule that knows the sequence's number of tokens: the op and its
+ * reference. move.h has the rules.
  *
  *   y[b][r] = x[b][source(r, n)], n = lengths[b], or 0 where the rule names no row
  *   dx[b][s] = sum over the rows r with source(r, n) = s of dy[b][r] */
@@ -113,7 +113,7 @@ static struct cost take_rows_cost(const struct call *c, enum pass pass) {
     return (struct cost){sums ? y : 0, sizeof(real) * (x + y)};
 }
 
-/* Variants: the rules; each without lengths or with another table or side as well; the leading row. */
+/* Variants: each rule; some rules again without lengths, with `first`, or with a given side of the grid. */
 static bool take_rows_build(struct graph *g, const struct op_sizes *s) {
     static const struct grid grids[] = {{0, 0}, {0, 3}, {2, 0}};
     if (s->variant > 14) return false;

@@ -1,4 +1,4 @@
-/* take_rows.h - which row each row of y comes from: what the twins of take_rows share. */
+/* take_rows.h - the source of each row of y, shared by the twins of take_rows. */
 #ifndef LRNN_KERNELS_MOVE_TAKE_ROWS_H
 #define LRNN_KERNELS_MOVE_TAKE_ROWS_H
 
@@ -38,7 +38,7 @@ LRNN_INLINE struct row_source row_source_of(const struct call *c, int64_t b) {
     return row_source_in(a, c->in[1] ? tensor_i32(c->in[1])[b] : a->tokens);
 }
 
-/* The row of x that row r of y is, or -1 for zeros. */
+/* The row of x that row r of y copies, or -1 for zeros. */
 LRNN_INLINE int64_t row_source(const struct row_source *s, int64_t r) {
     const struct take_rows_attr *a = s->attr;
     int64_t last = s->n > 0 ? s->n - 1 : 0, token;
@@ -61,8 +61,8 @@ LRNN_INLINE int64_t row_source(const struct row_source *s, int64_t r) {
     return -1;
 }
 
-/* The rows of y that may be row t of x lie in [*begin, *end), and, where a sequence's last interval is asked for more
- * than once, from *again on. */
+/* Only rows of y in [*begin, *end) can copy row t of x, and rows from *again on, where the last interval's row is
+ * repeated. */
 LRNN_INLINE void row_targets(const struct row_source *s, int64_t t, int64_t rows, int64_t *begin, int64_t *end,
                              int64_t *again) {
     const struct take_rows_attr *a = s->attr;
@@ -73,7 +73,7 @@ LRNN_INLINE void row_targets(const struct row_source *s, int64_t t, int64_t rows
     if (a->rule == ROWS_TO_GRID) *begin = t / s->own * s->width + t % s->own;
     if (a->rule == ROWS_FROM_GRID) *begin = t / s->width * s->own + t % s->width;
     *end = *begin + 1;
-    if (a->rule == ROWS_OF_CORNERS) *begin = 0, *end = rows; /* a grid of one row or column has some twice */
+    if (a->rule == ROWS_OF_CORNERS) *begin = 0, *end = rows; /* in a grid of one row or column, two corners are equal */
     if (a->rule == ROWS_OF_INTERVALS) {
         *begin = t * a->interval;
         *end = *begin + a->interval < last ? *begin + a->interval : last;

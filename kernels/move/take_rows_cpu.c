@@ -1,12 +1,12 @@
-/* take_rows_cpu.c - take_rows on the CPU: strips of columns of one sequence on threads. The equations are in
- * take_rows.c. A row of dx sums in the order of the rows that came from it. */
+/* take_rows_cpu.c - take_rows on the CPU with strips of columns of one sequence on threads. The equations are in
+ * take_rows.c. A row of dx sums the rows of y that copy it, in their order. */
 #include "kernels/move/take_rows.h"
 
 #include <string.h>
 
 #include "kernels/lib/parallel.h"
 
-#define TAKE_STRIP 256 /* columns of a unit of work */
+#define TAKE_STRIP 256 /* columns of a strip */
 
 /* Rows and columns of a call, and strip number i of sequence i / strips. */
 struct strip {
@@ -62,8 +62,8 @@ static void take_rows_cpu_backward(const struct call *c, const struct exec *exec
     for (int64_t i = 0; i < strip_count(c); i++) strip_gradient(c, strip_at(c, i));
 }
 
-/* dx sums the positions of an interval in `real`, the reference in double; errors grow like the root of their
- * number. */
+/* Tolerance: dx sums over the positions of an interval in `real`, the reference in double. Errors grow like the square
+ * root of the number of positions. */
 const struct kernel kernel_take_rows_cpu = {
     .name = "take_rows_cpu",
     .op = &op_take_rows,

@@ -1,5 +1,5 @@
-/* batch_norm_cuda.cu - batch_norm on CUDA: a block a chunk of rows and a strip of columns for the statistics and for
- * the two sums of the gradient, all in double as the reference's; then a value a thread. Equations: batch_norm.c.
+/* batch_norm_cuda.cu - batch_norm on CUDA: a block per chunk of rows and a strip of columns for the statistics and for
+ * the two sums of the gradient, all in double as the reference's; then a value per thread. Equations: batch_norm.c.
  *
  * A chunk has its own mean, and then squares about that; the strip's last block moves the chunks' squares to the mean
  * of all, as batch_norm_cpu.c does. So rows are read twice, the second time out of a cache, and nothing cancels. */

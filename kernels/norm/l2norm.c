@@ -1,7 +1,7 @@
 /* l2norm.c - rows of Euclidean length (almost) 1: the op and its reference.
  *
  *   q = (sum x^2 + eps)^-1/2     y = q x     dx = q (dy - y (y . dy))
- * q and k of DeltaNet, one row a head (fla-org/flash-linear-attention, layers/delta_net.py). */
+ * q and k of DeltaNet, one row per head (fla-org/flash-linear-attention, layers/delta_net.py). */
 #include <math.h>
 
 #include "kernels/lib/infer.h"

@@ -49,7 +49,7 @@ static void norm_infer(struct graph *g, struct call *c) {
 
 static struct cost norm_cost(const struct call *c, enum pass pass) {
     double n = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
-    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* sums: FLOPs an element, as add counts */
+    double vectors = D * (c->in[2] ? 2 : 1), sums = c->in[3] ? 1 : 0; /* sums: FLOPs per element of x + branch */
     if (pass == PASS_FORWARD) return (struct cost){(4 + sums) * n, sizeof(real) * ((2 + 2 * sums) * n + vectors)};
     return (struct cost){(12 + 2 * sums) * n, sizeof(real) * ((3 + 2 * sums) * n + 2 * vectors)};
 }
@@ -65,7 +65,8 @@ static void statistics(const struct call *c, const real *x, double *mean, double
     *q = 1 / sqrt(squares / (double)D + attr->eps);
 }
 
-/* The largest sum of magnitudes in an element of dw (j 1) or db (j 2), over the rows. */
+/* Sums the magnitudes of the terms of each element of dw (j = 1) or db (j = 2) over the rows, and returns the largest
+ * sum. */
 static double vector_terms(const struct call *c, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     double most = 0;
@@ -81,8 +82,8 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Magnitudes of the terms (struct op, `terms`). x and mean count apart, because their difference may cancel. In
- * layernorm all of dx cancels if D = 1, and all but what eps leaves if D = 2. */
+/* Magnitudes of the terms (struct op, `terms`). |x| and |mean| are added separately, because x - mean may be close to
+ * 0. In layernorm dx is 0 if D = 1, and 0 but for a small part due to eps if D = 2. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
@@ -122,8 +123,8 @@ static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     return true;
 }
 
-/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. Variants: 0 and 1 all gradients; 2 none of x; 3 none
- * of the branch; 4 none of both, with a large eps; 5 none of the vectors, with a large eps. */
+/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. Variants: 0 and 1 all gradients; 2 without that of x;
+ * 3 without that of the branch; 4 without either, with a large eps; 5 without those of w and b, with a large eps. */
 static bool add_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     bool layer = s->variant % 2 == 1;
@@ -204,7 +205,7 @@ static void norm_ref_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* The gradients of both summands, or of x, in row r. */
+/* Computes the gradient of x in row r, and that of the branch if there is one. */
 static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const real *dy) {
     int64_t D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);

@@ -1,5 +1,5 @@
 /* norm_cpu.c - RMSNorm and LayerNorm, of a residual sum as well: chunks of rows on threads, the columns of a row in
- * vectors; parameter gradients as one partial sum a chunk, added in order. The equations are in norm.c. */
+ * vectors; parameter gradients as one partial sum per chunk, added in order. The equations are in norm.c. */
 #include <string.h>
 
 #include "core/real_math.h"

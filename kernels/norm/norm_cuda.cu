@@ -1,4 +1,4 @@
-/* norm_cuda.cu - RMSNorm and LayerNorm on CUDA, of a residual sum as well: a warp a row, the statistics again in the
+/* norm_cuda.cu - RMSNorm and LayerNorm on CUDA, of a residual sum as well: a warp per row, the statistics again in the
  * backward pass and kept for the parameter gradients, which are column sums in two stages. The equations are in
  * norm.c. */
 #include "kernels/lib/cuda.cuh"

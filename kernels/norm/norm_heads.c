@@ -1,4 +1,4 @@
-/* norm_heads.c - RMSNorm and LayerNorm of each head by itself, with a weight a head: the ops and their references.
+/* norm_heads.c - RMSNorm and LayerNorm of each head by itself, with a weight per head: the ops and their references.
  *
  *   rmsnorm_heads     q = (mean_c x[h][c]^2 + eps)^-1/2,   n = x q,   y = n w        (pLSTM, App. E.1)
  *   layernorm_heads   q = (var_c x[h][c] + eps)^-1/2,   n = (x - mean_c x) q,   y = n (1 + w)

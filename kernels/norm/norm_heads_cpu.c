@@ -1,5 +1,5 @@
 /* norm_heads_cpu.c - RMSNorm and LayerNorm of each head: chunks of rows on threads, the columns of a head in vectors;
- * the weight's gradient as one partial sum a chunk, added in order. The equations are in norm_heads.c. */
+ * the weight's gradient as one partial sum per chunk, added in order. The equations are in norm_heads.c. */
 #include <string.h>
 
 #include "core/real_math.h"

@@ -1,4 +1,4 @@
-/* row_norms_cuda.cu - l2norm, and RMSNorm and LayerNorm of each head, on CUDA: a warp a row (of one head), the
+/* row_norms_cuda.cu - l2norm, and RMSNorm and LayerNorm of each head, on CUDA: a warp per row (of one head), the
  * statistics again in the backward pass; a head's weight gradient as column sums over the tokens. frobenius: one
  * block. Equations: l2norm.c, norm_heads.c, frobenius.c. */
 #include "core/real_math.h"

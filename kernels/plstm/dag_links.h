@@ -1,4 +1,4 @@
-/* dag_links.h - the links of one example as the twins of dag_scan walk them: what is there, in order of the walk. */
+/* dag_links.h - the links of one example as the twins of dag_scan need them: the present ones, in order of the walk. */
 #ifndef LRNN_KERNELS_PLSTM_DAG_LINKS_H
 #define LRNN_KERNELS_PLSTM_DAG_LINKS_H
 
@@ -9,21 +9,21 @@
 extern "C" {
 #endif
 
-#define DAG_SCAN_LINKS 7 /* the words' place among the inputs of dag_scan */
+#define DAG_SCAN_LINKS 7 /* the input of dag_scan that has the words */
 
-/* Edges in the order of the walk, pairs by the edge that they lead to; a pair's edges are numbers of that order, and
- * `from` < `to`. edge_row, pair_row: rows of the gates. */
+/* Edges are in the order of the walk, pairs are sorted by the edge that they lead to. A pair names its edges by their
+ * numbers in that order, so `from` < `to`. edge_row and pair_row are the rows of the gates. */
 struct dag {
     int64_t edges, pairs;
     int32_t *tail, *head, *edge_row; /* [edges] */
     int32_t *from, *to, *pair_row;   /* [pairs] */
-    int32_t *place, *start;          /* while it is made: [edges of the room], [edges of the room + 1] */
+    int32_t *place, *start;          /* used by dag_read only: [size.edges], [size.edges + 1] */
 };
 
-/* Arrays for any links of the call, empty. */
+/* Takes the arrays from the scratch, large enough for any links of the call. */
 struct dag dag_of(const struct call *c, struct scratch *s);
 
-/* The edges that are there, the last one first where links are reversed. */
+/* Lists the present edges; if links are reversed, the last one first. */
 LRNN_INLINE void dag_read_edges(const struct links_view *l, struct dag *d) {
     int32_t tail, head;
     d->edges = 0;
@@ -38,7 +38,7 @@ LRNN_INLINE void dag_read_edges(const struct links_view *l, struct dag *d) {
     }
 }
 
-/* True if pair p counts; then sets its edges, by their place in the walk. */
+/* True if pair p is in effect; then stores its edges' numbers in the walk. */
 LRNN_INLINE bool dag_read_pair(const struct links_view *l, bool tree, const struct dag *d, int64_t p, int32_t *from,
                                int32_t *to) {
     if (!links_pair(l, p, from, to) || (tree && !links_pair_in_tree(l, p))) return false;
@@ -47,7 +47,7 @@ LRNN_INLINE bool dag_read_pair(const struct links_view *l, bool tree, const stru
     return true;
 }
 
-/* Reads the links of one example, with `tree` the pairs of a multitree alone. */
+/* Reads the links of one example; with `tree` only the pairs of a multitree. */
 LRNN_INLINE void dag_read_links(const struct links_view *l, bool tree, struct dag *d) {
     int32_t from, to;
     dag_read_edges(l, d);
@@ -71,8 +71,8 @@ LRNN_INLINE void dag_read_links(const struct links_view *l, bool tree, struct da
 /* Reads the links of sequence b. */
 void dag_read(const struct call *c, int64_t b, struct dag *d);
 
-/* Gradients of head h of the gates of sequence b: 0 unless they are added to, since edges and pairs that are not there
- * have none. */
+/* Sets the gate gradients of head h of sequence b to 0 unless they have to be added to, because no kernel writes the
+ * rows of absent edges and pairs. */
 void dag_clear_gates(const struct call *c, int64_t b, int64_t h);
 
 #ifdef __cplusplus

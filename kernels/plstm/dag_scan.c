@@ -2,8 +2,8 @@
  *
  *   C_e = sum over pairs (e',e) of T_{e'e} C_{e'} + S_e k_t v_t^T, t = tail(e)
  *   y_n = c ( sum over in-edges e of n of M_e C_e^T q_n + D_n (q_n.k_n) v_n )
- * Edges stand in a topological order of the line graph. pLSTM, Eq. 1 and 2, where the direct term's V_k is meant as
- * V_v. Adjoint, w = c dy, edges from the last to the first:
+ * Edges are in a topological order of the line graph. pLSTM, Eq. 1 and 2, where the direct term's V_k must mean V_v.
+ * Adjoint, w = c dy, edges from the last to the first:
  *   E_e = sum over pairs (e,f) of T_{ef} E_f + M_e q_n w_n^T, n = head(e)
  *   dT_{ef} = <C_e, E_f>   dM_e = q_n^T C_e w_n   dS_e = k_t^T E_e v_t   dk_t += S_e E_e v_t   dv_t += S_e E_e^T k_t
  *   dq_n += M_e C_e w_n, and the direct terms */
@@ -33,7 +33,8 @@ static void dag_scan_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* An edge, 5 dk dv forward (source 3, mark 2) and 13 backward; a pair 2 and 6, the states once more included. */
+/* FLOPs in units of dk dv. An edge: 5 forward (source 3, mark 2) and 13 backward; a pair: 2 and 6. Backward includes
+ * the states, which are computed again. */
 static struct cost dag_scan_cost(const struct call *c, enum pass pass) {
     const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -90,7 +91,7 @@ struct sums {
     double *dq, *dk, *dv;
 };
 
-/* The links of the example at hand, all C, and for the gradient all E and the sums of all nodes. */
+/* The links of the current example, all C, and for the gradient all E and the sums of all nodes. */
 struct ref {
     struct dag d;
     real *C, *E;
@@ -169,7 +170,8 @@ static void dag_scan_ref_forward(const struct call *c, const struct exec *x) {
     }
 }
 
-/* Edge e: E_e holds what its followers sent; adds its mark, then gives everything that depends on it. */
+/* Edge e: E_e already has the sum over the edges that follow. Adds the mark's part, then computes all gradients that
+ * depend on E_e. */
 static void ref_edge_backward(const struct call *c, const struct dag *d, int64_t b, int64_t h, int64_t e, const real *C,
                               real *E, struct sums s) {
     const struct dag_scan_attr *a = dag_scan_attr(c);
@@ -192,7 +194,7 @@ static void ref_edge_backward(const struct call *c, const struct dag *d, int64_t
     put_wanted(c, 5, head_din(c, 5, b * a->size.edges + row, h, 1), 0, (real)dM);
 }
 
-/* The direct terms, and the sums to where they belong. */
+/* Adds the direct terms of a node and writes its gradients. */
 static void ref_node_gradients(const struct call *c, int64_t b, int64_t h, int64_t node, struct sums s) {
     const struct dag_scan_attr *a = dag_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);

@@ -1,8 +1,8 @@
-/* dag_scan_cpu.c - pLSTM on graphs: a part is one head of one graph. One tile of the states (simd.h) after the
- * other goes over all edges; its states, and in the gradient theirs, stay in scratch. Forward a tile's rows are those
- * of k and its lanes the columns of v, so that y is summed in registers; backward the other way round, for dq and dk.
- * The state of the edge at hand and its gradient stay in registers while they collect what the edges before it, or
- * after it, give. */
+/* dag_scan_cpu.c - pLSTM on graphs, with one part per head and graph. The tiles of the states (simd.h) are taken one
+ * after the other, each over all edges; the tile's states, and in backward their gradients, stay in scratch. Forward, a
+ * tile has rows of k and its lanes are columns of v, so that y is summed in registers. Backward it is the other way
+ * round, for dq and dk. The state of the current edge, or its gradient, stays in registers while the parts from the
+ * edges before it, or after it, are added. */
 #include "kernels/lib/simd.h"
 #include "kernels/plstm/dag_links.h"
 
@@ -21,17 +21,17 @@ static real gate_of(const struct call *c, int input, int64_t b, int64_t row, int
     return *head_in(c, input, b * c->in[input]->dims[1] + row, h, 1);
 }
 
-/* One head, rows padded with zeros, and the tile at hand. */
+/* One head, its rows padded with zeros, and the current tile. */
 struct head {
     struct sizes z;
     struct dag d;
-    int64_t i, e;           /* first of the tile's rows of dk, of dv */
+    int64_t i, e;           /* the tile's first index along dk, and along dv */
     real *q, *k, *v, *w;    /* [N][pk] or [N][pv]; w = scale dy */
     real *y, *dq, *dk, *dv; /* sums over edges and tiles */
     real *S, *M, *T;        /* [edges], [edges], [pairs] */
     real *dS, *dM, *dT;     /* as many times LANES: spread over the lanes */
     real *C, *E;            /* [edges] tiles */
-    int32_t *first, *next;  /* backward: an edge's first pair that leaves it, [edges]; a pair's next, [pairs]; or -1 */
+    int32_t *first, *next;  /* backward: the first pair that leaves an edge, [edges]; the next, [pairs]; -1: none */
 };
 
 /* The arrays of one head. */
@@ -84,13 +84,14 @@ static struct head load_head(const struct call *c, enum pass pass, int64_t b, in
     return g;
 }
 
-/* The pairs of edge e end before the returned one. */
+/* Returns the first pair from p on that does not lead to edge e. */
 static int64_t pairs_end(const struct dag *d, int64_t e, int64_t p) {
     while (p < d->pairs && d->to[p] == e) p++;
     return p;
 }
 
-/* The state of edge e, rows of x and lanes of c: its source, and T C of the edges before it, pairs `first` to `end`. */
+/* The state of an edge, rows of x and lanes of c: its source plus T C of the edges before it, by pairs `first` to
+ * `end`. */
 FORCE_INLINE void edge_state(const struct head *g, int64_t first, int64_t end, const real *x, lanes c, lanes *state) {
 #pragma GCC unroll 16
     for (int j = 0; j < LANES; j++) state[j] = x[j] * c;
@@ -151,7 +152,7 @@ static void states_tile(const struct head *g) {
     }
 }
 
-/* E of edge e: its mark, and T E of the edges after it, whose gradients of T come on the way. */
+/* E of edge e: its mark plus T E of the edges after it. Also computes the gradients of these T. */
 FORCE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, lanes mark, lanes *E) {
     const real *C = g->C + e * TILE;
 #pragma GCC unroll 16
@@ -171,7 +172,7 @@ FORCE_INLINE void edge_gradient(const struct head *g, int64_t e, const real *w, 
     }
 }
 
-/* E of edge e, then its gates' gradients and its share of dq, dk, dv. */
+/* Computes E of edge e, its gates' gradients, and its parts of dq, dk and dv. */
 static void backward_edge(const struct head *g, int64_t e) {
     int64_t tail = g->d.tail[e], head = g->d.head[e];
     const real *v = g->v + tail * g->z.pv + g->e, *w = g->w + head * g->z.pv + g->e, *C = g->C + e * TILE;
@@ -207,7 +208,7 @@ static void list_pairs(const struct head *g) {
     }
 }
 
-/* The direct terms, and the sums to where they belong. */
+/* Adds the direct terms of a node and writes its gradients. */
 static void backward_node(const struct call *c, const struct head *g, int64_t b, int64_t h, int64_t node) {
     struct sizes z = g->z;
     int64_t row = b * z.N + node;
@@ -268,7 +269,7 @@ static void dag_scan_cpu_backward(const struct call *c, const struct exec *x) {
     dag_each_pass(c, PASS_BACKWARD, sizes_of(c).H, backward_head);
 }
 
-/* Tolerance: as scan_plstm_cpu, along the longest path of the graph. */
+/* Tolerance: as scan_plstm_cpu, with the longest path of the graph as T. */
 const struct kernel kernel_dag_scan_cpu = {
     .name = "dag_scan_cpu",
     .op = &op_dag_scan,

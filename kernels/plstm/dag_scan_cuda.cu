@@ -1,5 +1,5 @@
 /* dag_scan_cuda.cu - pLSTM on directed acyclic graphs on CUDA: a strip of columns of one head goes through the edges of
- * the example in their order (row_sums.cuh). A warp an example makes the lists of what is there, 32 edges or pairs at
+ * the example in their order (row_sums.cuh). A warp per example makes the lists of what is there, 32 edges or pairs at
  * once. Equations: dag_scan.c. */
 #include "kernels/plstm/dag_links.h"
 #include "kernels/matrix/loaded_rows.cuh"

@@ -1,7 +1,7 @@
 /* scan_plstm.c - pLSTM on a sequence, with J states coupled by a J x J transition: the op and its reference.
  *
  *   y_t = scale * ( sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t )    reads the state before token t enters it
- *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T,   C_{-1} = 0      J matrices dk x dv a head
+ *   C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T,   C_{-1} = 0      J matrices dk x dv per head
  * pLSTM, Eq. 1, 2 and App. D.6. Adjoint, E_t the gradient of C_t, w = scale dy_t:
  *   dS[i] = k^T E[i] v   dT[i][j] = <E[i], C_{t-1}[j]>   dM[j] = q^T C_{t-1}[j] w   dD = (q.k)(v.w)
  *   dk = sum_i S[i] E[i] v + D (v.w) q   dv = sum_i S[i] E[i]^T k + D (q.k) w
@@ -36,7 +36,7 @@ static void scan_plstm_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* Forward, a token and head: 2J dk dv to read out, J(2J + 1) dk dv to update. Backward: the states once more, and for
+/* FLOPs per token and head. Forward: 2J dk dv to read, J(2J + 1) dk dv to update. Backward: the states again, and for
  * each of J dk dv elements 2J to carry E, 2J for dT, 2 each for k E v, C w, E^T k and the source of E. */
 static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
     const struct scan_plstm_attr *a = scan_plstm_attr(c);
@@ -49,7 +49,7 @@ static struct cost scan_plstm_cost(const struct call *c, enum pass pass) {
     return (struct cost){heads * state * (6 * J + 9), 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-/* m states a head, or as many as there may be. */
+/* m states per head, but at most SCAN_PLSTM_TRACK_MAX. */
 static bool scan_plstm_build(struct graph *g, const struct op_sizes *s) {
     static const char *const names[7] = {"q", "k", "v", "source", "transition", "mark", "direct"};
     if (s->variant > 0) return false;
@@ -120,7 +120,7 @@ static size_t state_reals(const struct call *c) {
     return (size_t)(a->J * z.dk * z.dv);
 }
 
-/* Forward: the state and its successor. Backward: all states of one head, E and its predecessor. */
+/* Forward: the state and the next one. Backward: all states of one head, E and the previous token's E. */
 struct ref_states {
     real *C, *next, *E, *before;
 };

@@ -1,6 +1,7 @@
-/* scan_plstm_chunk_cpu.c - pLSTM on sequences on the CPU, a chunk of tokens at a time: outer_chunk.h with J states
- * a head. Inside a chunk the J x J transitions only shape one number for each pair of tokens, so all J states cost one
- * product of scores; from chunk to chunk each has its own. Backward computes the states before the chunks again. */
+/* scan_plstm_chunk_cpu.c - pLSTM on sequences on the CPU, a chunk of tokens at a time: outer_chunk.h with J states per
+ * head. Inside a chunk the J x J transitions only change one number per pair of tokens, so all J states together need
+ * one product of scores. Between chunks each state has its own products. Backward recomputes the states before the
+ * chunks. */
 #include "kernels/plstm/dag_state.h"
 #include "kernels/matrix/outer_chunk.h"
 
@@ -35,8 +36,8 @@ static struct outer_sizes sizes_of(const struct call *c) {
         .B = z.B, .T = z.T, .heads = z.H, .share = 1, .J = a->J, .dk = z.dk, .dv = z.dv, .scale = (real)a->scale};
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`): both pad keys and values to whole vectors, and a chunk costs
- * the same however many of its rows are missing. */
+/* Measured, forward + backward (`lrnn perf crossover`): this kernel and scan_plstm_cpu pad keys and values to whole
+ * vectors, and the time of a chunk does not depend on how many of its rows are missing. */
 static bool scan_plstm_chunk_preferred(const struct call *c) {
     struct outer_sizes s = sizes_of(c);
     return s.T >= 8 || (s.T >= 4 && (s.J > 1 || s.dk > 16));

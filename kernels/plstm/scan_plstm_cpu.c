@@ -1,11 +1,11 @@
-/* scan_plstm_cpu.c - pLSTM on sequences: a part is one head of one sequence, its J states in L1, columns in vectors.
+/* scan_plstm_cpu.c - pLSTM on sequences, with one part per head and sequence, its J states in L1, columns in vectors.
  *
- * A token reads the states with one pair of gate and vector and writes into them with another; its adjoint, from the
- * last token back, is the same walk with the pairs exchanged and the transition transposed:
+ * A token reads the states with one pair of gate and vector, and writes into them with another pair. The adjoint, from
+ * the last token back, is the same walk with the pairs exchanged and the transition transposed:
  *   forward  out += q (sum_i M[i] C[i]),  C[i] <- sum_j T[i][j] C[j] + S[i] k v^T,   y = scale (out + D (q.k) v)
  *   backward out += k (sum_i S[i] E[i]),  E[i] <- sum_j T[j][i] E[j] + M[i] q w^T,   dv = out + D (q.k) w
- * Rows are padded with zeros, which stay zero. Backward computes the states again: once with a copy of every
- * `stride`-th kept, then stretch by stretch from the last copy on, about 2 sqrt(T) states in all. */
+ * Rows are padded with zeros, which stay zero. Backward computes the states again: once over all tokens, keeping every
+ * `stride`-th state, then stretch by stretch, the last stretch first. So it stores about 2 sqrt(T) states. */
 #include "kernels/lib/scratch.h"
 #include "kernels/plstm/dag_state.h"
 #include "kernels/matrix/chunk.h"
@@ -50,7 +50,7 @@ static struct rows rows_of(const struct sizes *z, struct scratch *s) {
     return rows;
 }
 
-/* The arrays of one head; states: J of each head. */
+/* The arrays of one head. */
 struct work {
     struct rows r;
     real *X;                             /* forward the states, backward their gradient E */
@@ -74,7 +74,7 @@ static struct sizes sizes_of(const struct call *c) {
     return z;
 }
 
-/* A vector as it stands, or its padded copy. */
+/* The vector itself if it needs no padding, else its padded copy. */
 static const real *whole_row(int64_t n, int64_t width, const real *from, real *copy) {
     if (n == width) return from;
     pad_row(n, width, from, copy);
@@ -96,14 +96,14 @@ static struct token token_at(const struct call *c, const struct sizes *z, const 
                           .h = h};
 }
 
-/* Work of a walk at a token: out += a (sum_i read[i] X[i]), X[i] <- sum_j through[i * row + j * column] X[j] +
+/* The step of a walk at a token: out += a (sum_i read[i] X[i]), X[i] <- sum_j through[i * row + j * column] X[j] +
  * write[i] b u^T. */
 struct step {
     const real *read, *a, *through, *write, *b, *u;
     int64_t row, column;
 };
 
-/* One vector of columns of all rows, rows of `width`, n reals a state; X and after may be the same. */
+/* One vector of columns, over all rows. Rows are `width` wide and a state has n reals; X and `after` may be equal. */
 FORCE_INLINE lanes walk_columns(int64_t J, int64_t n, int64_t width, struct step s, const real *X, real *after, lanes u,
                                 lanes out) {
     const real *a = s.a, *b = s.b;
@@ -123,7 +123,7 @@ FORCE_INLINE lanes walk_columns(int64_t J, int64_t n, int64_t width, struct step
     return out;
 }
 
-/* Like the above, with one state: its three gates stay in registers. */
+/* Like walk_columns for one state, whose three gates stay in registers. */
 FORCE_INLINE lanes walk_single(int64_t n, int64_t width, struct step s, const real *X, real *after, lanes u,
                                lanes out) {
     const real *a = s.a, *b = s.b;
@@ -136,7 +136,7 @@ FORCE_INLINE lanes walk_single(int64_t n, int64_t width, struct step s, const re
     return lanes_axpy(*s.read, seen, out);
 }
 
-/* All columns; J as a constant, or the loops over states stay loops. */
+/* All columns. J is passed as a constant, so that the loops over states are unrolled. */
 static void walk_token(const struct sizes *z, struct step s, const real *X, real *after, real *out) {
     int64_t J = z->J, width = z->VW, n = z->KW * width;
     for (int64_t e = 0; e < width; e += LANES) {
@@ -184,7 +184,7 @@ static void forward_head(const struct call *c, const struct sizes *z, int64_t b,
     }
 }
 
-/* C: the states before the token; E: still the gradient of the states after it. */
+/* Gradients of gates and vectors of a token. C has the states before it, E the gradient of the states after it. */
 static void state_gradients(const struct sizes *z, const struct token *t, const real *C, const real *E,
                             const struct rows *r) {
     int64_t KW = z->KW, VW = z->VW, n = KW * VW, J = z->J;
@@ -227,7 +227,7 @@ static void backward_token(const struct call *c, const struct sizes *z, const st
     put_gradients(c, z, &t, r);
 }
 
-/* The states after token `row` from the states before it. */
+/* Computes the states after token `row` from the states before it. */
 static void next_states(const struct call *c, const struct sizes *z, const struct rows *r, int64_t row, int64_t h,
                         const real *before, real *after) {
     struct token t = token_at(c, z, r, row, h);
@@ -286,8 +286,8 @@ static void scan_plstm_cpu_backward(const struct call *c, const struct exec *x) 
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: each of T steps rounds the state anew, and gradients are sums of dk dv products that cancel: some
- * hundreds of units at the lengths of the tests. */
+/* Tolerance: each of T steps rounds the state, and gradients are sums of dk dv products that cancel. At the lengths of
+ * the tests this gives some hundreds of units. */
 const struct kernel kernel_scan_plstm_cpu = {
     .name = "scan_plstm_cpu",
     .op = &op_scan_plstm,

@@ -1,4 +1,4 @@
-/* scan_plstm_cuda.cu - scan_plstm on CUDA: outer_strip.cuh with J matrices a head. Equations: scan_plstm.c. */
+/* scan_plstm_cuda.cu - scan_plstm on CUDA: outer_strip.cuh with J matrices per head. Equations: scan_plstm.c. */
 #include "kernels/matrix/outer_strip.cuh"
 #include "kernels/plstm/scan_plstm_call.cuh"
 

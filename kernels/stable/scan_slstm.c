@@ -1,8 +1,8 @@
 /* scan_slstm.c - the recurrence of sLSTM: the op and its reference. stable.h has the equations.
  *
- * At the first step F = 0 and I = 1, so that nothing reads what was before. One of F and I is 1, so n_t >= 1.
- * Backward: h does not depend on m, which is held constant. dh_t from the output and from t + 1, dc_t and dn_t from
- * t + 1:
+ * At the first step F = 0 and I = 1, so earlier states are never read. At each step F or I is 1, so n_t >= 1.
+ * Backward: h does not depend on m, so m counts as constant. dh_t comes from the output and from t + 1, dc_t and dn_t
+ * come from t + 1:
  *   dc_t += dh_t o / n_t;   dn_t -= dh_t o c_t / n_t^2
  *   dp_i = I (dc_t z + dn_t);   dp_f = F (1 - sig(f)) (dc_t c_{t-1} + dn_t n_{t-1})
  *   dp_z = dc_t I (1 - z^2);    dp_o = dh_t (c_t / n_t) o (1 - o)
@@ -48,7 +48,7 @@ static void scan_slstm_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* Gates: about 60D a token forward, an exponential counting 10, and 35D backward. */
+/* The gates take about 60D FLOPs per token forward (an exponential counts 10), and 35D backward. */
 static struct cost scan_slstm_cost(const struct call *c, enum pass pass) {
     double D = (double)tensor_cols(c->in[0]), dh = (double)tensor_cols(c->in[SLSTM_RECURRENT]);
     double tokens = (double)tensor_rows(c->in[0]);
@@ -94,8 +94,8 @@ static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
-/* Scratch of one head: h, c, n, m of the step before; backward the gradients of h, c, n, of the four pre-activations,
- * and of R and b of all heads. */
+/* Scratch of one head: h, c, n, m of the previous step; backward the gradients of h, c, n and of the four
+ * pre-activations, and those of R and b of all heads. */
 struct work {
     double *h, *c, *n, *m, *dp, *dR, *db;
 };
@@ -119,7 +119,7 @@ static size_t scan_slstm_ref_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Element (t, part, j) of a tensor of parts that are D wide, at one head of one sequence. */
+/* Where one head of one sequence begins in a tensor whose parts are D wide; at() gives the index of (t, part, j). */
 struct place_of {
     int64_t first, D;
 };
@@ -171,7 +171,7 @@ static void scan_slstm_ref_forward(const struct call *c, const struct exec *x) {
     }
 }
 
-/* In w, h, c and n are the gradients that step t + 1 gives; leaves those for t - 1. */
+/* One step back. w has the gradients of h, c and n that come from step t + 1; they become those for step t - 1. */
 static void ref_backward_step(const struct call *c, struct work w, int64_t b, int64_t head, int64_t t) {
     int64_t T = c->in[0]->dims[1], D = tensor_cols(c->in[0]), dh = tensor_cols(c->in[SLSTM_RECURRENT]);
     const real *R = tensor_real(c->in[SLSTM_RECURRENT]) + head * 4 * dh * dh;

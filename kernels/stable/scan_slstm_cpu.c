@@ -1,9 +1,9 @@
 /* scan_slstm_cpu.c - the recurrence of sLSTM on the CPU.
  *
- * The batch is cut into tiles that walk time on their own, each step one product a head of the tile's h with R. What a
- * step hands on (h, c, n, m and their gradients) stands side by side in scratch, since rows of sequences lie T apart,
- * often a power of two, and would meet in few sets of the cache. Backward keeps dp and the h before it, step by step,
- * so that dR of a tile's head is one product over all its tokens. The equations are in scan_slstm.c. */
+ * The batch is cut into independent tiles. Each step of a tile is one product per head of the tile's h with R. The
+ * state (h, c, n, m) and its gradients are packed in scratch: in the tensors the rows of sequences are T apart, which
+ * is often a power of two, so they would share few sets of the cache. Backward keeps dp and the previous h of every
+ * step, so that dR of a tile's head is one product over all its tokens. The equations are in scan_slstm.c. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -28,7 +28,7 @@ static struct size size_of(const struct call *c) {
     return s;
 }
 
-/* n sequences from b on. */
+/* The n sequences from sequence b on. */
 struct tile {
     int64_t b, n;
 };
@@ -46,7 +46,7 @@ static int64_t rows_at_most(const struct size *s) {
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-/* Scratch of a tile, head by head, a row a sequence: h, c, n, m, and R h. */
+/* Scratch of a tile, head by head, a row per sequence: h, c, n, m, and R h. */
 struct states {
     real *h, *c, *n, *m, *product;
 };
@@ -67,7 +67,7 @@ STEP void log_sigmoid(real f, real *log, real *rest) {
     *log = (f < 0 ? f : 0) - (real_log(w) + (e - (w - 1)) / w); /* the last term restores what 1 + e rounds away */
 }
 
-/* A head of sequence `token / T` at one step, row `row` of the tile's heads. */
+/* One head of a token, at row `row` of the tile's heads. */
 STEP void step_forward(bool first, const struct call *c, const struct size *s, const struct states *w, int64_t token,
                        int64_t head, int64_t row) {
     int64_t dh = s->dh, D = s->D, e = token * D + head * dh;
@@ -142,8 +142,8 @@ static void scan_slstm_cpu_forward(const struct call *c, const struct exec *x) {
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* Scratch of a tile: dp and the h before it, head by head, step by step, a row a sequence; dh, dc, dn on their way
- * back, as forward's states; the tile's share of dR and db, and a step's of db. */
+/* Scratch of a tile: dp and the previous h, ordered by head, step and sequence; dh, dc and dn, laid out like the states
+ * of forward; the tile's part of dR and db, and one step's part of db. */
 struct flow {
     real *dp, *before, *dh, *dc, *dn, *dR, *db, *db_step;
 };
@@ -164,8 +164,8 @@ static struct flow flow_of(const struct size *s, struct scratch *scratch) {
     return w;
 }
 
-/* A head of a token, row `row` of the tile's heads: dp, and what step t - 1 gets of dc and dn. w->dh holds what t + 1
- * gives. */
+/* One head of a token, at row `row` of the tile's heads: computes dp, and dc and dn for step t - 1. w->dh has the part
+ * of dh that comes from step t + 1. */
 STEP void step_backward(bool first, const struct call *c, const struct size *s, const struct flow *w, int64_t token,
                         int64_t head, int64_t row, real *dp) {
     int64_t dh = s->dh, D = s->D;
@@ -212,7 +212,7 @@ STEP void backward_at(bool first, const struct call *c, const struct size *s, st
                 memcpy(w->before + kept_row * dh, tensor_real(c->out[SLSTM_H]) + e - s->D, (size_t)dh * sizeof(real));
         }
     }
-    for (int64_t k = 0; k < SLSTM_GATES * s->D; k++) w->db[k] += w->db_step[k]; /* T sums of n, not one of T n */
+    for (int64_t k = 0; k < SLSTM_GATES * s->D; k++) w->db[k] += w->db_step[k]; /* T sums of n terms round less */
 }
 
 static void backward_tile(const struct call *c, const struct size *s, struct tile tile, struct flow w) {
@@ -232,7 +232,7 @@ static void backward_tile(const struct call *c, const struct size *s, struct til
     backward_at(true, c, s, tile, &w, 0);
     for (int64_t head = 0; head < s->heads && c->din[SLSTM_RECURRENT]; head++) {
         real *dR = w.dR + head * gates * dh;
-        int64_t second = (head * T + 1) * rows; /* row of step 1: nothing is before step 0 */
+        int64_t second = (head * T + 1) * rows; /* row of step 1; step 0 has no previous h */
         if (T > 1)
             real_gemm(true, false, gates, dh, (T - 1) * rows, 1, w.dp + second * gates, gates, w.before + second * dh,
                       dh, false, dR, dh);
@@ -270,8 +270,8 @@ static size_t scan_slstm_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* Tolerance: as scan_lstm_cpu, whose recurrence grows an error of a pre-activation in the same way; an error of m is
- * one relative to the gates, and m is a sum of up to T logarithms. */
+/* Tolerance: as scan_lstm_cpu, because an error of a pre-activation grows in the same way. In addition m is a sum of up
+ * to T logarithms, and an absolute error of m is a relative error of the gates. */
 const struct kernel kernel_scan_slstm_cpu = {
     .name = "scan_slstm_cpu",
     .op = &op_scan_slstm,

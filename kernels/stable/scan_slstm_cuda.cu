@@ -11,7 +11,7 @@
 
 #define SLSTM_TILE     4 /* sequences of a block, where their states fit into its shared memory; else 1 */
 #define SLSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* of a block, at most */
-#define SLSTM_FORWARD  8  /* numbers a channel in shared memory: h, c, n, m, and four of R h */
+#define SLSTM_FORWARD  8  /* numbers per channel in shared memory: h, c, n, m, and four of R h */
 #define SLSTM_BACKWARD 10 /* dc, dn, four of dp, and four of R^T dp */
 
 namespace {

@@ -1,4 +1,4 @@
-/* stable.h - the gates of mLSTM, the reading of a matrix state that has them, and the recurrence of sLSTM. */
+/* stable.h - the gates of mLSTM, the readout of a matrix state with these gates, and the recurrence of sLSTM. */
 #ifndef LRNN_KERNELS_STABLE_STABLE_H
 #define LRNN_KERNELS_STABLE_STABLE_H
 
@@ -12,16 +12,15 @@ extern "C" {
 
 #include "kernels/stable/list.def"
 
-/* Exponential input gates and logistic forget gates of raw i, f (B,T,H), kept in range by their running maximum
- * (xLSTM):
+/* Exponential input gates and logistic forget gates from raw i, f (B,T,H), kept in range by a running maximum (xLSTM):
  *   m_t = max(logsig(f_t) + m_{t-1}, i_t), m_{-1} = start
  *   decay_t = exp(logsig(f_t) + m_{t-1} - m_t);  source_t = exp(i_t - m_t)
- * A state with these gates is exp(-m_t) times that with decay sig(f_t) and source exp(i_t), and no gate exceeds 1.
- * Returns decay; *source and *m receive the others, all as i. */
+ * No gate exceeds 1. A state with these gates is exp(-m_t) times the state with decay sig(f_t) and source exp(i_t).
+ * Returns decay; *source and *m receive the other outputs. All have the shape of i. */
 struct tensor *stable_gates(struct graph *g, struct tensor *i, struct tensor *f, double start, struct tensor **source,
                             struct tensor **m);
 
-/* Readout of a state with such gates: o (B,T, H*(1+dv)) holds (den, num) of each head, m (B,T,H) ->
+/* Readout of a state with such gates: o (B,T, H*(1+dv)) has (den, num) for each head, m (B,T,H) ->
  * h = num / (max(|den|, exp(-m)) + eps) (B,T, H*dv). */
 struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *m, double eps);
 
@@ -29,7 +28,7 @@ struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *
  *   p_g = raw_g[t] + R_g h_{t-1} + b_g, g = i, f, z, o      m_t = max(p_i, logsig(p_f) + m_{t-1}), m_{-1} = -infinity
  *   F = exp(logsig(p_f) + m_{t-1} - m_t);   I = exp(p_i - m_t)
  *   c_t = F c_{t-1} + I tanh(p_z);   n_t = F n_{t-1} + I;   h_t = sig(p_o) c_t / n_t;   h_{-1} = c_{-1} = n_{-1} = 0
- * R_g is block-diagonal, a dh x dh block a head. raw: i, f, z, o (B,T,D); recurrent [4D][dh], row g*D + head*dh + j,
+ * R_g is block-diagonal, a dh x dh block per head. raw: i, f, z, o (B,T,D); recurrent [4D][dh], row g*D + head*dh + j,
  * stored head by head (struct layout {4, {4, D/dh, dh, dh}, {1, 0, 2, 3}}); b [4D], stored likewise -> h (B,T,D). */
 struct tensor *scan_slstm(struct graph *g, struct tensor *const raw[4], struct tensor *recurrent, struct tensor *b);
 
@@ -59,8 +58,8 @@ LRNN_INLINE double stable_log_sigmoid(double x) {
     return (x < 0 ? x : 0) - log1p(exp(-fabs(x)));
 }
 
-/* Inputs of scan_slstm: the raw gates, the recurrent weights, the biases. Outputs: h, and for the gradient, where
- * nothing flows back, the gates (B,T,5D) and the cells (B,T,2D), each in parts D wide. */
+/* Inputs of scan_slstm: the raw gates, the recurrent weights, the biases. Outputs: h and, kept for backward, the gates
+ * (B,T,5D) and the cells (B,T,2D), each in parts D wide. The kept outputs have no gradient. */
 enum slstm_gate { SLSTM_I, SLSTM_F, SLSTM_Z, SLSTM_O, SLSTM_GATES };
 enum { SLSTM_RECURRENT = SLSTM_GATES, SLSTM_BIAS };
 enum { SLSTM_H, SLSTM_KEPT, SLSTM_CELLS };

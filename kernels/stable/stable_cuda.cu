@@ -1,6 +1,6 @@
-/* stable_cuda.cu - stable_gates on CUDA: logarithms and exponentials a value a thread, and between them a walk along
- * time (scan.cuh), a thread a head of a sequence, that adds and compares alone: a few heads' threads would take
- * hundreds of cycles a time step for the others. stable_readout, a thread a head of a token. Equations:
+/* stable_cuda.cu - stable_gates on CUDA: logarithms and exponentials a value per thread, and between them a walk along
+ * time (scan.cuh), a thread per head of a sequence, that adds and compares alone: a few heads' threads would take
+ * hundreds of cycles a time step for the others. stable_readout, a thread per head of a token. Equations:
  * stable_gates.c, stable_readout.c. */
 #include "kernels/lib/scan.cuh"
 #include "kernels/lib/scratch.h"
@@ -183,7 +183,7 @@ struct readout {
     }
 };
 
-/* A row a thread: dv values are few. */
+/* A row per thread: dv values are few. */
 struct readout_gradient {
     const real *o, *m, *dh;
     real *d_o, *dm;

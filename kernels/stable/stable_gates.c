@@ -1,8 +1,8 @@
-/* stable_gates.c - exponential input gates and logistic forget gates in range: the op and its reference.
+/* stable_gates.c - exponential input gates and logistic forget gates, kept in range: the op and its reference.
  *
  *   a_t = logsig(f_t) + m_{t-1};   m_t = max(a_t, i_t), m_{-1} = start;   F_t = exp(a_t - m_t);   I_t = exp(i_t - m_t)
- * A max-plus recurrence: C_t = sig(f_t) C_{t-1} + exp(i_t) U_t in units of exp(m_t). Adjoint, t descending, G_t all
- * that arrives at m_t:
+ * m is a max-plus recurrence; the gates are those of C_t = sig(f_t) C_{t-1} + exp(i_t) U_t in units of exp(m_t).
+ * Adjoint, t descending, G_t the whole gradient of m_t:
  *   G_t = dm_t + da_{t+1} - F_t dF_t - I_t dI_t
  *   da_t = F_t dF_t + (m_t = i_t ? 0 : G_t);   di_t = I_t dI_t + (m_t = i_t ? G_t : 0);   df_t = da_t (1 - sig(f_t)) */
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static struct cost stable_gates_cost(const struct call *c, enum pass pass) {
     return (struct cost){22 * n, 10 * n * sizeof(real)};
 }
 
-/* Variants: where the maximum starts. */
+/* Variants: the maximum's start. */
 static bool stable_gates_build(struct graph *g, const struct op_sizes *s) {
     static const double starts[] = {0, 0.3, -0.7};
     if (s->variant >= (int64_t)(sizeof starts / sizeof starts[0])) return false;

@@ -1,13 +1,14 @@
-/* stable_gates_cpu.c - exponential gates in range: sequences on threads; what is one number a gate (logarithms,
- * exponentials) in vectors over all of a sequence, between them the recurrence of m, one addition and one maximum. The
- * equations are in stable_gates.c. */
+/* stable_gates_cpu.c - exponential gates kept in range, with sequences on threads. Logarithms and exponentials are
+ * computed in vectors over a whole sequence. Only the recurrence of m, one addition and one maximum per step, is
+ * sequential. The equations are in stable_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/stable/stable.h"
 
-/* m[t] = max(m[t] + m[t-1], i[t]), logsig(f) standing in m. decay and source: the logarithms of the gates. */
+/* m[t] = max(m[t] + m[t-1], i[t]), where m contains logsig(f) before. decay and source get the logarithms of the
+ * gates. */
 static void running_maximum(int64_t T, int64_t H, real start, const real *i, real *m, real *decay, real *source) {
     for (int64_t e = 0; e < T * H; e++) {
         real a = m[e] + (e < H ? start : m[e - H]);
@@ -63,7 +64,7 @@ static struct sequence sequence_at(const struct call *c, int64_t first) {
                              .d_m = gradient_from(c, STABLE_M, first)};
 }
 
-/* da and di of one sequence, e descending: da of the next token stands H further on. */
+/* Computes da and di of one sequence, e descending; da of the next token is at e + H. */
 static void backward_maximum(int64_t T, int64_t H, const struct sequence *s, real *da, real *di) {
     for (int64_t e = T * H - 1; e >= 0; e--) {
         real decay = s->d_decay ? s->d_decay[e] * s->decay[e] : 0,
@@ -101,8 +102,8 @@ static void stable_gates_cpu_backward(const struct call *c, const struct exec *e
     }
 }
 
-/* Tolerance: m is a sum of up to T logarithms in working precision, and an error of m is one relative to the gates;
- * gradients sum over T tokens. */
+/* Tolerance: m is a sum of up to T logarithms in working precision, and an absolute error of m is a relative error of
+ * the gates; gradients sum over T tokens. */
 const struct kernel kernel_stable_gates_cpu = {
     .name = "stable_gates_cpu",
     .op = &op_stable_gates,

@@ -2,7 +2,7 @@
  *
  *   E = exp(-m);   D = max(|den|, E) + eps;   h = num / D        (E: 1 in units of the state)
  *   dnum = dh / D;   dD = -(dh . h) / D;   |den| >= E: dden = sign(den) dD;   else dm = -E dD = (1 - eps / D) (dh . h)
- * If E is beyond the largest number, h is 0, and so is its gradient. */
+ * If E overflows, h is 0, and so is its gradient. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -67,7 +67,7 @@ const struct op op_stable_readout = {
     .build = stable_readout_build,
 };
 
-/* NaN comes through, which fmax would leave out. */
+/* The divisor D. NaN comes through, while fmax would drop it. */
 static double ref_divisor(const struct call *c, double den, double m) {
     double size = fabs(den), least = exp(-m);
     return (size >= least || isnan(size) ? size : least) + stable_readout_attr(c)->eps;

@@ -1,4 +1,4 @@
-/* stable_readout_cpu.c - the normalised read-out: chunks of heads of tokens on threads, the values of a head in
+/* stable_readout_cpu.c - the normalised read-out, with chunks of tokens' heads on threads and the values of a head in
  * vectors. The equations are in stable_readout.c. */
 #include "core/real_math.h"
 #include "kernels/lib/infer.h"
@@ -15,7 +15,7 @@ static struct readout_shape shape_of(const struct call *c) {
     return (struct readout_shape){rows, tensor_count(c->out[0]) / rows, row_chunks(rows)};
 }
 
-/* 1 / D; *floor: whether exp(-m) is the larger. NaN comes through. */
+/* Returns 1 / D; *floor tells whether exp(-m) is larger than |den|. NaN comes through. */
 static real inverse_divisor(real den, real m, real eps, bool *floor) {
     real size = real_abs(den), least = real_exp(-m);
     *floor = !(size >= least) && size == size;

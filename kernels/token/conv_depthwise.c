@@ -32,7 +32,7 @@ static struct cost conv_depthwise_cost(const struct call *c, enum pass pass) {
     return (struct cost){4 * m * n, sizeof(real) * (3 * n + 2 * w)};
 }
 
-/* m taps. Variants: with a bias; without one. */
+/* m taps. Variants: with a bias; without a bias. */
 static bool conv_depthwise_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_matrix(g, "w", s->dim, s->m);

@@ -1,5 +1,6 @@
-/* conv_depthwise_cpu.c - causal depthwise convolution: chunks of tokens on threads, channels in vectors, taps one after
- * the other on a row that stays in L1. Gradients of w and b: one partial sum a chunk, added in order. */
+/* conv_depthwise_cpu.c - causal depthwise convolution, with chunks of tokens on threads, channels in vectors, and the
+ * taps one after the other on a row that stays in L1. Each chunk has partial sums of the gradients of w and b, which
+ * are added in order. */
 #include <string.h>
 
 #include "kernels/token/token.h"
@@ -13,7 +14,7 @@ static void tap(int64_t C, const real *w, const real *x, real *y) {
     for (int64_t c = 0; c < C; c++) y[c] = real_fma(w[c], x[c], y[c]);
 }
 
-/* Four taps at once: rows x0..x3, weights C apart. */
+/* Four taps at once, on rows that are `step` apart; weights are C apart. */
 static void four_taps(int64_t C, const real *w, const real *x, int64_t step, real *y) {
 #pragma omp simd
     for (int64_t c = 0; c < C; c++) {
@@ -97,7 +98,7 @@ static void conv_depthwise_cpu_backward(const struct call *c, const struct exec 
     if (c->n_in == 3 && c->din[2]) sum_partials(C, chunks, p.db.at, p.db.stride, c->din[2], call_accumulates(c, 2));
 }
 
-/* Tolerance: sums of m products, and over R tokens in chunks of at least 128, in working precision. */
+/* Tolerance: sums of m products, and sums over R tokens in chunks of at least 128, are in working precision. */
 const struct kernel kernel_conv_depthwise_cpu = {
     .name = "conv_depthwise_cpu",
     .op = &op_conv_depthwise,

@@ -5,13 +5,13 @@
 #include "core/real_math.h"
 #include "kernels/token/turn.h"
 
-/* x to the nearest whole number, |x| < 2^22: the sum has no room for a fraction. */
+/* Rounds x, |x| < 2^22, to the nearest whole number, because the sum with `most` has no bits for a fraction. */
 FORCE_INLINE real whole(real x) {
     const real most = REAL_IS_DOUBLE ? (real)6755399441055744.0 : (real)12582912.0; /* 1.5 times 2^52 or 2^23 */
     return (x + most) - most;
 }
 
-/* sin and cos of pi s, |s| <= 1. float: Cephes' polynomials (sinf, cosf) after a turn by quarters, q of pi / 2. */
+/* sin and cos of pi s, |s| <= 1. float: Cephes' polynomials (sinf, cosf) after q quarter turns are subtracted. */
 FORCE_INLINE void half_turns(real s, real *sine, real *cosine) {
 #ifdef LRNN_DOUBLE
     *sine = sin(TURN_PI * s);

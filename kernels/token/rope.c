@@ -34,8 +34,7 @@ static struct cost rope_cost(const struct call *c, enum pass pass) {
     return (struct cost){3 * x, sizeof(real) * 2 * x};
 }
 
-/* Builds rope with heads of an even width, dk or one more. Variants: 0 the heads fill the columns, 1 three more columns
- * follow. */
+/* The width of heads is dk, or dk + 1 if dk is odd. Variants: the heads fill the columns; three more columns follow. */
 static bool rope_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 1) return false;
     int64_t dk = s->dk + s->dk % 2, rest = s->variant ? 3 : 0;
@@ -53,7 +52,7 @@ const struct op op_rope = {
     .build = rope_build,
 };
 
-/* direction 1 turns forward, -1 back. */
+/* Turns the pairs; direction 1 is forward, -1 back. */
 static void rope_ref(const struct call *c, const real *x, real *y, bool accumulate, double direction) {
     const struct rope_attr *a = rope_attr(c);
     int64_t T = c->in[0]->dims[1], C = c->in[0]->dims[2], half = a->dk / 2;

@@ -1,4 +1,4 @@
-/* rope.h - the angle that the twins of rope turn by. */
+/* rope.h - the angle by which the twins of rope turn a pair. */
 #ifndef LRNN_KERNELS_TOKEN_ROPE_H
 #define LRNN_KERNELS_TOKEN_ROPE_H
 

@@ -63,7 +63,7 @@ static void rope_cpu_backward(const struct call *c, const struct exec *exec) {
     if (c->din[0]) rope_cpu(c, call_dout(c, 0), c->din[0], call_accumulates(c, 0), -1, c->scratch[PASS_BACKWARD]);
 }
 
-/* Two roundings of factors and three of the sum, where the reference rounds once. */
+/* Tolerance: two roundings of factors and three of the sum; the reference rounds once. */
 const struct kernel kernel_rope_cpu = {
     .name = "rope_cpu",
     .op = &op_rope,

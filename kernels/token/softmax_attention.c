@@ -3,7 +3,7 @@
  *   p_ts = softmax_s(q_t . k_s / sqrt(dk)), over s <= t, or over all s < n;   y_t = sum_s p_ts v_s    per head
  * Adjoint: dv_s = sum_t p_ts dy_t;  ds_ts = p_ts (dy_t . v_s - sum_r p_tr dy_t . v_r);
  *   dq_t = sum_s ds_ts k_s / sqrt(dk);  dk_s = sum_t ds_ts q_t / sqrt(dk)
- * Probabilities are recomputed for the gradient: nothing is kept. */
+ * The gradient computes the probabilities again; forward keeps nothing for it. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -41,7 +41,8 @@ static void softmax_attention_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){x->dims[0], x->dims[1], x->dims[2] / 3});
 }
 
-/* Pairs s <= t, T (T+1) / 2 a head, or all of them; two products of dk forward and five backward, exp counted 10. */
+/* A head has T (T+1) / 2 pairs s <= t, or T^2 if it is not causal. A pair takes two products of length dk forward and
+ * five backward; exp counts 10. */
 static struct cost softmax_attention_cost(const struct call *c, enum pass pass) {
     const struct attention_attr *a = attention_attr(c);
     double T = (double)c->in[0]->dims[1], y = (double)tensor_count(c->out[0]), D = (double)tensor_cols(c->out[0]);
@@ -50,7 +51,7 @@ static struct cost softmax_attention_cost(const struct call *c, enum pass pass) 
     return (struct cost){pairs * (10 * D + 17 * heads), sizeof(real) * 7 * y};
 }
 
-/* Variants: causal; over all keys; over those in use. */
+/* Variants: causal; over all keys; over the keys in use. */
 static bool softmax_attention_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *qkv = input_tokens(g, s, "qkv", 3 * s->heads * s->dk);
@@ -81,7 +82,7 @@ const struct op op_softmax_attention = {
 
 /* --- reference: one query after the other, sums in double --------------------------------------------------------- */
 
-/* One head of one sequence: pointers at its first column of token 0; tokens lie 3D (qkv) and D (y) apart. */
+/* One head of one sequence. Pointers point to its first column of token 0; tokens are 3D (qkv) and D (y) apart. */
 struct head {
     const real *q, *k, *v;
     int64_t dk, stride;
@@ -144,7 +145,7 @@ static void softmax_attention_ref_forward(const struct call *c, const struct exe
     }
 }
 
-/* One query of `keys` keys: adds to dk_sum and dv_sum, writes dq. dqkv stands at the head's q column of token 0. */
+/* One query of `keys` keys: adds to dk_sum and dv_sum, writes dq. dqkv points to the head's q columns of token 0. */
 static void ref_backward_query(const struct head *a, int64_t t, int64_t keys, const real *dy, real *dqkv,
                                bool accumulate) {
     double mean = 0, root = sqrt((double)a->dk);

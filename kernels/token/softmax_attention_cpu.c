@@ -1,8 +1,8 @@
-/* softmax_attention_cpu.c - softmax attention by products of matrices: a chunk of queries at a time against all keys
- * that its last one sees, so that scores live in a strip of QUERIES x T and never all at once.
+/* softmax_attention_cpu.c - softmax attention by products of matrices: a chunk of queries at a time, times all keys
+ * that its last query sees. So scores take QUERIES x T numbers, not T x T.
  *
- * Pairs of a sequence and a head are dealt to a fixed number of slots, each with scratch of its own and walked
- * in order. Inside a head the gradients of keys and values are summed over the chunks of queries in order. Equations:
+ * The heads of all sequences are distributed over a fixed number of slots. Each slot has its own scratch and walks its
+ * heads in order. In a head the gradients of keys and values are summed over the chunks of queries in order. Equations:
  * softmax_attention.c. */
 #include <string.h>
 
@@ -19,7 +19,7 @@
 struct head {
     const real *q, *k, *v, *dy;
     real *dq, *out;
-    int64_t T, D, dk, n; /* n: keys in use, where it is not causal */
+    int64_t T, D, dk, n; /* n: keys in use, if not causal */
     bool causal;
     real root;    /* 1 / sqrt(dk) */
     real *p, *dp; /* QUERIES x T */
@@ -69,7 +69,7 @@ static struct head head_of(const struct call *c, enum pass pass, int64_t pair, i
     return h;
 }
 
-/* Row of n scores -> probabilities; the rest up to `end`, in the future, becomes 0. */
+/* Turns a row of n scores into probabilities; the scores from n to `end`, of future keys, become 0. */
 static void softmax_row(real *p, int64_t n, int64_t end) {
     real top = p[0], sum = 0;
 #pragma omp simd reduction(max : top)
@@ -97,7 +97,7 @@ static void probabilities(const struct head *h, int64_t t, int64_t rows) {
     for (int64_t r = 0; r < rows; r++) softmax_row(h->p + r * keys, h->causal ? t + r + 1 : keys, keys);
 }
 
-/* The first dk of D columns of all tokens become 0, or stay where they are added to. */
+/* Sets dk columns of all tokens to 0, unless they have to be added to. */
 static void clear(const struct head *h, real *to, int64_t stride, bool add) {
     for (int64_t t = 0; t < h->T && !add; t++) memset(to + t * stride, 0, (size_t)h->dk * sizeof *to);
 }
@@ -112,8 +112,8 @@ static void head_forward(const struct head *h) {
     }
 }
 
-/* dp -> gradient of the scores, in place: p (dp - sum p dp). That sum is dy . y, but formed from dp itself it cancels
- * to the last bit where one key has all the weight. */
+/* Turns dp into the gradient of the scores, p (dp - sum p dp), in place. The sum equals dy . y, but computed from dp it
+ * cancels exactly if one key has all the weight. */
 static void score_gradient(const struct head *h, int64_t t, int64_t rows) {
     int64_t keys = keys_of(h, t, rows);
     for (int64_t r = 0; r < rows; r++) {
@@ -168,9 +168,9 @@ static void softmax_attention_cpu_backward(const struct call *c, const struct ex
     if (c->din[0]) run(c, PASS_BACKWARD, head_backward);
 }
 
-/* A score of size S is off by some S units, and exp turns that into a relative error of the probability: with q and k
- * of size 30, S reaches a few thousand, while most of it cancels against the other scores of its row. The reference
- * sums in double. */
+/* Tolerance: a score of size S has an error of some S units, which exp turns into a relative error of the probability.
+ * With q and k of size 30, S reaches a few thousand, although most of it cancels against the other scores of the row.
+ * The reference sums in double. */
 const struct kernel kernel_softmax_attention_cpu = {
     .name = "softmax_attention_cpu",
     .op = &op_softmax_attention,

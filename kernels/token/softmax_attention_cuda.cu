@@ -179,7 +179,7 @@ namespace {
 struct softmax_so_far {
     real top = -INFINITY, sum = 0;
 
-    /* The weights exp(score - top) of 32 more keys, one a lane, or none; what was summed with former weights shrinks.
+    /* The weights exp(score - top) of 32 more keys, one per lane, or none; what was summed with former weights shrinks.
      * At least one lane has a key, and all must come. */
     __device__ __forceinline__ real take(real score, bool has, real *shrink) {
         real next = warp_max(has ? score : -INFINITY);

@@ -16,11 +16,11 @@ extern "C" {
  * (B,T,C). */
 struct tensor *conv_depthwise(struct graph *g, struct tensor *x, struct tensor *w, struct tensor *b);
 
-/* Rotary positions (Su et al. 2021): x (B,T,C) holds `heads` heads of dk columns first, dk even; of each, the pair
- * (i, i + dk/2) turns by t * base^(-2i/dk). Columns from heads * dk on are copied. */
+/* Rotary positions (Su et al. 2021). The first columns of x (B,T,C) are `heads` heads of dk columns, dk even. The pair
+ * (i, i + dk/2) of each head turns by t * base^(-2i/dk). Columns from heads * dk on are copied. */
 struct tensor *rope(struct graph *g, struct tensor *x, int64_t heads, int64_t dk, double base);
 
-/* Rotary positions that the input sets (Mamba-3, arXiv 2603.15569): angles of H heads of R pairs each, in half turns,
+/* Rotary positions that depend on the input (Mamba-3, arXiv 2603.15569): angles of H heads of R pairs, in half turns,
  *   s_t[h][r] = s_{t-1}[h][r] + delta_t[h] rate_t[r] modulo 2, s_{-1} = 0
  * delta (B,T,H), rate (B,T,R) -> cos(pi s) (B,T,H*R), element h*R + r, and *sine likewise. The sum stays small, so that
  * an error does not grow with the angle. */
@@ -42,8 +42,8 @@ struct tensor *scan_turned(struct graph *g, struct tensor *x, struct tensor *u, 
  * y (B,T,D): y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head. */
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads);
 
-/* Attention over all keys of a sequence, s < n: every query sees what lies before and after it. `lengths`: ids (B), the
- * tokens n in use of each sequence, or NULL: all; y = 0 where there is none. */
+/* Attention over all keys s < n of a sequence, before and after the query. `lengths`: ids (B), the tokens n in use of
+ * each sequence, or NULL: all. y = 0 if n = 0. */
 struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t heads);
 
 /* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
@@ -66,7 +66,7 @@ LRNN_INLINE const struct attention_attr *attention_attr(const struct call *c) {
     return (const struct attention_attr *)c->attr;
 }
 
-/* Keys that query t of sequence b sees: the first so many. */
+/* The number of keys, from the first on, that query t of sequence b sees. */
 LRNN_INLINE int64_t attention_keys(const struct call *c, int64_t b, int64_t t) {
     if (attention_attr(c)->causal) return t + 1;
     return c->in[1] ? tensor_i32(c->in[1])[b] : c->in[0]->dims[1];

@@ -1,4 +1,4 @@
-/* token_cuda.cu - conv_depthwise and rope on CUDA, a value a thread, neighbours on neighbouring columns; a tap's
+/* token_cuda.cu - conv_depthwise and rope on CUDA, a value per thread, neighbours on neighbouring columns; a tap's
  * gradient as a column sum. Equations: conv_depthwise.c, rope.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"

@@ -1,11 +1,11 @@
-/* turn.c - rotary positions that the input sets: the ops running_turn and turn_heads, and their references. token.h has
- * the equations.
+/* turn.c - rotary positions that depend on the input: the ops running_turn and turn_heads, and their references.
+ * token.h has the equations.
  *
  * Gradients of running_turn, G_t that of s_t, t descending:
  *   G_t = G_{t+1} + pi (cos dsine - sin dcosine);   ddelta[h] = sum_r G rate[r];   drate[r] = sum_h G delta[h]
- * Of turn_heads, (a, b) a pair of x + b and (da, db) that of its gradient:
- *   da = dy_0 cos + dy_1 sin;   db = dy_1 cos - dy_0 sin;   dcosine = dy_0 a + dy_1 b;   dsine = dy_1 a - dy_0 b
- *   dx = sum over heads of it;   dbias = sum over tokens of it */
+ * Gradients of turn_heads, (p, q) a pair of u = x + b and (dp, dq) the pair's gradient in du:
+ *   dp = dy_0 cos + dy_1 sin;   dq = dy_1 cos - dy_0 sin;   dcosine = dy_0 p + dy_1 q;   dsine = dy_1 p - dy_0 q
+ *   dx = sum over heads of du;   db = sum over tokens of du */
 #include "kernels/token/turn.h"
 
 #include <inttypes.h>
@@ -56,8 +56,8 @@ static bool running_turn_build(struct graph *g, const struct op_sizes *s) {
     return true;
 }
 
-/* Largest over pairs of pi times the sum over tokens of |delta rate|, the path of its angle, and of what arrives there.
- */
+/* The largest value, over all pairs, of the length of the angle's path, pi times the sum over tokens of |delta rate|;
+ * or of the sum of the magnitudes of the angle's gradients. */
 static double longest_path(const struct call *c, bool of_gradients) {
     struct turn_size s = running_turn_size(c);
     double longest = 0;
@@ -76,8 +76,8 @@ static double longest_path(const struct call *c, bool of_gradients) {
     return longest;
 }
 
-/* An angle errs by units of its path, of which whole turns are taken away; so do its cosine and sine, and their
- * gradients. */
+/* The error of an angle counts in units of the length of its path, although whole turns are subtracted from the angle.
+ * The errors of its cosine and sine, and of their gradients, do so too. */
 static double running_turn_terms(const struct call *c, enum pass pass, int j) {
     double path = 1 + longest_path(c, false), most = 0;
     if (pass == PASS_FORWARD) return path;
@@ -219,7 +219,7 @@ const struct op op_turn_heads = {
     .build = turn_heads_build,
 };
 
-/* Channel j of a head of a token before it is turned. */
+/* Channel j of a head of a token before the turn: x + b. */
 static double biased(const struct call *c, struct turn_size s, int64_t token, int64_t h, int64_t j) {
     return (double)tensor_real(c->in[HEADS_X])[token * s.S + j] + tensor_real(c->in[HEADS_BIAS])[h * s.S + j];
 }

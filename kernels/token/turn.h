@@ -11,7 +11,7 @@ enum { HEADS_X, HEADS_BIAS, HEADS_COSINE, HEADS_SINE }; /* inputs of turn_heads 
 #define TURN_PI 3.14159265358979323846
 
 struct turn_size {
-    int64_t B, T, H, R, S; /* S: of turn_heads alone */
+    int64_t B, T, H, R, S; /* S: only for turn_heads */
 };
 
 LRNN_INLINE struct turn_size running_turn_size(const struct call *c) {

@@ -1,5 +1,5 @@
-/* turn_cpu.c - running_turn and turn_heads on the CPU: sequences, and chunks of rows, on threads; the pairs of a head
- * in vectors. The equations are in turn.c. */
+/* turn_cpu.c - running_turn and turn_heads on the CPU, with sequences, and chunks of rows, on threads, and the pairs of
+ * a head in vectors. The equations are in turn.c. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -52,7 +52,7 @@ static void running_turn_cpu_forward(const struct call *c, const struct exec *ex
     }
 }
 
-/* G of a head's angles += what its cosines and sines at token give. NULL: nothing flows in. */
+/* Adds the gradients from the cosines and sines of a head at a token to G. A gradient of NULL is 0. */
 static void add_arrival(const struct call *c, int64_t e, int64_t R, real *G) {
     const real *cosine = tensor_real(c->out[TURN_COSINE]) + e, *sine = tensor_real(c->out[TURN_SINE]) + e;
     const real *dcosine = call_dout(c, TURN_COSINE), *dsine = call_dout(c, TURN_SINE);
@@ -65,7 +65,7 @@ static void add_arrival(const struct call *c, int64_t e, int64_t R, real *G) {
 
 #define DOT_PARTS 16
 
-/* The sum of a[r] b[r], in as many parts on every machine. */
+/* The sum of a[r] b[r], in the same number of partial sums on every machine. */
 static real dot(int64_t n, const real *a, const real *b) {
     real part[DOT_PARTS] = {0}, sum = 0;
     int64_t r = 0;
@@ -105,8 +105,8 @@ static void running_turn_cpu_backward(const struct call *c, const struct exec *e
     }
 }
 
-/* Tolerance: an angle is a sum over up to T tokens in working precision, which errs by units of its path (op->terms),
- * and its gradient one too. */
+/* Tolerance: an angle is a sum over up to T tokens in working precision, and its error counts in units of its path
+ * (op->terms). Its gradient is such a sum too. */
 const struct kernel kernel_running_turn_cpu = {
     .name = "running_turn_cpu",
     .op = &op_running_turn,
@@ -163,7 +163,7 @@ static size_t turn_heads_cpu_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* du of head i % H of token i / H. */
+/* Computes du of head i % H of token i / H. */
 static void turn_back(const struct call *c, const struct turn_size *s, int64_t i, real *du) {
     const real *dy = call_dout(c, 0) + i * s->S, *cosine = tensor_real(c->in[HEADS_COSINE]) + i * s->R;
     const real *sine = tensor_real(c->in[HEADS_SINE]) + i * s->R;

@@ -1,5 +1,5 @@
-/* turn_cuda.cu - running_turn and turn_heads on CUDA: a pair of a head a thread, which walks time for the sums of
- * angles; cosines, sines and the sums over heads and pairs one a thread. Equations: turn.c. */
+/* turn_cuda.cu - running_turn and turn_heads on CUDA: a pair of a head per thread, which walks time for the sums of
+ * angles; cosines, sines and the sums over heads and pairs one per thread. Equations: turn.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/turn.h"

@@ -65,8 +65,8 @@ static struct tensor *example_input(struct graph *g, const char *name, bool valu
     return example_ids(g, name, rows, T);
 }
 
-/* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label an example; an epoch
- * that ends within a batch and goes on; values; links. There may be more rows than examples. */
+/* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label per example; an
+ * epoch that ends within a batch and goes on; values; links. There may be more rows than examples. */
 static bool take_batch_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     int64_t n = s->examples, B = s->batch, T = s->length, labels = s->variant == 2 ? 1 : T;

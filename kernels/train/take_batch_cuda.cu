@@ -1,4 +1,4 @@
-/* take_batch_cuda.cu - a batch out of the split on the device, a block a row. The equations are in take_batch.c. */
+/* take_batch_cuda.cu - a batch out of the split on the device, a block per row. The equations are in take_batch.c. */
 #include "kernels/train/take_batch.h"
 
 #include "kernels/lib/cuda.cuh"

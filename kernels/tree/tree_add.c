@@ -1,5 +1,5 @@
-/* tree_add.c - a table shared among the nodes of a tree added to values of their own: the op, its reference and its CPU
- * twin.
+/* tree_add.c - adds a table whose rows the nodes of a tree share to the nodes' own values: the op, its reference and
+ * its CPU twin.
  *
  *   y[b][v] = w[b][v] + p[row of v]; the root has no row
  * Adjoint: dw = dy;  dp[row] = sum over the batch and the nodes of that row of dy. */
@@ -173,7 +173,7 @@ static size_t tree_add_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* sum[row] = sum of dy over the nodes of that row, of the sequences of one group. */
+/* sum[row] = sum of dy over the nodes of that row, over the sequences of one group. */
 static void group_gradient(const struct call *c, struct range sequences, real *sum) {
     const struct tree *t = tree_add_attr(c);
     int64_t T = c->in[0]->dims[1], P = c->in[0]->dims[2];
@@ -221,8 +221,9 @@ const struct kernel kernel_tree_add_ref = {
     .backward = tree_add_ref_backward,
 };
 
-/* dp sums up to B * nodes terms in `real`, the reference in double; errors grow like the root of their number, in units
- * of the terms (op->terms): a coupling that all nodes share has one sum, which may be all but 0. */
+/* Tolerance: dp sums up to B * nodes terms in `real`, the reference in double. Errors grow like the square root of the
+ * number of terms, in units of the terms (op->terms), because a coupling that all nodes share has one sum, which may be
+ * almost 0. */
 const struct kernel kernel_tree_add_cpu = {
     .name = "tree_add_cpu",
     .op = &op_tree_add,

@@ -1,5 +1,5 @@
-/* tree_add_cuda.cu - a table shared among the nodes of a tree added to values of their own, on CUDA: a value a thread.
- * A row of the table sums over the sequences and its nodes (tree_sums.cuh). The equations are in tree_add.c. */
+/* tree_add_cuda.cu - a table shared among the nodes of a tree added to values of their own, on CUDA: a value per
+ * thread. A row of the table sums over the sequences and its nodes (tree_sums.cuh). The equations are in tree_add.c. */
 #include "kernels/lib/scratch.h"
 #include "kernels/tree/tree_sums.cuh"
 
@@ -50,7 +50,7 @@ struct put_gradient {
 struct table_rows table_rows_of(const struct call *c) {
     const struct tree *t = tree_add_attr(c);
     struct table_rows k = {*t, tree_sharing(t, c->in[1]), c->in[0]->dims[1], c->in[0]->dims[2]};
-    if (t->arity == 1 && k.sharing == SHARED_BY_LEVEL) k.sharing = OWN_OF_NODE; /* a chain has a node a level */
+    if (t->arity == 1 && k.sharing == SHARED_BY_LEVEL) k.sharing = OWN_OF_NODE; /* a chain has a node per level */
     return k;
 }
 

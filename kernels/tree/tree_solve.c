@@ -9,7 +9,7 @@
  *   du = lambda;  db_v = -lambda_v conj(x_p(v));  dc_v = -lambda_p(v) conj(x_v);  hermitian and skew: db += +-conj(dc)
  * and through the bound b = beta s theta, s = (1 + |theta|^2)^-1/2:
  *   dtheta = beta (s db - s^3 theta Re(conj(theta) db))
- * Complex tensors are two real planes; the gradient of z is held as dL/dre + i dL/dim. */
+ * Complex tensors are two real planes; the gradient of z is stored as dL/dre + i dL/dim. */
 #include <complex.h>
 #include <inttypes.h>
 #include <math.h>
@@ -44,7 +44,7 @@ struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct t
     return c ? c->out[0] : NULL;
 }
 
-/* A table of couplings has one of the four shapes of tree.h, and the same as its plane of reference `first`. */
+/* Whether a plane of a table of couplings has one of the four shapes of tree.h, equal to that of plane `first`. */
 static bool table_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *p,
                        const struct tensor *first, const struct tensor *u) {
     const struct tree *t = &a->tree;
@@ -129,8 +129,8 @@ static void tree_solve_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, 3, u->dims);
 }
 
-/* 20 FLOPs a node, backward 16 more for the couplings' gradient; a factorisation of 16 a row, 20 more where the
- * rows belong to the sample. Bytes: forward u and x; backward g, x, du; couplings once each way. */
+/* FLOPs: 20 per node, backward 16 more for the couplings' gradient; 16 to factor a row, 20 more if the rows belong to
+ * the sample. Bytes: forward u and x; backward g, x, du; couplings once per pass. */
 static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
     const struct tree_solve_attr *a = tree_solve_attr(c);
     double values = (double)tensor_count(c->out[0]), rows = 0;
@@ -141,7 +141,7 @@ static struct cost tree_solve_cost(const struct call *c, enum pass pass) {
     return (struct cost){(20 + 16 * extra) * values + 2 * factor, sizeof(real) * (6 * values + 2 * rows)};
 }
 
-/* `length` leaves, nodes of a chain. Variants: every form, sharing and arity, without and with counts of leaves. */
+/* `length` leaves, or nodes of a chain. Variants: every form, sharing and arity, without and with counts of leaves. */
 static bool tree_solve_build(struct graph *g, const struct op_sizes *s) {
     static const struct {
         int64_t arity;
@@ -193,7 +193,7 @@ const struct op op_tree_solve = {
 
 /* --- reference: one head of one sequence after the other, in double -------------------------------------------- */
 
-/* One value a node each; db and dc one a row of the tables. */
+/* One value per node each; db and dc one per row of the tables. */
 struct nodes {
     double complex *b, *c, *inverse, *x, *lambda, *db, *dc;
 };
@@ -231,7 +231,7 @@ static double complex reciprocal(double complex z) {
     return conj(z) / size;
 }
 
-/* Couplings and reciprocal pivots of all real nodes of head p of sequence b, whose tree is t. */
+/* Computes couplings and reciprocal pivots of all real nodes of head p of sequence b, whose tree is t. */
 static void factor(const struct call *c, const struct tree *t, struct nodes n, int64_t b, int64_t p) {
     const struct tree_solve_attr *a = tree_solve_attr(c);
     int64_t T = c->out[0]->dims[1], P = c->out[0]->dims[2], leaves = t->leaves;
@@ -255,7 +255,7 @@ static void factor(const struct call *c, const struct tree *t, struct nodes n, i
         }
 }
 
-/* x holds the right-hand side and receives the solution. */
+/* x is the right-hand side and becomes the solution. */
 static void solve(const struct tree *t, struct nodes n, double complex *x) {
     int64_t leaves = t->leaves;
     struct tree_level below = {0}, v = tree_bottom(t, leaves);
@@ -278,7 +278,7 @@ static void solve(const struct tree *t, struct nodes n, double complex *x) {
     }
 }
 
-/* T^H in place of T. */
+/* Turns the factors of T into those of T^H. */
 static void adjoin(const struct tree *t, struct nodes n) {
     struct tree_level v = tree_bottom(t, t->leaves);
     for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, t->leaves, v))
@@ -291,7 +291,7 @@ static void adjoin(const struct tree *t, struct nodes n) {
         }
 }
 
-/* Clears what padding leaves unwritten, so that it reads as 0. */
+/* Sets x to 0, because padding nodes are never written but read as 0. */
 static void clear(double complex *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = 0;
 }

@@ -1,11 +1,11 @@
 /* tree_solve_cpu.c - linear systems on trees on the CPU: nodes one after the other, heads in vector lanes.
  *
- * A part is a group of sequences times a strip of heads. It first makes, for each row of couplings, what it then uses:
+ * A part is a group of sequences times a strip of heads. It first computes, for each row of couplings:
  *   M = c, H = b / a, I = 1 / a      up: z_v = I_v (u_v - sum_c M_c z_c)      down: x_v = z_v - H_v x_p(v)
- * for the adjoint system with M = conj(b), H = conj(c) / conj(a). Where a level shares its couplings its nodes share
- * these too, but for the last real one, which may have fewer children: two rows a level, which stay in L1. Leaves have
- * I = 1: their z is u, read where it lies. Gradients of shared couplings are summed in each part, then over parts in
- * order. */
+ * The adjoint system has M = conj(b), H = conj(c) / conj(a). If a level shares its couplings, its nodes share M, H and
+ * I too, except the last real node, which may have fewer children. So there are two rows per level, which stay in L1.
+ * Leaves have I = 1, so their z is u and is not copied. Gradients of shared couplings are summed in each part, then
+ * over parts in order. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -13,10 +13,10 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/tree/tree_walk.h"
 
-#define TREE_VECTOR      16        /* strips are multiples of this many heads, but for the last */
+#define TREE_VECTOR      16        /* strips except the last are multiples of this many heads */
 #define TREE_WIDTH       1024      /* most heads of a strip */
-#define TREE_LEAST       32        /* fewest, if there are so many: one vector a node takes as long as two */
-#define TREE_STRIP_BYTES (1 << 20) /* of solution a strip, so that the way down finds it in L2 */
+#define TREE_LEAST       32        /* fewest heads, if there are so many: one vector per node takes as long as two */
+#define TREE_STRIP_BYTES (1 << 20) /* of the solution per strip, so that the pass down finds it in L2 */
 
 static const real zeros[TREE_WIDTH];
 
@@ -34,7 +34,7 @@ struct part {
     enum tree_sharing sharing;
     bool free, adjoint;
     int64_t T, P, k, width, pitch;                /* pitch: reals between rows of scratch */
-    int64_t leaves;                               /* of the sequence at hand */
+    int64_t leaves;                               /* of the current sequence */
     real *factor, *lambda_re, *lambda_im, *table; /* rows; backward: lambda, table */
 };
 
@@ -119,7 +119,7 @@ static real *factor_of(const struct part *t, struct tree_level v, int64_t i) {
     return t->factor + row * FACTOR_PLANES * t->pitch;
 }
 
-/* The pivot collects in I: I -= M H of one child. */
+/* I, which contains the pivot so far, -= M H of one child. */
 static void subtract_child(const struct part *t, real *f, const real *child) {
     const real *m_re = child + M_RE * t->pitch, *m_im = child + M_IM * t->pitch;
     const real *h_re = child + H_RE * t->pitch, *h_im = child + H_IM * t->pitch;
@@ -141,7 +141,7 @@ static void invert_pivot(const struct part *t, real *f) {
     }
 }
 
-/* Bounded b -> M, bounded c -> H: planes of theta to planes of the factor. */
+/* Computes the bounded coupling of planes of theta: b into M, or c into H. */
 static void bound_row(const struct part *t, const real *re, const real *im, real *to_re, real *to_im) {
     real beta = (real)tree_solve_attr(t->c)->beta;
     bool bounded = beta > 0;
@@ -157,7 +157,7 @@ static int64_t table_at(const struct part *t, int64_t b, struct tree_level v, in
     return ((t->sharing == OWN_OF_SAMPLE ? b * t->T : 0) + tree_row(t->sharing, v, i)) * t->P + t->k;
 }
 
-/* M and H of the couplings between node i of level v and its parent, I being done. */
+/* Computes M and H of the couplings between node i of level v and its parent; I is already done. */
 static void couple(const struct part *t, int64_t b, struct tree_level v, int64_t i, real *f) {
     const struct call *c = t->c;
     int64_t at = table_at(t, b, v, i);
@@ -199,8 +199,8 @@ static void factor_node(const struct part *t, int64_t b, struct tree_level below
     if (v.l < t->tree.levels - 1) couple(t, b, v, inner ? 0 : i, f);
 }
 
-/* All rows of M, H, I for sequence b. Where levels share them: one for inner nodes, all of whose children are inner,
- * and one for the last real node. */
+/* Computes all rows of M, H, I for sequence b. If levels share them, a level has one row for nodes with all their
+ * children, and one for the last real node. */
 static void factor_tree(const struct part *t, int64_t b) {
     struct tree_level below = {0}, v = tree_bottom(&t->tree, t->leaves);
     if (t->leaves < 1) return;
@@ -211,7 +211,7 @@ static void factor_tree(const struct part *t, int64_t b) {
     }
 }
 
-/* Couplings that sequences share are factored once a part, unless their trees differ. */
+/* Couplings that sequences share are factored once per part, unless the trees of the sequences differ. */
 static void prepare(struct part *t, int64_t b, bool first) {
     t->tree = tree_of_sequence(t->c, b);
     t->leaves = t->tree.leaves;
@@ -226,7 +226,7 @@ struct messages {
     const real *re0, *im0, *re1, *im1; /* their z */
 };
 
-/* z = s - M0 z0 (- M1 z1), times I after the last children. */
+/* z = s - M0 z0 (- M1 z1); after the last children, z is multiplied by I. */
 LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width, int64_t pitch, struct messages m,
                          const real *f, const real *s_re, const real *s_im, real *z_re, real *z_im) {
     const real *a_re = m.f0 + M_RE * pitch, *a_im = m.f0 + M_IM * pitch, *b_re = m.f1 + M_RE * pitch,
@@ -248,7 +248,7 @@ LRNN_INLINE void up_pass(bool two, bool last, bool complex_pivot, int64_t width,
     }
 }
 
-/* Node i of level v, all its children. `from`: z of the level below; s: right-hand side and z of this node. */
+/* Node i of level v with all its children. `from` has z of the level below; s is the right-hand side of the node. */
 static void up_node(const struct part *t, struct tree_level below, struct tree_level v, int64_t i,
                     struct const_planes from, const real *s_re, const real *s_im, real *z_re, real *z_im) {
     int64_t children = tree_children(&t->tree, below, i);
@@ -275,7 +275,7 @@ static void up_node(const struct part *t, struct tree_level below, struct tree_l
     }
 }
 
-/* z of all nodes but the leaves, from the right-hand side s. */
+/* Computes z of all nodes except the leaves, from the right-hand side s. */
 static void up(const struct part *t, struct const_planes s, struct planes z) {
     struct const_planes from = s;
     struct const_planes above = {z.re, z.im, z.stride, z.stride};
@@ -311,7 +311,7 @@ static void clear_padding(const struct part *t, struct tree_level v, struct plan
     }
 }
 
-/* Nodes past the end of a chain. */
+/* Clears nodes past the end of a chain. */
 static void clear_behind(const struct part *t, struct planes x) {
     for (int64_t i = tree_nodes(&t->tree); i < t->T; i++) {
         memset(x.re + i * x.stride, 0, (size_t)t->width * sizeof(real));
@@ -319,7 +319,7 @@ static void clear_behind(const struct part *t, struct planes x) {
     }
 }
 
-/* x of all nodes; x holds z but for the leaves, whose z is s. */
+/* Turns z, which is in x except for leaves, into x of all nodes; z of a leaf is s. */
 static void down(const struct part *t, struct const_planes s, struct planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
     clear_behind(t, x);
@@ -370,13 +370,13 @@ static void tree_solve_cpu_forward(const struct call *c, const struct exec *e) {
 
 /* --- backward -------------------------------------------------------------------------------------------------- */
 
-/* Rows of a node and its parent: solution x, lambda; and of the couplings' gradients. */
+/* Rows of a node and its parent: solution x and lambda; and rows of their couplings' gradients. */
 struct pair {
     const real *x_re, *x_im, *xp_re, *xp_im, *l_re, *l_im, *lp_re, *lp_im;
     real *db_re, *db_im, *dc_re, *dc_im;
 };
 
-/* db += -lambda_v conj(x_p) + sign conj(dc), the latter where c is tied to b, else dc += -lambda_p conj(x_v). */
+/* db += -lambda_v conj(x_p). If c is tied to b, also db += sign conj(dc); else dc += -lambda_p conj(x_v). */
 LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pair p) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
@@ -392,7 +392,7 @@ LRNN_INLINE void couple_gradient(bool tied, real sign, int64_t width, struct pai
     }
 }
 
-/* Writes or adds dtheta of one row of a table from db. NULL d: not wanted. */
+/* Writes or adds dtheta of one row of a table, from db. */
 static void unbound_plane(const struct call *c, int plane, int64_t at, int64_t width, const real *db_re,
                           const real *db_im) {
     const real *re = tensor_real(c->in[plane]) + at, *im = tensor_real(c->in[plane + 1]) + at;
@@ -419,12 +419,12 @@ static void unbound_row(const struct call *c, int64_t at, int64_t width, int64_t
     if (tree_solve_attr(c)->form == TREE_FREE) unbound_plane(c, TREE_DOWN_RE, at, width, d + 2 * pitch, d + 3 * pitch);
 }
 
-/* n rows of a table from `rows` on. */
+/* Clears n rows of a table from `rows` on. */
 static void clear_rows(const struct part *t, int64_t n, real *rows) {
     for (int64_t i = 0; i < n; i++) memset(rows + i * t->pitch, 0, (size_t)t->width * sizeof *rows);
 }
 
-/* Gradients of the couplings between node i of level v and its parent; lambda of both is done. */
+/* Gradients of the couplings between node i of level v and its parent; lambda of both is already computed. */
 static void couple_node(const struct part *t, int64_t b, struct tree_level v, int64_t i, struct pair p) {
     bool sample = t->sharing == OWN_OF_SAMPLE;
     real *d = t->table + (sample ? 0 : tree_row(t->sharing, v, i)) * 4 * t->pitch;
@@ -440,7 +440,7 @@ static void couple_node(const struct part *t, int64_t b, struct tree_level v, in
     if (sample) unbound_row(t->c, table_at(t, b, v, i), t->width, t->pitch, d);
 }
 
-/* Like `down`, for lambda, with the gradients of the couplings on the way. */
+/* Like `down`, for lambda; also computes the gradients of the couplings. */
 static void down_backward(const struct part *t, int64_t b, struct const_planes s, struct planes lambda,
                           struct const_planes x) {
     struct tree_level above = tree_root(&t->tree, t->leaves);
@@ -477,7 +477,7 @@ static void down_backward(const struct part *t, int64_t b, struct const_planes s
     }
 }
 
-/* The row of node `node` of sequence b in tables of its own. */
+/* Clears the gradient row of a node of sequence b in tables that have a row per node and sequence. */
 static void clear_row(const struct part *t, int64_t b, int64_t node) {
     int64_t at = (b * t->T + node) * t->P + t->k;
     for (int plane = TREE_UP_RE; plane <= TREE_DOWN_IM; plane++)
@@ -485,8 +485,8 @@ static void clear_row(const struct part *t, int64_t b, int64_t node) {
             memset(t->c->din[plane] + at, 0, (size_t)t->width * sizeof(real));
 }
 
-/* Rows of a table of each sequence's own that belong to no real child: the root's, padding's and those past a
- * chain. */
+/* In tables with a row per node and sequence, clears the rows that belong to no real child: those of the root, of
+ * padding, and past the end of a chain. */
 static void clear_unused_rows(const struct part *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;
     struct tree_level v = tree_bottom(&t->tree, t->leaves);
@@ -495,7 +495,7 @@ static void clear_unused_rows(const struct part *t, int64_t b) {
     for (int64_t node = tree_nodes(&t->tree); node < t->T; node++) clear_row(t, b, node);
 }
 
-/* du from lambda where lambda does not lie there already. */
+/* Copies lambda to du, for calls where lambda was not computed in place. */
 static void put_lambda(const struct part *t, int plane, int64_t first, const real *lambda) {
     real *du = t->c->din[plane];
     bool add_du = call_accumulates(t->c, plane);
@@ -555,8 +555,9 @@ static void tree_solve_cpu_backward(const struct call *c, const struct exec *e) 
     for (int64_t i = 0; i < cut.strips * cut.tables; i++) reduce_row(c, cut, i / cut.tables, i % cut.tables);
 }
 
-/* The reference works in double. Each of 2 * levels steps rounds here; pivots of bounded systems lie above 1/2 and do
- * not enlarge that. A shared coupling's gradient sums B * nodes terms; errors grow like the root of their number. */
+/* Tolerance: the reference works in double. Here each of 2 * levels steps rounds; pivots of bounded systems are above
+ * 1/2, so errors do not grow. A shared coupling's gradient sums B * nodes terms, whose error grows like the square root
+ * of their number. */
 const struct kernel kernel_tree_solve_cpu = {
     .name = "tree_solve_cpu",
     .op = &op_tree_solve,

@@ -1,7 +1,7 @@
-/* tree_solve_cuda.cu - linear systems on trees on CUDA: a thread block a sequence and a strip of heads, level after
- * level, heads on neighbouring threads and the nodes of a level dealt out among them. A chain, of one node a level, is
- * a scan up and one down, a thread a head of a sequence (scan.cuh). The adjoint system goes the same way. What rows of
- * couplings sum over sequences and nodes comes in a second kernel (tree_sums.cuh). The equations are in
+/* tree_solve_cuda.cu - linear systems on trees on CUDA: a thread block per sequence and a strip of heads, level after
+ * level, heads on neighbouring threads and the nodes of a level dealt out among them. A chain, of one node per level,
+ * is a scan up and one down, a thread per head of a sequence (scan.cuh). The adjoint system goes the same way. What
+ * rows of couplings sum over sequences and nodes comes in a second kernel (tree_sums.cuh). The equations are in
  * tree_solve.c. */
 #include <math.h>
 
@@ -49,7 +49,7 @@ struct couplings {
     struct complex_real up, down; /* b, c */
 };
 
-/* Systems of T nodes and P heads a sequence. */
+/* Systems of T nodes and P heads per sequence. */
 struct tree_systems {
     struct tree tree;
     enum tree_form form;
@@ -224,7 +224,7 @@ struct tree_systems systems_of(const struct call *c) {
     const struct tensor *y = c->out[0];
     struct tree_systems s = {a->tree,    a->form, tree_sharing(&a->tree, c->in[TREE_UP_RE]), y->dims[0], y->dims[1],
                              y->dims[2], a->beta};
-    if (a->tree.arity == 1 && s.sharing == SHARED_BY_LEVEL) s.sharing = OWN_OF_NODE; /* a chain has a node a level */
+    if (a->tree.arity == 1 && s.sharing == SHARED_BY_LEVEL) s.sharing = OWN_OF_NODE; /* a chain has a node per level */
     s.up = planes_of(c->in[TREE_UP_RE], c->in[TREE_UP_IM]);
     s.down = planes_of(c->in[TREE_DOWN_RE], c->in[TREE_DOWN_IM]);
     s.leaves = c->in[TREE_LEAVES] ? tensor_i32(c->in[TREE_LEAVES]) : nullptr;

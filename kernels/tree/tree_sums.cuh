@@ -1,5 +1,5 @@
 /* tree_sums.cuh - for each row of a table of couplings a sum over the sequences and over the nodes that share the row:
- * a block a chunk of them and a strip of heads, cut and added as column sums are (kernels/lib/cuda.cuh). */
+ * a block per chunk of them and a strip of heads, cut and added as column sums are (kernels/lib/cuda.cuh). */
 #ifndef LRNN_KERNELS_TREE_TREE_SUMS_CUH
 #define LRNN_KERNELS_TREE_TREE_SUMS_CUH
 
@@ -14,7 +14,7 @@ struct table_cut {
     int64_t B, P, rows, chunks, tiles;
     int width;
 
-    /* Chunks of a row with so many nodes a sequence. */
+    /* Chunks of a row with so many nodes per sequence. */
     __host__ __device__ struct column_cut of_nodes(int64_t nodes) const {
         return {B * nodes, P, sum_chunks(B * nodes, rows * tiles), tiles, width};
     }

@@ -1,5 +1,5 @@
-/* tree_walk.h - what the twins of the tree ops share: walking level by level, and which row of a table of couplings
- * belongs to a node. */
+/* tree_walk.h - parts that the twins of the tree ops share: the walk level by level, and the row of a table of
+ * couplings that belongs to a node. */
 #ifndef LRNN_KERNELS_TREE_TREE_WALK_H
 #define LRNN_KERNELS_TREE_TREE_WALK_H
 
@@ -11,14 +11,15 @@
 extern "C" {
 #endif
 
-#define TREE_GROUPS 16 /* most groups of sequences that sum their share of a common gradient */
+#define TREE_GROUPS 16 /* most groups of sequences, each with a partial sum of a shared gradient */
 
 enum tree_input { TREE_UP_RE, TREE_UP_IM, TREE_DOWN_RE, TREE_DOWN_IM, TREE_U_RE, TREE_U_IM, TREE_LEAVES, TREE_INPUTS };
 
-/* Who shares one row of couplings. */
+/* The nodes that share one row of couplings. */
 enum tree_sharing { SHARED_BY_ALL, SHARED_BY_LEVEL, OWN_OF_NODE, OWN_OF_SAMPLE };
 
-/* One level of the tree: nodes offset .. offset + count, the first `real` of them not padding; span leaves a node. */
+/* One level of the tree: nodes offset .. offset + count - 1. The first `real` nodes are no padding; each node has
+ * `span` leaves below it. */
 struct tree_level {
     int64_t l, offset, count, span, real;
 };
@@ -27,7 +28,7 @@ LRNN_INLINE int64_t tree_real(int64_t leaves, int64_t span) {
     return (leaves + span - 1) / span;
 }
 
-/* The leaves, the level above, the level below. */
+/* The level of the leaves; then the level above a level, the level below it, and the root's. */
 LRNN_INLINE struct tree_level tree_bottom(const struct tree *t, int64_t leaves) {
     struct tree_level v = {0, 0, 1, 1, leaves};
     for (int64_t l = 1; l < t->levels; l++) v.count *= t->arity;
@@ -58,7 +59,7 @@ LRNN_INLINE int64_t tree_children(const struct tree *t, struct tree_level below,
     return left < t->arity ? left : t->arity;
 }
 
-/* How the table p [rows][P] or (B,nodes,P) is shared; NULL: there is none, in a tree of one node. */
+/* How nodes share the table p [rows][P] or (B,nodes,P). p is NULL for a tree of one node. */
 LRNN_INLINE enum tree_sharing tree_sharing(const struct tree *t, const struct tensor *p) {
     if (!p) return SHARED_BY_ALL;
     if (p->rank == 3) return OWN_OF_SAMPLE;
@@ -66,12 +67,12 @@ LRNN_INLINE enum tree_sharing tree_sharing(const struct tree *t, const struct te
     return p->dims[0] == t->levels - 1 ? SHARED_BY_LEVEL : OWN_OF_NODE;
 }
 
-/* Row of the table for node i of level v; within one sequence. */
+/* Row of the table, within one sequence, for node i of level v. */
 LRNN_INLINE int64_t tree_row(enum tree_sharing sharing, struct tree_level v, int64_t i) {
     return sharing == SHARED_BY_ALL ? 0 : sharing == SHARED_BY_LEVEL ? v.l : v.offset + i;
 }
 
-/* The nodes that share a row of a table of a whole tree, one after the other: the first, and one past the last. */
+/* The nodes that share a row of a table of a whole tree are contiguous. Stores the first, and one past the last. */
 LRNN_INLINE void tree_row_nodes(const struct tree *t, enum tree_sharing sharing, int64_t row, int64_t *first,
                                 int64_t *end) {
     *first = sharing == SHARED_BY_ALL ? 0 : row;
@@ -83,18 +84,18 @@ LRNN_INLINE void tree_row_nodes(const struct tree *t, enum tree_sharing sharing,
     *end = v.offset + v.count;
 }
 
-/* For op->build: the smallest tree with that many leaves (a chain: nodes), and couplings of a tree whose nodes are the
- * `length` of the sizes, one row of them where there is no level above the leaves. */
+/* For op->build. tree_for: the smallest tree with that many leaves (a chain: nodes). input_couplings: a table of
+ * couplings for a tree whose number of nodes is the `length` of the sizes; one row if the tree has only leaves. */
 struct tree tree_for(int64_t arity, int64_t leaves);
 struct tensor *input_couplings(struct graph *g, const struct op_sizes *nodes, const struct tree *t,
                                enum tree_sharing sharing, const char *name);
 
-/* The parent of a node that is not the root: counted from the root back, nodes are numbered like a heap. */
+/* The parent of a node that is not the root. Counted back from the root, nodes are numbered like in a heap. */
 LRNN_INLINE int64_t tree_parent(const struct tree *t, int64_t nodes, int64_t node) {
     return nodes - 1 - (nodes - 2 - node) / t->arity;
 }
 
-/* The tree of a sequence of so many leaves: a chain is as long as the sequence, and has one leaf, or none. */
+/* The tree of a sequence with that many leaves. A chain becomes as long as the sequence, with one leaf or none. */
 LRNN_INLINE struct tree tree_with_leaves(struct tree t, int64_t leaves) {
     if (leaves < t.leaves) t.leaves = leaves;
     if (t.arity > 1) return t;

@@ -1,6 +1,6 @@
-/* deltanet.c - DeltaNet[-1,1]: the delta rule, one Householder-like step a token, deltaproduct.c with steps = 1.
+/* deltanet.c - DeltaNet[-1,1]: the delta rule, one Householder-like step per token, deltaproduct.c with steps = 1.
  *
- *   q, k = l2norm(silu(conv(W x)))   v = silu(conv(W_v x))   b_t = beta sigmoid(W_b x)      a head: dk = D / heads
+ *   q, k = l2norm(silu(conv(W x)))   v = silu(conv(W_v x))   b_t = beta sigmoid(W_b x)    per head, dk = D / heads
  *   S_t = (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T     o_t = S_t^T q_t / sqrt(dk)     y = W_o RMSNorm(o)
  *
  * Yang et al. 2024; flash-linear-attention's layer (layers/delta_net.py). beta = 2 lets I - b k k^T have the eigenvalue
@@ -25,7 +25,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 const struct model model_deltanet = {
     .name = "deltanet",
     .title = "DeltaNet",
-    .summary = "delta rule, one step a token, eigenvalues in [-1, 1] (DeltaNet, Yang et al.; Grazzi et al. 2024)",
+    .summary = "delta rule, one step per token, eigenvalues in [-1, 1] (DeltaNet, Yang et al.; Grazzi et al. 2024)",
     .equation = "S_t = (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T;  b_t = beta sigmoid(W_b x_t);  y_t = W_o "
                 "RMSNorm(S_t^T q_t / sqrt(dk))",
     .options = options,

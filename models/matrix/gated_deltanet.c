@@ -1,14 +1,14 @@
-/* gated_deltanet.c - Gated DeltaNet: the delta rule with one decay a head and an output gate.
+/* gated_deltanet.c - Gated DeltaNet: the delta rule with one decay per head and an output gate.
  *
  *   q, k = l2norm(silu(conv(W x)))   v = silu(conv(W_v x)), dv = expandv * dk   b_t = beta sigmoid(W_b x)
- *   a_t = exp(-exp(A.log) softplus(W_a x + dt.bias))          a head
+ *   a_t = exp(-exp(A.log) softplus(W_a x + dt.bias))          per head
  *   S_t = (I - b_t k_t k_t^T) a_t S_{t-1} + b_t k_t v_t^T     o_t = S_t^T q_t / sqrt(dk)
  *   y = W_o (RMSNorm(o) * silu(W_g x))
  *
  * Yang, Kautz & Hatamizadeh 2024 (arXiv 2412.06464); flash-linear-attention's layer (layers/gated_deltanet.py), whose
- * initial values these are. It is deltaproduct with steps=1,forget=yes,outgate=yes, whose files it reads; beta is 1 as
- * in the paper, and beta=2 the Gated DeltaNet [-1,1] of other papers' tables. Widths follow the net's: that layer's own
- * (6 heads of 256, expandv=2) do not depend on it. */
+ * initial values these are. It equals deltaproduct with steps=1,forget=yes,outgate=yes and reads its files. beta is 1
+ * as in the paper; beta=2 gives the Gated DeltaNet [-1,1] of other papers' tables. Widths follow the net's width, while
+ * that layer's (6 heads of 256, expandv=2) do not. */
 #include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 

@@ -1,11 +1,12 @@
-/* gdn2.c - Gated DeltaNet 2: the delta rule with a decay and an erase gate a key channel, a write gate a value channel.
+/* gdn2.c - Gated DeltaNet 2: the delta rule with a decay and an erase gate per key channel, a write gate per value
+ * channel.
  *
- *   q, k, v, a_t and the output as in kda.c;   e_t = beta sigmoid(W_e x) a key channel   w_t = sigmoid(W_w x) a value
- *   channel
+ *   q, k, v, a_t and the output as in kda.c
+ *   e_t = beta sigmoid(W_e x) per key channel      w_t = sigmoid(W_w x) per value channel
  *   S_t = (I - k_t (e_t * k_t)^T) Diag(a_t) S_{t-1} + k_t (w_t * v_t)^T     o_t = S_t^T q_t / sqrt(dk)
  *
  * Hatamizadeh, Choi & Kautz 2026 (arXiv 2605.22791); flash-linear-attention's layer (layers/gdn2.py). beta = 2 doubles
- * the erase alone, as there. Its layer has no bounded decay, its kernel has: the options are kda's. */
+ * only the erase gate, as there. That layer has no bounded decay, but its kernel has, so the options are kda's. */
 #include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 
@@ -22,7 +23,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
 const struct model model_gdn2 = {
     .name = "gdn2",
     .title = "Gated DeltaNet 2",
-    .summary = "delta rule with decay, erase and write gates a channel (Gated DeltaNet 2, Hatamizadeh et al. 2026)",
+    .summary = "delta rule with decay, erase and write gates per channel (Gated DeltaNet 2, Hatamizadeh et al. 2026)",
     .equation = "S_t = (I - k_t (e_t * k_t)^T) Diag(a_t) S_{t-1} + k_t (w_t * v_t)^T;  e_t = beta sigmoid(W_e x_t);  "
                 "y_t = W_o (RMSNorm(S_t^T q_t / sqrt(dk)) * sigmoid(W_g x_t + c))",
     .options = delta_channel_options,

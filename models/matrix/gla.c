@@ -1,10 +1,10 @@
-/* gla.c - Gated Linear Attention: an outer-product state with one decay a key channel.
+/* gla.c - Gated Linear Attention: an outer-product state with one decay per key channel.
  *
- *   q, k, v = W x (conv > 0: silu(conv(W x)))    a_t = sigmoid(W_f2 W_f1 x + b)^(1 / divisor)    a key channel
+ *   q, k, v = W x (conv > 0: silu(conv(W x)))    a_t = sigmoid(W_f2 W_f1 x + b)^(1 / divisor)    per key channel
  *   S_t = Diag(a_t) S_{t-1} + k_t v_t^T    o_t = S_t^T q_t / sqrt(dk)    y = W_o (RMSNorm(o) * silu(W_g x))
  *
- * Yang et al. 2023 (arXiv 2312.06635); flash-linear-attention's layer (layers/gla.py), whose start is the framework's
- * and whose decay spares no parameter. */
+ * Yang et al. 2023 (arXiv 2312.06635); flash-linear-attention's layer (layers/gla.py), whose initial values are the
+ * framework's and which exempts no parameter from weight decay. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"

@@ -1,12 +1,12 @@
-/* hgrn2.c - HGRN2: an outer-product state whose forget gate, one a key channel, is one minus its key.
+/* hgrn2.c - HGRN2: an outer-product state whose forget gate, one per key channel, is one minus its key.
  *
  *   q = silu(W_q x)   f_t = low + (1 - low) sigmoid(W_f x)   v = W_i x
  *   S_t = Diag(f_t) S_{t-1} + (1 - f_t) v_t^T    o_t = S_t^T q_t / sqrt(dk)    y = W_o RMSNorm(o), over all heads
  *
  * Qin et al. 2024 (arXiv 2404.07904); flash-linear-attention's layer (layers/hgrn2.py). The released model learns `low`
- * beside the mixers, one set of values for all layers, which starts at l / L in layer l of L, so that upper layers
- * remember longer. A mixer here owns no parameter of another layer, so that start is kept; bounds=no is low = 0. The
- * state is dk = dv = width / heads a head; in the paper a head is 128 wide. */
+ * outside the mixers, with one set of values for all layers. It starts at l / L in layer l of L, so that upper layers
+ * remember longer. A mixer here shares no parameter with other layers, so `low` stays at that start; bounds=no sets low
+ * = 0. The state has dk = dv = width / heads per head; in the paper a head is 128 wide. */
 #include "kernels/dense/dense.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/norm/norm.h"

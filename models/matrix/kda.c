@@ -1,4 +1,4 @@
-/* kda.c - Kimi Delta Attention: the delta rule with one decay a key channel.
+/* kda.c - Kimi Delta Attention: the delta rule with one decay per key channel.
  *
  *   q, k, v, b_t as in gated_deltanet.c;   f = W_f2 W_f1 x, of rank `rank`
  *   a_t = exp(-exp(A.log) softplus(f + dt.bias)), or exp(floor sigmoid(exp(A.log) (f + dt.bias)))  (decay=bounded)
@@ -6,7 +6,7 @@
  *   y = W_o (RMSNorm(o) * sigmoid(W_g2 W_g1 x + b))
  *
  * Kimi Team 2025 (arXiv 2510.26692); flash-linear-attention's layer (layers/kda.py, ops/kda/gate.py), whose initial
- * values these are: A.log = log U(1,16], or 0 if bounded; dt.bias as Mamba2, channel by channel. */
+ * values these are: A.log = log U(1,16], or 0 if bounded; dt.bias as in Mamba2, one per channel. */
 #include "models/matrix/matrix_state.h"
 #include "models/parts.h"
 

@@ -1,10 +1,10 @@
-/* mamba2.c - Mamba2: an outer-product state with one input-dependent decay a head; B and C shared by all heads.
+/* mamba2.c - Mamba2: an outer-product state with one input-dependent decay per head; all heads share B and C.
  *
  *   [z | x | B | C | dt] = W_in u      (x, B, C) <- silu(conv(x, B, C))      Delta = softplus(dt + dt.bias)
- *   h_t = exp(-Delta exp(A.log)) h_{t-1} + Delta x_t B_t^T  (P x S a head)     y_t = h_t C_t + skip x_t
+ *   h_t = exp(-Delta exp(A.log)) h_{t-1} + Delta x_t B_t^T  (P x S per head)     y_t = h_t C_t + skip x_t
  *   out = W_out RMSNorm(y * silu(z))
- * range=signed: the decay is 2 exp(-Delta exp(A.log)) - 1 in (-1, 1), which lets a state change its sign at a token;
- * the source stays Delta (Grazzi et al. 2024, arXiv 2411.12537; automl/unlocking_state_tracking has it in Mamba-1).
+ * range=signed: the decay is 2 exp(-Delta exp(A.log)) - 1 in (-1, 1), so that a token can change the sign of a state;
+ * the source stays Delta (Grazzi et al. 2024, arXiv 2411.12537; automl/unlocking_state_tracking does so in Mamba-1).
  *
  * Dao & Gu 2024; state-spaces/mamba's module with one group (modules/mamba2.py), whose initial values these are:
  * default linear maps and convolution, A.log = log U(1,16], Delta log-uniform in [0.001, 0.1], skip 1. */
@@ -25,7 +25,7 @@ struct mamba2 {
 static const struct option options[] = {
     {"state", OPT_INT, offsetof(struct mamba2, state), "128", 1, 1 << 16, NULL, "state size S of a channel", 0},
     {"headdim", OPT_INT, offsetof(struct mamba2, headdim), "auto", 1, 1 << 16, NULL,
-     "channels P a head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
+     "channels P per head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
     {"conv", OPT_INT, offsetof(struct mamba2, conv), "4", 1, 64, NULL, "width of the causal convolution", 0},
     {"expand", OPT_INT, offsetof(struct mamba2, expand), "2", 1, 64, NULL, "inner width over outer width", 0},
     {"range", OPT_CHOICE, offsetof(struct mamba2, range), "unit", 0, 0, "unit signed",

@@ -1,18 +1,18 @@
-/* mamba3.c - Mamba-3 with a single input and output: Mamba2's state by the trapezoidal rule, keys and queries turned by
- * angles that the input sets, and biases on them in place of a convolution.
+/* mamba3.c - Mamba-3 with a single input and output: Mamba2's state with the trapezoidal rule. Keys and queries are
+ * turned by angles that depend on the input, and have biases instead of a convolution.
  *
  *   [z | x | B | C | dt | A | trap | angle] = W_in u, one B, C and angle for all heads
  *   Delta = softplus(dt + dt.bias)    alpha = exp(-Delta max(f(A), 1e-4))    lambda = sigmoid(trap)
  *   theta_t = theta_{t-1} + Delta pi tanh(angle)      k, q = turn(RMSNorm(B, C) + B.bias, C.bias, theta)
- *   h_t = alpha h_{t-1} + (1 - lambda) Delta alpha x_{t-1} k_{t-1}^T + lambda Delta x_t k_t^T, x_{-1} = 0, P x S a head
- *   out = W_out (RMSNorm_head(h_t q_t + skip x_t) * silu(z)), that norm with norm=yes alone
+ *   h_t = alpha h_{t-1} + (1 - lambda) Delta alpha x_{t-1} k_{t-1}^T + lambda Delta x_t k_t^T, x_{-1} = 0
+ *   out = W_out (RMSNorm_head(h_t q_t + skip x_t) * silu(z)), that norm only with norm=yes; h is P x S per head
  * scan_outer runs it with four gates: a token enters the state with the weight of its own step and of the next one,
- * lambda_t Delta_t + (1 - lambda_{t+1}) Delta_{t+1}, and its own output reads it by lambda_t Delta_t alone.
+ * lambda_t Delta_t + (1 - lambda_{t+1}) Delta_{t+1}, while its own output reads it with lambda_t Delta_t only.
  *
- * Lahoti et al. 2026 (arXiv 2603.15569); state-spaces/mamba (modules/mamba3.py), whose f this is, 1 + A from 0 on, else
- * 1 / (1 - A); decay=softplus is its first release's, with which the paper's numbers were made. Initial values are the
- * release's: default linear maps, Delta log-uniform in [0.001, 0.1], biases, norms and skip 1. It turns angles modulo 2
- * pi, and so do these. A part of the channels turns, `rope` of them: theta has R = floor(floor(rope S) / 2) angles. */
+ * Lahoti et al. 2026 (arXiv 2603.15569); state-spaces/mamba (modules/mamba3.py), whose f is 1 + A for A >= 0, else
+ * 1 / (1 - A). decay=softplus is the f of its first release, with which the paper's numbers were made. Initial values
+ * are the release's: default linear maps, Delta log-uniform in [0.001, 0.1], biases, norms and skip 1. Like there,
+ * angles are modulo 2 pi. Only a share `rope` of the channels turns: theta has R = floor(floor(rope S) / 2) angles. */
 #include <inttypes.h>
 
 #include "kernels/dense/dense.h"
@@ -37,7 +37,7 @@ struct mamba3 {
 static const struct option options[] = {
     {"state", OPT_INT, offsetof(struct mamba3, state), "128", 1, 1 << 16, NULL, "state size S of a channel", 0},
     {"headdim", OPT_INT, offsetof(struct mamba3, headdim), "auto", 1, 1 << 16, NULL,
-     "channels P a head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
+     "channels P per head, divides expand * width; auto: the largest divisor up to 64", OPT_AUTO},
     {"expand", OPT_INT, offsetof(struct mamba3, expand), "2", 1, 64, NULL, "inner width over outer width", 0},
     {"rope", OPT_REAL, offsetof(struct mamba3, rope), "0.5", 0, 1, NULL, "share of a state's channels that turn", 0},
     {"decay", OPT_CHOICE, offsetof(struct mamba3, decay), "heavy", 0, 0, "heavy softplus",
@@ -95,7 +95,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *u)
 
     struct tensor *delta = time_step(g, raw[0], &raw[0]), *log_alpha = log_decay(o, g, raw[1], delta);
     struct tensor *now = mul(g, activate(g, raw[2], ACT_SIGMOID), delta), *later = sub(g, delta, now);
-    later = reverse(g, rows_before(g, reverse(g, later, NULL)), NULL); /* of the token after */
+    later = reverse(g, rows_before(g, reverse(g, later, NULL)), NULL); /* the next token's value */
     struct outer_gates gates = {.decay = activate(g, log_alpha, ACT_EXP),
                                 .source = add(g, now, later),
                                 .mark = activate(g, log_alpha, ACT_EXP), /* an op takes no tensor twice */
@@ -111,7 +111,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *u)
     return linear(g, silu_mul(g, z, y), weight(g, "out.weight", D, I, 1, AS_CONTRACT), NULL);
 }
 
-/* The matrices h, and of the token before x and k of each head; the angles. */
+/* The matrices h; x and the k of each head of the previous token; the angles. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     const struct mamba3 *o = inst;
     int64_t I = o->expand * d->D, n = I / o->headdim;

@@ -1,4 +1,4 @@
-/* matrix_state.c - parts that the mixers with a matrix state a head share. See matrix_state.h. */
+/* matrix_state.c - parts that the mixers with a matrix state per head share. See matrix_state.h. */
 #include "models/matrix/matrix_state.h"
 
 #include <inttypes.h>
@@ -41,16 +41,16 @@ struct tensor *time_step(struct graph *g, struct tensor *x, struct tensor **raw)
     return activate(g, *raw, ACT_SOFTPLUS);
 }
 
-#define EXP_MOST 80.0 /* of which, and of whose negative, a float holds the exponential */
+#define EXP_MOST 80.0 /* exp(80) and exp(-80) are normal floats */
 
 /* max(sign x - 80, 0) */
 static struct tensor *beyond(struct graph *g, struct tensor *x, double sign) {
     return activate(g, scale_shift(g, x, sign, -EXP_MOST), ACT_RELU);
 }
 
-/* x exp(A), with an A for each `times` columns, x times -1 if negative. From 88.8 on exp(A) is infinite in float, and x
- * may be 0: it is taken in two factors, exp(min(A, 80)) and exp(max(A - 80, 0)). Up to 80 the second is 1, which
- * changes no bit. */
+/* Returns x exp(A), or -x exp(A) if negative; each A is for `times` columns. In float exp(A) is infinite from 88.8 on,
+ * while x may be 0. So exp(A) is computed as two factors, exp(min(A, 80)) and exp(max(A - 80, 0)). For A <= 80 the
+ * second factor is 1, which changes no bit. */
 static struct tensor *scale_exp(struct graph *g, struct tensor *x, struct tensor *A, int64_t times, bool negative) {
     struct tensor *above = beyond(g, A, 1);
     struct tensor *rate = activate(g, sub(g, A, above), ACT_EXP), *rest = activate(g, above, ACT_EXP);
@@ -58,8 +58,8 @@ static struct tensor *scale_exp(struct graph *g, struct tensor *x, struct tensor
     return scale(g, scale(g, x, repeat_each(g, rate, times)), repeat_each(g, rest, times));
 }
 
-/* Delta exp(A) is max(Delta, exp(-80)) exp(min(A, 80)) exp(a - b), where a and b are how far A lies above 80 and raw
- * below -80: there softplus(raw) is exp(raw), which float has no more where the product is one. Elsewhere the last
+/* Delta exp(A) is max(Delta, exp(-80)) exp(min(A, 80)) exp(a - b) with a = max(A - 80, 0) and b = max(-80 - raw, 0).
+ * Below -80, softplus(raw) is exp(raw), which underflows in float although Delta exp(A) may not. Elsewhere the last
  * factor is 1, which changes no bit. */
 struct tensor *time_decay(struct graph *g, struct tensor *delta, struct tensor *raw, double low) {
     if (!delta) return NULL;
@@ -160,8 +160,8 @@ int64_t delta_state_floats(const void *rule, const struct dims *d) {
     return o->heads * dk * delta_values(o, dk);
 }
 
-/* One decay a key channel: exp(-exp(A.log) softplus(f + dt.bias)), or exp(floor sigmoid(exp(A.log) (f + dt.bias))),
- * A.log one a head. */
+/* One decay per key channel: exp(-exp(A.log) softplus(f + dt.bias)), or exp(floor sigmoid(exp(A.log) (f + dt.bias))),
+ * A.log one per head. */
 static struct tensor *channel_decay(const struct delta_rule *o, struct graph *g, struct tensor *x) {
     struct tensor *f = low_rank(g, x, "f", o->rank, o->heads * o->headdim, false);
     if (!f) return NULL;
@@ -175,7 +175,7 @@ static struct tensor *channel_decay(const struct delta_rule *o, struct graph *g,
     return activate(g, scale_by(g, f, o->floor), ACT_EXP);
 }
 
-/* A gate in (0, 1) a column: sigmoid(W x). */
+/* A gate in (0, 1) per column: sigmoid(W x). */
 static struct tensor *logistic(struct graph *g, struct tensor *x, const char *name, int64_t width) {
     return activate(g, projection(g, x, name, width), ACT_SIGMOID);
 }

@@ -1,4 +1,4 @@
-/* matrix_state.h - parts that the mixers with a matrix state a head share. Private to models/. */
+/* matrix_state.h - parts that the mixers with a matrix state per head share. Private to models/. */
 #ifndef LRNN_MODELS_MATRIX_MATRIX_STATE_H
 #define LRNN_MODELS_MATRIX_MATRIX_STATE_H
 
@@ -13,11 +13,11 @@
  * Drawn from U(-1/sqrt(width), 1/sqrt(width)), the framework's default. */
 struct tensor *silu_conv(struct graph *g, struct tensor *x, const char *name, const char *bias_name, int64_t width);
 
-/* Delta = softplus(raw), raw = x + dt.bias, a column: x (B,T,H). dt.bias: softplus^-1 of a step drawn log-uniform in
- * [0.001, 0.1]. */
+/* Delta = softplus(raw), raw = x + dt.bias, for x (B,T,H) and dt.bias [H]. dt.bias starts at softplus^-1 of a step that
+ * is log-uniform in [0.001, 0.1]. */
 struct tensor *time_step(struct graph *g, struct tensor *x, struct tensor **raw);
 
-/* exp(-Delta exp(A.log)) in (0, 1] a head, of both results of time_step; A.log = log of U(low, 16]. */
+/* exp(-Delta exp(A.log)) in (0, 1] per head, from both results of time_step; A.log starts at log U(low, 16]. */
 struct tensor *time_decay(struct graph *g, struct tensor *delta, struct tensor *raw, double low);
 
 /* W x, the weight [width][D] under `name`. */
@@ -44,16 +44,16 @@ struct tensor *normed_heads(struct graph *g, struct tensor *o, int64_t heads);
 
 enum delta_decay { DELTA_SOFTPLUS, DELTA_BOUNDED };
 
-/* Options of the mixer, and what it fixes. */
+/* The options of a delta-rule mixer, and the properties that the mixer fixes. */
 struct delta_rule {
-    int64_t heads, headdim, expandv, steps, conv; /* dk; dv over dk; expandv and steps: 0 means 1 */
+    int64_t heads, headdim, expandv, steps, conv; /* headdim is dk, expandv dv / dk; expandv and steps: 0 means 1 */
     double beta;
     bool forget, outgate;
-    int64_t rank;  /* with a decay a channel: of its map and of the output gate's */
+    int64_t rank;  /* of the maps to the decay per channel and to the output gate */
     int decay;     /* enum delta_decay */
     double floor;  /* bounded: log of the least decay */
-    bool channels; /* a decay a key channel, and an output gate by the logistic function */
-    bool vectors;  /* erase and write gates, one a channel, in place of beta */
+    bool channels; /* one decay per key channel, and an output gate that is a sigmoid */
+    bool vectors;  /* erase and write gates, one per channel, in place of beta */
 };
 
 /* Options of kda and gdn2. */
@@ -62,7 +62,7 @@ extern const struct option delta_channel_options[];
 /* y of the mixer; x (B,T,D). The equations are in the mixers' files. */
 struct tensor *delta_rule(const struct delta_rule *o, struct graph *g, struct tensor *x);
 
-/* For model->check: fills headdim and rank; memory for the keys. */
+/* For model->check: fills headdim and rank, and checks that the machine has memory for the keys. */
 enum status delta_check(const char *mixer, struct delta_rule *o, const struct dims *d, struct error *e);
 
 /* For model->state_floats: the matrices S; the windows of the convolutions are not counted. */

@@ -4,8 +4,8 @@
  *   (i, f) = W (q, k, v) + b a head, dk = E / heads wide            m_t = max(logsig(f) + m_{t-1}, i), m_{-1} = 0
  *   F = exp(logsig(f) + m_{t-1} - m_t)   I = exp(i - m_t)           C_t = F C_{t-1} + I k v^T / sqrt(dk), n with v = 1
  *   h = C_t^T q / (max(|n_t . q|, exp(-m_t)) + 1e-6)                y = W_down ((LayerNorm_head(h) + skip c) silu(z))
- * C and n are one recurrence, scan_outer on (1, v). Two recurrences would take longer, by a half at dk = 24 and a tenth
- * at 128: they compute the scores q . k twice, and each fills its values up to whole vectors.
+ * C and n are computed by one recurrence, scan_outer on (1, v). Two recurrences would take longer, by a half at dk = 24
+ * and by a tenth at 128, because both compute q . k and both pad their values to whole vectors.
  *
  * Beck et al. 2024 (xLSTM), Eq. 19 to 27; the release's block without residual and outer norms
  * (NX-AI/xlstm, blocks/mlstm), whose start this is: W_up, W_q, W_k and W_v N(0, 2 / 5D), W_down N(0, 4 / (layers^2 D)),
@@ -49,7 +49,7 @@ static enum status check(void *inst, const struct dims *d, struct error *e) {
     return ST_OK;
 }
 
-/* One of W_q, W_k, W_v. Their start depends on the outer width instead of the block's. */
+/* One of W_q x, W_k x, W_v x. The weight's start depends on the outer width instead of the block's width. */
 static struct tensor *blocks(struct graph *g, struct tensor *x, const char *name) {
     if (!x) return NULL;
     int64_t I = x->dims[2];

@@ -1,4 +1,4 @@
-/* rwkv7.c - RWKV-7's time mixing: a delta rule with a decay a key channel, whose write key is not its erase vector.
+/* rwkv7.c - RWKV-7's time mixing: a delta rule with one decay per key channel, whose write key is not its erase vector.
  *
  *   x_n = x + (x' - x) * mix.n, x' the token before, n = r, w, k, v, a, g      r, k, v = W_n x_n
  *   w = exp(-e^(-1/2) sigmoid(decay.bias + decay.up tanh(decay.down x_w)))
@@ -9,14 +9,14 @@
  *   y = W_out ((GroupNorm(o) + (sum_c r_c k_c bonus_c) v) * gate)
  *
  * Peng et al. 2025 (arXiv 2503.14456); BlinkDL/RWKV-LM (RWKV-v7/train_temp/src/model.py), whose initial values these
- * are, with N(0, 0.01 / D) for the orthogonal rows of every .up, and which is followed where flash-linear-attention
- * differs: GroupNorm's eps is 64e-5 at any width. Its kernel's transposed state is scan_delta's; kk reads the state
- * before the decay there and after it here, so it is divided by w, which is above 0.54.
+ * are, except that every .up starts at N(0, 0.01 / D) instead of orthogonal rows. We follow it where
+ * flash-linear-attention differs: GroupNorm's eps is 64e-5 at any width. The transpose of its kernel's state is
+ * scan_delta's state. There kk reads the state before the decay, here after it, so here kk is divided by w (> 0.54).
  *
- * v_first is the v of the net's first layer, and only later layers mix it in (vmix=auto). With vmix=yes the first one,
- * or a mixer alone, takes x for it. Decay acts on r, k, v and out .weight alone: the rest is in the group of the
- * state's dynamics. Ranks at D >= 128 are the release's, max(32, 32 round(c sqrt(D) / 32)) with c = 2.5 (decay, rate),
- * 1.7 (vmix) and 5 (gate); below, where that would be no less than D, max(8, 8 floor(D / 32)). */
+ * v_first is the v of the net's first layer, and only later layers mix it in (vmix=auto). With vmix=yes the first layer
+ * mixes too, with x as v_first. Weight decay acts only on the .weight of r, k, v and out; all other parameters are in
+ * the group of the state's dynamics. Ranks at D >= 128 are the release's, max(32, 32 round(c sqrt(D) / 32)) with c =
+ * 2.5 (decay, rate), 1.7 (vmix) and 5 (gate). At smaller D that could reach D, so they are max(8, 8 floor(D / 32)). */
 #include "kernels/dense/dense.h"
 #include "kernels/matrix/matrix.h"
 #include "kernels/move/move.h"
@@ -71,7 +71,7 @@ static double along_channels(int64_t i, double D) {
     return D > 1 ? (double)i / (D - 1) - 0.5 : 0;
 }
 
-/* n |n| of the channel's place in its head, from -1 to 1. */
+/* n |n|, where n from -1 to 1 is the channel's place in its head. */
 static double zigzag(int64_t i, int64_t dk) {
     double n = dk > 1 ? (double)(2 * (i % dk) - dk + 1) / (double)(dk - 1) : 0;
     return n * fabs(n);
@@ -83,7 +83,7 @@ static double draw_mix(struct rng *r, int64_t i, double a, double b) {
     return 1 - pow((double)i / a, b);
 }
 
-/* a = D + dk / 2^17, b the power. */
+/* `a` packs two sizes, D + dk / 2^17; b is the power. */
 static double draw_decay(struct rng *r, int64_t i, double a, double b) {
     (void)r;
     double D = floor(a), share = D > 1 ? (double)i / (D - 1) : 0;
@@ -113,8 +113,8 @@ static struct tensor *free_map(struct graph *g, struct tensor *x, const char *na
     return linear(g, x, graph_param(g, &spec), NULL);
 }
 
-/* up f(down x) + bias: parameters name.down [rank][D], name.up [D][rank], and name.bias [D] where it has a start. f
- * ACT_COUNT: none. */
+/* up f(down x) + bias, with parameters name.down [rank][D], name.up [D][rank] and, unless `start` is NULL, name.bias
+ * [D]. f = ACT_COUNT: no activation. */
 static struct tensor *narrow(struct graph *g, struct tensor *x, const char *name, int64_t rank, enum activation f,
                              const struct init *start) {
     if (!x) return NULL;
@@ -156,7 +156,7 @@ static struct tensor *mixed_values(const struct rwkv7 *o, struct graph *g, struc
     return add(g, v, mul(g, sub(g, now->layer == 0 ? x : *first, v), share));
 }
 
-/* GroupNorm of each head of o, with weight and bias a channel. */
+/* GroupNorm of each head of o, with a weight and a bias per channel. */
 static struct tensor *group_norm(struct graph *g, struct tensor *o, int64_t heads, double start) {
     if (!o) return NULL;
     int64_t D = o->dims[2];
@@ -221,7 +221,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     return linear(g, y, out, NULL);
 }
 
-/* The matrices S; the token before is not counted. */
+/* The matrices S; the previous token is not counted. */
 static int64_t state_floats(const void *inst, const struct dims *d) {
     return d->D * (d->D / ((const struct rwkv7 *)inst)->heads);
 }

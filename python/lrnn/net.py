@@ -1,7 +1,7 @@
 """The nets that the program trains, in PyTorch: lrnn.load makes one of an exported file, lrnn.save writes it back.
 
     net = lrnn.load("weights.safetensors")      # a file of `lrnn export`
-    logits = net(tokens)                        # (B,T) ids -> (B,T,V), or (B,V) of one label a sequence
+    logits = net(tokens)                        # (B,T) ids -> (B,T,V), or (B,V) of one label per sequence
     lrnn.save(net, "changed.safetensors")       # `lrnn import changed.safetensors` scores it
 
 The state dict has the file's names. Recurrences run in liblrnn, so the nets are on the CPU, in float32 or float64.
@@ -190,7 +190,7 @@ class Net(nn.Module):
         return x + torch.stack(added)
 
     def with_nodes(self, x: Tensor, rows: Rows) -> tuple[Tensor, Tensor | None]:
-        """A tree's rows: the tokens, leaves without one, one learned vector a level; and which of them count."""
+        """A tree's rows: the tokens, leaves without one, one learned vector per level; and which of them count."""
         arity, length = self.options("arity"), x.shape[1]
         tree = Tree(arity, levels=self.options("levels"), leaves=length)
         leaves = tree.nodes if arity == 1 else arity ** (tree.levels - 1)
@@ -235,7 +235,7 @@ class Net(nn.Module):
         return d
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None, edges: list | None = None) -> Tensor:
-        """Logits of ids (B,T) or values (B,T,C): (B,T,V), or (B,V) of one label a sequence. Of pairs of documents the
+        """Logits of ids (B,T) or values (B,T,C): (B,T,V), or (B,V) of one label per sequence. Of pairs of documents the
         rows 2i and 2i + 1 belong together. lengths (B): tokens in use; edges: of each sequence that is a graph."""
         rows, back, length, nodes = Rows(lengths, edges), Rows(lengths, edges), inputs.shape[1], None
         x = self.encoded(inputs, rows)

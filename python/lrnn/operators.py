@@ -314,7 +314,7 @@ def scan_outer(
     c0: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """C_t = decay_t C_{t-1} + source_t k_t v_t^T; o_t = scale C_t^T q_t, a matrix C a head.
+    """C_t = decay_t C_{t-1} + source_t k_t v_t^T; o_t = scale C_t^T q_t, a matrix C per head.
 
     q, k (B,T,G,dk), v (B,T,H,dv), decay, source (B,T,H), c0 (B,H,dk,dv) -> o (B,T,H,dv), last C (B,H,dk,dv). The last C
     is empty where heads share keys (G < H)."""
@@ -391,7 +391,7 @@ def scan_plstm(
     c0: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """pLSTM on a sequence (arXiv 2506.11997), J states a head. q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J),
+    """pLSTM on a sequence (arXiv 2506.11997), J states per head. q, k (B,T,H,dk), v (B,T,H,dv), source, mark (B,T,H,J),
     transition (B,T,H,J,J), direct (B,T,H), c0 (B,H,J,dk,dv) -> y (B,T,H,dv), last C."""
     lead, (heads, dv), dk, states = v.dim() - 2, v.shape[-2:], q.shape[-1], source.shape[-1]
     y, last = _call(

@@ -105,7 +105,7 @@ static enum status import_cifar(const struct dataset *d, const char *folder, str
     return status;
 }
 
-/* --- Pathfinder: lists and a PNG file an image -------------------------------------------------------------------- */
+/* --- Pathfinder: lists and a PNG file per image ------------------------------------------------------------------- */
 
 /* Opens the folder of the hard images, or the one that holds it. */
 static enum status import_pathfinder(const struct dataset *d, const char *folder, struct image_pack *pack,

@@ -4,7 +4,8 @@
  *   8..39           height, width, channels, labels, training images, test images: six numbers of 4 bytes, then 8 of 0;
  *                   little-endian
  *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
- *   from 56 on      pixels (images, height, width, channels), training images first; then a label an image, a byte each
+ *   from 56 on      pixels (images, height, width, channels), training images first; then a label per image, a byte
+ *   each
  *
  * A file is written under another name and then renamed, so that there is a whole one or none. */
 #ifndef LRNN_TASKS_DATA_IMAGE_SET_H

@@ -93,7 +93,7 @@ static void read_plain_column(struct tud *f, int32_t least, int64_t most, struct
     if (lines > 0) to->n += text_plain_integers(&f->text, 1, least, INT32_MAX, lines, to->at + to->n);
 }
 
-/* Reads a file with one whole number a line; `want` lines, one for each `of`, or ANY_LINES. */
+/* Reads a file with one whole number per line; `want` lines, one for each `of`, or ANY_LINES. */
 static enum status read_column(struct tud *f, enum tud_file file, const char *what, int32_t least, int64_t want,
                                const char *of, struct column *to) {
     int64_t value;
@@ -136,7 +136,7 @@ static enum status read_graphs(struct tud *f) {
         if (graph > ENTRIES_MOST)
             return fail_at(f, TUD_INDICATOR, i + 1, "at most %d graphs, found more", ENTRIES_MOST);
     }
-    return read_column(f, TUD_GRAPH_LABELS, "the label of a graph, a whole number", INT32_MIN, graph, "a graph",
+    return read_column(f, TUD_GRAPH_LABELS, "the label of a graph, a whole number", INT32_MIN, graph, "per graph",
                        &f->label);
 }
 
@@ -175,7 +175,7 @@ static enum status rank_labels(struct tud *f, int64_t *labels) {
 static enum status read_kinds(struct tud *f) {
     int32_t greatest;
     if (!f->file[TUD_NODE_LABELS]) return ST_OK;
-    TRY(read_column(f, TUD_NODE_LABELS, "the label of a node, a whole number", INT32_MIN, f->graph.n, "a node",
+    TRY(read_column(f, TUD_NODE_LABELS, "the label of a node, a whole number", INT32_MIN, f->graph.n, "per node",
                     &f->kind));
     f->least = greatest = f->kind.at[0];
     for (int64_t i = 0; i < f->kind.n; i++) {
@@ -239,10 +239,10 @@ static enum status read_attributes(struct tud *f) {
         nodes += read_plain_attributes(f, f->graph.n - nodes);
         TRY(next_line(&f->text, &comes));
         if (!comes) break;
-        if (nodes == f->graph.n) return check_lines(f, TUD_ATTRIBUTES, nodes + 1, f->graph.n, "a node");
+        if (nodes == f->graph.n) return check_lines(f, TUD_ATTRIBUTES, nodes + 1, f->graph.n, "per node");
         TRY(read_attributes_of_node(f));
     }
-    return check_lines(f, TUD_ATTRIBUTES, nodes, f->graph.n, "a node");
+    return check_lines(f, TUD_ATTRIBUTES, nodes, f->graph.n, "per node");
 }
 
 /* --- edges -------------------------------------------------------------------------------------------------------- */
@@ -375,7 +375,7 @@ static enum status read_edges(struct tud *f) {
     if (f->lines == 0) return text_fail(&f->text, "an edge");
     if (f->file[TUD_EDGE_LABELS])
         TRY(read_column(f, TUD_EDGE_LABELS, "the label of an edge, a whole number", INT32_MIN, f->lines,
-                        "a line of the edges", &f->edge_label));
+                        "per line of the edges", &f->edge_label));
     return sort_edges(f);
 }
 

@@ -1,5 +1,5 @@
 /* tud_files.h - reads labelled graphs in TUDataset's text format (https://chrsmrrs.github.io/datasets/docs/format):
- * files NAME_A.txt, NAME_graph_labels.txt, ... of a row a line, its numbers separated by commas. Nodes, edges and
+ * files NAME_A.txt, NAME_graph_labels.txt, ... of a row per line, its numbers separated by commas. Nodes, edges and
  * graphs are the lines of their files and count from 1; the nodes of a graph stand together.
  *
  * A graph is undirected: NAME_A.txt has each edge in both directions; an edge in one direction alone is an error. Loops

@@ -7,7 +7,7 @@
 
 #define COS_BARB 0.87758256189037271612 /* of 0.5 rad */
 #define SIN_BARB 0.47942553860420300027
-#define HALVINGS 32 /* of an arc: one a bit */
+#define HALVINGS 32 /* of an arc: one per bit */
 
 /* --- directions --------------------------------------------------------------------------------------------------- */
 

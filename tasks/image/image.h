@@ -67,7 +67,7 @@ LRNN_INLINE int64_t image_values(const struct image *im) {
 enum status image_open(struct image *im, const char *task, const int64_t most[SPLIT_COUNT], bool bounded,
                        struct arena *host, struct error *e);
 
-/* The shape of a task with one of `labels` labels an image, all equally frequent. */
+/* The shape of a task with one of `labels` labels per image, all equally frequent. */
 void image_shape(const struct image *im, int64_t labels, struct task_shape *out);
 
 /* Random numbers of one example. No two splits share any. */

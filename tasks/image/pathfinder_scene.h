@@ -12,7 +12,7 @@
 #include "core/philox.h"
 
 #define PATHFINDER_SIDE  256
-#define PATHFINDER_TURNS 360 /* directions, one a degree */
+#define PATHFINDER_TURNS 360 /* directions, one per degree */
 #define PATHFINDER_MOST  32  /* dashes of a curve */
 #define PATHFINDER_LOOSE 32  /* distractors */
 

@@ -102,7 +102,7 @@ enum texture { PLAIN, STRIPES, CHECKS, DOTS, GRAIN, TEXTURES };
 struct surface {
     enum texture texture;
     double colour[2][IMAGE_CHANNELS];
-    struct point along; /* one period, as steps a pixel */
+    struct point along; /* one period, as steps per pixel */
 };
 
 /* A uniform direction, by rejection from the square, without trigonometry. */

@@ -1,7 +1,7 @@
 /* own_file.h - reads files of people's own examples, in the form that `lrnn data dump` writes.
  *
  *   FILE.jsonl   a JSON object a line: "input", a list of token ids, of numbers, or of lists of numbers (channels);
- *                "target", a label, or a list with one a position, -100 where nothing is scored. Optional: "mask", a
+ *                "target", a label, or a list with one per position, -100 where nothing is scored. Optional: "mask", a
  *                list of 0 and 1, where 1 is a scored position; "length", the number of positions in use; "split",
  *                "train", "val" or "test". "inputs", "targets", "label" and "labels" are also accepted.
  *   FILE.npz     arrays input (n,T) or (n,T,C), target (n), (n,1) or (n,T); optional: length (n), mask (n,T) and
@@ -16,12 +16,12 @@
 
 struct own_file {
     int64_t n, longest;
-    int64_t channels;                  /* numbers a position of the input */
+    int64_t channels;                  /* numbers per position of the input */
     int64_t vocab;                     /* the largest token and 1; 0: the inputs are values */
     int64_t labels;                    /* the largest target and 1 */
-    bool per_sequence;                 /* one target an example; else one a position */
+    bool per_sequence;                 /* one target an example; else one per position */
     const struct own_example *example; /* (n) */
-    const float *input;                /* channels a position, of all examples; tokens too */
+    const float *input;                /* channels per position, of all examples; tokens too */
     const int32_t *target;
     char hash[CACHE_HASH]; /* XXH3-128 of the file */
 };

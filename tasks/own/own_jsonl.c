@@ -49,7 +49,7 @@ static enum status add_input(const struct line *l, const json_t *input, int64_t 
     return ST_OK;
 }
 
-/* Adds the targets: one label, or one a position. */
+/* Adds the targets: one label, or one per position. */
 static enum status add_targets(const struct line *l, const json_t *target, const json_t *mask, int64_t length) {
     double value, scored = 1;
     if (!json_is_array(target)) {

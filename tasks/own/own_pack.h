@@ -26,7 +26,7 @@ struct own_pack {
     int32_t *target;
     int64_t n, n_input, n_target;            /* so far */
     int64_t have, have_input, have_target;   /* room */
-    int64_t longest, channels, labels, kind; /* kind: 0 not known yet, 1 a target an example, 2 one a position */
+    int64_t longest, channels, labels, kind; /* kind: 0 not known yet, 1 a target an example, 2 one per position */
     double largest;                          /* input */
     bool values;                             /* some input is not a token */
 };

@@ -26,22 +26,25 @@ START_TEST(a_device_can_be_measured) {
     setenv("CHECK", check, 1);
     setenv("LRNN", named_program("LRNN", "lrnn"), 1);
     setenv("SMALL", "1", 1);
-    snprintf(line, sizeof line, "%d %s", _i, program_folder);
+    static const char *const parts[] = {"0", "1", "lease", "2", "3"};
+    snprintf(line, sizeof line, "%s %s", parts[_i], program_folder);
     int status = run_program(program_folder, "tests/device/measure.sh", line);
     ck_assert_msg(status == 0, "%s\n%s%s", line, out, err);
-    snprintf(path, sizeof path, "%s/steps-%d.csv", program_folder, _i);
+    snprintf(path, sizeof path, "%s%s/steps-%s.csv", program_folder, strcmp(parts[_i], "lease") ? "" : "/no-device",
+             parts[_i]);
     char *steps = slurp(path, &size);
-    static const char *const wanted[] = {"0,walked-equals-captured,ok,", "1,suite-cuda_host,ok,", "2,perf-device,ok,",
-                                         "3,population-3,ok,"};
+    static const char *const wanted[] = {"0,walked-equals-captured,ok,", "1,suite-cuda_host,ok,", "lease,taken,ok,",
+                                         "2,perf-device,ok,", "3,population-3,ok,"};
     expect_text(steps, wanted[_i], line);
     free(steps);
 }
 END_TEST
 
-/* Parts 2 and 3 measure kernels and trainings, minutes on the host: they go with all sizes (EVERY in the Makefile). */
+/* A lease and parts 2 and 3 measure kernels and trainings, minutes on the host: they go with all sizes (EVERY in the
+ * Makefile). */
 static int parts_measured(void) {
     const char *every = getenv("LRNN_CUDA_EVERY");
-    return every && atoi(every) > 1 ? 2 : 4;
+    return every && atoi(every) > 1 ? 2 : 5;
 }
 
 /* The 40th launch, after some rows of the first kernel, finds no memory; the second kernel has another place. */

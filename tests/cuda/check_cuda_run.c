@@ -140,7 +140,7 @@ START_TEST(resumed_equals_uninterrupted) {
 END_TEST
 
 /* Batches that a device takes out of its own data are those that the feeder would have sent: epochs that end within a
- * batch, strings of another length, one label a sequence. */
+ * batch, strings of another length, one label per sequence. */
 static void expect_batch(const struct graph *g, const struct net *net, const struct batch *want, int64_t step) {
     const struct {
         const struct tensor *got;

@@ -32,7 +32,11 @@ static const char check[] = "#!/bin/sh\n"
                             "[ \"$CK_FORK\" = no ] && kill -9 $$\n"
                             "printf 'ok 1 - a\\nok 2 - b\\n' >\"$CK_TAP_LOG_FILE_NAME\"\n";
 
-static const char nvidia_smi[] = "#!/bin/sh\necho 'NVIDIA H100, 580.1'\n";
+static const char nvidia_smi[] = "#!/bin/sh\n"
+                                 "case \"$*\" in\n"
+                                 "*driver*) echo 'NVIDIA H100, 580.1' ;;\n"
+                                 "*) echo 'NVIDIA H100' ;;\n"
+                                 "esac\n";
 
 /* A page of one kernel, with what is not to be kept of it. */
 static const char ncu[] =
@@ -67,9 +71,9 @@ static void begin(void) {
 }
 
 /* A part of the measurement, whose status is 1. */
-static void expect_failed_part(int part) {
-    char line[SCRATCH_BYTES + 8];
-    snprintf(line, sizeof line, "%d %s/rows", part, program_folder);
+static void expect_failed_part(const char *part) {
+    char line[SCRATCH_BYTES + 16];
+    snprintf(line, sizeof line, "%s %s/rows", part, program_folder);
     int status = run_program(program_folder, "tests/device/measure.sh", line);
     ck_assert_msg(status == 1, "%s\n%s%s", line, out, err);
 }
@@ -84,7 +88,7 @@ static void expect_in_file(const char *name, const char *wanted) {
 }
 
 START_TEST(what_is_said_with_status_0_fails_a_step) {
-    expect_failed_part(0);
+    expect_failed_part("0");
     expect_in_file("steps-0.csv", "0123456789ab+,NVIDIA H100,580.1,0,doctor,ok,");
     expect_in_file("steps-0.csv", ",doctor-finds-device,1,");
     expect_in_file("steps-0.csv", ",train-captured,ok,");
@@ -97,7 +101,7 @@ END_TEST
 
 START_TEST(a_suite_that_is_killed_has_a_row_and_is_run_apart) {
     unsetenv("SMALL");
-    expect_failed_part(1);
+    expect_failed_part("1");
     expect_in_file("suites.csv", ",cuda,1/8,no,137,1,1\n");
     expect_in_file("suites.csv", ",cuda,8/8,yes,ok,2,0\n");
     expect_in_file("suites.csv", ",cuda_values,1/1,yes,ok,2,0\n");
@@ -112,13 +116,13 @@ END_TEST
 
 START_TEST(a_program_of_ours_that_is_not_there_fails) {
     setenv("CHECK", "/nowhere/check", 1);
-    expect_failed_part(1);
+    expect_failed_part("1");
     expect_in_file("suites.csv", ",cuda_host,1/1,yes,12");
 }
 END_TEST
 
 START_TEST(rows_are_kept_of_what_fails_and_the_rest_is_measured) {
-    expect_failed_part(2);
+    expect_failed_part("2");
     expect_in_file("steps-2.csv", ",perf-device,6,");
     expect_in_file("perf-device.csv", ",one,one_cuda\n");
     expect_in_file("perf-device.csv", ",two,two_cuda\n");
@@ -126,16 +130,64 @@ START_TEST(rows_are_kept_of_what_fails_and_the_rest_is_measured) {
 END_TEST
 
 START_TEST(profiles_are_rows_without_hosts) {
-    expect_failed_part(2);
+    expect_failed_part("2");
     expect_in_file("steps-2.csv", ",ncu-linear-has-rows,ok,");
     expect_in_file("ncu.csv",
                    "commit,device,driver,op,shape,kernel,block,grid,section,metric,unit,value\n"
                    "0123456789ab+,NVIDIA H100,580.1,scan_block,batch=128 length=128 m=5,"
                    "\"void walk<a, 4>(int)\",\"(128, 1, 1)\",\"(4, 1, 1)\",\"Speed\",\"DRAM\",\"Ghz\",\"2.6\"\n");
     write_program("ncu", "#!/bin/sh\necho '==WARNING== No kernels were profiled.'\n", NULL);
-    expect_failed_part(2);
+    expect_failed_part("2");
     expect_in_file("steps-2.csv", ",ncu-linear,ok,");
     expect_in_file("steps-2.csv", ",ncu-linear-has-rows,1,");
+}
+END_TEST
+
+/* A lease goes on after a step that fails, in the order of its list, and then does once more what has failed. */
+START_TEST(a_lease_does_its_steps_in_order_and_again_what_failed) {
+    static const char *const order[] = {",nvidia-smi,ok,",
+                                        ",train-walked,ok,",
+                                        ",steps,6,",
+                                        ",calls,6,",
+                                        ",population-tf32-1,ok,",
+                                        ",population-tf32-32,ok,",
+                                        ",population-bf16-1,ok,",
+                                        ",population-bf16-32,ok,",
+                                        ",taken,6,",
+                                        ",memcheck,",
+                                        ",racecheck,",
+                                        ",again: check_all,",
+                                        ",again: measure_steps,",
+                                        ",steps,6,",
+                                        ",again: measure_taken,"};
+    char path[SCRATCH_BYTES + 64];
+    size_t size;
+    expect_failed_part("lease");
+    snprintf(path, sizeof path, "%s/rows/NVIDIA-H100/steps-lease.csv", program_folder);
+    char *steps = slurp(path, &size), *at = steps;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        char *found = strstr(at, order[i]);
+        ck_assert_msg(found, "'%s' does not come after '%s' in\n%s", order[i], i ? order[i - 1] : "", steps);
+        at = found;
+    }
+    ck_assert_ptr_null(strstr(steps, "again: measure_population"));
+    free(steps);
+    expect_in_file("NVIDIA-H100/perf-steps.csv", ",one,one_cuda\n");
+}
+END_TEST
+
+/* The seconds of all steps are no more than a lease has. */
+START_TEST(a_lease_says_its_steps_and_fits_its_time) {
+    unsetenv("SMALL");
+    setenv("DRY_RUN", "1", 1);
+    ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "lease nowhere"), 0);
+    expect_text(out, "20 measure_steps\n20 measure_calls\n", "measure.sh lease");
+    expect_text(out, " of 560 seconds\n", "measure.sh lease");
+    setenv("LIMIT", "300", 1);
+    ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "lease nowhere"), 1);
+    unsetenv("LIMIT");
+    ck_assert_int_eq(run_program(program_folder, "tests/device/measure.sh", "0 nowhere"), 2);
+    expect_text(err, "DRY_RUN is for a lease", "measure.sh 0");
 }
 END_TEST
 
@@ -158,6 +210,8 @@ Suite *check_measure(void) {
     tcase_add_test(tests, a_program_of_ours_that_is_not_there_fails);
     tcase_add_test(tests, rows_are_kept_of_what_fails_and_the_rest_is_measured);
     tcase_add_test(tests, profiles_are_rows_without_hosts);
+    tcase_add_test(tests, a_lease_does_its_steps_in_order_and_again_what_failed);
+    tcase_add_test(tests, a_lease_says_its_steps_and_fits_its_time);
     tcase_add_test(tests, the_parts_of_a_measurement_are_said);
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# measure.sh - everything that is to be known of a device, in four parts: one of two minutes, three of 8 at most. Where
-# a device is lent for a quarter of an hour, part 0 and one other fit, with a minute or two to start it.
+# measure.sh - everything that is to be known of a device, in four parts: one of two minutes, three of 8 at most; or
+# the most of it in one lease.
 #
-#   tests/device/measure.sh 0|1|2|3 OUT
+#   tests/device/measure.sh 0|1|2|3|lease OUT
 #
+#   lease  what matters most of all parts for a device that is lent for a quarter of an hour: 560 seconds, one step
+#      after the other, so that nothing is timed beside other work; then once more what has failed, in the time that is
+#      left. Its files lie in OUT/DEVICE, as rows of two kinds of device are never mixed
 #   0  is all there: the device, libraries, profilers and PyTorch; a training run walked launch by launch and the same
 #      one captured; the launches of a step; one op measured
 #   1  does it work: the suites and compute-sanitizer, all side by side, since nothing of it is timed
@@ -11,7 +14,7 @@
 #   3  how fast is the whole: a bench, several runs at once as processes and as populations of 1, 4, 16 and 32, peers
 #      at lengths 16, 128 and 1024
 #
-# OUT gets at most 8 files a part: steps-PART.csv (a row a step, with its exit status), gpu-PART.csv (what nvidia-smi
+# OUT gets at most 8 files per part: steps-PART.csv (one row per step, with its status), gpu-PART.csv (what nvidia-smi
 # says), log-PART.txt (all that was printed; it names folders of the machine, so it is read and not kept) and a CSV file
 # of each thing measured, which results/device/ then holds. Whatever a step has printed until it failed or outlasted its
 # time is kept, and the others go on. A tool of others that is not there makes the row `missing`; a program of ours that
@@ -20,11 +23,12 @@
 # Programs are ./lrnn, build/check and build/device-micro; PREBUILT=FOLDER takes those of a folder that
 # tests/device/pack.sh made, on a machine without compilers; LRNN=, CHECK= and MICRO= name others. SMALL=1 does all
 # steps at sizes that show that they run: also without a device, with the program built by CUDA=host (docs/gpu.md).
-# LIMIT=SECONDS is the part's time where a device is lent for less.
+# LIMIT=SECONDS is the part's time where a device is lent for less. DRY_RUN=1 prints a lease's steps with their seconds
+# and does none.
 set -uo pipefail
 
 usage() {
-    echo "measure.sh: $1; usage: tests/device/measure.sh 0|1|2|3 OUT" >&2
+    echo "measure.sh: $1; usage: tests/device/measure.sh 0|1|2|3|lease OUT" >&2
     exit 2
 }
 
@@ -35,16 +39,47 @@ case $part in
     1) limit=420 ;;
     2) limit=480 ;;
     3) limit=450 ;;
+    lease) limit=560 ;;
     *) usage "there is no part '$part'" ;;
 esac
 root=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$2" || exit 1
-out=$(cd "$2" && pwd)
 small=${SMALL:-}
 [ -z "$small" ] || limit=900 # a host, and one that others use
 limit=${LIMIT:-$limit}
 [[ $limit =~ ^[1-9][0-9]*$ ]] || usage "LIMIT is seconds, got '$limit'"
 begun=$SECONDS
+
+# Seconds of each step of a lease and its command, in their order. The steps of one command share its seconds.
+lease='45 check_all
+20 measure_steps
+20 measure_calls
+8 measure_population tf32 1
+12 measure_population tf32 4
+22 measure_population tf32 16
+28 measure_population tf32 32
+8 measure_population bf16 1
+12 measure_population bf16 4
+22 measure_population bf16 16
+28 measure_population bf16 32
+70 measure_micro
+80 measure_taken
+15 suite_alone cuda_run
+15 suite_alone cuda_population
+30 suite_shares
+50 sanitize memcheck
+50 sanitize racecheck'
+if [ -n "${DRY_RUN:-}" ]; then
+    [ "$part" = lease ] || usage "DRY_RUN is for a lease"
+    awk -v limit="$limit" '{ print; sum += $1 } END { print sum " of " limit " seconds"; exit sum > limit }' <<<"$lease"
+    exit
+fi
+mkdir -p "$2" || exit 1
+out=$(cd "$2" && pwd)
+if [ "$part" = lease ]; then
+    device=$(timeout 20 nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | sed 's/[^A-Za-z0-9]/-/g;1q')
+    out=$out/${device:-no-device}
+    mkdir -p "$out" || exit 1
+fi
 steps=$out/steps-$part.csv
 log=$out/log-$part.txt
 work=$(mktemp -d)
@@ -170,6 +205,11 @@ step() {
     [ "$verdict" = ok ]
 }
 
+# Prints the number of steps that went wrong so far.
+count_failures() {
+    awk -F, 'NR > 1 && $6 != "ok" && $6 != "missing" { n++ } END { print n + 0 }' "$steps"
+}
+
 # lacks NAME TEXT STEP: a step of its own where STEP prints the text and exits with 0.
 lacks() {
     # shellcheck disable=SC2016
@@ -234,12 +274,15 @@ part_0() {
     count_launches
     step ncu 20 ncu --version
     step compute-sanitizer 20 compute-sanitizer --version
-    [ -n "$small" ] || step torch 60 python3 -c 'import torch; print(torch.__version__, torch.cuda.get_device_name())'
+    if [ -z "$small" ] && [ "$part" != lease ]; then
+        step torch 60 python3 -c 'import torch; print(torch.__version__, torch.cuda.get_device_name())'
+    fi
 }
 
 # --- 1: does it work --------------------------------------------------------------------------------------------------
 
 # All sizes of the walks would take many times as long as there is.
+[ "$part" != lease ] || : "${LRNN_CUDA_EVERY:=32}"
 export LRNN_CUDA_EVERY="${LRNN_CUDA_EVERY:-8}"
 
 # suite NAME SECONDS APART [STEP [SHARE OF]]: with `yes` each test has a process of its own; of the sizes that a walk
@@ -371,7 +414,7 @@ measure_peers() {
     fi
 }
 
-# Runs side by side, each a process, are what populations are to beat. All train as many steps a run, however many of
+# Runs side by side, each a process, are what populations are to beat. All train as many steps per run, however many of
 # them there are and whatever they have learnt, so that the rows of runs.csv (train_s, steps) say how much a device that
 # is shared does more than one run.
 part_3() {
@@ -395,6 +438,77 @@ part_3() {
     measure_peers
 }
 
-describe_device
+# --- a lease ----------------------------------------------------------------------------------------------------------
+
+# What was printed before a step ended is kept.
+check_all() {
+    describe_device
+    part_0
+}
+
+# measure_rows STEP FLAGS...: rows of `lrnn perf device`, in perf-STEP.csv.
+measure_rows() {
+    local name=$1 seconds=0.1
+    shift
+    [ -z "$small" ] || seconds=0
+    step "$name" 120 "$LRNN" perf device --compare=no --seconds "$seconds" "$@" ${small:+--small}
+    keep "$name" "perf-$name.csv"
+}
+
+measure_steps() { measure_rows steps --rows steps; }
+measure_calls() { measure_rows calls --rows calls; }
+measure_taken() { measure_rows taken --rows kernels --taken; }
+
+measure_micro() {
+    if [ -n "$small" ]; then return; fi
+    step micro 120 "$MICRO"
+    keep micro micro.csv
+}
+
+# measure_population PRECISION MEMBERS: as many runs of the model of the measured step, all as many steps.
+measure_population() {
+    local task=s5 runs=$2 name=population-$1-$2 same='--stop-after 1500 --stop-at 2'
+    same+=' --models bdlru:m=5,blocks=64 --mlp swiglu --dim 256 --batch 128'
+    if [ -n "$small" ]; then
+        task=s3:n_train=96,n_val=32,n_test=32,length=4 same='--models bdlru --dim 8 --stop-after 3 --stop-at 2'
+        [ "$runs" -lt 3 ] || runs=3
+    fi
+    # shellcheck disable=SC2086
+    bench "$name" 120 --profile quick --precision "$1" --seeds "$runs" --population "$runs" $same
+    populations="${populations:-} $name"
+    # shellcheck disable=SC2086
+    keep_runs $populations
+}
+
+suite_alone() {
+    [ -n "$small" ] || suite "$1" 120 yes
+}
+
+# The eight shares of the suite side by side: nothing of it is timed.
+suite_shares() {
+    [ -n "$small" ] || suite_in_shares cuda 8
+}
+
+# Does the commands in their order, each within its own seconds and the lease's, and then once more those that failed.
+part_lease() {
+    local whole=$limit seconds before again='' line round
+    mkdir -p "$work/folders"
+    echo 'commit,device,driver,suite,share,apart,status,passed,failed' >"$out/suites.csv"
+    for round in first again; do
+        [ $round = first ] && again=$lease
+        lease=$again again=''
+        while read -r seconds line; do
+            [ -n "$line" ] || continue
+            [ $round = first ] || row "again: $line" ok 0 "$seconds"
+            limit=$((SECONDS - begun + (${#small} ? whole : seconds)))
+            [ "$limit" -le "$whole" ] || limit=$whole
+            before=$(count_failures)
+            $line
+            [ "$(count_failures)" = "$before" ] || again+="$seconds $line"$'\n'
+        done <<<"$lease"
+    done
+}
+
+[ "$part" = lease ] || describe_device
 "part_$part"
-awk -F, 'NR > 1 && $6 != "ok" && $6 != "missing" { failed = 1 } END { exit failed }' "$steps"
+[ "$(count_failures)" = 0 ]

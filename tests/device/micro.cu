@@ -9,11 +9,13 @@
  *             values and w1 with w2 as one product each (merged); 8 and 32 models at once (batched)
  *   pair      the two gradients of each map one after the other, and as branches
  *   epilogue  the products of a map with a bias, which add it and which sum its gradient, by cublasLt in one launch
+ *   algorithm the same products by the first algorithm that cublasLt names, and by the fastest of the first eight
  *
- * Times are the device's, between events, medians after 100 ms of the same work, and each after a run that is not
- * timed, so that its launch is not in it; the clock of the multiprocessors is the one after the samples. What is copied
- * and the factors are random. A product goes over the same memory again and again: `warm` where the device's cache
- * holds that. A program of its own: build/device-micro, `make device-micro`; needs a device. */
+ * bf16 comes first, then tf32, in case there is no time for fp32. Times are the device's, between events, medians after
+ * 20 ms of the same work, and each after a run that is not timed, so that its launch is not in it; the clock of the
+ * multiprocessors is the one after the samples. What is copied and the factors are random. A product goes over the same
+ * memory again and again: `warm` where the device's cache holds that. A program of its own: build/device-micro, `make
+ * device-micro`; needs a device. */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -21,6 +23,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +33,8 @@
 #define SAMPLES       15
 #define WALKS         20 /* of a sample */
 #define TOKENS        2048
-#define SPIN_MS       100
+#define SPIN_MS       20
+#define ALGORITHMS    8
 #define BRANCHES_MOST 32
 #define CLOCK_NS      200000 /* the device's clock of nanoseconds may tick once in a microsecond alone */
 #ifndef BUILD_COMMIT
@@ -319,39 +323,96 @@ static void measure_pair(int map, int precision, bool branches) {
     print_pair("pair", shape, map, precision, seconds);
 }
 
+/* C (m,n) = A (m,k) B (k,n) for cublasLt, in columns as above. */
+struct lt_product {
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t b, a, c;
+    cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
+    int count; /* of what was found */
+};
+
+/* The product of a map's pass with its first `most` algorithms; `epilogue` does its work on `vector` beside it. */
+static struct lt_product describe(int map, int pass, int precision, cublasLtEpilogue_t epilogue, float *vector,
+                                  int most) {
+    int in = maps[map].in, out = maps[map].out;
+    uint64_t m = pass == 2 ? out : TOKENS, n = pass == 0 ? out : in, k = pass == 0 ? in : pass == 1 ? out : TOKENS;
+    uint64_t room = WORKSPACE;
+    bool ta = pass == 2, tb = pass == 0;
+    int32_t op_b = tb ? CUBLAS_OP_T : CUBLAS_OP_N, op_a = ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cudaDataType type = precision == BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    struct lt_product p = {};
+    cublasLtMatmulPreferenceOpaque_t wishes;
+    TRY(cublasLtMatmulDescInit(&p.product, precision == TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                               CUDA_R_32F));
+    TRY(cublasLtMatmulDescSetAttribute(&p.product, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b));
+    TRY(cublasLtMatmulDescSetAttribute(&p.product, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a));
+    TRY(cublasLtMatmulDescSetAttribute(&p.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    if (vector)
+        TRY(cublasLtMatmulDescSetAttribute(&p.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector));
+    TRY(cublasLtMatrixLayoutInit(&p.b, type, tb ? k : n, tb ? n : k, tb ? k : n));
+    TRY(cublasLtMatrixLayoutInit(&p.a, type, ta ? m : k, ta ? k : m, ta ? m : k));
+    TRY(cublasLtMatrixLayoutInit(&p.c, CUDA_R_32F, n, m, n));
+    TRY(cublasLtMatmulPreferenceInit(&wishes));
+    TRY(cublasLtMatmulPreferenceSetAttribute(&wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
+    if (cublasLtMatmulAlgoGetHeuristic((cublasLtHandle_t)blas, &p.product, &p.b, &p.a, &p.c, &p.c, &wishes, most,
+                                       p.found, &p.count))
+        p.count = 0;
+    return p;
+}
+
+static cublasStatus_t multiply_by(struct lt_product &p, int i) {
+    float one = 1, zero = 0;
+    return cublasLtMatmul((cublasLtHandle_t)blas, &p.product, &one, factor[1], &p.b, factor[0], &p.a, &zero, result,
+                          &p.c, result, &p.c, &p.found[i].algo, workspace, WORKSPACE, stream);
+}
+
+/* Seconds by algorithm i; INFINITY: the library names it and refuses it. */
+static double time_algorithm(struct lt_product &p, int i) {
+    if (multiply_by(p, i) != CUBLAS_STATUS_SUCCESS) return INFINITY;
+    return median_of(WALKS, [&] { TRY(multiply_by(p, i)); });
+}
+
+/* Prints the time of a map's pass by cublasLt, as `name` says. */
+static void print_lt(const char *what, const char *name, int map, int pass, int precision, double seconds) {
+    double in = maps[map].in, out = maps[map].out, factor_bytes = precision == BF16 ? 2 : 4;
+    double x = TOKENS * in, y = TOKENS * out, w = in * out, of_result = pass == 0 ? y : pass == 1 ? x : w;
+    char shape[128];
+    snprintf(shape, sizeof shape, "%s %s", maps[map].name, name);
+    print_product(what, shape, precisions[precision], 1, seconds,
+                  factor_bytes * (x + y + w - of_result) + 4 * of_result, 2 * TOKENS * in * out);
+}
+
 /* y = x W^T + b, or dW = dy^T x with the sum of dy's rows, as kernels/lib/cuda_epilogue.cu asks for them. No row where
  * cublasLt has no such product. */
 static void measure_epilogue(int map, int precision, cublasLtEpilogue_t epilogue) {
     bool forward = epilogue == CUBLASLT_EPILOGUE_BIAS;
-    int in = maps[map].in, out = maps[map].out, count = 0;
-    uint64_t m = forward ? TOKENS : out, n = forward ? out : in, k = forward ? in : TOKENS, most = WORKSPACE;
-    int32_t op_b = forward ? CUBLAS_OP_T : CUBLAS_OP_N, op_a = forward ? CUBLAS_OP_N : CUBLAS_OP_T;
-    float one = 1, zero = 0, *vector = (float *)result + (size_t)TOKENS * 2240;
-    cublasLtHandle_t lt = (cublasLtHandle_t)blas;
-    cublasLtMatmulDescOpaque_t product;
-    cublasLtMatrixLayoutOpaque_t b, a, c;
-    cublasLtMatmulPreferenceOpaque_t wishes;
-    cublasLtMatmulHeuristicResult_t found = {};
-    char shape[128];
-    TRY(cublasLtMatmulDescInit(&product, precision == FP32 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32,
-                               CUDA_R_32F));
-    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b));
-    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a));
-    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    TRY(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector));
-    TRY(cublasLtMatrixLayoutInit(&b, CUDA_R_32F, forward ? k : n, forward ? n : k, forward ? k : n));
-    TRY(cublasLtMatrixLayoutInit(&a, CUDA_R_32F, forward ? k : m, forward ? m : k, forward ? k : m));
-    TRY(cublasLtMatrixLayoutInit(&c, CUDA_R_32F, n, m, n));
-    TRY(cublasLtMatmulPreferenceInit(&wishes));
-    TRY(cublasLtMatmulPreferenceSetAttribute(&wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
-    if (cublasLtMatmulAlgoGetHeuristic(lt, &product, &b, &a, &c, &c, &wishes, 1, &found, &count) || count == 0) return;
-    double seconds = median_of(WALKS, [&] {
-        TRY(cublasLtMatmul(lt, &product, &one, factor[1], &b, factor[0], &a, &zero, result, &c, result, &c, &found.algo,
-                           workspace, WORKSPACE, stream));
-    });
-    snprintf(shape, sizeof shape, "%s %s", maps[map].name, forward ? "y = x W^T + b" : "dW = dy^T x, db");
-    double bytes = 4.0 * ((double)m * k + (double)k * n + (double)m * n + out);
-    print_product("epilogue", shape, precisions[precision], 1, seconds, bytes, 2.0 * (double)m * (double)n * (double)k);
+    float *vector = (float *)result + (size_t)TOKENS * 2240;
+    struct lt_product p = describe(map, forward ? 0 : 2, precision, epilogue, vector, 1);
+    double seconds = p.count ? time_algorithm(p, 0) : INFINITY;
+    if (isinf(seconds)) return;
+    print_lt("epilogue", forward ? "y = x W^T + b" : "dW = dy^T x, db", map, forward ? 0 : 2, precision, seconds);
+}
+
+/* The first and the fastest algorithm of a product: how much asking for more of them gives. */
+static void measure_algorithms(int map, int pass, int precision) {
+    static const char *const passes[] = {"y = x W^T", "dx = dy W", "dW = dy^T x"};
+    struct lt_product p = describe(map, pass, precision, CUBLASLT_EPILOGUE_DEFAULT, nullptr, ALGORITHMS);
+    double first = INFINITY, best = INFINITY;
+    int at = 0;
+    char name[96];
+    for (int i = 0; i < p.count; i++) {
+        double seconds = time_algorithm(p, i);
+        if (i == 0) first = seconds;
+        if (seconds < best) {
+            best = seconds;
+            at = i;
+        }
+    }
+    if (isinf(first)) return;
+    snprintf(name, sizeof name, "%s first", passes[pass]);
+    print_lt("algorithm", name, map, pass, precision, first);
+    snprintf(name, sizeof name, "%s best (number %d of %d)", passes[pass], at + 1, p.count);
+    print_lt("algorithm", name, map, pass, precision, best);
 }
 
 static void make_handle(cublasHandle_t *handle, cudaStream_t on, void **memory) {
@@ -369,7 +430,7 @@ static void measure_products(void) {
     make_handle(&blas_beside, beside, &workspace_beside);
     for (void *&f : factor) TRY(cudaMalloc(&f, most * sizeof(float)));
     TRY(cudaMalloc(&result, most * sizeof(float)));
-    for (int precision = FP32; precision <= BF16; precision++) {
+    for (int precision : {BF16, TF32, FP32}) {
         unsigned blocks = (unsigned)((most + 255) / 256);
         for (void *f : factor)
             if (precision == BF16)
@@ -382,9 +443,11 @@ static void measure_products(void) {
         for (int map = 0; map < MAPS_SINGLE; map++) {
             measure_pair(map, precision, false);
             measure_pair(map, precision, true);
-            if (precision != BF16) measure_epilogue(map, precision, CUBLASLT_EPILOGUE_BIAS);
-            if (precision != BF16) measure_epilogue(map, precision, CUBLASLT_EPILOGUE_BGRADB);
+            measure_epilogue(map, precision, CUBLASLT_EPILOGUE_BIAS);
+            measure_epilogue(map, precision, CUBLASLT_EPILOGUE_BGRADB);
         }
+        for (int map = 0; map < (int)(sizeof maps / sizeof *maps) && precision != FP32; map++)
+            for (int pass = 0; pass < 3; pass++) measure_algorithms(map, pass, precision);
     }
 }
 

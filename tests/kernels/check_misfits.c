@@ -113,7 +113,7 @@ static const struct misfit {
     {&op_cross_entropy, NONE, "6,5 7:2,3", "cross_entropy: targets go up to 6 but logits have 5 columns"},
     {&op_adamw, ATTR(adamw_attr, .n_segments = 0), "5 5 6 5 -",
      "adamw: a has shape (5) but c has (6); they must agree"},
-    /* links; one edge and one pair are 5 words a sequence */
+    /* links; one edge and one pair are 5 words per sequence */
     {&op_degree_code, ATTR(links_attr, .size = {1, 1}), "2,3 7:2,5", "degree_code: x has rank 2, expected 3 (B,T,D)"},
     {&op_edge_messages, ATTR(links_attr, .size = {1, 1}), "2,3 7:2,5 2,3",
      "edge_messages: a has rank 2, expected 3 (B,T,D)"},
@@ -129,7 +129,7 @@ static const struct misfit {
     {&op_link_rows, ATTR(links_attr, .size = {1, 0}), "2,3,4 7:2,2",
      "link_rows: 2 x 2 words of links, expected 2 x 2, at least one of 1 edges and 0 pairs"},
     {&op_link_shares, ATTR(links_attr, .size = {1, 1}), "2,3,4 7:2,5",
-     "link_shares: t has rank 3 and 3 rows, expected rank 3 and 1 rows, one a pair"},
+     "link_shares: t has rank 3 and 3 rows, expected rank 3 and 1 rows, one per pair"},
     {&op_neighbours, ATTR(links_attr, .size = {1, 1}), "2,3 7:2,5", "neighbours: x has rank 2, expected 3 (B,T,D)"},
     {&op_neighbours, ATTR(links_attr, .size = {1, 1}), "2,3,4 7:3,5",
      "neighbours: 3 x 5 words of links, expected 2 x 5, at least one of 1 edges and 1 pairs"},

@@ -5,8 +5,8 @@
 
 #include "tests/lib/op_compare.h"
 
-/* The inputs that hold one entry a sequence along their first axis, as bits: the fewest that can be cut to one sequence
- * so that the outputs are cut likewise. 0: the op has no sequences, or they cannot be had alone. */
+/* The inputs that hold one entry per sequence along their first axis, as bits: the fewest that can be cut to one
+ * sequence so that the outputs are cut likewise. 0: the op has no sequences, or they cannot be had alone. */
 uint32_t sequence_inputs(const struct call *c);
 
 /* Whether the op says something of each sequence that holds for it alone. If not *why is the reason. */

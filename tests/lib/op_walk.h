@@ -9,7 +9,7 @@
 struct op_sizes sizes_at(const char *text);
 
 /* Edges: small sizes, of which one at a time is 1, a block's edge, or a prime beyond it. Real: as in trainings, several
- * (sequence, head) pairs a part, several chunks with the last of them short, and odd widths at the same time. Long:
+ * (sequence, head) pairs per part, several chunks with the last of them short, and odd widths at the same time. Long:
  * small sizes but one, so that kernels share out what they do not at other sizes. Wide: several at once, so that those
  * do that have work enough at none of the others. Large: what few ops do at sizes alone that take long. */
 enum { WALK_EDGES = 1, WALK_REAL = 2, WALK_LONG = 4, WALK_WIDE = 8, WALK_LARGE = 16 };

@@ -4,7 +4,7 @@
 
 Of each net: the program draws its weights, lrnn.save writes them with noise added, `lrnn import` scores that file, and
 the net that lrnn.load makes of it must have the same losses on validation and test (1e-9), and the logits of the plain
-PyTorch net of tests/peers/naive (1e-9). Nets are those of naive/settings.py: one a mixer and backbone; --all: each;
+PyTorch net of tests/peers/naive (1e-9). Nets are those of naive/settings.py: one per mixer and backbone; --all: each;
 PATTERN: those whose name matches. Then 200 steps of training in PyTorch must end at the loss of the program's, to 1e-4,
 and mixers that sum over tokens must have in float32 what they have in float64, to 1e-5 on 20 000 tokens.
 """

@@ -1,9 +1,9 @@
 /* check_contract.c - names, shapes and state of the mixers' parameters, which other programs rely on, from
  * tests/models/contract.
  *
- * A file a mixer, NAME.def, rows at width D = 12. A row is a line `LABEL state FLOATS`, the floats of state a sequence,
- * and below it a line `name rows [columns]` for each parameter: all axes but the last together, no columns for a
- * vector. A name with a slash in front belongs to the net, not to each layer's mixer. Lines that begin with # are
+ * A file per mixer, NAME.def, rows at width D = 12. A row is a line `LABEL state FLOATS`, the floats of state per
+ * sequence, and below it a line `name rows [columns]` for each parameter: all axes but the last together, no columns
+ * for a vector. A name with a slash in front belongs to the net, not to each layer's mixer. Lines that begin with # are
  * comments. */
 #include <dirent.h>
 #include <inttypes.h>

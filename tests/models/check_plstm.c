@@ -213,7 +213,7 @@ START_TEST(length_chooses_the_kernel) {
 }
 END_TEST
 
-/* One state a head is scan_outer with all four gates: the same chunks, the same bits. */
+/* One state per head is scan_outer with all four gates: the same chunks, the same bits. */
 START_TEST(one_state_is_the_outer_product_state) {
     struct graph g, outer;
     int64_t T = 53, H = 3, dk = 5, dv = 16;
@@ -265,7 +265,7 @@ START_TEST(exponentials_are_orthogonal) {
 }
 END_TEST
 
-/* --- several states a head ---------------------------------------------------------------------------------------- */
+/* --- several states per head -------------------------------------------------------------------------------------- */
 
 /* Largest |x| of a parameter's part of a block, values or gradients; with J > 1 largest |x - y| between rows
  * [H*J][columns] of neighbouring states of a head. */

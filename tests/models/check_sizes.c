@@ -53,7 +53,7 @@ START_TEST(one_tree_serves_two_lengths) {
 END_TEST
 
 /* Sizes at which a strip, a chunk, a tile or a tree has an edge: one token, primes above every chunk, one head and a
- * head a column, grids of one row or one column, leaves left over, one sequence, odd widths. */
+ * head per column, grids of one row or one column, leaves left over, one sequence, odd widths. */
 static const struct {
     const char *model;
     int64_t B, T, D;

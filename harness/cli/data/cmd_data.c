@@ -50,9 +50,9 @@ static const struct option show_flags[] = {
      OPT_FILLED},
     {"order", OPT_TEXT_FIELD, AT(order), "", 0, 0, NULL,
      "instead the indices that each step of this epoch trains on; 0 = the first epoch", OPT_FILLED},
-    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences a step, as train has it", 0},
+    {"batch", OPT_INT, AT(batch), "128", 1, 1 << 24, NULL, "with --order: sequences per step, as train has it", 0},
     {"epochs", OPT_INT, AT(epochs), "20", 1, 1e9, NULL, "with --order: passes over the training examples", 0},
-    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps an epoch",
+    {"steps", OPT_INT, AT(steps), "auto", 1, 1e12, NULL, "with --order: of the run; auto = epochs x steps per epoch",
      OPT_AUTO},
     {0},
 };
@@ -288,7 +288,7 @@ static enum status show_order(const struct view *v, struct error *e) {
     else if (epoch > last)
         status = fail(e, ST_USAGE,
                       "data show: --order %" PRId64 " is past the last epoch, %" PRId64 ": a run of %" PRId64
-                      " steps with %" PRId64 " steps an epoch has epochs 0 to %" PRId64
+                      " steps with %" PRId64 " steps per epoch has epochs 0 to %" PRId64
                       "; --epochs and --steps make it longer",
                       epoch, last, s->shapes.steps, s->shapes.steps_per_epoch, last);
     else
@@ -429,7 +429,7 @@ static enum status dump_lines(struct view *v, struct error *e) {
     return printed_write(&lines, ST_OK, v->file, e);
 }
 
-/* Writes arrays with a row an example; entries past an example's length are 0, or IGNORED. */
+/* Writes arrays with a row per example; entries past an example's length are 0, or IGNORED. */
 static enum status dump_arrays(struct view *v, struct error *e) {
     const struct task_shape *s = &v->task.shape;
     int64_t T = view_length(v), n = v->flags.count;

@@ -107,8 +107,8 @@ static void print(const struct check *c) {
     if (s->vocab_in)
         printf("%s: tokens 0 to %" PRId64, c->task.name, s->vocab_in - 1);
     else
-        printf("%s: values, %" PRId64 " a position", c->task.name, s->channels);
-    printf(", %s out of %" PRId64 " labels\n", s->per_sequence ? "one label a sequence" : "a target a position",
+        printf("%s: values, %" PRId64 " per position", c->task.name, s->channels);
+    printf(", %s out of %" PRId64 " labels\n", s->per_sequence ? "one label per sequence" : "a target a position",
            s->vocab_out);
     for (int i = 0; i < SPLIT_COUNT; i++) {
         const struct split_facts *f = &c->facts[i];

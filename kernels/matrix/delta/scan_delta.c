@@ -3,14 +3,15 @@
  *
  *   S' = Diag(decay_t) S_{t-1};   steps j:  r = a S'^T d_j,  S' <- S' + k_j (m v_j)^T - e_j r^T
  *   S_t = S';   o_t = scale S_t^T q_t
- * with beta d = e = k and a = m = rate beta; with read d = read, a = rate, m = 1 and e = erase or else k; without
- * either r = 0. Adjoint, G the gradient of the state, w = scale do_t:
+ *   with beta: d = e = k, a = m = rate beta      with read: d = read, a = rate, m = 1, e = erase or, without it, k
+ *   without both: r = 0, m = 1
+ * Adjoint, G the gradient of the state, w = scale do_t:
  *   dq = scale S_t do;  G += q w^T;  steps in reverse, S' the state before the step:
  *     u = G^T k,  p = -a G^T e,  dv = m u,  dk = m G v,  de = -G r,  dd = S' p,  G <- G + d p^T
  *     dbeta = rate u . (v - S'^T k)
  *   ddecay = rowsum(G o S_{t-1});  G <- Diag(decay) G
- * Yang et al. 2024; Siems et al. 2025; the form with d and e is DPLR of flash-linear-attention, whose d reads the state
- * before the decay: ours is theirs over the decay. */
+ * Yang et al. 2024; Siems et al. 2025. The form with d and e is DPLR of flash-linear-attention. There d reads the state
+ * before the decay, so our d is theirs divided by the decay. */
 #include <math.h>
 #include <inttypes.h>
 #include <string.h>
@@ -53,9 +54,9 @@ static void scan_delta_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* A head and step: 2 FLOPs an element of the state forward for each of S^T d, k v^T and a second rank-one update, three
- * times as many backward (both again, their factors' gradients, G); a token: 2 and 4 for the readout, and 1 and 4 for
- * the decay. */
+/* FLOPs per element of the state. A step: forward 2 for each of S^T d, k v^T and a second rank-one update; backward
+ * three times as many (these again, the gradients of their factors, G). A token: forward 2 and backward 4 for the
+ * readout, 1 and 4 for the decay. */
 static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     double state = (double)(s.B * s.T) * (double)(s.heads * s.dk * s.dv), inputs = 0, steps = (double)s.steps;
@@ -68,9 +69,9 @@ static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     return (struct cost){(3 * each * steps + 4 + (decays ? 4 : 0)) * state, sizeof(real) * (2 * inputs + o + kept)};
 }
 
-/* Keys in [-0.7,0.7), as `lrnn perf` makes them, are about sqrt(dk / 6) long: the rate keeps I - rate beta k k^T from
- * growing the state. Variants: with decay; without it; rate 1, for which results are whole numbers; then, with a decay
- * a channel, beta, read, read and erase, none. */
+/* Keys in [-0.7,0.7), as `lrnn perf` makes them, have a length of about sqrt(dk / 6). The rate is small enough that
+ * I - rate beta k k^T does not make the state grow. Variants: with decay; without decay; rate 1, for which results are
+ * whole numbers; then, with a decay per channel: beta; read; read and erase; none of these. */
 static bool scan_delta_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 6) return false;
     struct op_sizes steps = *s;
@@ -110,12 +111,12 @@ const struct op op_scan_delta = {
 
 /* --- reference: one head after the other, states in double, all of them kept in backward -------------------------- */
 
-/* One step: its rows, and its place. read: d of the equations; it is the key where beta is given. */
+/* One step: its rows, and its place. `read` is d of the equations, which is the key if beta is given. */
 struct ref_row {
-    const real *k, *v, *read, *erase, *decay; /* NULL where there is none; decay NULL: 1 */
+    const real *k, *v, *read, *erase, *decay; /* NULL if the call has none; decay NULL: 1 */
     double m, a;
     int64_t token, row, dk, dv;
-    bool channels; /* a decay a channel */
+    bool channels; /* a decay per channel */
 };
 
 static struct ref_row ref_row_of(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,

@@ -1,5 +1,5 @@
-/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (UT transform of Yang et al. 2024):
- * inside a chunk products of matrices and one triangular solve, from chunk to chunk the state.
+/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (UT transform of Yang et al. 2024). A
+ * chunk takes products of matrices and one triangular solve, and hands the state to the next chunk.
  *
  * Rows r of a chunk are its steps in order; f_r = decay before the first step of a token, else 1; b = rate beta;
  * a_r = f_first ... f_r; L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E:
@@ -12,15 +12,15 @@
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f goes like the one of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), and (q . k_s)(w .
- * u_s) more where r is the last step of a token, q and w its own; here the factor of the reading row itself counts. */
+ * The gradient of f is computed like that of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), plus (q . k_s)
+ * (w . u_s) if r is the last step of the token of q and w. Unlike there, the factor f of the reading row counts too. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/delta/solve.h"
 
-/* One head on its way through time. */
+/* One head of one batch element. */
 struct head {
     const struct call *c;
     struct state_shape s;
@@ -40,31 +40,31 @@ struct factors {
 /* Place of a chunk. */
 struct chunk {
     int64_t token, count; /* first token in the batch, tokens */
-    bool first, last;     /* of the sequence: no state before, no gradient after */
+    bool first, last;     /* in the sequence: no state before it, no gradient after it */
 };
 
-/* Matrices of one chunk, each an array of its own: nothing is read across the border of two. The row of a query is that
- * of its token's last step; the other rows of Q and W are zero. */
+/* Matrices of one chunk, each in its own array, so that tests see a read past its end. A query is in the row of its
+ * token's last step; the other rows of Q and W are zero. */
 struct matrices {
     struct factors *x;
     real *KQ;           /* 2 chunk x KW: keys, then queries */
     real *scores, *KQt; /* chunk x 2 chunk: [s][r] k_s . k_r, then k_s . q_r; KW x 2 chunk */
     real *E, *O;        /* chunk x VW */
-    real *U, *S;        /* chunk x VW, KW x VW: of the head and chunk at hand */
+    real *U, *S;        /* chunk x VW, KW x VW: of the current head and chunk */
     real *G, *St, *Gt;  /* backward: KW x VW, likewise, VW x KW, VW x KW */
     real *PW, *PWt;     /* 2 chunk x VW: P, then W; VW x 2 chunk */
     real *mixed;        /* chunk x 2 chunk: [s][r] u_s . p_r, then u_s . w_r */
     real *dKQ, *keys;   /* 2 chunk x KW, chunk x KW */
     real *dU, *pairs;   /* chunk x VW, R [s][r] */
     real *Y;            /* [t][r]: what row r would read of the state before row t, times its gradient */
-    /* An array each: S of heads side by side (forward), G of them (backward), the states before the chunks that lie
-     * between two kept ones (backward). */
+    /* Arrays in a row: S of the heads that are walked together (forward), their G (backward), and the states before the
+     * chunks between two kept states (backward). */
     struct scratch_rows all_S, all_G, states;
 };
 
 enum { TWO = 2 * STATE_CHUNK };
 
-/* All arrays of a part; they depend on the sizes of a head alone. */
+/* All arrays of a part; they depend only on the sizes of a head. */
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
     int64_t KW = d->KW, VW = d->VW, heads = heads_side_by_side(KW * VW);
     struct matrices m = {.x = scratch_bytes(scratch, sizeof(struct factors))};
@@ -88,7 +88,7 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
     return m;
 }
 
-/* name(d, ...) calls step(d, ...), for heads of 16 x 16 and one step a token with the sizes as constants. */
+/* Defines name(d, ...), which calls step(d, ...). For heads of 16 x 16 with one step per token, sizes are constants. */
 #define STATE_EACH_SIZE(name, step)                                                                                    \
     static void name(const struct head *d, const struct chunk *k, const struct matrices *m) {                          \
         if (d->s.steps == 1 && d->s.dk == STATE_VECTOR && d->s.dv == STATE_VECTOR) {                                   \
@@ -106,7 +106,7 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
 FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
     int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
     const real *decay = value_row(d->c, DELTA_DECAY, k->token, d->h, 1);
-    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* steps lie as tokens do: H further on */
+    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* steps are H apart, like tokens */
     for (int64_t r = 0; r < STATE_CHUNK; r++) {
         x->f[r] = 1;
         x->b[r] = r < rows ? d->rate * beta[r * H] : 0;
@@ -117,7 +117,7 @@ FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, stru
     scale_row(STATE_CHUNK, x->f[0], x->L, x->a);
 }
 
-/* Rows of input i: of steps in order, or of tokens at their last steps. */
+/* Reads rows of input i into `to`: a row per step in order or, for queries, a row per token, in its last step's row. */
 FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
     int64_t steps = d->s.steps, ld = d->s.heads * n;
     const real *from = value_row(d->c, i, k->token, d->h, n);
@@ -129,7 +129,7 @@ FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, 
     for (int64_t t = 0; t < k->count; t++) copy_row(n, from + t * ld, to + ((t + 1) * steps - 1) * width);
 }
 
-/* Scores of all pairs, the errors and U; S is the state before. Scores stay without L. */
+/* Computes the scores of all pairs (not multiplied by L), the errors and U; m->S is the state before the chunk. */
 FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk;
     const struct factors *x = m->x;
@@ -152,7 +152,7 @@ FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, cons
     for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->b[s], m->E + s * VW, m->U + s * VW);
 }
 
-/* S <- a_last S + K^T diag(l) U; U is scaled. */
+/* S <- a_last S + K^T diag(l) U; U becomes diag(l) U. */
 FORCE_INLINE void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
     const struct factors *x = m->x;
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->after[r], m->U + r * d->VW, m->U + r * d->VW);
@@ -189,7 +189,7 @@ FORCE_INLINE void write_outputs(const struct head *d, const struct chunk *k, con
                  tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
 }
 
-/* m->S: the state before the chunk becomes the state after it. */
+/* One chunk forward: m->S becomes the state after it. */
 FORCE_INLINE void forward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     read_factors(d, k, m->x);
     solve_errors(d, k, m);
@@ -204,7 +204,7 @@ static struct chunk chunk_at(const struct head *d, int64_t first) {
     return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
 }
 
-/* Asks for what `count` tokens from `first` of the sequence on will read. */
+/* Prefetches what `count` tokens, from token `first` of the sequence on, will read. */
 static void prefetch_tokens(const struct head *d, int64_t first, int64_t count, enum pass pass) {
     const struct call *c = d->c;
     int64_t H = d->s.heads, dk = d->s.dk, dv = d->s.dv, h = d->h;
@@ -217,7 +217,7 @@ static void prefetch_tokens(const struct head *d, int64_t first, int64_t count, 
     prefetch_rows(1, dk * dv, kept_state(c, &d->s, d->b, first / STATE_CHUNK, h), 0);
 }
 
-/* Heads d[0] to d[n-1] side by side through time. */
+/* Walks heads d[0] to d[n-1] through time together, chunk by chunk. */
 static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
     const struct state_shape *s = &d->s;
     for (int64_t h = 0; h < n; h++)
@@ -257,13 +257,14 @@ FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, con
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(VW, x->b[r], m->dU + r * VW, P + r * VW);
 }
 
-/* dK and dQ as the states alone give them, and the terms of f's gradient that cross a border. */
+/* The parts of dK and dQ that come from S and G at the chunk's borders, and the terms of f's gradient that cross a
+ * border. */
 FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
     const real *K = m->KQ, *Q = K + STATE_CHUNK * KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
-    bool decays = d->c->din[DELTA_DECAY]; /* else nobody asks for the gradient of f */
+    bool decays = d->c->din[DELTA_DECAY]; /* else the gradient of f is not wanted */
     memset(x->reads, 0, sizeof x->reads);
     memset(x->writes, 0, sizeof x->writes);
     if (k->first) {
@@ -310,7 +311,8 @@ FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
         lanes_to(x->df + t, lanes_at(x->df + t) + lanes_at(x->after + t) * lanes_at(corners + t));
 }
 
-/* Sums of products with P and W: R in `pairs`, L o in `mixed`, the first half with minus sign and strict. */
+/* Multiplies U with P and W. Stores R in `pairs`, and the products times L in `mixed`; the first half of `mixed` is
+ * strict and has a minus sign. */
 FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     const struct factors *x = m->x;
     transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
@@ -329,7 +331,7 @@ FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     }
 }
 
-/* Adds what rows of the chunk give one another: steps as writers and readers, and queries. */
+/* Adds the gradients that rows of the chunk give each other: steps as writers and readers, and queries. */
 FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
@@ -340,7 +342,7 @@ FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrice
     triangle_product(LOWER, KW, (struct factor){reads, 1, TWO}, (struct right){K, KW}, 1, dQ, KW);
 }
 
-/* Rows of `from` into the gradient of input i: of steps, or of tokens at their last steps. */
+/* Writes rows of `from` to the gradient of input i; they are placed as in read_rows. */
 FORCE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from,
                              int64_t width) {
     int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
@@ -366,7 +368,7 @@ FORCE_INLINE void write_gradients(const struct head *d, const struct chunk *k, c
     }
 }
 
-/* W = scale dO, tokens at their last steps. */
+/* W = scale dO, each token in the row of its last step. */
 FORCE_INLINE void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
     int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
     const real *d_o = call_dout(d->c, 0) + (k->token * d->s.heads + d->h) * dv;
@@ -378,7 +380,7 @@ FORCE_INLINE void read_output_gradient(const struct head *d, const struct chunk 
     }
 }
 
-/* One chunk in reverse; m->S the state before it. */
+/* One chunk in reverse; m->S is the state before it. */
 FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
@@ -406,7 +408,7 @@ FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, co
 
 STATE_EACH_SIZE(backward_chunk, backward_sized)
 
-/* A kept state where it lies, or a copy with padded rows. */
+/* A kept state, in place if it needs no padding, else a copy with padded rows. */
 static real *state_before(const struct head *d, int64_t kept, real *copy) {
     real *S = kept_state(d->c, &d->s, d->b, kept, d->h);
     if (d->KW == d->s.dk && d->VW == d->s.dv) return S;
@@ -415,7 +417,8 @@ static real *state_before(const struct head *d, int64_t kept, real *copy) {
     return copy;
 }
 
-/* The tokens from kept state `kept` to the next; the chunks go forward once more, for the states before them. */
+/* Backward over the tokens from kept state `kept` to the next one. The chunks are first computed forward again, for the
+ * states before them. */
 static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     int64_t begin = kept * STATE_CHUNK, left = d->s.T - begin, chunks = STATE_CHUNK / d->tokens;
     real *before[STATE_CHUNK];
@@ -437,7 +440,7 @@ static void backward_between(const struct head *d, int64_t kept, struct matrices
     }
 }
 
-/* Like forward_heads, with G. */
+/* Like forward_heads, in reverse, with G. */
 static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
     for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
         for (int64_t h = 0; h < n; h++) {
@@ -462,8 +465,8 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
     return delta_is_scalar(c) && delta_attr(c)->steps <= STATE_CHUNK;
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk_cpu.c; with several steps a token most
- * rows of Q are empty, and backward computes the states of a chunk's parts again. */
+/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk_cpu.c. With several steps per token the
+ * gain is smaller: most rows of Q are empty, and backward computes more states again. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
     return s.T >= 4 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
@@ -477,7 +480,7 @@ static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* Number of heads from `first` on, before `end`, that go side by side. */
+/* Runs heads from `first` on, before `end`: as many as are walked together. */
 static void run_heads(const struct call *c, const struct state_shape *s, enum pass pass, int64_t first, int64_t end,
                       struct matrices *m) {
     struct head d[STATE_BUNDLE];

@@ -1,6 +1,6 @@
 /* scan_delta_chunk_cuda.cu - the delta rule on CUDA, 16 steps at a time. Equations: scan_delta_chunk_cpu.c (UT
  * transform of Yang et al. 2024): within a chunk products of matrices, on tensor cores (kernels/lib/tile_product.cuh),
- * and two triangular solves, a thread a column.
+ * and two triangular solves, a thread per column.
  *
  * A thread block has a strip of a head's state in shared memory and takes it from chunk to chunk, so that a sequence
  * takes T / 16 turns: what a segment does to the state before it is a dk x dk matrix here, and products of those would
@@ -154,7 +154,7 @@ __device__ inline void begin_errors(const struct strip_shape &s, const struct de
     });
 }
 
-/* Less what the rows before hold, from the first row down; a column a thread. */
+/* Less what the rows before hold, from the first row down; a column per thread. */
 __device__ inline void solve_down(const struct strip_shape &s, const struct delta_chunk &r) {
     int j = (int)threadIdx.x;
     for (int i = 1; i < STATE_CHUNK && j < s.W; i++) {
@@ -311,7 +311,7 @@ __device__ inline void write_keys(const struct delta_inputs &in, const struct st
     });
 }
 
-/* Y and left along the chunk, a row a thread, and one for what passes through. */
+/* Y and left along the chunk, a row per thread, and one for what passes through. */
 __device__ inline void factor_walk(const struct delta_chunk &r) {
     int n = (int)threadIdx.x;
     const struct delta_factors &x = r.x;

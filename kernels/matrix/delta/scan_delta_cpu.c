@@ -78,7 +78,7 @@ STATE_EACH_WIDTH(backward_any, step_backward,
                   real *G, real *sums),
                  dk, f, k, be, dv, S, G, sums)
 
-/* One head of one batch element on its way through time. */
+/* One head of one batch element. */
 struct head {
     const struct call *c;
     struct state_shape s;
@@ -88,7 +88,7 @@ struct head {
 
 /* Arrays of one head: rows padded to width, except `sums`, which has dk. */
 struct work {
-    real *v, *sums, *G;       /* sums and G, the gradient of the state, in backward alone */
+    real *v, *sums, *G;       /* only backward has sums and G, the gradient of the state */
     struct scratch_rows S, e; /* states and errors: forward one each; backward of the steps of a chunk, S one more */
 };
 
@@ -107,7 +107,7 @@ static real decay_at(const struct head *d, int64_t token) {
     return d->c->in[DELTA_DECAY] ? *value_row(d->c, DELTA_DECAY, token, d->h, 1) : 1;
 }
 
-/* Step j of a token, from S to after; leaves its error in e. v: a padded row of scratch. */
+/* Step j of a token, from S to `after`; stores its error in e. v is scratch for a padded row. */
 static void forward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *after, real *v, real *e) {
     int64_t row = j * d->s.heads + d->h;
     real b = d->rate * *value_row(d->c, DELTA_BETA, token, row, 1);
@@ -136,7 +136,7 @@ static void write_row(const struct call *c, int i, int64_t token, int64_t row, i
     for (int64_t j = 0; to && j < n; j++) put(to + j, call_accumulates(c, i), from[j]);
 }
 
-/* Step j of a token in reverse: S the state before it, e its error, which becomes b e. */
+/* Step j of a token in reverse. S is the state before it; e is its error and becomes b e. */
 static void backward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *e,
                           const struct work *w) {
     const struct call *c = d->c;
@@ -157,7 +157,7 @@ static void backward_step(const struct head *d, int64_t token, int64_t j, const 
     write_row(c, DELTA_K, token, row, dk, w->sums);
 }
 
-/* One token in reverse, the t-th of the chunk whose states and errors w holds. */
+/* One token in reverse, token t of the chunk whose states and errors are in w. */
 static void backward_token(const struct head *d, int64_t token, int64_t t, const struct work *w) {
     const struct call *c = d->c;
     int64_t steps = d->s.steps, dk = d->s.dk, dv = d->s.dv;
@@ -235,8 +235,8 @@ static void scan_delta_cpu_backward(const struct call *c, const struct exec *x) 
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, each step's error is a
- * difference of such a sum, and the T steps carry rounding on with the state. */
+/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, the error e of each
+ * step subtracts such a sum, and the state carries rounding errors through T steps. */
 const struct kernel kernel_scan_delta_cpu = {
     .name = "scan_delta_cpu",
     .op = &op_scan_delta,

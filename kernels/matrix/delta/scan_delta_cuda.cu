@@ -1,4 +1,4 @@
-/* scan_delta_cuda.cu - scan_delta on CUDA: a warp a strip of the state's columns (strip.cuh), which the delta rule
+/* scan_delta_cuda.cu - scan_delta on CUDA: a warp per strip of the state's columns (strip.cuh), which the delta rule
  * leaves apart; a token's steps one after the other. Equations: scan_delta.c. */
 #include "kernels/matrix/delta/delta_sums.cuh"
 

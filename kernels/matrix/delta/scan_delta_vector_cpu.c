@@ -1,16 +1,16 @@
-/* scan_delta_vector_cpu.c - the delta rules with decays a channel or with read and erase vectors on the CPU, 16 steps
- * at a time (the UT transform with decays; Kimi Team 2025). It takes every form of the op.
+/* scan_delta_vector_cpu.c - the delta rules with decays per channel or with read and erase vectors on the CPU, 16 steps
+ * at a time (the UT transform with decays; Kimi Team 2025). It supports every form of the op.
  *
- * Rows of a chunk are its steps in order; row i has d_i, q_i (0 but at its token's last step), k_i, e_i, u_i = m v_i
- * and the decays F_i before it (1 but at its token's first step). Readers are d and q, writers k and, if given, e. With
- * P(j,i) = F_{j+1} o ... o F_i (from -1: the state before the chunk; to N: the state after it):
+ * Rows of a chunk are its steps in order. Row i has d_i, q_i (0 except at its token's last step), k_i, e_i, u_i = m v_i
+ * and the decays F_i before it (1 except at its token's first step). Readers are d and q, writers k and, if given, e.
+ * With P(j,i) = F_{j+1} o ... o F_i (from -1: the state before the chunk; to N: the state after it):
  *   X[j][i] = sum_c reader_i[c] writer_j[c] P(j,i)[c], j < i for d, j <= i for q
  *   R = P(-1,i) o reader_i S                                       what the readers see of the state before
- *   Z: (I + X_d^T) Z = U - R_d (e = k: the values written by k), or with e: (I + X_de^T) Z = -R_d - X_dk^T U, written
- *   by e beside U by k
+ *   without e: (I + X_d^T) Z = U - R_d, the values that k writes
+ *   with e: (I + X_de^T) Z = -R_d - X_dk^T U, the values that e writes, while k writes U
  *   O = scale (R_q + X_q^T (U, Z));   S <- P(-1,N) o S + (writer_j o P(j,N))^T (U, Z)
- * P is never made: a writer's row is multiplied by F from reader to reader. So decays may be 0, and nothing overflows;
- * a division by their products, which would make X one product of matrices, has neither property.
+ * P is never stored: a writer's row is multiplied by F from reader to reader. So decays may be 0, and nothing
+ * overflows. Dividing by products of decays would make X one product of matrices, but would lose both properties.
  * Adjoint: with dC from (I + X_d) dC = dZ, the gradient of R is (-dC, W), W = scale dO; the gradient of X[j][i] is row
  * i of (-dC, W) times what j wrote; the gradients of F, readers and writers follow the rows back. */
 #include <string.h>
@@ -21,7 +21,7 @@
 
 enum { N = STATE_CHUNK, TWO = 2 * STATE_CHUNK };
 
-/* One head on its way through time. */
+/* One head of one batch element. */
 struct head {
     const struct call *c;
     struct state_shape s;
@@ -30,7 +30,7 @@ struct head {
     int64_t writers; /* rows of writers: N, or TWO with e */
 };
 
-/* Matrices of one chunk, each an array of its own. Readers: d, then q; writers: k, then e; written: U or Z, then Z. */
+/* Matrices of one chunk, each in its own array. Readers: d, then q; writers: k, then e; written: U or Z, then Z. */
 struct matrices {
     real *readers, *writers, *F;              /* TWO x KW, TWO x KW, N x KW */
     real *from_start, *to_end;                /* readers o P(-1,i), writers o P(j,N) */
@@ -111,7 +111,7 @@ static void read_chunk(const struct head *d, int64_t first, const struct matrice
     }
 }
 
-/* X of one writer of row j, and what is left of it at the end. */
+/* Computes X of one writer of row j, and y, the writer's row times the decays up to the chunk's end. */
 static void writer_scores(int64_t KW, int64_t j, const struct matrices *m, const real *writer, real *y, real *X) {
     const real *q = m->readers + N * KW;
     lanes of_d[N] = {0}, of_q[N] = {0};
@@ -137,7 +137,7 @@ static void writer_scores(int64_t KW, int64_t j, const struct matrices *m, const
     }
 }
 
-/* from_start, and `through`. */
+/* Computes from_start and `through`. */
 static void scale_readers(int64_t KW, const struct matrices *m) {
     for (int64_t c = 0; c < KW; c += LANES) {
         lanes y = all_lanes(1);
@@ -156,7 +156,7 @@ static void minus_scores(const real *X, real *to) {
         for (int64_t i = 0; i < N; i++) to[j * N + i] = -X[j * TWO + i];
 }
 
-/* Everything up to what the rows write; S is the state before. */
+/* Computes a chunk up to the values that its rows write; m->S is the state before it. */
 static void solve_chunk(const struct head *d, int64_t first, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     read_chunk(d, first, m);
@@ -221,7 +221,8 @@ static void read_output_gradient(const struct head *d, int64_t first, real *W) {
     }
 }
 
-/* The gradients of what was written, P = -dC, and the gradients of scores and of what crosses the chunk's borders. */
+/* The gradients of the written values, P = -dC, and the gradients of scores and of all that crosses the chunk's
+ * borders. */
 static void value_gradients(const struct head *d, int64_t first, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, writers = d->writers;
     real *W = m->PW + N * VW, *dU = m->d_written, *dC = dU + (d->erases ? N * VW : 0);
@@ -254,7 +255,7 @@ static void value_gradients(const struct head *d, int64_t first, const struct ma
     }
 }
 
-/* LANES channels of the chunk: rows as they are, and gradients that are added up over the writers. */
+/* LANES channels of the chunk: its rows, and gradients that are summed over the writers. */
 struct channels {
     lanes d[N], q[N], F[N], dd[N], dq[N], dF[N];
 };
@@ -274,7 +275,7 @@ FORCE_INLINE void entry_gradients(int64_t KW, int64_t c, const struct matrices *
     }
 }
 
-/* A writer of row j: dX its row, dy the gradient of what is left of it at the end. Returns the writer's gradient. */
+/* Returns the gradient of a writer of row j. dX is its row of dX, dy the gradient of its row at the chunk's end. */
 FORCE_INLINE lanes writer_gradients(int j, lanes writer, lanes dy, const real *dX, struct channels *x) {
     lanes y[N];
     y[j] = writer;
@@ -362,7 +363,7 @@ static void backward_chunk(const struct head *d, int64_t first, const struct mat
                   m->G, VW);
 }
 
-/* From kept state to kept state, the last first; between two of them the chunks go forward once more. */
+/* Walks back from kept state to kept state. The chunks between two of them are first computed forward again. */
 static void backward_head(const struct head *d, struct matrices *m) {
     int64_t steps = d->s.steps, size = d->KW * d->VW;
     memset(m->G, 0, (size_t)size * sizeof(real));

@@ -1,5 +1,5 @@
-/* solve.h - triangular solves of a chunk, LANES columns at a time in registers. What is on or below the diagonal of c
- * is not read. */
+/* solve.h - triangular solves of a chunk, LANES columns at a time in registers. Elements on or below the diagonal of c
+ * are not read. */
 #ifndef LRNN_KERNELS_MATRIX_DELTA_SOLVE_H
 #define LRNN_KERNELS_MATRIX_DELTA_SOLVE_H
 

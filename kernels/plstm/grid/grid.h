@@ -1,4 +1,4 @@
-/* grid.h - what the twins of grid_gates and grid_scan share: the planes of the gate tensor and the four frames. */
+/* grid.h - parts that the twins of grid_gates and grid_scan share: the planes of the gate tensor, the four frames. */
 #ifndef LRNN_KERNELS_PLSTM_GRID_GRID_H
 #define LRNN_KERNELS_PLSTM_GRID_GRID_H
 
@@ -17,7 +17,7 @@ LRNN_INLINE int64_t grid_node(const struct grid_scan_attr *a, int direction, int
     return (direction & 1 ? a->X - 1 - x : x) * a->Y + (direction & 2 ? a->Y - 1 - y : y);
 }
 
-/* Index of plane 0 of a node, direction and head in a gate tensor; plane p is p * 4H further. */
+/* Index of plane 0 of a node, direction and head in a gate tensor. Plane p is p * 4H elements further. */
 LRNN_INLINE int64_t grid_gate_at(int64_t H, int64_t row, int direction, int64_t h) {
     return row * GRID_PLANES * 4 * H + direction * H + h;
 }

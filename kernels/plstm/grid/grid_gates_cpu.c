@@ -1,4 +1,4 @@
-/* grid_gates_cpu.c - the gates of grid nodes: chunks of nodes on threads, directions and heads in vectors. The
+/* grid_gates_cpu.c - the gates of grid nodes, with chunks of nodes on threads, directions and heads in vectors. The
  * equations are in grid_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/parallel.h"
@@ -8,7 +8,7 @@
 
 #define RAW_MAX 7
 
-/* The raw values of one node, and where their gradients go; NULL: nowhere. */
+/* The raw values of one node, and the places of their gradients; NULL: not wanted. */
 struct raw {
     const real *z[RAW_MAX];
     real *dz[RAW_MAX];
@@ -17,7 +17,7 @@ struct raw {
 
 static struct raw raw_of(const struct call *c, int64_t at) {
     struct raw r = {{0}, {0}, {0}};
-    for (int j = 0; j < RAW_MAX; j++) /* a form that has fewer reads no more */
+    for (int j = 0; j < RAW_MAX; j++) /* a form with fewer raw values does not read the rest */
         r.z[j] = tensor_real(c->in[j < c->n_in ? j : 0]) + at;
     for (int j = 0; j < c->n_in; j++) {
         r.dz[j] = c->din[j] ? c->din[j] + at : NULL;
@@ -181,7 +181,8 @@ static void grid_gates_cpu_backward(const struct call *c, const struct exec *x) 
     }
 }
 
-/* Exponentials good to a few units in the last place and a few roundings; slopes cancel once in 1 - s and 1 - T. */
+/* Tolerance: exponentials with errors of a few units in the last place, and a few roundings; slopes cancel once, in
+ * 1 - s and 1 - T. */
 const struct kernel kernel_grid_gates_cpu = {
     .name = "grid_gates_cpu",
     .op = &op_grid_gates,

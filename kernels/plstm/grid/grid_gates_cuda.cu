@@ -1,4 +1,4 @@
-/* grid_gates_cuda.cu - the gates of grid nodes on CUDA: a direction and head of a node a thread. The equations are in
+/* grid_gates_cuda.cu - the gates of grid nodes on CUDA: a direction and head of a node per thread. The equations are in
  * grid_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"

@@ -36,8 +36,8 @@ static void grid_scan_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* 14 dk dv forward a node, head and direction with four free transitions; backward the states once more (10), 8
- * for the gradients of T, 4 each for F v and F^T k with the sources, 4 for (.) w, 10 to carry Er and Ed. */
+/* FLOPs in units of dk dv, per node, head and direction with four free transitions. Forward 14; backward 10 for the
+ * states again, 8 for the gradients of T, 4 each for F v and F^T k with the sources, 4 for (.) w, 10 for Er and Ed. */
 static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -47,7 +47,7 @@ static struct cost grid_scan_cost(const struct call *c, enum pass pass) {
     return (struct cost){40 * work, 2 * bytes + (double)tensor_bytes(c->out[0])};
 }
 
-/* `length` nodes. Variants: as nearly square as its divisors allow; one column; one row; the first with its sides
+/* `length` nodes. Variants: as square as the divisors of `length` allow; one column; one row; the first with its sides
  * exchanged. */
 static bool grid_scan_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 3) return false;
@@ -81,8 +81,8 @@ const struct op op_grid_scan = {
 
 /* --- reference: one head, one direction after the other, row-major in the frame ----------------------------------- */
 
-/* All states of one head and direction, node after node in the frame; zero is the state outside the grid. The gradients
- * have one place more, after the last, where what flows out of the grid is dropped. */
+/* All states of one head and direction, node after node in the frame; `zero` is the state outside the grid. The
+ * gradients have one more place at the end, for the gradients that leave the grid and are not used. */
 struct ref {
     real *Cr, *Cd, *Er, *Ed, *zero;
     double *y, *dq, *dk, *dv; /* sums over the directions */
@@ -117,7 +117,7 @@ struct node {
     const real *q, *k, *v, *l, *u;
     double gate[GRID_PLANES];
     int64_t row, at;   /* token; place in the frame */
-    int64_t left, top; /* places of its neighbours, N where there is none */
+    int64_t left, top; /* places of its neighbours; N: none */
 };
 
 static struct node node_at(const struct call *c, const struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
@@ -184,7 +184,8 @@ static void grid_scan_ref_forward(const struct call *c, const struct exec *exec)
         }
 }
 
-/* Gradients of one node: its gates, its share of dq, dk, dv, and what flows to the left and to the top. */
+/* Gradients of one node: of its gates, its parts of dq, dk and dv, and those of the states from the left and the
+ * top. */
 static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);
@@ -214,8 +215,8 @@ static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, in
         put(c->din[3] + grid_gate_at(a->H, n.row, direction, h) + p * 4 * a->H, call_accumulates(c, 3), (real)d[p]);
 }
 
-/* Er of the last row and Ed of the last column of the frame: nothing lies past them. Others are written by their
- * successor. */
+/* Sets Er of the last row and Ed of the last column of the frame to 0, because no node follows them. The others are
+ * written by the node that follows. */
 static void ref_clear(const struct call *c, struct ref *r) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
     size_t bytes = (size_t)r->n * sizeof(real);
@@ -223,7 +224,7 @@ static void ref_clear(const struct call *c, struct ref *r) {
     for (int64_t x = 0; x < a->X; x++) memset(r->Ed + (x * a->Y + a->Y - 1) * r->n, 0, bytes);
 }
 
-/* The direct terms, and the sums over the directions to where they belong. */
+/* Adds the direct terms of a token and writes its gradients from the sums over the directions. */
 static void ref_token_gradients(const struct call *c, struct ref *r, int64_t row, int64_t place, int64_t h) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);

@@ -1,34 +1,34 @@
-/* grid_scan_block_cpu.c - pLSTM on a grid as one block: y = ((Q K^T) o G + diag D) V, no matrix states at all. A part
- * is one head of one grid. pLSTM, App. D.3, Eq. 16 to 24.
+/* grid_scan_block_cpu.c - pLSTM on a grid as one block: y = ((Q K^T) o G + diag D) V, with no matrix states. A part is
+ * one head of one grid. pLSTM, App. D.3, Eq. 16 to 24.
  *
- * G[n][n'] is what the gates make of a 1 on its way from node n' to node n, summed over the directions. It is made
- * level by level from blocks of the grid. A block knows what its gates make of numbers that enter it, on its left or
- * top edges, and of numbers that start at its nodes:
+ * G[n][n'] is the product of gates on the way from node n' to node n, summed over all paths and directions. It is built
+ * level by level from blocks of the grid. The matrices of a block map numbers that enter it on its left or top edges
+ * (F), or that start at its nodes (S), to its outputs:
  *   F ((m + n) x m) rows: its m edges out (right, bottom), reads of its n nodes; columns: its m edges in (left, top)
  *   S (m x n)       rows: its edges out; columns: its nodes
- * Two neighbours A, B become one where the edges out of A between them are those into B. The paper joins four children
- * at once; halving one axis at a time is the same and takes any X x Y:
- *   from A to B: F_B[.,in] (F_A | S_A)[out,.], of which the part from nodes to reads is a rectangle of G.
- * Blocks of up to LEAF_SIDE nodes a side are run through node by node, all their sources and edges in together in
- * vector lanes: the recurrence of numbers instead of matrices. The joins of so small blocks would be many and tiny.
- * Backward runs the same products in reverse from dG = (W V^T) o (Q K^T), W = scale dY. Nodes stand in the order of the
- * blocks, each block's together. Work of order N^2 (dk + dv) a head against N dk dv of the recurrence. */
+ * Two neighbours A, B are joined along the edges out of A that lead into B. The paper joins four children at once;
+ * halving one axis at a time gives the same matrices and works for any X x Y:
+ *   from A to B: F_B[.,in] (F_A | S_A)[out,.]; its part from nodes to reads is a rectangle of G.
+ * Blocks of up to LEAF_SIDE nodes per side (leaves) are walked node by node, with numbers instead of matrices as states
+ * and all sources and edges in side by side in vector lanes, because joins of such small blocks would be slow.
+ * Backward runs the same products in reverse from dG = (W V^T) o (Q K^T), W = scale dY. The nodes of each block are
+ * contiguous. Work per head is of order N^2 (dk + dv), against N dk dv of the recurrence. */
 #include "kernels/lib/gemm.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/plstm/grid/grid_tile.h"
 
 #define BLOCK_NODES_MAX       4096 /* G has N^2 elements */
 #define BLOCK_NODES_PREFERRED 1024
-#define GEMM_MIN              8192 /* multiply-adds; below, a BLAS call costs more than loops */
+#define GEMM_MIN              8192 /* multiply-adds; for fewer, a BLAS call costs more than loops */
 #define LEAF_SIDE             16
 
 /* A block of the grid. Children come before their parent. */
 struct block {
     int32_t nx, ny, first; /* size; place of its first node */
-    int32_t axis;          /* that is halved: 0 x, 1 y, -1 none: a leaf */
+    int32_t axis;          /* the halved axis: 0 x, 1 y, -1: a leaf */
     int32_t lower, upper;  /* children: blocks of the table; lower of a leaf: its first node in the grid */
-    int32_t edges;         /* m = nx + ny; 0 of the whole grid: nothing enters or leaves it */
-    int64_t F, S;          /* where they stand: reals past the blocks' first */
+    int32_t edges;         /* m = nx + ny; 0 for the whole grid, which nothing enters or leaves */
+    int64_t F, S;          /* their offsets, in reals, from the first block's data */
 };
 
 /* How the grid is cut: the same for all heads and directions. */
@@ -37,7 +37,7 @@ struct plan {
     int64_t blocks;
     struct scratch data; /* measures F and S of all blocks */
     struct block *block; /* [2N - 1] at most */
-    int32_t *place;      /* [N]: of node n in the order of the blocks */
+    int32_t *place;      /* [N]: the place of node n in the order of the blocks */
 };
 
 static int64_t nodes_of(const struct block *b) {
@@ -46,8 +46,7 @@ static int64_t nodes_of(const struct block *b) {
 
 /* --- cutting the grid --------------------------------------------------------------------------------------------- */
 
-/* Adds the block of nx x ny nodes from (x, y), whose places start at `first`, and all that it is made of; returns its
- * index. */
+/* Adds the block of nx x ny nodes from (x, y), whose places start at `first`, after its children. Returns its index. */
 static int32_t add_block(struct plan *p, int64_t x, int64_t y, int64_t nx, int64_t ny, int64_t first) {
     struct block b = {(int32_t)nx, (int32_t)ny, (int32_t)first, -1, -1, -1, 0, 0, 0};
     if (nx * ny < p->z.N) b.edges = (int32_t)(nx + ny);
@@ -73,8 +72,8 @@ static int32_t add_block(struct plan *p, int64_t x, int64_t y, int64_t nx, int64
     return (int32_t)p->blocks++;
 }
 
-/* F and S of a block with `edges` edges, after F and S of all that it is made of, as add_block has them; returns the
- * first. */
+/* Takes F and S of a block with `edges` edges, and before them those of its children, in the order of add_block.
+ * Returns the first. */
 static real *take_blocks(int64_t nx, int64_t ny, int64_t edges, struct scratch *s) {
     int64_t half = nx >= ny ? nx / 2 : ny / 2;
     bool leaf = nx <= LEAF_SIDE && ny <= LEAF_SIDE;
@@ -121,7 +120,7 @@ static void add_product(int64_t m, int64_t n, int64_t k, struct matrix A, struct
         for (int64_t j = 0; j < k; j++) add_scaled(n, A.at[r * A.ld + j], B.at + j * B.ld, C.at + r * C.ld);
 }
 
-/* Its gradients: dA += dC B^T, dB += A^T dC. */
+/* The gradients of add_product: dA += dC B^T, dB += A^T dC. */
 static void add_product_backward(int64_t m, int64_t n, int64_t k, struct matrix A, struct matrix B, struct matrix dC,
                                  struct matrix dA, struct matrix dB) {
     if (m * n * k >= GEMM_MIN) {
@@ -161,12 +160,12 @@ static void clear_block(const struct block *b, struct level_data d) {
     memset(S_of(b, d).at, 0, (size_t)(b->edges * nodes_of(b)) * sizeof(real));
 }
 
-/* Neighbouring edges, or reads, or nodes, of a child: where they start in it and in its parent, and how many. */
+/* Neighbouring edges, reads or nodes of a child: where they start in the child and in its parent, and their number. */
 struct segment {
     int64_t from, to, n;
 };
 
-/* A child in its parent. in, out: the segments between the two children. Rows: edges out, reads; columns: edges in. */
+/* A child in its parent, cut into segments. Rows: edges out, then reads; columns: edges in. */
 struct child {
     const struct block *b;
     struct segment row[3], column[2];
@@ -181,7 +180,7 @@ static struct child child_of(const struct block *parent, const struct block *b) 
     return (struct child){b, {side, end, reads}, {side, end}};
 }
 
-/* The first and the second child in the way of the direction. */
+/* The children in the order in which the direction meets them. */
 static void children_of(const struct plan *p, const struct block *parent, int direction, struct child *a,
                         struct child *b) {
     bool back = direction >> parent->axis & 1;
@@ -189,8 +188,8 @@ static void children_of(const struct plan *p, const struct block *parent, int di
     *b = child_of(parent, &p->block[back ? parent->lower : parent->upper]);
 }
 
-/* Part of a child that its parent takes over: F and S but for the edges between the children, given as `row` and
- * `column` of it (-1: none). To the parent, or (backward) from the parent to the child. */
+/* Copies F and S of a child to its parent, without the segments `row` and `column` of edges between the children (-1:
+ * none). Backward: adds the parent's gradient to the child's. */
 static void pass_on(const struct block *parent, struct child c, int row, int column, struct level_data d,
                     bool backward) {
     struct matrix F = F_of(c.b, d), S = S_of(c.b, d), parent_F = F_of(parent, d), parent_S = S_of(parent, d);
@@ -205,12 +204,12 @@ static void pass_on(const struct block *parent, struct child c, int row, int col
     }
 }
 
-/* The rectangle of G that reads at nodes of b what starts at nodes of a. */
+/* The rectangle of G from nodes of a to reads at nodes of b. */
 static struct matrix G_between(const struct plan *p, const struct block *b, const struct block *a, real *G) {
     return (struct matrix){G + b->first * p->z.N + a->first, p->z.N};
 }
 
-/* parent = a, then b. */
+/* Joins the children, first a, then b, into the parent. */
 static void join(const struct plan *p, const struct block *parent, int direction, struct level_data d) {
     struct child a, b;
     children_of(p, parent, direction, &a, &b);
@@ -265,14 +264,14 @@ static void join_backward(const struct plan *p, const struct block *parent, int 
 
 /* --- leaves ------------------------------------------------------------------------------------------------------- */
 
-/* Rows of numbers, what each state or read of a leaf is made of: first the leaf's nodes, then its edges in. Node (x, y)
- * of the leaf has the row x * ny + y of l and u, which enter it. */
+/* A row has the factors with which the leaf's nodes, then its edges in, enter a state or a read. Row x * ny + y of l
+ * and u is for the states that enter node (x, y) of the leaf. */
 struct leaf_rows {
     real *l, *u, *er, *ed, *read; /* [nodes] twice, [ny], [1], [1] */
-    real *overflow;               /* [1], for what leaves */
+    real *overflow;               /* [1], for gradients that leave the leaf and are not used */
 };
 
-/* A leaf on its way through a direction, its rows `width` wide. */
+/* A leaf in one direction, its rows `width` wide. */
 struct leaf {
     const struct call *c;
     const struct plan *p;
@@ -286,7 +285,7 @@ static int64_t leaf_side(int64_t n) {
     return n < LEAF_SIDE ? n : LEAF_SIDE;
 }
 
-/* Sizes of the largest leaf. */
+/* Takes rows for the largest leaf. */
 static struct leaf_rows take_leaf(struct grid_sizes z, struct scratch *s) {
     int64_t nx = leaf_side(z.X), ny = leaf_side(z.Y), width = whole_lanes(nx * ny + nx + ny);
     struct leaf_rows r = {.l = scratch_reals(s, nx * ny * width)};
@@ -304,7 +303,7 @@ static struct leaf leaf_of(const struct call *c, const struct plan *p, const str
     return (struct leaf){c, p, block, b, h, nodes, whole_lanes(nodes + block->edges), direction, row};
 }
 
-/* Step i of n along an axis: forwards or, where the direction flips it, backwards. */
+/* Index of step i of n along an axis, which the direction may flip. */
 static int64_t step_at(bool flipped, int64_t n, int64_t i) {
     return flipped ? n - 1 - i : i;
 }
@@ -319,13 +318,13 @@ static void leaf_gates(const struct leaf *f, int64_t x, int64_t y, real *gate) {
     for (int p = 0; p < GRID_PLANES; p++) gate[p] = gates[p * 4 * H];
 }
 
-/* Row [nodes, edges] to or from rows of F and S or G. */
+/* to += from; one is a row [nodes, edges], the other a row of F, S or G. */
 static void add_row(int64_t n, const real *from, real *to) {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* One node: what it reads, and (r, d) from (l, u); `own` is its column. */
+/* One node: computes its read, and (r, d) from (l, u); `own` is its column. */
 static void leaf_node(const struct leaf *f, const real *gate, int64_t own, const real *l, const real *u, real *r,
                       real *d) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), ml = all_lanes(gate[GRID_ML]);
@@ -340,7 +339,7 @@ static void leaf_node(const struct leaf *f, const real *gate, int64_t own, const
     d[own] += gate[GRID_SD];
 }
 
-/* l and u of all nodes of the leaf; its F and S, and its share of G, unless `again`. */
+/* Computes l and u of all nodes of the leaf and, unless `again`, its F, its S and its part of G. */
 static void leaf_forward(const struct leaf *f, struct level_data d, bool again) {
     const struct block *t = f->block;
     int64_t N = f->p->z.N, n = f->nodes, m = t->edges, W = f->width;
@@ -373,7 +372,7 @@ static void leaf_forward(const struct leaf *f, struct level_data d, bool again) 
     }
 }
 
-/* The gradient of a row [nodes, edges] whose parts stand in S or G and in F. */
+/* Builds the gradient of a row [nodes, edges] from its parts in S or G (nodes) and in F (edges). */
 static void gather_row(const struct leaf *f, const real *nodes, const real *edges, real *to) {
     int64_t n = f->nodes, m = f->block->edges;
     memset(to, 0, (size_t)f->width * sizeof(real));
@@ -381,7 +380,7 @@ static void gather_row(const struct leaf *f, const real *nodes, const real *edge
     if (edges) memcpy(to + n, edges, (size_t)m * sizeof(real));
 }
 
-/* Adjoint of leaf_node: gradients of the gates; (er, ed) -> (left, top) in place. */
+/* Adjoint of leaf_node: computes gradients of the gates, and turns (er, ed) into those of (l, u), in place. */
 static void leaf_node_backward(const struct leaf *f, const real *gate, int64_t own, const real *l, const real *u,
                                real *er, real *ed, real *dgate) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), ml = all_lanes(gate[GRID_ML]);
@@ -432,7 +431,7 @@ static void leaf_backward(const struct leaf *f, struct level_data g) {
 
 /* --- all blocks --------------------------------------------------------------------------------------------------- */
 
-/* F and S of all blocks of one direction, and its share of G. */
+/* Computes F and S of all blocks of one direction, and adds the direction's part of G. */
 static void build(const struct call *c, const struct plan *p, int64_t b, int64_t h, int direction, struct level_data d,
                   struct leaf_rows rows) {
     for (int64_t i = 0; i < p->blocks; i++) {
@@ -467,7 +466,7 @@ struct head {
     struct grid_head rows;
     real *G, *scores;  /* N x N */
     real *dG, *R;      /* backward: N x N, and (W V^T) o G */
-    real *blocks[4];   /* of each direction; forward of one */
+    real *blocks[4];   /* one per direction; forward only one */
     real *block_grads; /* backward */
     struct leaf_rows leaf;
 };
@@ -549,8 +548,8 @@ static bool grid_scan_block_applicable(const struct call *c, const char **why) {
     return c->in[0]->dims[1] <= BLOCK_NODES_MAX;
 }
 
-/* Measured on one core, fp32, square grids: as fast as the row sweep at about 40, 230 and 550 nodes with heads of 16,
- * 32 and 64. Its memory grows with N^2. */
+/* Measured on one core, fp32, square grids: the row sweep becomes faster from about 40, 230 and 550 nodes on with heads
+ * of 16, 32 and 64. The memory of this kernel grows with N^2. */
 static bool grid_scan_block_preferred(const struct call *c) {
     struct grid_sizes z = grid_sizes_of(c);
     return 8 * z.N <= z.pk * z.pv && z.N <= BLOCK_NODES_PREFERRED;

@@ -5,7 +5,7 @@
  * directions, and the direct gate on its diagonal. grid_scan_block (CPU) joins blocks of the grid to make it; here a
  * thread has a source m and runs the recurrence of grid_scan.c with a number in the place of each state, a warp 32
  * neighbouring sources: N^2 multiply-adds a gate, against N^2 (dk + dv) of the products. Those are made by tiles of
- * 16 x 16 nodes (kernels/lib/tile_product.cuh), a thread block a row of tiles, or backward a row and a column:
+ * 16 x 16 nodes (kernels/lib/tile_product.cuh), a thread block per row of tiles, or backward a row and a column:
  *   S = Q K^T, R = W V^T, W = scale dY:   dG = S o R   dQ = (R o G) K   dK = (R o G)^T Q   dV = (S o G)^T W
  * dG goes back through the recurrence of numbers, a thread a source again, and gates sum over the sources: over a warp
  * at once, over the warps by a kernel of its own. */
@@ -13,7 +13,7 @@
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/row_sums.cuh"
 
-#define BLOCK_NODES_MAX 1024 /* backward keeps 11 N^2 numbers a head */
+#define BLOCK_NODES_MAX 1024 /* backward keeps 11 N^2 numbers per head */
 #define NODES           STATE_CHUNK
 #define DIRECTIONS      4
 

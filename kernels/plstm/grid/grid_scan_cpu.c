@@ -1,13 +1,14 @@
-/* grid_scan_cpu.c - pLSTM on a grid, row by row: a part is one head of one grid. One tile of the states (grid_tile.h)
- * after the other crosses the whole grid, in all four directions, so that what is carried stays next to the core.
+/* grid_scan_cpu.c - pLSTM on a grid, row by row, with one part per head and grid. The tiles of the states (grid_tile.h)
+ * cross the whole grid one after the other, in all four directions, so that the carried states stay in the near caches.
  *
- * Rows of the frame one after the other: one state to the right for each column, one downwards; a node turns (l, u)
- * into (Cr, Cd) in place. Backward keeps the states that enter each node of a stretch of rows, and before each stretch
- * those that enter its first row; the stretches are as long as SWEEP_BYTES allows, then come back in reverse. */
+ * The rows of the frame are walked in order, with one state Cr per column and one Cd; a node turns (l, u) into (Cr, Cd)
+ * in place. The rows are cut into stretches as long as SWEEP_BYTES allows. Backward first keeps the states that enter
+ * the first row of each stretch. Then it takes the stretches in reverse and computes the states that enter each of
+ * their nodes again. */
 #include "kernels/lib/scratch.h"
 #include "kernels/plstm/grid/grid_tile.h"
 
-#define SWEEP_BYTES (1 << 19) /* of states that enter the nodes of a stretch: they come back from an L2 cache */
+#define SWEEP_BYTES (1 << 19) /* of states that enter the nodes of a stretch, so that they stay in an L2 cache */
 
 /* How the rows are cut into stretches. */
 struct cut {
@@ -16,14 +17,15 @@ struct cut {
 
 static struct cut cut_of(struct grid_sizes z) {
     int64_t row = 2 * z.Y * TILE * (int64_t)sizeof(real), least = 1, stretches = (z.X * row - 1) / SWEEP_BYTES + 1;
-    while (2 * least * least < z.X) least++; /* X / stride copies and 2 stride rows of states: fewest at sqrt(X / 2) */
+    while (2 * least * least < z.X)
+        least++; /* X / stride copies and 2 stride rows are fewest at stride = sqrt(X / 2) */
     int64_t stride = stretches < z.X ? (z.X + stretches - 1) / stretches : 1;
     if (stride < least) stride = least;
     return (struct cut){stride, (z.X + stride - 1) / stride};
 }
 
-/* One head and direction: its inputs, its gates in the frame, and the tile that crosses: rows from i, columns from
- * e. */
+/* One head and direction: its inputs, its gates in the frame, and the tile that crosses the grid: rows from i, columns
+ * from e. */
 struct crossing {
     struct grid_sizes z;
     struct cut cut;
@@ -33,7 +35,7 @@ struct crossing {
     int64_t i, e;
     real *gates, *dgates; /* [N][GRID_PLANES], and as many times LANES */
     real *l, *u, *copies; /* forward Y tiles and one; backward those that enter the nodes of a stretch, its first row */
-    real *er, *ed, *overflow; /* Y tiles, one, and one for what leaves the grid */
+    real *er, *ed, *overflow; /* Y tiles, one, and one for gradients that leave the grid and are not used */
 };
 
 static struct crossing crossing_of(const struct call *c, enum pass pass, struct scratch *s) {
@@ -80,10 +82,10 @@ static void forward_head(const struct call *c, int64_t b, int64_t h, struct scra
     for (int64_t n = 0; n < z.N; n++) grid_put_output(c, z, w.head, b, h, n, n);
 }
 
-/* --- backward: rows of a tile are rows of v and w, columns are columns of q and k
- * -------------------------------------- */
+/* --- backward: rows of a tile are rows of v and w, columns are columns of q and k --------------------------------- */
 
-/* The states that enter the nodes of a stretch, from its copy; those that enter the next stretch to the next copy. */
+/* Computes the states that enter the nodes of a stretch, from its copy, and stores those that enter the next stretch in
+ * the next copy. */
 static void enter_states(const struct crossing *w, int64_t stretch) {
     struct grid_sizes z = w->z;
     int64_t first = stretch * w->cut.stride, end = first + w->cut.stride < z.X ? first + w->cut.stride : z.X;
@@ -163,7 +165,7 @@ static void grid_scan_cpu_backward(const struct call *c, const struct exec *x) {
     dag_each_pass(c, PASS_BACKWARD, grid_sizes_of(c).H, backward_head);
 }
 
-/* Tolerance: as scan_plstm_cpu; a path of X + Y steps rounds at each, and gradients are sums of dk dv products that
+/* Tolerance: as scan_plstm_cpu. Each of the X + Y steps of a path rounds, and gradients are sums of dk dv products that
  * cancel. */
 const struct kernel kernel_grid_scan_cpu = {
     .name = "grid_scan_cpu",

@@ -180,7 +180,7 @@ struct carried {
     }
 };
 
-/* Input of the first row of a wave and destination of the last one's output, each a state a node or NULL. */
+/* Input of the first row of a wave and destination of the last one's output, each a state per node or NULL. */
 struct borders {
     const real *before;
     real *after;

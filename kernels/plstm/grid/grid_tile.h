@@ -1,9 +1,9 @@
-/* grid_tile.h - what the CPU kernels of grid_scan share: a head's inputs in padded rows, and the recurrence of one node
- * on one tile of the states.
+/* grid_tile.h - parts that the CPU kernels of grid_scan share: a head's inputs in padded rows, and the recurrence of
+ * one node on one tile of the states.
  *
- * States are cut into tiles of LANES rows and LANES columns, which do not meet before y and the gradients are summed.
- * Forward the columns of dv lie in the lanes and the rows are rows of dk, so that y is summed in registers; backward
- * the other way round, which leaves one sum over lanes (dv) instead of two (dq, dk). */
+ * States are cut into tiles of LANES rows and LANES columns, which are independent except for the sums in y and in the
+ * gradients. Forward, dv is along the lanes and dk along the rows, so that y is summed in registers. Backward it is the
+ * other way round, so that one sum over lanes (dv) is needed instead of two (dq, dk). */
 #ifndef LRNN_KERNELS_PLSTM_GRID_GRID_TILE_H
 #define LRNN_KERNELS_PLSTM_GRID_GRID_TILE_H
 
@@ -13,7 +13,7 @@
 
 /* --- one head ----------------------------------------------------------------------------------------------------- */
 
-/* Sizes of a call; padded to whole tiles: pk, pv. */
+/* Sizes of a call; pk and pv are dk and dv padded to whole tiles. */
 struct grid_sizes {
     int64_t X, Y, N, H, dk, dv, pk, pv;
     real scale;
@@ -75,7 +75,7 @@ LRNN_INLINE void grid_head_load(const struct call *c, struct grid_sizes z, enum 
     }
 }
 
-/* y of node n, at row `at`: the sum over the directions and the direct term, scaled. */
+/* Writes y of node n, which is at row `at`: the sum over the directions plus the direct term, scaled. */
 LRNN_INLINE void grid_put_output(const struct call *c, struct grid_sizes z, struct grid_head g, int64_t b, int64_t h,
                                  int64_t n, int64_t at) {
     int64_t row = b * z.N + n;
@@ -85,7 +85,7 @@ LRNN_INLINE void grid_put_output(const struct call *c, struct grid_sizes z, stru
     for (int64_t e = 0; e < z.dv; e++) out[e] = z.scale * real_fma(direct, v[e], y[e]);
 }
 
-/* dq, dk, dv and the gradient of the direct gate of node n from the sums over the directions. */
+/* Writes dq, dk, dv and the gradient of the direct gate of node n, from the sums over the directions. */
 LRNN_INLINE void grid_put_gradients(const struct call *c, struct grid_sizes z, struct grid_head g, int64_t b, int64_t h,
                                     int64_t n, int64_t at) {
     int64_t row = b * z.N + n;
@@ -100,7 +100,7 @@ LRNN_INLINE void grid_put_gradients(const struct call *c, struct grid_sizes z, s
     put_row(head_din(c, 4, row, h, 1), call_accumulates(c, 4), 1, &direct);
 }
 
-/* Gates of a direction, plane after plane at each node of its frame: to [N][GRID_PLANES]. */
+/* Reads the gates of a direction to [N][GRID_PLANES], in the order of its frame. */
 LRNN_INLINE void grid_gates_load(const struct call *c, struct grid_sizes z, int64_t b, int64_t h, int direction,
                                  real *to) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
@@ -113,8 +113,8 @@ LRNN_INLINE void grid_gates_load(const struct call *c, struct grid_sizes z, int6
 
 /* --- one node on one tile ----------------------------------------------------------------------------------------- */
 
-/* (l, u) -> (r, d), row j: r = rl l + ru u + Sr x_j c, likewise d; in place or to other places. c: the columns'
- * inputs. */
+/* (l, u) -> (r, d), where row j of r is rl l + ru u + Sr x_j c, and d likewise. r and d may be l and u. c has the
+ * inputs of the columns. */
 FORCE_INLINE void tile_update(const real *gate, const real *x, lanes c, const real *l, const real *u, real *r,
                               real *d) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * c;
@@ -126,7 +126,7 @@ FORCE_INLINE void tile_update(const real *gate, const real *x, lanes c, const re
     }
 }
 
-/* Like the above, in place, with rows k and columns v, and first y += (Ml l + Mu u)^T q. */
+/* Adds (Ml l + Mu u)^T q to y, then does tile_update in place with rows k and columns v. */
 FORCE_INLINE void tile_forward(const real *gate, const real *q, const real *k, const real *v, real *l, real *u,
                                real *y) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), sr = gate[GRID_SR] * lanes_at(v);
@@ -144,14 +144,14 @@ FORCE_INLINE void tile_forward(const real *gate, const real *q, const real *k, c
     lanes_to(y, lanes_fma(all_lanes(gate[GRID_MU]), from_top, sum));
 }
 
-/* Sums that one node's tile adds to: dq, dk (lanes), dv (rows), and the gates' gradients, each spread over the lanes:
- * dgate [GRID_PLANES][LANES]. */
+/* The sums to which one node's tile adds: dq, dk (lanes), dv (rows), and dgate [GRID_PLANES][LANES], the gates'
+ * gradients, each as partial sums in the lanes. */
 struct tile_sums {
     real *dq, *dk, *dv, *dgate;
 };
 
-/* Adjoint, rows v and w, columns q and k: (er, ed) -> (left, top) in place, with l, u the states that entered the
- * node. */
+/* Adjoint of tile_forward, with rows v and w, columns q and k: turns (er, ed) into the gradients of (l, u) in place. l
+ * and u are the states that entered the node. */
 FORCE_INLINE void tile_backward(const real *gate, const real *q, const real *k, const real *v, const real *w,
                                 const real *l, const real *u, real *er, real *ed, struct tile_sums s) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]);
@@ -187,7 +187,7 @@ FORCE_INLINE void tile_backward(const real *gate, const real *q, const real *k, 
     add_lanes(s.dgate + GRID_MU * LANES, ql * uw);
 }
 
-/* The gates' gradients of one node of a direction to where they belong. */
+/* Writes the gates' gradients of one node of a direction. */
 LRNN_INLINE void grid_put_gates(const struct call *c, struct grid_sizes z, int64_t row, int64_t h, int direction,
                                 const real *dgate) {
     if (!c->din[3]) return;

@@ -1,4 +1,4 @@
-"""Mixers with a matrix state a head: mamba2 (Dao & Gu 2024), mamba3 (Lahoti et al. 2026), deltanet and gated-deltanet
+"""Mixers with a matrix state per head: mamba2 (Dao & Gu 2024), mamba3 (Lahoti et al. 2026), deltanet and gated-deltanet
 (Yang et al. 2024), deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al. 2026), rwkv7 (Peng
 et al. 2025), gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm and beside it slstm (Beck et al. 2024)."""
 
@@ -76,7 +76,7 @@ def low_rank(x: Tensor, part) -> Tensor:
 
 class DeltaRule(Mixer):
     """All delta rules of models/matrix/matrix_state.c, told apart by their parameters: `erase` and `write` gate vectors
-    a channel, `f` has a decay a channel, `a` one a head; `g` gates the output."""
+    a channel, `f` has a decay a channel, `a` one per head; `g` gates the output."""
 
     def compute(self, x: Tensor, rows: Rows) -> Tensor:
         n, steps, has = self.o["heads"], self.o.get("steps", 1), self._modules
@@ -182,7 +182,7 @@ class MLSTM(Mixer):
 
 
 def by_head(x: Tensor, weight: Tensor) -> Tensor:
-    """A block-diagonal map, a block a head: row h*dh + i of the weight has the inputs of head h."""
+    """A block-diagonal map, a block per head: row h*dh + i of the weight has the inputs of head h."""
     n = x.shape[-1] // weight.shape[1]
     return torch.einsum("...hj,hij->...hi", heads(x, n), weight.unflatten(0, (n, -1))).flatten(-2)
 

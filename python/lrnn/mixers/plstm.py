@@ -92,7 +92,7 @@ class PLSTM2D(Heads):
     causal = False
 
     def raw(self, x: Tensor, part) -> Tensor:
-        """Raw gates (B,T,4,H) of all of x, of a slice of its channels a gate, or of a bias alone."""
+        """Raw gates (B,T,4,H) of all of x, of a slice of its channels per gate, or of a bias alone."""
         if not hasattr(part, "weight"):
             return part.bias.expand(*x.shape[:2], *part.bias.shape)
         if self.o["gates"] == "sliced":

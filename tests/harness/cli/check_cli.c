@@ -115,7 +115,7 @@ static const struct {
     {"data show s3 --count 0", 2, "count=0 (command line): expected a whole number"},
     {"data show s3 --split test --first 1999 --count 2", 2, "has 2000 test examples"},
     {"data show s3 --first 10000", 2, "has 10000 train examples"},
-    {"data show s3 --order 20", 2, "is past the last epoch, 19: a run of 1580 steps with 79 steps an epoch"},
+    {"data show s3 --order 20", 2, "is past the last epoch, 19: a run of 1580 steps with 79 steps per epoch"},
     {"data show s3 --order 1 --epochs 1", 2, "is past the last epoch, 0"},
     {"data show s3 --order 2 --batch 100 --steps 200", 2, "is past the last epoch, 1"},
     {"data show s3 --order first", 2, "--order first is not an epoch"},

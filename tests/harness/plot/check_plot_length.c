@@ -72,7 +72,7 @@ START_TEST(the_last_of_many_lengths_has_a_point_of_its_own) {
 }
 END_TEST
 
-/* A line a model and, as a map, a row; positions that no run was scored at are left out. */
+/* A line per model and, as a map, a row; positions that no run was scored at are left out. */
 START_TEST(positions_are_plotted_as_lines_and_as_a_map) {
     static struct eval_point evals[] = {
         {.split = SPLIT_TEST, .length = 8, .n = 40, .acc = 0.5},

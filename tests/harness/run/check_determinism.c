@@ -72,7 +72,7 @@ static void expect_thread_invariance(const struct trial_shape *s, int steps) {
     free(one);
 }
 
-/* Sizes with more than PARALLEL_MIN elements a tensor: smaller ones run on one thread anyway. */
+/* Sizes with more than PARALLEL_MIN elements per tensor: smaller ones run on one thread anyway. */
 START_TEST(threads_do_not_change_a_small_net) {
     struct trial_shape s = {
         .model = nth_text(_i), .B = 64, .T = 16, .V = 6, .D = 64, .layers = 1, .mlp = MLP_SWIGLU, .dropout = 0.1};

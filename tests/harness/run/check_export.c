@@ -46,7 +46,7 @@ static void expect(int status, const char *arguments, const char *in_out, const 
     }
 }
 
-/* With 100 sequences in batches of 32 an epoch is four steps, and the eighth ends the second epoch. */
+/* With 100 sequences in batches of 32 per epoch is four steps, and the eighth ends the second epoch. */
 START_TEST(a_log_counts_epochs_as_the_trainer_does) {
     char path[SCRATCH_BYTES + 32];
     size_t size;

@@ -170,7 +170,7 @@ START_TEST(validation_selects_and_test_reports) {
 }
 END_TEST
 
-/* A point a length and a point a position, whose weighted means are the accuracy of the whole test set. */
+/* A point per length and a point per position, whose weighted means are the accuracy of the whole test set. */
 START_TEST(a_record_has_accuracies_by_test_length_and_by_position) {
     struct setup *s = small_run_of("s3:n_train=300,n_val=50,n_test=60,length=8,test_length=8,24,100", own_folder,
                                    "swiglu", "lstm:hidden=8", NULL, NULL);

@@ -6,7 +6,7 @@
 
 #define SMALL_TASK "s3:n_train=300,n_val=50,n_test=60,length=8"
 
-/* 3 steps an epoch (the last of 44 rows), 30 steps, validation every 5; with one more flag, or NULL. */
+/* 3 steps per epoch (the last of 44 rows), 30 steps, validation every 5; with one more flag, or NULL. */
 struct setup *small_run(const char *folder, const char *mlp, const char *model, const char *flag, const char *value);
 
 /* Like small_run, for another task. */

@@ -63,7 +63,7 @@ static void export_sample(struct record_set *set) {
 #define PERF_HEADER                                                                                                    \
     "schema,sitting,bench,shape,dtype,pass,time_ns,commit,build_id,machine_id,"                                        \
     "started,samples,time_ns_mad,time_ns_p95,tok_per_s,threads,cell_id,foreign,warm_up,quiet,"                         \
-    "source_id,compiler,device,env_epoch\n"
+    "source_id,compiler,device,env_epoch,best_ns,floor_ns,flops,bytes\n"
 
 static void ck_file_starts(const char *name, const char *start) {
     char path[PATH_BYTES];

@@ -163,7 +163,7 @@ START_TEST(a_flag_without_anything_to_act_on_makes_no_other_run) {
         {"mlp", "gelu", "--mlp chooses the MLP of --backbone mad-lm and vision, and"},
         {"mlp", "none", "has its own or none; leave it out"},
         {"norm", "layernorm", "--norm chooses the norms of"},
-        {"pool", "last", "and s3:n_train=100,n_val=10,n_test=10 has one a position"}};
+        {"pool", "last", "and s3:n_train=100,n_val=10,n_test=10 has one label per position"}};
     for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
         for (size_t k = 0; k < sizeof flags / sizeof *flags; k++) {
             struct setup *plain = in_net("lstm", nets[i], "mlp", "swiglu");
@@ -245,19 +245,19 @@ END_TEST
 
 /* --- what does not fit -------------------------------------------------------------------------------------------- */
 
-#define TEXTS (MODEL_INST_BYTES / OPTION_TEXT) /* options of 255 characters: more than a configuration may have */
+#define TEXTS 16 /* options of 255 characters: more than a configuration may have */
 
 static struct option wordy_options[TEXTS + 1];
 
-/* The options of a model, the first n with long texts. */
+/* The options of a model, the first n with one long text, the others with an empty one. */
 static void fill_options(unsigned char *inst, int n) {
     static char names[TEXTS][8];
     memset(inst, 0, MODEL_INST_BYTES);
+    memset(inst, 'v', OPTION_TEXT - 1);
     for (int i = 0; i < TEXTS; i++) {
-        size_t offset = (size_t)i * OPTION_TEXT;
+        size_t offset = i < n ? 0 : OPTION_TEXT;
         snprintf(names[i], sizeof names[i], "k%d", i);
         wordy_options[i] = (struct option){names[i], OPT_TEXT_FIELD, offset, "", 0, 0, NULL, "text", 0};
-        if (i < n) memset(inst + offset, 'v', OPTION_TEXT - 1);
     }
 }
 
@@ -301,7 +301,7 @@ START_TEST(a_net_that_its_task_is_not_for_is_refused) {
         {"compression",
          "lstm",
          {"backbone", "slice"},
-         "task compression is decoded from one vector a sequence; that needs --backbone mad-lm"},
+         "task compression is decoded from one vector per sequence; that needs --backbone mad-lm"},
         {"compression", "lstm", {"backbone", "mad-lm"}, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -347,7 +347,7 @@ END_TEST
 
 /* --- schedules ---------------------------------------------------------------------------------------------------- */
 
-/* Two steps an epoch: a warm-up of three would leave the second epoch between two rates. */
+/* Two steps per epoch: a warm-up of three would leave the second epoch between two rates. */
 START_TEST(a_warmup_under_a_schedule_of_epochs_is_of_whole_epochs) {
     static const struct {
         const char *schedule, *warmup;

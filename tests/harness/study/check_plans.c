@@ -466,7 +466,7 @@ static const struct {
     {"s3", {"grid=gate=none"}, "grid: 'gate' is neither task.OPTION nor model.OPTION", ST_USAGE},
     {"s3", {"grid=model.gaet=none", "profile=smoke"}, "model.gaet: no model here has an option of that name", ST_USAGE},
     {"s3", {"grid=model.gate=none,soft", "profile=smoke"}, "gate=soft", ST_USAGE},
-    {"s3", {"seeds=50000", "profile=smoke"}, "the plan has 50000 runs or more, and at most 20000", ST_USAGE},
+    {"s3", {"seeds=50000", "profile=smoke"}, "the plan has 150000 runs or more, and at most 100000", ST_USAGE},
     {"s3", {"layers=1..256", "dim=1..1000"}, "the plan has 256000 runs or more", ST_USAGE},
     {"s3",
      {"layers=1..100", "dim=1..100", "seeds=100000", "profile=smoke"},

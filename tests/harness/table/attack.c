@@ -71,12 +71,14 @@ static void take_plan(struct run_record *record, const char *words) {
     for (int i = 0; i < plan.n && !found; i++) {
         const struct setup *s = plan.setups[i];
         const char *at = words;
+        char config[CONFIG_TEXT];
+        ck_ok(setup_config_text(s, config, &fixture_problem));
         found = !strcmp(s->spec.task.name, record->run.task) && s->spec.config.lr == record->run.lr &&
                 s->spec.config.seed == (int64_t)record->run.seed;
-        while (found && next_part(&at, " ", pair)) found = strstr(s->id.config_text, pair) != NULL;
+        while (found && next_part(&at, " ", pair)) found = strstr(config, pair) != NULL;
         if (!found) continue;
         snprintf(record->identity, sizeof record->identity, "%s", s->id.text);
-        snprintf(record->config, sizeof record->config, "%s", s->id.config_text);
+        snprintf(record->config, sizeof record->config, "%s", config);
         snprintf(record->run.run_id, sizeof record->run.run_id, "%s", s->id.run_id);
         snprintf(record->run.cell_id, sizeof record->run.cell_id, "%s", s->id.cell_id);
         record->run.max_steps = record->run.steps = s->shapes.schedule_steps;

@@ -87,7 +87,7 @@ static const struct attack attacks[] = {
      "run lru;gelu 0.001 1 0.004 0.004 | task s5:length=8 | key task.length=8",
      "settings csv", ",base,0.004,2,", ""},
     {"has a mean of kinds of runs", "runs 5 bdlru:m=5;gelu 0.001 0.5 0.5", "tables term protocol=iqm",
-     "acc: iqm, the interquartile mean", ""},
+     "acc (protocol iqm): the interquartile mean", ""},
     {"validates on one example", BD5 "task s5:n_val=1 | key task.n_val=1", "tables term", UNLIKE "task.n_val=1 (", ""},
     {"scales the branches", BD5 "key layer-scale=1", "tables term", UNLIKE "layer-scale=1 (0 there)", ""},
     {"looks at the validation after each step", BD5 "key eval-every=1", "tables term", "eval-every=1", ""},

@@ -325,12 +325,13 @@ START_TEST(tables_say_their_protocol) {
         bool few;
     } cases[] = {
         {PROTOCOL_VAL_MEAN, "95% CI or values", "0.6000  0.500 0.600 0.700",
-         "acc: val-mean, test token accuracy averaged", true},
-        {PROTOCOL_BEST_OF_GRID, "grid", "1.0000  best of 6", "acc: best-of-grid, the largest test token", false},
+         "acc (protocol val-mean): test token accuracy averaged", true},
+        {PROTOCOL_BEST_OF_GRID, "grid", "1.0000  best of 6", "acc (protocol best-of-grid): the largest test token",
+         false},
         {PROTOCOL_MEAN_CI90, "90% CI or values", "0.6000    [0.431, 0.769]",
-         "acc: mean-ci90, test token accuracy averaged", false},
-        {PROTOCOL_IQM, "95% CI or values", "0.6000  0.500 0.600 0.700", "acc: iqm, the interquartile mean of test",
-         true},
+         "acc (protocol mean-ci90): test token accuracy averaged", false},
+        {PROTOCOL_IQM, "95% CI or values", "0.6000  0.500 0.600 0.700",
+         "acc (protocol iqm): the interquartile mean of test", true},
     };
     add_grid();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -108,7 +108,7 @@ END_TEST
 
 /* --- schedules ---------------------------------------------------------------------------------------------------- */
 
-/* Rate of a step under --schedule NAME: 10 steps an epoch, 4 epochs, peak 1e-3, --lr-min 1e-5. */
+/* Rate of a step under --schedule NAME: 10 steps per epoch, 4 epochs, peak 1e-3, --lr-min 1e-5. */
 static double rate_of(const char *name, int64_t step) {
     static struct setup s;
     struct error e;

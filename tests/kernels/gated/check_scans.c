@@ -195,7 +195,7 @@ START_TEST(constant_input_fills_the_state_from_below) {
                             least = fmin(least, h);
                             expect_at_most(h, 1 + slack, "state");
                             if (constant && t)
-                                expect_at_most(state_at(&s, t - 1, i, k), h + slack, "state a step before");
+                                expect_at_most(state_at(&s, t - 1, i, k), h + slack, "state per step before");
                         }
                         expect_at_most(smallest, least + slack, "smallest component a step before");
                         smallest = least;

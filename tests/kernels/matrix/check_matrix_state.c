@@ -111,7 +111,7 @@ START_TEST(state_grows_by_the_values_at_most) {
 }
 END_TEST
 
-/* n steps a token are n tokens of one step each, read at every n-th. */
+/* n steps per token are n tokens of one step each, read at every n-th. */
 START_TEST(steps_are_tokens) {
     struct delta many, one;
     int64_t T = 37, n = 3, dk = 4, dv = 7;

@@ -398,7 +398,7 @@ START_TEST(the_norm_of_xlstm_is_a_layer_norm_around_one) {
 }
 END_TEST
 
-/* A mixer that looks both ways has one state a layer, a causal one two. */
+/* A mixer that looks both ways has one state per layer, a causal one two. */
 START_TEST(a_net_has_the_state_of_all_its_mixers) {
     for (int i = 0; i < 2; i++) {
         struct backbone b = {.dim = 12, .layers = 3, .ssm_lr_factor = 1};

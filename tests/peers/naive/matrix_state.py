@@ -1,4 +1,4 @@
-"""matrix_state.py - mixers with a matrix state a head: mamba2 (Dao & Gu 2024), mamba3 (Lahoti et al. 2026), deltanet
+"""matrix_state.py - mixers with a matrix state per head: mamba2 (Dao & Gu 2024), mamba3 (Lahoti et al. 2026), deltanet
 and gated-deltanet (Yang et al. 2024), deltaproduct (Siems et al. 2025), kda (Kimi Team 2025), gdn2 (Hatamizadeh et al.
 2026), rwkv7 (Peng et al. 2025), gla (Yang et al. 2023), hgrn2 (Qin et al. 2024), mlstm (Beck et al. 2024) and beside it
 slstm and xlstm."""
@@ -223,7 +223,7 @@ def mlstm(x, p, o):
 
 
 def by_head(x, w):
-    """A block-diagonal map of one block a head: row h*dh + i of w has the inputs of head h."""
+    """A block-diagonal map of one block per head: row h*dh + i of w has the inputs of head h."""
     H = x.shape[-1] // w.shape[1]
     return torch.einsum("...hj,hij->...hi", x.unflatten(-1, (H, -1)), w.unflatten(0, (H, -1))).flatten(-2)
 

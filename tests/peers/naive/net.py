@@ -119,7 +119,7 @@ class Net:
     # --- a tree's inner nodes ------------------------------------------------------------------------------
 
     def with_nodes(self, x):
-        """The leaves without a token are rows of zeros, the inner nodes one learned vector a level."""
+        """The leaves without a token are rows of zeros, the inner nodes one learned vector per level."""
         arity, levels = int(self.options["arity"]), chosen(self.options["levels"])
         if arity == 1:
             return x
@@ -136,7 +136,7 @@ class Net:
     # --- read-outs -----------------------------------------------------------------------------------------
 
     def pooled(self, x, T, lengths):
-        """One vector a sequence, of the rows of tokens; a tree's top is its last node, a chain's its last token."""
+        """One vector per sequence, of the rows of tokens; a tree's top is its last node, a chain's its last token."""
         how, nodes = self.config["pool"], x.shape[1]
         if how == "top" and nodes > T:
             return x[:, -1]

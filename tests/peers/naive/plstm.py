@@ -57,7 +57,7 @@ def plstm(x, p, o):
 def direction_gates(x, p, o):
     """The eight gates of each direction: dict of (B,T,4,H)."""
     def raw(name):
-        """Of all of x; of a slice of its channels a gate; or a bias alone."""
+        """Of all of x; of a slice of its channels per gate; or a bias alone."""
         b = p[f"{name}.bias"]
         if o["gates"] == "bias":
             return b.expand(*x.shape[:2], *b.shape)

@@ -12,7 +12,7 @@ class Setting(NamedTuple):
 
 TAGGING = "word-problem:group=s3,length=12,n_train=40,n_val=20,n_test=20"
 LONG_TAGGING = "word-problem:group=s3,length=41,n_train=21,n_val=10,n_test=10"
-PADDED = "listops:min_length=4,max_length=20,n_train=40,n_val=20,n_test=20"  # one label a sequence, lengths differ
+PADDED = "listops:min_length=4,max_length=20,n_train=40,n_val=20,n_test=20"  # one label per sequence, lengths differ
 LONG_PADDED = "listops:min_length=20,max_length=33,n_train=21,n_val=10,n_test=10"
 DECODED = "compression:length=12,n_train=40,n_val=20,n_test=20"
 LONG_DECODED = "compression:length=42,n_train=21,n_val=10,n_test=10"
@@ -21,7 +21,7 @@ LONG_MOLECULES = "molecules:min_nodes=30,max_nodes=41,graphs=20"
 ARROWS = "arrow:size=24,patch=6,n_train=40,n_val=20,n_test=20"  # 16 patches; 64 in every second test image
 LONG_ARROWS = "arrow:size=28,patch=4,n_train=21,n_val=10,n_test=10"  # 49 patches; 196
 DIGITS = "digits:patch=7,n_train=40,n_val=20,n_test=20"
-BATCH, LONG_BATCH = 16, 9  # three steps an epoch, the last of 8 and of 3 examples
+BATCH, LONG_BATCH = 16, 9  # three steps per epoch, the last of 8 and of 3 examples
 DAG = "0-1+0-2+1-3+2-3+2-4+3-5+4-5+4-6+5-6+6-7+6-9+7-8+8-11+9-10+10-11"
 WIDE_DAG = "0-1+0-3+1-2+1-4+2-5+3-4+3-6+4-7+5-7+6-7+7-8+7-9+8-10+9-10+10-30+30-31+30-33+31-32+32-41+33-34+34-41"
 PADDED_DAG = "0-1+0-2+1-2+1-5+2-3+2-9+3-4+3-7+4-5+5-6+5-8+5-19+6-7+6-12+7-9+8-11+9-10+9-15+11-12+12-18+15-16+15-17"
@@ -141,7 +141,7 @@ def defaults():
 
 
 def pads():
-    """Lengths of their own, empty rows: one label a sequence."""
+    """Lengths of their own, empty rows: one label per sequence."""
     for model in TWO_WAYS:
         yield Setting("two ways", PADDED, model, {**SMALL, "bidirectional": "yes"})
     for model in TWO_WAYS[:5]:

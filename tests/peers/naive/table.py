@@ -1,6 +1,6 @@
 """table.py - what loop.py found, as a table: the worst error of every mixer, and of every part of a run around it."""
 COLUMNS = ("loss", "grad_norm", "lr", "weights", "scores")
-WIDE_B_H, WIDE_T = 16, 32  # several (sequence, head) pairs a part of a kernel, several chunks of steps
+WIDE_B_H, WIDE_T = 16, 32  # several (sequence, head) pairs per part of a kernel, several chunks of steps
 
 
 def is_wide(row):
@@ -8,7 +8,7 @@ def is_wide(row):
 
 
 def worst_rows(rows, names):
-    """A row a name: runs, the largest B x H and T, the worst error of each column."""
+    """A row per name: runs, the largest B x H and T, the worst error of each column."""
     for name, of_name in names:
         of = [row for row in rows if of_name(row)]
         if of:

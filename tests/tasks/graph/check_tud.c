@@ -240,15 +240,15 @@ START_TEST(what_is_no_graph_is_named_by_file_and_line) {
         {TUD_INDICATOR, "0\n", "GRAPHS, line 1: expected the number of a graph, found '0'"},
         {TUD_INDICATOR, "1 1\n", "GRAPHS, line 1: expected the end of the line, found '1'"},
         {TUD_INDICATOR, "1\n\n1\n", "GRAPHS, line 3: expected the end of the file after an empty line, found '1'"},
-        {TUD_INDICATOR, "1\n1\n1\n2\n", "KINDS, line 5: expected 4 lines, one a node, found more"},
-        {TUD_GRAPH_LABELS, "", "LABELS, line 1: expected 2 lines, one a graph, found the end of the file"},
-        {TUD_GRAPH_LABELS, "1\n", "LABELS, line 2: expected 2 lines, one a graph, found the end of the file"},
-        {TUD_GRAPH_LABELS, "1\n2\n1\n", "LABELS, line 3: expected 2 lines, one a graph, found more"},
+        {TUD_INDICATOR, "1\n1\n1\n2\n", "KINDS, line 5: expected 4 lines, one per node, found more"},
+        {TUD_GRAPH_LABELS, "", "LABELS, line 1: expected 2 lines, one per graph, found the end of the file"},
+        {TUD_GRAPH_LABELS, "1\n", "LABELS, line 2: expected 2 lines, one per graph, found the end of the file"},
+        {TUD_GRAPH_LABELS, "1\n2\n1\n", "LABELS, line 3: expected 2 lines, one per graph, found more"},
         {TUD_GRAPH_LABELS, "1\n1\n", "LABELS, line 2: expected graphs of at least two labels, found 1 alone"},
         {TUD_GRAPH_LABELS, "1\n0.5\n", "line 2: expected the label of a graph, a whole number, found '0.5'"},
         {TUD_GRAPH_LABELS, "1\n?\n", "LABELS, line 2: expected the label of a graph, a whole number, found '?'"},
         {TUD_GRAPH_LABELS, "1\n9999999999\n", "expected the label of a graph, a whole number, found '9999999999'"},
-        {TUD_NODE_LABELS, "3\n5\n", "KINDS, line 3: expected 5 lines, one a node, found the end of the file"},
+        {TUD_NODE_LABELS, "3\n5\n", "KINDS, line 3: expected 5 lines, one per node, found the end of the file"},
         {TUD_NODE_LABELS, "3\nNaN\n", "KINDS, line 2: expected the label of a node, a whole number, found 'NaN'"},
         {TUD_NODE_LABELS, "3\n5\n3\n4\n9000\n",
          "KINDS, line 5: expected labels within 4096 of each other, found 3 and 9000"},
@@ -261,8 +261,8 @@ START_TEST(what_is_no_graph_is_named_by_file_and_line) {
         {TUD_ATTRIBUTES, "1, x\n", "ATTRIBUTES, line 1: expected a finite number, found 'x'"},
         {TUD_ATTRIBUTES, "1, 1e99\n", "ATTRIBUTES, line 1: expected a finite number"},
         {TUD_ATTRIBUTES, "1 2\n", "ATTRIBUTES, line 1: expected the end of the line, found '2'"},
-        {TUD_ATTRIBUTES, "1\n2\n", "ATTRIBUTES, line 3: expected 5 lines, one a node, found the end of the file"},
-        {TUD_ATTRIBUTES, "1\n2\n3\n4\n5\n6\n", "ATTRIBUTES, line 6: expected 5 lines, one a node, found more"},
+        {TUD_ATTRIBUTES, "1\n2\n", "ATTRIBUTES, line 3: expected 5 lines, one per node, found the end of the file"},
+        {TUD_ATTRIBUTES, "1\n2\n3\n4\n5\n6\n", "ATTRIBUTES, line 6: expected 5 lines, one per node, found more"},
         {TUD_EDGES, "", "EDGES, line 1: expected an edge, found the end of the file"},
         {TUD_EDGES, "6, 1\n", "EDGES, line 1: expected a node from 1 to 5, found '6, 1'"},
         {TUD_EDGES, "1, 2\n2, 0\n", "EDGES, line 2: expected a node from 1 to 5, found '0'"},
@@ -277,8 +277,9 @@ START_TEST(what_is_no_graph_is_named_by_file_and_line) {
          "EDGES, line 3: expected each edge in both directions, found 3, 2 without 2, 3"},
         {TUD_EDGES, "4, 5\n1, 1\n1, 1\n1, 1\n1, 1\n1, 1\n",
          "EDGES, line 1: expected each edge in both directions, found 4, 5 without 5, 4"},
-        {TUD_EDGES, "1, 1\n", "BONDS, line 2: expected 1 lines, one a line of the edges, found more"},
-        {TUD_EDGE_LABELS, "0\n", "BONDS, line 2: expected 6 lines, one a line of the edges, found the end of the file"},
+        {TUD_EDGES, "1, 1\n", "BONDS, line 2: expected 1 lines, one per line of the edges, found more"},
+        {TUD_EDGE_LABELS, "0\n",
+         "BONDS, line 2: expected 6 lines, one per line of the edges, found the end of the file"},
         {TUD_EDGE_LABELS, "0\n-\n", "BONDS, line 2: expected the label of an edge, a whole number, found '-'"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) expect_refused(bad[i].file, bad[i].text, bad[i].says);
@@ -483,7 +484,7 @@ START_TEST(graphs_are_imported_whole_or_not_at_all) {
     copy_file("edge_labels", 2);
     expect_status(run(text), 5, "a line less");
     expect_text(err,
-                "MUTAG_edge_labels.txt, line 196: expected 196 lines, one a line of the edges, found the end of the "
+                "MUTAG_edge_labels.txt, line 196: expected 196 lines, one per line of the edges, found the end of the "
                 "file",
                 "a line less");
     ck_assert_int_eq(scratch_count(program_folder, ".records"), 0);

@@ -123,7 +123,7 @@ START_TEST(pairs_are_learnt) {
     expect_status(run("data show pairs:min_length=4,max_length=6,passage=2"), 0, "data show");
     expect_text(out, "\"second\":[", "data show");
     expect_status(run("info pairs"), 0, "info pairs");
-    expect_text(out, "documents  2 an example", "info pairs");
+    expect_text(out, "documents  2 per example", "info pairs");
     expect_status(
         run("train pairs:min_length=3,max_length=4,passage=1,words=3,n_val=300,n_test=300 lstm:hidden=24 --dim "
             "24 --steps 400 --batch 50 --lr 0.01 --eval-every 100 --threads 1"),

@@ -260,7 +260,7 @@ START_TEST(a_window_is_evaluated_to_the_same_bits) {
 END_TEST
 
 START_TEST(each_epoch_of_the_other_length_has_every_string_once) {
-    struct setup *s = setup_of(WITH_EXTRA); /* 25 strings of length 2, 5 a step: an epoch is five steps */
+    struct setup *s = setup_of(WITH_EXTRA); /* 25 strings of length 2, 5 per step: an epoch is five steps */
     struct feeder f;
     struct error e;
     int orders_differ = 0;
