@@ -2,8 +2,8 @@
  *
  * Work is cut into parts of sequences and states. A part goes through its tokens in blocks of about 64: one product
  * gives their angles, the walk over them turns the angles into their gradients in place, and two products take those to
- * u and W. So a block's angles stay in the cache, and no other is in memory. What parts add up to (y, dx and du over
- * states, dW, db and dK over sequences) is summed in their order. The equations are in scan_turned.c. */
+ * u and W. So a block's angles stay in the cache, and no others are in memory. Sums over parts (y, dx and du over
+ * states, dW, db and dK over sequences) are taken in their order. The equations are in scan_turned.c. */
 #include <string.h>
 
 #include "kernels/lib/gemm.h"
@@ -66,7 +66,7 @@ static struct walk walk_of(const struct cut *k, enum pass pass, struct scratch *
     return w;
 }
 
-/* What parts of other states add to: a copy of y, or of dx and du, each. */
+/* A copy of y, or of dx and du, for each range of states. The copies are added in order. */
 struct shares {
     struct scratch_rows y, dx, du;
 };

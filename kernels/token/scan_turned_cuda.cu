@@ -178,7 +178,7 @@ static void scan_turned_cuda_forward(const struct call *c, const struct exec *x)
     }
 }
 
-/* From a block's gradients of its angles. */
+/* Gradients of u, W and b, from those of a block's angles. */
 static void turned_parameters(const struct call *c, const struct exec *x, const struct turned_size &s,
                               const struct turned_block &k, bool first, const struct turned_scratch &w) {
     int64_t rows = k.n * k.length, before = k.b * s.T + k.t;

@@ -68,10 +68,12 @@ static void scan_open(struct scan *s, enum form form, const char *kernel, int64_
     set_gates(s->decay, 1);
 }
 
-/* Head `head` of sequence b: S <- (Diag(a) - e d^T) S + k u^T, where the rule is read off the papers' forms:
- *   (I - beta k k^T) Diag(a) S + beta k v^T     (I - k (b o k)^T) Diag(a) S + k v^T     S diag(w) - (S kk)(a o kk)^T +
- *   v k^T, transposed; there the op's `read` is of the decayed state, so kk is read o a here
- * o: its T outputs. */
+/* Gives the T outputs o of head `head` of sequence b, by the recurrences as the papers write them:
+ *   deltanet, gated-deltanet, kda   S <- (I - beta k k^T) Diag(a) S + beta k v^T
+ *   gdn2                            S <- (I - k (b o k)^T) Diag(a) S + k v^T
+ *   rwkv7, transposed               S <- Diag(w) S - (a o kk) (S^T kk)^T + k v^T; kk is here read o w, since the op's
+ *                                   `read` is applied to the decayed state
+ *   gla                             S <- Diag(a) S + k v^T */
 static void printed(const struct scan *s, enum form form, int64_t T, int64_t b, int64_t head, double *o) {
     double S[DK][DV] = {{0}};
     for (int64_t t = 0; t < T; t++) {
