@@ -1,12 +1,12 @@
 /* scan_delta_chunk_cuda.cu - the delta rule on CUDA, 16 steps at a time. Equations: scan_delta_chunk_cpu.c (UT
- * transform of Yang et al. 2024): within a chunk products of matrices, on tensor cores (kernels/lib/tile_product.cuh),
- * and two triangular solves, a thread per column.
+ * transform of Yang et al. 2024). A chunk takes products of matrices on tensor cores (kernels/lib/tile_product.cuh),
+ * and two triangular solves with one thread per column.
  *
- * A thread block has a strip of a head's state in shared memory and takes it from chunk to chunk, so that a sequence
- * takes T / 16 turns: what a segment does to the state before it is a dk x dk matrix here, and products of those would
- * be as much work as the turns that they save. Backward reads the states that forward kept before every 16th token;
- * where a token has several steps chunks are shorter, and a first kernel walks from each kept state to those between,
- * all at once. */
+ * A thread block has a strip of a head's state in shared memory and walks it from chunk to chunk, so a sequence takes
+ * T / 16 sequential chunks. Cutting a sequence into parallel segments would not pay: the transition of a segment is a
+ * dk x dk matrix, and products of these are as much work as the chunks that they save. Backward reads the states that
+ * forward kept before every 16th token. If a token has several steps, chunks have fewer tokens; then a first kernel
+ * computes the states between the kept ones, from all kept states in parallel. */
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/delta/delta_sums.cuh"
 
@@ -19,15 +19,15 @@ struct delta_factors {
     struct matrix L;
 };
 
-/* Rows x widths. D: K G, then dU. keys[s][r] = k_s . k_r, queries: k_s . q_r. A query, like W = scale dO, stands in
- * the row of its token's last step; the other rows are 0. */
+/* Rows x widths. D is K G, then dU. keys[s][r] = k_s . k_r, queries[s][r] = k_s . q_r. A query, like W = scale dO, is
+ * in the row of its token's last step; the other rows are 0. */
 struct delta_chunk {
     struct delta_factors x;
     struct matrix S, K, Q, E, keys, queries;
     struct matrix G, D, W, KS, QS; /* backward, with what follows */
     struct matrix steps, reads;    /* [s][r]: e_s . dU_r, e_s . w_r */
     struct matrix Y;               /* [t][r]: what row r would read of the state before row t, times its gradient */
-    real *writes, *left;           /* left: as Y, of what passes through the chunk */
+    real *writes, *left;           /* left: like Y, for the state that passes through the chunk */
     real *warps;                   /* of block_sum */
 };
 
