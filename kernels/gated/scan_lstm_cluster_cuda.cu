@@ -164,9 +164,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     }
 }
 
-/* dout (B,T,H); dp (B,T,4H). Also writes `before` (B,T,H), h of the previous step, zeros at the first; NULL: not
- * wanted.
- */
+/* dout (B,T,H); dp (B,T,4H). `before` (B,T,H) receives h of the previous step, zeros at the first; NULL: not wanted. */
 static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     lstm_backward_kernel(struct lstm_cut k, const real *wh, const real *gates, const real *cell, const real *h,
                          const real *dout, real *dp, real *before) {
