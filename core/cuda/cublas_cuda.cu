@@ -1,7 +1,7 @@
 /* cublas_cuda.cu - loads cuBLAS when a device is opened. If it were linked, its half gigabyte would be loaded and
  * relocated at each start, even of commands that print a table: .4 s of processor time. So its functions are defined
- * here, with the names and types of its headers. They call the functions of these names in the library, or in that of
- * cublasLt, on which cuBLAS depends. A machine without these libraries can run everything on the CPU. */
+ * here, with the names and types of its headers. They call the functions of these names in the library, or in the
+ * library of cublasLt, on which cuBLAS depends. A machine without these libraries can run everything on the CPU. */
 #ifndef LRNN_CUDA_HOST
 #include <cstdio>
 

@@ -103,7 +103,7 @@ struct factors {
     const real *x, *w, *dy;
 };
 
-/* The factors of a pass; backward only those of wanted gradients. exec NULL: only measures scratch. */
+/* The factors of a pass; in backward only the factors for wanted gradients. exec NULL: only measures scratch. */
 factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;

@@ -72,7 +72,7 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
 };
 
 /* A chunk's transition product, column by column, and its last state from a zero state; for the adjoint, the last
- * carry, whose transition is that of the other layout. */
+ * carry, whose transition is the other layout's. */
 template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary : companion_walk {
     static constexpr companion_layout APPLIED =
         ADJOINT == (LAYOUT == LAYOUT_OBSERVER) ? LAYOUT_COMPANION : LAYOUT_OBSERVER;

@@ -30,7 +30,7 @@ const char *gemm_library(void);
 const char *gemm_about(void);
 
 /* C (+)= alpha op(A) op(B), row-major: op(A) is M x K, op(B) is K x N, C is M x N with row stride ldc >= N; A and B are
- * stored as they are before op, with row strides lda and ldb. Without `add` C is not read. M or N of 0 does nothing;
+ * stored without op, with row strides lda and ldb. Without `add` C is not read. M or N of 0 does nothing;
  * K >= 1. Safe to call from several threads at once. A thread allocates when it meets a shape for the first time. */
 void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
                int64_t lda, const real *B, int64_t ldb, bool add, real *C, int64_t ldc);

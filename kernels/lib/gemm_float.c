@@ -101,7 +101,7 @@ static const char *isa_name(void) {
     }
 }
 
-/* The text has no version for oneDNN 2, because only 2.6, that of Debian 12, is in use. */
+/* The text has no version for oneDNN 2, because only 2.6 is in use, from Debian 12. */
 const char *gemm_library(void) {
     static _Thread_local char text[64];
     const dnnl_version_t *v = dnnl_version();

@@ -1,7 +1,7 @@
-/* simd.h - vectors of as many numbers as a register of this processor holds (LANES), for CPU kernels that place rows of
- * matrices in lanes by hand. Rows are padded with zeros to whole vectors. The number of lanes, and so the bits of sums
- * over lanes, depend on the processor that the program was built for. Loops that compilers vectorise do not need this
- * file. */
+/* simd.h - vectors of as many numbers as fit into a register of this processor (LANES), for CPU kernels that place rows
+ * of matrices in lanes by hand. Rows are padded with zeros to whole vectors. The number of lanes, and so the bits of
+ * sums over lanes, depend on the processor that the program was built for. Loops that compilers vectorise do not need
+ * this file. */
 #ifndef LRNN_KERNELS_LIB_SIMD_H
 #define LRNN_KERNELS_LIB_SIMD_H
 

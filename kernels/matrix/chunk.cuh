@@ -52,7 +52,7 @@ struct cursor {
     }
 };
 
-/* --- where a block stands ----------------------------------------------------------------------------------------- */
+/* --- the work of a block ------------------------------------------------------------------------------------------ */
 
 struct segment {
     int64_t b, h, head, strip; /* head, strip: counted over all sequences */

@@ -448,7 +448,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     }
 }
 
-/* --- what the twins call ------------------------------------------------------------------------------------------ */
+/* --- functions for the twins -------------------------------------------------------------------------------------- */
 
 template <class Gates> inline struct strip_shape outer_chunks_of(const struct state_shape &z, int J, enum pass pass) {
     return chunk_shape_of(z, SEGMENT, [=](const struct strip_shape &s) { return chunk_reals<Gates>(s, J, pass); });

@@ -82,7 +82,7 @@ static double chunk_statistics(const struct call *c, const struct work *w, int64
     return (double)used;
 }
 
-/* Computes the statistics of all rows from those of the chunks; the biased variance is stored in the place of q.
+/* Computes the statistics of all rows from the chunks' statistics; the biased variance is stored in the place of q.
  * Returns the number of rows in use. */
 static double gather_statistics(struct work w) {
     double used = 0;

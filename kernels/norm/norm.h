@@ -47,7 +47,7 @@ struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_
 /* y [1] = sqrt(sum x^2 + sum z^2) of whole tensors; z may be NULL. The gradient is 0 where y is 0. */
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 struct norm_attr {
     double eps;

@@ -236,7 +236,7 @@ __device__ void backward_pair(const struct dag_strips &g, const struct dag_strip
     if (w.at.lane == 0) r.transition[w.at.strip * gates + row_of(g, w, g.a.size.pairs, w.d.pair_row[p])] = dT;
 }
 
-/* Sets a strip's partial sums to 0: those to which edges add, and those of absent gates. */
+/* Sets a strip's partial sums to 0, if edges add to them or if their gates are absent. */
 __device__ void clear_shares(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r) {
     struct row_sizes z = g.s.z;
     int64_t rows = z.B * z.T * z.H, edges = g.a.size.edges, pairs = g.a.size.pairs;

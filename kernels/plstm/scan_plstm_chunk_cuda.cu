@@ -1,5 +1,5 @@
 /* scan_plstm_chunk_cuda.cu - pLSTM on sequences on CUDA, with segments of 64 tokens in parallel: outer_chunk.cuh with J
- * states per head. Equations: scan_plstm.c; chunk_gates.h has those of the gates and their gradients, with these names.
+ * states per head. Equations: scan_plstm.c, and for the gates and their gradients chunk_gates.h.
  *
  * The op keeps no states, so backward first goes forward again, without outputs, and stores the states before every
  * 16th token in scratch. In float, shared memory has room for 4 states at dk = 64 and for 7 at dk = 16. */

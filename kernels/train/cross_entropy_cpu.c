@@ -129,7 +129,7 @@ static void cross_entropy_cpu_backward(const struct call *c, const struct exec *
 }
 
 /* Tolerance: sums of V exponentials in working precision, each with an error of a few units. Errors count in units of
- * the terms (op->terms): the logarithm is that of a sum that rounds near 1, and the gradient at the target, p - 1,
+ * the terms (op->terms): the sum inside the logarithm rounds near 1, and the gradient at the target, p - 1,
  * rounds like p. If a row's loss, and so 1 - p, is 1e-6, one correct digit remains in float. This is so in the softmax
  * of other libraries too, and a loss of 1e-6 does not matter to a training. */
 const struct kernel kernel_cross_entropy_cpu = {

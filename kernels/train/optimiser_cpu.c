@@ -80,7 +80,7 @@ const struct kernel kernel_step_begin_cpu = {
     .forward = step_begin_cpu_forward,
 };
 
-/* Tolerance: a dozen roundings; the only cancellation is that of w and its small update. */
+/* Tolerance: a dozen roundings; only w and its small update may cancel. */
 const struct kernel kernel_adamw_cpu = {
     .name = "adamw_cpu",
     .op = &op_adamw,

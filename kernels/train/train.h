@@ -18,7 +18,7 @@ extern "C" {
 struct tensor *cross_entropy(struct graph *g, struct tensor *logits, struct tensor *targets,
                              struct tensor **predictions);
 
-/* --- data: an op without gradient, in a graph of its own ---------------------------------------------------------- */
+/* --- data: an op without gradient, in its own graph --------------------------------------------------------------- */
 
 /* Arrays with one row per example: the input (ids or values) and, as ids, the others; lengths may be NULL. */
 struct batch_tensors {

@@ -4,7 +4,7 @@
 
 namespace {
 
-/* One step in shared memory, with the names of scan_delta.c. q and the decays f are those of the token. w, p and r have
+/* One step in shared memory, with the names of scan_delta.c. q and the decays f belong to the token. w, p and r have
  * one value per column: the values that k writes, the gradient of S'^T d, and the values that e subtracts. */
 struct delta_room {
     real *q, *k, *d, *e, *f, *v, *w, *p, *r;

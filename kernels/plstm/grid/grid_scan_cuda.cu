@@ -2,9 +2,9 @@
  * of them at the same time (a wave). Equations: grid_scan.c.
  *
  * A block has a strip of columns of one head and direction (row_sums.cuh); all four directions run in parallel. Each
- * warp of the block has a row of the grid, and is one node behind the previous warp. After its row a warp takes the row
- * that is `warps` further. States that go to the next node of a row, or to the next row, are in shared memory. States
- * from the last warp to the first, which needs them later, are in scratch.
+ * warp of the block has a row of the grid, and computes a node one step later than the previous warp. After its row a
+ * warp takes the row that is `warps` further. States that go to the next node of a row, or to the next row, are in
+ * shared memory. States from the last warp to the first, which needs them later, are in scratch.
  *
  * Rows are cut into stretches. Backward first keeps the states that enter the first row of each stretch. Then it takes
  * the stretches in reverse, and keeps the states that enter each node of the current stretch. */
