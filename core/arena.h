@@ -47,7 +47,7 @@ char *arena_strdup(struct arena *a, const char *text);
 size_t arena_mark(const struct arena *a);
 void arena_release(struct arena *a, size_t mark);
 
-/* Whether every guard zone handed out still holds its pattern. True when guards are off. */
+/* Whether every guard zone still has its pattern. True if guards are off. */
 bool arena_guards_intact(const struct arena *a);
 
 void arena_free(struct arena *a);

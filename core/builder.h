@@ -52,7 +52,7 @@ void graph_fail(struct graph *g, enum status status, const char *format, ...) __
 /* The first error; ST_OK if there is none. */
 enum status graph_status(const struct graph *g, struct error *e);
 
-/* --- the net at hand ---------------------------------------------------------------------------------------------- */
+/* --- the current net ---------------------------------------------------------------------------------------------- */
 
 /* A term that is added to the task's training loss, such as a penalty on parameters. Its calls come after all calls of
  * the net, so this struct keeps its operands until then. */

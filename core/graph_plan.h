@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /* A piece of planned memory: bytes at offset, live from moment `first` to moment `last`. Moments 0 to n - 1 are the
- * calls of the forward walk, n to 2n - 1 those of the backward walk (graph_backward_time). -1 is before the walks, 2n
- * after them. */
+ * calls of the forward walk, n to 2n - 1 the calls of the backward walk (graph_backward_time). -1 is before the walks,
+ * 2n after them. */
 struct plan_buffer {
     size_t used, bytes, offset; /* bytes asked for; the same rounded up to whole units; place in the memory */
     int first, last;
@@ -25,8 +25,8 @@ struct graph_plan {
     int n_buffers;
     size_t bytes;            /* memory of all buffers */
     size_t sum_bytes;        /* memory that they would take without reuse */
-    char *base;              /* address of the buffers, in the graph's memory or in that of options.beside; NULL: the
-                                graph is only measured, and no memory is reserved */
+    char *base;              /* address of the buffers, in the memory of the graph or of options.beside; NULL: the graph
+                                is only measured, and no memory is reserved */
     int first_guard_failure; /* index of the call after which a guard was found broken; -1 = none */
     graph_watch *watch;      /* NULL: none */
     void *watcher;           /* its first argument */

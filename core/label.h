@@ -37,8 +37,8 @@ const char *label_key(const struct label *l, int i);
 const char *label_value(const struct label *l, int i);
 const char *label_get(const struct label *l, const char *key);
 
-/* label_set_name renames the label. label_add appends a pair. label_set changes the value of a key that is there, else
- * appends the pair. ST_USAGE: the label would be too long; label_add: the key is there. */
+/* label_set_name renames the label. label_add appends a pair. label_set changes the value of a key that the label has,
+ * else appends the pair. ST_USAGE: the label would be too long; label_add: the label already has the key. */
 enum status label_set_name(struct label *l, const char *name, struct error *e);
 enum status label_add(struct label *l, const char *key, const char *value, struct error *e);
 enum status label_set(struct label *l, const char *key, const char *value, struct error *e);

@@ -247,7 +247,7 @@ static const struct place_ops cpu_ops = {
     .capture_failure = cpu_capture_failure,
 };
 
-/* --- each place has its own -------------------------------------------------------------------------------------- */
+/* --- dispatch to the place's own functions ------------------------------------------------------------------------ */
 
 static const struct place_ops *ops_of(const struct place *p) {
     return p && p->ops ? p->ops : &cpu_ops;

@@ -1,4 +1,4 @@
-/* place.h - where graphs run and their memory lies: the CPU, or one CUDA device with a stream of its own.
+/* place.h - where graphs run and their memory lies: the CPU, or one CUDA device with its own stream.
  *
  * Work on a CUDA place is queued and done in order; the place keeps a failure, and the next place_wait returns it. On
  * the CPU everything happens at once. A program built without CUDA has the same functions, whose errors say so. */

@@ -1,6 +1,6 @@
 /* kernel.h - the registry of ops and kernels. Every op's file includes it.
  *
- * Each family declares its ops in a header of its own (kernels/gated/gated.h, ...). A function there calls one op on
+ * Each family declares its ops in its own header (kernels/gated/gated.h, ...). A function there calls one op on
  * the graph and returns its first output (further outputs where it says so); it computes nothing. Shapes: B batch, T
  * length, D width, N blocks or channels, m block size, V vocabulary. "rows" are all leading axes together. Errors
  * (shapes that do not fit) go to the graph and surface in graph_plan. NULL tensors pass through.

@@ -46,7 +46,7 @@ extern const struct option backbone_options[]; /* dim, layers, mlp, norm, backbo
  * ignores --mlp gets its own MLP (slice-transformer) or none. */
 struct backbone backbone_resolved(const struct backbone *b, const struct model *m);
 
-/* Whether the layers of a resolved net are built as --mlp and --norm say; other nets have parts of their own. */
+/* Whether the layers of a resolved net are built as --mlp and --norm say; other nets have their own parts. */
 bool backbone_takes_parts(const struct backbone *resolved);
 
 /* The optimiser's treatment of a group of a net's parameters; the table in backbone.c gives the reasons. */

@@ -5,7 +5,7 @@
  *
  * H-LRU/BD-LRU paper (arXiv 2602.12021), section 2 and appendix G. Its listing cannot run as printed, because it takes
  * the input gate from the axis of rows. We follow its intent: the m+1 gates of a row are normalised, and the last one
- * is the input's. In memory gates are gate-major with the block index fastest, so that neighbouring lanes hold
+ * is the input's. In memory gates are gate-major with the block index fastest, so that neighbouring lanes have
  * neighbouring blocks. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -29,7 +29,7 @@ struct model {
      * the image's sides. ST_USAGE names both numbers. */
     enum status (*check)(void *inst, const struct dims *d, struct error *e);
     /* Calls the mixer's ops in the order of its equations and returns y. Declares its parameters by their contract
-     * names with initialisers. Computes nothing. A term of its own in the training loss goes to graph_keep_term. */
+     * names with initialisers. Computes nothing. If it adds a term to the training loss, it calls graph_keep_term. */
     struct tensor *(*build)(const void *inst, struct graph *g, struct tensor *x);
     /* Floats of recurrent state per sequence and layer. */
     int64_t (*state_floats)(const void *inst, const struct dims *d);
@@ -39,7 +39,7 @@ struct model {
      * graph_builder(g)->row_first which rows have a token below them. The head reads only the tokens. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
     struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
-    /* Whether xLSTM's nets give the layer an MLP: they do after sLSTM, which has no maps of its own to another width
+    /* Whether xLSTM's nets give the layer an MLP: they do after sLSTM, which has no maps to another width
      * and back. NULL: no layer gets one. */
     bool (*takes_mlp)(const void *inst, int64_t layer);
 };

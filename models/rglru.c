@@ -3,8 +3,8 @@
  *   g = gelu(W_y x + b_y)   u = conv(W_x x + b_x)   i = sig(W_i u + b_i)   r = sig(W_r u + b_r)
  *   a_t = exp(-8 r_t softplus(A))   h_t = a_t h_{t-1} + sqrt(1 - a_t^2) (i_t u_t), but h_0 = i_0 u_0
  *   y_t = W_out (h_t g_t) + b_out
- * W_i and W_r are block-diagonal, one block per head. The root is that of 1 - exp(-2 rate), because 1 - a^2 would lose
- * digits near a = 1.
+ * W_i and W_r are block-diagonal, one block per head. The root's argument is computed as 1 - exp(-2 rate), because 1 -
+ * a^2 would lose digits near a = 1.
  *
  * De et al. 2024 (Griffin, arXiv 2402.19427); google-deepmind/recurrentgemma, which leaves the root out at a document's
  * first token and whose initial values these are: maps N(0, 1 / inputs), convolution N(0, 0.01 / width), biases 0, A

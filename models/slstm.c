@@ -1,7 +1,7 @@
 /* slstm.c - sLSTM: scalar memories with exponential input gates and a normaliser. The gates of a head also read the
  * head's own h_{t-1}, so the tokens are computed one after the other instead of by a scan.
  *
- *   xc = silu(conv(x)), or x itself (conv=0)       p_g = W_g xc + R_g h_{t-1} + b_g for g = i, f; z, o read x for xc
+ *   xc = silu(conv(x)), or x itself (conv=0)       p_g = W_g xc + R_g h_{t-1} + b_g; z, o: x for xc
  *   m_t = max(p_i, logsig(p_f) + m_{t-1})          F = exp(logsig(p_f) + m_{t-1} - m_t)     I = exp(p_i - m_t)
  *   c_t = F c_{t-1} + I tanh(p_z)                  n_t = F n_{t-1} + I                      h_t = sig(p_o) c_t / n_t
  *   y = headnorm(h) (1 + norm.weight)              W_g, R_g block-diagonal, a block per head

@@ -4,7 +4,7 @@
  * 2. Rename the struct, the functions' subject and model_template; set .name, .summary (ends with the paper's short
  *    cite) and .equation. Remove .hidden.
  * 3. Put the config keys of the mixer into the struct and its option table: name, type, default, bounds, help.
- * 4. check(): refuse sizes that do not fit, naming both numbers; fill fields that stand at "auto". Touch nothing else.
+ * 4. check(): refuse sizes that do not fit, naming both numbers; fill fields that are "auto". Touch nothing else.
  * 5. build(): call the equations' ops, one per line, and declare each parameter by its contract name with its
  *    initialiser. Compute nothing. Gradients come from the ops. If no op has the recurrence, add an op in kernels/
  *    first.

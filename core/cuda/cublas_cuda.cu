@@ -1,7 +1,7 @@
-/* cublas_cuda.cu - cuBLAS, loaded when a device is opened. Linked to the program, its half gigabyte would be loaded and
- * relocated at each start, also of commands that print a table: .4 s of a processor. So its functions are defined here,
- * by the names and types of its headers, and call what the library has under that name, or the library of cublasLt,
- * which cuBLAS is made of and brings with it. A machine without them runs all that is not on a device. */
+/* cublas_cuda.cu - loads cuBLAS when a device is opened. If it were linked, its half gigabyte would be loaded and
+ * relocated at each start, even of commands that print a table: .4 s of processor time. So its functions are defined
+ * here, with the names and types of its headers. They call the functions of these names in the library, or in the
+ * library of cublasLt, on which cuBLAS depends. A machine without these libraries can run everything on the CPU. */
 #ifndef LRNN_CUDA_HOST
 #include <cstdio>
 
@@ -12,7 +12,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 
-static char missing[256]; /* why there is no library, or which function it lacks */
+static char missing[256]; /* the reason why the library cannot be loaded, or the function that it lacks */
 
 static void *library(void) {
     static void *opened = dlopen("libcublas.so." TEXT(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL);
@@ -26,7 +26,7 @@ template <class F> static F *function(F *, const char *name) {
     return reinterpret_cast<F *>(found);
 }
 
-/* name as <cublas_v2.h> or <cublasLt.h> declares it; dlsym looks for it in what the library depends on as well. */
+/* Defines `name` as <cublas_v2.h> or <cublasLt.h> declares it. dlsym searches the library and its dependencies. */
 #define FORWARD(name, parameters, arguments)                                                                           \
     extern "C" cublasStatus_t name parameters {                                                                        \
         static auto *const loaded = function(name, #name);                                                             \

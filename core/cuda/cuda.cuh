@@ -1,4 +1,4 @@
-/* cuda.cuh - shared by .cu files: the context of a CUDA place, and the launch of kernels. C++ alone.
+/* cuda.cuh - shared by .cu files: the context of a CUDA place, and the launch of kernels. Only for C++.
  *
  * nvcc compiles this source for devices; in tests the host's C++ compiler does (LRNN_CUDA_HOST), with
  * tests/cuda/cuda_host.h in place of the CUDA run-time. docs/gpu.md says how a twin is written. */
@@ -14,42 +14,42 @@
 #include "core/op.h"
 #include "core/place.h"
 
-#define CUDA_COUNTERS       1024               /* of a context */
+#define CUDA_COUNTERS       1024               /* per queue */
 #define CUDA_BLAS_WORKSPACE ((size_t)32 << 20) /* bytes */
 
-/* A stream, and the memory that its launches share, one after the other. */
+/* A stream, and memory that its launches use one after the other. */
 struct cuda_queue {
     cudaStream_t stream;
-    /* Device memory, CUDA_COUNTERS zeros whenever no kernel runs: blocks of one launch count themselves there
-     * (last_block of kernels/lib/cuda.cuh). */
+    /* CUDA_COUNTERS counters in device memory, all 0 whenever no kernel runs. The blocks of a launch count themselves
+     * there (last_block of kernels/lib/cuda.cuh). */
     unsigned *counters;
     cublasHandle_t blas;
     void *blas_workspace; /* CUDA_BLAS_WORKSPACE bytes */
-    cudaEvent_t reached;  /* how far it had come when the other queue was last to wait for it */
-    bool alone; /* the next launch may not overlap the work before it: that is no launch, or two launches run */
+    cudaEvent_t reached;  /* the point for which the other queue last had to wait */
+    bool alone; /* the next launch may not overlap the previous work, because that is no launch, or two launches */
 };
 
 struct cuda_context {
     int index;
-    /* The facts that kernels choose by: compute capability x 10 of the device or of the compiled code, the smaller,
-     * since code for an older device lacks newer instructions; multiprocessors; the most shared memory, in bytes, that
-     * a block can ask for. */
+    /* Facts for the choice of kernels: compute capability x 10, the smaller of the device's and the compiled code's,
+     * because code for an older device lacks newer instructions; the number of multiprocessors; the most shared memory,
+     * in bytes, that a block may have. */
     int capability, cores;
     size_t shared;
-    struct cuda_queue now, beside; /* where launches go; the other one of cuda_side_by_side */
-    bool careful; /* LRNN_CUDA_SYNC: each kernel is waited for, nothing is captured; a fault then names its launch */
-    bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture that failed */
+    struct cuda_queue now, beside; /* the queue of launches; the other queue of cuda_side_by_side */
+    bool careful; /* LRNN_CUDA_SYNC: waits for each kernel and captures nothing, so that a fault names its launch */
+    bool walks;   /* nothing is captured: LRNN_CUDA_GRAPH=0, careful, or a capture failed */
     /* overlaps: launches begin while the previous ones end (await_previous); LRNN_CUDA_OVERLAP=0 turns it off.
      * branches: without overlaps, cuda_side_by_side has two streams; LRNN_CUDA_BRANCHES=0 turns it off. A step with
      * both is slower than with either (docs/gpu.md). Both are off if careful, or after a capture with them failed. */
     bool overlaps, branches;
     bool parted;               /* between cuda_part and cuda_meet, unless it failed */
-    bool failed, full;         /* full: it failed for want of memory */
-    char failure[512];         /* the first one: call, file, line, CUDA's message */
-    char capture_failure[512]; /* likewise for the capture that failed; "": none did */
+    bool failed, full;         /* full: it failed because there was no memory */
+    char failure[512];         /* the first failure: call, file, line, CUDA's message */
+    char capture_failure[512]; /* the failure of a capture; "": none */
 };
 
-/* Keeps the first failure; later ones are its consequences. Returns whether this call went well. */
+/* Keeps the first failure; later failures are its consequences. Returns whether this call succeeded. */
 bool cuda_check(struct cuda_context *cuda, cudaError_t result, const char *call, const char *file, int line);
 bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *call, const char *file, int line);
 #define CUDA_TRY(cuda, call)   cuda_check(cuda, call, #call, __FILE__, __LINE__)
@@ -59,22 +59,23 @@ bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *
  * of dynamic shared memory, arguments. Arguments are copied now. */
 #define LAUNCH(x, kernel, ...) cuda_launch((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
-/* LAUNCH for a grid whose blocks run at once, `cluster` neighbours each (kernels/lib/cluster.cuh): x, kernel, cluster
- * <= 8, which divides the grid's x, grid, block, shared, arguments. More than 1 takes capability 9.0. */
+/* LAUNCH for a grid in which each `cluster` neighbouring blocks run at the same time (kernels/lib/cluster.cuh): x,
+ * kernel, cluster <= 8 (which must divide the grid's x), grid, block, shared, arguments. More than 1 needs capability
+ * 9.0. */
 #define LAUNCH_CLUSTERS(x, kernel, ...)                                                                                \
     cuda_launch_clusters((x)->place->cuda, #kernel, __FILE__, __LINE__, kernel, __VA_ARGS__)
 
-/* Bytes of a block's shared memory, unless the kernel's limit is raised. */
+/* The limit, in bytes, of a block's shared memory, unless the kernel's limit is raised. */
 #define CUDA_SHARED_UNASKED ((size_t)48 << 10)
 
 #define CUDA_OVERLAP_CAPABILITY 90
 
-/* The first statement of every kernel. On capability 9.0 and newer the blocks of a launch may begin before the previous
- * launch on the stream has ended (CUDA C++ Programming Guide, "Programmatic Dependent Launch"), so that the time of a
- * launch is not added to the kernel's. Here a block lets the blocks of the next launch begin, and waits until the
- * previous launch has ended and its stores can be seen. The previous launch waited likewise, so nothing earlier is
- * under way. cuBLAS's launches either wait as usual or, as names of attributes in its libraries suggest, have the same
- * wait in their kernels. */
+/* Must be the first statement of every kernel. On capability 9.0 and newer the blocks of a launch may begin before the
+ * previous launch on the stream has ended (CUDA C++ Programming Guide, "Programmatic Dependent Launch"), which hides
+ * the time of the launch. Here a block lets the blocks of the next launch begin, then waits until the previous launch
+ * has ended and its stores are visible. The previous launch waited in the same way, so all earlier work has ended too.
+ * cuBLAS's launches either wait as usual or, as names of attributes in its libraries suggest, have the same wait in
+ * their kernels. */
 static __device__ __forceinline__ void await_previous(void) {
 #ifdef LRNN_CUDA_HOST
     cuda_host_await_previous();
@@ -90,8 +91,8 @@ static __device__ __forceinline__ void await_previous(void) {
 #define cuda_launch_kernel(name, config, ...) cudaLaunchKernelEx(config, __VA_ARGS__)
 #endif
 
-/* The limit is raised to all there is, so a kernel that asks for more declares no __shared__ of its own: members of a
- * population launch one kernel at once, with other sizes each. */
+/* Raises the kernel's limit of shared memory to the device's maximum, because members of a population launch one kernel
+ * at the same time with different sizes. So a kernel that needs more than the default declares no __shared__ itself. */
 template <class... P, class... A>
 void cuda_launch_clusters(struct cuda_context *cuda, const char *name, const char *file, int line, void (*kernel)(P...),
                           unsigned cluster, dim3 grid, dim3 block, size_t shared, A... arguments) {
@@ -129,19 +130,20 @@ void cuda_launch(struct cuda_context *cuda, const char *name, const char *file, 
 
 /* --- branches ----------------------------------------------------------------------------------------------------- */
 
-/* Opens a queue of the context's device. False after a failure, which is kept; a half-open queue can be closed. */
+/* Opens a queue on the context's device. False after a failure, which the context keeps; a half-open queue can be
+ * closed. */
 bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue);
 void cuda_queue_close(struct cuda_queue *queue);
 
-/* The three parts of cuda_side_by_side: launches go to the other queue, after all work queued now; launches go on here;
- * later work waits for both. */
+/* The three parts of cuda_side_by_side. After cuda_part launches go to the other queue and wait for all work queued
+ * before. After cuda_return they go to this queue again. After cuda_meet they wait for the work of both queues. */
 void cuda_part(struct cuda_context *cuda);
 void cuda_return(struct cuda_context *cuda);
 void cuda_meet(struct cuda_context *cuda);
 
-/* Lets the work that `beside` queues run at the same time as the work that `here` queues. Both come after all work
- * queued before, and later work waits for both. Neither may write memory, scratch included, that the other reads or
- * writes. The bits are the same as one after the other. */
+/* Lets the work that `beside` queues run at the same time as the work that `here` queues. Both wait for all work queued
+ * before, and later work waits for both. Neither may write memory, also scratch, that the other reads or writes. The
+ * bits do not depend on the overlap. */
 template <class Beside, class Here> void cuda_side_by_side(struct cuda_context *cuda, Beside beside, Here here) {
     cuda_part(cuda);
     beside();

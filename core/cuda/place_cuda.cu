@@ -1,5 +1,5 @@
-/* place_cuda.cu - a CUDA device as a place: see place.h. A stream and one that branches off it (queue_cuda.cu), and the
- * first failure. */
+/* place_cuda.cu - a CUDA device as a place: see place.h. It has a stream, a second stream that branches off it
+ * (queue_cuda.cu), and keeps the first failure. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,8 +11,8 @@
 
 #define OLDEST_DEVICE     75 /* compute capability x 10 that the program is compiled for */
 #define FILL_THREADS      256
-#define COPY_AHEAD        4   /* vectors that a thread has on their way */
-#define CLOCK_NANOSECONDS 2e5 /* the device's clock of nanoseconds may tick once in a microsecond alone */
+#define COPY_AHEAD        4   /* vectors that a thread loads before it stores the first */
+#define CLOCK_NANOSECONDS 2e5 /* long, because the device's clock of nanoseconds may tick only once per microsecond */
 
 #ifdef LRNN_CUDA_HOST
 #define device_nanoseconds cuda_host_nanoseconds
@@ -24,12 +24,12 @@ static __device__ uint64_t device_nanoseconds(void) {
 }
 #endif
 
-/* Runs that one process trains at once share the device: a capture, from its beginning to its end, and a replay have
- * this lock beside each other. Calls that get memory or handles of the device, or give them back, have it alone, and
- * come before those who would share it next. Such a call may wait until nothing is queued by anybody: on an H200,
- * beside three or four runs that queue their steps, one came back when a run had ended. And it may end the captures of
- * other threads, as cublasDestroy does (cudaDeviceSynchronize). Launches that are no replay, of steps that are walked
- * and of evaluations, do not wait for the lock. */
+/* The runs that one process trains at the same time share the device. Captures, from beginning to end, and replays hold
+ * this lock as readers. Calls that get memory or handles of the device, or give them back, hold it as writers, and
+ * waiting writers come before new readers. Such a call may wait until no thread has queued work: on an H200, with three
+ * or four runs that queued their steps, one call returned only when a run had ended. It may also end the captures of
+ * other threads, as cublasDestroy does (cudaDeviceSynchronize). Other launches, of walked steps and of evaluations, do
+ * not take the lock. */
 static pthread_rwlock_t device_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 struct device_alone {
@@ -62,7 +62,7 @@ bool cuda_check(struct cuda_context *cuda, cudaError_t result, const char *call,
 
 bool cublas_check(struct cuda_context *cuda, cublasStatus_t result, const char *call, const char *file, int line) {
     if (result == CUBLAS_STATUS_SUCCESS) return true;
-    cudaError_t cause = cudaGetLastError(); /* of a launch that fails cuBLAS says no more than that */
+    cudaError_t cause = cudaGetLastError(); /* cuBLAS itself does not say why a launch failed */
     if (!cuda->failed) cuda->full = result == CUBLAS_STATUS_ALLOC_FAILED;
     keep_failure(cuda, call, file, line,
                  cause == cudaSuccess ? cublasGetStatusString(result) : cudaGetErrorString(cause));
@@ -97,7 +97,7 @@ static void close_place(struct place *p) {
     close_context(p->cuda);
 }
 
-/* The flags of a run alone decide how it computes; these variables would change the products of cuBLAS unseen. */
+/* Removes variables that would change cuBLAS's products without a trace, because only a run's flags may do that. */
 static void forget_overrides(void) {
     unsetenv("NVIDIA_TF32_OVERRIDE");
     unsetenv("CUBLAS_EMULATE_SINGLE_PRECISION");
@@ -117,7 +117,7 @@ static __global__ void fill_kernel(real *to, int64_t n, real value) {
     if (i < n) to[i] = value;
 }
 
-/* Copies so many vectors of 16 bytes; the first block copies the rest of the bytes. */
+/* Copies that many vectors of 16 bytes; the first block copies the rest of the bytes. */
 static __global__ void copy_kernel(char *to, const char *from, size_t vectors, size_t bytes) {
     await_previous();
     const float4 *source = (const float4 *)from;
@@ -253,8 +253,8 @@ static void send(const struct place *p, void *to, const void *from, size_t bytes
     p->cuda->now.alone = true;
 }
 
-/* A copy by cudaMemcpyAsync in a graph has 2.8 TB/s on an H200, where scan_diag has 3.5 (results/device): a kernel of
- * ours, with COPY_AHEAD loads of each thread on their way. */
+/* Copies with our own kernel, in which each thread has COPY_AHEAD loads in flight. In a graph on an H200
+ * cudaMemcpyAsync reaches only 2.8 TB/s, while scan_diag reaches 3.5 (results/device). */
 static void copy(const struct place *p, void *to, const void *from, size_t bytes) {
     struct exec x = {};
     x.place = p;
@@ -293,7 +293,7 @@ static enum status wait(const struct place *p, struct error *e) {
     return p->cuda->failed ? fail(e, failure_kind(p->cuda), "cuda:%d: %s", p->index, p->cuda->failure) : ST_OK;
 }
 
-/* Cycles of a multiprocessor over nanoseconds, for about that long. */
+/* Measures a multiprocessor's cycles per nanosecond, over about that time. */
 static __global__ void clock_kernel(double nanoseconds, double *mhz) {
     await_previous();
     uint64_t start = device_nanoseconds(), end = start;
@@ -355,9 +355,9 @@ struct place_capture {
     size_t launches;
 };
 
-/* Recovers from a failure between the beginning of a capture and its instance, when no work is done yet. The place goes
- * on without overlapping launches and branches, which graphs of older drivers lack; if it has none already, without
- * captures. A device that has really failed fails again in the next walk. */
+/* Recovers from a failure between the beginning of a capture and its instance, when no work was done yet. The next
+ * capture is made without overlapping launches and branches, which graphs of older drivers do not support. If both are
+ * already off, the place makes no more captures. A device that has really failed fails again in the next walk. */
 static void give_up_captures(struct cuda_context *cuda) {
     cudaGetLastError();
     cuda->walks = !cuda->overlaps && !cuda->branches;
@@ -378,7 +378,7 @@ static bool capture_begin(const struct place *p) {
     return false;
 }
 
-/* Making an instance takes memory of the device. */
+/* Holds the lock as a writer, because making an instance takes memory of the device. */
 static bool instantiate(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
     device_alone lock;
     return CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0));

@@ -1,10 +1,10 @@
-/* queue_cuda.cu - the two streams of a context: see cuda.cuh. Each has a cuBLAS handle with a workspace of its own, so
- * that captured products are reproducible (cuBLAS, "Results reproducibility"). */
+/* queue_cuda.cu - the two streams of a context: see cuda.cuh. Each has a cuBLAS handle with its own workspace, so that
+ * captured products are reproducible (cuBLAS, "Results reproducibility"). */
 #include <utility>
 
 #include "core/cuda/cuda.cuh"
 
-/* Waited for, so that a place that is closed at once gives back no memory that is still to be written. */
+/* Waits for the fill, so that a place that is closed at once gives back no memory that is still to be written. */
 static bool make_counters(struct cuda_context *cuda, struct cuda_queue *queue) {
     size_t bytes = CUDA_COUNTERS * sizeof *queue->counters;
     void *memory = nullptr;
@@ -25,7 +25,7 @@ bool cuda_queue_open(struct cuda_context *cuda, struct cuda_queue *queue) {
            CUBLAS_TRY(cuda, cublasSetMathMode(queue->blas, CUBLAS_DEFAULT_MATH));
 }
 
-/* Waits for work that a failed run has left queued, since it uses the memory that is given back here. */
+/* Waits for work that a failed run left queued, because that work uses the memory that is given back here. */
 void cuda_queue_close(struct cuda_queue *queue) {
     if (queue->stream) cudaStreamSynchronize(queue->stream);
     if (queue->blas) cublasDestroy(queue->blas);
@@ -42,8 +42,8 @@ static bool wait_for(struct cuda_context *cuda, struct cuda_queue *later, struct
            CUDA_TRY(cuda, cudaStreamWaitEvent(later->stream, earlier->reached, 0));
 }
 
-/* A capture that is no longer valid does not take the other stream in, which would do at once what is queued there:
- * then all goes to the stream at hand. */
+/* If the capture has become invalid, the other stream does not become part of it and would run its work at once. Then
+ * all launches go to the current stream. */
 void cuda_part(struct cuda_context *cuda) {
     cuda->parted = cuda->branches && !cuda->failed && wait_for(cuda, &cuda->beside, &cuda->now);
     if (cuda->parted) std::swap(cuda->now, cuda->beside);

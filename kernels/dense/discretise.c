@@ -30,7 +30,7 @@ static struct cost discretise_cost(const struct call *c, enum pass pass) {
                                 : (struct cost){260 * n, 10 * n * sizeof(real)};
 }
 
-/* Variants: zero-order hold; bilinear; both with the real part held below 0. */
+/* Variants: zero-order hold; bilinear; both again with `clip`. */
 static bool discretise_build(struct graph *g, const struct op_sizes *s) {
     struct tensor *out[DISCRETISE_OUTPUTS];
     if (s->variant > 3) return false;

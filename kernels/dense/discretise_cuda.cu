@@ -1,4 +1,4 @@
-/* discretise_cuda.cu - discretise on CUDA: a state per thread, in double as the CPU's. Equations: discretise.c. */
+/* discretise_cuda.cu - discretise on CUDA: one state per thread, in double like on the CPU. Equations: discretise.c. */
 #include "kernels/dense/discretise.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -29,7 +29,7 @@ struct steps_of {
 
 struct gradients_of {
     struct states x;
-    const real *dout[DISCRETISE_OUTPUTS]; /* NULL: nothing reads that output */
+    const real *dout[DISCRETISE_OUTPUTS]; /* NULL: a gradient of 0 */
     real *din[3];
     bool accumulates[3];
 

@@ -210,7 +210,7 @@ static double activation(enum activation f, double x, double *slope) {
         *slope = s * (1 + x * (1 - s));
         return x * s;
     case ACT_GELU_TANH:
-        *slope = 0.5 * (1 + u); /* and where u is 1 or -1, 0 times what may be infinity */
+        *slope = 0.5 * (1 + u); /* where u is 1 or -1, the second term would be 0 times infinity */
         if (fabs(u) < 1) *slope += 0.5 * x * (1 - u * u) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
         return 0.5 * x * (1 + u);
     case ACT_GELU_ERF:

@@ -303,7 +303,7 @@ const struct kernel kernel_mul_cuda = {
     .backward = binary_cuda_backward<BINARY_MUL>,
 };
 
-/* Tolerance: an exponential good to a few units in the last place, then five roundings. */
+/* Tolerance: an exponential with an error of a few units in the last place, then five roundings. */
 const struct kernel kernel_silu_mul_cuda = {
     .name = "silu_mul_cuda",
     .op = &op_silu_mul,
@@ -322,7 +322,7 @@ const struct kernel kernel_scale_by_cuda = {
     .backward = scale_by_cuda_backward,
 };
 
-/* Tolerance: as silu_mul; the slopes of the sigmoids cancel once, in 1 - s. */
+/* Tolerance: as for silu_mul; the slopes of the sigmoids cancel once, in 1 - s. */
 const struct kernel kernel_activate_cuda = {
     .name = "activate_cuda",
     .op = &op_activate,

@@ -42,7 +42,7 @@ static void embedding_cpu_backward(const struct call *c, const struct exec *exec
         backward_strip(c, (struct range){s * STRIP, (s + 1) * STRIP < D ? (s + 1) * STRIP : D});
 }
 
-/* Tolerance: the rows of one id are summed one after the other in working precision. */
+/* Tolerance: the rows of an id are summed one after the other in working precision. */
 const struct kernel kernel_embedding_cpu = {
     .name = "embedding_cpu",
     .op = &op_embedding,

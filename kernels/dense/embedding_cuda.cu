@@ -1,14 +1,13 @@
-/* embedding_cuda.cu - y[r] = table[ids[r]] on CUDA: forward four elements per thread. Backward without atomics: a warp
- * owns 32 columns of a tile of table rows, sums of which it keeps in shared memory, and walks a chunk of the ids in
- * their order; then the chunks are added in order, by a second kernel: there are a table's worth of sums from each of
- * them, and the last warp of a tile (last_block) would go over the chunks of hundreds of its rows alone, where a kernel
- * has blocks for all of the table. The equations are in embedding.c. */
+/* embedding_cuda.cu - y[r] = table[ids[r]] on CUDA. Forward has four elements per thread. Backward needs no atomics: a
+ * warp owns 32 columns of a tile of table rows, keeps their sums in shared memory, and walks a chunk of the ids in
+ * order. A second kernel then adds the chunks in order, with blocks for the whole table. (With last_block a single warp
+ * would have to add the chunks of hundreds of rows.) The equations are in embedding.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
 #define SUM_BYTES  (48 << 10) /* of shared memory, which every launch may have; the queue included */
 #define QUEUE      (2 * WARP)
-#define TOGETHER   16 /* rows of dy that are on their way at once */
+#define TOGETHER   16 /* rows of dy that are loaded at the same time */
 #define CHUNK_ROWS 64 /* least rows of a chunk */
 
 namespace {
@@ -38,12 +37,12 @@ struct looked_up {
     }
 };
 
-/* A row of dy that the tile wants, and the row of the tile it goes to. */
+/* A row of dy that the tile needs, and the row of the tile to which it is added. */
 struct wanted {
     int row, to;
 };
 
-/* How the gradient is cut: into chunks of ids x tiles of table rows x strips of a warp's columns, one block each. */
+/* The cut of the gradient into chunks of ids x tiles of table rows x strips of a warp's columns, one block each. */
 struct cut {
     int64_t rows, V, D, chunks, tiles, strips;
     int tile_rows;
@@ -67,7 +66,7 @@ static struct cut cut_of(const struct call *c) {
     return k;
 }
 
-/* Adds the first n of the queue, in order; `sums` and dy at this lane's column, which may be one past the last. */
+/* Adds the first n rows of the queue, in order. `sums` and dy point to this lane's column, which may not exist. */
 static __device__ void add_rows(int n, const struct wanted *queue, const real *dy, int64_t D, bool inside, real *sums) {
     for (int first = 0; first < n; first += TOGETHER) {
         real v[TOGETHER];
@@ -79,8 +78,8 @@ static __device__ void add_rows(int n, const struct wanted *queue, const real *d
     }
 }
 
-/* out[chunk][v] (+)= sum of the chunk's dy[r] with ids[r] = v, for the table rows v of a tile. Lanes touch their own
- * columns of the sums alone; the queue of rows wanted is filled and emptied by all. */
+/* out[chunk][v] (+)= sum of the chunk's dy[r] with ids[r] = v, for the table rows v of a tile. Each lane has its own
+ * column of the sums; all lanes fill and empty the queue of wanted rows together. */
 static __global__ void __launch_bounds__(WARP)
     embedding_sums_kernel(struct cut k, const int32_t *ids, const real *dy, real *out, bool accumulate) {
     await_previous();
@@ -100,7 +99,7 @@ static __global__ void __launch_bounds__(WARP)
         unsigned those = __ballot_sync(FULL_WARP, mine);
         if (mine) queue[waiting + __popc(those & ((1u << lane) - 1))] = {at + lane, (int)id};
         waiting += __popc(those);
-        id = at + WARP + lane < n ? ids[at + WARP + lane] - first : -1; /* on its way meanwhile */
+        id = at + WARP + lane < n ? ids[at + WARP + lane] - first : -1; /* is loaded during the sums below */
         __syncwarp();
         if (waiting < WARP) continue;
         add_rows(WARP, queue, dy, k.D, column < k.D, sums);
@@ -137,7 +136,7 @@ static void embedding_cuda_backward(const struct call *c, const struct exec *x) 
                           nullptr);
 }
 
-/* Tolerance: the rows of one id are summed one after the other in working precision. */
+/* Tolerance: the rows of an id are summed one after the other in working precision. */
 const struct kernel kernel_embedding_cuda = {
     .name = "embedding_cuda",
     .op = &op_embedding,

@@ -1,5 +1,5 @@
-/* linear_blocks_cuda.cu - linear_blocks on CUDA, a value per thread: blocks are small. The gradient of the weights in
- * chunks of rows, then the chunks in order. Equations: linear_blocks.c. */
+/* linear_blocks_cuda.cu - linear_blocks on CUDA, one value per thread, because blocks are small. The gradient of the
+ * weights is summed in chunks of rows, then over the chunks in order. Equations: linear_blocks.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -46,7 +46,7 @@ struct blocks_weight_term {
 
 } // namespace
 
-/* Weights are divided as numbers of 32 bits. */
+/* Indices of weights are divided as 32-bit numbers. */
 static bool linear_blocks_cuda_applicable(const struct call *c, const char **why) {
     bool fits = tensor_count(c->in[1]) <= UINT32_MAX;
     if (!fits) *why = "weights go up to 4294967295";
@@ -73,7 +73,7 @@ static void linear_blocks_cuda_backward(const struct call *c, const struct exec 
                          call_accumulates(c, 1), (real *)c->scratch[PASS_BACKWARD]);
 }
 
-/* Tolerance: sums over a block and over rows in working precision. */
+/* Tolerance: sums over a block and over rows are in working precision. */
 const struct kernel kernel_linear_blocks_cuda = {
     .name = "linear_blocks_cuda",
     .op = &op_linear_blocks,

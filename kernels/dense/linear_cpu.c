@@ -50,7 +50,7 @@ static const void *factor(const struct call *c, struct scratch *s, int64_t n, co
     return to;
 }
 
-/* The factors of a pass; backward only those of wanted gradients. */
+/* The factors of a pass; in backward only the factors for wanted gradients. */
 static struct factors factors_of(const struct call *c, enum pass pass, struct scratch *s) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;

@@ -1,8 +1,8 @@
-/* linear_cuda.cu - y = x W^T + b on cuBLAS, whose products add the bias and sum its gradient where cublasLt can.
- * Equations: linear.c.
+/* linear_cuda.cu - y = x W^T + b with cuBLAS. Where cublasLt can, its products also add the bias and sum the bias's
+ * gradient. Equations: linear.c.
  *
- * In tf32 and bf16 the factors are rounded in scratch first, as on the CPU: how tensor cores would round is theirs to
- * say. They then multiply exactly, for a number in bf16 is one in tf32 too. */
+ * In tf32 and bf16 the factors are first rounded into scratch, as on the CPU, because the rounding of tensor cores is
+ * not specified. Tensor cores then multiply them exactly, since a bf16 number is also a tf32 number. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/round.h"
@@ -35,7 +35,7 @@ struct bias_rows {
     }
 };
 
-#define FACTORS 3 /* that a pass has at most */
+#define FACTORS 3 /* a pass has at most so many factors */
 
 /* to[i] = from[i] rounded, for i < n */
 struct rounding {
@@ -44,9 +44,9 @@ struct rounding {
     int64_t n;
 };
 
-/* All factors of a pass in one launch, since a step of small products is its launches: groups of four elements, those
- * of one array after the other's. An array may begin anywhere: a batch of values is a part of a split's, and
- * begins where the one before has ended. */
+/* Rounds all factors of a pass in one launch, because launches dominate the time of small products. The groups of four
+ * elements of one array follow those of another. An array may begin at any address, because a batch of values may be a
+ * part of a split. */
 struct roundings {
     struct rounding of[FACTORS];
     int count;
@@ -56,8 +56,8 @@ struct roundings {
         return (n + 3) / 4;
     }
 
-    /* The array that has the group, of which there are *before in front of it. All arrays are looked at, none by a
-     * number that a thread counts: that would copy them to its local memory. */
+    /* The array that contains the group; *before is the number of groups in earlier arrays. It compares all arrays,
+     * because an index that a thread computes would copy the arrays to local memory. */
     __device__ struct rounding array_of(int64_t group, int64_t *before) const {
         struct rounding found = of[0];
         int64_t so_far = *before = 0;
@@ -85,7 +85,7 @@ struct roundings {
     }
 };
 
-/* x, w and dy as the products take them: as they are, or in scratch, where `all` will round them to. */
+/* x, w or dy as the products read it: unchanged, or in scratch, into which `all` will round it. */
 const real *factor(const struct call *c, struct roundings *all, struct scratch *s, int64_t n, const real *from) {
     if (c->precision == PRECISION_FULL) return from;
     real *to = scratch_reals(s, n);
@@ -103,7 +103,7 @@ struct factors {
     const real *x, *w, *dy;
 };
 
-/* Backward: products for the gradients that are wanted. exec NULL: measured. */
+/* The factors of a pass; in backward only the factors for wanted gradients. exec NULL: only measures scratch. */
 factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;
@@ -123,7 +123,7 @@ real *sums_of(const struct call *c, enum pass pass, struct scratch *s) {
 
 } // namespace
 
-/* Without a product that knows of the bias it is there first and the product is added to it. */
+/* If the product cannot add the bias, the bias is written first and the product is added to it. */
 static void linear_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     real *y = tensor_real(c->out[0]), *bias = c->in[2] ? tensor_real(c->in[2]) : nullptr;
@@ -158,7 +158,7 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
         weights();
 }
 
-/* Tolerance: a sum of K products in working precision, K up to thousands, errs by about sqrt(K) units. */
+/* Tolerance: a sum of K products in working precision, K up to thousands, has an error of about sqrt(K) units. */
 const struct kernel kernel_linear_cuda = {
     .name = "linear_cuda",
     .op = &op_linear,

@@ -1,5 +1,5 @@
-/* linear_slices_cuda.cu - linear_slices on CUDA, a value per thread: slices are short. The gradient of the weights in
- * chunks of rows, then the chunks in order. Equations: linear_slices.c. */
+/* linear_slices_cuda.cu - linear_slices on CUDA, one value per thread, because slices are short. The gradient of the
+ * weights is summed in chunks of rows, then over the chunks in order. Equations: linear_slices.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 

@@ -1,5 +1,5 @@
-/* rows_cuda.cu - bias, scale and repeat_rows on CUDA: four elements per thread, whatever rows they lie in; sums over
- * rows in two stages. Equations: rows.c. */
+/* rows_cuda.cu - bias, scale and repeat_rows on CUDA: four elements per thread, which may be in different rows; sums
+ * over rows have two stages. Equations: rows.c. */
 #include "kernels/dense/dense.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -66,7 +66,8 @@ template <row_rule RULE> static void rows_cuda_backward(const struct call *c, co
         each(c, x, rows * C, passed_on{dy, c->din[0], call_accumulates(c, 0)});
 }
 
-/* Tolerance of all three: forward is exact; sums over R rows in working precision err by about sqrt(R) units. */
+/* Tolerance of all three: forward is exact; sums over R rows in working precision have errors of about sqrt(R)
+ * units. */
 const struct kernel kernel_bias_cuda = {
     .name = "bias_cuda",
     .op = &op_bias,

@@ -1,5 +1,5 @@
-/* dense_generators_cuda.cu - generators of low rank as dense matrices on CUDA, a number per thread, neighbours on
- * neighbouring letters, in the reference's order and in double, as its. The equations are in dense_generators.c. */
+/* dense_generators_cuda.cu - generators of low rank as dense matrices on CUDA, one number per thread; neighbouring
+ * threads have neighbouring letters. Sums are in double and in the reference's order. Equations: dense_generators.c. */
 #include "kernels/flow/flow.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -35,7 +35,7 @@ struct diagonal_gradient {
     }
 };
 
-/* Gradient of U, which sums over a row of Q (`along` 1), or of V, which sums over a column (`along` D). other: the
+/* Gradient of U, which sums over a row of Q (`along` 1), or of V, which sums over a column (`along` D). `other` is the
  * other factor. */
 struct factor_gradient {
     struct low_rank z;

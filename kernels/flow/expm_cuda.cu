@@ -1,16 +1,16 @@
-/* expm_cuda.cu - exponentials of matrices on CUDA, a thread block per matrix and then the next one, a thread per
- * element of each product; the sandwich, an element per thread. In the references' order and in double, as theirs.
+/* expm_cuda.cu - exponentials of matrices on CUDA: a thread block takes one matrix after the other, with one thread per
+ * element of each product. The sandwich has one element per thread. Sums are in double and in the references' order.
  * Equations: expm.c. */
 #include "kernels/flow/expm.h"
 #include "kernels/lib/cuda.cuh"
 
-#define EXPM_BLOCKS 4096                 /* at most: more do not run side by side on any device */
-#define EXPM_ROOM   ((int64_t)128 << 20) /* bytes of scratch, about, which thread blocks share out */
+#define EXPM_BLOCKS 4096                 /* most thread blocks: no device runs more at the same time */
+#define EXPM_ROOM   ((int64_t)128 << 20) /* about the bytes of scratch of all thread blocks */
 
 namespace {
 
-/* Matrices that a thread block works on. Backward keeps all of the series and of the squarings, forward the last two:
- * S(i) and P(i), P(0) = S(0). */
+/* The matrices of a thread block. Backward keeps all S(i) of the series and all P(i) of the squarings, P(0) = S(0);
+ * forward keeps the last two of each. */
 struct expm_matrices {
     int64_t J, n;
     bool keep;
@@ -39,7 +39,7 @@ __device__ struct expm_matrices matrices_at(double *room, int64_t J, bool backwa
     return w;
 }
 
-/* out (+)= factor * op(a) op(b); out is neither. All threads come, and see it afterwards. */
+/* out (+)= factor * op(a) op(b); out is neither a nor b. All threads must call it, and see `out` afterwards. */
 __device__ void product(const struct expm_matrices &w, double factor, const double *a, bool at, const double *b,
                         bool bt, bool add, double *out) {
     for (int64_t e = threadIdx.x; e < w.n; e += blockDim.x) {
@@ -52,7 +52,7 @@ __device__ void product(const struct expm_matrices &w, double factor, const doub
     __syncthreads();
 }
 
-/* to = factor * from, a thread its own elements. */
+/* to = factor * from; each thread copies its own elements. */
 __device__ void copy(const struct expm_matrices &w, double factor, const double *from, double *to) {
     for (int64_t e = threadIdx.x; e < w.n; e += blockDim.x) to[e] = factor * from[e];
 }
@@ -61,13 +61,13 @@ __device__ void identity(const struct expm_matrices &w, double *to) {
     for (int64_t e = threadIdx.x; e < w.n; e += blockDim.x) to[e] = e / w.J == e % w.J;
 }
 
-/* Element e of what is exponentiated. */
+/* Element e of the exponent. */
 __device__ double exponent_at(const struct expm_attr &a, const real *from, int64_t e) {
     double x = (double)from[e * a.N];
     return a.flow ? x : x - (double)from[(e % a.J * a.J + e / a.J) * a.N];
 }
 
-/* Fills the matrices; returns the number of squarings q, the result is P(q). Each thread takes the norm by itself. */
+/* Fills the matrices and returns the number of squarings q; the result is P(q). Each thread computes the norm. */
 __device__ int exponentiate(const struct expm_matrices &w, const struct expm_attr &a, const real *from) {
     double norm = 0;
     for (int64_t e = 0; e < w.n; e++) {
@@ -131,7 +131,7 @@ struct sandwich_product {
     }
 };
 
-/* Gradients of U (input 0) and W (input 2) an element per thread, of e (input 1) likewise. */
+/* Gradients of U (input 0), e (input 1) and W (input 2), one element per thread. */
 struct sandwich_gradient {
     struct slices k;
     const real *dT;
@@ -187,7 +187,7 @@ int64_t room_of_block(const struct call *c, enum pass pass) {
     return expm_matrix_count(pass) * J * J;
 }
 
-/* Thread blocks, by the sizes alone. */
+/* The number of thread blocks; depends only on sizes. */
 int64_t expm_blocks(const struct call *c, enum pass pass) {
     int64_t most = EXPM_ROOM / (room_of_block(c, pass) * (int64_t)sizeof(double)), count = matrices_of(c);
     if (most > EXPM_BLOCKS) most = EXPM_BLOCKS;
@@ -213,7 +213,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* Two blocks a multiprocessor: with registers for four it would spill. */
+/* Two blocks per multiprocessor: with registers for four the kernel would spill. */
 static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     expm_gradient_kernel(struct expm_attr a, int64_t count, int64_t room, double *scratch, const real *from,
                          const real *dU, real *dA, bool accumulate) {
@@ -293,7 +293,7 @@ const struct kernel kernel_expm_skew_cuda = {
     .backward = expm_cuda_backward,
 };
 
-/* Tolerance: of numbers, the exponentials of the device's library differ from the host's in their last digits. */
+/* Tolerance: for 1 x 1 matrices the device library's exponentials differ from the host's in their last digits. */
 const struct kernel kernel_expm_flow_cuda = {
     .name = "expm_flow_cuda",
     .op = &op_expm_flow,

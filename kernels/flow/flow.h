@@ -30,7 +30,7 @@ struct tensor *expm_flow(struct graph *g, struct tensor *l, int64_t N, int64_t m
 
 /* The log-signature of depth 1 or 2 of a piecewise-linear path over intervals of `interval` steps, the last one
  * perhaps shorter. Row t >= 1 of w (B,T,C) is the increment of step t; row 0, where the path starts, is not read. ->
- * (B,1+K,S), K = ceil((T-1) / interval): row k >= 1 is that of interval k, row 0 is 0, as scan_flow wants. An interval
+ * (B,1+K,S), K = ceil((T-1) / interval): row k >= 1 is for interval k, row 0 is 0, as scan_flow wants. An interval
  * with points p_0 .. p_n has the C letters l = p_n - p_0. At depth 2 these are followed by the signed areas a_ij =
  * 1/2 sum_k ((p_k - p_0)_i d_j - (p_k - p_0)_j d_i), d = p_{k+1} - p_k, for i < j in lexicographic order (S = C +
  * C(C-1)/2). */
@@ -55,7 +55,7 @@ struct tensor *expm_skew(struct graph *g, struct tensor *a, int64_t J);
 /* T = U diag(e) W: u, w (rows,n*J*J), e (rows,n*J) -> t as u. */
 struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, struct tensor *w, int64_t J);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 struct flow_attr {
     int64_t N, m; /* scan_flow: blocks and their size; 0 in the other scans */

@@ -72,8 +72,8 @@ static double hadamard_step(const struct step *s, double *to, int input) {
     return input == 0 ? most : 0;
 }
 
-/* One step back from t > 0 at `token`: turns carry, the magnitudes of the gradient of y_t, into those of y_{t-1},
- * without the incoming gradient of y_{t-1}. */
+/* One step back from t > 0 at `token`: carry has the magnitudes of the gradient of y_t, and gets those of y_{t-1}
+ * without the incoming gradient. */
 static double walk_back(const struct call *c, int64_t token, int64_t D, double *carry, double *g, int input) {
     double clip = flow_attr(c)->clip;
     const real *y = tensor_real(c->out[0]) + token * D;

@@ -1,6 +1,6 @@
-/* log_signature_cuda.cu - log-signatures of intervals and brackets of generators on CUDA, a number per thread, in the
- * references' order and in double, as theirs. Pairs of letters are threads of a C x C square, in which those below the
- * diagonal have nothing to do. Equations: log_signature.c, brackets.c. */
+/* log_signature_cuda.cu - log-signatures of intervals and brackets of generators on CUDA, one number per thread, in
+ * double and in the references' order. Pairs of letters are the threads of a C x C square; those below the diagonal do
+ * nothing. Equations: log_signature.c, brackets.c. */
 #include "kernels/flow/log_signature.h"
 #include "kernels/lib/cuda.cuh"
 
@@ -19,7 +19,7 @@ struct intervals {
     }
 };
 
-/* Letters on the diagonal of the square, areas above; at depth 1 letters alone. */
+/* Letters are on the diagonal of the square, areas above it; at depth 1 there are only letters. */
 struct signature {
     struct intervals k;
     const real *w;

@@ -1,12 +1,12 @@
-/* scan_dplr_cuda.cu - the diagonal-plus-low-rank homogeneous recurrence on CUDA: a thread block per sequence, from one
- * time step to the next. A thread has every blockDim-th element of the state; the elements meet in scalar products
- * alone, which are sums over the block, some at once: none of them needs another one. What a step reads is asked for
- * some steps ahead (step_ring.cuh). Equations: scan_dplr.c. */
+/* scan_dplr_cuda.cu - the diagonal-plus-low-rank homogeneous recurrence on CUDA: a thread block per sequence walks the
+ * time steps. A thread has every blockDim-th element of the state. The elements interact only in scalar products, which
+ * are sums over the block; several are computed at the same time, because they are independent. The inputs of a step
+ * are loaded some steps ahead (step_ring.cuh). Equations: scan_dplr.c. */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/flow/step_ring.cuh"
 
-#define INNER 4 /* pairs of vectors u and v whose scalar products are summed at once */
+#define INNER 4 /* pairs of vectors u and v whose scalar products are summed at the same time */
 
 namespace {
 
@@ -26,7 +26,7 @@ __device__ __forceinline__ void put_wanted(real *to, int64_t at, bool accumulate
     if (to) put(to + at, accumulate, value);
 }
 
-/* Number of pairs, from q on, that go together. */
+/* Number of pairs, from q on, that are summed together. */
 __device__ __forceinline__ int together(const struct dplr &k, int64_t q) {
     return k.r - q < INNER ? (int)(k.r - q) : INNER;
 }
@@ -151,7 +151,7 @@ static dim3 dplr_threads(const struct dplr &k) {
     return dim3((unsigned)(whole < CUDA_THREADS ? whole : CUDA_THREADS));
 }
 
-/* Beside a ring, in both passes. */
+/* Bytes of shared memory in both passes, without the ring. */
 static size_t dplr_shared(const struct dplr &k) {
     return (size_t)(2 * k.D + 2 * INNER * CUDA_THREADS / WARP) * sizeof(real);
 }

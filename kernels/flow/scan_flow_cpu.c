@@ -34,7 +34,7 @@ static struct cut cut_of(const struct call *c) {
     return (struct cut){W, (N + W - 1) / W, LANES, false};
 }
 
-/* One part. State buffers hold m * W reals each, in transposed order. */
+/* One part. State buffers have m * W reals each, in transposed order. */
 struct strip {
     const real *a, *y0, *dy; /* at (b, t = 0), a at the strip's first block, y0 and dy at its first state */
     real *y, *da, *dy0;

@@ -1,17 +1,17 @@
-/* scan_flow_cuda.cu - scan_flow on CUDA, a block of threads a generator's block: a thread per row of the state, which
- * all of them have in shared memory. Small blocks share a thread block, so that neighbouring threads are neighbouring
- * generators, as their elements lie in memory. A thread's row of the generator (backward: column) is asked for some
- * steps ahead (step_ring.cuh) where blocks are small enough. Equations: scan_flow.c. */
+/* scan_flow_cuda.cu - scan_flow on CUDA: a thread block per block of the generator, with one thread per row of the
+ * state, which is in shared memory. Small blocks share a thread block, so that neighbouring threads have neighbouring
+ * blocks, whose elements are adjacent in memory. If blocks are small enough, a thread loads its row of the generator
+ * (backward: its column) some steps ahead (step_ring.cuh). Equations: scan_flow.c. */
 #include "kernels/flow/clip.h"
 #include "kernels/flow/flow.h"
 #include "kernels/flow/step_ring.cuh"
 
-#define FLOW_ROWS    256  /* threads of a thread block, about */
+#define FLOW_ROWS    256  /* about the number of threads of a thread block */
 #define FLOW_LARGEST 1024 /* m */
 
 namespace {
 
-constexpr int FLOW_LOADS = REAL_IS_DOUBLE ? 2 : 8; /* of a row at once, where there is no ring: more would spill */
+constexpr int FLOW_LOADS = REAL_IS_DOUBLE ? 2 : 8; /* elements of a row per load without a ring: more would spill */
 
 /* y (B,T,N m); a thread block has `side` neighbouring blocks of one sequence, threads (block of the side, row). */
 struct flow_shape {
@@ -46,7 +46,7 @@ __device__ inline struct flow_thread flow_here(const struct flow_shape &s) {
 
 } // namespace
 
-/* Values that a block reads at a step: a row or column for each thread, and `beside` more. */
+/* The number of values that a thread block reads at a step: a row or column, and `beside` more, for each thread. */
 static __host__ __device__ inline int64_t flow_values(const struct flow_shape &s, int beside) {
     return (int64_t)(s.m + beside) * s.m * s.side;
 }
@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(FLOW_LARGEST)
     ring_steps<RINGS>(s.T - 1, state + 2 * threads, flow_values(s, 0), ask, step);
 }
 
-/* da, dy0 NULL: not wanted. Of a step back in time a thread reads dy, the state before, and its column. */
+/* da, dy0 NULL: not wanted. At a step back in time a thread reads dy, the previous state, and its column. */
 template <bool RINGS>
 static __global__ void __launch_bounds__(FLOW_LARGEST)
     flow_backward_kernel(struct flow_shape s, const real *a, const real *y, const real *dy, real *da, bool add_a,

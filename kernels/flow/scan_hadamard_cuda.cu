@@ -1,7 +1,7 @@
-/* scan_hadamard_cuda.cu - the homogeneous recurrence with a Walsh-Hadamard generator on CUDA: a thread block a
- * sequence, from one time step to the next, the transform in log2 D rounds of sums and differences: the first five by
- * shuffles, within each 32 neighbours, the others in shared memory. What a step reads is asked for some steps ahead
- * (step_ring.cuh). Equations: scan_hadamard.c. */
+/* scan_hadamard_cuda.cu - the homogeneous recurrence with a Walsh-Hadamard generator on CUDA: a thread block per
+ * sequence walks the time steps. The transform has log2 D rounds of sums and differences, the first five by shuffles
+ * among 32 neighbours, the others in shared memory. The inputs of a step are loaded some steps ahead (step_ring.cuh).
+ * Equations: scan_hadamard.c. */
 #include <math.h>
 
 #include "kernels/flow/clip.h"
@@ -17,7 +17,7 @@ struct hadamard {
     const real *d, *y0;
 };
 
-/* x becomes sqrt(D) H x; each thread has written elements of its own before, and may read any afterwards. */
+/* x becomes sqrt(D) H x. Before, each thread has written only its own elements; afterwards it may read any. */
 __device__ __forceinline__ void transform(int64_t D, real *x) {
     int lane = (int)threadIdx.x % WARP;
     for (int64_t i = threadIdx.x; i - lane < D; i += blockDim.x) {
@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) hadamard_forward_kernel(s
     ring_steps<RINGS>(k.T - 1, state + 2 * k.D, k.D, ask, step);
 }
 
-/* Rows that a step back in time reads: d, dy, y after it and before it. */
+/* The rows that a step back in time reads: d, dy, y after the step and y before it. */
 #define BACKWARD_ROWS 4
 
 /* dd, dy0 NULL: not wanted. */

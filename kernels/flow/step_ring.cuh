@@ -1,27 +1,28 @@
-/* step_ring.cuh - what the next time steps of a recurrence read, on its way into shared memory (copy_async), where a
- * thread reads values of its own at every step. A step that asked for its inputs when it needs them would wait as long
- * as memory takes. No thread reads what another one asked for: there is no barrier, and sums are the same. scan.cuh has
- * a ring as well, for lanes whose step is known when it is compiled; here as much is read as the call says. */
+/* step_ring.cuh - loads the inputs of the next time steps of a recurrence into shared memory (copy_async), so that a
+ * step does not wait for memory. Each thread reads only values that it loaded itself, so there is no barrier, and the
+ * bits do not change. scan.cuh has a ring too, for steps whose number of values is a constant; here the call decides
+ * it. */
 #ifndef LRNN_KERNELS_FLOW_STEP_RING_CUH
 #define LRNN_KERNELS_FLOW_STEP_RING_CUH
 
 #include "kernels/lib/cuda.cuh"
 
-#define STEP_RING 8 /* time steps, of which all but one are on their way */
+#define STEP_RING 8 /* time steps; all but one are being loaded */
 
-/* Shared memory of a ring, of `values` that a block reads at a step. */
+/* Bytes of shared memory of a ring, if a thread block reads `values` values at a step. */
 static inline size_t step_ring_bytes(int64_t values) {
     return STEP_RING * (size_t)values * sizeof(real);
 }
 
-/* True if a ring fits beside `bytes` of a block, the device copies so, and there is a step to look ahead to. */
+/* True if a ring fits into shared memory beside `bytes`, the device can copy in this way, and there is a step. */
 static inline bool step_ring_pays(const struct exec *x, int64_t steps, int64_t values, size_t bytes) {
     const struct cuda_context *cuda = x->place->cuda;
     return cuda->capability >= COPY_ASYNC_CAPABILITY && steps > 0 && step_ring_bytes(values) + bytes <= cuda->shared;
 }
 
-/* step(n, slots) for all steps, after ask(n, slots), which has copied what it reads; without a ring step(n, NULL)
- * alone. ring: of the block. With a ring nothing for older devices, to which none is given: they have no such copy. */
+/* Calls step(n, slots) for all steps, each after ask(n, slots) has loaded its inputs; without a ring only step(n,
+ * NULL). `ring` is the ring of the thread block. The version with a ring is empty for older devices, which have no such
+ * copy. */
 template <bool RINGS, class Ask, class Step>
 __device__ __forceinline__ void ring_steps(int64_t steps, real *ring, int64_t values, Ask ask, Step step) {
     if constexpr (!RINGS) {
@@ -42,7 +43,7 @@ __device__ __forceinline__ void ring_steps(int64_t steps, real *ring, int64_t va
     }
 }
 
-/* Asks for this thread's elements of a row of n, which are every blockDim-th. */
+/* Starts to load this thread's elements of a row of n: every blockDim-th. */
 __device__ __forceinline__ void ring_ask_row(int64_t n, real *slots, const real *from) {
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) copy_async(slots + i, from + i);
 }

@@ -32,8 +32,8 @@ struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *
  * x (B,T,N); a (B,T,N), or [N] for a transition that is constant over time and batch -> h (B,T,N). */
 struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x);
 
-/* Diagonal recurrence over complex numbers, each held as two real tensors (re, im planes); *h_im receives the imaginary
- * plane. */
+/* Diagonal recurrence over complex numbers, each stored as two real tensors (re, im planes); *h_im receives the
+ * imaginary plane. */
 struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct tensor *a_im, struct tensor *x_re,
                                  struct tensor *x_im, struct tensor **h_im);
 
@@ -41,7 +41,7 @@ struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct te
  * h_t = sig(o) tanh(c_t); zero start. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 struct scan_attr {
     int64_t N, m;

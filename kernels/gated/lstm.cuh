@@ -1,4 +1,4 @@
-/* lstm.cuh - what the CUDA twins of scan_lstm share: a channel's step and its gradient, and the gradients of the
+/* lstm.cuh - parts that the CUDA twins of scan_lstm share: a channel's step and its gradient, and the gradients of the
  * weights, which are sums over all tokens. Equations: scan_lstm.c. */
 #ifndef LRNN_KERNELS_GATED_LSTM_CUH
 #define LRNN_KERNELS_GATED_LSTM_CUH
@@ -12,12 +12,12 @@ static __device__ __forceinline__ real lstm_sigmoid(real x) {
     return 1 / (1 + real_exp(-x));
 }
 
-/* Values of a channel at one time step: its gates i, f, g, o, its cell and the one before. */
+/* Values of a channel at one time step: its gates i, f, g, o, its cell, and the previous cell. */
 struct lstm_channel {
     real gate[4], cell, before;
 };
 
-/* One step from the channel's four pre-activations: leaves its gates and its cell in x, and returns h. */
+/* One step from the channel's four pre-activations: stores the gates and the cell in x, and returns h. */
 static __device__ __forceinline__ real lstm_channel_forward(const real p[4], struct lstm_channel *x) {
     x->gate[0] = lstm_sigmoid(p[0]);
     x->gate[1] = lstm_sigmoid(p[1]);
@@ -27,7 +27,8 @@ static __device__ __forceinline__ real lstm_channel_forward(const real p[4], str
     return x->gate[3] * real_tanh(x->cell);
 }
 
-/* d: of h. dc: what time t + 1 gives the cell, then what it gives time t - 1. dp: of the four pre-activations. */
+/* d is the gradient of h. *dc is the cell's gradient from time t + 1, and becomes that for time t - 1. dp receives the
+ * gradients of the four pre-activations. */
 static __device__ __forceinline__ void lstm_channel_backward(const struct lstm_channel *x, real d, real *dc,
                                                              real dp[4]) {
     real i = x->gate[0], f = x->gate[1], g = x->gate[2], o = x->gate[3], tanh_c = real_tanh(x->cell);
@@ -39,8 +40,8 @@ static __device__ __forceinline__ void lstm_channel_backward(const struct lstm_c
     *dc = d_cell * f;
 }
 
-/* (+)= the gradients of wh and bh, from dp (B,T,4H), and from `before` (B,T,H): h of the time step before, zeros in
- * front of the first. sums: cuda_column_sums_bytes. */
+/* Writes or adds the gradients of wh and bh, from dp (B,T,4H) and `before` (B,T,H): h of the previous time step, zeros
+ * at the first. sums: scratch of cuda_column_sums_bytes. */
 static inline void lstm_weight_gradients(const struct call *c, const struct exec *x, const real *dp, const real *before,
                                          real *sums) {
     int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);

@@ -1,12 +1,12 @@
-/* scan_block_cuda.cu - BD-LRU on CUDA: each row of a block is a thread of its own, by the engine of scan.cuh.
+/* scan_block_cuda.cu - BD-LRU on CUDA, by the engine of scan.cuh: each row of a block has its own thread.
  *
- * A row's thread reads and normalises its m + 1 gates ahead of time; per time step the rows of a block tell each other
- * their states through shared memory. Rows are whole warps and lanes neighbouring blocks, so that every access is a run
- * of neighbouring values. Backward recomputes the gates. A row contributes a_t[i][j] G_t[i] to the carried A_t^T G_t of
- * every row j, and since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
+ * A row's thread reads and normalises its m + 1 gates ahead of time. At each time step the rows of a block exchange
+ * their states through shared memory. A warp has one row of neighbouring blocks, so every access reads neighbouring
+ * values. Backward recomputes the gates. A row contributes a_t[i][j] G_t[i] to the carried A_t^T G_t of every row j.
+ * Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
- * In chunks, of which the first step is f and the last e: P = A_e ... A_f takes a state over the chunk and P^T a carry.
- * Both summaries go forward in time, for what a chunk adds to the carry is sum_t (A_t ... A_f)^T dh_t. */
+ * In a chunk with first step f and last step e, P = A_e ... A_f takes a state over the chunk, and P^T a carry. The
+ * summaries of both passes go forward in time, because a chunk adds sum_t (A_t ... A_f)^T dh_t to the carry. */
 #include "kernels/gated/scan_gates.cuh"
 
 namespace {
@@ -42,7 +42,7 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
-    const real *carry; /* the first state of each lane; NULL is zero */
+    const real *carry; /* the first state of each lane; NULL means zeros */
     real *h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
@@ -122,7 +122,7 @@ template <int m> struct block_adjoint : block_walk<m> {
             put(&row[j * lane.N], add_dz, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean)));
     }
 
-    /* Tells the others this row's a_t[.] G and h_{t-1}. */
+    /* Gives the other rows this row's a_t[.] G and h_{t-1}. */
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         s.G = in.dh + s.carry;
         real G_scale = s.G * in.gates.scale;
@@ -137,7 +137,7 @@ template <int m> struct block_adjoint : block_walk<m> {
         }
     }
 
-    /* Takes the carry of this row and all of h_{t-1}. */
+    /* Reads this row's carry and all of h_{t-1} from the other rows. */
     __device__ __forceinline__ void hear(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         real before[m];
         s.carry = 0;
@@ -151,8 +151,8 @@ template <int m> struct block_adjoint : block_walk<m> {
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* A chunk's product P and, from zero, its last state, or what it adds to the carry. A row's thread has its row of P,
- * and needs all rows at every step. */
+/* A chunk's product P and its last state from a zero state; for the adjoint, the sum that it adds to the carry. A row's
+ * thread has its row of P, and needs all rows at every step. */
 template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     static constexpr int VALUES = m + 2, STEPS = scan_steps(VALUES, block_walk<m>::IN_FLIGHT);
     static constexpr int LANES = block_walk<m>::LANES;
@@ -163,7 +163,7 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     };
     struct state {
         real product[m];
-        real sum[ADJOINT ? m : 1]; /* the row's state, or its share of all rows' carry */
+        real sum[ADJOINT ? m : 1]; /* the row's state, or its part of all rows' carry */
     };
     struct shared {
         real product[2][m][m][LANES], sum[2][ADJOINT ? 1 : m][LANES];
@@ -184,7 +184,8 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
         scan_normalise<m, STEPS>(this->gate, in);
     }
 
-    /* This row of A_t P and of A_t h, P and h of the step before, by its gates before they are scaled. */
+    /* Computes this row of A_t P and of A_t h, with the previous step's P and h, from the gates before they are scaled.
+     */
     __device__ __forceinline__ void multiply(const scan_lane &lane, int t, const input &in, state &s,
                                              const shared &rows) const {
         const real *p = in.gates.p;
@@ -299,8 +300,8 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Rounding as scan_block_cpu's, which says why; in chunks, products and what they are applied to round once a time step
- * too. */
+/* Tolerance: as scan_block_cpu, for the same reasons. In chunks, the products and their results also round once per
+ * time step. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,

@@ -81,7 +81,7 @@ FORCE_INLINE void companion_backward(int m, enum gate gate, const struct scan_ro
     real p[GATE_MAX], G[GATE_MAX], v = r->v[k];
     real scale = scan_gates(gate, m + 1, r->z + k, N, p), mean = gate_divides(gate) ? r->h[k] : 0;
     UNROLLED(m, G[j] = ds[j * N + k] + carry[j * SCAN_STRIDE]);
-    /* 1 <= m <= SCAN_UNROLLED < GATE_MAX, so that G[0] is set and p[m] is there. */
+    /* 1 <= m <= SCAN_UNROLLED < GATE_MAX, so that G[0] is set and p[m] exists. */
     /* cppcheck-suppress [arrayIndexOutOfBoundsCond, uninitvar] */
     real G_scale = G[0] * scale; /* NOLINT(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     r->dv[k] = p[m] * G_scale;

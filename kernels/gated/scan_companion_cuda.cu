@@ -1,13 +1,13 @@
-/* scan_companion_cuda.cu - H-LRU on CUDA, both layouts: a thread per channel, its m states in registers, by the engine
- * of scan.cuh. Backward recomputes the gates and reads one state a time step: the companion's are a window over the
- * first one,
+/* scan_companion_cuda.cu - H-LRU on CUDA, both layouts, by the engine of scan.cuh: a thread per channel has its m
+ * states in registers. Backward recomputes the gates and reads only one state per time step. In the companion layout
+ * the states are a window over time,
  *   s_{t-1}[j] = s_t[j+1],
- * of which a step back in time brings in the oldest alone; the observer's gates meet s_{t-1}[0] alone. */
+ * so a step back needs only the oldest one. In the observer layout all gates multiply s_{t-1}[0]. */
 #include "kernels/gated/scan_gates.cuh"
 
 namespace {
 
-#define SCAN_COMPANION_IN_FLIGHT 48 /* values per thread asks for at once */
+#define SCAN_COMPANION_IN_FLIGHT 48 /* values that a thread loads at the same time */
 
 struct companion_walk {
     static constexpr int ROWS = 1, LANES = 64;
@@ -17,8 +17,8 @@ struct companion_walk {
     const real *z, *v;
 };
 
-/* s = A s + a_m v e_0, by the row's gates, which are not scaled yet; a_m_v neither. A is the companion matrix, or the
- * observer's, which is its transpose. */
+/* s = A s + a_m v e_0. The row's gates and a_m_v are not scaled yet. A is the companion matrix or the observer's, its
+ * transpose. */
 template <int m, companion_layout LAYOUT>
 __device__ __forceinline__ void companion_apply(const scan_gates<m> &gates, real a_m_v, real *s) {
     real first = s[0] * gates.scale;
@@ -45,7 +45,7 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
     struct state {
         real s[m];
     };
-    const real *carry; /* the first state of each lane; NULL is zero */
+    const real *carry; /* the first state of each lane; NULL means zeros */
     real *h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &at, shared &) const {
@@ -71,8 +71,8 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* A chunk's transition product, column by column, and its end from a zero state: of s, or of the adjoint's carry, of
- * which the transition is the other layout's. */
+/* A chunk's transition product, column by column, and its last state from a zero state; for the adjoint, the last
+ * carry, whose transition is the other layout's. */
 template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary : companion_walk {
     static constexpr companion_layout APPLIED =
         ADJOINT == (LAYOUT == LAYOUT_OBSERVER) ? LAYOUT_COMPANION : LAYOUT_OBSERVER;
@@ -281,8 +281,8 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Rounding as scan_companion_cpu's, which says why; in chunks, products and what they are applied to round once a time
- * step too. */
+/* Tolerance: as scan_companion_cpu, for the same reasons. In chunks, the products and their results also round once per
+ * time step. */
 const struct kernel kernel_scan_companion_cuda = {
     .name = "scan_companion_cuda",
     .op = &op_scan_companion,

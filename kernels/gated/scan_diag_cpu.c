@@ -76,7 +76,7 @@ static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* The carry holds a_{t+1} G_{t+1}. da_sum sums the gradient of a constant a over time; NULL if a is per token. */
+/* The carry is a_{t+1} G_{t+1}. da_sum sums the gradient of a constant a over time; NULL if a is per token. */
 static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, const struct piece *p) {
     real carry[SCAN_WIDTH], da_row[SCAN_WIDTH], dx_row[SCAN_WIDTH];
     int64_t T = p->T, N = p->N, width = p->width;
@@ -159,7 +159,7 @@ static void scan_diag_complex_cpu_forward(const struct call *c, const struct exe
     }
 }
 
-/* Rows of one time step. `before` is h_{t-1}; the carry holds conj(a_{t+1}) G_{t+1}. */
+/* Rows of one time step. `before` is h_{t-1}; the carry is conj(a_{t+1}) G_{t+1}. */
 struct planes {
     const real *a_re, *a_im, *before_re, *before_im, *dh_re, *dh_im;
     real *carry_re, *carry_im, *da_re, *da_im, *dx_re, *dx_im;

@@ -1,14 +1,14 @@
 /* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, by the engine of scan.cuh.
  *
  *   h_t = a_t h_{t-1} + x_t;   G_t = dh_t + conj(a_{t+1}) G_{t+1},  dx_t = G_t,  da_t = conj(h_{t-1}) G_t
- * A chunk has h_end = P h_begin + E with P the product of its a_t; backward conj(P) likewise. The gradient of a
- * constant a is summed by each lane over its time steps, then over lanes in their order. */
+ * A chunk has h_end = P h_begin + E, with P the product of its a_t; backward uses conj(P) in the same way. Each lane
+ * sums the gradient of a constant a over its time steps; the lanes' sums are then added in order. */
 #include "kernels/gated/gated.h"
 #include "kernels/lib/scan.cuh"
 
 namespace {
 
-/* --- numbers: real, or complex held as two planes ----------------------------------------------------------------- */
+/* --- numbers: real, or complex in two planes ---------------------------------------------------------------------- */
 
 template <int PLANES> struct number { real part[PLANES]; };
 
@@ -93,7 +93,7 @@ template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CON
     struct state {
         value a, h;
     };
-    source<PLANES> x, carry; /* carry: the first state of each lane; NULL is zero */
+    source<PLANES> x, carry; /* carry: the first state of each lane; NULL means zeros */
     sink<PLANES> h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
@@ -146,7 +146,7 @@ template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CON
     }
 };
 
-/* A chunk's transition product, and its end from a zero state: of h, or of the adjoint's carry. */
+/* A chunk's transition product, and its last state from a zero state: h, or the adjoint's carry. */
 template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_walk<PLANES, CONSTANT> {
     static constexpr int VALUES = (CONSTANT ? 1 : 2) * PLANES, STEPS = scan_steps(VALUES, 32);
     static constexpr bool REVERSE = ADJOINT;
@@ -230,8 +230,8 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2], 1) : scan_whole(dims[0], dims[1], dims[2]);
     }
 
-    /* Planes of one number per lane, products and ends of chunks, sums of a constant a's gradient; then what the sums
-     * of these need. */
+    /* Planes of one number per lane: products and ends of chunks, sums of a constant a's gradient. Then the scratch of
+     * the sums over lanes. */
     static size_t workspace(const struct call *c, enum pass pass) {
         scan_shape shape = shape_of(c);
         int64_t lanes = scan_lanes(shape);
@@ -297,7 +297,7 @@ template <int PLANES, bool CHUNKED> struct diag_call {
 
 } // namespace
 
-/* Rounding as scan_diag_cpu's, which says why; the products of chunks round once a time step as well. */
+/* Tolerance: as scan_diag_cpu, for the same reasons. The products of chunks also round once per time step. */
 const struct kernel kernel_scan_diag_cuda = {
     .name = "scan_diag_cuda",
     .op = &op_scan_diag,

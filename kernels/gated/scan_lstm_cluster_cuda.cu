@@ -1,21 +1,21 @@
 /* scan_lstm_cluster_cuda.cu - scan_lstm on CUDA: all time steps in one launch. Equations: scan_lstm.c.
  *
  * A cluster of blocks (cluster.cuh) takes a tile of sequences from the first time step to the last. Each block has some
- * of the channels, and their rows of wh (backward: columns) in its shared memory all the while. At each step per block
- * sums up what its channels get from all channels of the step before, and stores the new values of its own in the
- * shared memory of every block of the cluster. While these come together at the barrier, what a step leaves in memory
- * and what the next one reads from there is on its way: after `cluster_arrive`, which would else wait for it.
+ * of the channels, and keeps their rows of wh (backward: columns) in its shared memory. At each step a block computes
+ * the sums of its channels over all channels of the previous step, and stores the new values of its channels in the
+ * shared memory of every block of the cluster. Global stores of a step and loads of the next one come after
+ * `cluster_arrive`, which would otherwise wait for them; so they overlap with the barrier.
  *
- * A sum is cut into parts by H alone and a sequence meets no other, so that neither the size of the cluster nor what
- * stands beside a sequence changes a bit. */
+ * H alone decides into which parts a sum is cut, and sequences are independent. So the bits depend neither on the size
+ * of the cluster nor on the other sequences. */
 #include "kernels/gated/lstm.cuh"
 #include "kernels/lib/cluster.cuh"
 
 #define LSTM_TILE     4   /* sequences of a cluster */
-#define LSTM_PARTS    8   /* that a sum over H values is cut into; a thread has one of four sums */
-#define LSTM_UNASKED  128 /* width up to which it is taken unasked */
-#define LSTM_CHANNELS 8   /* of a block, fewer of which are not worth a larger cluster */
-#define LSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* of a block, at most: doubles take twice the registers */
+#define LSTM_PARTS    8   /* parts of a sum over H values; a thread has one part of four sums */
+#define LSTM_UNASKED  128 /* the largest width at which the kernel is preferred */
+#define LSTM_CHANNELS 8   /* least channels of a block; fewer are not worth a larger cluster */
+#define LSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* most threads of a block: doubles take twice the registers */
 
 namespace {
 
@@ -31,12 +31,12 @@ struct lstm_cut {
     }
 };
 
-/* Sums of a block at each step: 4 G sums, in groups of four, of K values, in parts, for each sequence. */
+/* The sums of a block at each step: for each sequence 4 G sums, in groups of four, each over K values, in parts. */
 struct lstm_sums {
     int G, K, parts;
 
-    /* Reals of shared memory: the weights (K, G, 4); the values (K, TILE), of two steps; the sums of parts (parts,
-     * TILE, G, 4). */
+    /* Reals of shared memory: the weights (K, G, 4); the values (K, TILE) of two steps; the partial sums (parts, TILE,
+     * G, 4). */
     __host__ __device__ int64_t weights() const {
         return (int64_t)4 * G * K;
     }
@@ -51,7 +51,7 @@ struct lstm_sums {
     }
 };
 
-/* Forward: the pre-activations of a channel are a group. Backward: dh of four channels is one. */
+/* Forward: the four pre-activations of a channel are a group. Backward: dh of four channels is a group. */
 __host__ __device__ struct lstm_sums forward_sums(const struct lstm_cut &k) {
     return {k.channels(), k.H, LSTM_PARTS};
 }
@@ -60,9 +60,9 @@ __host__ __device__ struct lstm_sums backward_sums(const struct lstm_cut &k) {
     return {(k.channels() + 3) / 4, 4 * k.H, 4 * LSTM_PARTS};
 }
 
-/* Position of a thread: it has a channel of one sequence, or it only sums. */
+/* The role of a thread: it owns a channel of one sequence, or it only sums. */
 struct lstm_place {
-    bool owns, in; /* in: and there is such a sequence */
+    bool owns, in; /* in: owns, and the sequence exists */
     int first, local, channel, s;
     int64_t b;
 };
@@ -94,8 +94,8 @@ __device__ __forceinline__ void sum_part(const struct lstm_sums &n, const real *
 }
 static_assert(LSTM_TILE == 4, "a tile's values are loaded as four lanes");
 
-/* p[i] += the four sums of group g, of all parts in their order; after a barrier. Four at once: threads side by side
- * read what lies side by side. */
+/* p[i] += the four sums of group g, over all parts in order; call it after a barrier. It loads four sums at once, so
+ * that neighbouring threads read neighbouring values. */
 __device__ __forceinline__ void add_parts(const struct lstm_sums &n, const real *partial, int s, int g, real p[4]) {
     for (int part = 0; part < n.parts; part++) {
         lanes<4> sum = load_lanes<4>(partial + ((part * LSTM_TILE + s) * n.G + g) * 4);
@@ -103,14 +103,14 @@ __device__ __forceinline__ void add_parts(const struct lstm_sums &n, const real 
     }
 }
 
-/* Sum i of the block's 4 G, likewise. */
+/* Sum i of the block's 4 G sums, over all parts in order; call it after a barrier. */
 __device__ __forceinline__ real sum_parts(const struct lstm_sums &n, const real *partial, int s, int i) {
     real sum = 0;
     for (int part = 0; part < n.parts; part++) sum += partial[(part * LSTM_TILE + s) * 4 * n.G + i];
     return sum;
 }
 
-/* To `at` in the shared memory of every block of the cluster. */
+/* Stores the value at `at` in the shared memory of every block of the cluster. */
 __device__ __forceinline__ void store_in_all(const struct lstm_cut &k, real *at, real value) {
     for (int rank = 0; rank < k.cluster; rank++) *cluster_shared(at, rank) = value;
 }
@@ -164,7 +164,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     }
 }
 
-/* dout, before (B,T,H): h of the step before, zeros in front of the first, NULL: not wanted; dp (B,T,4H). */
+/* dout (B,T,H); dp (B,T,4H). `before` (B,T,H) receives h of the previous step, zeros at the first; NULL: not wanted. */
 static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     lstm_backward_kernel(struct lstm_cut k, const real *wh, const real *gates, const real *cell, const real *h,
                          const real *dout, real *dp, real *before) {
@@ -222,8 +222,8 @@ static bool fits(const struct lstm_cut &k, const struct cuda_context *cuda) {
            backward.threads() <= LSTM_THREADS && (k.cluster == 1 || cuda->capability >= CLUSTER_CAPABILITY);
 }
 
-/* The smallest cluster that has room for wh, and larger ones while they find multiprocessors that would have no block.
- * False: there is none. */
+/* Chooses the smallest cluster that has room for wh, or a larger one as long as multiprocessors would be idle. False if
+ * there is none. */
 static bool cut(const struct call *c, struct lstm_cut *k) {
     const struct cuda_context *cuda = c->place ? c->place->cuda : nullptr;
     int64_t H = tensor_cols(c->in[1]);
@@ -246,9 +246,9 @@ static bool scan_lstm_cluster_cuda_applicable(const struct call *c, const char *
     return fits && lstm_products_fit(c, why);
 }
 
-/* A guess between one width that was measured and none: at 256 and 128 sequences an H200 takes .72 ms for both passes
- * of 16 steps by cuBLAS and 1.17 ms here, of 128 steps 6.3 and 8.6 (results/device/perf-device.csv), though forward
- * alone 128 steps take 3.1 and 2.7. What is to be measured are widths of 128 and 192. */
+/* The limit is a guess, because only width 256 was measured. There, with 128 sequences, an H200 takes .72 ms for both
+ * passes of 16 steps with cuBLAS and 1.17 ms here, 6.3 and 8.6 ms for 128 steps, but for the forward pass of 128 steps
+ * 3.1 and 2.7 ms (results/device/perf-device.csv). Widths 128 and 192 should be measured. */
 static bool scan_lstm_cluster_cuda_preferred(const struct call *c) {
     return tensor_cols(c->in[1]) <= LSTM_UNASKED;
 }
@@ -281,7 +281,7 @@ static size_t scan_lstm_cluster_cuda_workspace(const struct call *c, enum pass p
     return s.used;
 }
 
-/* din[0] is dp itself, unless something is there already. */
+/* Computes dp directly in din[0], unless it has to be added to din[0]. */
 static void scan_lstm_cluster_cuda_backward(const struct call *c, const struct exec *x) {
     struct lstm_cut k;
     cut(c, &k);

@@ -1,11 +1,11 @@
-/* scan_lstm_cuda.cu - scan_lstm on CUDA: a product of cuBLAS and an element-wise kernel a time step, all sequences at
- * once; the gradient of the weights as one product over all tokens. Taken unasked where scan_lstm_cluster_cuda is not
- * preferred. Equations: scan_lstm.c. */
+/* scan_lstm_cuda.cu - scan_lstm on CUDA: per time step a product of cuBLAS and an element-wise kernel, for all
+ * sequences together; the gradient of the weights is one product over all tokens. It is used where
+ * scan_lstm_cluster_cuda is not preferred. Equations: scan_lstm.c. */
 #include "kernels/gated/lstm.cuh"
 
 namespace {
 
-/* p = u + bh, of all tokens; the products of wh are added to it. */
+/* p = u + bh for all tokens; the products with wh are added to it. */
 struct lstm_input {
     const real *u, *bh;
     real *p;
@@ -15,7 +15,7 @@ struct lstm_input {
     }
 };
 
-/* Channel i % H of sequence i / H at time t: gates hold p and then the activated ones. */
+/* Channel i % H of sequence i / H at time t: `gates` has the pre-activations before, the activated gates afterwards. */
 struct lstm_step {
     real *gates, *cell, *h;
     int64_t T, H, t;
@@ -31,7 +31,7 @@ struct lstm_step {
     }
 };
 
-/* dh: what time t+1 gives back, (B,H); dc likewise, and then what time t gives. dp (B,T,4H). */
+/* dh (B,H) is the gradient from time t+1; so is dc (B,H), which becomes the gradient from time t. dp (B,T,4H). */
 struct lstm_step_gradient {
     const real *gates, *cell, *dout, *dh;
     real *dc, *dp;
@@ -50,7 +50,7 @@ struct lstm_step_gradient {
     }
 };
 
-/* h of the time step before, zeros in front of the first. */
+/* h of the previous time step, zeros at the first. */
 struct lstm_before {
     const real *h;
     real *to;

@@ -1,11 +1,11 @@
-/* fetch.h - what a walk back in time reads and writes, brought into the cache in rising order.
+/* fetch.h - brings the data of a walk back in time into the cache, in rising order of addresses.
  *
- * Processors follow rising addresses far better than falling ones: on Zen 4 a copy row by row from the end takes
- * three times as long, with prefetch instructions too. So such a walk reads every few steps, before it needs them,
- * all that the next ones will read, from the first address to the last, and the lines that they will write, which the
- * processor reads first as well. BD-LRU's gradient at m = 5, N = 64, B = 128, T = 16 takes 2.8 ms instead of 5.6
- * (`lrnn perf op scan_block --threads 1`), of which what is written has 0.8, and a quarter more than before where all
- * lies in L2 (B = 4). */
+ * Processors prefetch rising addresses far better than falling ones: on Zen 4 a copy row by row from the end takes
+ * three times as long, even with prefetch instructions. So every few steps such a walk reads, from the first address to
+ * the last, all that the next steps will read, and the lines that they will write, because the processor reads a line
+ * before it writes a part of it. BD-LRU's gradient at m = 5, N = 64, B = 128, T = 16 takes 2.8 ms instead of 5.6
+ * (`lrnn perf op scan_block --threads 1`); 0.8 ms of the gain come from the written lines. If all data is in L2 (B = 4)
+ * it takes a quarter longer. */
 #ifndef LRNN_KERNELS_LIB_FETCH_H
 #define LRNN_KERNELS_LIB_FETCH_H
 
@@ -14,7 +14,7 @@
 
 #include "core/real.h"
 
-#define FETCH_NUMBERS 32768                        /* that are fetched at once: a fraction of L2 */
+#define FETCH_NUMBERS 32768                        /* numbers that are fetched at once: a fraction of L2 */
 #define FETCH_LINE    (64 / (int64_t)sizeof(real)) /* numbers of a line of the cache */
 
 /* Reads `rows` rows of `width` numbers, `stride` apart. */
@@ -29,13 +29,14 @@ static __attribute__((noinline, unused)) void fetch_rows(const real *from, int64
     (void)seen;
 }
 
-/* Likewise of rows that will be written. Where they are parts of longer ones it costs more than it saves. */
+/* Like fetch_rows, for rows that will be written. Only for whole rows, because fetching parts of rows costs more than
+ * it saves. */
 LRNN_INLINE void fetch_written(const real *to, int64_t rows, int64_t width, int64_t stride) {
     if (width == stride) fetch_rows(to, rows, width, stride);
 }
 
-/* True if a walk over T steps back in time that reads `numbers` a step must fetch before it reads step t: at its
- * begin, and then every FETCH_NUMBERS. *first: the step to fetch from, up to t. */
+/* True if a walk over T steps back in time that reads `numbers` per step must fetch before it reads step t: at its
+ * start, and then once per FETCH_NUMBERS. The walk then fetches steps *first to t. */
 static inline bool fetch_is_due(int64_t t, int64_t T, int64_t numbers, int64_t *first) {
     int64_t steps = FETCH_NUMBERS / numbers + 1;
     *first = t / steps * steps;

@@ -1,4 +1,4 @@
-/* gemm.c - what is no library's: products of factors in bf16 that are widened first. See gemm.h. */
+/* gemm.c - the products that no library does: factors in bf16 are widened first. See gemm.h. */
 #include "kernels/lib/gemm.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 #include "core/status.h"
 
-/* Rows side by side; the caller frees it. A kernel has no way to fail: where memory ends the process does. */
+/* Widens a matrix, without gaps between rows; the caller frees it. Ends the process if there is no memory, because a
+ * kernel cannot return an error. */
 static real *widened(int64_t rows, int64_t columns, const uint16_t *from, int64_t ld) {
     real *to = malloc((size_t)(rows * columns) * sizeof *to);
     if (!to) {
@@ -25,7 +26,7 @@ static real *widened(int64_t rows, int64_t columns, const uint16_t *from, int64_
     return to;
 }
 
-/* The bias is there first and the product is added to it. */
+/* The bias is written to C first, and the product is added to it. */
 void gemm_widened(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, const uint16_t *A, int64_t lda,
                   const uint16_t *B, int64_t ldb, const real *bias, bool add, real *C, int64_t ldc) {
     if (M <= 0 || N <= 0) return;

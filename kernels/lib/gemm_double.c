@@ -19,8 +19,8 @@ const char *gemm_about(void) {
     return openblas_get_config();
 }
 
-/* OpenBLAS picks its kernels from a table of CPU model numbers while the library is being loaded; a model younger than
- * the library gets "Prescott", which knows nothing wider than SSE. Feature bits say what such a CPU really runs. */
+/* While it is loaded, OpenBLAS picks its kernels from a table of CPU model numbers. A model that is newer than the
+ * library gets "Prescott", which has only SSE. The CPU's feature bits tell which kernels it can really run. */
 const char *gemm_core(void) {
 #if defined(__x86_64__)
     if (getenv("OPENBLAS_CORETYPE") || strcmp(openblas_get_corename(), "Prescott") != 0) return NULL;
@@ -34,7 +34,7 @@ const char *gemm_core(void) {
 }
 
 void gemm_init(void) {
-    if (openblas_get_num_threads() != 1) openblas_set_num_threads(1); /* in a fork setting it starts the pool again */
+    if (openblas_get_num_threads() != 1) openblas_set_num_threads(1); /* after a fork the call would restart the pool */
 }
 
 void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t K, real alpha, const real *A,
@@ -44,7 +44,7 @@ void real_gemm(bool transpose_a, bool transpose_b, int64_t M, int64_t N, int64_t
     cblas_dgemm(CblasRowMajor, ta, tb, (int)M, (int)N, (int)K, alpha, A, (int)lda, B, (int)ldb, add, C, (int)ldc);
 }
 
-/* The bias goes into C first: OpenBLAS would otherwise write zeros there, so it is free. */
+/* The bias is written to C first. This costs nothing, because OpenBLAS would otherwise write zeros there. */
 void real_gemm_bias(int64_t M, int64_t N, int64_t K, const real *A, const real *B, const real *bias, real *C) {
     for (int64_t r = 0; r < M && bias; r++) memcpy(C + r * N, bias, (size_t)N * sizeof *C);
     real_gemm(false, true, M, N, K, 1, A, K, B, K, bias != NULL, C, N);

@@ -1,10 +1,11 @@
 /* gemm_float.c - the products of the float build: oneDNN's matmul primitives, made for one thread. See gemm.h.
  *
- * oneDNN writes machine code for the sizes, strides and sums of a product, which takes a fraction of a millisecond.
- * Each thread keeps what it has made in a table by shape, so that after a warm-up step a product is a look-up and a
- * call. All shapes share one scratchpad a thread, as large as the largest.
+ * oneDNN generates machine code (a primitive) for the sizes, strides and sums of a product, which takes a fraction of a
+ * millisecond. Each thread keeps its primitives in a table by shape, so that after a warm-up step a product is a
+ * look-up and a call. All shapes share one scratchpad per thread, as large as the largest.
  *
- * oneDNN 2 and 3 do the same by other calls; what differs stands together below. Their sums differ in rounding. */
+ * oneDNN 2 and 3 have different calls for the same work; a section below has the differences. Their sums differ in
+ * rounding. */
 #include "kernels/lib/gemm.h"
 
 #if !REAL_IS_DOUBLE
@@ -26,11 +27,11 @@
 #endif
 
 #define SLOTS     4096 /* of a thread's table; a power of two */
-#define MAX_KEPT  2048 /* shapes of a thread, then it begins anew: attention has 6 for 64 keys, 1536 of 16 384 */
+#define MAX_KEPT  2048 /* most shapes in a table, then it is emptied: attention has 6 per 64 keys, 1536 at 16 384 */
 #define PAGE      4096
 #define MAX_PARTS 6 /* arguments of a primitive */
 
-/* Key of a primitive. Compared by its bytes, so it starts zeroed, padding included. */
+/* Key of a primitive. It is compared by its bytes, so all bytes, also padding, must be zeroed first. */
 struct shape {
     int64_t M, N, K, lda, ldb, ldc;
     float alpha;
@@ -58,7 +59,7 @@ static dnnl_engine_t engine;
 static pthread_key_t at_thread_end;
 static _Thread_local struct products *mine;
 
-/* A kernel has no way to fail; a product fails where memory ends, and the process with it, by the exit code of that. */
+/* Ends the process after a failure, because a kernel cannot return an error. Lack of memory has its own exit code. */
 static void check(dnnl_status_t status, const char *what) {
     if (status == dnnl_success) return;
     fprintf(stderr, "lrnn: oneDNN could not %s a matrix product (%s); is memory short?\n", what,
@@ -100,7 +101,7 @@ static const char *isa_name(void) {
     }
 }
 
-/* oneDNN 2 has no version here, because 2.6 of Debian 12 is the one in use. */
+/* The text has no version for oneDNN 2, because only 2.6 is in use, from Debian 12. */
 const char *gemm_library(void) {
     static _Thread_local char text[64];
     const dnnl_version_t *v = dnnl_version();
@@ -122,8 +123,8 @@ static bool has_isa(int isa) {
     return ((int)dnnl_get_effective_cpu_isa() & isa) == isa;
 }
 
-/* A vector's products of pairs of bf16 take as long as products of fp32 on AMD's processors, and twice as long on
- * Intel's, which have AMX for them. */
+/* A vector instruction for products of pairs of bf16 takes as long as one for fp32 on AMD's processors, and twice as
+ * long on Intel's, which have AMX for bf16. */
 bool gemm_bf16_pays(void) {
     return has_isa(dnnl_cpu_isa_avx512_core_amx) || (has_isa(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
 }
@@ -182,8 +183,8 @@ static uint64_t hash_of(const struct shape *s) {
 
 /* --- oneDNN 2 and 3 ----------------------------------------------------------------------------------------------- */
 
-/* In 2 a description of a matrix is a struct, in 3 an object to be destroyed; alpha is part of the primitive in 2, an
- * argument of each call in 3. */
+/* oneDNN 2 describes a matrix by a struct, oneDNN 3 by an object that must be destroyed. alpha is a part of the
+ * primitive in 2, and an argument of each call in 3. */
 #if DNNL_VERSION_MAJOR >= 3
 
 typedef const_dnnl_memory_desc_t matrix_seen; /* as oneDNN takes it */
@@ -214,7 +215,7 @@ static dnnl_status_t choose(dnnl_primitive_desc_t *chosen, matrix_seen a, matrix
     return dnnl_matmul_primitive_desc_create(chosen, engine, a, b, bias, c, how);
 }
 
-/* Address where a call reads alpha: the shape that stays in the table. */
+/* Adds the argument alpha; a call reads it from the shape in the table. */
 static void add_alpha(struct product *q) {
     dnnl_exec_arg_t *part = &q->parts[q->n_parts++];
     dnnl_memory_desc_t one;
@@ -224,8 +225,8 @@ static void add_alpha(struct product *q) {
     release(&one);
 }
 
-/* On processors with AVX-512 oneDNN 3.7 takes the gaps within a vector (a row of A^T, a column of C) for none and reads
- * and writes the numbers beside it, so that products with a vector are not left to it. */
+/* Whether a factor is a vector. With AVX-512, oneDNN 3.7 ignores gaps within a vector (a row of A^T, a column of C),
+ * and reads and writes neighbouring numbers, so such products do not go to it. */
 static bool is_of_vector(const struct shape *s) {
     return s->M == 1 || s->N == 1;
 }
@@ -350,7 +351,7 @@ static void attach(struct product *q, int part, const void *at) {
     check(dnnl_memory_set_data_handle(q->parts[part].memory, data), "begin");
 }
 
-/* Without the library: a few numbers of C, each the sum of its products. */
+/* Computes a product without the library, for the few numbers of C that a vector gives. */
 static void sum_products(const struct shape *s, const float *A, const float *B, const float *bias, float *C) {
     int64_t next_a = s->transpose_a ? s->lda : 1, next_b = s->transpose_b ? 1 : s->ldb;
     for (int64_t i = 0; i < s->M; i++)

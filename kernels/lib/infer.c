@@ -1,4 +1,4 @@
-/* infer.c - what the declarations of ops share. See infer.h. */
+/* infer.c - parts that the declarations of ops share. See infer.h. */
 #include "kernels/lib/infer.h"
 
 #include <inttypes.h>

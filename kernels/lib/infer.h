@@ -1,4 +1,4 @@
-/* infer.h - what the declarations of ops share, and how gradients are written. */
+/* infer.h - parts that the declarations of ops share, and put(), which writes gradients. */
 #ifndef LRNN_KERNELS_LIB_INFER_H
 #define LRNN_KERNELS_LIB_INFER_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Stores v into *d, or adds it there: how every gradient is written. */
+/* Stores v in *d, or adds it to *d. Every gradient is written in this way. */
 LRNN_INLINE void put(real *d, bool accumulate, real v) {
     *d = accumulate ? *d + v : v;
 }

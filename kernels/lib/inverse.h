@@ -1,4 +1,5 @@
-/* inverse.h - which places of a list name an entry: what lets a gradient be summed entry by entry, in a fixed order. */
+/* inverse.h - lists, for each entry of a table, the places that name it, so that the entry's gradient can be summed in
+ * a fixed order. */
 #ifndef LRNN_KERNELS_LIB_INVERSE_H
 #define LRNN_KERNELS_LIB_INVERSE_H
 
@@ -13,8 +14,8 @@ static inline int64_t inverse_count(int64_t n, int64_t m) {
     return m + 1 + n;
 }
 
-/* start[m + 1], then the places i < n with which[i] = e at [start[e], start[e + 1]) of what follows, ascending; a
- * negative which[i] is no entry. */
+/* Writes start[m + 1], then a list of places: those i < n with which[i] = e are at [start[e], start[e + 1]) of the
+ * list, ascending. A negative which[i] names no entry. */
 static inline void inverse_fill(int64_t n, const int32_t *which, int64_t m, int32_t *start) {
     int32_t *place = start + m + 1;
     for (int64_t e = 0; e <= m; e++) start[e] = 0;

@@ -11,7 +11,7 @@
 
 #define MAX_ARGS 4096
 
-/* Replaces the process by the same program with the same arguments; comes back only if that is impossible. */
+/* Replaces the process by the same program with the same arguments. Returns only if that is impossible. */
 static void start_again(void) {
     static char program[4096], line[1 << 18];
     static char *args[MAX_ARGS + 1];

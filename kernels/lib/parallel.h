@@ -1,7 +1,7 @@
 /* parallel.h - how CPU kernels cut their work among threads.
  *
- * Always as a function of the sizes alone: spans of elements, chunks of rows, each computed by one thread; what is
- * summed over chunks is summed in their order. So no result depends on the number of threads. */
+ * The cut depends only on sizes: spans of elements or chunks of rows, each computed by one thread. Sums over chunks are
+ * added in the order of the chunks. So no result depends on the number of threads. */
 #ifndef LRNN_KERNELS_LIB_PARALLEL_H
 #define LRNN_KERNELS_LIB_PARALLEL_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-#define PARALLEL_MIN   32768 /* elements; below, starting the threads (1 to 4 us) costs more than it gains */
-#define SPAN           8192  /* elements of one unit of elementwise work: 32 KB a stream */
+#define PARALLEL_MIN   32768 /* elements; for fewer, starting the threads (1 to 4 us) costs more than it gains */
+#define SPAN           8192  /* elements of a span of elementwise work: 32 KB per stream */
 #define ROW_CHUNK      128   /* least rows of a chunk */
 #define MAX_ROW_CHUNKS 16
 
@@ -32,7 +32,7 @@ LRNN_INLINE struct range span_at(int64_t n, int64_t i) {
     return r;
 }
 
-/* Chunks that `rows` rows are cut into, 1..MAX_ROW_CHUNKS. */
+/* The number of chunks for `rows` rows, 1..MAX_ROW_CHUNKS. */
 LRNN_INLINE int64_t row_chunks(int64_t rows) {
     int64_t n = rows / ROW_CHUNK;
     return n < 1 ? 1 : n > MAX_ROW_CHUNKS ? MAX_ROW_CHUNKS : n;

@@ -1,7 +1,7 @@
-/* processor.c - what the compiler was allowed to use and what CPUID says. See processor.h.
+/* processor.c - the instructions that the compiler was allowed to use, and those that CPUID reports. See processor.h.
  *
- * All functions here run where the processor may lack what the rest of the program is made of, so each is compiled for
- * any x86-64 (BASELINE), whatever the flags say, and calls none but those and libc, which suits itself to the
+ * The functions here must run on processors that lack instructions of the rest of the program. So each is compiled for
+ * any x86-64 (BASELINE), whatever the flags say, and calls only such functions and libc, which adapts itself to the
  * processor. */
 #include "kernels/lib/processor.h"
 
@@ -15,11 +15,11 @@
 
 #include <cpuid.h>
 
-/* Without SSE3 there is none of the later vector instructions. Unlike arch=x86-64, which clang takes as a lower bound,
+/* Without SSE3 the compiler uses no later vector instructions. Unlike arch=x86-64, which clang treats as a lower bound,
  * this means the same to gcc and clang. */
 #define BASELINE __attribute__((target("no-sse3,no-bmi,no-bmi2,no-lzcnt,no-popcnt,no-movbe,no-tbm")))
 
-/* A macro that the compiler has set is 1; one that it has not stays its name. */
+/* A macro that the compiler has defined expands to 1; any other stays its name. */
 #define TEXT_OF(text) #text
 #define USED(macro)   (sizeof TEXT_OF(macro) == sizeof "1")
 
@@ -32,8 +32,8 @@ enum { EAX, EBX, ECX, EDX };
 #define YMM 0x06u
 #define ZMM 0xe6u
 
-/* Instructions that gcc and clang make of plain C by themselves, and SHA, whose intrinsics core/file/sha256.c has. Of
- * what else needs intrinsics (AES, AMX) this program has none. */
+/* Instructions that gcc and clang generate from plain C, and SHA, because core/file/sha256.c has intrinsics. The
+ * program has no other intrinsics (AES, AMX). */
 static const struct {
     const char *name;
     bool used;
@@ -140,12 +140,12 @@ BASELINE void processor_require(uint64_t has) {
     char *end = join_text(join_text(says, "lrnn: this processor lacks "), names);
     end = join_text(end, ", which the program was built to use; build it on this machine, or with make PORTABLE=1\n");
     ssize_t written = write(STDERR_FILENO, says, (size_t)(end - says));
-    (void)written; /* there is nobody else to tell */
+    (void)written; /* a failure to write can be reported nowhere */
     _exit(ST_USAGE);
 }
 
-/* Runs before all other functions of the program, its own constructors included. Constructors of libraries suit
- * themselves to the processor. */
+/* Runs before all other functions of the program, also its own constructors. Constructors of libraries adapt themselves
+ * to the processor. */
 BASELINE __attribute__((constructor(101))) static void look_before_main(void) {
     processor_require(processor_has());
 }

@@ -1,6 +1,6 @@
-/* round.h - the factors of products in fewer bits: to the nearest, ties to even, as enum precision (core/op.h) says.
+/* round.h - rounds factors of products to fewer bits, to nearest, ties to even, as enum precision (core/op.h) says.
  *
- * Too large values become infinite, NaN stays NaN. In the double build numbers go through float. */
+ * Values that are too large become infinite, and NaN stays NaN. The double build converts numbers to float first. */
 #ifndef LRNN_KERNELS_LIB_ROUND_H
 #define LRNN_KERNELS_LIB_ROUND_H
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* The bits of x, of which the last `dropped` become 0. */
+/* The bits of x, rounded so that the last `dropped` bits are 0. */
 LRNN_INLINE uint32_t rounded_bits(float x, int dropped) {
     uint32_t bits, one = (uint32_t)1 << dropped;
     memcpy(&bits, &x, sizeof bits);
@@ -28,7 +28,7 @@ LRNN_INLINE real rounded(enum precision p, real x) {
     return y;
 }
 
-/* to[i] = from[i] rounded, i < n. On OpenMP's threads; elsewhere than in place. */
+/* to[i] = from[i] rounded, i < n, on OpenMP's threads. `to` must not be `from`. */
 void round_reals(enum precision p, int64_t n, const real *from, real *to);
 
 /* Rounds to bf16, 16 bits each. */

@@ -1,22 +1,22 @@
-/* scratch.h - how a kernel lays out its scratch: arrays taken one after the other from a cursor.
+/* scratch.h - lays out a kernel's scratch: arrays are taken one after the other from a cursor.
  *
- * A kernel's `workspace` and its run make the same sequence of takes, best in one function: from a cursor of
- * scratch_measure they are counted and come out NULL, from one of scratch_of they are arrays. Each begins on a cache
+ * A kernel's `workspace` and its run take the same arrays in the same order, best in one function. A cursor of
+ * scratch_measure only counts bytes and returns NULL; a cursor of scratch_of returns arrays. Each begins on a cache
  * line.
  *
  *   static struct rows rows_of(int64_t n, struct scratch *s) {
  *       struct rows r = {.x = scratch_reals(s, n)};
- *       r.sums = scratch_doubles(s, 2); // a statement each: the order of initialisers is the compiler's
+ *       r.sums = scratch_doubles(s, 2); // its own statement, because the order of initialisers is not defined
  *       return r;
  *   }
  *   workspace:  struct scratch s = scratch_measure(c);  rows_of(n, &s);  return s.used;
  *   run:        struct scratch s = scratch_of(c, pass);  struct rows r = rows_of(n, &s);
  *
- * Parts that run on threads have the same arrays each: `workspace` takes them `parts` times over, part i from
- * scratch_part(&s, i, parts), s a cursor after what all share.
+ * Parts that run on threads have equal arrays: `workspace` takes the arrays `parts` times, and part i takes them from
+ * scratch_part(&s, i, parts), where the cursor s is past the shared arrays.
  *
- * In a graph with guards (struct graph_options) a zone of NaN lies after each array. A read across the border of two
- * arrays finds it, and it must still be there after the call. So no kernel may count on which array follows. */
+ * In a graph with guards (struct graph_options) a zone of NaN lies after each array. A read past an array's end gives
+ * NaN, and the zone must be unchanged after the call. So no kernel may rely on which array follows. */
 #ifndef LRNN_KERNELS_LIB_SCRATCH_H
 #define LRNN_KERNELS_LIB_SCRATCH_H
 
@@ -28,9 +28,9 @@ extern "C" {
 
 struct scratch {
     char *base;                 /* NULL: measures */
-    size_t used, bytes;         /* after base; bytes: of all there is */
+    size_t used, bytes;         /* bytes taken so far; bytes of the whole scratch */
     bool guards;                /* zones between the arrays */
-    struct zone_visitor *zones; /* while measuring: told of them; or NULL */
+    struct zone_visitor *zones; /* while measuring: gets each zone; or NULL */
 };
 
 LRNN_INLINE struct scratch scratch_measure(const struct call *c) {
@@ -75,8 +75,8 @@ LRNN_INLINE int32_t *scratch_i32(struct scratch *s, int64_t n) {
     return (int32_t *)scratch_bytes(s, (size_t)n * sizeof(int32_t));
 }
 
-/* Arrays of reals that are taken in the order of a list: where each is kept, and its elements. What backward alone has
- * stands in a list of its own. */
+/* An entry of a list of arrays of reals that are taken in order: where to store the array, and its number of elements.
+ * Arrays for backward only are in their own list. */
 struct scratch_array {
     real **to;
     int64_t n;
@@ -86,7 +86,7 @@ LRNN_INLINE void scratch_take(struct scratch *s, const struct scratch_array *lis
     for (size_t i = 0; i < count; i++) *list[i].to = scratch_reals(s, list[i].n);
 }
 
-/* Result of `workspace` for a kernel with one array, which is c->scratch[pass] itself; 0 for 0 bytes. */
+/* The result of `workspace` for a kernel with one array, which is c->scratch[pass]; 0 for 0 bytes. */
 LRNN_INLINE size_t scratch_single(const struct call *c, size_t bytes) {
     struct scratch s = scratch_measure(c);
     if (bytes > 0) scratch_bytes(&s, bytes);

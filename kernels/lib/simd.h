@@ -1,7 +1,7 @@
-/* simd.h - vectors of as many numbers as a register of this processor holds (LANES), for CPU kernels that place rows of
- * matrices in lanes by hand. Rows are padded with zeros to whole vectors. How many lanes there are depends on the
- * processor that the program was built for, and so do the bits of sums over lanes; loops that compilers make vectors of
- * need nothing of this. */
+/* simd.h - vectors of as many numbers as fit into a register of this processor (LANES), for CPU kernels that place rows
+ * of matrices in lanes by hand. Rows are padded with zeros to whole vectors. The number of lanes, and so the bits of
+ * sums over lanes, depend on the processor that the program was built for. Loops that compilers vectorise do not need
+ * this file. */
 #ifndef LRNN_KERNELS_LIB_SIMD_H
 #define LRNN_KERNELS_LIB_SIMD_H
 
@@ -37,8 +37,8 @@ FORCE_INLINE void lanes_to(real *x, lanes v) {
     memcpy(x, &v, sizeof v);
 }
 
-/* a b + c, real_fma in each lane. Spelt out where it can be: of lane by lane compilers do not always make one
- * instruction. */
+/* a b + c, real_fma in each lane. It uses intrinsics where possible, because compilers do not always turn a loop over
+ * lanes into one instruction. */
 FORCE_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
 #if defined(__AVX512F__) && REAL_IS_DOUBLE
     return (lanes)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -73,7 +73,7 @@ LRNN_INLINE int64_t whole_lanes(int64_t n) {
     return (n + LANES - 1) / LANES * LANES;
 }
 
-/* v with zeros in all lanes but one; all zeros where there is no such lane. */
+/* v with zeros in all lanes except `lane`; all zeros if there is no such lane. */
 FORCE_INLINE lanes lane_alone(lanes v, int lane) {
 #if REAL_IS_DOUBLE
     typedef int64_t bits __attribute__((vector_size(LANE_BYTES)));
@@ -99,7 +99,7 @@ FORCE_INLINE real sum_of(lanes x) {
 
 /* --- sums over lanes ---------------------------------------------------------------------------------------------- */
 
-/* Step s of a butterfly: lane j of the result adds lanes j and j ^ s of a, of b where j has bit s. */
+/* Step s of a butterfly: lane j of the result adds lanes j and j ^ s of a, or of b if j has bit s. */
 #define LANE_OF(j, s)    ((j) & (s) ? LANES + (j) : (j))
 #define PARTNER_OF(j, s) ((j) & (s) ? LANES + ((j) ^ (s)) : ((j) ^ (s)))
 #define TWO(f, j, s)     f(j, s), f((j) + 1, s)
@@ -119,7 +119,7 @@ FORCE_INLINE real sum_of(lanes x) {
     (p)[i] = __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(LANE_OF, s)) +                                    \
              __builtin_shufflevector((p)[i], (p)[i + (s)], EACH_LANE(PARTNER_OF, s))
 
-/* Lane j of the result is the sum over the lanes of p[j]; p is lost. Neighbours are added first. */
+/* Lane j of the result is the sum over the lanes of p[j]; p is overwritten. Neighbours are added first. */
 FORCE_INLINE lanes sums_of_rows(lanes *p) {
 #if LANES > 8
     FOLD(p, 8);

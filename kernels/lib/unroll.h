@@ -1,6 +1,6 @@
-/* unroll.h - rows in registers, inside loops over channels that compilers make vectors of. There a row is a local
- * array of UNROLLED_MAX of a function that is inlined into the loop, and every index is a literal, so that it never
- * is memory (which an `omp simd` loop would share between lanes) whatever is unrolled when; n is a constant. */
+/* unroll.h - rows in registers, inside loops over channels that compilers vectorise. A row is a local array of
+ * UNROLLED_MAX elements in a function that is inlined into the loop. n is a constant and every index a literal, so that
+ * the row is never in memory, which an `omp simd` loop would share between lanes. */
 #ifndef LRNN_KERNELS_LIB_UNROLL_H
 #define LRNN_KERNELS_LIB_UNROLL_H
 
@@ -8,7 +8,7 @@
 
 #define UNROLLED_MAX 9
 
-/* The statement for j = 0 .. n - 1, j a literal in each copy. */
+/* Repeats the statement for j = 0 .. n - 1, where j is a literal in each copy. */
 #define UNROLLED(n, statement)                                                                                         \
     do {                                                                                                               \
         UNROLLED_COPY(0, n, statement)                                                                                 \

@@ -1,8 +1,8 @@
-/* edge_attention_cuda.cu - attention over neighbours on CUDA. Each node reads itself and, once an edge, its neighbours;
- * such a reading is a *slot* of its sequence: slot n < T is node n reading itself, slot T + 2e + s what the tail of
- * edge e (s = 0), or its head (s = 1), reads of the other end. Weights, and the gradients of scores, are made a slot
- * and head per thread; sums over slots are a walk through all edges of the example, in the order of a neighbourhood,
- * and in double. Equations: edge_attention.c. */
+/* edge_attention_cuda.cu - attention over neighbours on CUDA. Each node reads itself and, once per edge, its
+ * neighbours. Each such reading is a *slot* of the sequence: in slot n < T node n reads itself; in slot T + 2e the tail
+ * of edge e reads its head, in slot T + 2e + 1 the head reads the tail. Weights, and gradients of scores, have one
+ * thread per slot and head. A sum over slots walks all edges of the example, in the order of a neighbourhood and in
+ * double. Equations: edge_attention.c. */
 #include <math.h>
 
 #include "kernels/links/edge_attention.h"
@@ -27,7 +27,7 @@ struct attention {
     __device__ int64_t slot_at(int64_t b, int64_t slot, int64_t h) const {
         return (b * slots + slot) * H + h;
     }
-    /* Who reads whom in a slot; false: an edge that is not there. */
+    /* Node n reads node u in the slot; false: the edge is absent. */
     __device__ bool ends(int64_t b, int64_t slot, int64_t *n, int64_t *u) const {
         int32_t p, q;
         struct links_view l = k.view(b);
@@ -111,7 +111,7 @@ struct product_of_slot {
     }
 };
 
-/* The mean of dp over a node's reads takes the place of the softmax' sum. */
+/* Replaces the softmax's sum by the mean of dp over a node's reads. */
 struct mean_of_node {
     struct attention a;
     __device__ void operator()(int64_t i) const {
@@ -125,7 +125,7 @@ struct mean_of_node {
     }
 };
 
-/* dz of a slot takes the place of dp. */
+/* Replaces dp of a slot by dz. */
 struct gradient_of_slot {
     struct attention a;
     __device__ void operator()(int64_t i) const {
@@ -185,7 +185,7 @@ struct attention attention_of(const struct call *c, enum pass pass, struct scrat
     return a;
 }
 
-/* The call's arrays, with all weights. */
+/* The call's arrays, after all weights are computed. */
 struct attention weights_of(const struct call *c, const struct exec *x, enum pass pass) {
     struct scratch s = scratch_of(c, pass);
     struct attention a = attention_of(c, pass, &s);
@@ -221,8 +221,8 @@ static void edge_attention_cuda_backward(const struct call *c, const struct exec
                        score_gradient{a, c->din[input], input == 2, call_accumulates(c, input)});
 }
 
-/* Tolerance: exponentials of the device's library differ from the host's in their last digits; where gradients of
- * scores cancel the terms of the sum over a neighbourhood are the measure, as for edge_attention_cpu. */
+/* Tolerance: exponentials of the device's library differ from the host's in their last digits. Gradients of scores may
+ * cancel, so the terms of the sum over a neighbourhood are their scale, as for edge_attention_cpu. */
 const struct kernel kernel_edge_attention_cuda = {
     .name = "edge_attention_cuda",
     .op = &op_edge_attention,

@@ -1,5 +1,5 @@
-/* linked.cuh - the links of a call as the CUDA twins read them. Examples are small graphs, so what a node, or an edge,
- * sums is found by a walk through all links of the example, in the reference's order and in double, as its. */
+/* linked.cuh - the links of a call as the CUDA twins read them. Examples are small graphs, so a sum for a node or an
+ * edge walks all links of the example, in double and in the reference's order. */
 #ifndef LRNN_KERNELS_LINKS_LINKED_CUH
 #define LRNN_KERNELS_LINKS_LINKED_CUH
 
@@ -25,7 +25,7 @@ inline struct linked linked_of(const struct call *c, int64_t T) {
     return k;
 }
 
-/* visit(p, q) for each edge of the example that is there, both ends of it, in order. */
+/* Calls visit(p, q) with both ends of each present edge of the example, in order. */
 template <class F> __device__ __forceinline__ void each_edge(const struct links_view &l, F visit) {
     int32_t p, q;
     for (int64_t e = 0; e < l.size.edges; e++)

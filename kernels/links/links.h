@@ -50,7 +50,7 @@ struct tensor *edge_messages(struct graph *g, struct tensor *a, struct tensor *c
 struct tensor *edge_attention(struct graph *g, struct tensor *v, struct tensor *s, struct tensor *r,
                               const struct links *links);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 /* Attributes of every op here: the words are its last input; `rule` is one of the enums above. */
 struct links_attr {

@@ -1,5 +1,5 @@
-/* links_cuda.cu - links that are the same in every sequence, features of edges and pairs, and shares of an edge, on
- * CUDA: a value per thread. Equations: fixed_links.c, link_rows.c, link_shares.c. */
+/* links_cuda.cu - fixed_links, link_rows and link_shares on CUDA, one value per thread. Equations: fixed_links.c,
+ * link_rows.c, link_shares.c. */
 #include "kernels/links/link_rows.h"
 #include "kernels/links/linked.cuh"
 
@@ -64,7 +64,7 @@ struct shares {
     struct linked k;
     int64_t H;
 
-    /* The edge that pair p shares; -1: it is not in effect. */
+    /* The edge that pair p shares; -1: the pair is not in effect. */
     __device__ int32_t edge(const struct links_view *l, int64_t p) const {
         int32_t from, to;
         if (!links_pair(l, p, &from, &to)) return -1;

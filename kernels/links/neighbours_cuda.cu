@@ -1,5 +1,5 @@
-/* neighbours_cuda.cu - sums over the neighbours of a node, codes of their number and their messages, on CUDA: a value
- * of a node per thread. Equations: neighbours.c, degree_code.c, edge_messages.c. */
+/* neighbours_cuda.cu - neighbours, degree_code and edge_messages on CUDA, one value of a node per thread. Equations:
+ * neighbours.c, degree_code.c, edge_messages.c. */
 #include <math.h>
 
 #include "kernels/lib/scratch.h"
@@ -7,7 +7,7 @@
 
 namespace {
 
-/* The number of neighbours of each node (B,T), an edge of a node to itself twice. */
+/* The number of neighbours of each node (B,T); an edge from a node to itself counts twice. */
 struct degrees {
     struct linked k;
     int32_t *degree;
@@ -19,7 +19,7 @@ struct degrees {
     }
 };
 
-/* Makes them in the call's only scratch. */
+/* Computes the degrees in the call's only scratch array. */
 const int32_t *degrees_of(const struct call *c, const struct exec *x, enum pass pass) {
     int64_t T = c->in[0]->dims[1];
     int32_t *degree = (int32_t *)c->scratch[pass];
@@ -108,7 +108,7 @@ struct tell {
     }
 };
 
-/* Gradient of a (`told`), which a node hears, or of c, which it tells. */
+/* Gradient of a (`told`), at the node that receives a message, or of c, at the node that sends it. */
 struct tell_back {
     struct messages m;
     const real *dy;
@@ -187,7 +187,7 @@ const struct kernel kernel_neighbours_cuda = {
     .backward = neighbours_cuda_backward,
 };
 
-/* Tolerance: as decode_positions_cuda, whose sines and cosines these are. */
+/* Tolerance: as decode_positions_cuda, which has the same sines and cosines. */
 const struct kernel kernel_degree_code_cuda = {
     .name = "degree_code_cuda",
     .op = &op_degree_code,

@@ -1,9 +1,10 @@
-/* chunk.cuh - what the chunkwise CUDA twins of the matrix-state recurrences share: matrices in shared memory, where a
- * block stands, and products (kernels/lib/tile_product.cuh).
+/* chunk.cuh - parts that the chunkwise CUDA twins of the matrix-state recurrences share: matrices in shared memory, the
+ * work of a block, and products (kernels/lib/tile_product.cuh).
  *
- * A sequence is cut into segments, and a head's state into strips of W columns (strip.cuh), which do not meet in the
- * recurrence; a block has a strip of a segment. In struct strip_shape, rows are dk in whole tiles, chunk and chunks the
- * tokens of a segment and how many there are. A chunk of STATE_CHUNK rows of tokens is computed at once. */
+ * A sequence is cut into segments, and a head's state into strips of W columns (strip.cuh), which are independent in
+ * the recurrence. A block has a strip of a segment. In struct strip_shape, `rows` is dk rounded up to whole tiles,
+ * `chunk` the tokens of a segment, and `chunks` the number of segments. A chunk of STATE_CHUNK rows of tokens is
+ * computed at once. */
 #ifndef LRNN_KERNELS_MATRIX_CHUNK_CUH
 #define LRNN_KERNELS_MATRIX_CHUNK_CUH
 
@@ -12,7 +13,7 @@
 #include "kernels/matrix/strip.cuh"
 
 #define CHUNK_THREADS  128
-#define CHUNK_RESIDENT 4  /* blocks of a multiprocessor, as many as shared memory has room for where it has most */
+#define CHUNK_RESIDENT 4  /* blocks per multiprocessor: the largest shared memory has room for so many */
 #define CHUNK_WIDEST   72 /* columns of a strip: 64 and an mLSTM's normaliser */
 static_assert(STATE_CHUNK == TILE_ROWS, "a chunk's tokens are the rows of a tile");
 
@@ -20,7 +21,8 @@ namespace {
 
 /* --- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* In shared memory. Rows lie 4 values more than a multiple of 8 apart: lanes of neighbouring rows read other banks. */
+/* A matrix in shared memory. The distance of rows is 4 more than a multiple of 8, so that lanes of neighbouring rows
+ * read different banks. */
 struct matrix {
     real *at;
     int ld;
@@ -32,7 +34,7 @@ struct matrix {
     }
 };
 
-/* Takes arrays one after the other; base NULL: counts alone. */
+/* Takes arrays one after the other; base NULL: only counts. */
 struct cursor {
     real *base;
     int used;
@@ -50,7 +52,7 @@ struct cursor {
     }
 };
 
-/* --- where a block stands ----------------------------------------------------------------------------------------- */
+/* --- the work of a block ------------------------------------------------------------------------------------------ */
 
 struct segment {
     int64_t b, h, head, strip; /* head, strip: counted over all sequences */
@@ -102,12 +104,12 @@ inline dim3 chunk_blocks(const struct strip_shape &s, int segments) {
     return dim3((unsigned)(segments * s.B * s.H * s.strips));
 }
 
-/* Tokens of the chunk from `begin` on. */
+/* The number of tokens of the chunk from `begin` on. */
 __device__ inline int chunk_count(const struct segment &at, int begin) {
     return at.end - begin < STATE_CHUNK ? at.end - begin : STATE_CHUNK;
 }
 
-/* Row i of `count` rows that lie `step` apart; NULL: none. */
+/* Row i of `count` rows that are `step` apart; NULL past the last row. */
 struct spaced_rows {
     const real *from;
     int64_t step;
@@ -117,7 +119,7 @@ struct spaced_rows {
     }
 };
 
-/* to, rows x columns, = factor row(i), whose first `width` values there are; 0 after them, and where a row is NULL. */
+/* to (rows x columns) = factor row(i). A row has `width` values; the rest, and rows that are NULL, become 0. */
 template <class Row>
 __device__ inline void load(struct matrix to, int rows, int columns, int width, Row row, real factor = 1) {
     for (int e = (int)threadIdx.x; e < rows * columns; e += CHUNK_THREADS) {
@@ -127,7 +129,7 @@ __device__ inline void load(struct matrix to, int rows, int columns, int width, 
     }
 }
 
-/* The block's columns of a state that lies at from, or of 0 where that is NULL. */
+/* Loads the block's columns of the state at `from`, or zeros if `from` is NULL. */
 __device__ inline void load_state(const struct strip_shape &s, int dk, const struct segment &at, const real *from,
                                   struct matrix to) {
     load(to, s.rows, s.W, at.width, spaced_rows{from, s.dv, dk});
@@ -139,8 +141,8 @@ __device__ inline void store_state(const struct strip_shape &s, int dk, const st
         to[e / at.width * s.dv + e % at.width] = from(e / at.width, e % at.width);
 }
 
-/* Columns of the block in one of the states kept before every `every`-th token, (B,tokens / every,H,dk,dv): the one
- * before token `begin`. */
+/* The block's columns of the state kept before token `begin`; `kept` (B,tokens / every,H,dk,dv) has the states before
+ * every `every`-th token. */
 __device__ inline real *kept_at(const struct strip_shape &s, int dk, const struct segment &at, int begin, int every,
                                 real *kept) {
     int64_t count = (s.T + every - 1) / every;
@@ -172,7 +174,7 @@ __device__ inline void scores(int width, struct matrix a, struct matrix b, struc
     });
 }
 
-/* put(n, row n of a . row n of b), a warp a row after the other. */
+/* Calls put(n, row n of a . row n of b); a warp takes one row after the other. */
 template <class Put> __device__ inline void row_dots(int width, struct matrix a, struct matrix b, Put put) {
     int lane = (int)threadIdx.x % WARP;
     for (int n = (int)threadIdx.x / WARP; n < STATE_CHUNK; n += CHUNK_THREADS / WARP) {
@@ -183,7 +185,8 @@ template <class Put> __device__ inline void row_dots(int width, struct matrix a,
     }
 }
 
-/* The sum of A o B over a strip's states, in every thread; warps: a real a warp. All threads come. */
+/* The sum of A o B over a strip's states, returned in every thread. `warps` has one real per warp. All threads must
+ * call it. */
 __device__ inline real state_product(const struct strip_shape &s, struct matrix A, struct matrix B, real *warps) {
     real sum = 0;
     for (int e = (int)threadIdx.x; e < s.rows * s.W; e += CHUNK_THREADS)

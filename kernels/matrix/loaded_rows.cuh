@@ -1,17 +1,17 @@
-/* loaded_rows.cuh - loops over the rows of a state that is read and written: nothing tells the compiler that a row's
- * store does not change the next row's load, so that each row would wait for the one before. Here some rows are read
+/* loaded_rows.cuh - loops over the rows of a state that is read and written. The compiler cannot know that a row's
+ * store does not change the next row's load, so each row would wait for the previous one. Here several rows are read
  * before any of them is written. */
 #ifndef LRNN_KERNELS_MATRIX_LOADED_ROWS_CUH
 #define LRNN_KERNELS_MATRIX_LOADED_ROWS_CUH
 
 #include "core/cuda/cuda.cuh"
 
-#define LOADED_ROWS 4 /* where rows lie in shared memory, or many warps wait at once */
+#define LOADED_ROWS 4 /* for rows in shared memory, or if many warps can wait at the same time */
 
 template <int N> struct row_count { static constexpr int n = N; };
 
-/* rows(row_count<N>(), i) for rows i to i + N - 1 of a state, from `begin` to `end`: first MOST at once, in the end one
- * by one. */
+/* Calls rows(row_count<N>(), i) for rows i to i + N - 1 of a state, from `begin` to `end`: MOST rows per call, and the
+ * last rows one by one. */
 template <int MOST = LOADED_ROWS, class Index, class Rows>
 __device__ __forceinline__ void each_rows(int64_t begin, Index end, Rows &&rows) {
     Index i = (Index)begin;

@@ -321,8 +321,8 @@ FORCE_INLINE void put_rows(const struct outer_rows *rows, const struct chunk *k,
     }
 }
 
-/* One chunk of one head in reverse. C has the states before it; E, the gradient of the states after it, becomes that of
- * the states before it. add: another head has already written dq and dk. */
+/* One chunk of one head in reverse. C has the states before it. E is the gradient of the states after it, and becomes
+ * the gradient of the states before it. add: another head has already written dq and dk. */
 FORCE_INLINE void backward_sized(const struct outer_head *h, const struct work *w, const struct chunk *k, const real *C,
                                  real *E, bool add) {
     int64_t KW = w->KW, VW = w->VW, N = STATE_CHUNK;

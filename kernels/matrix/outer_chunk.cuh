@@ -1,18 +1,20 @@
-/* outer_chunk.cuh - outer-product states on CUDA, J matrices per head, 64 tokens at a time in parallel: what
- * scan_outer_chunk_cuda and scan_plstm_chunk_cuda are instances of. Equations: outer_chunk.c, gates as products, never
- * logarithms or quotients (chunk_gates.h): a decay may be negative or 0.
+/* outer_chunk.cuh - outer-product states on CUDA, J matrices per head, with segments of 64 tokens in parallel, for
+ * scan_outer_chunk_cuda and scan_plstm_chunk_cuda. Equations: outer_chunk.c. Gates are multiplied, with no logarithms
+ * or quotients (chunk_gates.h), so a decay may be negative or 0.
  *
- * Three stages (blocks: chunk.cuh): what a segment of 64 tokens adds to the states after it (backward: to the
- * gradients of the states before it), a thread block per strip and segment; the states between segments, a thread an
- * element; then outputs (gradients), again a block per strip and segment. One segment needs the last stage alone.
+ * There are three stages (blocks: chunk.cuh). First, a thread block per strip and segment computes the sum that a
+ * segment of 64 tokens adds to the states after it (backward: to the gradients of the states before it). Second, a
+ * thread per element computes the states between segments. Third, a block per strip and segment computes the outputs
+ * (gradients). A single segment needs only the third stage.
  *
- * Within a segment a block goes through chunks of 16 tokens, the states in shared memory and products of matrices on
- * tensor cores (kernels/lib/tile_product.cuh). Not 64 tokens in one product: backward needs the states before every
- * 16th token, which are had on the way, and a token is multiplied with 16 others instead of 64. Backward reads those
- * states, one after the other, and keeps their gradients in shared memory.
+ * In a segment a block walks chunks of 16 tokens, with the states in shared memory and products of matrices on tensor
+ * cores (kernels/lib/tile_product.cuh). It does not take 64 tokens in one product, because backward needs the states
+ * before every 16th token, which this walk gives, and because a token is then multiplied with 16 others instead of 64.
+ * Backward reads those states one after the other, and keeps their gradients in shared memory.
  *
- * With P[m][n] = Gate[m][n] (q_n . k_m), U[m][n] = Gate[m][n] (w_n . v_m), r_i what tokens read of state i before the
- * chunk, x_a what they write into state a after it, F[i][a] what passes through, w = scale do:
+ * With P[m][n] = Gate[m][n] (q_n . k_m), U[m][n] = Gate[m][n] (w_n . v_m), r_i the factors with which tokens read state
+ * i before the chunk, x_a those with which they write into state a after it, F[i][a] those from state i to state a, w =
+ * scale do:
  *   o = scale (P^T V + sum_i diag(r_i) Q C_i)      C_a <- sum_i F[i][a] C_i + K^T diag(x_a) V
  *   dq = U^T K + sum_i diag(r_i) W C_i^T    dk = U Q + sum_a diag(x_a) V E_a^T    dv = P W + sum_a diag(x_a) K E_a
  *   E_i <- sum_a F[i][a] E_a + Q^T diag(r_i) W
@@ -20,16 +22,16 @@
  * Gates of a chunk are a type with
  *   J, SINGLE                      states of a head; whether every head of the type has one
  *   take(J, pass, cursor)          its arrays in shared memory
- *   load(in, s, at, begin)         tokens that are missing write nothing, read nothing and keep the states
- *   products()                     after a barrier past load: makes what follows, which is there after another one
+ *   load(in, s, at, begin)         missing tokens write nothing, read nothing and keep the states
+ *   products()                     after load and a barrier: computes the following, which need another barrier
  *   gate(m, n)                     Gate[m][n], 0 for m > n
  *   reads(i, n), writes(a, m)      r_i[n], x_a[m]
  *   through(i, a)                  F[i][a]
- * and backward places for what its gradients are made of,
+ * and for backward places for the terms of their gradients,
  *   entry(i, n), taken(a, m)       q_n . C_i w_n and k_m . E_a v_m
  *   along(a, i)                    the sum of E_a o C_i
  *   warps                          of block_sum
- *   write(keys, values, n, to, step)  gradients of the first n tokens, after a barrier; all threads come. keys[m][n] =
+ *   write(keys, values, n, to, step)  gradients of the first n tokens, after a barrier; by all threads. keys[m][n] =
  *                                  k_m . q_n, values[m][n] = v_m . w_n; to: a token's dS, dM, dT, dD (outer_partial)
  */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_CHUNK_CUH
@@ -44,13 +46,13 @@ namespace {
 
 /* --- shared memory ------------------------------------------------------------------------------------------------ */
 
-/* A head's states lie one below the other, each of whole tiles. */
+/* State i of a head. The states are one below the other, each padded to whole tiles. */
 __device__ inline struct matrix state_of(const struct strip_shape &s, struct matrix X, int i) {
     return X.below(i * s.rows);
 }
 
-/* The first stage: X, the states or their gradients; rows (chunk x K) and columns (chunk x W) of what is added; passes
- * [to][from]: what passes through the segment; spare: of mix(). */
+/* Shared memory of the first stage. X: the states or their gradients; rows (chunk x K) and columns (chunk x W): the
+ * factors of the sum that is added; passes [to][from]: the transition of the segment; spare: for mix(). */
 template <class Gates> struct summary_room {
     Gates g;
     struct matrix X, rows, columns;
@@ -70,15 +72,15 @@ __host__ __device__ inline struct summary_room<Gates> take_summary(const struct 
     return r;
 }
 
-/* The last stage. Tokens x widths: Q, K, V, W = scale dO; keys[m][n] = k_m . q_n, values[m][n] = v_m . w_n. C: all
- * states, backward one. */
+/* Shared memory of the last stage. Tokens x widths: Q, K, V, W = scale dO; keys[m][n] = k_m . q_n, values[m][n] = v_m .
+ * w_n. C: all states, backward only one. */
 template <class Gates>
 struct chunk_room {
     Gates g;
     struct matrix C, Q, K, V, keys;
     struct matrix E, W, values; /* backward, with what follows; E: of all states */
     struct matrix X;            /* W C_i^T, then V E_a^T */
-    real *spare;                /* of mix(); several states alone have any */
+    real *spare;                /* for mix(), if there are several states */
 };
 
 template <class Gates>
@@ -116,7 +118,7 @@ template <class Gates> inline int summary_reals(const struct strip_shape &s, int
 
 /* --- a chunk ------------------------------------------------------------------------------------------------------ */
 
-/* Rows of the chunk at `begin`: q or k, and v or scale dy. */
+/* Load the rows of the chunk at `begin`: q or k, and v or scale dy. */
 __device__ inline void load_keys(const struct outer_inputs &in, const struct strip_shape &s, const struct segment &at,
                                  int begin, const real *from, struct matrix to) {
     int64_t group = at.h / (in.H / in.G), row = at.b * s.T + begin;
@@ -131,7 +133,7 @@ __device__ inline void load_values(const struct outer_inputs &in, const struct s
          spaced_rows{from + (row * in.H + at.h) * s.dv + at.first, in.H * s.dv, chunk_count(at, begin)}, factor);
 }
 
-/* J states that lie one after the other at `from`, or zeros where that is NULL. */
+/* Loads J states that follow each other at `from`, or zeros if `from` is NULL. */
 __device__ inline void load_states(const struct strip_shape &s, int J, int dk, const struct segment &at,
                                    const real *from, struct matrix to) {
     for (int j = 0; j < J; j++)
@@ -143,8 +145,8 @@ __device__ inline void store_states(const struct strip_shape &s, int J, int dk, 
     for (int j = 0; j < J; j++) store_state(s, dk, at, state_of(s, from, j), to + (int64_t)j * dk * s.dv);
 }
 
-/* x_a <- sum_i weight(i, a) x_i for each of n elements, at(i, e) being element e of x_i. spare: J x CHUNK_THREADS, a
- * thread its own part. */
+/* x_a <- sum_i weight(i, a) x_i for each of n elements, where at(i, e) is element e of x_i. spare has J x CHUNK_THREADS
+ * reals, and each thread uses its own part. */
 template <class Weight, class At> __device__ inline void mix(int J, int n, Weight weight, At at, real *spare) {
     real *old = spare + threadIdx.x;
     for (int e = (int)threadIdx.x; e < n; e += CHUNK_THREADS) {
@@ -157,17 +159,17 @@ template <class Weight, class At> __device__ inline void mix(int J, int n, Weigh
     }
 }
 
-/* Share of state `from`, or of its gradient, that comes to state `to` through a chunk. */
+/* Factor with which state `from`, or its gradient, enters state `to` over a chunk. */
 template <enum pass PASS, class Gates> __device__ inline real passing(const Gates &g, int from, int to) {
     return PASS == PASS_FORWARD ? g.through(from, to) : g.through(to, from);
 }
 
-/* Factor of a token in state j after the chunk, or in the gradient of the state before it. */
+/* Factor of token n in state j after the chunk, or in the gradient of state j before the chunk. */
 template <enum pass PASS, class Gates> __device__ inline real adding(const Gates &g, int j, int n) {
     return PASS == PASS_FORWARD ? g.writes(j, n) : g.reads(j, n);
 }
 
-/* The states after a chunk, or the gradients of the states before it. */
+/* X becomes the states after a chunk, or the gradients of the states before it. */
 template <enum pass PASS, class Gates>
 __device__ inline void advance_states(const struct strip_shape &s, const Gates &g, struct matrix rows,
                                       struct matrix columns, struct matrix X, real *spare) {
@@ -185,8 +187,8 @@ __device__ inline void advance_states(const struct strip_shape &s, const Gates &
 
 /* --- between segments --------------------------------------------------------------------------------------------- */
 
-/* The states between segments, or their gradients: number i stands between segments i and i + 1. Arrays of
- * (segments - 1) x B x H (x J x dk x dv), and x J x J, [to][from], of what passes through a segment. */
+/* The states between segments, or their gradients; number i is between segments i and i + 1. `states` is (segments - 1)
+ * x B x H x J x dk x dv, `through` (segments - 1) x B x H x J x J, [to][from], the transitions of segments. */
 struct between {
     real *states, *through;
 };
@@ -196,8 +198,8 @@ __device__ inline real *between_states(const struct outer_inputs &in, const stru
     return mid.states + (i * s.B * s.H + at.head) * in.J * in.dk * s.dv + at.first;
 }
 
-/* Sum that a segment adds, for all segments but the last (backward: all but the first), and what it lets
- * through. dy: backward. */
+/* Computes the sum that a segment adds, and its transition, for all segments except the last (backward: the first). dy
+ * is only for backward. */
 template <class Gates, enum pass PASS>
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     outer_summary_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, struct between mid) {
@@ -230,8 +232,8 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     for (int e = (int)threadIdx.x; e < J * J && at.first == 0; e += CHUNK_THREADS) through[e] = r.passes[e];
 }
 
-/* An element of a head's states along the segments, or back. A single state stays in a register; of several the thread
- * reads again what it stored. */
+/* Carries an element of a head's states over the segments, forward or back. A single state stays in a register; several
+ * states are stored and read again by the thread. */
 template <bool SINGLE> struct carry {
     struct between mid;
     int64_t heads, size; /* heads: of all sequences; size: of a state */
@@ -324,8 +326,8 @@ __device__ inline void times_state(const struct strip_shape &s, struct matrix a,
     });
 }
 
-/* Term i of a sum over states, dq or dk: to[n] = or += weight(n) X[n], the first with the sum over m of a(n,m) rows[m].
- * Rows of `to` are `step` apart; each lane meets its own elements again. */
+/* Adds term i of a sum over states to dq or dk: to[n] = or += weight(n) X[n]; the first term also has the sum over m of
+ * a(n,m) rows[m]. Rows of `to` are `step` apart. Each lane has the same elements in every call. */
 template <class A, class Weight>
 __device__ inline void write_keys(const struct strip_shape &s, int dk, int count, int i, A a, struct matrix rows,
                                   Weight weight, struct matrix X, real *to, int64_t step) {
@@ -363,7 +365,7 @@ __device__ inline void write_values(const struct outer_inputs &in, const struct 
     });
 }
 
-/* Shares of state i before the chunk, which lies in r.C: in dq and in the gates' gradients. */
+/* The parts of dq and of the gates' gradients that come from state i before the chunk, which is in r.C. */
 template <class Gates>
 __device__ inline void entry_gradients(const struct outer_inputs &in, const struct strip_shape &s, int count, int i,
                                        const struct chunk_room<Gates> &r, real *dq) {
@@ -380,7 +382,7 @@ __device__ inline void entry_gradients(const struct outer_inputs &in, const stru
     __syncthreads();
 }
 
-/* Shares of the gradient of state a after the chunk: in dk and in the gates' gradients. */
+/* The parts of dk and of the gates' gradients that come from the gradient of state a after the chunk. */
 template <class Gates>
 __device__ inline void exit_gradients(const struct outer_inputs &in, const struct strip_shape &s, int count, int a,
                                       const struct chunk_room<Gates> &r, real *dk) {
@@ -391,8 +393,8 @@ __device__ inline void exit_gradients(const struct outer_inputs &in, const struc
     __syncthreads();
 }
 
-/* All of a chunk that is no state: dv, and partial sums from the chunk's first token on. C: the states before it, of
- * which the first is in r.C. */
+/* All gradients of a chunk except those of the states: dv, and partial sums from the chunk's first token on. C has the
+ * states before the chunk; the first of them is already in r.C. */
 template <class Gates>
 __device__ inline void chunk_gradients(const struct outer_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, int begin, const struct chunk_room<Gates> &r,
@@ -446,18 +448,18 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     }
 }
 
-/* --- what the twins call ------------------------------------------------------------------------------------------ */
+/* --- functions for the twins -------------------------------------------------------------------------------------- */
 
 template <class Gates> inline struct strip_shape outer_chunks_of(const struct state_shape &z, int J, enum pass pass) {
     return chunk_shape_of(z, SEGMENT, [=](const struct strip_shape &s) { return chunk_reals<Gates>(s, J, pass); });
 }
 
-/* Backward takes the most. */
+/* Whether the arrays fit into shared memory; backward needs the most. */
 template <class Gates> inline bool outer_chunks_fit(const struct state_shape &z, int J, const char **why) {
     return chunk_fits(chunk_reals<Gates>(outer_chunks_of<Gates>(z, J, PASS_BACKWARD), J, PASS_BACKWARD), why);
 }
 
-/* A guess until a device has been asked: a segment's worth of tokens, and no more padding than numbers. */
+/* A guess that no device has confirmed: at least one segment of tokens, and no more padding than numbers. */
 inline bool outer_chunks_pay(const struct state_shape &z) {
     return z.T >= SEGMENT && 2 * z.dk > TILE_ROWS && 2 * z.dv > TILE_COLUMNS;
 }

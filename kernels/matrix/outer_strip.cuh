@@ -1,6 +1,6 @@
-/* outer_strip.cuh - the twins of scan_outer and scan_plstm: J matrices per head, coupled by a J x J transition, a warp
- * a strip of columns (strip.cuh). scan_outer is J = 1, its decay the transition. Equations: scan_outer.c,
- * scan_plstm.c. */
+/* outer_strip.cuh - the twins of scan_outer and scan_plstm: J matrices per head, coupled by a J x J transition, with
+ * one warp per strip of columns (strip.cuh). scan_outer has J = 1 and its decay as the transition. Equations:
+ * scan_outer.c, scan_plstm.c. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_STRIP_CUH
 
@@ -33,7 +33,7 @@ __device__ inline struct outer_token outer_room(const struct outer_inputs &in, r
     return t;
 }
 
-/* dy NULL: forward. All lanes come; the token may be read after it. */
+/* Reads a token; dy NULL: forward. All lanes must call it, and may use the token afterwards. */
 __device__ inline void outer_read(const struct outer_inputs &in, const struct strip_shape &s, const struct strip &at,
                                   int64_t row, const real *dy, struct outer_token *t) {
     int64_t group = at.h / (in.H / in.G), head = row * in.H + at.h;
@@ -54,7 +54,7 @@ __device__ inline void outer_read(const struct outer_inputs &in, const struct st
     t->qk = warp_sum(sum);
 }
 
-/* next[l] = sum_m T[l][m] C[m] + S[l] k v^T; with one matrix next may be C. */
+/* next[l] = sum_m T[l][m] C[m] + S[l] k v^T; if J = 1, next may be C. */
 __device__ inline void outer_update(const struct outer_inputs &in, const struct strip_shape &s, const struct strip &at,
                                     const struct outer_token &t, const real *C, real *next) {
     int stride = s.W + 1, matrix = in.dk * stride;
@@ -185,7 +185,7 @@ __device__ inline void outer_column_sums(const struct outer_inputs &in, const st
 }
 
 /* starts: each strip's state before each chunk; inner: before each token of one chunk; partial: of each token. With
- * registers for more blocks a multiprocessor it would spill; there is seldom shared memory for them. */
+ * registers for more blocks per multiprocessor it would spill, and shared memory seldom has room for more. */
 static __global__ void __launch_bounds__(WARP, REAL_IS_DOUBLE ? 8 : 12)
     outer_backward_kernel(struct outer_inputs in, struct strip_shape s, const real *dy, real *dv, bool add_v,
                           real *starts, real *inner, real *partial) {
@@ -231,7 +231,7 @@ static __global__ void __launch_bounds__(WARP, REAL_IS_DOUBLE ? 8 : 12)
     }
 }
 
-/* --- what the twins call ------------------------------------------------------------------------------------------ */
+/* --- functions for the twins -------------------------------------------------------------------------------------- */
 
 inline int64_t outer_matrices(int J, enum pass pass) {
     return (J > 1 ? 2 : 1) * (pass == PASS_FORWARD ? 1 : 2);

@@ -1,5 +1,5 @@
-/* outer_sums.cuh - outer-product states on CUDA, J matrices per head: inputs, gradients, and how what strips of columns
- * (strip.cuh) leave of a token becomes gradients. */
+/* outer_sums.cuh - outer-product states on CUDA, J matrices per head: inputs, gradients, and the sums over strips of
+ * columns (strip.cuh) that give a token's gradients. */
 #ifndef LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_OUTER_SUMS_CUH
 
@@ -7,8 +7,8 @@
 
 namespace {
 
-/* Inputs (B,T,...): q, k of G groups; v of H heads; gates of H heads. source NULL: 1. mark and direct NULL: as
- * transition and source, the state is read after its update. */
+/* Inputs (B,T,...): q, k of G groups; v of H heads; gates of H heads. source NULL: 1. mark and direct NULL: equal to
+ * transition and source, so the state is read after its update. */
 struct outer_inputs {
     const real *q, *k, *v, *source, *transition, *mark, *direct;
     int64_t H, G;
@@ -16,18 +16,18 @@ struct outer_inputs {
     real scale;
 };
 
-/* Destination of a gradient; NULL: not wanted. */
+/* The places of the gradients; NULL: not wanted. */
 struct outer_gradients {
     real *q, *k, *v, *source, *transition, *mark, *direct;
     bool add_q, add_k, add_v, add_source, add_transition, add_mark, add_direct;
 };
 
-/* Values of a token that a strip leaves for the sums over strips: dq, dk, then the gates'. */
+/* The number of values of a token that a strip stores for the sums over strips: dq, dk, then the gates' gradients. */
 __host__ __device__ inline int64_t outer_partial(int64_t dk, int64_t J) {
     return 2 * dk + J * J + 2 * J + 1;
 }
 
-/* From what the strips left of a token: dq and dk of a group, summed over its heads too. */
+/* Sums the strips' values of a token to dq and dk of a group, also over the heads of the group. */
 struct outer_key_sums {
     struct strip_shape s;
     const real *partial;
@@ -43,7 +43,7 @@ struct outer_key_sums {
     }
 };
 
-/* n gates per head, after dq and dk from `from` on, and those at `beside` added where that is not negative. */
+/* Sums the strips' values of n gates per head, which begin at `from`; adds those at `beside` unless it is negative. */
 struct outer_gate_sums {
     struct strip_shape s;
     const real *partial;
@@ -61,7 +61,8 @@ struct outer_gate_sums {
     }
 };
 
-/* Gradients of all inputs but v from what the strips have left of each token: partial, (B,H,strips,T,outer_partial). */
+/* Gradients of all inputs except v, from the values `partial` (B,H,strips,T,outer_partial) that strips stored for each
+ * token. */
 inline void outer_gradient_sums(const struct call *c, const struct exec *x, const struct outer_inputs &in,
                                 const struct strip_shape &s, const real *partial, const struct outer_gradients &d) {
     int64_t B = s.B, T = s.T;

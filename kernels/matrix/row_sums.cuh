@@ -1,7 +1,7 @@
-/* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA: a warp, which may be a block, has W columns
- * of one head of one sequence, a lane per column, and takes them from node to node. Columns do not meet in the
- * recurrence: a lane reads what it wrote, or what the lane of the same column in another warp of its block wrote. What
- * gradients sum over columns goes through a table in shared memory, a line a sum. */
+/* row_sums.cuh - strips of the columns of matrix states on graphs, on CUDA: a warp, which may be a whole block, walks W
+ * columns of one head of one sequence from node to node, with one lane per column. Columns are independent in the
+ * recurrence: a lane reads only values that it wrote, or that the lane of the same column in another warp of its block
+ * wrote. Sums over columns, for gradients, use a table in shared memory with one line per sum. */
 #ifndef LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_ROW_SUMS_CUH
 
@@ -19,7 +19,7 @@ static inline struct row_sizes row_sizes_of(const struct call *c, int64_t H) {
     return z;
 }
 
-/* A call's columns: W per strip; lines: sums that a node has at once. */
+/* The strips of a call: W columns per strip; lines: the number of sums that a node has at the same time. */
 struct column_strips {
     struct row_sizes z;
     int W, strips, lines;
@@ -42,7 +42,7 @@ static inline bool column_strips_fit(const struct column_strips &s, const char *
     return fits;
 }
 
-/* Position of a lane: its column of head h; none if not `in`. */
+/* The work of a lane: its column j of a head; none if not `in`. */
 struct column {
     int lane;
     int64_t strip, j;
@@ -56,19 +56,19 @@ static __device__ __forceinline__ struct column column_here(const struct column_
     return at;
 }
 
-/* Element i of this lane's column of state number n of those that begin at `states`. */
+/* Address of element i of this lane's column in state number n of the array `states`. */
 static __device__ __forceinline__ real *column_at(const struct column_strips &s, const struct column &at, real *states,
                                                   int64_t n, int64_t i) {
     return states + (n * s.z.dk + i) * s.W + at.lane;
 }
 
-/* Lane's share of line r. */
+/* Stores the lane's term of line r. */
 static __device__ __forceinline__ void row_share(const struct column_strips &s, const struct column &at, real *table,
                                                  int r, real x) {
     if (at.lane < s.W) table[r * (s.W + 1) + at.lane] = x;
 }
 
-/* The sum of line r, of the columns in their order; after a barrier. */
+/* The sum of line r over the columns in order; call it after a barrier. */
 static __device__ __forceinline__ real row_sum(const struct column_strips &s, const real *table, int r) {
     real sum = 0;
     for (int j = 0; j < s.W; j++) sum += table[r * (s.W + 1) + j];
@@ -82,9 +82,10 @@ static __device__ __forceinline__ real row_product(int64_t n, const real *a, con
     return sum;
 }
 
-/* --- the terms of a node that stand outside the recurrence, and the sums over strips ------------------------------ */
+/* --- the terms of a node outside the recurrence, and the sums over strips ----------------------------------------- */
 
-/* q, k, v, direct and dy of a call; shares: what `parts` strips have left, each (B,T,H,width). */
+/* q, k, v, direct and dy of a call. In the structs below, `shares` has the partial sums of `parts` strips, each
+ * (B,T,H,width). */
 struct outside {
     struct row_sizes z;
     const real *q, *k, *v, *direct, *dy;
@@ -101,7 +102,7 @@ struct outside {
     }
 };
 
-/* Sum over the parts, in their order, of element i. */
+/* Sum of element i over the parts, in order. */
 static __device__ __forceinline__ real sum_of_parts(const real *shares, int64_t stride, int64_t parts, int64_t i) {
     real sum = 0;
     for (int64_t p = 0; p < parts; p++) sum += shares[p * stride + i];
@@ -120,7 +121,7 @@ struct outside_y {
     }
 };
 
-/* dq or dk, `other` being k or q; and the sums of the shares. */
+/* dq or dk, where `other` is k or q: the direct term and the sums of the shares. */
 struct outside_dqk {
     struct outside k;
     const real *other, *shares;

@@ -167,7 +167,7 @@ static void scan_outer_ref_forward(const struct call *c, const struct exec *x) {
         }
 }
 
-/* Writes the gradients of one token of one head, and turns E into that of the previous token. P is the state before the
+/* Writes the gradients of one token of one head, and turns E into E of the previous token. P is the state before the
  * token. dq and dk are added to `keys`, since the heads of a group share q and k. */
 static void ref_backward_token(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
                                const double *P, double *E, double *keys) {

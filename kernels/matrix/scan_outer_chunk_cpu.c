@@ -42,7 +42,7 @@ static struct outer_sizes sizes_of(const struct call *c) {
 }
 
 /* Measured, forward + backward (`lrnn perf crossover`): the time of a chunk does not depend on how many of its rows are
- * missing, and is the same for dk = 4 and 16. The time of scan_outer_cpu is that of dk rows per token. */
+ * missing, and is equal for dk = 4 and 16. The time of scan_outer_cpu grows with dk rows per token. */
 static bool scan_outer_chunk_preferred(const struct call *c) {
     struct state_shape s = outer_shape(c);
     return s.T >= 4 && s.dk >= 4 && s.T * s.dk >= 64;

@@ -14,7 +14,7 @@ struct single_gates {
     real *T, *S, *M, *D;
     real *before, *after; /* products of T before and after a token; before[STATE_CHUNK]: of the whole chunk */
     struct matrix reach;
-    /* The fields from here on are of backward. Y[t][n]: what token n would give out if it read the state before t.
+    /* The fields from here on are only for backward. Y[t][n]: the output of token n if it read the state before t.
      * left: Y of the state that passes through the chunk. */
     struct matrix Y;
     real *dM, *passed, *left; /* one number per token */
@@ -90,8 +90,9 @@ struct single_gates {
         }
     }
 
-    /* Computes Y, dM and left by walking along the chunk: one thread per token, and one more for left. The first row
-     * of Y holds Y of the state before the chunk, and left[0] the product of all that passes through. */
+    /* Computes Y, dM and left by walking along the chunk: one thread per token, and one more for left. Before, the
+     * first row of Y contains Y of the state before the chunk, and left[0] the product for the state that passes
+     * through. */
     __device__ void walk(struct matrix keys, struct matrix values) const {
         int n = (int)threadIdx.x;
         if (n < STATE_CHUNK) {
@@ -162,7 +163,7 @@ static void scan_outer_chunk_cuda_backward(const struct call *c, const struct ex
     outer_chunks_backward<single_gates>(c, x, in, s, mid, tensor_real(c->out[1]), partial, outer_gradients_of(c));
 }
 
-/* Tolerance: as scan_outer_cpu; products by tensor cores are as exact as fp32's (tile_product.cuh). */
+/* Tolerance: as scan_outer_cpu; products by tensor cores are as exact as in fp32 (tile_product.cuh). */
 const struct kernel kernel_scan_outer_chunk_cuda = {
     .name = "scan_outer_chunk_cuda",
     .op = &op_scan_outer,

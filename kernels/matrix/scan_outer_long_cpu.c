@@ -238,7 +238,7 @@ static void read_group(const struct work *w, const struct stretch *k, int64_t gr
     scores_of(k->rows, w->s.dk, w->K, w->KW, w->Qt, w->scores);
 }
 
-/* One chunk of a group; `states` are those of its heads. */
+/* One chunk of a group; `states` are its heads' states. */
 static void forward_group(const struct work *w, const struct stretch *k, int64_t b, int64_t group, real *states) {
     read_group(w, k, group);
     for (int64_t h = 0; h < w->share; h++) forward_head(w, k, b, group * w->share + h, states + h * w->states.stride);

@@ -1,13 +1,12 @@
-/* strip.cuh - recurrences whose state is a dk x dv matrix per head, on CUDA: how states are cut among warps.
+/* strip.cuh - cuts the states of recurrences with a dk x dv matrix per head among warps, on CUDA.
  *
- * Columns of a state do not meet in the recurrence, so a warp has a strip of them: W columns of one head of one
- * sequence, which it keeps in shared memory and takes along time. A lane is a column where sums run over rows, and a
- * row where they run over columns; rows are W + 1 values apart, so that neither order makes lanes wait for the same
- * bank. What gradients sum over columns is left in scratch a strip, and added over strips, in their order, by a second
- * kernel.
+ * Columns of a state are independent in the recurrence, so a warp has a strip: W columns of one head of one sequence,
+ * which it keeps in shared memory and walks through time. For sums over rows a lane has a column; for sums over columns
+ * it has a row. Rows are W + 1 values apart, so that in neither order lanes wait for the same bank. Sums over columns,
+ * for gradients, are stored in scratch per strip, and a second kernel adds them over strips, in order.
  *
- * Backward takes the states again from the start, keeps those where a chunk begins, and then those within one chunk
- * after the other, the last one first: simple, and as many bytes as there are states. */
+ * Backward computes the states again from the start and keeps those at the start of each chunk. Then it takes the
+ * chunks, the last one first, and keeps the states inside the current chunk. */
 #ifndef LRNN_KERNELS_MATRIX_STRIP_CUH
 #define LRNN_KERNELS_MATRIX_STRIP_CUH
 
@@ -15,13 +14,13 @@
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/loaded_rows.cuh"
 
-/* rows: of the matrices of a head, one below the other; dv columns in all, W per strip. chunk: tokens of a chunk. */
+/* rows: of all matrices of a head, one below the other. There are dv columns, W per strip. chunk: tokens of a chunk. */
 struct strip_shape {
     int64_t B, T, H;
     int rows, dv, W, strips, chunk, chunks;
 };
 
-/* matrices, vectors: how many arrays of rows x (W + 1), and reals beside them, a warp has in shared memory. */
+/* In shared memory a warp has `matrices` arrays of rows x (W + 1) reals, and `vectors` more reals. */
 static inline struct strip_shape strip_shape_of(int64_t B, int64_t T, int64_t H, int64_t rows, int64_t dv,
                                                 int64_t matrices, int64_t vectors) {
     struct strip_shape s = {.B = B, .T = T, .H = H, .rows = (int)rows, .dv = (int)dv, .W = WARP};
@@ -44,7 +43,7 @@ static inline bool strip_fits(int64_t rows, int64_t matrices, int64_t vectors, c
     return fits;
 }
 
-/* Position of a warp, which is a block. */
+/* The work of a warp, which is a whole block. */
 struct strip {
     int64_t b, h, index; /* index: of the strip among all */
     int first, width;    /* its columns of the head */
@@ -65,7 +64,7 @@ static __device__ __forceinline__ struct strip strip_here(const struct strip_sha
     return at;
 }
 
-/* A state between shared memory and a packed array of rows x W. */
+/* Copy a state between shared memory and a packed array of rows x W. */
 static __device__ __forceinline__ void strip_store(const struct strip_shape &s, const struct strip &at,
                                                    const real *from, real *to) {
     for (int r = 0; r < s.rows; r++)
@@ -85,12 +84,12 @@ static __device__ __forceinline__ void strip_clear(const struct strip_shape &s, 
         for (int r = 0; r < s.rows; r++) to[r * (s.W + 1) + s.W] = 0;
 }
 
-/* n values, one after the other, into shared memory. */
+/* Copies n contiguous values into shared memory. */
 static __device__ __forceinline__ void strip_read(int n, const real *from, real *to, int lane) {
     for (int i = lane; i < n; i += WARP) to[i] = from[i];
 }
 
-/* The sum over the strips of what each has left at `at`; strides in reals. */
+/* The sum over strips of the values that they stored, from `at` on, `stride` reals apart. */
 static __device__ __forceinline__ real strip_sum(const real *at, int64_t stride, int64_t strips) {
     real sum = 0;
     for (int64_t s = 0; s < strips; s++) sum += at[s * stride];

@@ -1,12 +1,12 @@
 /* columns_cuda.cu - split and join_columns on CUDA: both are moves between a matrix and up to four parts of its
- * columns, a value per thread, or four where all widths allow it; prepend_one and repeat_each, a value per thread.
- * Equations: columns.c. The bits are the reference's. */
+ * columns, with one value per thread, or four if all widths allow it; prepend_one and repeat_each, one value per
+ * thread. Equations: columns.c. The bits are the reference's. */
 #include "kernels/move/move.h"
 #include "kernels/lib/cuda.cuh"
 
 namespace {
 
-/* Parts stand side by side from column `from` on; widths in units of W values, as the matrix's own. */
+/* The parts follow each other from column `from` on. All widths, also the matrix's, are in units of W values. */
 struct parts {
     int n;
     int64_t C, from, widths[OP_MAX_OUT];
@@ -14,7 +14,7 @@ struct parts {
     bool accumulate[OP_MAX_OUT];
 };
 
-/* Location of column `column` of row r: the part (-1: none), and the index in it. */
+/* Address of a column of row r in the part that has it; NULL: no part has it. */
 struct place_in_parts {
     real *at;
     bool accumulate;
@@ -76,7 +76,7 @@ static __device__ __forceinline__ struct place_in_parts find_part(const struct p
     return found;
 }
 
-/* The matrix's columns go to the parts. */
+/* Copies the matrix's columns to the parts. */
 template <int W>
 static __global__ void __launch_bounds__(CUDA_THREADS) take_kernel(int64_t units, struct parts p, const real *matrix) {
     await_previous();
@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) take_kernel(int64_t units
     if (to.at) put_lanes<W>(to.at, to.accumulate, load_lanes<W>(matrix + i * W));
 }
 
-/* The parts come into the matrix; columns that no part has are zero. */
+/* Copies the parts into the matrix; columns that no part has become zero. */
 template <int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     give_kernel(int64_t units, struct parts p, real *matrix, bool accumulate) {
@@ -158,7 +158,7 @@ static void split_cuda_forward(const struct call *c, const struct exec *x) {
     take(x, tensor_rows(c->in[0]), &p, tensor_real(c->in[0]));
 }
 
-/* The parts are read alone. */
+/* give() only reads the parts. */
 static void split_cuda_backward(const struct call *c, const struct exec *x) {
     struct parts p = split_parts(c);
     for (int k = 0; k < p.n; k++) p.of[k] = c->out[k]->grad;

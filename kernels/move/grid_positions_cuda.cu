@@ -1,5 +1,5 @@
-/* grid_positions_cuda.cu - grid_positions on CUDA, a value per thread, in the reference's order and in double, as its.
- * The equations are in grid_positions.c. */
+/* grid_positions_cuda.cu - grid_positions on CUDA, one value per thread, in double and in the reference's order. The
+ * equations are in grid_positions.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/move/grid_positions.h"
 
@@ -22,7 +22,7 @@ struct positions {
     }
 };
 
-/* x and the entries of the table around token t: y. */
+/* y = x + the weighted entries of the table around each token's position. */
 struct add_positions {
     struct positions k;
     const real *x, *table;
@@ -58,7 +58,7 @@ struct entry_gradient {
     int64_t B;
     bool accumulate;
 
-    /* sum + what entry j has of a sequence whose column begins at d. */
+    /* sum + the gradient of entry j from a sequence whose column begins at d. */
     __device__ double sequence(double sum, const struct token_grid &g, int64_t j, const real *d) const {
         for (int64_t r = 0; r < g.height; r++) {
             struct cubic row = k.row(g, r);

@@ -102,7 +102,7 @@ struct tensor *rows_of_corners(struct graph *g, struct tensor *x, struct tensor 
 struct tensor *grid_positions(struct graph *g, struct tensor *x, struct tensor *table, struct tensor *lengths,
                               const struct grid *trained, const struct grid *own);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 struct split_attr {
     int64_t from; /* first column of the first part */

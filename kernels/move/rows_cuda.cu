@@ -1,7 +1,6 @@
-/* rows_cuda.cu - ops that move rows to other places, on CUDA: take_rows, append_rows and decode_positions, a
- * value per thread, neighbours on neighbouring columns. What an entry's gradient sums is listed in
- * the op's table, so that the order is the reference's; sums are in double, as its. Equations: take_rows.c,
- * append_rows.c, sequence.c. */
+/* rows_cuda.cu - ops that move rows, on CUDA: take_rows, append_rows and decode_positions, one value per thread;
+ * neighbouring threads have neighbouring columns. The op's table lists the terms of an entry's gradient, so that sums
+ * are in the reference's order; they are in double too. Equations: take_rows.c, append_rows.c, sequence.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/move/sequence.h"
@@ -11,7 +10,7 @@ namespace {
 
 /* --- take_rows ---------------------------------------------------------------------------------------------------- */
 
-/* Shape: sequences of T rows x and `rows` rows y. */
+/* Sequences of T rows in x and `rows` rows in y. */
 struct taking {
     struct take_rows_attr attr; /* first: the table's */
     const int32_t *lengths;     /* or NULL */
@@ -109,7 +108,7 @@ struct append_dp {
 
 /* --- decode_positions --------------------------------------------------------------------------------------------- */
 
-/* (T,D), once for all sequences: sines and cosines in double take long. */
+/* The codes (T,D), computed once for all sequences, because sines and cosines in double take long. */
 struct position_codes {
     real *to;
     int64_t D;
@@ -210,7 +209,7 @@ const struct kernel kernel_append_rows_cuda = {
 };
 
 /* Tolerance: sine and cosine of the device's library differ from the host's in their last digits, at angles up to the
- * length, and what is rounded to real then may be its neighbour. */
+ * length, and so may round to a neighbouring real. */
 const struct kernel kernel_decode_positions_cuda = {
     .name = "decode_positions_cuda",
     .op = &op_decode_positions,

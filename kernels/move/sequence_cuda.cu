@@ -1,5 +1,5 @@
-/* sequence_cuda.cu - pool and reverse on CUDA: a value per thread, neighbours on neighbouring columns. Equations:
- * sequence.c. */
+/* sequence_cuda.cu - pool and reverse on CUDA: one value per thread; neighbouring threads have neighbouring columns.
+ * Equations: sequence.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/move/move.h"
 
@@ -23,7 +23,7 @@ static struct sequences sequences_of(const struct call *c) {
 
 /* --- pool --------------------------------------------------------------------------------------------------------- */
 
-/* The weight of every row is rounded to real before it is used, as the reference does; the sum is in double. */
+/* Like in the reference, the weight of a row is rounded to real before it is used, and the sum is in double. */
 static __global__ void __launch_bounds__(CUDA_THREADS)
     pool_kernel(struct sequences s, bool last, const real *x, real *y) {
     await_previous();

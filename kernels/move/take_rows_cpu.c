@@ -62,8 +62,8 @@ static void take_rows_cpu_backward(const struct call *c, const struct exec *exec
     for (int64_t i = 0; i < strip_count(c); i++) strip_gradient(c, strip_at(c, i));
 }
 
-/* Tolerance: dx sums over the positions of an interval in `real`, the reference in double. Errors grow like the square
- * root of the number of positions. */
+/* Tolerance: dx sums over the positions of an interval in `real`, the reference in double. Errors grow like the root of
+ * the number of positions. */
 const struct kernel kernel_take_rows_cpu = {
     .name = "take_rows_cpu",
     .op = &op_take_rows,

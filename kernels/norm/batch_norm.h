@@ -1,4 +1,4 @@
-/* batch_norm.h - what the twins of batch_norm share. */
+/* batch_norm.h - parts that the twins of batch_norm share. */
 #ifndef LRNN_KERNELS_NORM_BATCH_NORM_H
 #define LRNN_KERNELS_NORM_BATCH_NORM_H
 

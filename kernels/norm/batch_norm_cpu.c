@@ -1,8 +1,9 @@
-/* batch_norm_cpu.c - batch normalisation: chunks of rows on threads, columns in vectors. The equations are in
+/* batch_norm_cpu.c - batch normalisation, with chunks of rows on threads and columns in vectors. The equations are in
  * batch_norm.c.
  *
- * A chunk walks its rows twice, for its own means and then, while they are in L2, for sums about these; the chunks'
- * sums are then moved to the common mean mu, in their order (n_k rows in use, mean mu_k, M_k squares about it):
+ * A chunk walks its rows twice: first for its own means, then, while the rows are in L2, for sums about these means.
+ * The sums of the chunks are then moved to the common mean mu, in order. With n_k rows in use, mean mu_k, and M_k the
+ * sum of squares about it:
  *   M = sum M_k + n_k (mu_k - mu)^2        sum dy (x - mu) = sum_k [ sum dy (x - mu_k) + (mu_k - mu) sum dy ] */
 #include <math.h>
 #include <string.h>
@@ -16,10 +17,10 @@ enum { X = BATCH_NORM_X, WEIGHT, BIAS, MEAN, VARIANCE, LENGTHS };
 /* Rows of a chunk's sums, D columns each; forward has the first two. */
 enum { SUM_MEAN, SUM_SQUARES, SUM_DY, SUM_DYX, SUM_ROWS };
 
-/* Statistics of one column or all: mean, 1/sqrt(var + eps), and in backward sums of dy and of dy n over all rows. */
+/* Statistics of all rows: mean, 1/sqrt(var + eps), and in backward sums of dy and of dy n. */
 enum { ALL_MEAN, ALL_Q, ALL_DY, ALL_DYN, ALL_ROWS };
 
-/* Scratch: the rows in use of each chunk, the chunks' sums, SUM_ROWS each, then what is common to all. */
+/* Scratch: the number of rows in use of each chunk, SUM_ROWS sums of each chunk, then the statistics of all rows. */
 struct work {
     int64_t chunks, D;
     double *used;
@@ -59,7 +60,7 @@ static void add_gradient(int64_t D, const real *x, const real *mean, const real 
     }
 }
 
-/* Sums of one chunk of rows; dy NULL: sums of x alone. Returns the rows in use. */
+/* Computes the sums of one chunk of rows; dy NULL: only sums of x. Returns the number of rows in use. */
 static double chunk_statistics(const struct call *c, const struct work *w, int64_t chunk, const real *dy) {
     int64_t D = w->D, used = 0;
     struct range part = part_at(tensor_rows(c->in[X]), w->chunks, chunk);
@@ -81,8 +82,8 @@ static double chunk_statistics(const struct call *c, const struct work *w, int64
     return (double)used;
 }
 
-/* Statistics of all rows from the chunks' statistics; the biased variance goes to the place of q. Returns the rows in
- * use. */
+/* Computes the statistics of all rows from the chunks' statistics; the biased variance is stored in the place of q.
+ * Returns the number of rows in use. */
 static double gather_statistics(struct work w) {
     double used = 0;
     for (int64_t k = 0; k < w.chunks; k++) used += w.used[k];
@@ -113,7 +114,7 @@ static void gather_gradient(struct work w) {
     }
 }
 
-/* Statistics of the batch; returns the rows in use. */
+/* Computes the statistics of the batch; returns the number of rows in use. */
 static double batch_statistics(const struct call *c, struct work w, const real *dy) {
     int64_t rows = tensor_rows(c->in[X]);
 #pragma omp parallel for schedule(static) if (rows * w.D > PARALLEL_MIN)
@@ -121,7 +122,7 @@ static double batch_statistics(const struct call *c, struct work w, const real *
     return gather_statistics(w);
 }
 
-/* q in place of the variance. */
+/* Replaces the variance by q. */
 static void invert_deviation(const struct call *c, struct work w) {
     double eps = batch_norm_attr(c)->eps;
     for (int64_t d = 0; d < w.D; d++) w.all[ALL_Q][d] = (real)(1 / sqrt(w.all[ALL_Q][d] + eps));
@@ -161,7 +162,7 @@ static void batch_norm_cpu_forward(const struct call *c, const struct exec *exec
     }
 }
 
-/* dx of row r; share: 1/N where the row is in use, else 0. */
+/* Computes dx of row r; share is 1/N if the row is in use, else 0. */
 static void row_dx(const struct call *c, struct work w, int64_t r, real share) {
     int64_t D = w.D;
     const real *x = tensor_real(c->in[X]) + r * D, *dy = call_dout(c, 0) + r * D, *weight = tensor_real(c->in[WEIGHT]);
@@ -195,8 +196,8 @@ static void batch_norm_cpu_backward(const struct call *c, const struct exec *exe
     }
 }
 
-/* Sums over a chunk's rows in working precision err by about the root of their number; x - mu loses the digits by which
- * mu exceeds the spread, and sum(e n) cancels against e. */
+/* Tolerance: sums over a chunk's rows are in working precision, with errors of about the square root of their number;
+ * x - mu loses as many digits as mu is larger than the spread, and sum(e n) cancels against e. */
 const struct kernel kernel_batch_norm_cpu = {
     .name = "batch_norm_cpu",
     .op = &op_batch_norm,

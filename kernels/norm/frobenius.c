@@ -46,7 +46,7 @@ const struct op op_frobenius = {
 
 static void frobenius_ref_forward(const struct call *c, const struct exec *exec) {
     (void)exec;
-    long double sum = 0; /* the yardstick: wider than what it is to judge, in either build */
+    long double sum = 0; /* more precise than the kernels that it is compared with, in both builds */
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; c->in[k] && i < tensor_count(c->in[k]); i++)
             sum += (long double)tensor_real(c->in[k])[i] * tensor_real(c->in[k])[i];

@@ -1,5 +1,5 @@
-/* frobenius_cpu.c - the norm of whole tensors: spans on threads, summed in double in their order. The equation is in
- * frobenius.c. */
+/* frobenius_cpu.c - the norm of whole tensors, with spans on threads; the sums of spans are added in double, in order.
+ * The equation is in frobenius.c. */
 #include <math.h>
 
 #include "kernels/norm/norm.h"
@@ -59,8 +59,8 @@ static void frobenius_cpu_backward(const struct call *c, const struct exec *exec
         if (c->in[k] && c->din[k]) scaled(c->in[k], factor, c->din[k], call_accumulates(c, k));
 }
 
-/* Tolerance: a span of 8192 squares, all of one sign, is summed in double, which rounds by about sqrt(8192) / 2 = 45
- * units of the sum, half of that in the root: invisible in float, where the last rounding is left. */
+/* Tolerance: a span of 8192 squares, all positive, is summed in double, with an error of about sqrt(8192) / 2 = 45
+ * units of the sum; the root halves it. In float this is invisible; only the last rounding remains. */
 const struct kernel kernel_frobenius_cpu = {
     .name = "frobenius_cpu",
     .op = &op_frobenius,

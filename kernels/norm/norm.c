@@ -83,7 +83,7 @@ static double vector_terms(const struct call *c, int j) {
 }
 
 /* Magnitudes of the terms (struct op, `terms`). |x| and |mean| are added separately, because x - mean may be close to
- * 0. In layernorm dx is 0 if D = 1, and 0 but for a small part due to eps if D = 2. */
+ * 0. In layernorm dx is 0 if D = 1, and 0 except for a small part due to eps if D = 2. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
@@ -123,8 +123,8 @@ static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     return true;
 }
 
-/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. Variants: 0 and 1 all gradients; 2 without that of x;
- * 3 without that of the branch; 4 without either, with a large eps; 5 without those of w and b, with a large eps. */
+/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. Variants: 0 and 1 all gradients; 2 not of x; 3 not of
+ * the branch; 4 of neither, with a large eps; 5 not of w and b, with a large eps. */
 static bool add_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     bool layer = s->variant % 2 == 1;
@@ -205,7 +205,7 @@ static void norm_ref_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* Computes the gradient of x in row r, and that of the branch if there is one. */
+/* Computes the gradients of x and, if there is one, of the branch in row r. */
 static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const real *dy) {
     int64_t D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);

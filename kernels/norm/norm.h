@@ -47,7 +47,7 @@ struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_
 /* y [1] = sqrt(sum x^2 + sum z^2) of whole tensors; z may be NULL. The gradient is 0 where y is 0. */
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 struct norm_attr {
     double eps;
@@ -57,13 +57,13 @@ LRNN_INLINE const struct norm_attr *norm_attr(const struct call *c) {
     return (const struct norm_attr *)c->attr;
 }
 
-/* Inputs of rmsnorm, layernorm and add_norm: x, w, b or none, branch or none; outputs: y and, where there is a branch,
- * the sum. The rows that are normed: */
+/* The rows that are normed. Inputs of rmsnorm, layernorm and add_norm: x, w, b or NULL, branch or NULL. Outputs: y and,
+ * if there is a branch, the sum. */
 LRNN_INLINE const real *normed_rows(const struct call *c) {
     return tensor_real(c->in[3] ? c->out[1] : c->in[0]);
 }
 
-/* Gradient of the sum by what else reads it; NULL: nothing does. */
+/* Gradient of the sum from its other readers; NULL: it has none. */
 LRNN_INLINE const real *sum_dout(const struct call *c) {
     return c->in[3] ? call_dout(c, 1) : NULL;
 }

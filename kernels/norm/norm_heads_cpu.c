@@ -1,5 +1,6 @@
-/* norm_heads_cpu.c - RMSNorm and LayerNorm of each head: chunks of rows on threads, the columns of a head in vectors;
- * the weight's gradient as one partial sum per chunk, added in order. The equations are in norm_heads.c. */
+/* norm_heads_cpu.c - RMSNorm and LayerNorm of each head, with chunks of rows on threads and the columns of a head in
+ * vectors. Each chunk has a partial sum of the weight's gradient, and these are added in order. The equations are in
+ * norm_heads.c. */
 #include <string.h>
 
 #include "core/real_math.h"
@@ -68,7 +69,7 @@ static size_t norm_heads_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* One chunk of rows: dx, and the chunk's sums of dy n into dw. */
+/* One chunk of rows: dx, and the chunk's sums of dy n in dw. */
 static void backward_chunk(const struct call *c, struct range part, real *dw) {
     real eps = (real)norm_attr(c)->eps;
     bool layer = c->op == &op_layernorm_heads;
@@ -95,8 +96,8 @@ static void norm_heads_cpu_backward(const struct call *c, const struct exec *exe
     if (c->din[1]) sum_partials(n, chunks, dw.at, dw.stride, c->din[1], call_accumulates(c, 1));
 }
 
-/* Like rmsnorm_cpu: sums over columns and rows in working precision err by about the root of their number, and the
- * means of dx cancel against e. */
+/* Tolerance: as rmsnorm_cpu. Sums over columns and rows are in working precision, with errors of about the square root
+ * of their number, and the means of dx cancel against e. */
 const struct kernel kernel_rmsnorm_heads_cpu = {
     .name = "rmsnorm_heads_cpu",
     .op = &op_rmsnorm_heads,

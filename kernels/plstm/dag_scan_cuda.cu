@@ -1,11 +1,11 @@
-/* dag_scan_cuda.cu - pLSTM on directed acyclic graphs on CUDA: a strip of columns of one head goes through the edges of
- * the example in their order (row_sums.cuh). A warp per example makes the lists of what is there, 32 edges or pairs at
- * once. Equations: dag_scan.c. */
+/* dag_scan_cuda.cu - pLSTM on directed acyclic graphs on CUDA: a warp walks a strip of columns of one head over the
+ * edges of the example in order (row_sums.cuh). First a warp per example lists the present edges and pairs, 32 at a
+ * time. Equations: dag_scan.c. */
 #include "kernels/plstm/dag_links.h"
 #include "kernels/matrix/loaded_rows.cuh"
 #include "kernels/matrix/row_sums.cuh"
 
-#define DAG_ROWS 16 /* of a state, read before any of them is written: a warp waits for memory alone */
+#define DAG_ROWS 16 /* rows of a state that are read before one is written; many, as few warps share the waiting */
 
 namespace {
 
@@ -18,7 +18,7 @@ struct dag_strips {
     const real *q, *k, *v, *source, *mark, *transition, *dy;
 };
 
-/* The lists of all examples, one after the other, and how many edges and pairs each has. */
+/* The lists of all examples, one after the other, and the number of edges and pairs of each. */
 struct dag_lists {
     struct dag first;
     int32_t *edges, *pairs;
@@ -39,13 +39,13 @@ struct dag_lists {
     }
 };
 
-/* States C and gradients E of the edges, each array one strip after the other; shares of the strips. */
+/* States C and gradients E of the edges, one strip after the other; and the partial sums of the strips. */
 struct dag_room {
     struct dag_lists lists;
     real *C, *E;
-    real *y, *dv;                       /* whole */
-    real *dq, *dk;                      /* of strips */
-    real *dsource, *dmark, *transition; /* of strips */
+    real *y, *dv;                       /* complete sums */
+    real *dq, *dk;                      /* partial sums of strips */
+    real *dsource, *dmark, *transition; /* partial sums of strips */
 };
 
 struct dag_strips strips_of(const struct call *c) {
@@ -162,13 +162,13 @@ __device__ void edge_state(const struct dag_strips &g, const struct dag_strip &w
     });
 }
 
-/* The pairs that lead to edge e end here; they begin at p. */
+/* The end of the pairs that lead to edge e; they begin at p. */
 __device__ __forceinline__ int64_t pairs_end(const struct dag_strip &w, int64_t e, int64_t p) {
     while (p < w.d.pairs && w.d.to[p] == e) p++;
     return p;
 }
 
-/* E of edge e, which has come from the edges after it, with its mark; then the sums that it gives. */
+/* Adds the mark's part to E of edge e, which already has the parts of later edges; then adds all sums from E. */
 __device__ void backward_edge(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r,
                               int64_t e, real *table) {
     struct row_sizes z = g.s.z;
@@ -212,7 +212,7 @@ __device__ void backward_edge(const struct dag_strips &g, const struct dag_strip
     __syncthreads();
 }
 
-/* Pair p into edge e: the gradient of its transition, and E of the edge that it comes from. */
+/* Pair p into edge e: computes the gradient of its transition, and adds to E of the edge from which it comes. */
 __device__ void backward_pair(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r,
                               int64_t e, int64_t p) {
     real T = transition_of(g, w, p), dT = 0;
@@ -236,7 +236,7 @@ __device__ void backward_pair(const struct dag_strips &g, const struct dag_strip
     if (w.at.lane == 0) r.transition[w.at.strip * gates + row_of(g, w, g.a.size.pairs, w.d.pair_row[p])] = dT;
 }
 
-/* A strip's shares, to which edges add, and the shares of absent gates begin at 0. */
+/* Sets a strip's partial sums to 0, if edges add to them or if their gates are absent. */
 __device__ void clear_shares(const struct dag_strips &g, const struct dag_strip &w, const struct dag_room &r) {
     struct row_sizes z = g.s.z;
     int64_t rows = z.B * z.T * z.H, edges = g.a.size.edges, pairs = g.a.size.pairs;
@@ -259,7 +259,7 @@ __device__ void clear_shares(const struct dag_strips &g, const struct dag_strip 
 
 /* --- the lists, as dag_read_links makes them ---------------------------------------------------------------------- */
 
-/* How many lanes before this one have a vote. */
+/* The number of earlier lanes that have a vote. */
 static __device__ __forceinline__ int votes_before(unsigned votes) {
     return __popc(votes & ((1u << threadIdx.x) - 1));
 }
@@ -283,7 +283,7 @@ static __device__ void read_edges(const struct links_view &l, struct dag *d) {
     __syncwarp();
 }
 
-/* The lane's one of 32 pairs p, if it counts; its edges are then known by their place in the walk. */
+/* The lane's pair of 32 pairs. If it is in effect, its edges are named by their place in the walk. */
 struct lane_pair {
     int32_t from, to;
     bool there;
@@ -295,7 +295,7 @@ static __device__ struct lane_pair read_pair(const struct links_view &l, bool tr
     return pair;
 }
 
-/* start[e]: how many pairs lead to edges before e. */
+/* start[e] = the number of pairs that lead to edges before e. */
 static __device__ void count_pairs(const struct links_view &l, bool tree, struct dag *d) {
     int32_t before = 0;
     for (int64_t e = threadIdx.x; e <= d->edges; e += WARP) d->start[e] = 0;
@@ -320,7 +320,7 @@ static __device__ void count_pairs(const struct links_view &l, bool tree, struct
     __syncwarp();
 }
 
-/* Pairs by the edge that they lead to; of those to the same edge the earlier one first. */
+/* Sorts pairs by the edge to which they lead; pairs to the same edge keep their order. */
 static __device__ void sort_pairs(const struct links_view &l, bool tree, struct dag *d) {
     for (int64_t first = 0; first < l.size.pairs; first += WARP) {
         struct lane_pair pair = read_pair(l, tree, *d, first + threadIdx.x);
@@ -335,7 +335,7 @@ static __device__ void sort_pairs(const struct links_view &l, bool tree, struct 
             d->from[at] = pair.from;
             d->to[at] = pair.to;
             d->pair_row[at] = (int32_t)(first + threadIdx.x);
-            if (same >> threadIdx.x == 1) d->start[pair.to] = at + 1; /* the last of them */
+            if (same >> threadIdx.x == 1) d->start[pair.to] = at + 1; /* by the last such lane */
         }
         __syncwarp();
     }
@@ -375,7 +375,7 @@ static __global__ void __launch_bounds__(WARP) dag_forward_kernel(struct dag_str
 
 static __global__ void __launch_bounds__(WARP) dag_backward_kernel(struct dag_strips g, struct dag_room r) {
     await_previous();
-    DYNAMIC_SHARED(real, table); /* a line a sum */
+    DYNAMIC_SHARED(real, table); /* one line per sum */
     struct dag_strip w = strip_at(g, r);
     int64_t p = 0;
     clear_shares(g, w, r);
@@ -410,7 +410,7 @@ static void dag_scan_cuda_forward(const struct call *c, const struct exec *x) {
                outside_y{outside_of(c, g.s.z, g.a.scale, DIRECT, nullptr), r.y, 0, 1, tensor_real(c->out[0])});
 }
 
-/* Sums over the strips of the shares of a gate's gradient. */
+/* Writes a gate's gradient: the sum over strips of their partial sums. */
 static void put_gate(const struct call *c, const struct exec *x, int input, const real *shares, int64_t strips) {
     int64_t n = tensor_count(c->in[input]);
     if (c->din[input]) each_value(c, x, n, sum_shares{shares, n, strips, c->din[input], call_accumulates(c, input)});

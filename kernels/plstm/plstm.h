@@ -32,7 +32,7 @@ struct tensor *grid_gates(struct graph *g, struct tensor *const *raw, enum grid_
 /* pLSTM on a grid of X x Y = N nodes, node (r,s) at r*Y + s, four directions (bit 0 flips the first axis, bit 1 the
  * second) summed: y = c (sum (Ml l + Mu u)^T q + D (q.k) v), Cr = rl l + ru u + Sr k v^T, Cd = dl l + du u + Sd k
  * v^T. l is Cr of the previous neighbour on the first axis, u is Cd of the previous neighbour on the second. gates are
- * those of grid_gates; direct (B,N,H). */
+ * the output of grid_gates; direct (B,N,H). */
 struct tensor *grid_scan(struct graph *g, struct tensor *q, struct tensor *k, struct tensor *v, struct tensor *gates,
                          struct tensor *direct, int64_t X, int64_t Y, int64_t H, double scale_of_qk);
 
@@ -43,7 +43,7 @@ struct tensor *dag_scan(struct graph *g, struct tensor *q, struct tensor *k, str
                         struct tensor *mark, struct tensor *transition, struct tensor *direct,
                         const struct links *links, bool tree, int64_t H, double scale_of_qk);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 struct scan_plstm_attr {
     int64_t H, J;

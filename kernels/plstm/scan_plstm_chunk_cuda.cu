@@ -1,8 +1,8 @@
-/* scan_plstm_chunk_cuda.cu - pLSTM on sequences on CUDA, 64 tokens at a time in parallel: outer_chunk.cuh with J states
- * a head. Equations: scan_plstm.c; of gates and their gradients: chunk_gates.h, whose names these are.
+/* scan_plstm_chunk_cuda.cu - pLSTM on sequences on CUDA, with segments of 64 tokens in parallel: outer_chunk.cuh with J
+ * states per head. Equations: scan_plstm.c, and for the gates and their gradients chunk_gates.h.
  *
- * The op keeps no states, so that backward goes forward once more, without outputs, and leaves those before every 16th
- * token in scratch. How many states there is room for in shared memory depends on dk: 4 at 64, 7 at 16, in float. */
+ * The op keeps no states, so backward first goes forward again, without outputs, and stores the states before every
+ * 16th token in scratch. In float, shared memory has room for 4 states at dk = 64 and for 7 at dk = 16. */
 #include "kernels/matrix/outer_chunk.cuh"
 #include "kernels/plstm/scan_plstm_call.cuh"
 
@@ -15,7 +15,7 @@ struct track_gates {
     int J, readers;
     real *T, *S, *M, *D, *Z;
     struct matrix pairs; /* Gate[m][n] */
-    real *Y;             /* backward, with what follows; y(t, j, n): what n would read of state j before t */
+    real *Y;             /* from here on only backward; y(t, j, n): what n would read of state j before t */
     real *passed;        /* R of the exits */
     real *warps;
 
@@ -85,7 +85,7 @@ struct track_gates {
         if (n < STATE_CHUNK) D[n] = n < count ? in.direct[head + n * in.H] : 0;
     }
 
-    /* Share of state j before token t that reader n reads, from its share before the next token. */
+    /* The factor with which reader n reads state j before token t, from its factors before the next token. */
     __device__ real reach(int t, int j, int n) const {
         if (t == STATE_CHUNK) return n == STATE_CHUNK + j;
         if (n <= t) return n == t ? M[t * J + j] : 0;
@@ -113,7 +113,7 @@ struct track_gates {
         return n < STATE_CHUNK ? keys(t, n) * values(t, n) : taken(n - STATE_CHUNK, t);
     }
 
-    /* Y, along the chunk. */
+    /* Computes Y along the chunk. */
     __device__ void walk(struct matrix keys, struct matrix values) const {
         for (int t = 0; t < STATE_CHUNK - 1; t++) {
             for (int e = (int)threadIdx.x; e < J * readers; e += CHUNK_THREADS) {
@@ -157,7 +157,7 @@ inline struct strip_shape backward_strips(const struct call *c) {
     return outer_chunks_of<track_gates>(shape_of(c), plstm_inputs(c).J, PASS_BACKWARD);
 }
 
-/* between: of forward, then of backward. kept: the states before every chunk. */
+/* mid: of forward, then of backward. kept: the states before every chunk. */
 struct plstm_scratch {
     struct between mid;
     real *kept, *partial;
@@ -204,7 +204,7 @@ static void scan_plstm_chunk_cuda_backward(const struct call *c, const struct ex
     outer_chunks_backward<track_gates>(c, x, in, backward_strips(c), r.mid, r.kept, r.partial, plstm_gradients(c));
 }
 
-/* Tolerance: as scan_plstm_cpu; products by tensor cores are as exact as fp32's (tile_product.cuh). */
+/* Tolerance: as scan_plstm_cpu; products by tensor cores are as exact as in fp32 (tile_product.cuh). */
 const struct kernel kernel_scan_plstm_chunk_cuda = {
     .name = "scan_plstm_chunk_cuda",
     .op = &op_scan_plstm,

@@ -95,7 +95,7 @@ static double sigmoid(double x) {
 }
 
 /* Scratch of one head: h, c, n, m of the previous step; backward the gradients of h, c, n and of the four
- * pre-activations, and those of R and b of all heads. */
+ * pre-activations, and for all heads the gradients of R and b. */
 struct work {
     double *h, *c, *n, *m, *dp, *dR, *db;
 };

@@ -1,16 +1,16 @@
 /* scan_slstm_cuda.cu - the recurrence of sLSTM on CUDA: all time steps in one launch. Equations: scan_slstm.c.
  *
- * A block has one head of a tile of sequences from the first step to the last. At each step its threads sum the rows of
- * R h (backward: of R^T dp, gate by gate) for all sequences of the tile, so that a weight is loaded once for them, and
- * then each has channels of single sequences. R comes from the cache; forward reads a transposed copy, so that
- * neighbouring threads read neighbouring weights. The gradients of R are a product of cuBLAS a head. */
+ * A block has one head of a tile of sequences from the first step to the last. At each step its threads first sum rows
+ * of R h (backward: of R^T dp, gate by gate) for all sequences of the tile, so that a weight is loaded once for all of
+ * them. Then each thread has channels of single sequences. R comes from the cache. Forward reads a transposed copy, so
+ * that neighbouring threads read neighbouring weights. The gradient of R is one product of cuBLAS per head. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/stable/stable.h"
 
-#define SLSTM_TILE     4 /* sequences of a block, where their states fit into its shared memory; else 1 */
-#define SLSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* of a block, at most */
+#define SLSTM_TILE     4 /* sequences of a block, if their states fit into its shared memory; else 1 */
+#define SLSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* most threads of a block */
 #define SLSTM_FORWARD  8  /* numbers per channel in shared memory: h, c, n, m, and four of R h */
 #define SLSTM_BACKWARD 10 /* dc, dn, four of dp, and four of R^T dp */
 
@@ -31,7 +31,7 @@ size_t slstm_bytes(const struct slstm_shape &k, int numbers, int tile) {
     return (size_t)tile * numbers * k.dh * sizeof(real);
 }
 
-/* Both passes take one tile, so that a block has the same sequences. */
+/* The number of sequences of a block, equal in both passes. */
 int slstm_tile(const struct slstm_shape &k) {
     return slstm_bytes(k, SLSTM_BACKWARD, SLSTM_TILE) <= CUDA_SHARED_UNASKED ? SLSTM_TILE : 1;
 }
@@ -41,7 +41,7 @@ struct slstm_tensors {
     real *h, *kept, *cells;
 };
 
-/* One channel of a token; c, n and m of the step before are not read at the first. */
+/* One channel of a token; at the first step the previous c, n and m are not read. */
 __device__ __forceinline__ void slstm_step(const real p[SLSTM_GATES], bool first, real *c, real *n, real *m, real *h,
                                            real kept[SLSTM_KEPT_PARTS]) {
     real i = p[SLSTM_I], f = p[SLSTM_F], small = real_exp(-real_abs(f)), all = 1 + small;
@@ -77,7 +77,7 @@ struct slstm_transpose {
     }
 };
 
-/* h of the step before, zeros in front of the first; (B,T,D). */
+/* h of the previous step, zeros at the first; (B,T,D). */
 struct slstm_before {
     const real *h;
     real *to;
@@ -89,7 +89,7 @@ struct slstm_before {
 
 } // namespace
 
-/* turned: slstm_transpose's. */
+/* `turned` is the output of slstm_transpose. */
 template <int TILE>
 static __global__ void __launch_bounds__(SLSTM_THREADS)
     slstm_forward_kernel(struct slstm_shape k, struct slstm_tensors x, const real *turned) {
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(SLSTM_THREADS)
             int64_t token = (first + s) * k.T + t, column = head * dh + j;
             real pre[SLSTM_GATES], kept[SLSTM_KEPT_PARTS];
             if (first + s >= k.B) {
-                h[e] = 0; /* the others' sums run over it */
+                h[e] = 0; /* the sums of other threads read it */
                 continue;
             }
             for (int g = 0; g < SLSTM_GATES; g++)
@@ -193,7 +193,7 @@ struct slstm_raw_gradient {
     }
 };
 
-/* Forward: R turned. Backward: dp, the h before, and sums of columns. */
+/* Forward: R transposed. Backward: dp, the previous h, and sums of columns. */
 struct slstm_scratch {
     real *turned, *dp, *before, *sums;
 };

@@ -32,7 +32,7 @@ struct tensor *stable_readout(struct graph *g, struct tensor *o, struct tensor *
  * stored head by head (struct layout {4, {4, D/dh, dh, dh}, {1, 0, 2, 3}}); b [4D], stored likewise -> h (B,T,D). */
 struct tensor *scan_slstm(struct graph *g, struct tensor *const raw[4], struct tensor *recurrent, struct tensor *b);
 
-/* --- what a call has and keeps for its twins ---------------------------------------------------------------------- */
+/* --- data of a call for its twins --------------------------------------------------------------------------------- */
 
 enum stable_input { STABLE_I, STABLE_F };
 enum stable_output { STABLE_DECAY, STABLE_SOURCE, STABLE_M, STABLE_OUTPUTS };

@@ -1,7 +1,7 @@
-/* stable_cuda.cu - stable_gates on CUDA: logarithms and exponentials a value per thread, and between them a walk along
- * time (scan.cuh), a thread per head of a sequence, that adds and compares alone: a few heads' threads would take
- * hundreds of cycles a time step for the others. stable_readout, a thread per head of a token. Equations:
- * stable_gates.c, stable_readout.c. */
+/* stable_cuda.cu - stable_gates and stable_readout on CUDA. Logarithms and exponentials of the gates have one value per
+ * thread. Between them is a walk along time (scan.cuh), a thread per head of a sequence. The walk only adds and
+ * compares, because there are few such threads, and a logarithm or exponential would take hundreds of cycles per time
+ * step. stable_readout has a thread per head of a token. Equations: stable_gates.c, stable_readout.c. */
 #include "kernels/lib/scan.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/stable/stable.h"
@@ -19,7 +19,7 @@ struct log_sigmoid {
     }
 };
 
-/* The maxima. It reads doubles of scratch, at once whatever `read` is: not for scan_launch_long. */
+/* Computes the maxima. It reads doubles of scratch directly, not by `read`, so scan_launch_long cannot run it. */
 struct maximum_walk {
     static constexpr int ROWS = 1, LANES = WARP, VALUES = 3, STEPS = scan_steps(VALUES, 48);
     static constexpr bool REVERSE = false;
@@ -69,18 +69,18 @@ struct gates_from_maxima {
 
 /* --- stable_gates backward ---------------------------------------------------------------------------------------- */
 
-/* Gradients that arrive at a gate by each of the outputs. */
+/* The gradients of a gate that come from each output. */
 struct arrival {
     double by_decay, by_source, by_m;
     bool is_input; /* the maximum was the input */
 
-    /* All that arrives at m; later: what does from the next time step. */
+    /* The whole gradient of m; `later` is the part from the next time step. */
     __device__ __forceinline__ double at_maximum(double later) const {
         return by_m + later - by_decay - by_source;
     }
 };
 
-/* ddecay, dsource, dm NULL: no gradient flows in. */
+/* ddecay, dsource, dm NULL: a gradient of 0. */
 struct gate_flow {
     const real *i, *decay, *source, *m, *ddecay, *dsource, *dm;
     struct values {
@@ -95,7 +95,7 @@ struct gate_flow {
     }
 };
 
-/* Gradient that arrives at a time step's a, which also passes to the time step before. */
+/* Computes the gradient of a at each time step, part of which goes to the previous time step. */
 struct arrival_walk {
     static constexpr int ROWS = 1, LANES = WARP, VALUES = 7, STEPS = scan_steps(VALUES, 56);
     static constexpr bool REVERSE = true;
@@ -145,7 +145,7 @@ struct gate_gradients {
     }
 };
 
-/* Forward the logarithms and the maxima; backward what arrives at each a. */
+/* Scratch: forward the logarithms and the maxima; backward the gradient of each a. */
 struct gate_room {
     double *forget, *m, *da;
 };
@@ -164,7 +164,7 @@ struct gate_room room_of(const struct call *c, enum pass pass, struct scratch *s
 
 /* --- stable_readout ----------------------------------------------------------------------------------------------- */
 
-/* max(|den|, exp(-m)); NaN comes through, which fmax would leave out. */
+/* max(|den|, exp(-m)); NaN comes through, while fmax would drop it. */
 __device__ double readout_size(double den, double least) {
     double size = fabs(den);
     return size >= least || size != size ? size : least;
@@ -183,7 +183,7 @@ struct readout {
     }
 };
 
-/* A row per thread: dv values are few. */
+/* One row per thread, because dv is small. */
 struct readout_gradient {
     const real *o, *m, *dh;
     real *d_o, *dm;
@@ -254,7 +254,8 @@ static void stable_readout_cuda_backward(const struct call *c, const struct exec
                                 call_accumulates(c, 1)});
 }
 
-/* Tolerance: in double as the references; exponentials of the device's library differ in their last digits. */
+/* Tolerance: sums are in double like in the references; exponentials of the device's library differ in their last
+ * digits. */
 const struct kernel kernel_stable_gates_cuda = {
     .name = "stable_gates_cuda",
     .op = &op_stable_gates,

@@ -1,19 +1,20 @@
-/* softmax_attention_cuda.cu - softmax attention on CUDA, a block some neighbouring queries or keys of one head, a warp
- * each. 32 keys (or queries) at a time: for the scores a lane has one of them, whose columns the block has put into
- * shared memory, and for the sums over them every 32nd column. Forward and dq walk a query's keys; dk and dv walk a
- * key's queries, with the normaliser and the mean of dp that each query has left. Equations: softmax_attention.c. */
+/* softmax_attention_cuda.cu - softmax attention on CUDA. A block has some neighbouring queries (or keys) of one head,
+ * one per warp. A warp walks 32 keys (or queries) at a time: for the scores each lane has one of them, whose columns
+ * the block has loaded into shared memory; for the sums over them a lane has every 32nd column. Forward and dq walk a
+ * query's keys. dk and dv walk a key's queries, with the normaliser and the mean of dp that were stored for each query.
+ * Equations: softmax_attention.c. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/token.h"
 
 #define BLOCK_ROWS  (CUDA_THREADS / WARP) /* queries or keys of a block */
-#define COLUMNS_MAX 8                     /* of a lane: dk up to 256 */
-#define TILE_STRIDE (WARP + 1)            /* so that lanes which each read a row do not wait for the same bank */
+#define COLUMNS_MAX 8                     /* most columns of a lane: dk up to 256 */
+#define TILE_STRIDE (WARP + 1)            /* so that lanes that read different rows use different banks */
 
 namespace {
 
-/* qkv (B,T,3D): q of a head, with k and v D and 2D after it. */
+/* qkv (B,T,3D): k and v of a head are D and 2D columns after its q. */
 struct attention {
     const real *qkv;
     int64_t B, T, D;
@@ -22,7 +23,7 @@ struct attention {
     bool causal;
     const int32_t *lengths; /* or NULL */
 
-    /* Keys that query t of sequence b sees. */
+    /* The number of keys that query t of sequence b sees. */
     __device__ int64_t keys(int64_t b, int64_t t) const {
         return causal ? t + 1 : lengths ? lengths[b] : T;
     }
@@ -43,7 +44,7 @@ struct attention attention_of(const struct call *c) {
             c->in[1] ? tensor_i32(c->in[1]) : nullptr};
 }
 
-/* p = exp(score - top) share, of a query's keys. */
+/* The probabilities of a query's keys: p = exp(score - top) share. */
 struct normaliser {
     real top, share;
     __device__ __forceinline__ real of(real score) const {
@@ -51,14 +52,13 @@ struct normaliser {
     }
 };
 
-/* Values that a query leaves for the gradients of its keys; mean: the sum of p dp. */
+/* The values of a query that are stored for the gradients of its keys; mean: the sum of p dp. */
 struct attention_query {
     struct normaliser p;
     real mean;
 };
 
-/* Position of a warp: its query or key `t` of a head, none if not `in`; the block's first one, and how many
- * there are from it on. */
+/* The work of a warp: its query or key `t` of a head, none if not `in`; and the block's first query or key. */
 struct attention_place {
     int64_t b, head, first, t; /* head: of all sequences */
     const real *q, *k, *v;     /* the head's first token */
@@ -90,7 +90,7 @@ static __device__ __forceinline__ int64_t token_offset(const struct attention &a
     return at.b * a.T * a.D + (at.head - at.b * a.heads) * a.dk;
 }
 
-/* Values of a warp's own vector in shared memory, zeros after the dk-th: it is read four at a time. */
+/* The size of a warp's own vector in shared memory: dk rounded up with zeros, because it is read four at a time. */
 __host__ __device__ static inline int own_values(int dk) {
     return (dk + 3) / 4 * 4;
 }
@@ -105,14 +105,14 @@ static size_t shared_bytes(const struct attention &a, int vectors) {
     return (size_t)(WARP * TILE_STRIDE + vectors * BLOCK_ROWS * own_values(a.dk)) * sizeof(real);
 }
 
-/* Token t of `rows`, `stride` apart, becomes the warp's own; zeros where there is none. */
+/* Loads token t of `rows`, which are `stride` apart, as the warp's own vector; zeros if there is no such token. */
 static __device__ __forceinline__ void read_own(const struct attention &a, const struct attention_place &at,
                                                 const real *rows, int64_t stride, real *own) {
     for (int i = at.lane; i < own_values(a.dk); i += WARP) own[i] = at.in && i < a.dk ? rows[at.t * stride + i] : 0;
 }
 
-/* The block puts 32 columns from `first` on of `count` rows into shared memory, zeros where there are none. Its loads
- * are all on their way before one is stored. */
+/* The block loads 32 columns, from `first` on, of `count` rows into shared memory, and zeros where there are none. All
+ * its loads are issued before the first store. */
 static __device__ __forceinline__ void read_tile(const struct attention &a, const struct attention_place &at,
                                                  const real *rows, int64_t stride, int count, int first, real *tile) {
     int column = first + at.lane;
@@ -122,13 +122,13 @@ static __device__ __forceinline__ void read_tile(const struct attention &a, cons
         int r = i * BLOCK_ROWS + at.warp;
         loaded[i] = r < count && column < a.dk ? rows[r * stride + column] : 0;
     }
-    __syncthreads(); /* nobody needs what was there before */
+    __syncthreads(); /* all threads are done with the previous tile */
 #pragma unroll
     for (int i = 0; i < WARP / BLOCK_ROWS; i++) tile[(i * BLOCK_ROWS + at.warp) * TILE_STRIDE + at.lane] = loaded[i];
     __syncthreads();
 }
 
-/* The warp's own vector . row `lane` of `count` rows. All threads of the block must come. */
+/* The warp's own vector . row `lane` of `count` rows. All threads of the block must call it. */
 static __device__ __forceinline__ real tile_dot(const struct attention &a, const struct attention_place &at,
                                                 const real *own, const real *rows, int64_t stride, int count,
                                                 real *tile) {
@@ -146,8 +146,8 @@ static __device__ __forceinline__ real tile_dot(const struct attention &a, const
     return sum;
 }
 
-/* sums[i] += sum over `count` lanes of weight row[lane], of the columns i*32 + lane. The block's other warps read the
- * same rows, side by side: they come from the cache. */
+/* sums[i] += sum over `count` lanes of weight row[lane], for columns i*32 + lane. The block's other warps read the same
+ * rows, so they come from the cache. */
 static __device__ __forceinline__ void add_weighted(int dk, real weight, const real *rows, int64_t stride, int count,
                                                     int lane, real *sums) {
 #pragma unroll 4
@@ -179,8 +179,8 @@ namespace {
 struct softmax_so_far {
     real top = -INFINITY, sum = 0;
 
-    /* The weights exp(score - top) of 32 more keys, one per lane, or none; what was summed with former weights shrinks.
-     * At least one lane has a key, and all must come. */
+    /* Returns the weights exp(score - top) of 32 more keys, one per lane; sums with earlier weights must be multiplied
+     * by *shrink. At least one lane must have a key, and all lanes must call it. */
     __device__ __forceinline__ real take(real score, bool has, real *shrink) {
         real next = warp_max(has ? score : -INFINITY);
         if (!(next > top)) next = top;
@@ -191,7 +191,7 @@ struct softmax_so_far {
         return weight;
     }
 
-    /* No key at all: weights of zero. */
+    /* The normaliser of all keys; without a key the weights are 0. */
     __device__ __forceinline__ struct normaliser normalised(void) const {
         real whole = warp_sum(sum);
         return {top, whole > 0 ? 1 / whole : 0};
@@ -200,7 +200,7 @@ struct softmax_so_far {
 
 } // namespace
 
-/* How far a block's queries see, at most; and the warp's own. */
+/* The most keys that a query of the block sees. */
 static __device__ __forceinline__ int64_t most_keys(const struct attention &a, const struct attention_place &at) {
     int64_t last = at.first + BLOCK_ROWS < a.T ? at.first + BLOCK_ROWS - 1 : a.T - 1;
     return a.keys(at.b, last);
@@ -220,7 +220,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) attention_forward_kernel(
     read_own(a, at, at.q, stride, q);
     for (int64_t s = 0; s < most; s += WARP) {
         real score = a.scale * tile_dot(a, at, q, at.k + s * stride, stride, up_to_warp(most - s), tile);
-        if (s >= keys) continue; /* of this warp's query; others of the block see further */
+        if (s >= keys) continue; /* keys of this warp's query; other queries of the block may see more */
         real weight = softmax.take(score, s + at.lane < keys, &shrink);
 #pragma unroll
         for (int i = 0; i < COLUMNS_MAX; i++) sums[i] *= shrink;
@@ -232,7 +232,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) attention_forward_kernel(
         if (at.in && i * WARP + at.lane < a.dk) to[at.t * a.D + i * WARP + at.lane] = share * sums[i];
 }
 
-/* dq, and what the query leaves. */
+/* Computes dq, and stores the query's values for attention_key_kernel. */
 static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     attention_query_kernel(struct attention a, const real *dy, real *dqkv, bool accumulate,
                            struct attention_query *left) {
@@ -268,7 +268,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, 2)
         if (i * WARP + at.lane < a.dk) put(to + i * WARP + at.lane, accumulate, a.scale * sums[i]);
 }
 
-/* dk and dv. Two blocks a multiprocessor: with registers for four it would spill. */
+/* Computes dk and dv. Two blocks per multiprocessor: with registers for four the kernel would spill. */
 static __global__ void __launch_bounds__(CUDA_THREADS, 2)
     attention_key_kernel(struct attention a, const real *dy, real *dqkv, bool accumulate,
                          const struct attention_query *left) {

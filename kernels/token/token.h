@@ -46,7 +46,7 @@ struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t he
  * each sequence, or NULL: all. y = 0 if n = 0. */
 struct tensor *softmax_attention_all(struct graph *g, struct tensor *qkv, struct tensor *lengths, int64_t heads);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 struct rope_attr {
     int64_t heads, dk;

@@ -1,12 +1,12 @@
-/* token_cuda.cu - conv_depthwise and rope on CUDA, a value per thread, neighbours on neighbouring columns; a tap's
- * gradient as a column sum. Equations: conv_depthwise.c, rope.c. */
+/* token_cuda.cu - conv_depthwise and rope on CUDA, one value per thread; neighbouring threads have neighbouring
+ * columns. A tap's gradient is a column sum. Equations: conv_depthwise.c, rope.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/rope.h"
 
 namespace {
 
-/* Taps w (m rows of C, the latest last); x, y (B,T,C). */
+/* Taps w (m rows of C, the latest tap last); x, y (B,T,C). */
 struct convolution {
     const real *x, *w, *b; /* b: or NULL */
     real *y;
@@ -36,7 +36,7 @@ struct convolution_dx {
     }
 };
 
-/* Index of the tap `back` steps back. */
+/* A term of the gradient of the tap that reads `back` steps back. */
 struct tap_term {
     const real *x, *dy;
     int64_t T, C, back;
@@ -50,8 +50,8 @@ struct sine_cosine {
     double sine, cosine;
 };
 
-/* All there are, (T, dk/2), once for all heads and sequences: a power, a sine and a cosine in double are hundreds of
- * instructions, and on some devices an instruction in double takes 32 times as long as another. */
+/* All angles (T, dk/2), computed once for all heads and sequences: a power, a sine and a cosine in double are hundreds
+ * of instructions, and on some devices an instruction in double takes 32 times as long as one in float. */
 struct angles {
     struct rope_attr a;
     struct sine_cosine *to;
@@ -62,7 +62,7 @@ struct angles {
     }
 };
 
-/* direction 1 turns forward, -1 back. */
+/* Turns the pairs; direction 1 is forward, -1 back. */
 struct turn {
     struct rope_attr a;
     const struct sine_cosine *angles;

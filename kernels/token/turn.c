@@ -1,7 +1,7 @@
 /* turn.c - rotary positions that depend on the input: the ops running_turn and turn_heads, and their references.
  * token.h has the equations.
  *
- * Gradients of running_turn, G_t that of s_t, t descending:
+ * Gradients of running_turn, G_t the gradient of s_t, t descending:
  *   G_t = G_{t+1} + pi (cos dsine - sin dcosine);   ddelta[h] = sum_r G rate[r];   drate[r] = sum_h G delta[h]
  * Gradients of turn_heads, (p, q) a pair of u = x + b and (dp, dq) the pair's gradient in du:
  *   dp = dy_0 cos + dy_1 sin;   dq = dy_1 cos - dy_0 sin;   dcosine = dy_0 p + dy_1 q;   dsine = dy_1 p - dy_0 q

@@ -1,5 +1,5 @@
-/* turn_cuda.cu - running_turn and turn_heads on CUDA: a pair of a head per thread, which walks time for the sums of
- * angles; cosines, sines and the sums over heads and pairs one per thread. Equations: turn.c. */
+/* turn_cuda.cu - running_turn and turn_heads on CUDA. For the sums of angles a thread has a pair of a head and walks
+ * time. Cosines, sines and sums over heads and pairs have one value per thread. Equations: turn.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/turn.h"
@@ -23,7 +23,7 @@ struct turn_angles {
     }
 };
 
-/* sine holds the angles before. */
+/* `sine` contains the angles before, and the sines afterwards. */
 struct turn_values {
     real *cosine, *sine;
     __device__ void operator()(int64_t i) const {
@@ -33,7 +33,7 @@ struct turn_values {
     }
 };
 
-/* G (B,T,H*R): gradients of the angles. dcosine, dsine NULL: nothing flows in. */
+/* G (B,T,H*R): gradients of the angles. dcosine, dsine NULL: a gradient of 0. */
 struct turn_arrivals {
     struct turn_size s;
     const real *cosine, *sine, *dcosine, *dsine;
@@ -106,7 +106,7 @@ struct heads_forward {
     }
 };
 
-/* Gradient of x + b at element i of y: a term of the sums over rows too. */
+/* Gradient of x + b at element i of y; also a term of the sums over rows. */
 struct heads_back {
     struct turn_size s;
     struct turner by;

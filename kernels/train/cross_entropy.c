@@ -3,7 +3,7 @@
  *
  *   loss = (1/n) sum_r (log sum_v e^l[r][v] - l[r][t_r])     predictions[r] = least v of greatest l[r][v], or NO_CLASS
  *                                                            where a logit of the row is not finite
- * Adjoint: dl[r][v] = dloss (softmax(l[r])[v] - [v = t_r]) / n, and 0 in the rows that are ignored. n = 0: loss 0. */
+ * Adjoint: dl[r][v] = dloss (softmax(l[r])[v] - [v = t_r]) / n, and 0 in ignored rows. If n = 0, the loss is 0. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -43,7 +43,7 @@ static struct cost cross_entropy_cost(const struct call *c, enum pass pass) {
     return (struct cost){14 * n, sizeof(real) * 2 * n + sizeof(int32_t) * rows};
 }
 
-/* Variants: the loss alone; with predictions; with predictions and targets that are ignored. */
+/* Variants: only the loss; with predictions; with predictions and ignored targets. */
 static bool cross_entropy_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 2) return false;
     struct tensor *logits = input_tokens(g, s, "logits", s->vocab), *predictions;
@@ -66,8 +66,9 @@ static bool all_finite(const real *l, int64_t V) {
     return true;
 }
 
-/* The loss of a row is the logarithm of a sum that is at least 1, and how far its target's logit is below the largest;
- * its gradient at the target is p - 1. Near the end of a training these cancel: 1 - p is as small as the loss. */
+/* The loss of a row is the logarithm of a sum that is at least 1, plus the distance of the target's logit from the
+ * largest logit. Its gradient at the target is p - 1. Near the end of a training p - 1 cancels: it is as small as the
+ * loss. */
 static double cross_entropy_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), V = tensor_cols(c->in[0]), scored = 0;
     const int32_t *targets = tensor_i32(c->in[1]);
@@ -96,8 +97,8 @@ const struct op op_cross_entropy = {
     .build = cross_entropy_build,
 };
 
-/* sum_v e^(l[v] - top). The largest logit stays out of the logarithm: a sum of both would round as it does, and at
- * logits of 1e4 the digits of the loss would be gone with it. */
+/* sum_v e^(l[v] - top). The largest logit is not added to the logarithm, because the sum would round like the logit: at
+ * logits of 1e4 the digits of the loss would be lost. */
 static double sum_exp(const real *l, int64_t V, double top) {
     double sum = 0;
     for (int64_t v = 0; v < V; v++) sum += exp(l[v] - top);

@@ -1,5 +1,5 @@
-/* cross_entropy_cpu.c - mean cross-entropy over the scored rows: fixed parts of rows on threads, the columns of a row
- * in vectors, part sums in double added in order. The equations are in cross_entropy.c. */
+/* cross_entropy_cpu.c - mean cross-entropy over the scored rows, with fixed parts of rows on threads and the columns of
+ * a row in vectors. The parts' sums are added in double, in order. The equations are in cross_entropy.c. */
 #include <math.h>
 
 #include "kernels/train/train.h"
@@ -11,7 +11,7 @@
 
 #define PART_ROWS    64
 #define LANES        16
-#define PARALLEL_EXP 4096 /* exponentials; below, threads cost more than they gain */
+#define PARALLEL_EXP 4096 /* exponentials; for fewer, threads cost more than they gain */
 
 struct part_sum {
     double loss;
@@ -27,7 +27,7 @@ static struct range rows_of_part(int64_t rows, int64_t part) {
     return r;
 }
 
-/* In explicit lanes: without -ffast-math compilers do not make vectors of a floating-point maximum. */
+/* The maximum, in explicit lanes, because without -ffast-math compilers do not vectorise a floating-point maximum. */
 static real maximum(const real *l, int64_t V) {
     real lane[LANES], top = l[0];
     int64_t whole = V - V % LANES;
@@ -41,7 +41,7 @@ static real maximum(const real *l, int64_t V) {
     return top;
 }
 
-/* 0 times a number that is not finite is NaN, which stays in the sum. */
+/* Whether all logits are finite: 0 times any other number is NaN, which stays in the sum. */
 static bool all_finite(const real *l, int64_t V) {
     real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -92,8 +92,8 @@ static void cross_entropy_cpu_forward(const struct call *c, const struct exec *e
     tensor_real(c->out[0])[0] = total.scored ? (real)(total.loss / (double)total.scored) : 0;
 }
 
-/* dl (+)= factor softmax(l); inlined for each value of `accumulate`, which must be a constant for the loop to become
- * vectors. */
+/* dl (+)= factor softmax(l). It is inlined for each value of `accumulate`, which must be a constant so that the loop is
+ * vectorised. */
 FORCE_INLINE void softmax_row(const real *restrict l, int64_t V, real factor, real *restrict dl, bool accumulate) {
     real top = maximum(l, V), scaled = factor / sum_exp(l, V, top);
 #pragma omp simd
@@ -128,10 +128,10 @@ static void cross_entropy_cpu_backward(const struct call *c, const struct exec *
     }
 }
 
-/* Tolerance: sums of V exponentials in working precision, each good to a few units. It counts in units of the terms
- * (op->terms): the logarithm is one of a sum that rounds near 1, and the gradient at the target, p - 1, rounds as p
- * does. Where a row's loss and so 1 - p are 1e-6, that leaves one digit of them in float; the softmax of other
- * libraries does the same, and 1e-6 of the loss is below what a training sees. */
+/* Tolerance: sums of V exponentials in working precision, each with an error of a few units. Errors count in units of
+ * the terms (op->terms): the sum inside the logarithm rounds near 1, and the gradient at the target, p - 1,
+ * rounds like p. If a row's loss, and so 1 - p, is 1e-6, one correct digit remains in float. This is so in the softmax
+ * of other libraries too, and a loss of 1e-6 does not matter to a training. */
 const struct kernel kernel_cross_entropy_cpu = {
     .name = "cross_entropy_cpu",
     .op = &op_cross_entropy,

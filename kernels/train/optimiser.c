@@ -1,8 +1,8 @@
 /* optimiser.c - step_begin and adamw, the update of all parameters at once over one flat array: the ops and their
  * references, in double. AdamW: Loshchilov & Hutter 2019, arXiv 1711.05101, algorithm 2.
  *
- *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss that is not finite and on a norm
- *               whose square, after the clip, no second moment can hold
+ *   step_begin  grad_norm = sqrt(sum grad^2); lr = schedule(step); freezes on a loss that is not finite, and on a norm
+ *               whose square, after clipping, is too large for a second moment
  *   adamw       g = grad min(1, clip / (grad_norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ clips;
  *               m1 = b1 m1 + (1 - b1) g;  m2 = b2 m2 + (1 - b2) g^2
  *               w = w (1 - lr decay) - lr (m1 / (1 - b1^t)) / (sqrt(m2 / (1 - b2^t)) + eps),   t = step + 1; step = t
@@ -115,7 +115,7 @@ const struct op op_adamw = {
 
 static void step_begin_ref_forward(const struct call *c, const struct exec *exec) {
     const real *grad = tensor_real(c->in[1]);
-    long double sum = 0; /* the yardstick: wider than what it is to judge, in either build */
+    long double sum = 0; /* more precise than the kernels that it is compared with, in both builds */
     for (int64_t i = 0; i < tensor_count(c->in[1]); i++) sum += (long double)grad[i] * grad[i];
     begin_step(exec->state, step_attr(c), tensor_real(c->in[0])[0], (double)sum);
 }

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 #define NORM_CHUNK   16384 /* floats of one partial sum of squares */
-#define CLIP_EPS     1e-6  /* beside the norm, as torch.nn.utils.clip_grad_norm_ has it, with which the papers train */
-#define UPDATE_CHUNK 16384 /* floats one thread updates at a time: 7 streams of 64 KB */
+#define CLIP_EPS     1e-6  /* added to the norm, as in torch.nn.utils.clip_grad_norm_, which the papers' code uses */
+#define UPDATE_CHUNK 16384 /* floats that one thread updates at a time: 7 streams of 64 KB */
 
 /* The factor of the gradient: min(1, clip / (norm + CLIP_EPS)); clip 0: 1. */
 LRNN_INLINE double clip_factor(double clip, double norm) {
@@ -21,15 +21,15 @@ LRNN_INLINE double clip_factor(double clip, double norm) {
     return clip > 0 && shrink < 1 ? shrink : 1;
 }
 
-/* True if the second moments can hold an update by a gradient of this norm: no element is larger than the norm, and the
- * moment is a mean of squares; half the range leaves room for its roundings. False of NaN and infinity. */
+/* True if no second moment can overflow in an update by a gradient of this norm: no element is larger than the norm,
+ * and the moment is a mean of squares. Half the range leaves room for rounding. False for NaN and infinity. */
 LRNN_INLINE bool has_square(double norm) {
     return norm * norm <= (REAL_IS_DOUBLE ? DBL_MAX : (double)FLT_MAX) / 2;
 }
 
-/* Writes what step_begin writes into the state, from the loss and the gradient's sum of squares. Behind the step that
- * froze the updates nothing is written: a device has queued more when the host looks, and the record tells of that
- * one. */
+/* Updates the state for step_begin, from the loss and the gradient's sum of squares. After the step that froze the
+ * updates nothing is written, because a device may have queued more steps when the host looks, and the record reports
+ * the step that froze. */
 LRNN_INLINE void begin_step(struct step_state *state, const struct step_attr *attr, double loss,
                             double sum_of_squares) {
     if (state->frozen) return;

@@ -1,5 +1,5 @@
-/* optimiser_cpu.c - step_begin and adamw: fixed chunks of the flat array on threads, one pass over memory each. The
- * equations are in optimiser.c. */
+/* optimiser_cpu.c - step_begin and adamw, with fixed chunks of the flat array on threads. Each op makes one pass over
+ * memory. The equations are in optimiser.c. */
 #include "kernels/lib/scratch.h"
 #include "kernels/train/optimiser.h"
 
@@ -31,7 +31,7 @@ static void step_begin_cpu_forward(const struct call *c, const struct exec *exec
     begin_step(exec->state, step_attr(c), tensor_real(c->in[0])[0], total);
 }
 
-/* Elements [begin, end) of one segment. */
+/* Updates elements [begin, end) of one segment. */
 static void update(const struct call *c, int64_t begin, int64_t end, struct adamw_scalars k, double lr,
                    const struct adamw_segment *segment) {
     const struct adamw_attr *a = adamw_attr(c);
@@ -68,8 +68,8 @@ static void adamw_cpu_forward(const struct call *c, const struct exec *exec) {
     state->step++;
 }
 
-/* Tolerance: a chunk of 16384 squares is summed in double, which rounds by about sqrt(16384) / 2 = 64 units of the sum
- * at worst (a scalar build adds one by one): invisible in float, half of that in the root in double. */
+/* Tolerance: a chunk of 16384 squares is summed in double, with an error of at most about sqrt(16384) / 2 = 64 units of
+ * the sum (in a scalar build, which adds one by one). This is invisible in float; in double the root halves it. */
 const struct kernel kernel_step_begin_cpu = {
     .name = "step_begin_cpu",
     .op = &op_step_begin,
@@ -80,7 +80,7 @@ const struct kernel kernel_step_begin_cpu = {
     .forward = step_begin_cpu_forward,
 };
 
-/* Tolerance: a dozen roundings, none of them cancelling more than w against its small update. */
+/* Tolerance: a dozen roundings; only w and its small update may cancel. */
 const struct kernel kernel_adamw_cpu = {
     .name = "adamw_cpu",
     .op = &op_adamw,

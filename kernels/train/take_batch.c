@@ -1,7 +1,7 @@
-/* take_batch.c - the batch of a step out of a split that lies in memory whole: the op and its reference.
+/* take_batch.c - takes the batch of a step from a split that is in memory as a whole: the op and its reference.
  *
  *   at = step B + b;  y[b] = x[order of epoch at / period (at % period)], an empty row where at % period >= n
- * The order is permute_index (core/philox.h). Made for devices: there a whole step, its data included, is captured
+ * The order is permute_index (core/philox.h). The op is for devices, where a whole step, with its data, is captured
  * once. */
 #include "kernels/lib/infer.h"
 #include "kernels/lib/sizes.h"
@@ -59,14 +59,15 @@ static struct tensor *example_ids(struct graph *g, const char *name, int64_t row
     return graph_input_ids(g, name, 2, (int64_t[]){rows, columns}, 1000, true);
 }
 
-/* T ids an example, or 2 T values. */
+/* T ids per example, or 2 T values. */
 static struct tensor *example_input(struct graph *g, const char *name, bool values, int64_t rows, int64_t T) {
     if (values) return graph_input(g, name, 3, (int64_t[]){rows, T, 2}, false);
     return example_ids(g, name, rows, T);
 }
 
-/* Variants: an epoch that leaves rows of its last batch empty, without and with lengths; one label per example; an
- * epoch that ends within a batch and goes on; values; links. There may be more rows than examples. */
+/* Variants: an epoch whose last batch has empty rows, without and with lengths; one label per example; an epoch that
+ * ends within a batch, which the next epoch fills; values; links. A batch may have more rows than there are
+ * examples. */
 static bool take_batch_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     int64_t n = s->examples, B = s->batch, T = s->length, labels = s->variant == 2 ? 1 : T;

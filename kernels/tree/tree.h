@@ -61,7 +61,7 @@ struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct t
 /* y[b][v] = w[b][v] + p[row of v], but y = w for the root: w (B,nodes,P), p of a shared shape above -> (B,nodes,P). */
 struct tensor *tree_add(struct graph *g, const struct tree *tree, struct tensor *w, struct tensor *p);
 
-/* --- attributes: what a call keeps for its twins ------------------------------------------------------------------ */
+/* --- attributes of a call, for its twins -------------------------------------------------------------------------- */
 
 /* The attribute of tree_add is only the tree. */
 LRNN_INLINE const struct tree *tree_add_attr(const struct call *c) {

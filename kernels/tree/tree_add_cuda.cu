@@ -1,5 +1,5 @@
-/* tree_add_cuda.cu - a table shared among the nodes of a tree added to values of their own, on CUDA: a value per
- * thread. A row of the table sums over the sequences and its nodes (tree_sums.cuh). The equations are in tree_add.c. */
+/* tree_add_cuda.cu - tree_add on CUDA: one value per thread. The gradient of a row of the table is a sum over sequences
+ * and the row's nodes (tree_sums.cuh). The equations are in tree_add.c. */
 #include "kernels/lib/scratch.h"
 #include "kernels/tree/tree_sums.cuh"
 
@@ -82,7 +82,7 @@ static void tree_add_cuda_backward(const struct call *c, const struct exec *x) {
                         put_gradient{c->din[1], call_accumulates(c, 1)}, (double *)c->scratch[PASS_BACKWARD]);
 }
 
-/* dp sums in double, as the reference, but in another order. */
+/* Tolerance: dp is summed in double like in the reference, but in another order. */
 const struct kernel kernel_tree_add_cuda = {
     .name = "tree_add_cuda",
     .op = &op_tree_add,

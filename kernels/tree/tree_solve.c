@@ -44,7 +44,7 @@ struct tensor *tree_solve(struct graph *g, const struct tree_system *s, struct t
     return c ? c->out[0] : NULL;
 }
 
-/* Whether a plane of a table of couplings has one of the four shapes of tree.h, equal to that of plane `first`. */
+/* Whether a plane of a table of couplings has one of the four shapes of tree.h, and the same shape as `first`. */
 static bool table_fits(struct graph *g, const struct tree_solve_attr *a, const struct tensor *p,
                        const struct tensor *first, const struct tensor *u) {
     const struct tree *t = &a->tree;
@@ -278,7 +278,7 @@ static void solve(const struct tree *t, struct nodes n, double complex *x) {
     }
 }
 
-/* Turns the factors of T into those of T^H. */
+/* Turns the factors of T into the factors of T^H. */
 static void adjoin(const struct tree *t, struct nodes n) {
     struct tree_level v = tree_bottom(t, t->leaves);
     for (int64_t l = 0; l < t->levels; l++, v = tree_above(t, t->leaves, v))

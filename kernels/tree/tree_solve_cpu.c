@@ -46,7 +46,7 @@ struct planes {
 
 struct const_planes {
     const real *re, *im;
-    int64_t stride, im_stride; /* im_stride 0: every row is the one at im */
+    int64_t stride, im_stride; /* im_stride 0: all rows share the row at im */
 };
 
 enum { M_RE, M_IM, H_RE, H_IM, I_RE, I_IM, FACTOR_PLANES };
@@ -485,8 +485,8 @@ static void clear_row(const struct part *t, int64_t b, int64_t node) {
             memset(t->c->din[plane] + at, 0, (size_t)t->width * sizeof(real));
 }
 
-/* In tables with a row per node and sequence, clears the rows that belong to no real child: those of the root, of
- * padding, and past the end of a chain. */
+/* In tables with a row per node and sequence, clears the rows that belong to no real child: the root's row, rows of
+ * padding, and rows past the end of a chain. */
 static void clear_unused_rows(const struct part *t, int64_t b) {
     if (t->sharing != OWN_OF_SAMPLE) return;
     struct tree_level v = tree_bottom(&t->tree, t->leaves);

@@ -1,8 +1,8 @@
-/* tree_solve_cuda.cu - linear systems on trees on CUDA: a thread block per sequence and a strip of heads, level after
- * level, heads on neighbouring threads and the nodes of a level dealt out among them. A chain, of one node per level,
- * is a scan up and one down, a thread per head of a sequence (scan.cuh). The adjoint system goes the same way. What
- * rows of couplings sum over sequences and nodes comes in a second kernel (tree_sums.cuh). The equations are in
- * tree_solve.c. */
+/* tree_solve_cuda.cu - linear systems on trees on CUDA. A thread block has a sequence and a strip of heads and walks
+ * the levels; neighbouring threads have neighbouring heads, and the nodes of a level are distributed over the strips of
+ * threads. A chain, which has one node per level, is a scan up and a scan down, with a thread per head of a sequence
+ * (scan.cuh). The adjoint system is solved in the same way. A second kernel sums the gradients of shared couplings over
+ * sequences and nodes (tree_sums.cuh). The equations are in tree_solve.c. */
 #include <math.h>
 
 #include "kernels/lib/scan.cuh"
@@ -36,7 +36,7 @@ __device__ __forceinline__ struct complex_real reciprocal(struct complex_real a)
     return y;
 }
 
-/* Two planes of a tensor; both NULL: none, im NULL: 0. */
+/* The two planes of a tensor. Both NULL: no tensor; im NULL: imaginary parts are 0. */
 struct planes {
     const real *re, *im;
     __device__ struct complex_real at(int64_t i) const {
@@ -99,7 +99,8 @@ struct tree_systems {
     }
 };
 
-/* A block's heads: `width` neighbouring threads; its `slots` such strips take the nodes of a level in turns. */
+/* `width` neighbouring threads have the block's heads. The block has `slots` such strips, which share the nodes of a
+ * level in turn. */
 struct tree_block {
     int width, slots, slot;
     int64_t b, head;
@@ -114,7 +115,7 @@ __device__ struct tree_block tree_block_here(const struct tree_systems &s, int w
     return at;
 }
 
-/* 1 / pivot and the right-hand side after elimination of node i of level v, of whose children the block has both. */
+/* Computes 1 / pivot and the right-hand side after elimination of node i of level v; its children must be done. */
 __device__ void eliminate(const struct tree_systems &s, const struct tree &t, const struct tree_block &at,
                           struct tree_level below, struct tree_level v, int64_t i, bool adjoint,
                           struct complex_real *inverse, struct complex_real *x) {
@@ -129,7 +130,8 @@ __device__ void eliminate(const struct tree_systems &s, const struct tree &t, co
     x[(v.offset + i) * s.P] = z * one_by;
 }
 
-/* Solves the system of the block's sequence and head in place of the right-hand side in x, whose padding is 0. */
+/* Solves the system of the block's sequence and head. x has the right-hand side, with zeros as padding, and becomes the
+ * solution. */
 __device__ void solve(const struct tree_systems &s, const struct tree_block &at, bool adjoint,
                       struct complex_real *inverse, struct complex_real *x) {
     struct tree t = s.tree_of(at.b);
@@ -161,7 +163,7 @@ __device__ bool is_real(const struct tree_systems &s, const struct tree &t, int6
 /* The real and the imaginary parts of the gradients of a node's b and c, summed in double. */
 typedef numbers<double, 4> coupling_sums;
 
-/* Gradients of a node that is not the root, from lambda and the solution x. */
+/* Gradients of the couplings of a node that is not the root, from lambda and the solution x. */
 struct coupling_gradients {
     struct tree_systems s;
     const struct complex_real *lambda;
@@ -179,7 +181,7 @@ struct coupling_gradients {
     }
 };
 
-/* Destinations of the gradients of the tables' four planes, NULL: not wanted; then through the bound. */
+/* The places of the gradients of the tables' four planes; NULL: not wanted. Applies the derivative of the bound. */
 struct table_gradients {
     struct tree_systems s;
     real *to[4];
@@ -203,7 +205,7 @@ struct table_gradients {
     }
 };
 
-/* Couplings that each node of each sequence has for itself; 0 of the root's, which couple to nothing. */
+/* Gradients of couplings that belong to one node of one sequence; 0 for the root, which has no parent. */
 struct own_gradient {
     struct coupling_gradients g;
     struct table_gradients tables;
@@ -239,7 +241,7 @@ int64_t strips_of(const struct tree_systems &s) {
     return (s.P + width_of(s) - 1) / width_of(s);
 }
 
-/* True if rows of the tables sum over sequences. */
+/* True if sequences share the rows of the tables. */
 bool is_table(const struct call *c) {
     return c->in[TREE_UP_RE] && c->in[TREE_UP_RE]->rank == 2;
 }
@@ -267,7 +269,7 @@ struct tree_room room_of(const struct call *c, enum pass pass, struct scratch *s
 
 /* --- chains ------------------------------------------------------------------------------------------------------- */
 
-/* The systems, and where their solution goes, NULL: nowhere; it stays in the room. */
+/* The systems, and the place of their solution; NULL: it only stays in the scratch. */
 struct solving {
     struct tree_systems s;
     bool adjoint;
@@ -277,12 +279,12 @@ struct solving {
     bool add_re, add_im;
 };
 
-/* Both walks of a chain read elsewhere than by `read`: they are not for scan_launch_long. */
+/* Both walks of a chain read without `read`, so scan_launch_long cannot run them. */
 struct chain_walk {
     static constexpr int ROWS = 1, LANES = WARP, VALUES = 6, STEPS = scan_steps(VALUES, 48);
     using shared = scan_nothing_shared;
     struct state {
-        int64_t nodes; /* that are not padding */
+        int64_t nodes; /* number of nodes that are not padding */
         struct complex_real inverse, x;
     };
     scan_shape shape;
@@ -332,7 +334,7 @@ struct chain_down : chain_walk {
     static constexpr bool REVERSE = true;
     struct input {
         struct couplings above;
-        struct complex_real inverse, x, before; /* before: what the solution is added to */
+        struct complex_real inverse, x, before; /* before: the value to which the solution is added */
     };
 
     template <class Read> __device__ __forceinline__ input load(const scan_lane &lane, int t, Read) const {

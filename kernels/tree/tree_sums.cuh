@@ -1,13 +1,14 @@
-/* tree_sums.cuh - for each row of a table of couplings a sum over the sequences and over the nodes that share the row:
- * a block per chunk of them and a strip of heads, cut and added as column sums are (kernels/lib/cuda.cuh). */
+/* tree_sums.cuh - for each row of a table of couplings, a sum over the sequences and over the nodes that share the row.
+ * There is a block per chunk of these and strip of heads; chunks are cut and added like in column sums
+ * (kernels/lib/cuda.cuh). */
 #ifndef LRNN_KERNELS_TREE_TREE_SUMS_CUH
 #define LRNN_KERNELS_TREE_TREE_SUMS_CUH
 
 #include "kernels/lib/cuda.cuh"
 #include "kernels/tree/tree_walk.h"
 
-/* Sums for a table of `rows` x P. chunks: for the row that most nodes share; a block whose row has fewer has nothing to
- * do. */
+/* Sums for a table of `rows` x P. `chunks` is the number for the row that most nodes share; the surplus blocks of other
+ * rows do nothing. */
 struct table_cut {
     struct tree tree;
     enum tree_sharing sharing;
@@ -32,7 +33,7 @@ static inline struct table_cut table_cut_of(const struct tree *t, enum tree_shar
     return cut;
 }
 
-/* Nodes are divided as numbers of 32 bits. nodes: (B,T,..). */
+/* Whether indices of `nodes` (B,T,..) can be divided as 32-bit numbers. */
 static inline bool tree_nodes_fit(const struct tensor *nodes, const char **why) {
     bool fits = tensor_rows(nodes) <= UINT32_MAX;
     if (!fits) *why = "nodes of all sequences go up to 4294967295";

@@ -1,5 +1,5 @@
-/* delta_sums.cuh - the delta rule on CUDA: inputs, and how what strips of columns (strip.cuh) leave of a token becomes
- * gradients. */
+/* delta_sums.cuh - the delta rule on CUDA: the inputs, and the sums over strips of columns (strip.cuh) that give a
+ * token's gradients. */
 #ifndef LRNN_KERNELS_MATRIX_DELTA_DELTA_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_DELTA_DELTA_SUMS_CUH
 
@@ -11,13 +11,13 @@ namespace {
 struct delta_inputs {
     const real *q, *k, *v, *beta, *decay, *read, *erase; /* from beta on: or NULL */
     int64_t H;
-    int dk, steps, decays; /* decays: of a head and token, at least 1 */
-    int vectors;           /* read and erase that are given: while sizes are asked for, all pointers are NULL */
+    int dk, steps, decays; /* decays: number per head and token, at least 1 */
+    int vectors;           /* how many of read and erase are given; all pointers are NULL while sizes are measured */
     real scale, rate;
 };
 
-/* Values that a strip leaves of a token: dq, ddecay, then of each step dk, dbeta, and dread and derase where they are
- * given. */
+/* The number of values that a strip stores for a token: dq, ddecay, then for each step dk, dbeta and, if given, dread
+ * and derase. */
 __host__ __device__ inline int64_t delta_step_partial(const struct delta_inputs &in) {
     return in.dk + 1 + in.vectors * in.dk;
 }
@@ -49,7 +49,7 @@ inline struct delta_inputs delta_inputs_of(const struct call *c) {
     return in;
 }
 
-/* From what the strips left: n values of each head, of one step of a token or of the token itself. */
+/* Sums over the strips' values: n values of each head, for one step of a token or for the token itself. */
 struct delta_sums {
     struct strip_shape s;
     const real *partial;
@@ -64,7 +64,8 @@ struct delta_sums {
     }
 };
 
-/* Gradients of all inputs but v from what the strips have left of each token: partial, (B,H,strips,T,delta_partial). */
+/* Gradients of all inputs except v, from the values `partial` (B,H,strips,T,delta_partial) that strips stored for each
+ * token. */
 inline void delta_gradient_sums(const struct call *c, const struct exec *x, const struct delta_inputs &in,
                                 const struct strip_shape &s, const real *partial) {
     int64_t one = in.dk + in.decays, width = delta_partial(in), tokens = s.B * s.T, step = delta_step_partial(in);

@@ -12,8 +12,9 @@
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f is computed like that of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), plus (q . k_s)
- * (w . u_s) if r is the last step of the token of q and w. Unlike there, the factor f of the reading row counts too. */
+ * The gradient of f is computed like the gradient of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), plus
+ * (q . k_s) (w . u_s) if r is the last step of the token of q and w. Unlike there, the factor f of the reading row
+ * counts too. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -32,7 +33,7 @@ struct head {
 /* The factors of a chunk's rows. Missing rows have f = 1, b = 0 and zero vectors. Lies in scratch. */
 struct factors {
     real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], after[STATE_CHUNK]; /* after: l */
-    real reads[STATE_CHUNK], writes[STATE_CHUNK]; /* what crosses the borders of the chunk, for the gradient of f */
+    real reads[STATE_CHUNK], writes[STATE_CHUNK]; /* for the gradient of f: terms that cross the chunk's borders */
     real df[STATE_CHUNK], dots[STATE_CHUNK];
     real L[SCORES]; /* [s][r] */
 };

@@ -1,12 +1,12 @@
 /* scan_delta_chunk_cuda.cu - the delta rule on CUDA, 16 steps at a time. Equations: scan_delta_chunk_cpu.c (UT
- * transform of Yang et al. 2024): within a chunk products of matrices, on tensor cores (kernels/lib/tile_product.cuh),
- * and two triangular solves, a thread per column.
+ * transform of Yang et al. 2024). A chunk takes products of matrices on tensor cores (kernels/lib/tile_product.cuh),
+ * and two triangular solves with one thread per column.
  *
- * A thread block has a strip of a head's state in shared memory and takes it from chunk to chunk, so that a sequence
- * takes T / 16 turns: what a segment does to the state before it is a dk x dk matrix here, and products of those would
- * be as much work as the turns that they save. Backward reads the states that forward kept before every 16th token;
- * where a token has several steps chunks are shorter, and a first kernel walks from each kept state to those between,
- * all at once. */
+ * A thread block has a strip of a head's state in shared memory and walks it from chunk to chunk, so a sequence takes
+ * T / 16 sequential chunks. Cutting a sequence into parallel segments would not pay: the transition of a segment is a
+ * dk x dk matrix, and products of these are as much work as the chunks that they save. Backward reads the states that
+ * forward kept before every 16th token. If a token has several steps, chunks have fewer tokens; then a first kernel
+ * computes the states between the kept ones, from all kept states in parallel. */
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/delta/delta_sums.cuh"
 
@@ -19,15 +19,15 @@ struct delta_factors {
     struct matrix L;
 };
 
-/* Rows x widths. D: K G, then dU. keys[s][r] = k_s . k_r, queries: k_s . q_r. A query, like W = scale dO, stands in
- * the row of its token's last step; the other rows are 0. */
+/* Rows x widths. D is K G, then dU. keys[s][r] = k_s . k_r, queries[s][r] = k_s . q_r. A query, like W = scale dO, is
+ * in the row of its token's last step; the other rows are 0. */
 struct delta_chunk {
     struct delta_factors x;
     struct matrix S, K, Q, E, keys, queries;
     struct matrix G, D, W, KS, QS; /* backward, with what follows */
     struct matrix steps, reads;    /* [s][r]: e_s . dU_r, e_s . w_r */
     struct matrix Y;               /* [t][r]: what row r would read of the state before row t, times its gradient */
-    real *writes, *left;           /* left: as Y, of what passes through the chunk */
+    real *writes, *left;           /* left: like Y, for the state that passes through the chunk */
     real *warps;                   /* of block_sum */
 };
 
@@ -67,7 +67,7 @@ inline int delta_reals(const struct strip_shape &s, enum pass pass) {
     return c.used;
 }
 
-/* Tokens of a chunk: a power of two, so that chunks end where kept states stand. */
+/* Tokens of a chunk: a power of two, so that every kept state is at a chunk's start. */
 __host__ __device__ inline int delta_tokens(int64_t steps) {
     int tokens = STATE_CHUNK;
     while (tokens > 1 && tokens * steps > STATE_CHUNK) tokens /= 2;
@@ -88,7 +88,7 @@ __device__ inline struct delta_place delta_at(const struct delta_inputs &in, con
     return {at.b * s.T + begin, (left < tokens ? left : tokens) * in.steps};
 }
 
-/* Values of tokens, at their last steps. */
+/* Values of tokens, in the rows of their last steps. */
 struct token_rows {
     const real *from;
     int64_t step;
@@ -112,7 +112,7 @@ __device__ inline void load_chunk(const struct delta_inputs &in, const struct st
     r.x.b[i] = i < p.rows ? in.rate * in.beta[first + i * in.H] : 0;
 }
 
-/* Behind a barrier after load_chunk: products of factors, and scores. */
+/* Computes products of factors, and scores; call it after load_chunk and a barrier. */
 __device__ inline void prepare_chunk(const struct strip_shape &s, const struct delta_chunk &r) {
     const int N = STATE_CHUNK;
     const struct delta_factors &x = r.x;
@@ -135,7 +135,7 @@ __device__ inline void prepare_chunk(const struct strip_shape &s, const struct d
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-/* to(i, j, x) of x = row i of a . column j of state X. */
+/* Calls to(i, j, x) with x = row i of a . column j of state X. */
 template <class To>
 __device__ inline void read_state(const struct strip_shape &s, struct matrix a, struct matrix X, To to) {
     each_tile(STATE_CHUNK, s.W, [&](struct tile tile) {
@@ -146,7 +146,7 @@ __device__ inline void read_state(const struct strip_shape &s, struct matrix a, 
     });
 }
 
-/* E, which held V, less what the state before the chunk holds of the keys; that is kept in KS if there is room. */
+/* E, which contains V, -= diag(a) K S, the keys' reading of the state before the chunk. KS keeps K S if it has room. */
 __device__ inline void begin_errors(const struct strip_shape &s, const struct delta_chunk &r) {
     read_state(s, r.K, r.S, [&](int i, int j, real x) {
         r.E(i, j) = real_fma(-r.x.a[i], x, r.E(i, j));
@@ -154,7 +154,7 @@ __device__ inline void begin_errors(const struct strip_shape &s, const struct de
     });
 }
 
-/* Less what the rows before hold, from the first row down; a column per thread. */
+/* Subtracts from E the earlier rows' parts, from the first row down; one column per thread. */
 __device__ inline void solve_down(const struct strip_shape &s, const struct delta_chunk &r) {
     int j = (int)threadIdx.x;
     for (int i = 1; i < STATE_CHUNK && j < s.W; i++) {
@@ -184,8 +184,8 @@ __device__ inline void write_outputs(const struct delta_inputs &in, const struct
     });
 }
 
-/* Along the segments of s, from the state kept before each (from NULL: 0); leaves that before every `every`-th token in
- * `to`, and outputs where o is not NULL. */
+/* Walks the segments of s, each from the state kept before it (from NULL: from 0). Stores the states before every
+ * `every`-th token in `to`, and the outputs in o, unless that is NULL. */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     delta_walk_kernel(struct delta_inputs in, struct strip_shape s, real *from, real *to, int every, real *o) {
     await_previous();
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* D = dU but for the share of later rows: (L o Q K^T)^T W + diag(after) K G; D holds K G. */
+/* D = dU without the part of later rows: (L o Q K^T)^T W + diag(after) K G; before, D contains K G. */
 __device__ inline void begin_adjoint(const struct strip_shape &s, const struct delta_chunk &r) {
     each_tile(STATE_CHUNK, s.W, [&](struct tile tile) {
         struct tile_sums sums = {};
@@ -226,7 +226,7 @@ __device__ inline void begin_adjoint(const struct strip_shape &s, const struct d
     });
 }
 
-/* And that, from the last row up. */
+/* Adds the part of later rows to D, from the last row up. */
 __device__ inline void solve_up(const struct strip_shape &s, const struct delta_chunk &r) {
     int j = (int)threadIdx.x;
     for (int i = STATE_CHUNK - 2; i >= 0 && j < s.W; i--) {
@@ -236,12 +236,12 @@ __device__ inline void solve_up(const struct strip_shape &s, const struct delta_
     }
 }
 
-/* Sums of a strip that row i leaves: dk, then dbeta. */
+/* The place of row i's partial sums of a strip: dk, then dbeta. */
 __device__ inline real *step_partial(const struct delta_inputs &in, real *partial, int i) {
     return partial + i / in.steps * delta_partial(in) + (in.dk + 1) * (1 + i % in.steps);
 }
 
-/* Behind solve_up: dv, dbeta, the scores of errors, and what Y and left begin with. */
+/* After solve_up: computes dv, dbeta, the scores of errors, and the first values of Y and left. */
 __device__ inline void error_gradients(const struct delta_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, const struct delta_place &p,
                                        const struct delta_chunk &r, real *dv, bool add_v, real *partial) {
@@ -261,7 +261,7 @@ __device__ inline void error_gradients(const struct delta_inputs &in, const stru
     }
 }
 
-/* The gradient of row k's key that comes of what row i reads of it, L o P U^T; 0 unless k < i. */
+/* L o P U^T: the factor of row i's reading in the gradient of row k's key; 0 unless k < i. */
 __device__ inline real step_pair(const struct delta_chunk &r, int k, int i) {
     return k < i ? r.x.L(k, i) * r.x.b[k] * r.x.b[i] * r.steps(k, i) : 0;
 }
@@ -311,7 +311,7 @@ __device__ inline void write_keys(const struct delta_inputs &in, const struct st
     });
 }
 
-/* Y and left along the chunk, a row per thread, and one for what passes through. */
+/* Computes Y and left along the chunk; one thread per row, and one more for the state that passes through. */
 __device__ inline void factor_walk(const struct delta_chunk &r) {
     int n = (int)threadIdx.x;
     const struct delta_factors &x = r.x;
@@ -353,7 +353,7 @@ __device__ inline void pass_back(const struct strip_shape &s, const struct delta
     });
 }
 
-/* One chunk in reverse, after a barrier past its reading. */
+/* One chunk in reverse; call it after load_chunk and a barrier. */
 __device__ inline void chunk_gradients(const struct delta_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, const struct delta_place &p,
                                        const struct delta_chunk &r, real *dv, bool add_v, real *partial) {
@@ -382,7 +382,7 @@ __device__ inline void chunk_gradients(const struct delta_inputs &in, const stru
     pass_back(s, r);
 }
 
-/* states: those before every chunk. */
+/* `states` are the states before every chunk. */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     delta_chunk_backward_kernel(struct delta_inputs in, struct strip_shape s, const real *d_o, real *states, real *dv,
                                 bool add_v, real *partial) {
@@ -407,7 +407,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
 
 /* --- the twin ----------------------------------------------------------------------------------------------------- */
 
-/* In segments of so many tokens. */
+/* The shape of a call in segments of that many tokens. */
 inline struct strip_shape shape_of(const struct call *c, int64_t segment, enum pass pass) {
     return chunk_shape_of(delta_shape(c), segment, [=](const struct strip_shape &s) { return delta_reals(s, pass); });
 }
@@ -417,7 +417,7 @@ inline struct strip_shape shape_of(const struct call *c, enum pass pass) {
 }
 
 struct delta_chunk_scratch {
-    real *states, *partial; /* states: before every chunk; NULL where forward has kept them */
+    real *states, *partial; /* states: before every chunk; NULL if forward has kept them */
 };
 
 inline struct delta_chunk_scratch take_scratch(const struct call *c, struct scratch *scratch) {
@@ -445,7 +445,7 @@ static bool scan_delta_chunk_cuda_applicable(const struct call *c, const char **
            chunk_fits(delta_reals(shape_of(c, PASS_BACKWARD), PASS_BACKWARD), why);
 }
 
-/* A guess until a device has been asked, as scan_outer_chunk_cuda's. */
+/* A guess that no device has confirmed, like that of scan_outer_chunk_cuda. */
 static bool scan_delta_chunk_cuda_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
     return s.T * s.steps >= 64 && 2 * s.dk > TILE_ROWS && 2 * s.dv > TILE_COLUMNS;
@@ -475,8 +475,8 @@ static void scan_delta_chunk_cuda_backward(const struct call *c, const struct ex
     delta_gradient_sums(c, x, in, s, r.partial);
 }
 
-/* Tolerance: as scan_delta_cpu; the solve inside a chunk subtracts the same products in another order, and products by
- * tensor cores are as exact as fp32's (tile_product.cuh). */
+/* Tolerance: as scan_delta_cpu. The solve inside a chunk subtracts the same products in another order, and products by
+ * tensor cores are as exact as in fp32 (tile_product.cuh). */
 const struct kernel kernel_scan_delta_chunk_cuda = {
     .name = "scan_delta_chunk_cuda",
     .op = &op_scan_delta,

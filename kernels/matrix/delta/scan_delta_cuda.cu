@@ -1,11 +1,11 @@
-/* scan_delta_cuda.cu - scan_delta on CUDA: a warp per strip of the state's columns (strip.cuh), which the delta rule
- * leaves apart; a token's steps one after the other. Equations: scan_delta.c. */
+/* scan_delta_cuda.cu - scan_delta on CUDA: a warp per strip of the state's columns (strip.cuh), which are independent
+ * in the delta rule. The steps of a token are done one after the other. Equations: scan_delta.c. */
 #include "kernels/matrix/delta/delta_sums.cuh"
 
 namespace {
 
-/* One step in shared memory, by the names of scan_delta.c; q: of the token; f: its decays; w, p, r: values by column of
- * what k writes, of the gradient of S'^T d, and of what e takes away. */
+/* One step in shared memory, with the names of scan_delta.c. q and the decays f belong to the token. w, p and r have
+ * one value per column: the values that k writes, the gradient of S'^T d, and the values that e subtracts. */
 struct delta_room {
     real *q, *k, *d, *e, *f, *v, *w, *p, *r;
 };
@@ -28,7 +28,7 @@ __device__ inline struct delta_room delta_room_at(const struct delta_inputs &in,
     return t;
 }
 
-/* Reads step j; returns a, the factor of what it reads of the state. All lanes come. */
+/* Reads step j and returns a, the factor of its reading of the state. All lanes must call it. */
 __device__ inline real delta_read(const struct delta_inputs &in, const struct strip_shape &s, const struct strip &at,
                                   int64_t row, int j, const struct delta_room &t) {
     int64_t of = (row * in.steps + j) * in.H + at.h;
@@ -43,7 +43,7 @@ __device__ inline real delta_read(const struct delta_inputs &in, const struct st
     return in.beta ? in.rate * in.beta[of] : in.rate;
 }
 
-/* Element i of the lane's column of S becomes f(i, element), for all dk. */
+/* Replaces each element i < dk of the lane's column of S by f(i, element). */
 template <class F>
 __device__ __forceinline__ void each_element(const struct delta_inputs &in, int stride, const struct strip &at, real *S,
                                              F f) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void each_element(const struct delta_inputs &in, int 
     });
 }
 
-/* (f o S)^T d of the lane's column. */
+/* (f o S)^T d for the lane's column. */
 __device__ inline real delta_along(const struct delta_inputs &in, int stride, const struct strip &at,
                                    const struct delta_room &t, const real *S) {
     real along = 0;
@@ -66,7 +66,7 @@ __device__ inline real delta_along(const struct delta_inputs &in, int stride, co
     return along;
 }
 
-/* The value that k writes, where `along` has been read with the factor a. */
+/* The value that k writes, if `along` was read with the factor a. */
 __device__ inline real delta_written(const struct delta_inputs &in, real a, real v, real along) {
     if (in.erase) return v;
     return in.beta ? a * (v - along) : v - a * along;
@@ -116,8 +116,8 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* One step in reverse, P the state before it, before its decay: G for the step before, dv, and the strip's share of the
- * gradients of the step's vectors. */
+/* One step in reverse; P is the state before the step and its decay. Computes G for the previous step, dv, and the
+ * strip's part of the gradients of the step's vectors. */
 __device__ inline void delta_step_gradient(const struct delta_inputs &in, const struct strip_shape &s,
                                            const struct strip &at, const struct delta_room &t, real a, const real *P,
                                            real *G, real *dv, bool accumulate, real *partial) {
@@ -152,7 +152,7 @@ __device__ inline void delta_step_gradient(const struct delta_inputs &in, const 
         each_element(in, stride, at, G, [&](int i, real x) { return real_fma(t.d[i], p, x); });
 }
 
-/* The strip's share of dq = scale S do and, where G is given, G += scale q do^T. */
+/* The strip's part of dq = scale S do and, if G is given, G += scale q do^T. */
 __device__ inline void delta_readout_gradient(const struct delta_inputs &in, const struct strip_shape &s,
                                               const struct strip &at, int64_t row, const real *d_o,
                                               const struct delta_room &t, const real *S, real *partial, real *G) {

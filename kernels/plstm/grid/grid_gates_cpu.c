@@ -65,7 +65,7 @@ FORCE_INLINE void node_p_gradient(bool ref, int64_t width, struct raw r, const r
     }
 }
 
-/* --- D-mode: each gate has a raw value of its own ----------------------------------------------------------------- */
+/* --- D-mode: each gate has its own raw value ---------------------------------------------------------------------- */
 
 static void sigmoid_row(int64_t width, const real *z, real *gate) {
 #pragma omp simd

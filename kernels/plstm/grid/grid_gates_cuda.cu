@@ -1,5 +1,5 @@
-/* grid_gates_cuda.cu - the gates of grid nodes on CUDA: a direction and head of a node per thread. The equations are in
- * grid_gates.c. */
+/* grid_gates_cuda.cu - the gates of grid nodes on CUDA: one direction and head of a node per thread. The equations are
+ * in grid_gates.c. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
 #include "kernels/plstm/grid/grid.h"
@@ -8,7 +8,7 @@
 
 namespace {
 
-/* Raw values (rows,width), a form that has fewer reads no more; gates (rows, GRID_PLANES * width). */
+/* Raw values (rows,width), as many as the form has; gates (rows, GRID_PLANES * width). */
 struct raw_gates {
     enum grid_form form;
     int64_t width;

@@ -184,8 +184,7 @@ static void grid_scan_ref_forward(const struct call *c, const struct exec *exec)
         }
 }
 
-/* Gradients of one node: of its gates, its parts of dq, dk and dv, and those of the states from the left and the
- * top. */
+/* One node back: gradients of its gates, its parts of dq, dk and dv, and gradients of the states that enter it. */
 static void ref_node_backward(const struct call *c, struct ref *r, int64_t b, int64_t h, int direction, int64_t at) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
     struct dag_sizes z = dag_sizes_of(c, a->H);

@@ -72,8 +72,8 @@ static int32_t add_block(struct plan *p, int64_t x, int64_t y, int64_t nx, int64
     return (int32_t)p->blocks++;
 }
 
-/* Takes F and S of a block with `edges` edges, and before them those of its children, in the order of add_block.
- * Returns the first. */
+/* Takes F and S of a block's children, then of the block, which has `edges` edges, as in add_block. Returns the
+ * first. */
 static real *take_blocks(int64_t nx, int64_t ny, int64_t edges, struct scratch *s) {
     int64_t half = nx >= ny ? nx / 2 : ny / 2;
     bool leaf = nx <= LEAF_SIDE && ny <= LEAF_SIDE;
@@ -380,7 +380,7 @@ static void gather_row(const struct leaf *f, const real *nodes, const real *edge
     if (edges) memcpy(to + n, edges, (size_t)m * sizeof(real));
 }
 
-/* Adjoint of leaf_node: computes gradients of the gates, and turns (er, ed) into those of (l, u), in place. */
+/* Adjoint of leaf_node: computes gradients of the gates, and turns (er, ed) into gradients of (l, u), in place. */
 static void leaf_node_backward(const struct leaf *f, const real *gate, int64_t own, const real *l, const real *u,
                                real *er, real *ed, real *dgate) {
     lanes rl = all_lanes(gate[GRID_RL]), ru = all_lanes(gate[GRID_RU]), ml = all_lanes(gate[GRID_ML]);

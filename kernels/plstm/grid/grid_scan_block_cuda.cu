@@ -1,14 +1,14 @@
-/* grid_scan_block_cuda.cu - pLSTM on a grid as one block on CUDA: y = scale ((Q K^T) o G) V, no matrix states at all.
+/* grid_scan_block_cuda.cu - pLSTM on a grid as one block on CUDA: y = scale ((Q K^T) o G) V, with no matrix states.
  * pLSTM, Eq. 3.
  *
- * G[n][m], the gating matrix, is what the gates make of a 1 on its way from node m to node n, summed over the
- * directions, and the direct gate on its diagonal. grid_scan_block (CPU) joins blocks of the grid to make it; here a
- * thread has a source m and runs the recurrence of grid_scan.c with a number in the place of each state, a warp 32
- * neighbouring sources: N^2 multiply-adds a gate, against N^2 (dk + dv) of the products. Those are made by tiles of
- * 16 x 16 nodes (kernels/lib/tile_product.cuh), a thread block per row of tiles, or backward a row and a column:
+ * G[n][m] is the product of gates on the way from node m to node n, summed over all paths and directions; its diagonal
+ * also has the direct gate. grid_scan_block (CPU) joins blocks of the grid to build G. Here a thread has a source m and
+ * runs the recurrence of grid_scan.c with numbers as states; a warp has 32 neighbouring sources. This takes N^2
+ * multiply-adds per gate, against N^2 (dk + dv) of the products. The products use tiles of 16 x 16 nodes
+ * (kernels/lib/tile_product.cuh), with a thread block per row of tiles, in backward also one per column:
  *   S = Q K^T, R = W V^T, W = scale dY:   dG = S o R   dQ = (R o G) K   dK = (R o G)^T Q   dV = (S o G)^T W
- * dG goes back through the recurrence of numbers, a thread a source again, and gates sum over the sources: over a warp
- * at once, over the warps by a kernel of its own. */
+ * dG goes back through the recurrence of numbers, again with a thread per source. The gates' gradients are summed over
+ * the sources, first inside a warp, then over the warps by a separate kernel. */
 #include "kernels/plstm/grid/grid.h"
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/row_sums.cuh"
@@ -24,8 +24,8 @@ enum { Q, K, V, GATES, DIRECT };
 struct grid_block {
     struct row_sizes z;
     struct grid_scan_attr a;
-    int pk, pv;      /* dk, dv in whole tiles */
-    int64_t sources; /* T in whole warps */
+    int pk, pv;      /* dk, dv rounded up to whole tiles */
+    int64_t sources; /* T rounded up to whole warps */
     const real *q, *k, *v, *gates, *direct, *dy;
 
     __host__ __device__ int64_t heads() const {
@@ -50,12 +50,12 @@ struct grid_block block_of(const struct call *c) {
     return g;
 }
 
-/* Arrays of numbers, the sources of a head side by side in each row. */
+/* Arrays of numbers; a row has all sources of a head. */
 struct block_room {
     real *G, *dG; /* of heads, T rows */
-    real *line;   /* from row to row of the grid: of heads (backward: and directions), Y rows */
-    real *l, *u;  /* backward, what enters a node: of heads and directions, T rows */
-    real *dgates; /* shares of the warps */
+    real *line;   /* states between rows of the grid: of heads (backward: and directions), Y rows */
+    real *l, *u;  /* backward, the states that enter a node: of heads and directions, T rows */
+    real *dgates; /* partial sums of the warps */
 };
 
 struct block_room room_of(const struct grid_block &g, enum pass pass, struct scratch *s) {
@@ -73,12 +73,12 @@ struct block_room room_of(const struct grid_block &g, enum pass pass, struct scr
 
 /* --- numbers on their way ----------------------------------------------------------------------------------------- */
 
-/* Position of a thread: a head of a grid and a source, which is none from T on. */
+/* The work of a thread: a head of a grid and a source `at`, which does not exist from T on. */
 struct source {
     int64_t b, h, head, warp, at;
 };
 
-/* Warps lie side by side, a head's together; index: of the warp. */
+/* `index` is the number of the warp; the warps of a head are neighbours. */
 __device__ struct source source_of(const struct grid_block &g, int64_t index) {
     struct source m;
     m.head = index / g.warps();
@@ -89,13 +89,13 @@ __device__ struct source source_of(const struct grid_block &g, int64_t index) {
     return m;
 }
 
-/* The first row, in the frame of a direction, that a source of the warp lies in: nothing of them comes before it. */
+/* The first row, in the frame of a direction, that contains a source of the warp. Earlier rows have only zeros. */
 __device__ int64_t first_row(const struct grid_block &g, const struct source &m, int direction) {
     int64_t first = m.warp * WARP, last = first + WARP < g.z.T ? first + WARP - 1 : g.z.T - 1;
     return direction & 1 ? g.a.X - 1 - last / g.a.Y : first / g.a.Y;
 }
 
-/* A node of the frame: where it is in the grid, and its gates. */
+/* A node of the frame: its place in the grid, and its gates. */
 struct block_node {
     int64_t n;
     const real *from;
@@ -111,7 +111,7 @@ __device__ __forceinline__ struct block_node node_at(const struct grid_block &g,
     return node;
 }
 
-/* G, column by column; backward also what enters each node, in the order of the frame. */
+/* Computes G, a column per thread; backward also the states that enter each node, in the order of the frame. */
 __device__ void reach(const struct grid_block &g, const struct source &m, const struct block_room &r) {
     int64_t P = g.sources, T = g.z.T, Y = g.a.Y;
     real *G = r.G + m.head * T * P + m.at, *line = r.line + m.head * Y * P + m.at;
@@ -136,7 +136,7 @@ __device__ void reach(const struct grid_block &g, const struct source &m, const 
     }
 }
 
-/* The sum over the warp's lanes of value number `lane % 8` of eight, in a fixed order. All lanes must come. */
+/* The sum over the warp's lanes of value number `lane % 8` of eight, in a fixed order. All lanes must call it. */
 __device__ __forceinline__ real warp_sums(real (&x)[GRID_PLANES]) {
     int lane = (int)threadIdx.x % WARP;
     static_assert(GRID_PLANES == 8, "halved three times");
@@ -152,7 +152,7 @@ __device__ __forceinline__ real warp_sums(real (&x)[GRID_PLANES]) {
     return sum;
 }
 
-/* The warp's share of the gates' gradients of a direction, from dG; er, ed: the gradients of Cr, Cd at a node. */
+/* Computes the warp's part of the gates' gradients of a direction, from dG; er, ed: gradients of Cr, Cd at a node. */
 __device__ void reach_backward(const struct grid_block &g, const struct source &m, int direction,
                                const struct block_room &r) {
     int64_t P = g.sources, T = g.z.T, Y = g.a.Y, begin = first_row(g, m, direction);
@@ -191,7 +191,7 @@ __device__ void reach_backward(const struct grid_block &g, const struct source &
 
 /* --- products of nodes -------------------------------------------------------------------------------------------- */
 
-/* In shared memory: rows of 16 nodes n and of 16 nodes m. S, R: [n][m]. A, B: sums of what is asked for. */
+/* In shared memory: rows of 16 nodes n and of 16 nodes m. S, R: [n][m]. A, B: the sums that a kernel computes. */
 struct pair_room {
     struct matrix Q, W, K, V, S, R, A, B;
 };
@@ -244,7 +244,7 @@ __device__ inline void load_nodes(const struct grid_block &g, const struct block
          spaced_rows{from ? from + at.row(g, first) * width : nullptr, g.z.H * width, nodes_from(g, first)}, factor);
 }
 
-/* f(n, m, place in G) for the pairs of nodes n from `rows` and m from `columns` on; place < 0: n is none. */
+/* Calls f(n, m, place in G) for the pairs of nodes n from `rows` and m from `columns` on; place < 0: no such node n. */
 template <class F>
 __device__ inline void each_pair(const struct grid_block &g, const struct block_place &at, int64_t rows,
                                  int64_t columns, F f) {
@@ -254,7 +254,7 @@ __device__ inline void each_pair(const struct grid_block &g, const struct block_
     }
 }
 
-/* to += a b, of `columns` columns: a(i,k) of 16 x 16. */
+/* to += a b, where a(i,k) is 16 x 16 and b has `columns` columns. */
 template <class A> __device__ inline void add_rows(int columns, A a, struct matrix b, struct matrix to) {
     each_tile(NODES, columns, [&](struct tile tile) {
         struct tile_sums sums = {};
@@ -264,7 +264,7 @@ template <class A> __device__ inline void add_rows(int columns, A a, struct matr
     });
 }
 
-/* put(row of the tensor, column, sum) for what the block has summed of its nodes. */
+/* Calls put(row of the tensor, column, sum) for all sums of the block's nodes. */
 template <class Put>
 __device__ inline void each_sum(const struct grid_block &g, const struct block_place &at, int64_t width,
                                 struct matrix sums, Put put) {
@@ -273,7 +273,7 @@ __device__ inline void each_sum(const struct grid_block &g, const struct block_p
         put(at.row(g, at.first + e / columns) * width + e % columns, sums(e / columns, e % columns));
 }
 
-/* Destinations of gradients, NULL for unwanted ones. */
+/* The places of the gradients; NULL: not wanted. */
 struct block_gradients {
     real *q, *k, *v, *direct;
     bool add_q, add_k, add_v, add_direct;
@@ -319,7 +319,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
     each_sum(g, at, g.z.dv, p.A, [&](int64_t i, real x) { y[i] = (real)g.a.scale * x; });
 }
 
-/* dG, dq and the gradient of the direct gate, which is the diagonal of dG. */
+/* Computes dG, dq and the gradient of the direct gate, which is the diagonal of dG. */
 static __global__ void __launch_bounds__(CHUNK_THREADS)
     grid_block_rows_kernel(struct grid_block g, struct block_room r, struct block_gradients d) {
     await_previous();
@@ -394,12 +394,12 @@ static bool grid_scan_block_cuda_applicable(const struct call *c, const char **w
     return pairs_shared(g, OF_DK_DV) <= CUDA_SHARED_UNASKED;
 }
 
-/* A thread goes through its 4 N nodes one after the other, each a latency of the L2 cache after the last (measured on
- * no device): beyond so many the wave is the faster one by estimate. */
+/* A thread walks its 4 N nodes one after the other, each with a latency of the L2 cache. By estimate (not measured) the
+ * wave of grid_scan_cuda is faster for more nodes. */
 #define BLOCK_NODES_PREFERRED 64
 
-/* A guess until a device has been asked: a head's matrix has at most half as many numbers as its states in a direction
- * have elements, and products have no more padding than numbers. */
+/* A guess that no device has confirmed: G has at most half as many numbers as the head's states in a direction, and
+ * products have no more padding than numbers. */
 static bool grid_scan_block_cuda_preferred(const struct call *c) {
     struct grid_block g = block_of(c);
     return g.z.T <= BLOCK_NODES_PREFERRED && 2 * g.z.T <= g.z.dk * g.z.dv && 2 * g.z.dk > TILE_DEPTH &&
@@ -412,7 +412,7 @@ static size_t grid_scan_block_cuda_workspace(const struct call *c, enum pass pas
     return s.used;
 }
 
-/* Blocks of a kernel that has a warp for each warp of sources, `times` over. */
+/* Blocks of a kernel that has `times` warps for each warp of sources. */
 static dim3 blocks_of_sources(const struct grid_block &g, int times) {
     return cuda_blocks(times * g.heads() * g.sources, CHUNK_THREADS);
 }
@@ -454,8 +454,8 @@ static void grid_scan_block_cuda_backward(const struct call *c, const struct exe
     each_value(c, x, gates, sum_shares{r.dgates, gates, g.warps(), c->din[GATES], call_accumulates(c, GATES)});
 }
 
-/* Tolerance: like grid_scan_cpu; equal products of gates in another order, and products of nodes by tensor cores, which
- * are as exact as fp32's (tile_product.cuh). */
+/* Tolerance: as grid_scan_cpu, for equal products of gates in another order; products by tensor cores are as exact as
+ * in fp32 (tile_product.cuh). */
 const struct kernel kernel_grid_scan_block_cuda = {
     .name = "grid_scan_block_cuda",
     .op = &op_grid_scan,

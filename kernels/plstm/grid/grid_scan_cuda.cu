@@ -1,20 +1,20 @@
-/* grid_scan_cuda.cu - pLSTM on a grid on CUDA: nodes of an anti-diagonal do not need each other, and a block takes some
- * of them at once. Equations: grid_scan.c.
+/* grid_scan_cuda.cu - pLSTM on a grid on CUDA. The nodes of an anti-diagonal are independent, so a block computes some
+ * of them at the same time (a wave). Equations: grid_scan.c.
  *
- * A block has a strip of columns of one head and direction (row_sums.cuh), all four directions at once, and its warps
- * have a row of the grid each: warp w is one node later than warp w - 1. After its row it begins the one `warps`
- * further. What goes to the next node of the row and to the next row lies in shared memory; what the last warp
- * hands to the first, which comes to it later, in scratch.
+ * A block has a strip of columns of one head and direction (row_sums.cuh); all four directions run in parallel. Each
+ * warp of the block has a row of the grid, and computes a node one step later than the previous warp. After its row a
+ * warp takes the row that is `warps` further. States that go to the next node of a row, or to the next row, are in
+ * shared memory. States from the last warp to the first, which needs them later, are in scratch.
  *
- * Backward keeps the states that enter each node of a stretch of rows, and before each stretch those that enter its
- * first row; the stretches come back in reverse. */
+ * Rows are cut into stretches. Backward first keeps the states that enter the first row of each stretch. Then it takes
+ * the stretches in reverse, and keeps the states that enter each node of the current stretch. */
 #include "kernels/plstm/grid/grid.h"
 #include "kernels/matrix/loaded_rows.cuh"
 #include "kernels/matrix/row_sums.cuh"
 
-#define FORWARD_WARPS  16         /* at most */
-#define BACKWARD_WARPS 8          /* likewise: the states of as many rows are kept at once */
-#define TABLE_ROWS     (WARP / 2) /* of a state, whose shares of dq and dk are summed at once, a lane a sum */
+#define FORWARD_WARPS  16         /* most warps of a block */
+#define BACKWARD_WARPS 8          /* most warps of a block; the states of so many rows are kept at the same time */
+#define TABLE_ROWS     (WARP / 2) /* rows of a state whose sums for dq and dk are computed together, one per lane */
 
 namespace {
 
@@ -40,15 +40,15 @@ struct grid_strips {
 
 /* A strip's states, each array one after the other for all strips of the call. */
 struct grid_room {
-    real *line, *er; /* from the last warp to the first: of a row */
+    real *line, *er; /* of a row, from the last warp to the first */
     real *l, *u;     /* of a stretch's nodes */
-    real *copies;    /* of the rows before the stretches but the first */
-    real *dq, *dk;   /* shares of 4 directions x strips */
+    real *copies;    /* of the rows before all stretches except the first */
+    real *dq, *dk;   /* partial sums of 4 directions x strips */
     real *y, *dv;    /* of 4 directions */
     real *dgates;    /* of strips */
 };
 
-/* No more rows at once than an anti-diagonal has nodes. */
+/* The number of warps of a block, at most the nodes of an anti-diagonal. */
 int warps_of(const struct call *c, const struct grid_strips &g, int64_t most) {
     size_t room = c->place ? c->place->cuda->shared : CUDA_SHARED_UNASKED;
     int64_t warps = (int64_t)(room / column_strips_shared(g.s)), nodes = g.a.X < g.a.Y ? g.a.X : g.a.Y;
@@ -57,8 +57,8 @@ int warps_of(const struct call *c, const struct grid_strips &g, int64_t most) {
     return warps > 1 ? (int)warps : 1;
 }
 
-/* Forward all rows are one stretch. Backward there are fewest states in all, as in grid_scan_cpu, if a stretch has rows
- * for all warps then. */
+/* Forward, all rows are one stretch. Backward, stretches are chosen so that the fewest states are kept, as in
+ * grid_scan_cpu, but a stretch has at least a row for each warp. */
 struct grid_strips strips_of(const struct call *c, enum pass pass) {
     const struct grid_scan_attr *a = grid_scan_attr(c);
     struct row_sizes z = row_sizes_of(c, a->H);
@@ -105,7 +105,7 @@ struct grid_room room_of(const struct grid_strips &g, enum pass pass, struct scr
     return r;
 }
 
-/* A block's head, direction and strip; the states of it, at this lane's column. */
+/* A block's head, direction and strip; and its states, at this lane's column. */
 struct grid_strip {
     int64_t b, h;
     int direction, warp;
@@ -140,15 +140,15 @@ __device__ __forceinline__ real *shared_at(const struct grid_strips &g, const st
 
 /* --- the wave ----------------------------------------------------------------------------------------------------- */
 
-/* A warp's node: row and place in it, of a stretch and in the order of the wave. What comes from row to row lies in the
- * shared memory of warp `slot`, which is free again when the last warp has had it. */
+/* A warp's node: its row in the stretch, and its place y in the row, in the order of the wave. A state that goes to the
+ * next row is in the shared memory of warp `slot`, which is free again when the last warp has read it. */
 struct turn {
     int64_t row, y;
     int slot;
 };
 
-/* node(turn) for all nodes of `rows` rows, each after the nodes before it in its row and in its column; the nodes of a
- * warp's row take at least as long as the other warps are late: there are Y >= warps of them. */
+/* Calls node(turn) for all nodes of `rows` rows, each after the previous nodes of its row and of its column. A row has
+ * Y >= warps nodes, so all other warps have begun their rows when a warp begins its next row. */
 template <class Node> __device__ __forceinline__ void wave(const struct grid_strips &g, int64_t rows, Node node) {
     int warp = (int)threadIdx.x / WARP;
     int64_t steps = ((rows - 1) / g.warps + 1) * g.a.Y + (rows - 1) % g.warps;
@@ -166,7 +166,8 @@ template <class Node> __device__ __forceinline__ void wave(const struct grid_str
     }
 }
 
-/* A state of this lane's column that comes to a node, and where what becomes of it goes. NULL: zero, nowhere. */
+/* The places of a state that enters a node, and of the state that leaves it, at this lane's column. from NULL: zeros;
+ * to NULL: not stored. */
 struct carried {
     const real *from;
     real *to;
@@ -180,14 +181,14 @@ struct carried {
     }
 };
 
-/* Input of the first row of a wave and destination of the last one's output, each a state per node or NULL. */
+/* The states before the first row of a wave, and the place of those after the last row; one per node, or NULL. */
 struct borders {
     const real *before;
     real *after;
     real *line; /* between the last warp and the first */
 };
 
-/* From row to row. */
+/* The state that goes from row to row. */
 __device__ struct carried across(const struct grid_strips &g, const struct grid_strip &w, const struct turn &t,
                                  int64_t rows, const struct borders &b) {
     struct carried c = {nullptr, nullptr, g.s.W};
@@ -201,7 +202,7 @@ __device__ struct carried across(const struct grid_strips &g, const struct grid_
     return c;
 }
 
-/* Along the row. */
+/* The state that goes along the row. */
 __device__ struct carried along(const struct grid_strips &g, const struct grid_strip &w, const struct turn &t) {
     struct carried c = {nullptr, nullptr, g.s.W};
     if (w.at.in) c.to = shared_at(g, w, w.warp, 1) + w.at.lane;
@@ -209,7 +210,7 @@ __device__ struct carried along(const struct grid_strips &g, const struct grid_s
     return c;
 }
 
-/* State of node n in scratch; NULL if there are none, or no column for this lane. */
+/* The state of node n in scratch; NULL if there are no states, or this lane has no column. */
 __device__ __forceinline__ real *kept_at(const struct grid_strips &g, const struct grid_strip &w, real *states,
                                          int64_t n) {
     return states && w.at.in ? states + n * g.state() : nullptr;
@@ -268,7 +269,7 @@ struct forward_rows {
     }
 };
 
-/* Like the above, without q; l and u go to where they are kept, unless that is NULL. */
+/* Like forward_rows, without q; stores l and u in l_kept and u_kept, unless these are NULL. */
 struct enter_rows {
     const struct grid_place &p;
     struct carried left, top;
@@ -296,8 +297,8 @@ struct enter_rows {
     }
 };
 
-/* The states that enter the nodes of a stretch, and those that enter the next one to its copy. They are kept for the
- * way back, if that is next. */
+/* Computes the states that enter the nodes of a stretch, and stores those that enter the next stretch in its copy. With
+ * `keep`, all states are stored for the backward walk that follows. */
 __device__ void enter_states(const struct grid_strips &g, const struct grid_strip &w, int64_t stretch, bool keep) {
     int64_t Y = g.a.Y, first = stretch * g.stride, rows = g.rows(first);
     int64_t row = Y * g.state();
@@ -320,7 +321,7 @@ struct backward_rows {
     const struct grid_place &p;
     struct carried right, down, left, top;
     real weight, dv, d[GRID_PLANES];
-    real *table; /* shares of dq, then shares of dk */
+    real *table; /* terms of dq, then terms of dk */
 
     template <int N> __device__ __forceinline__ void operator()(row_count<N>, int64_t i) {
         real er[N], ed[N], l[N], u[N], q[N], k[N];
@@ -354,7 +355,7 @@ struct backward_rows {
     }
 };
 
-/* One node, number n of the stretch. */
+/* One node in reverse, node n of the stretch. */
 __device__ void backward_node(const struct grid_strips &g, const struct grid_strip &w, const struct grid_room &r,
                               const struct grid_place &p, int64_t n, struct carried right, struct carried down) {
     struct row_sizes z = g.s.z;
@@ -432,7 +433,7 @@ static size_t grid_scan_cuda_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* A warp for each row that the block takes at once. */
+/* One warp for each row that the block computes at the same time. */
 static dim3 threads_of(const struct grid_strips &g) {
     return dim3((unsigned)(g.warps * WARP));
 }
