@@ -4,9 +4,9 @@
  * Gradients, G = dL/dRe h + i dL/dIm h, t descending from G = 0:
  *   G += conj(K) dy   dK += dy conj(h)   dx = sum_j Re G   dtheta = Re p Im G - Im p Re G   G <- e^(-i theta) G
  *   du = W^T dtheta   dW += dtheta u^T   db += dtheta
- * A turn is undone by the turn back, which is as exact: h_{t-1} = e^(-i theta) (h_t - x). So backward walks the states
- * as it walks the gradients, and needs none of them but those after the last token of each chunk of 64, which keeps
- * rounding errors from adding up. */
+ * Neither angles nor states are kept, but for h after each 64 tokens. Backward computes a block of both again from the
+ * h before it. A turn could be undone by the turn back, h_{t-1} = e^(-i theta) (h_t - x), but then rounding would let
+ * tokens after the end of a sequence into the gradients of those before it. */
 #include "kernels/token/scan_turned.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static struct cost scan_turned_cost(const struct call *c, enum pass pass) {
     double weights = (double)s.channels * (double)(s.I + 1), rows = tokens * (double)(s.D + s.I);
     double kept = (double)tensor_count(c->out[TURNED_KEPT]), y = tokens * (double)s.D;
     if (pass == PASS_FORWARD) return (struct cost){product + 32 * states, sizeof(real) * (weights + rows + y + kept)};
-    return (struct cost){3 * product + 49 * states, sizeof(real) * (2 * weights + 2 * rows + y + kept)};
+    return (struct cost){3 * product + 54 * states, sizeof(real) * (2 * weights + 2 * rows + y + kept)};
 }
 
 static bool scan_turned_build(struct graph *g, const struct op_sizes *s) {

@@ -1,9 +1,10 @@
 /* scan_turned_cpu.c - states that only turn, on the CPU.
  *
  * Work is cut into parts of sequences and states. A part goes through its tokens in blocks of about 64: one product
- * gives their angles, the walk over them turns the angles into their gradients in place, and two products take those to
- * u and W. So a block's angles stay in the cache, and no others are in memory. Sums over parts (y, dx and du over
- * states, dW, db and dK over sequences) are taken in their order. The equations are in scan_turned.c. */
+ * gives their angles; backward a walk computes the turned states, the walk back replaces angles by their gradients, and
+ * two products take those to u and W. So a block's angles stay in the cache, and no others are in memory. Sums over
+ * parts (y, dx and du over states, dW, db and dK over sequences) are taken in their order. The equations are in
+ * scan_turned.c. */
 #include <string.h>
 
 #include "kernels/lib/gemm.h"
@@ -43,10 +44,10 @@ static struct part part_of(const struct cut *k, int64_t i) {
                          (states.end - states.begin) * k->s.D};
 }
 
-/* Scratch of a part: angles of a block's tokens, h of a sequence; backward the G and the sums for dK and db of each
- * channel, those of dW, and a block's for db. */
+/* Scratch of a part: angles of a block's tokens, h of a sequence; backward the turned states p of the tokens, the G and
+ * the sums for dK and db of each channel, those of dW, and a block's for db. */
 struct walk {
-    real *theta, *h_re, *h_im, *G_re, *G_im, *dk_re, *dk_im, *db, *db_block, *dW;
+    real *theta, *p_re, *p_im, *h_re, *h_im, *G_re, *G_im, *dk_re, *dk_im, *db, *db_block, *dW;
 };
 
 static struct walk walk_of(const struct cut *k, enum pass pass, struct scratch *scratch) {
@@ -55,14 +56,16 @@ static struct walk walk_of(const struct cut *k, enum pass pass, struct scratch *
     scratch_take(scratch, (struct scratch_array[]){{&w.theta, TURNED_CHUNK * n}, {&w.h_re, n}, {&w.h_im, n}}, 3);
     if (pass == PASS_FORWARD) return w;
     scratch_take(scratch,
-                 (struct scratch_array[]){{&w.G_re, n},
+                 (struct scratch_array[]){{&w.p_re, TURNED_CHUNK * n},
+                                          {&w.p_im, TURNED_CHUNK * n},
+                                          {&w.G_re, n},
                                           {&w.G_im, n},
                                           {&w.dk_re, n},
                                           {&w.dk_im, n},
                                           {&w.db, n},
                                           {&w.db_block, n},
                                           {&w.dW, n * k->s.I}},
-                 7);
+                 9);
     return w;
 }
 
@@ -159,28 +162,47 @@ static void scan_turned_cpu_forward(const struct call *c, const struct exec *exe
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* theta becomes its gradient; h and G go on to the token before. */
+/* p = e^(i theta) h, then h = p + x. */
+static void step_again(const struct call *c, const struct turned_size *s, struct part p, const struct walk *w,
+                       int64_t row, int64_t token) {
+    const real *x = tensor_real(c->in[TURNED_X]) + token * s->D;
+    for (int64_t first = 0; first < p.count; first += s->D) {
+        const real *b = tensor_real(c->in[TURNED_B]) + p.first + first, *angle = w->theta + row * p.count + first;
+        real *p_re = w->p_re + row * p.count + first, *p_im = w->p_im + row * p.count + first;
+        real *h_re = w->h_re + first, *h_im = w->h_im + first;
+#pragma omp simd
+        for (int64_t i = 0; i < s->D; i++) {
+            real sine, cosine;
+            sine_cosine(angle[i] + b[i], &sine, &cosine);
+            p_re[i] = real_fma(cosine, h_re[i], -sine * h_im[i]);
+            p_im[i] = real_fma(sine, h_re[i], cosine * h_im[i]);
+            h_re[i] = p_re[i] + x[i];
+            h_im[i] = p_im[i];
+        }
+    }
+}
+
+/* theta becomes its gradient; G goes on to the token before. */
 static void step_backward(const struct call *c, const struct turned_size *s, struct part p, const struct walk *w,
-                          real *theta, int64_t token, real *dx) {
+                          int64_t row, int64_t token, real *dx) {
     const real *x = tensor_real(c->in[TURNED_X]) + token * s->D, *dy = call_dout(c, TURNED_Y) + token * s->D;
     memset(dx, 0, (size_t)s->D * sizeof *dx);
     for (int64_t first = 0; first < p.count; first += s->D) {
         const real *b = tensor_real(c->in[TURNED_B]) + p.first + first;
         real k_re = tensor_real(c->in[TURNED_K_RE])[(p.first + first) / s->D];
         real k_im = tensor_real(c->in[TURNED_K_IM])[(p.first + first) / s->D];
-        real *angle = theta + first, *h_re = w->h_re + first, *h_im = w->h_im + first;
-        real *G_re = w->G_re + first, *G_im = w->G_im + first, *dk_re = w->dk_re + first, *dk_im = w->dk_im + first;
+        const real *p_re = w->p_re + row * p.count + first, *p_im = w->p_im + row * p.count + first;
+        real *angle = w->theta + row * p.count + first, *G_re = w->G_re + first, *G_im = w->G_im + first;
+        real *dk_re = w->dk_re + first, *dk_im = w->dk_im + first;
 #pragma omp simd
         for (int64_t i = 0; i < s->D; i++) {
-            real sine, cosine, d = dy[i], re = h_re[i] - x[i], im = h_im[i];
+            real sine, cosine, d = dy[i];
             sine_cosine(angle[i] + b[i], &sine, &cosine);
             real g_re = real_fma(k_re, d, G_re[i]), g_im = real_fma(-k_im, d, G_im[i]);
-            dk_re[i] = real_fma(d, h_re[i], dk_re[i]);
-            dk_im[i] = real_fma(-d, im, dk_im[i]);
+            dk_re[i] = real_fma(d, p_re[i] + x[i], dk_re[i]);
+            dk_im[i] = real_fma(-d, p_im[i], dk_im[i]);
             dx[i] += g_re;
-            angle[i] = real_fma(re, g_im, -im * g_re);
-            h_re[i] = real_fma(cosine, re, sine * im);
-            h_im[i] = real_fma(cosine, im, -sine * re);
+            angle[i] = real_fma(p_re[i], g_im, -p_im[i] * g_re);
             G_re[i] = real_fma(cosine, g_re, sine * g_im);
             G_im[i] = real_fma(cosine, g_im, -sine * g_re);
         }
@@ -198,16 +220,20 @@ static void backward_part(const struct call *c, const struct cut *k, struct part
         struct turned_block at = turned_block_at(s, p.sequences.begin, p.sequences.end, TURNED_CHUNK, i);
         int64_t rows = at.n * at.length, before = at.b * s->T + at.t;
         angles(c, s, p, at, w.theta);
+        if (at.t > 0) {
+            const real *kept = tensor_real(c->out[TURNED_KEPT]) + turned_kept_at(s, at.b, at.t - 1) + p.first;
+            memcpy(w.h_re, kept, bytes);
+            memcpy(w.h_im, kept + s->channels, bytes);
+        }
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t b = at.b + r / at.length, t = at.t + r % at.length;
+            if (t == 0) memset(w.h_re, 0, bytes), memset(w.h_im, 0, bytes);
+            step_again(c, s, p, &w, r, b * s->T + t);
+        }
         for (int64_t r = rows - 1; r >= 0; r--) {
             int64_t b = at.b + r / at.length, t = at.t + r % at.length, token = b * s->T + t;
             if (t == s->T - 1) memset(w.G_re, 0, bytes), memset(w.G_im, 0, bytes);
-            if (turned_keeps(s, t)) {
-                const real *kept = tensor_real(c->out[TURNED_KEPT]) + turned_kept_at(s, b, t) + p.first;
-                memcpy(w.h_re, kept, bytes);
-                memcpy(w.h_im, kept + s->channels, bytes);
-            }
-            step_backward(c, s, p, &w, w.theta + r * p.count, token, dx + token * s->D);
-            if (t == 0) memset(w.theta + r * p.count, 0, bytes); /* there was nothing to turn */
+            step_backward(c, s, p, &w, r, token, dx + token * s->D);
         }
         const real *u = tensor_real(c->in[TURNED_U]) + before * s->I;
         if (c->din[TURNED_U])

@@ -1,6 +1,7 @@
 /* scan_turned_cuda.cu - states that only turn, on CUDA, block after block of tokens: cuBLAS gives their angles, a
- * thread walks time for one state of a channel, and what it gives (its share of y; backward the gradient of its angle,
- * and its share of dx) takes the angles' place; sums over states are one a thread. Equations: scan_turned.c. */
+ * thread walks time for one state of a channel and puts its share of y in the place of its angles; backward it walks
+ * there and back, and puts their gradients there, and its share of dx in the place of its states; sums over states are
+ * one a thread. Equations: scan_turned.c. */
 #include "kernels/lib/cuda_gemm.cuh"
 #include "kernels/lib/scratch.h"
 #include "kernels/token/scan_turned.h"
@@ -78,12 +79,13 @@ struct turned_sum {
     }
 };
 
-/* theta becomes its gradient; shares: Re G of each state. G and dK (B,2,N*D) go on from block to block. */
+/* theta becomes its gradient. p: the turned states; shares, re of p, becomes Re G. G and dK (B,2,N*D) go on from block
+ * to block. */
 struct turned_backward {
     struct turned_size s;
     struct turned_block k;
     const real *x, *bias, *k_re, *k_im, *kept, *dy;
-    real *theta, *shares, *G, *dK;
+    real *theta, *shares, *p_im, *G, *dK;
     __device__ void operator()(int64_t i) const {
         struct turned_state at(s, k, i);
         int64_t state = at.e / s.D, channel = at.e % s.D, carry = at.b * 2 * s.channels + at.e;
@@ -91,27 +93,30 @@ struct turned_backward {
         real G_re = last ? 0 : G[carry], G_im = last ? 0 : G[carry + s.channels];
         real dk_re = last ? 0 : dK[carry], dk_im = last ? 0 : dK[carry + s.channels];
         real re = 0, im = 0, sine, cosine;
+        if (k.t > 0) {
+            int64_t before = at.kept + (k.t / TURNED_CHUNK - 1) * 2 * s.channels;
+            re = kept[before], im = kept[before + s.channels];
+        }
+        for (int64_t r = 0; r < k.length; r++) {
+            int64_t to = (at.row + r) * s.channels + at.e;
+            turned_sine_cosine(theta[to] + bias[at.e], &sine, &cosine);
+            shares[to] = real_fma(cosine, re, -sine * im);
+            p_im[to] = im = real_fma(sine, re, cosine * im);
+            re = shares[to] + x[(at.b * s.T + k.t + r) * s.D + channel];
+        }
         for (int64_t r = k.length - 1; r >= 0; r--) {
-            int64_t t = k.t + r, token = (at.b * s.T + t) * s.D + channel;
-            real *angle = theta + (at.row + r) * s.channels + at.e;
-            if (turned_keeps(&s, t)) {
-                int64_t from = at.kept + t / TURNED_CHUNK * 2 * s.channels;
-                re = kept[from], im = kept[from + s.channels];
-            }
-            turned_sine_cosine(*angle + bias[at.e], &sine, &cosine);
-            real d = dy[token];
+            int64_t token = (at.b * s.T + k.t + r) * s.D + channel, from = (at.row + r) * s.channels + at.e;
+            real d = dy[token], p_re = shares[from];
+            turned_sine_cosine(theta[from] + bias[at.e], &sine, &cosine);
             G_re = real_fma(k_re[state], d, G_re);
             G_im = real_fma(-k_im[state], d, G_im);
-            dk_re = real_fma(d, re, dk_re);
-            dk_im = real_fma(-d, im, dk_im);
-            shares[(at.row + r) * s.channels + at.e] = G_re;
-            re -= x[token];
-            *angle = t > 0 ? real_fma(re, G_im, -im * G_re) : 0;
-            real turned = real_fma(cosine, re, sine * im), G_turned = real_fma(cosine, G_re, sine * G_im);
-            im = real_fma(cosine, im, -sine * re);
-            re = turned;
+            dk_re = real_fma(d, p_re + x[token], dk_re);
+            dk_im = real_fma(-d, p_im[from], dk_im);
+            shares[from] = G_re;
+            theta[from] = real_fma(p_re, G_im, -p_im[from] * G_re);
+            real turned = real_fma(cosine, G_re, sine * G_im);
             G_im = real_fma(cosine, G_im, -sine * G_re);
-            G_re = G_turned;
+            G_re = turned;
         }
         G[carry] = G_re, G[carry + s.channels] = G_im;
         dK[carry] = dk_re, dK[carry + s.channels] = dk_im;
@@ -130,7 +135,7 @@ struct turned_read_out {
 
 /* Forward has the angles alone. */
 struct turned_scratch {
-    real *theta, *shares, *G, *dK, *sums;
+    real *theta, *shares, *p_im, *G, *dK, *sums;
 };
 
 struct turned_scratch turned_scratch_of(const struct call *c, enum pass pass, struct scratch *scratch) {
@@ -140,6 +145,7 @@ struct turned_scratch turned_scratch_of(const struct call *c, enum pass pass, st
     w.theta = scratch_reals(scratch, most * s.channels);
     if (pass == PASS_FORWARD) return w;
     w.shares = scratch_reals(scratch, most * s.channels);
+    w.p_im = scratch_reals(scratch, most * s.channels);
     w.G = scratch_reals(scratch, 2 * s.B * s.channels);
     w.dK = scratch_reals(scratch, 2 * s.B * s.channels);
     size_t of_bias = cuda_column_sums_bytes(most, s.channels), of_K = cuda_column_sums_bytes(s.B * s.D, s.N);
@@ -206,8 +212,8 @@ static void scan_turned_cuda_backward(const struct call *c, const struct exec *x
         each_value(c, x, k.n * s.channels,
                    turned_backward{s, k, tensor_real(c->in[TURNED_X]), tensor_real(c->in[TURNED_B]),
                                    tensor_real(c->in[TURNED_K_RE]), tensor_real(c->in[TURNED_K_IM]),
-                                   tensor_real(c->out[TURNED_KEPT]), call_dout(c, TURNED_Y), w.theta, w.shares, w.G,
-                                   w.dK});
+                                   tensor_real(c->out[TURNED_KEPT]), call_dout(c, TURNED_Y), w.theta, w.shares, w.p_im,
+                                   w.G, w.dK});
         if (c->din[TURNED_X])
             each_value(
                 c, x, k.n * k.length * s.D,

@@ -244,8 +244,8 @@ static double mapped(struct layer *l, const char *name, const real *x, int64_t D
     return sum;
 }
 
-/* Biases of +-60 make a and the decay's argument 0 or 1. With a = 1 and no decay it is DeltaNet with beta = 1, unit keys
- * and values times |k|; with a = 0, key.rate = 0 and the least decay, exp(-exp(-1/2)), it is linear attention. */
+/* Biases of +-60 make a and the decay's argument 0 or 1. With a = 1 and no decay it is DeltaNet with beta = 1, unit
+ * keys and values times |k|; with a = 0, key.rate = 0 and the least decay, exp(-exp(-1/2)), it is linear attention. */
 START_TEST(rwkv7_is_deltanet_or_linear_attention) {
     enum { T = 37, D = 8, HEADS = 2, DH = D / HEADS };
     for (int erases = 0; erases < 2; erases++) {
@@ -301,12 +301,10 @@ START_TEST(rwkv7_without_a_share_of_the_first_values_has_none) {
 END_TEST
 
 /* Tokens one-hot: 0 holds, the others write their own value under one key. The state is what was written last, at any
- * length.
- * It is what one layer can track: diag(w) - kk (a o kk)^T has the determinant prod w (1 - sum a kk^2 / w), which with w
- * = 1 is not negative, since a is in (0, 1) and kk has length 1. So it resets and keeps, but it is no transposition,
- * whose determinant is -1; only together with a decay, which forgets, does an eigenvalue become negative, and then it is
- * -0.45 at most. So there are no weights by which a single layer tracks S3 or S5, and the paper's construction for
- * regular languages takes four. */
+ * length. Such resets are all that one layer tracks exactly. diag(w) - kk (a o kk)^T has the determinant prod w times
+ * (1 - sum a kk^2 / w). With w = 1 it is not negative, since a is in (0, 1) and kk has length 1, while a transposition
+ * has -1. Only together with a decay, which forgets, does an eigenvalue become negative, and it stays above -0.46. So
+ * no weights let a single layer track S3 or S5; the paper's construction for regular languages takes four layers. */
 START_TEST(rwkv7_tracks_resets_at_any_length) {
     enum { T = 2000, D = 4 };
     struct layer l;
