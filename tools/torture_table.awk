@@ -29,4 +29,6 @@ NR == 1 {
 { read_cells($0) }
 cell[1] ~ /^fuzz-/ { fuzzers++; runs += cell[3]; seconds += cell[8]; lost += cell[6]; next }
 { row(cell[12], cell[2], cell[3], cell[4], cell[6], cell[13]) }
-END { if (fuzzers) row("P7", "bytes that " fuzzers " fuzzers make, in " int(seconds / 60) " minutes", runs, 0, lost, 0) }
+END {
+    if (fuzzers) row("P7", "bytes that " fuzzers " fuzzers make, in " int(seconds / 60) " minutes", runs, 0, lost, 0)
+}
