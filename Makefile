@@ -177,7 +177,7 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
-.PHONY: tsan torture example
+.PHONY: tsan torture example test-workflows test-containers
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -440,6 +440,14 @@ $(MICRO): tests/device/micro.cu $(OWN)/about.stamp
 test-html: all
 	@tests/html/pages.sh $(LRNN) $(KEEP)
 
+# Runs the shell steps of ci/github.yml and ci/gitlab.yml in clones; and the steps of ci/Dockerfile and ci/lrnn.def in
+# fresh Debian folders. They install packages and need root, and debootstrap and python3-yaml. CACHE=folder is a ccache
+# for the first, MIRROR= and OPT= are arguments of the images.
+test-workflows:
+	@tests/ci/workflows.sh '$(CACHE)'
+test-containers:
+	@tests/ci/containers.py
+
 # Checks the linked program for P17 of docs/trust.md.
 test-hardened: $(LRNN)
 	@tools/hardened.sh $(LRNN)
@@ -630,6 +638,8 @@ help:
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make test-html        the pages of lrnn report --html in headless Chromium (apt-get install chromium; KEEP=)"
+	@echo "make test-workflows   the shell steps of ci/*.yml in clones (root; apt-get install python3-yaml; CACHE=)"
+	@echo "make test-containers  the steps of ci/Dockerfile, ci/lrnn.def by chroot (root; apt-get install debootstrap)"
 	@echo "make test-latex       the LaTeX of lrnn report, compiled (apt-get install texlive-latex-recommended; KEEP=)"
 	@echo "make cuda-resources   registers, stack, shared memory, spills of every CUDA kernel as CSV (RESOURCES=file)"
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# workflows.sh - runs the shell steps of the workflow files in ci/ as they stand, each in a clone of this repository with
-# the variables that the service would set: a change beside its merge base, and a commit of main with its pages.
+# workflows.sh - runs the shell steps of the workflow files in ci/ as they stand, each in a clone of this repository and
+# with the variables that the service would set: a change beside its merge base, and a commit of main with its pages.
 # Exit 0: all steps ended as they should and left what is published; 1: one did not; 2: PyYAML is missing
 # (apt-get install python3-yaml). The steps install packages and need root.
 #
