@@ -35,8 +35,8 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
 /* Says that its owner lives; to be called every CLAIM_BEAT_S. */
 void claim_beat(const struct claim *c);
 
-/* Leaves a text for those who watch the run, in place of the former one: OUT/claims/<run_id>.live, which goes with the
- * claim. Nothing rests on it, so it is not flushed to the disk, and what cannot be written is not there. */
+/* Leaves a text for those who watch the run, in place of the former one: OUT/claims/.<run_id>.live, which goes with
+ * the claim. Nothing rests on it, so it is not flushed to the disk, and what cannot be written is not there. */
 void claim_tell(const struct claim *c, const char *text, size_t size);
 
 /* The latest such text of a run; the caller frees it. NULL: there is none. */

@@ -173,12 +173,13 @@ START_TEST(a_run_tells_how_it_goes) {
     char command[1024];
     size_t size;
     const char *program = named_program("LRNN", "./lrnn");
-    snprintf(command, sizeof command,
-             "%s train s3:n_train=2000,n_val=20,n_test=20 lstm:hidden=8 --steps 1000000 --checkpoint-every 0 --quiet "
-             "--out %s/r 2>/dev/null & run=$!; for i in $(seq 100); do ls %s/r/claims/*.live >/dev/null 2>&1 && break; "
-             "sleep 0.1; done; %s top %s/r >%s/said; kill $run; wait $run; ls %s/r/claims >%s/left",
-             program, program_folder, program_folder, program, program_folder, program_folder, program_folder,
-             program_folder);
+    snprintf(
+        command, sizeof command,
+        "%s train s3:n_train=2000,n_val=20,n_test=20 lstm:hidden=8 --steps 1000000 --checkpoint-every 0 --quiet "
+        "--out %s/r 2>/dev/null & run=$!; for i in $(seq 100); do ls %s/r/claims/.*.live >/dev/null 2>&1 && break; "
+        "sleep 0.1; done; %s top %s/r >%s/said; kill $run; wait $run; ls -A %s/r/claims >%s/left",
+        program, program_folder, program_folder, program, program_folder, program_folder, program_folder,
+        program_folder);
     ck_assert_int_eq(system(command), 0);
     snprintf(command, sizeof command, "%s/said", program_folder);
     char *said = slurp(command, &size), *model = strstr(said, " lstm:hidden=8");
