@@ -25,6 +25,7 @@ lrnn report --out results
 lrnn plot accuracy --out results"""
 work = tempfile.mkdtemp()
 counts = [0, 0]
+mounted = []
 
 
 def check(ok, text):
@@ -53,6 +54,8 @@ class Root:
         self.env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
         self.cwd, self.user = "/", "0:0"
         call("cp", "-a", base(), self.path)
+        call("mount", "-t", "proc", "proc", self.path + "/proc")  # where the program finds its own place
+        mounted.append(self.path + "/proc")
         shutil.copy("/etc/resolv.conf", self.path + "/etc/resolv.conf")
 
     def run(self, command):
@@ -181,5 +184,7 @@ def main():
 try:
     status = main()
 finally:
+    for folder in mounted:
+        call("umount", folder)
     shutil.rmtree(work, ignore_errors=True)
 sys.exit(status)
