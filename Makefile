@@ -162,7 +162,7 @@ lib   := $(filter-out $(main),$(objs))
 shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
 twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
 torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) \
-                 $(patsubst %,tests/faults/%.c,exercise power spawn surroundings))
+                 $(patsubst %,tests/faults/%.c,exercise damage power spawn surroundings))
 golden_objs  := $(call to_objs,$(patsubst %,tests/golden/%.c,write trace_file defaults) tests/lib/workers.c)
 SHAPES  := $(BUILD)/test-shapes$(f64)
 TWINS   := $(BUILD)/fuzz-kernels$(f64)
@@ -177,7 +177,7 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
-.PHONY: tsan torture example
+.PHONY: tsan torture example test-workflows test-containers
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -440,6 +440,14 @@ $(MICRO): tests/device/micro.cu $(OWN)/about.stamp
 test-html: all
 	@tests/html/pages.sh $(LRNN) $(KEEP)
 
+# Runs the shell steps of ci/github.yml and ci/gitlab.yml in clones; and the steps of ci/Dockerfile and ci/lrnn.def in
+# fresh Debian folders. They install packages and need root, and debootstrap and python3-yaml. CACHE=folder is a ccache
+# for the first, MIRROR= and OPT= are arguments of the images.
+test-workflows:
+	@tests/ci/workflows.sh '$(CACHE)'
+test-containers:
+	@tests/ci/containers.py
+
 # Checks the linked program for P17 of docs/trust.md.
 test-hardened: $(LRNN)
 	@tools/hardened.sh $(LRNN)
@@ -478,17 +486,17 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
 # Runs the heavy forms of the suites faults and fuzz, with a quarter of the time for fuzzers, and beside them
-# fuzz-kernels in one process: MINUTES=60 in all, the counts into TO=results/torture.csv. Each fuzzer gets a second
-# more, as 0 would be no limit. The output of fuzz-kernels comes by descriptor 3, as the tested programs would read
-# standard input.
-MINUTES ?= 60
-TO ?= results/torture.csv
+# fuzz-kernels in one process: MINUTES=5 in all, at most N= cases of an exercise, the counts into TO=. Each fuzzer gets
+# a second more, as 0 would be no limit. The output of fuzz-kernels comes by descriptor 3, as the tested programs would
+# read standard input.
+MINUTES ?= 5
+TO ?= $(BUILD)/torture.csv
 torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
 	@CHECK_JOBS=1 $(TWINS) --seconds $$(($(MINUTES) * 60))s 2>&1 | { failed=0; \
 	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)) + 1)) \
 	    >$(BUILD)/fuzz.log 2>&1 </dev/null || { cat $(BUILD)/fuzz.log; failed=1; }; \
-	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log \
-	    --kernels /dev/fd/3 --to $(TO) 3<&0 </dev/null || failed=1; exit $$failed; }
+	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s $(call flag,N,--cases) \
+	    --fuzz $(BUILD)/fuzz.log --kernels /dev/fd/3 --to $(TO) 3<&0 </dev/null || failed=1; exit $$failed; }
 
 # .ci/run is for every change, this for every night.
 nightly:
@@ -528,7 +536,7 @@ lint: $(TIDY)
 	@shellcheck --format=gcc $(SH) >$(LINT).shellcheck || [ -s $(LINT).shellcheck ]
 	@tools/lint.sh $(LINT).cppcheck $(LINT).shellcheck $(TIDY)
 
-$(OBJ)/%.tidy: %.c .clang-tidy tools/lint.h
+$(OBJ)/%.tidy: %.c .clang-tidy kernels/.clang-tidy tools/lint.h
 	@mkdir -p $(@D)
 	@echo "  TIDY $<"
 	@$(CC) -I. $(FLAGS) $(ABOUT) -MM -MP -MT $@ -MF $@.d $<
@@ -630,12 +638,14 @@ help:
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make test-html        the pages of lrnn report --html in headless Chromium (apt-get install chromium; KEEP=)"
+	@echo "make test-workflows   the shell steps of ci/*.yml in clones (root; apt-get install python3-yaml; CACHE=)"
+	@echo "make test-containers  the steps of ci/Dockerfile, ci/lrnn.def by chroot (root; apt-get install debootstrap)"
 	@echo "make test-latex       the LaTeX of lrnn report, compiled (apt-get install texlive-latex-recommended; KEEP=)"
 	@echo "make cuda-resources   registers, stack, shared memory, spills of every CUDA kernel as CSV (RESOURCES=file)"
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
-	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=60 TO=)"
+	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=5 N= TO=)"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
 	@echo "make example          docs/example/: the runs of hlru-table2 in the quick profile, and all that is made of them"

@@ -4,7 +4,7 @@
 #   ./bootstrap.sh            the base: compiler, make, libraries, test framework, gnuplot, curl, locales (for a test)
 #   ./bootstrap.sh --dev      also the tools for contributing: clang, sanitizers, formatter, static checkers, LaTeX, and
 #                             python3 and zsh, which some tests run
-#   ./bootstrap.sh --nightly  also Chromium and Slurm, for `make nightly`
+#   ./bootstrap.sh --nightly  also Chromium, Slurm and what runs ci/'s files, for `make nightly`
 #
 # It installs only what is missing, and needs root (directly or by sudo) only then.
 set -eu
@@ -16,7 +16,7 @@ base='make gcc g++ libc6-dev pkg-config libdnnl-dev libopenblas-dev libjansson-d
 base="$base zlib1g-dev libpng-dev check gnuplot-nox locales curl"
 dev='git clang clang-format clang-tidy cppcheck shellcheck valgrind libomp-dev libclang-rt-dev'
 dev="$dev texlive-latex-recommended python3 zsh"
-nightly='chromium slurm-wlm munge'
+nightly='chromium slurm-wlm munge python3-yaml debootstrap ccache'
 
 say() {
     printf 'bootstrap: %s\n' "$*"

@@ -6,10 +6,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-int terminal_width(FILE *f) {
-    struct winsize size;
+static struct winsize terminal_size(FILE *f) {
+    struct winsize size, none = {0};
     int fd = fileno(f);
-    return fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    return fd >= 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size : none;
+}
+
+int terminal_width(FILE *f) {
+    return terminal_size(f).ws_col;
+}
+
+int terminal_height(FILE *f) {
+    return terminal_size(f).ws_row;
 }
 
 bool terminal_has_codes(FILE *f) {

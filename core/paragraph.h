@@ -7,6 +7,7 @@
 
 /* Columns of the stream's terminal. 0: it is no terminal; programs read the output, so write one item per line. */
 int terminal_width(FILE *f);
+int terminal_height(FILE *f); /* its lines, likewise */
 
 /* terminal_has_codes: whether the stream is a terminal that knows escape codes (TERM), so that a line can be
  * overwritten. terminal_has_bold: whether bold text may be used there; NO_COLOR forbids it (no-color.org). */

@@ -10,6 +10,7 @@
 #include "harness/study/study.h"
 #include "harness/rows/rows.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/live.h"
 #include "harness/run/train.h"
 #include "harness/run/signals.h"
 #include "harness/pool/announce.h"
@@ -58,6 +59,7 @@ struct display {
     bool defaults; /* the run is of no profile, which is said when it has begun */
     double last, beat;
     struct claim claim;
+    struct live live;
 };
 
 /* Says that nothing is a profile's, and which profiles the task has. */
@@ -109,6 +111,7 @@ static void show(void *context, const struct progress *p) {
         claim_beat(&d->claim);
         d->beat = p->wall_s;
     }
+    live_tell(&d->live, p, &d->claim);
     if (d->setup->spec.config.quiet) return;
     if (d->defaults) tell_defaults(d->setup);
     d->defaults = false;

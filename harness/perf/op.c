@@ -173,6 +173,11 @@ static enum status measure_shapes(const struct op *op, const struct perf_op_requ
         status = run_shape(&all, op, i, q, e);
     }
     if (told) fputs("\r\033[K", stderr);
+    if (status == ST_OK && all.n == 0 && !q->kernel[0])
+        status =
+            fail(e, ST_USAGE,
+                 "perf op: %s has the reference alone, which several shapes leave out; --kernel reference measures it",
+                 op->name);
     if (status == ST_OK && all.n == 0)
         status = fail(e, ST_USAGE, "perf op: %s has no kernel '%s'; `lrnn info %s` names them", op->name, q->kernel,
                       op->name);

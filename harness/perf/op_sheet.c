@@ -132,10 +132,12 @@ void op_sheet(struct sheet *s, const struct op_times *t, const struct perf_rows 
         if (t->list[i].why || t->list[i].whole || !several) add_row(s, t, &t->list[i], old);
     snprintf(rates, sizeof rates, t->least.bytes < 0.95 * t->best.bytes ? "%.1f to %.1f" : "%.1f", t->least.bytes / 1e9,
              t->best.bytes / 1e9);
-    sheet_note(s,
-               "floor: the larger of an op's bytes at the rate of a copy of as many (%s GB/s, read and written both "
-               "counted) and its FLOPs at that of multiply-adds on registers (%.1f GFLOP/s). ratio: best over floor.",
-               rates, t->best.flops / 1e9);
+    if (t->best.bytes > 0)
+        sheet_note(
+            s,
+            "floor: the larger of an op's bytes at the rate of a copy of as many (%s GB/s, read and written both "
+            "counted) and its FLOPs at that of multiply-adds on registers (%.1f GFLOP/s). ratio: best over floor.",
+            rates, t->best.flops / 1e9);
     if (old) note_old(s, t, old);
     note_disturbed(s, t);
 }

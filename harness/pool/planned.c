@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,7 +108,9 @@ static double share_saved(const struct folder *folder, const struct sweep_list *
 }
 
 /* Prints the line of a sweep. Returns true if it has runs left and nobody does any of them now. */
-static bool print_sweep(const struct folder *folder, const struct sweep_list *p, FILE *f) {
+static bool print_sweep(const struct folder *folder, const struct sweep_list *p, int width, FILE *f) {
+    char line[PATH_BYTES + 256];
+    int n = 0;
     int done = 0, failed = 0, working = 0;
     double work = 0, all = 0;
     for (int i = 0; i < p->n; i++) {
@@ -118,13 +121,15 @@ static bool print_sweep(const struct folder *folder, const struct sweep_list *p,
         failed += run && run_failed(run);
         working += !run && is_worked_on(folder, p->ids[i]);
     }
-    fprintf(f, "%s: %d of %d runs done", p->name, done, p->n);
-    if (failed) fprintf(f, ", %d of them failed", failed);
-    if (working) fprintf(f, ", %d in work", working);
-    fprintf(f, ", %d left", p->n - done);
-    if (all > 0) fprintf(f, "; %.0f %% of the steps' work at most", 100 * work / all);
+    n = snprintf(line, sizeof line, "%.4000s: %d of %d runs done", p->name, done, p->n);
+    if (failed) n += snprintf(line + n, sizeof line - (size_t)n, ", %d of them failed", failed);
+    if (working) n += snprintf(line + n, sizeof line - (size_t)n, ", %d in work", working);
+    n += snprintf(line + n, sizeof line - (size_t)n, ", %d left", p->n - done);
+    if (all > 0)
+        n += snprintf(line + n, sizeof line - (size_t)n, "; %.0f %% of the steps' work at most", 100 * work / all);
     bool idle = done < p->n && !working;
-    fputs(idle ? "; nobody is at work on it\n" : "\n", f);
+    if (idle) snprintf(line + n, sizeof line - (size_t)n, "; nobody is at work on it");
+    print_cut(f, width, line);
     return idle;
 }
 
@@ -149,9 +154,29 @@ static enum status count_left(const struct folder *folder, int *left, struct err
     return ST_OK;
 }
 
-enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
+/* Runs of the folder that are done now, or were left; a kill may leave the claim of a run on record. */
+static void print_claims(const struct folder *folder, const struct run_look *look, FILE *f, int *working) {
+    int open = 0, shown = 0, room = look && look->height ? (look->height - folder->n_sweeps - 2) / 2 : INT_MAX;
+    if (room < 1) room = 1;
+    for (const struct claim_info *c = folder->claims; c < folder->claims + folder->n_claims; c++) {
+        if (find_record(folder, c->run_id)) continue;
+        open++;
+        *working += c->live;
+        if (look && shown < room) run_lines_print(f, look, folder->out, c), shown++;
+        if (look) continue;
+        int64_t step = checkpoint_step(folder->out, c->run_id);
+        fprintf(f, "  %.8s %s: %s %ld, since %s", c->run_id, c->what, c->host, c->pid, c->since);
+        if (step >= 0) fprintf(f, ", saved at step %" PRId64, step);
+        fputs(c->live ? "\n" : "; gone, its next start goes on with it\n", f);
+    }
+    if (look && open > shown) fprintf(f, "and %d more\n", open - shown);
+}
+
+enum status status_print(const char *out, const struct run_look *look, FILE *f, struct status_left *left,
+                         struct error *e) {
     struct folder folder = {.out = out};
-    *left = 0;
+    int width = look ? look->width : 0;
+    *left = (struct status_left){0};
     if (access(out, F_OK) != 0) return fail(e, ST_DATA, "cannot read the folder %s: %s", out, strerror(errno));
     enum status status = records_load(&folder.set, out, e);
     if (status == ST_OK) status = sort_runs(&folder, e);
@@ -159,19 +184,15 @@ enum status status_print(const char *out, FILE *f, int *left, struct error *e) {
     if (status == ST_OK) status = claims_list(out, &folder.claims, &folder.n_claims, e);
     if (status == ST_OK) {
         bool idle = false;
-        for (int i = 0; i < folder.n_sweeps; i++) idle = print_sweep(&folder, &folder.sweeps[i], f) || idle;
-        for (const struct claim_info *c = folder.claims; c < folder.claims + folder.n_claims; c++) {
-            if (find_record(&folder, c->run_id)) continue; /* a kill may leave the claim of a run on record */
-            int64_t step = checkpoint_step(out, c->run_id);
-            fprintf(f, "  %.8s %s: %s %ld, since %s", c->run_id, c->what, c->host, c->pid, c->since);
-            if (step >= 0) fprintf(f, ", saved at step %" PRId64, step);
-            fputs(c->live ? "\n" : "; gone, its next start goes on with it\n", f);
-        }
-        if (idle) fprintf(f, "(a sweep that is given up is counted until its list in %s/sweeps is taken away)\n", out);
-        if (folder.n_sweeps == 0)
+        for (int i = 0; i < folder.n_sweeps; i++) idle = print_sweep(&folder, &folder.sweeps[i], width, f) || idle;
+        print_claims(&folder, look, f, &left->working);
+        if (idle && !look)
+            fprintf(f, "(a sweep that is given up is counted until its list in %s/sweeps is taken away)\n", out);
+        if (folder.n_sweeps == 0 && !look)
             fprintf(f, "%d record%s, no list of a sweep: %s sweep writes one\n", folder.set.n,
                     folder.set.n == 1 ? "" : "s", shell_program());
-        status = count_left(&folder, left, e);
+        if (look && !left->working) fprintf(f, "no run is in progress in %s, %d on record\n", out, folder.set.n);
+        status = count_left(&folder, &left->runs, e);
     }
     free(folder.runs);
     free(folder.claims);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "harness/pool/run_lines.h"
 #include "harness/study/plan.h"
 
 /* Prints the plan's runs in its order, a line each. axes: the flags that the command line gives several values; timed:
@@ -15,9 +16,15 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
 /* Prints an object a line; "steps" null: the run has a time. ST_MEMORY. */
 enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e);
 
+/* Runs that a folder still waits for: of all sweeps those without a record, each once; those that somebody does now. */
+struct status_left {
+    int runs, working;
+};
+
 /* Prints a line per sweep: runs done, failed, in work and left, its share of the work, whether nobody is at work on it;
- * then a line per run that is in work or was left. *left: runs of all sweeps that have no record, each once. ST_DATA:
- * no such folder, or something in it is damaged. */
-enum status status_print(const char *out, FILE *f, int *left, struct error *e);
+ * then a line per run that is in work or was left, or with `look` lines that say how it goes (run_lines.h). ST_DATA: no
+ * such folder, or something in it is damaged. */
+enum status status_print(const char *out, const struct run_look *look, FILE *f, struct status_left *left,
+                         struct error *e);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "core/paragraph.h"
 #include "harness/run/checkpoint.h"
+#include "harness/run/live.h"
 #include "harness/run/running.h"
 #include "harness/run/signals.h"
 #include "harness/pool/population.h"
@@ -44,6 +45,7 @@ struct job {
     double began, beat;     /* beat: when the claim was touched */
     struct claim claim;
     char started[32];
+    struct live live;
     struct member_report last; /* its progress is the latest, also after the end */
     double work_before;        /* of its planned FLOPs, what an earlier sitting has done */
 };
@@ -337,6 +339,7 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
     const struct progress *p = &report->progress;
     if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1) /* its first, after a step */
         j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
+    if (report->kind == REPORT_PROGRESS) live_tell(&j->live, p, &j->claim);
     if (report->kind != REPORT_PROGRESS) report->progress = j->last.progress;
     j->last = *report;
     double acc = report->progress.acc;

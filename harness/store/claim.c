@@ -11,11 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 
 #define MOST_BYTES 4096
 #define MOST_TRIES 100
+#define MOST_TOLD  65536   /* bytes of a text for those who watch */
+#define LIVE       ".live" /* its ending, where a claim has a number; a hidden name, of what need not last */
 
 /* --- this process ------------------------------------------------------------------------------------------------- */
 
@@ -182,8 +185,36 @@ void claim_beat(const struct claim *c) {
     if (*c->path) (void)utimensat(AT_FDCWD, c->path, NULL, 0);
 }
 
+/* Path of the text beside a claim; "" where there is no claim. */
+static void live_path(const struct claim *c, char path[sizeof c->path + 16]) {
+    const char *name = strrchr(c->path, '/'), *dot = strrchr(c->path, '.');
+    path[0] = 0;
+    if (name && dot)
+        snprintf(path, sizeof c->path + 16, "%.*s/.%.*s" LIVE, (int)(name - c->path), c->path, (int)(dot - name - 1),
+                 name + 1);
+}
+
+void claim_tell(const struct claim *c, const char *text, size_t size) {
+    char path[sizeof c->path + 16], temporary[PATH_BYTES];
+    live_path(c, path);
+    int fd = *path ? temporary_open(path, temporary, sizeof temporary) : -1;
+    if (fd < 0) return;
+    bool whole = write(fd, text, size) == (ssize_t)size;
+    whole = close(fd) == 0 && whole;
+    if (!whole || rename(temporary, path) != 0) unlink(temporary);
+}
+
+char *claim_told(const char *out, const char *run_id) {
+    char path[PATH_BYTES], *text;
+    size_t size;
+    if (path_format(path, sizeof path, NULL, "%s/claims/.%s" LIVE, out, run_id) != ST_OK) return NULL;
+    return file_read(path, MOST_TOLD, &text, &size, NULL) == ST_OK ? text : NULL;
+}
+
 void claim_release(struct claim *c) {
     char path[sizeof c->path + 16];
+    live_path(c, path);
+    if (*path) unlink(path);
     const char *dot = strrchr(c->path, '.');
     int64_t number;
     bool made;
@@ -198,6 +229,7 @@ void claim_done(struct claim *c, const char *out, const char *run_id) {
     char folder[PATH_BYTES], path[PATH_BYTES];
     c->path[0] = 0;
     if (path_format(folder, sizeof folder, NULL, "%s/claims", out) != ST_OK) return;
+    if (path_format(path, sizeof path, NULL, "%s/.%s" LIVE, folder, run_id) == ST_OK) unlink(path);
     int most = latest(folder, run_id);
     for (int i = 1; i <= most; i++)
         if (make_path(path, sizeof path, folder, run_id, i, NULL) == ST_OK) unlink(path);
