@@ -109,7 +109,7 @@ static double share_saved(const struct folder *folder, const struct sweep_list *
     return step > 0 ? (double)step / (double)p->steps[i] : 0;
 }
 
-/* Prints the line of a sweep. Returns true if it has runs left and nobody does any of them now. */
+/* Prints the line of a sweep. Returns true if it has runs left but no process works on them. */
 static bool print_sweep(const struct folder *folder, const struct sweep_list *p, int width, FILE *f) {
     char line[PATH_BYTES + 256];
     int n = 0;
@@ -157,7 +157,8 @@ static enum status count_left(const struct folder *folder, int *left, struct err
     return ST_OK;
 }
 
-/* Runs of the folder that are done now, or were left; a kill may leave the claim of a run on record. */
+/* Prints the runs of the folder that are in work or abandoned. Claims of recorded runs, which a killed process may
+ * leave, are skipped. */
 static void print_claims(const struct folder *folder, const struct run_look *look, FILE *f, int *working) {
     int open = 0, shown = 0, room = look && look->height ? (look->height - folder->n_sweeps - 2) / 2 : INT_MAX;
     if (room < 1) room = 1;

@@ -16,14 +16,14 @@ enum status run_list_print(const struct plan *plan, const struct label *axes, bo
 /* Prints one JSON object per line; "steps" is null if a time limit decides the length. ST_MEMORY. */
 enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e);
 
-/* Runs that a folder still waits for: of all sweeps those without a record, each once; those that somebody does now. */
+/* Open runs of a folder: runs of its sweeps without a record, each once; runs that some process does now. */
 struct status_left {
     int runs, working;
 };
 
-/* Prints a line per sweep: runs done, failed, in work and left, its share of the work, whether nobody is at work on it;
- * then a line per run that is in work or was left, or with `look` lines that say how it goes (run_lines.h). ST_DATA: no
- * such folder, or something in it is damaged. */
+/* Prints a line per sweep: runs done, failed, in work and left, the share of work done, and whether no process works on
+ * it; then a line per run in work or abandoned, or with `look` lines on its progress (run_lines.h). ST_DATA: no such
+ * folder, or something in it is damaged. */
 enum status status_print(const char *out, const struct run_look *look, FILE *f, struct status_left *left,
                          struct error *e);
 

@@ -46,8 +46,8 @@ struct job {
     struct claim claim;
     char started[32];
     struct live live;
-    struct member_report last; /* its progress is the latest, also after the end */
-    double work_before;        /* of its planned FLOPs, what an earlier sitting has done */
+    struct member_report last; /* its progress stays valid after the end */
+    double work_before;        /* planned FLOPs that were done before this sweep */
 };
 
 struct runner {

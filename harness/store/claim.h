@@ -35,14 +35,15 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
 /* Touches the claim to show that its owner lives. Call it every CLAIM_BEAT_S. */
 void claim_beat(const struct claim *c);
 
-/* Leaves a text for those who watch the run, in place of the former one: OUT/claims/.<run_id>.live, which goes with
- * the claim. Nothing rests on it, so it is not flushed to the disk, and what cannot be written is not there. */
+/* Writes a text for people who watch the run to OUT/claims/.<run_id>.live, replacing the previous text. The file is
+ * removed with the claim. It is not fsynced and write errors are ignored, since nothing depends on it. */
 void claim_tell(const struct claim *c, const char *text, size_t size);
 
-/* The latest such text of a run; the caller frees it. NULL: there is none. */
+/* Returns the latest such text of a run; the caller frees it. NULL: there is none. */
 char *claim_told(const char *out, const char *run_id);
 
-/* The run is to be had again (stopped before its end), or it has a record: all claims of it are removed. */
+/* claim_release frees a run that was stopped before its end. claim_done removes all claims of a run that has a
+ * record. */
 void claim_release(struct claim *c);
 void claim_done(struct claim *c, const char *out, const char *run_id);
 
