@@ -162,7 +162,7 @@ lib   := $(filter-out $(main),$(objs))
 shapes_objs  := $(call to_objs,$(wildcard tests/shapes/*.c tests/lib/*.c))
 twins_objs   := $(call to_objs,$(wildcard tests/twins/*.c tests/lib/*.c))
 torture_objs := $(call to_objs,$(wildcard tests/torture/*.c tests/lib/*.c) \
-                 $(patsubst %,tests/faults/%.c,exercise power spawn surroundings))
+                 $(patsubst %,tests/faults/%.c,exercise damage power spawn surroundings))
 golden_objs  := $(call to_objs,$(patsubst %,tests/golden/%.c,write trace_file defaults) tests/lib/workers.c)
 SHAPES  := $(BUILD)/test-shapes$(f64)
 TWINS   := $(BUILD)/fuzz-kernels$(f64)
@@ -478,17 +478,17 @@ $(FUZZ:%=fuzz-%): fuzz-%: $(OBJ)/tests/fuzz/%.o $(lib)
 	  -print_final_stats=1 -artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* tests/fuzz/corpus/$*
 
 # Runs the heavy forms of the suites faults and fuzz, with a quarter of the time for fuzzers, and beside them
-# fuzz-kernels in one process: MINUTES=60 in all, the counts into TO=results/torture.csv. Each fuzzer gets a second
-# more, as 0 would be no limit. The output of fuzz-kernels comes by descriptor 3, as the tested programs would read
-# standard input.
-MINUTES ?= 60
-TO ?= results/torture.csv
+# fuzz-kernels in one process: MINUTES=5 in all, at most N= cases of an exercise, the counts into TO=. Each fuzzer gets
+# a second more, as 0 would be no limit. The output of fuzz-kernels comes by descriptor 3, as the tested programs would
+# read standard input.
+MINUTES ?= 5
+TO ?= $(BUILD)/torture.csv
 torture: $(LRNN) $(FAULTS) $(TORTURE) $(TWINS)
 	@CHECK_JOBS=1 $(TWINS) --seconds $$(($(MINUTES) * 60))s 2>&1 | { failed=0; \
 	  $(MAKE) --no-print-directory -O fuzz FUZZ_SECONDS=$$(($(MINUTES) * 15 / $(words $(FUZZ)) + 1)) \
 	    >$(BUILD)/fuzz.log 2>&1 </dev/null || { cat $(BUILD)/fuzz.log; failed=1; }; \
-	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s --fuzz $(BUILD)/fuzz.log \
-	    --kernels /dev/fd/3 --to $(TO) 3<&0 </dev/null || failed=1; exit $$failed; }
+	  LRNN=$(LRNN) LRNN_FAULTS=$(FAULTS) $(TORTURE) --time $$(($(MINUTES) * 40))s $(call flag,N,--cases) \
+	    --fuzz $(BUILD)/fuzz.log --kernels /dev/fd/3 --to $(TO) 3<&0 </dev/null || failed=1; exit $$failed; }
 
 # .ci/run is for every change, this for every night.
 nightly:
@@ -528,7 +528,7 @@ lint: $(TIDY)
 	@shellcheck --format=gcc $(SH) >$(LINT).shellcheck || [ -s $(LINT).shellcheck ]
 	@tools/lint.sh $(LINT).cppcheck $(LINT).shellcheck $(TIDY)
 
-$(OBJ)/%.tidy: %.c .clang-tidy tools/lint.h
+$(OBJ)/%.tidy: %.c .clang-tidy kernels/.clang-tidy tools/lint.h
 	@mkdir -p $(@D)
 	@echo "  TIDY $<"
 	@$(CC) -I. $(FLAGS) $(ABOUT) -MM -MP -MT $@ -MF $@.d $<
@@ -635,7 +635,7 @@ help:
 	@echo "make device-micro     copies, launches and products of this machine's device (tests/device/measure.sh)"
 	@echo "make fuzz-kernels     every kernel against its reference at random sizes (SECONDS=60 CASES= SEED= SANITIZE=1)"
 	@echo "make fuzz             each fuzz target for FUZZ_SECONDS=60"
-	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=60 TO=)"
+	@echo "make torture          failing calls, power loss, kills, flips, writers, fuzzers (MINUTES=5 N= TO=)"
 	@echo "make bench TASK=s5    trains and tabulates (MODELS= PROFILE=smoke|quick|paper SEEDS= JOBS= DEVICE= OUT=)"
 	@echo "make paper PAPER=...  the runs and the table of a paper's table or figure (PROFILE= MODELS= SEEDS= JOBS= OUT=)"
 	@echo "make example          docs/example/: the runs of hlru-table2 in the quick profile, and all that is made of them"

@@ -1,7 +1,9 @@
 /* row_label.c - see row_label.h. */
 #include "harness/rows/row_label.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/study/numerics.h"
@@ -104,4 +106,21 @@ void row_names_tell_apart(struct row_name *rows, int n, bool (*skip)(const void 
                 else
                     show_where_needed(rows, n, key);
             }
+}
+
+int row_label_compare(const char *a, const char *b) {
+    while (*a && *b) {
+        if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
+            if (*a != *b) break;
+            a++;
+            b++;
+            continue;
+        }
+        char *after_a, *after_b;
+        double x = strtod(a, &after_a), y = strtod(b, &after_b);
+        if (x != y) return x < y ? -1 : 1;
+        a = after_a;
+        b = after_b;
+    }
+    return strcmp(a, b);
 }

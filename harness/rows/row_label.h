@@ -36,4 +36,7 @@ struct row_name {
 void row_names_tell_apart(struct row_name *rows, int n, bool (*skip)(const void *context, const char *key),
                           const void *context);
 
+/* Compares labels, but numbers in them by value: "dim=64" before "dim=128". */
+int row_label_compare(const char *a, const char *b);
+
 #endif

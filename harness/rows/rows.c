@@ -1,7 +1,6 @@
 /* rows.c - gathers run records into rows and computes the rows' numbers; see rows.h. */
 #include "harness/rows/rows.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,24 +118,6 @@ static int by_rate_and_seed(const void *left, const void *right) {
     return order ? order : compare((double)a->attempt, (double)b->attempt);
 }
 
-/* Compares texts, but numbers in them by value: "dim=64" before "dim=128". */
-static int compare_labels(const char *a, const char *b) {
-    while (*a && *b) {
-        if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
-            if (*a != *b) break;
-            a++;
-            b++;
-            continue;
-        }
-        char *after_a, *after_b;
-        int order = compare(strtod(a, &after_a), strtod(b, &after_b));
-        if (order) return order;
-        a = after_a;
-        b = after_b;
-    }
-    return strcmp(a, b);
-}
-
 /* Orders by task as asked for, profile, rank of the mixer in the list of models, parameters, label. */
 static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
@@ -145,7 +126,7 @@ static int by_model(const void *left, const void *right) {
     if (!order) order = strcmp(a->profile, b->profile);
     if (!order) order = model_rank(a->run->model) - model_rank(b->run->model);
     if (!order) order = compare((double)a->run->params, (double)b->run->params);
-    return order ? order : compare_labels(a->label, b->label);
+    return order ? order : row_label_compare(a->label, b->label);
 }
 
 /* Lowest rank of the row's runs in the filter's list. */
@@ -411,22 +392,35 @@ static enum status compute(struct report_row *row, const struct report_filter *a
 /* Bytes that hold the tables of n records, every allocation rounded up. */
 static size_t arena_bytes(int n) {
     size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(struct row_name) + sizeof(void *) +
-                  sizeof(double) + sizeof(int);
+                  sizeof(double) + 5 * sizeof(int);
     return (size_t)(n + 1) * (each + 9 * ARENA_ALIGN);
 }
 
+/* Where rows lie, by their ids, which are hashes: numbers of rows, and 1 more; 0: none. */
+struct row_slots {
+    int *row;
+    size_t n; /* a power of 2 */
+};
+
 /* The row of a run among the first n: of one task and of one key. n: it is a new one, whose key is set.
  * -1: the run's key does not match the filter. */
-static enum status find_row(struct report_row *rows, int n, const struct run_record *r, struct filter *filter, int *k,
-                            struct error *e) {
+static enum status find_row(struct report_row *rows, int n, struct row_slots *slots, const struct run_record *r,
+                            struct filter *filter, int *k, struct error *e) {
     struct report_row *next = &rows[n];
+    char digits[9];
     const struct run *run = &r->run;
     TRY(read_key(r, &next->key, e));
     *k = -1;
     if (!filter_matches(filter, run, &next->key)) return ST_OK;
     record_hash_label(&next->key, next->id);
-    for (*k = 0; *k < n; ++*k)
+    snprintf(digits, sizeof digits, "%.8s", next->id);
+    size_t at = strtoul(digits, NULL, 16) & (slots->n - 1);
+    for (; slots->row[at]; at = (at + 1) & (slots->n - 1)) {
+        *k = slots->row[at] - 1;
         if (!strcmp(rows[*k].id, next->id) && !strcmp(rows[*k].run->task, run->task)) return ST_OK;
+    }
+    *k = n;
+    slots->row[at] = n + 1;
     next->run = run;
     next->rank = filter_task_rank(filter, run->task);
     next->outdated = row_outdated(r);
@@ -435,28 +429,31 @@ static enum status find_row(struct report_row *rows, int n, const struct run_rec
     return ST_OK;
 }
 
-/* Makes the rows, each with its runs in `all`. rows: one more than there are records; row_of: room for one number a
- * record. */
-static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **slots, int *row_of,
-                          const struct record_set *set, struct filter *filter, struct error *e) {
+/* Makes the rows, each with its runs in `all`. rows: one more than there are records; runs: room for all; row_of: room
+ * for one number a record; slots: empty. */
+static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **runs, int *row_of,
+                          struct row_slots *slots, const struct record_set *set, struct filter *filter,
+                          struct error *e) {
     int used = 0;
     *n_rows = 0;
     for (int i = 0; i < set->n; i++) {
         const struct run_record *r = &set->list[i];
         row_of[i] = -1;
         if (!filter_passes(filter, &r->run)) continue;
-        TRY(find_row(rows, *n_rows, r, filter, &row_of[i], e));
+        TRY(find_row(rows, *n_rows, slots, r, filter, &row_of[i], e));
         if (row_of[i] < 0) continue;
         if (row_of[i] == *n_rows) ++*n_rows;
         struct report_row *row = &rows[row_of[i]];
         if (run_failed(row->run)) row->run = &r->run; /* a failed run may lack its number of parameters */
+        row->n_all++;
     }
     for (int k = 0; k < *n_rows; k++) {
-        rows[k].all = slots + used;
-        for (int i = 0; i < set->n; i++)
-            if (row_of[i] == k) rows[k].all[rows[k].n_all++] = &set->list[i];
+        rows[k].all = runs + used;
         used += rows[k].n_all;
+        rows[k].n_all = 0;
     }
+    for (int i = 0; i < set->n; i++)
+        if (row_of[i] >= 0) rows[row_of[i]].all[rows[row_of[i]].n_all++] = &set->list[i];
     return ST_OK;
 }
 
@@ -544,14 +541,17 @@ static enum status fill_tables(struct report_tables *tables, const struct record
     size_t n = (size_t)set->n + 1;
     TRY(arena_reserve(&tables->arena, arena_bytes(set->n), e));
     struct report_row *rows = arena_alloc(&tables->arena, n * sizeof *rows);
-    const struct run_record **slots = arena_alloc(&tables->arena, n * sizeof *slots);
+    const struct run_record **runs = arena_alloc(&tables->arena, n * sizeof *runs);
     int *row_of = arena_alloc(&tables->arena, n * sizeof *row_of);
+    struct row_slots slots = {.n = 2};
+    while (slots.n < 2 * n) slots.n *= 2;
+    slots.row = arena_alloc(&tables->arena, slots.n * sizeof *slots.row);
     tables->list = arena_alloc(&tables->arena, n * sizeof *tables->list);
-    if (!rows || !slots || !row_of || !tables->list)
+    if (!rows || !runs || !row_of || !slots.row || !tables->list)
         return fail(e, ST_MEMORY, "no memory for a report of %d runs", set->n);
     int n_rows;
     TRY(filter_check_tasks(filter, set, out, e));
-    TRY(gather(rows, &n_rows, slots, row_of, set, filter, e));
+    TRY(gather(rows, &n_rows, runs, row_of, &slots, set, filter, e));
     TRY(name_profiles(rows, &n_rows, filter->asked, e));
     if (n_rows == 0) return filter_found_nothing(filter, out, e);
     struct error why;

@@ -97,13 +97,11 @@ static void add_reasons(struct sheet *s, const struct report_row *row) {
     sheet_text(s, "%s", "");
     for (int i = 0; i < row->n; i++) {
         const char *reason = row->chosen[i]->run.stop_reason;
-        int earlier = 0, n = 0;
-        for (int k = 0; k < row->n; k++) {
-            bool same = strcmp(row->chosen[k]->run.stop_reason, reason) == 0;
-            earlier += same && k < i;
-            n += same;
-        }
+        int n = 0;
+        bool earlier = false;
+        for (int k = 0; k < i && !earlier; k++) earlier = strcmp(row->chosen[k]->run.stop_reason, reason) == 0;
         if (earlier) continue;
+        for (int k = i; k < row->n; k++) n += strcmp(row->chosen[k]->run.stop_reason, reason) == 0;
         if (n < row->n) sheet_append(s, "%s%d ", reason == first ? "" : ", ", n);
         sheet_append(s, "%s", reason);
     }

@@ -92,6 +92,14 @@ START_TEST(flipped_bits_are_found) {
 }
 END_TEST
 
+START_TEST(a_damaged_file_is_told_or_gives_the_same) {
+    struct tally t = {0};
+    damage_exercise(45, 1, 0, &t);
+    expect_nothing_lost(&t);
+    ck_assert_int_gt(t.failed, 20);
+}
+END_TEST
+
 START_TEST(writers_of_the_same_runs_and_weights_mix_nothing) {
     struct tally t = {0};
     writers_exercise(5, 2, &t);
@@ -358,6 +366,7 @@ Suite *check_faults(void) {
                                   power_that_goes_takes_no_finished_run,
                                   kills_take_no_finished_run,
                                   flipped_bits_are_found,
+                                  a_damaged_file_is_told_or_gives_the_same,
                                   writers_of_the_same_runs_and_weights_mix_nothing,
                                   a_bench_that_stops_and_wakes_doubles_no_run,
                                   a_value_that_no_run_has_stops_no_command,
