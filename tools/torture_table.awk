@@ -1,19 +1,23 @@
-# torture_table.awk - the table of attacks in docs/trust.md from results/torture.csv: all fuzzers are one row. `found`
-# are the faults of the program that the attack has found, each with a test; `left` the cases of this table that failed.
-function number(n,   text) {
+# torture_table.awk - the table of attacks in docs/trust.md from results/torture.csv; all fuzzers are one row.
+#
+#     awk -f tools/torture_table.awk results/torture.csv
+#
+# The faults found are those of the program that the attack has found, with a test each; those that are left would show
+# as cases that fail.
+function number(n,   text, i) {
     text = sprintf("%d", n)
-    while (match(text, /[0-9][0-9][0-9][0-9]($| )/)) text = substr(text, 1, RSTART) " " substr(text, RSTART + 1)
+    for (i = length(text) - 3; i > 0; i -= 3) text = substr(text, 1, i) " " substr(text, i + 1)
     return text
 }
 function row(promise, what, cases, all, lost, found) {
-    printf "| %s | %s | %s%s | %d | %d | %d |\n", promise, what, number(cases), all > cases ? " of " number(all) : "", found, found, lost
+    printf "| %s | %s | %s%s | %d | %d | %d |\n", promise, what, number(cases),
+           all > cases ? " of " number(all) : "", found, found, lost
 }
-# Fields of one line, of which some are in quotes.
-function split_csv(line,   n, text) {
+# The cells of a line, some of them in quotes.
+function read_cells(line,   n) {
     for (n = 1; line != ""; n++) {
-        if (match(line, /^"[^"]*"/)) text = substr(line, 2, RLENGTH - 2)
-        else { match(line, /^[^,]*/); text = substr(line, 1, RLENGTH) }
-        field[n] = text
+        if (match(line, /^"[^"]*"/)) cell[n] = substr(line, 2, RLENGTH - 2)
+        else { match(line, /^[^,]*/); cell[n] = substr(line, 1, RLENGTH) }
         line = substr(line, RLENGTH + 2)
     }
 }
@@ -22,7 +26,7 @@ NR == 1 {
     print "|:--|:--|--:|--:|--:|--:|"
     next
 }
-{ split_csv($0) }
-field[1] ~ /^fuzz-/ { fuzzers++; runs += field[3]; seconds += field[8]; lost += field[6]; next }
-{ row(field[12], field[2], field[3], field[4], field[6], field[13]) }
+{ read_cells($0) }
+cell[1] ~ /^fuzz-/ { fuzzers++; runs += cell[3]; seconds += cell[8]; lost += cell[6]; next }
+{ row(cell[12], cell[2], cell[3], cell[4], cell[6], cell[13]) }
 END { if (fuzzers) row("P7", "bytes that " fuzzers " fuzzers make, in " int(seconds / 60) " minutes", runs, 0, lost, 0) }
