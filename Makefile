@@ -572,7 +572,7 @@ example: all
 
 # Writes the CSV files of the committed records (curves.csv is too large to commit), and the tables of the pages, which
 # name their commands.
-PAGES := README.md docs/results.md docs/tasks.md $(wildcard results/tables/*.md)
+PAGES := README.md docs/results.md docs/tasks.md docs/trust.md $(wildcard results/tables/*.md)
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh

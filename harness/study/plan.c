@@ -249,6 +249,7 @@ static enum status find_size(struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
     struct run_size size;
     enum status status = graphs_size(s, &size, &why);
+    if (status == ST_MEMORY) status = graphs_size(s, &size, &why); /* too large for good, or short for a moment? */
     s->estimate.flops = size.flops;
     s->estimate.params = size.params;
     s->estimate.memory = size.memory;
