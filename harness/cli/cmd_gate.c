@@ -11,7 +11,8 @@
 #include "harness/store/files.h"
 
 struct gate_flags {
-    char baseline[OPTION_TEXT], write[OPTION_TEXT], against[OPTION_TEXT], benches[OPTION_TEXT], serve[OPTION_TEXT];
+    char baseline[OPTION_TEXT], write[OPTION_TEXT], against[OPTION_TEXT], benches[OPTION_TEXT], serve[OPTION_TEXT],
+        delays[OPTION_TEXT];
     char junit[OPTION_TEXT], markdown[OPTION_TEXT];
     bool accuracy, throughput, self_test, force;
     int format;
@@ -36,7 +37,8 @@ static const struct option options[] = {
     {"load", OPT_REAL, AT(load), "0.75", 0, 1, NULL,
      "share of the cores that other processes may use; beyond it a bench is inconclusive", 0},
     {"sittings", OPT_INT, AT(sittings), "200", 1, 1e6, NULL, "of the self-test without a delay", 0},
-    {"power", OPT_INT, AT(power), "50", 0, 1e6, NULL, "of the self-test with 5 % and with 10 %", 0},
+    {"power", OPT_INT, AT(power), "50", 0, 1e6, NULL, "of the self-test with each of --delays", 0},
+    {"delays", OPT_TEXT_FIELD, AT(delays), "5 10", 0, 0, NULL, "of the self-test, in percent", OPT_FILLED},
     {"seed", OPT_INT, AT(seed), "auto", 1, 9e18, NULL, "of the order of pairs; auto = the clock", OPT_AUTO},
     {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL,
      "compare also with a baseline of another machine, numerics or flags", 0},
@@ -73,27 +75,29 @@ static enum status write_baseline(const struct gate_flags *f, struct baseline *b
     return ST_OK;
 }
 
-/* Compares this program with itself alone: a difference between two programs is no floor. The floor of a bench is
+/* Compares this program with itself alone: a difference between two programs is no floor. The floors of the benches are
  * written to the baseline, if there is one. */
 static enum status self_test(const struct gate_flags *f, struct baseline *b, struct error *e) {
     char own[PATH_BYTES];
-    double aa_p99;
-    const char *bench = *f->benches ? f->benches : gate_benches()->name;
+    struct sheets sheets = {0};
     TRY(cli_refuse_others(f->cli, "gate --self-test",
-                          " self-test baseline benches pairs seconds load sittings power seed force ", e));
+                          " self-test baseline benches pairs seconds load sittings power delays seed force format ",
+                          e));
     TRY(own_program(own, e));
     if (*f->baseline) {
         TRY(baseline_read(b, f->baseline, e));
         TRY(baseline_check(b, f->baseline, f->force, e));
         TRY(file_write_check(f->baseline, e));
     }
-    struct self_test_request q = {
-        .sittings = (int)f->sittings, .power = (int)f->power, .bench = bench, .compare = request_of(f, own, own)};
-    printf("%s, %d pairs, then %d where those do not decide\n", bench, (int)f->pairs, 2 * (int)f->pairs);
-    TRY(gate_self_test(&q, &aa_p99, stdout, e));
-    if (!*f->baseline) return ST_OK;
-    TRY(baseline_set_floor(b, bench, aa_p99, e));
-    return baseline_write(b, f->baseline, e);
+    struct self_test_request q = {.sittings = (int)f->sittings,
+                                  .power = (int)f->power,
+                                  .delays = f->delays,
+                                  .benches = *f->benches ? f->benches : gate_benches()->name,
+                                  .compare = request_of(f, own, own)};
+    enum status status = gate_self_test(&q, b, sheets_add(&sheets), e);
+    if (status == ST_OK) status = sheets_write(&sheets, sheet_formats()[f->format], stdout, e);
+    sheets_free(&sheets);
+    return status == ST_OK && *f->baseline ? baseline_write(b, f->baseline, e) : status;
 }
 
 /* --- the gate ----------------------------------------------------------------------------------------------------- */

@@ -53,15 +53,19 @@ enum status gate_junit(const struct gate_result *r, const char *path, struct err
 
 /* --- the gate's own test ------------------------------------------------------------------------------------------ */
 
+#define SELF_TEST_DELAYS 8
+
 struct self_test_request {
-    int sittings;      /* of this build beside itself */
-    int power;         /* beside itself with a delay of 5 %, and of 10 % */
-    const char *bench; /* which is compared */
+    int sittings;        /* of this build beside itself */
+    int power;           /* beside itself with each of the delays */
+    const char *delays;  /* in percent, blank-separated: "5 10" */
+    const char *benches; /* that each sitting compares, blank-separated */
     struct compare_request compare;
 };
 
-/* Prints the rate of false alarms and the power, each with its exact 95 % interval, and what the verdicts were;
- * *aa_p99 receives the 99th percentile of the A/A medians. Errors: as compare_builds. */
-enum status gate_self_test(const struct self_test_request *q, double *aa_p99, FILE *f, struct error *e);
+/* Adds a row for the build beside itself, and one for each delay: how many sittings ended with which verdict, the share
+ * of red ones with its exact 95 % interval, and the largest share of the cores that others used. The floors of the
+ * benches go into `b`. Errors: as compare_builds; ST_USAGE: no such delays. */
+enum status gate_self_test(const struct self_test_request *q, struct baseline *b, struct sheet *s, struct error *e);
 
 #endif

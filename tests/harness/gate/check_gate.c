@@ -493,15 +493,19 @@ START_TEST(a_busy_machine_is_inconclusive) {
 }
 END_TEST
 
-START_TEST(the_self_test_prints_rates_and_keeps_the_floor) {
+START_TEST(the_self_test_counts_verdicts_and_keeps_the_floors) {
     struct error e = {0};
     keep();
-    expect_gate("--self-test --benches linear --sittings 2 --power 1 --pairs 2 --seconds 0", 0,
-                "A/A          2 sittings: ");
-    expect_text(out, "A/A +5 %     1 sittings: ", "self-test");
-    expect_text(out, "A/A +10 %    1 sittings: ", "self-test");
+    expect_gate(
+        "--self-test --benches 'linear scan_block' --sittings 2 --power 1 --delays '5 300' --pairs 2 --seconds 0 "
+        "--format csv",
+        0, "benches,delay_percent,gates,regressed,inconclusive,improved,same,red_percent,");
+    expect_text(out, "\nlinear scan_block,0,2,0,2,0,0,0,0,", "two pairs decide nothing");
+    expect_text(out, "\nlinear scan_block,5,1,0,1,0,0,", "self-test");
+    expect_text(out, "\nlinear scan_block,300,1,0,1,0,0,", "self-test");
     ck_assert_msg(baseline_read(&kept, baseline_path, &e) == ST_OK, "%s", e.text);
-    ck_assert(baseline_aa_p99(&kept, "linear") >= 0);
+    ck_assert(baseline_aa_p99(&kept, "linear") >= 0 && baseline_aa_p99(&kept, "scan_block") >= 0);
+    expect_gate("--self-test --delays '5 0'", 2, "--delays '5 0': expected at most 8 numbers above 0, in percent");
 }
 END_TEST
 
@@ -576,7 +580,7 @@ Suite *check_gate(void) {
                                    verdicts_are_told_beside_an_error,
                                    a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,
-                                   the_self_test_prints_rates_and_keeps_the_floor,
+                                   the_self_test_counts_verdicts_and_keeps_the_floors,
                                    a_floor_goes_into_no_baseline_of_another_machine,
                                    what_a_gate_does_not_read_is_refused,
                                    what_cannot_be_written_is_told_before_anything_is_measured};
