@@ -76,7 +76,19 @@ static enum status compare_trace(const struct baseline_trace *then, struct gate_
 static enum verdict judge_seeds(const struct baseline_bank *bank, const double *metric, int solved, int n,
                                 struct gate_row *row) {
     double difference[2 * GATE_SEEDS];
-    for (int i = 0; i < n; i++) difference[i] = metric[i] - bank->metric[i];
+    for (int i = 0; i < n; i++) {
+        difference[i] = metric[i] - bank->metric[i];
+        row->made.seed[i] = i + 1;
+        row->made.value[i] = metric[i];
+    }
+    const struct interval interval = stats_t_interval(difference, n, 0.95);
+    snprintf(row->figure, sizeof row->figure, "change of metric");
+    snprintf(row->made.figure, sizeof row->made.figure, "metric");
+    row->made.n = n;
+    row->value = stats_mean(difference, n);
+    row->low = interval.low;
+    row->high = interval.high;
+    row->bound = -GATE_POINT;
     enum verdict rate = seeds_verdict(solved, n), size = metric_verdict(difference, n);
     snprintf(row->detail, sizeof row->detail, "%d of %d seeds solved, mean metric %+.4f of that of the same seeds%s",
              solved, n, stats_mean(difference, n),
@@ -123,44 +135,42 @@ enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struc
 
 /* --- throughput --------------------------------------------------------------------------------------------------- */
 
-/* Sets the benches of the rows: those that are named, or all of them. */
-static enum status choose(const char *names, struct compare_row *rows, int *n, struct error *e) {
-    char copy[OPTION_TEXT], *rest = NULL;
-    *n = 0;
-    snprintf(copy, sizeof copy, "%s", names);
-    for (char *name = strtok_r(copy, " ", &rest); name && *n < GATE_BENCHES; name = strtok_r(NULL, " ", &rest))
-        TRY(gate_bench_find(name, &rows[(*n)++].bench, e));
-    if (*n == 0)
-        for (const struct gate_bench *bench = gate_benches(); bench->name; bench++) rows[(*n)++].bench = bench;
-    return ST_OK;
-}
-
 enum status gate_throughput_check(const struct compare_request *q, const char *names, struct error *e) {
     struct compare_row rows[GATE_BENCHES];
     int n;
-    TRY(choose(names, rows, &n, e));
+    TRY(gate_benches_choose(names, rows, &n, e));
     TRY(program_check(q->a, e));
     return program_check(q->b, e);
+}
+
+static void add_throughput(const struct compare_row *c, bool compared, struct gate_row *row) {
+    *row = (struct gate_row){
+        .kind = "throughput", .verdict = c->verdict, .compared = compared, .seconds = c->seconds, .speed = *c};
+    snprintf(row->name, sizeof row->name, "%s", c->bench->name);
+    snprintf(row->detail, sizeof row->detail, "%s", c->detail);
+    if (!c->measured) return;
+    snprintf(row->figure, sizeof row->figure, "change of time in percent");
+    snprintf(row->made.figure, sizeof row->made.figure, "ms");
+    row->made.n = 1;
+    row->made.value[0] = 1e3 * c->b;
+    row->value = 100 * expm1(c->pairs.median);
+    row->low = 100 * expm1(c->pairs.interval.low);
+    row->high = 100 * expm1(c->pairs.interval.high);
+    row->sense = SENSE_MOST;
+    row->bound = 100 * c->floor;
 }
 
 enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
                             struct gate_result *r, struct error *e) {
     struct compare_row rows[GATE_BENCHES] = {0};
     int n;
-    TRY(choose(names, rows, &n, e));
+    TRY(gate_benches_choose(names, rows, &n, e));
     for (int i = 0; i < n; i++) rows[i].floor = gate_floor(baseline_aa_p99(b, rows[i].bench->name));
     enum status status = compare_builds(q, rows, n, e);
     for (int i = 0; i < n; i++) {
         bool compared = rows[i].measured || rows[i].verdict == VERDICT_REGRESSED;
         if (status != ST_OK && !compared) continue; /* its turn had not come */
-        struct gate_row *row = &r->rows[r->n++];
-        *row = (struct gate_row){.kind = "throughput",
-                                 .verdict = rows[i].verdict,
-                                 .compared = compared,
-                                 .seconds = rows[i].seconds,
-                                 .speed = rows[i]};
-        snprintf(row->name, sizeof row->name, "%s", rows[i].bench->name);
-        snprintf(row->detail, sizeof row->detail, "%s", rows[i].detail);
+        add_throughput(&rows[i], compared, &r->rows[r->n++]);
     }
     return status;
 }
@@ -196,7 +206,7 @@ static enum status sit(const struct self_test_request *q, int n, double delay, s
         enum verdict worst = VERDICT_SAME;
         int benches;
         request.seed = q->compare.seed + (uint64_t)t->n;
-        TRY(choose(q->benches, rows, &benches, e));
+        TRY(gate_benches_choose(q->benches, rows, &benches, e));
         for (int i = 0; i < benches; i++) rows[i].floor = gate_floor(NAN);
         TRY(compare_builds(&request, rows, benches, e));
         for (int i = 0; i < benches; i++) {
@@ -244,7 +254,7 @@ enum status gate_self_test(const struct self_test_request *q, struct baseline *b
     struct tally aa = {0};
     int n, benches;
     TRY(read_delays(q->delays, delays, &n, e));
-    TRY(choose(q->benches, rows, &benches, e));
+    TRY(gate_benches_choose(q->benches, rows, &benches, e));
     sheet_caption(s, "%d pairs, then %d where those do not decide", q->compare.pairs, 2 * q->compare.pairs);
     sheet_columns(s, "benches|>delay_percent|>gates|>regressed|>inconclusive|>improved|>same|>red_percent|>red_low|"
                      ">red_high|>load_percent");

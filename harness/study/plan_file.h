@@ -21,6 +21,8 @@
  *   measure                            accuracy, or speed: nothing is trained, each cell's training step is timed
  *   task.KEY model.KEY                 values of an option, of each task or model that has it
  *   any flag of a run                  a value or several
+ *   expect FIGURE >= BOUND             without a '=' after the key: what `lrnn gate` asks of the plan's runs
+ *                                      (harness/gate/expect.h); each plan's own
  * A key after "PROFILE." holds under that profile alone, and before the same key without; epochs there before steps
  * without, and the other way round. */
 #ifndef LRNN_HARNESS_STUDY_PLAN_FILE_H
@@ -33,6 +35,7 @@
 #define PLAN_NAME_BYTES      64
 #define PLAN_PAPERS          "papers/"
 #define PLAN_PROFILES        "profiles/"
+#define PLAN_EXPECT          "expect." /* and its line's number: the key of what a line expects */
 
 /* A plan as it was read: its lines, in their order, as pairs; the keys still have their profiles in front. */
 struct plan_file {
