@@ -254,7 +254,7 @@ static enum status keep_baseline(const struct gate_flags *f, const struct gate_r
 
 static enum status gate_of_plan(const struct gate_flags *f, const char *plan, struct baseline *b, struct gate_result *r,
                                 struct error *e) {
-    char path[PATH_BYTES], out[PATH_BYTES];
+    char path[PATH_BYTES], out[PATH_BYTES], own[PATH_BYTES];
     size_t stem = strlen(plan) - (text_ends(plan, ".plan") ? strlen(".plan") : 0);
     struct error nothing;
     enum verdict worst;
@@ -268,13 +268,13 @@ static enum status gate_of_plan(const struct gate_flags *f, const char *plan, st
     if (there) TRY(baseline_read(b, path, e));
     TRY(file_write_check(path, e));
     TRY(new_folder(f->out, out, e));
+    TRY(own_program(own, e));
     const struct plan_gate q = {.plan = plan,
-                                .against = f->against,
                                 .out = out,
                                 .baseline = there && !f->update ? b : NULL,
                                 .jobs = (int)f->jobs,
                                 .quiet = !isatty(STDERR_FILENO),
-                                .compare = request_of(f, "", "")};
+                                .compare = request_of(f, f->against, own)};
     if (f->force) snprintf(r->chosen, sizeof r->chosen, "--force");
     TRY(gate_plan(&q, r, e));
     bool red = gate_worst(r, &worst, &nothing) == ST_OK && worst == VERDICT_REGRESSED;

@@ -51,13 +51,14 @@ enum status gate_throughput(const struct baseline *b, const struct compare_reque
 /* --- a plan ------------------------------------------------------------------------------------------------------- */
 
 struct plan_gate {
-    const char *plan;    /* path */
-    const char *against; /* program that speeds "of baseline" are compared with, in turns; "": the baseline's figures */
-    const char *out;     /* new folder of the runs' records */
+    const char *plan;                /* path */
+    const char *out;                 /* new folder of the runs' records */
     const struct baseline *baseline; /* NULL: this run makes it */
     int jobs;                        /* runs at a time; 0: one a core */
     bool quiet;
-    struct compare_request compare; /* of speeds: its programs are not read */
+    /* Of speeds: a is the program that speeds "of baseline" are compared with, in turns, "": the baseline's figures; b
+     * is this one. */
+    struct compare_request compare;
 };
 
 /* Trains the plan's runs and adds a row for each expectation and cell, and one for each figure of the baseline that no

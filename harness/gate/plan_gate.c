@@ -47,10 +47,10 @@ static enum status check_expectations(const struct gating *g, struct error *e) {
         beside += is_speed(&g->expected[i]) && g->expected[i].of_baseline;
     }
     free(labels);
-    if (status == ST_OK && *g->q->against && !beside)
+    if (status == ST_OK && *g->q->compare.a && !beside)
         return fail(e, ST_USAGE,
                     "--against %.300s: %.300s expects no speed of a baseline; add 'expect tokens/s >= .9 of baseline'",
-                    g->q->against, g->q->plan);
+                    g->q->compare.a, g->q->plan);
     return status;
 }
 
@@ -67,7 +67,7 @@ static enum status make_plan(struct gating *g, struct error *e) {
         return fail(e, ST_USAGE, "the baseline of %.300s is of %s, this program computes in %s; --update makes another",
                     g->q->plan, b->real, REAL_NAME);
     TRY(check_expectations(g, e));
-    return *g->q->against ? program_check(g->q->against, e) : ST_OK;
+    return *g->q->compare.a ? program_check(g->q->compare.a, e) : ST_OK;
 }
 
 static enum status train(struct gating *g, struct error *e) {
@@ -201,14 +201,14 @@ static void judge_beside(const struct gating *g, const struct expectation *x, st
 
 /* --- speed -------------------------------------------------------------------------------------------------------- */
 
-static const struct setup *setup_of(const struct gating *g, const struct report_row *cell) {
+static struct setup *setup_of(const struct gating *g, const struct report_row *cell) {
     int i = 0;
     while (strcmp(g->plan.setups[i]->id.run_id, cell->chosen[0]->run.run_id) != 0) i++;
     return g->plan.setups[i];
 }
 
 /* Takes sittings on one core; a busy machine makes them inconclusive. */
-static enum status sit(const struct gating *g, const struct setup *s, struct gate_row *row, double *foreign,
+static enum status sit(const struct gating *g, struct setup *s, struct gate_row *row, double *foreign,
                        struct error *e) {
     *foreign = 0;
     for (row->made.n = 0; row->made.n < SITTINGS; row->made.n++) {
@@ -224,16 +224,12 @@ static enum status sit(const struct gating *g, const struct setup *s, struct gat
 /* Compares two programs' steps of the cell in turns: the figure is the ratio of their speeds. */
 static enum status compare_programs(const struct gating *g, const struct expectation *x, const struct setup *s,
                                     const struct run *run, struct gate_row *row, struct error *e) {
-    char path[PATH_BYTES], own[PATH_BYTES];
+    char path[PATH_BYTES];
     TRY(path_format(path, sizeof path, e, "%s/%.32s.conf", g->q->out, s->id.cell_id));
     TRY(write_file_atomic(path, s->id.config_text, strlen(s->id.config_text), e));
-    TRY(own_program(own, e));
     struct gate_bench bench = {.name = row->name, .config = path};
-    struct compare_request q = g->q->compare;
-    q.a = g->q->against;
-    q.b = own;
     row->speed = (struct compare_row){.bench = &bench, .floor = GATE_FLOOR};
-    enum status status = compare_builds(&q, &row->speed, 1, e);
+    enum status status = compare_builds(&g->q->compare, &row->speed, 1, e);
     row->speed.bench = NULL; /* it ends here */
     TRY(status);
     const struct compare_row *c = &row->speed;
@@ -246,17 +242,16 @@ static enum status compare_programs(const struct gating *g, const struct expecta
     row->made.n = 1;
     row->made.value[0] = (double)run->tokens / (double)run->steps / c->b;
     set_figure(row, exp(-c->pairs.median), &i, x->bound);
-    bool decided = c->foreign <= q.load && i.level >= GATE_LEVEL;
-    row->verdict =
-        decided || isnan(c->foreign) ? bound_verdict(row->value, &i, x->sense, x->bound) : VERDICT_INCONCLUSIVE;
+    bool decided = !(c->foreign > g->q->compare.load) && i.level >= GATE_LEVEL;
+    row->verdict = decided ? bound_verdict(row->value, &i, x->sense, x->bound) : VERDICT_INCONCLUSIVE;
     return ST_OK;
 }
 
 static enum status judge_speeds(const struct gating *g, const struct expectation *x, const struct report_row *cell,
                                 struct gate_row *row, struct error *e) {
-    const struct setup *s = setup_of(g, cell);
+    struct setup *s = setup_of(g, cell);
     double foreign;
-    if (*g->q->against && x->of_baseline) return compare_programs(g, x, s, cell->run, row, e);
+    if (*g->q->compare.a && x->of_baseline) return compare_programs(g, x, s, cell->run, row, e);
     TRY(sit(g, s, row, &foreign, e));
     if (x->of_baseline)
         judge_beside(g, x, row);

@@ -73,6 +73,34 @@ double stats_iqm(const double *x, int n) {
     return sum / (n - 2 * cut);
 }
 
+/* --- series ------------------------------------------------------------------------------------------------------- */
+
+/* How far the medians of the five values before place i and the five from it on are apart; 0: the two overlap. */
+static double step_at(const double *x, int i) {
+    const double *before = x + i - STATS_STEP, *after = x + i;
+    bool up = true, down = true;
+    for (int a = 0; a < STATS_STEP; a++)
+        for (int b = 0; b < STATS_STEP; b++) {
+            up = up && before[a] < after[b];
+            down = down && before[a] > after[b];
+        }
+    return up || down ? fabs(stats_median(after, STATS_STEP) - stats_median(before, STATS_STEP)) : 0;
+}
+
+int stats_steps(const double *x, int n, int *at) {
+    int found = 0;
+    double last = 0;
+    for (int i = STATS_STEP; i + STATS_STEP <= n; i++) {
+        double step = step_at(x, i);
+        bool near = found && i - at[found - 1] < STATS_STEP;
+        if (!(step > 0) || (near && step <= last)) continue;
+        found += !near;
+        at[found - 1] = i;
+        last = step;
+    }
+    return found;
+}
+
 /* --- distributions ------------------------------------------------------------------------------------------------ */
 
 /* Continued fraction of the incomplete beta function (DLMF 8.17.22), evaluated by Lentz's method. */

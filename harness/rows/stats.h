@@ -72,6 +72,15 @@ struct interval stats_wilson_interval(double p, double n, double level);
  * (5 values: [min, max], 93.75 %). INTERVAL_NONE for n < 2. */
 struct interval stats_median_interval(const double *x, int n, double level);
 
+/* --- series ------------------------------------------------------------------------------------------------------- */
+
+#define STATS_STEP 5 /* values on either side of a step */
+
+/* Finds where a series steps: all of the five values before x[i] lie on one side of all of the five from x[i] on, which
+ * chance does with probability 2/252 at any one place. Of such places less than five apart the one with the most
+ * distant medians counts. `at` has room for n; gives how many there are. */
+int stats_steps(const double *x, int n, int *at);
+
 /* --- distributions ------------------------------------------------------------------------------------------------ */
 
 /* Regularised incomplete beta function I_x(a, b), a, b > 0, and the x at which it reaches p. */
