@@ -1,6 +1,6 @@
 /* baseline.h - the file of text that a gate compares with: where and by which build it was made, golden traces with
- * reference kernels and with the kernels that a run takes, solve rates of a bank of runs, how much the throughput of one
- * build varies, and the figures of a plan's cells. The first line holds the XXH3-128 of all bytes after it. */
+ * reference kernels and with the kernels that a run takes, solve rates of a bank of runs, how much the throughput of
+ * one build varies, and the figures of a plan's cells. The first line holds the XXH3-128 of all bytes after it. */
 #ifndef LRNN_HARNESS_GATE_BASELINE_H
 #define LRNN_HARNESS_GATE_BASELINE_H
 

@@ -76,8 +76,8 @@ void gate_plan_changes(const struct baseline *before, const struct baseline *aft
 enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct error *e);
 
 /* Prints the result as tables, for programs as one with a row per comparison; as Markdown that begins with the verdict,
- * for a pull request; and as a JUnit file (written whole or not at all): a regression is a failure, a row that could not
- * be decided or compared is skipped, and the figure, its interval and its bound are properties of each test case. */
+ * for a pull request; and as a JUnit file (written whole or not at all): a regression is a failure, a row that could
+ * not be decided or compared is skipped; properties of each test case are the figure, its interval and its bound. */
 enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e);
 enum status gate_summary(const struct gate_result *r, enum verdict worst, FILE *f, struct error *e);
 enum status gate_junit(const struct gate_result *r, const char *path, struct error *e);

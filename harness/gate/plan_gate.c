@@ -224,9 +224,10 @@ static enum status sit(const struct gating *g, struct setup *s, struct gate_row 
 /* Compares two programs' steps of the cell in turns: the figure is the ratio of their speeds. */
 static enum status compare_programs(const struct gating *g, const struct expectation *x, const struct setup *s,
                                     const struct run *run, struct gate_row *row, struct error *e) {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], config[CONFIG_TEXT];
     TRY(path_format(path, sizeof path, e, "%s/%.32s.conf", g->q->out, s->id.cell_id));
-    TRY(write_file_atomic(path, s->id.config_text, strlen(s->id.config_text), e));
+    TRY(setup_config_text(s, config, e));
+    TRY(write_file_atomic(path, config, strlen(config), e));
     struct gate_bench bench = {.name = row->name, .config = path};
     row->speed = (struct compare_row){.bench = &bench, .floor = GATE_FLOOR};
     enum status status = compare_builds(&g->q->compare, &row->speed, 1, e);
