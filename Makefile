@@ -441,10 +441,10 @@ test-html: all
 	@tests/html/pages.sh $(LRNN) $(KEEP)
 
 # Runs the shell steps of ci/github.yml and ci/gitlab.yml in clones; and the steps of ci/Dockerfile and ci/lrnn.def in
-# fresh Debian folders. They install packages and need root, and debootstrap and python3-yaml. CACHE=folder is a ccache
-# for the first, MIRROR= and OPT= are arguments of the images.
+# fresh Debian folders. They install packages and need root, and debootstrap and python3-yaml. MIRROR= and OPT= are
+# arguments of the images.
 test-workflows:
-	@tests/ci/workflows.sh '$(CACHE)'
+	@tests/ci/workflows.sh
 test-containers:
 	@tests/ci/containers.py
 
@@ -572,7 +572,7 @@ example: all
 
 # Writes the CSV files of the committed records (curves.csv is too large to commit), and the tables of the pages, which
 # name their commands.
-PAGES := README.md docs/results.md docs/tasks.md $(wildcard results/tables/*.md)
+PAGES := README.md docs/results.md docs/tasks.md docs/trust.md $(wildcard results/tables/*.md)
 results: all
 	@$(LRNN) report --out results/baseline --to results/baseline >/dev/null
 	@printf '%s\n' $(PAGES) | LRNN=$(LRNN) xargs -n 1 -P "$$(nproc)" tools/tables.sh
@@ -638,7 +638,7 @@ help:
 	@echo "make test-cuda        the same cases on this machine's device"
 	@echo "make test-slurm       sweeps under a real Slurm of one node (root; apt-get install slurm-wlm munge)"
 	@echo "make test-html        the pages of lrnn report --html in headless Chromium (apt-get install chromium; KEEP=)"
-	@echo "make test-workflows   the shell steps of ci/*.yml in clones (root; apt-get install python3-yaml; CACHE=)"
+	@echo "make test-workflows   the shell steps of ci/*.yml in clones (root; apt-get install python3-yaml)"
 	@echo "make test-containers  the steps of ci/Dockerfile, ci/lrnn.def by chroot (root; apt-get install debootstrap)"
 	@echo "make test-latex       the LaTeX of lrnn report, compiled (apt-get install texlive-latex-recommended; KEEP=)"
 	@echo "make cuda-resources   registers, stack, shared memory, spills of every CUDA kernel as CSV (RESOURCES=file)"

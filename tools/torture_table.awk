@@ -11,7 +11,7 @@ function number(n,   text, i) {
 }
 function row(promise, what, cases, all, lost, found) {
     printf "| %s | %s | %s%s | %d | %d | %d |\n", promise, what, number(cases),
-           all > cases ? " of " number(all) : "", found, found, lost
+           (all + 0 > cases + 0 ? " of " number(all) : ""), found, found, lost
 }
 # The cells of a line, some of them in quotes.
 function read_cells(line,   n) {

@@ -24,6 +24,10 @@ static __device__ uint64_t device_nanoseconds(void) {
 }
 #endif
 
+#ifdef LRNN_CUDA_HOST
+#define cudaGraphUpload(exec, stream) cudaSuccess /* a graph on the host is where it is */
+#endif
+
 /* The runs that one process trains at the same time share the device. Captures, from beginning to end, and replays hold
  * this lock as readers. Calls that get memory or handles of the device, or give them back, hold it as writers, and
  * waiting writers come before new readers. Such a call may wait until no thread has queued work: on an H200, with three
@@ -378,10 +382,12 @@ static bool capture_begin(const struct place *p) {
     return false;
 }
 
-/* Holds the lock as a writer, because making an instance takes memory of the device. */
+/* Holds the lock as a writer, because making an instance and sending it to the device take memory there. If it were not
+ * sent here, the first replay would do that beside other runs. */
 static bool instantiate(struct cuda_context *cuda, struct place_capture *c, cudaGraph_t graph) {
     device_alone lock;
-    return CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0));
+    return CUDA_TRY(cuda, cudaGraphInstantiate(&c->exec, graph, 0)) &&
+           CUDA_TRY(cuda, cudaGraphUpload(c->exec, cuda->now.stream));
 }
 
 static struct place_capture *capture_end(const struct place *p) {

@@ -18,9 +18,10 @@
 #include "harness/study/row_key.h"
 #include "harness/study/sweep_list.h"
 
-/* --- printed before they are done --------------------------------------------------------------------------------- */
+/* --- lists of runs, before they are done
+ * --------------------------------------------------------------------------------- */
 
-/* True if the steps of a run depend on a time: they are measured when the runs are done, not to list them. */
+/* True if a run's steps follow from a time limit. They are then not known before the runs are done. */
 static bool is_timed(const struct setup *s, bool timed) {
     return timed || s->spec.config.budget > 0;
 }
@@ -60,7 +61,8 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
     return ST_OK;
 }
 
-/* --- how far they are --------------------------------------------------------------------------------------------- */
+/* --- progress of sweeps
+ * --------------------------------------------------------------------------------------------- */
 
 /* Content of a folder of records. */
 struct folder {
@@ -69,7 +71,7 @@ struct folder {
     struct claim_info *claims;
     int n_sweeps, n_claims, n_runs;
     struct record_set set;
-    const struct run **runs; /* that are done, sorted by id */
+    const struct run **runs; /* finished runs, sorted by id */
 };
 
 static int by_run_id(const void *a, const void *b) {
@@ -101,13 +103,13 @@ static bool is_worked_on(const struct folder *f, const char *run_id) {
     return false;
 }
 
-/* The part of a run's work that its checkpoint has. */
+/* Returns the share of a run's steps that its checkpoint has done. */
 static double share_saved(const struct folder *folder, const struct sweep_list *p, int i) {
     int64_t step = p->steps[i] ? checkpoint_step(folder->out, p->ids[i]) : 0;
     return step > 0 ? (double)step / (double)p->steps[i] : 0;
 }
 
-/* Prints the line of a sweep. Returns true if it has runs left and nobody does any of them now. */
+/* Prints the line of a sweep. Returns true if it has runs left but no process works on them. */
 static bool print_sweep(const struct folder *folder, const struct sweep_list *p, int width, FILE *f) {
     char line[PATH_BYTES + 256];
     int n = 0;
@@ -137,7 +139,8 @@ static int by_id(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Counts the runs of all lists that have no record. A run may stand in several lists: --confirm-seeds adds to one. */
+/* Counts the runs of all lists that have no record, each once. A run may be in several lists, for example with
+ * --confirm-seeds. */
 static enum status count_left(const struct folder *folder, int *left, struct error *e) {
     size_t n = 0;
     for (int i = 0; i < folder->n_sweeps; i++) n += (size_t)folder->sweeps[i].n;
@@ -154,7 +157,8 @@ static enum status count_left(const struct folder *folder, int *left, struct err
     return ST_OK;
 }
 
-/* Runs of the folder that are done now, or were left; a kill may leave the claim of a run on record. */
+/* Prints the runs of the folder that are in work or abandoned. Claims of recorded runs, which a killed process may
+ * leave, are skipped. */
 static void print_claims(const struct folder *folder, const struct run_look *look, FILE *f, int *working) {
     int open = 0, shown = 0, room = look && look->height ? (look->height - folder->n_sweeps - 2) / 2 : INT_MAX;
     if (room < 1) room = 1;

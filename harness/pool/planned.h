@@ -1,5 +1,5 @@
-/* planned.h - the runs of a plan on standard output, as --dry-run has them; and how far the sweeps of a folder are, by
- * their lists (study/sweep_list.h), the records (done), the claims (being done) and the checkpoints. */
+/* planned.h - prints the runs of a plan for --dry-run; and how far the sweeps of a folder are, from their lists
+ * (study/sweep_list.h), the records (done), the claims (being done) and the checkpoints. */
 #ifndef LRNN_HARNESS_POOL_PLANNED_H
 #define LRNN_HARNESS_POOL_PLANNED_H
 
@@ -8,22 +8,22 @@
 #include "harness/pool/run_lines.h"
 #include "harness/study/plan.h"
 
-/* Prints the plan's runs in its order, a line each. axes: the flags that the command line gives several values; timed:
- * each run is as long as a time that all share; retry: failed runs are done again. ST_USAGE: the runs differ in too
- * many flags for a line. */
+/* Prints the plan's runs in its order, one per line. axes: the flags with several values on the command line; timed: a
+ * time limit decides the length of each run; retry: failed runs are done again. ST_USAGE: the runs differ in too many
+ * flags for a line. */
 enum status run_list_print(const struct plan *plan, const struct label *axes, bool timed, bool retry, struct error *e);
 
-/* Prints an object a line; "steps" null: the run has a time. ST_MEMORY. */
+/* Prints one JSON object per line; "steps" is null if a time limit decides the length. ST_MEMORY. */
 enum status run_list_json(const struct plan *plan, bool timed, bool retry, struct error *e);
 
-/* Runs that a folder still waits for: of all sweeps those without a record, each once; those that somebody does now. */
+/* Open runs of a folder: runs of its sweeps without a record, each once; runs that some process does now. */
 struct status_left {
     int runs, working;
 };
 
-/* Prints a line per sweep: runs done, failed, in work and left, its share of the work, whether nobody is at work on it;
- * then a line per run that is in work or was left, or with `look` lines that say how it goes (run_lines.h). ST_DATA: no
- * such folder, or something in it is damaged. */
+/* Prints a line per sweep: runs done, failed, in work and left, the share of work done, and whether no process works on
+ * it; then a line per run in work or abandoned, or with `look` lines on its progress (run_lines.h). ST_DATA: no such
+ * folder, or something in it is damaged. */
 enum status status_print(const char *out, const struct run_look *look, FILE *f, struct status_left *left,
                          struct error *e);
 

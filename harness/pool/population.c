@@ -16,10 +16,10 @@
 #include "harness/run/running.h"
 #include "harness/run/signals.h"
 
-/* Order for a member. Setup and failure lie at the same address in parent and child. */
+/* Order for a member. Setup and failure have the same address in parent and child. */
 struct order {
     struct setup *setup;
-    const struct failure *failure; /* the row is written; NULL: the run is done */
+    const struct failure *failure; /* NULL: train the run; else write the row of this failure */
     int threads;
 };
 
@@ -27,15 +27,15 @@ struct order {
 
 /* State that the members of a process share. */
 struct crowd {
-    pthread_mutex_t beginning; /* held while a trainer is made, which counts the memory that is free */
+    pthread_mutex_t beginning; /* locked while a trainer is made, because it measures free memory */
     pthread_mutex_t lock;      /* of the other fields */
     pthread_cond_t change;
-    int at_work, ended; /* members that hold memory; runs that have given back theirs */
+    int at_work, ended; /* members that use device memory; runs that have freed theirs */
 };
 
 struct member {
-    struct crowd *crowd; /* NULL: it is the only one */
-    int orders, reports; /* its ends of the pipes */
+    struct crowd *crowd; /* NULL: the process has one member */
+    int orders, reports; /* the member's ends of the pipes */
     const char *device;  /* where its runs are trained */
     bool at_work;
     int ended; /* runs of the crowd that had ended before this one began */
@@ -43,14 +43,14 @@ struct member {
 
 _Static_assert(sizeof(struct member_report) <= PIPE_BUF && sizeof(struct order) <= PIPE_BUF, "written whole or not");
 
-/* Sends a report; waits while the parent has yet to read earlier ones. */
+/* Sends a report, and waits while the pipe is full. */
 static void tell(const struct member *m, const struct member_report *report) {
     ssize_t n;
-    while ((n = write(m->reports, report, sizeof *report)) < 0 && errno == EINTR) continue; /* a signal loses none */
-    if (n < 0 && errno == EPIPE) signals_raise_stop();                                      /* nobody is left */
+    while ((n = write(m->reports, report, sizeof *report)) < 0 && errno == EINTR) continue; /* retry after a signal */
+    if (n < 0 && errno == EPIPE) signals_raise_stop();                                      /* the parent is gone */
 }
 
-/* Sends progress if the pipe has room: the run does not wait for those who look on. */
+/* Sends progress if the pipe has room, so that training never waits for the display. */
 static void tell_progress(void *context, const struct progress *p) {
     const struct member *m = context;
     struct pollfd reports = {.fd = m->reports, .events = POLLOUT};
@@ -63,14 +63,14 @@ static void note_ended(struct member *m) {
     pthread_mutex_unlock(&m->crowd->lock);
 }
 
-/* Counts the others that held memory at some time since note_ended: those at work, and those that have ended meanwhile.
- * The caller holds the lock. */
+/* Counts the other members that used memory at any time since note_ended: those at work and those that have ended
+ * since. The caller has locked `lock`. */
 static int others_beside(const struct member *m) {
     const struct crowd *c = m->crowd;
     return c->at_work - m->at_work + c->ended - m->ended;
 }
 
-/* Waits, after a failure for want of memory, until another run gives back its own. False: there was none. */
+/* After a failure for lack of memory, waits until another run frees its memory. False: no other run used memory. */
 static bool wait_for_room(struct member *m) {
     struct crowd *c = m->crowd;
     pthread_mutex_lock(&c->lock);
@@ -81,7 +81,7 @@ static bool wait_for_room(struct member *m) {
     return beside > 0;
 }
 
-/* Makes trainers one after the other: memory that a trainer finds free is its own to take. */
+/* Makes trainers one at a time, so that free memory measured by one is not taken by another. */
 static enum status create_beside_others(void *context, struct trainer *t, const struct setup *s, struct error *e) {
     struct member *m = context;
     enum status status = ST_MEMORY;
@@ -92,7 +92,7 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
         note_ended(m);
     }
     pthread_mutex_lock(&m->crowd->lock);
-    m->at_work = true; /* a trainer that could not be made holds memory as well, until the run has ended */
+    m->at_work = true; /* even a failed trainer keeps memory until its run has ended */
     m->crowd->at_work++;
     pthread_mutex_unlock(&m->crowd->lock);
     pthread_mutex_unlock(&m->crowd->beginning);
@@ -100,7 +100,7 @@ static enum status create_beside_others(void *context, struct trainer *t, const 
     return fail(e, (enum status)(128 + signal_received()), "stopped before its first step");
 }
 
-/* Notes that the run has given back its memory. Returns how many others held some at a time of it. */
+/* Notes that the run has freed its memory. Returns how many other runs used memory during it. */
 static int leave(struct member *m) {
     struct crowd *c = m->crowd;
     pthread_mutex_lock(&c->lock);
@@ -113,8 +113,8 @@ static int leave(struct member *m) {
     return beside;
 }
 
-/* Writes the row of a run that has failed. A process of one does so: others would make their own rows' examples beside
- * it. */
+/* Writes the row of a failed run. This is done in a process with one member, because each row makes the test examples
+ * in memory. */
 static void do_row(struct member *m, const struct order *order) {
     struct member_report end = {.kind = REPORT_END};
     const struct failure *f = order->failure;
@@ -140,7 +140,7 @@ static void do_run(struct member *m, const struct order *order) {
     setup_close(order->setup);
     if (m->crowd) end.beside = leave(m);
     tell(m, &end);
-    if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE)); /* its context is destroyed */
+    if (m->crowd && end.error.status == ST_DEVICE) _exit(status_exit_code(ST_DEVICE)); /* its context is lost */
 }
 
 /* Takes runs until the parent closes the pipe. */
@@ -156,16 +156,17 @@ static void *member_main(void *context) {
     }
 }
 
-/* Opens the device once, which prepares it for the process: that is no work for several threads. Streams that run side
- * by side want a hardware queue each. */
+/* Opens the device once before the threads start, because the first opening initialises the process. Parallel streams
+ * need one hardware queue each. */
 static void prepare_device(const char *device) {
     struct place place;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    setenv("LRNN_CUDA_OVERLAP", "0", 0); /* blocks that wait would hold what other members' blocks could have */
+    setenv("LRNN_CUDA_OVERLAP", "0", 0);  /* blocks that wait would hold what other members' blocks could have */
+    setenv("LRNN_CUDA_BRANCHES", "0", 0); /* other members fill the device */
     if (place_open(&place, device, NULL) == ST_OK) place_close(&place);
 }
 
-/* `before`: the signals that were blocked before the parent blocked all. */
+/* The child process. `before`: the signals that were blocked before the parent blocked all. */
 static _Noreturn void population_main(struct member *members, int n, const char *device, const sigset_t *before) {
     struct crowd crowd = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
     pthread_t threads[POPULATION_MOST];
@@ -173,10 +174,10 @@ static _Noreturn void population_main(struct member *members, int n, const char 
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* an orphan saves its checkpoints and stops */
     signal(SIGPIPE, SIG_IGN);
     signals_be_patient();
-    signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent answers them by SIGTERM to its children */
+    signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent sends its children SIGTERM */
     signal(SIGHUP, SIG_IGN);
     sigprocmask(SIG_SETMASK, before, NULL);
-    snprintf(own, sizeof own, "%s", device); /* `device` may lie in the setup of a run */
+    snprintf(own, sizeof own, "%s", device); /* `device` may point into a run's setup */
     for (int i = 0; i < n; i++) members[i].device = own;
     if (n == 1) {
         member_main(&members[0]);
@@ -217,8 +218,8 @@ static bool open_pipes(struct population *p, struct member *m) {
     return true;
 }
 
-/* Signals wait until the child handles them itself: the parent's handler would take the first of two for the second,
- * which ends a process unsaved. */
+/* Signals are blocked until the child has installed its own handlers. With the parent's handler the child could take a
+ * first signal for the second, which ends a process without saving. */
 enum status population_start(struct population *p, int n, const char *device, const struct population *all, int count,
                              struct error *e) {
     struct member members[POPULATION_MOST] = {{0}};
@@ -251,7 +252,7 @@ enum status population_start(struct population *p, int n, const char *device, co
 bool population_give(const struct population *p, int member, struct setup *setup, const struct failure *failure,
                      int threads) {
     struct order order;
-    memset(&order, 0, sizeof order); /* padding is written, too */
+    memset(&order, 0, sizeof order); /* padding bytes are written too */
     order.setup = setup;
     order.failure = failure;
     order.threads = threads;

@@ -11,7 +11,7 @@
 
 #define BAR_LEAST   10
 #define BAR_MOST    30
-#define MODEL_LEAST 8 /* columns of a model's label that is cut */
+#define MODEL_LEAST 8 /* least columns of a shortened model label */
 
 void time_format(double s, char *text, size_t size) {
     if (s < 90)
@@ -26,7 +26,7 @@ void time_format(double s, char *text, size_t size) {
 
 void time_left_update(struct time_left *t, double now, double work, double done, double done_before) {
     double here = done - done_before, elapsed = now - t->began, passed = now - t->at;
-    double left = here > 0 && elapsed >= 1 ? elapsed * (work - done) / here : NAN; /* the first steps are slow */
+    double left = here > 0 && elapsed >= 1 ? elapsed * (work - done) / here : NAN; /* the first second is slow */
     if (isfinite(left) && isfinite(t->left_s)) {
         double old = t->left_s - passed, slow = fmin(elapsed / 4, 30), weight = passed / (passed + slow);
         left = old + weight * (left - old);
@@ -35,7 +35,7 @@ void time_left_update(struct time_left *t, double now, double work, double done,
     t->at = now;
 }
 
-/* Appends to the text, of 256 bytes. */
+/* Appends to a text of 256 bytes. */
 static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(char *text, const char *format, ...) {
     size_t used = strlen(text);
@@ -61,7 +61,7 @@ static void add_bar(const struct progress_view *v, int width, char *text) {
     add(text, "[%s] ", bar);
 }
 
-/* Parts of the line in their order, and how soon each gets its place: the first in rank, of those that have room. */
+/* Parts of the line from left to right, and the order in which they get space. */
 enum part { BAR, DONE, LEFT, BEST, MODEL, RUN, STEP, LOSS, ACC, SPEED, PARTS };
 static const int by_rank[PARTS] = {DONE, STEP, LOSS, SPEED, LEFT, MODEL, BAR, ACC, RUN, BEST};
 
@@ -86,7 +86,7 @@ void progress_line(const struct progress_view *v, int width, char *text, size_t 
     }
     for (int i = 0; i < PARTS; i++) {
         size_t length = strlen(parts[by_rank[i]]);
-        if (by_rank[i] == MODEL && length > room && room > MODEL_LEAST) length = room; /* its name says most */
+        if (by_rank[i] == MODEL && length > room && room > MODEL_LEAST) length = room; /* keep the label's beginning */
         if (length > room || (by_rank[i] == MODEL && !shown[STEP])) continue;
         parts[by_rank[i]][length] = 0;
         shown[by_rank[i]] = true;

@@ -1,10 +1,10 @@
 /* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
  *
- * The loop is run_waiting: start jobs, hear what they tell, show a line. A job is a run in work, in a process of its
- * own or in one member of a population. The parent stays single-threaded (it starts no OpenMP region), so forking it is
- * safe. A process that dies loses its unfinished runs alone; runs of a population are then done again, each alone, so
- * that only the guilty one becomes a row. A process writes the row as well, since the test examples are made for it,
- * and meanwhile the parent hears the others. */
+ * The loop is run_waiting: start jobs, read their reports, show a line. A job is a run in work, in its own process or
+ * in a member of a population. The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. If
+ * a process dies, only its unfinished runs are lost. The runs of a dead population are repeated, each in its own
+ * process, so that only the run that caused the death is recorded as failed. A child process also writes the row of a
+ * failed run, because that takes time: it makes the test examples. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -30,24 +30,24 @@
 #include "harness/store/shell.h"
 
 #define PLAIN_EVERY    30.0 /* seconds between progress lines when stderr is not a terminal */
-#define LOOK_EVERY     2.0  /* seconds between two looks at the runs that other sweeps do */
+#define LOOK_EVERY     2.0  /* seconds between checks of runs that other sweeps do */
 #define MOST_PROCESSES (2 * RUNNER_MOST_JOBS)
 
 struct job {
     struct setup *setup; /* NULL: idle */
-    int index;           /* of the waiting runs */
+    int index;           /* index in `waiting` */
     struct population *by;
     int member;
     int threads;
     bool timed_out;
-    bool writing;           /* the run has failed, and `by` writes its row, */
-    struct failure failure; /* which says this */
+    bool writing;           /* the run has failed, and `by` writes its row */
+    struct failure failure; /* the content of that row */
     double began, beat;     /* beat: when the claim was touched */
     struct claim claim;
     char started[32];
     struct live live;
-    struct member_report last; /* its progress is the latest, also after the end */
-    double work_before;        /* of its planned FLOPs, what an earlier sitting has done */
+    struct member_report last; /* its progress stays valid after the end */
+    double work_before;        /* planned FLOPs that were done before this sweep */
 };
 
 struct runner {
@@ -58,27 +58,27 @@ struct runner {
     int members;                                   /* of a population; 1: each run has a process of its own */
     int devices;                                   /* with a population each; 1: the device of the runs */
     int n_jobs;
-    struct setup **waiting; /* `total` of them, in the order in which they are to be done; NULL: begun or done */
-    struct setup **alone;  /* at the same places, runs that a population has left undone, to be done after the others */
-    int returned;          /* number of these */
-    int stopped;           /* runs that were stopped by a signal of their own */
-    int done, total, next; /* next: to be looked at */
-    int elsewhere;         /* runs that have been looked at and that others do now */
-    double looked;         /* when the last run was looked at */
-    bool told_of_others, told_of_memory; /* lines that are said once */
-    bool several_tasks;                  /* which its lines then name */
+    struct setup **waiting;              /* `total` runs in the order to be done; NULL: begun or done */
+    struct setup **alone;                /* at the same index, runs that a population lost, to be repeated last */
+    int returned;                        /* number of runs in `alone` */
+    int stopped;                         /* runs whose own process got a signal */
+    int done, total, next;               /* next: index of the run to try next */
+    int elsewhere;                       /* tried runs that other sweeps do now */
+    double looked;                       /* when a run was last tried */
+    bool told_of_others, told_of_memory; /* messages that are printed once */
+    bool several_tasks;                  /* if so, lines name the task */
     bool write_failed, stopping, terminal;
-    const struct setup *longest; /* goes first, alone and on all cores; NULL: none needs to */
+    const struct setup *longest; /* done first, with no other run beside it, on all cores; NULL: none */
     double last_line;
     struct time_left left;
     double best;                               /* validation metric of any run so far; NAN: none */
-    double work_total, work_done, work_before; /* planned FLOPs: all; of ended runs; those done by earlier sittings */
+    double work_total, work_done, work_before; /* planned FLOPs: all; of ended runs; done before this sweep */
     struct error first_error;
 };
 
 /* --- display ------------------------------------------------------------------------------------------------------ */
 
-/* Writes one line again and again on a terminal, and a line now and then elsewhere. */
+/* On a terminal rewrites one line; elsewhere prints a line from time to time. */
 static void show_line(struct runner *r) {
     double now = time_now_s(), done = r->work_done, before = r->work_before;
     const struct job *shown = NULL; /* jobs take turns of 2 seconds */
@@ -127,12 +127,13 @@ static void say(const struct runner *r, const char *format, ...) {
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-/* Finds the population of a job; starts one where there is none, or one that takes no further run. NULL: it cannot. */
+/* Finds the population of a job. Starts a new one if there is none or it takes no further runs. NULL: it cannot be
+ * started. */
 static struct population *population_of(struct runner *r, const struct job *j, const struct setup *setup) {
     char numbered[16];
     int number = (int)(j - r->jobs) / r->members;
     struct population *p = &r->populations[number];
-    if (p->pid && p->told_to_stop) population_end(p); /* nobody is at work there: may_start */
+    if (p->pid && p->told_to_stop) population_end(p); /* it is idle, see may_start */
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
     const char *device = r->devices > 1 ? numbered : setup->spec.config.device;
@@ -140,7 +141,7 @@ static struct population *population_of(struct runner *r, const struct job *j, c
     return status == ST_OK ? p : NULL;
 }
 
-/* Gives the run to the job's process. Threads do not change a result, so a run that goes alone has all cores. */
+/* Gives the run to the job's process. The longest run gets all cores; the number of threads does not change results. */
 static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
     struct setup *setup = r->waiting[index];
     int member = (int)(j - r->jobs) % r->members, cores = omp_get_num_procs();
@@ -148,7 +149,7 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     if (cores < threads) cores = threads;
     if (setup == r->longest) threads = all < cores ? all : cores;
     struct population *p = population_of(r, j, setup);
-    if (p && !population_give(p, member, setup, NULL, threads)) { /* it has died while it did nothing */
+    if (p && !population_give(p, member, setup, NULL, threads)) { /* the process died while idle */
         population_end(p);
         p = population_of(r, j, setup);
         if (p && !population_give(p, member, setup, NULL, threads)) {
@@ -175,8 +176,8 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     return true;
 }
 
-/* False while the longest run is at work alone, while a population that was told to stop has not ended, and at the
- * end. */
+/* Whether another run may start. Not while the longest run has all cores, not before a population that was told to stop
+ * has ended, and not when the sweep ends. */
 static bool may_start(const struct runner *r) {
     for (int i = 0; i < r->n_jobs; i++) {
         const struct job *j = &r->jobs[i];
@@ -187,7 +188,7 @@ static bool may_start(const struct runner *r) {
     return !r->stopping && !r->write_failed;
 }
 
-/* True if the run has a record by now: another sweep made it. */
+/* True if another sweep has recorded the run meanwhile. */
 static bool is_done_elsewhere(struct runner *r, int i) {
     struct setup *s = r->waiting[i];
     if (record_check(s->spec.config.out, s->id.run_id) != RECORD_DONE) return false;
@@ -197,7 +198,7 @@ static bool is_done_elsewhere(struct runner *r, int i) {
     return true;
 }
 
-/* Begins the waiting run number i unless another process is at it or has done it. */
+/* Begins waiting run number i unless another process does it or has done it. */
 static void try_to_start(struct runner *r, struct job *j, int i) {
     struct setup *s = r->waiting[i];
     struct claim claim;
@@ -209,7 +210,7 @@ static void try_to_start(struct runner *r, struct job *j, int i) {
         r->write_failed = true;
     } else if (state == CLAIM_OTHERS) {
         r->elsewhere++;
-    } else if (is_done_elsewhere(r, i)) { /* between the look and the claim */
+    } else if (is_done_elsewhere(r, i)) { /* done between the check and the claim */
         claim_done(&claim, s->spec.config.out, s->id.run_id);
     } else if (!start_job(r, j, i, &claim)) {
         claim_release(&claim);
@@ -233,7 +234,7 @@ static void start_jobs(struct runner *r) {
 
 /* --- the end of a run --------------------------------------------------------------------------------------------- */
 
-/* Says how a run ended that has no record, for its row. died: its process did, with that wait status. */
+/* Describes for the row how a run without a record ended. died: its process died, with that wait status. */
 static void classify(struct job *j, bool died, int wait_status) {
     struct failure *f = &j->failure;
     const size_t size = sizeof f->detail;
@@ -254,7 +255,7 @@ static void classify(struct job *j, bool died, int wait_status) {
     }
 }
 
-/* Starts a process that writes the row of the job's run, which has failed. False: none can be started. */
+/* Starts a process that writes the row of the job's run, which has failed. False: no process can be started. */
 static bool begin_row(struct runner *r, struct job *j) {
     struct population *p = &r->populations[RUNNER_MOST_JOBS + (j - r->jobs)];
     j->by = p;
@@ -269,7 +270,7 @@ static bool begin_row(struct runner *r, struct job *j) {
     return false;
 }
 
-/* Prints a line on what the run's record says. */
+/* Prints a line with the result in the run's record. */
 static void tell_end(const struct runner *r, const struct job *j) {
     const struct setup *s = j->setup;
     const char *task = r->several_tasks ? s->spec.task.name : "", *gap = r->several_tasks ? " " : "";
@@ -289,14 +290,14 @@ static void tell_end(const struct runner *r, const struct job *j) {
         s->spec.config.lr, s->spec.config.seed, end);
 }
 
-/* Makes the job idle, its run done, stopped or failed; or goes on with the row of a run that failed. */
+/* Ends a job whose run is done, stopped or failed. If the run failed without a record, the job first writes its row. */
 static void finish_job(struct runner *r, struct job *j, bool died, int wait_status) {
     struct setup *s = j->setup;
     struct error end = j->last.error;
     if (died) fail(&end, ST_OK, "the process that writes the row of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    bool unwritten = j->writing || (ended && j->last.unwritten); /* no row: it says nothing of the model */
+    bool unwritten = j->writing || (ended && j->last.unwritten); /* not the model's fault: no row */
     if (done) {
         r->work_done += s->estimate.flops;
         r->work_before += j->work_before;
@@ -305,7 +306,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
         tell_end(r, j);
     } else if (r->stopping) {
         if (ended == ST_FAIL) say(r, "%s seed %" PRId64 ": %s", s->id.model_label, s->spec.config.seed, end.text);
-    } else if (ended >= 128) { /* it alone was told to stop, and saved what it had */
+    } else if (ended >= 128) { /* only this process was told to stop, and saved a checkpoint */
         say(r, "%s seed %" PRId64 " was stopped; the same command goes on with it", s->id.model_label,
             s->spec.config.seed);
         j->by->told_to_stop = true;
@@ -320,7 +321,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     j->setup = NULL;
 }
 
-/* Lets a run that a population has left undone wait to be done alone: no population is given it again. */
+/* Puts a run that a population lost into `alone`, to be repeated in its own process. */
 static void return_job(struct runner *r, struct job *j) {
     claim_release(&j->claim);
     r->alone[j->index] = j->setup;
@@ -337,7 +338,7 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
         r->told_of_memory = true;
     }
     const struct progress *p = &report->progress;
-    if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1) /* its first, after a step */
+    if (report->kind == REPORT_PROGRESS && j->last.progress.steps == 0 && p->step > 1) /* first report, after a step */
         j->work_before = j->setup->estimate.flops * (double)(p->step - 1) / (double)p->steps;
     if (report->kind == REPORT_PROGRESS) live_tell(&j->live, p, &j->claim);
     if (report->kind != REPORT_PROGRESS) report->progress = j->last.progress;
@@ -346,14 +347,14 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
     if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
 }
 
-/* True if the run is to be done again alone: its process died or has no device any more, or it ran out of memory beside
- * others. */
+/* True if the run must be repeated in its own process: its process died, lost its device, or ran out of memory while
+ * other runs used some. */
 static bool is_undone(const struct job *j) {
     return j->last.kind != REPORT_END || j->last.error.status == ST_DEVICE ||
            (j->last.error.status == ST_MEMORY && j->last.beside);
 }
 
-/* Ends a population of several that has died or is about to. What its members have told is heard first. */
+/* Ends a population of several members that has died or will. Reads its members' last reports first. */
 static void bury(struct runner *r, struct population *p, const struct error *why) {
     int before = r->returned;
     for (int i = 0; i < r->n_jobs; i++) {
@@ -377,7 +378,7 @@ static void bury(struct runner *r, struct population *p, const struct error *why
     say(r, "%d run%s that it left undone %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
 }
 
-/* Ends the run of a job as its last report says. */
+/* Ends the run of a job after its last report. */
 static void end_of_run(struct runner *r, struct job *j) {
     if (j->by->n == 1) {
         population_end(j->by);
@@ -394,7 +395,7 @@ static void end_of_run(struct runner *r, struct job *j) {
     }
 }
 
-/* Reads a report of a job, or that its process has died. */
+/* Reads a report of a job, or finds that its process has died. */
 static void hear(struct runner *r, struct job *j) {
     struct member_report report;
     if (population_read(j->by, j->member, &report)) {
@@ -407,7 +408,7 @@ static void hear(struct runner *r, struct job *j) {
     }
 }
 
-/* Waits for reports, 0.2 s at most; ends runs that take too long. Returns how many jobs are at work. */
+/* Waits at most 0.2 s for reports, and ends runs past their time-out. Returns the number of jobs at work. */
 static int wait_for_news(struct runner *r) {
     struct pollfd fds[RUNNER_MOST_JOBS];
     struct job *of[RUNNER_MOST_JOBS];
@@ -430,14 +431,14 @@ static int wait_for_news(struct runner *r) {
     if (n == 0 && r->elsewhere == 0) return 0;
     int ready = poll(fds, (nfds_t)n, 200);
     for (int i = 0; ready > 0 && i < n; i++)
-        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* a process that died has ended several */
+        if (fds[i].revents && of[i]->setup) hear(r, of[i]); /* one dead process may have ended several jobs */
     return n;
 }
 
 /* --- all runs ----------------------------------------------------------------------------------------------------- */
 
-/* Orders runs seed after seed over all models, so that a sweep that is stopped can be compared; in a seed the longest
- * run is first. */
+/* Orders runs by seed over all models, so that a stopped sweep still compares models. Within a seed the longest run is
+ * first. */
 static int by_seed_and_length(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
     if ((*x)->spec.config.seed != (*y)->spec.config.seed)
@@ -450,8 +451,8 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* Fills r->waiting with the setups that are to be done, in their order. All checkpoints are looked at
- * first, so that an error changes nothing. ST_USAGE: one is from another build. */
+/* Fills r->waiting with the setups to be done, in order. All checkpoints are checked first, so that an error changes
+ * nothing. ST_USAGE: a checkpoint is from another build. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     bool retry = r->options->retry_failed;
@@ -460,7 +461,7 @@ static enum status select_waiting(struct runner *r, struct error *e) {
         struct reuse found = reuse_find(s, retry);
         other += !found.again && found.other;
         if (!reuse_wanted(&found)) {
-            if (!found.failed) checkpoint_remove(s); /* left when a kill fell between the record and its removal */
+            if (!found.failed) checkpoint_remove(s); /* the process was killed after writing the record */
             continue;
         }
         if (!found.again || !s->spec.config.force) TRY(checkpoint_admit(s, e));
@@ -476,8 +477,8 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
-/* Sets how many runs are done at a time. A population has no more members than runs. On the CPU a run that
- * would work on alone at the end goes first and takes all cores; on a device this gains nothing. */
+/* Sets how many runs are done at a time. A population has no more members than runs. On the CPU a run that would still
+ * be running at the end, when all others are done, goes first and gets all cores; on a device this gains nothing. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
@@ -492,8 +493,8 @@ static void set_jobs(struct runner *r) {
     r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
 }
 
-/* Does the waiting runs, then the runs that a population has left, one after the other, each in a process of its own.
- * Runs that others do are looked at again from time to time: they may be done, or left. */
+/* Does the waiting runs, then the runs that populations lost, one at a time, each in its own process. Runs of other
+ * sweeps are checked again from time to time: they may be done or abandoned. */
 static void run_waiting(struct runner *r) {
     for (int busy = 1;;) {
         bool looked_at_all = r->next == r->total;

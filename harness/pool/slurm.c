@@ -14,10 +14,10 @@
 #include "harness/store/shell.h"
 
 #define FOLDER   "slurm"
-#define NOTICE_S 120 /* seconds before the end of a task's time, when its runs begin to save */
+#define NOTICE_S 120 /* seconds before the end of a task's time at which its runs begin to save */
 
-/* A task whose time ends, which Slurm announces by SIGUSR1, saves its checkpoints and goes back into the queue. A task
- * that somebody cancels, or whose node is wanted for another job, gets SIGTERM and saves them too. */
+/* Slurm sends SIGUSR1 before a task's time ends: the task saves its checkpoints and goes back into the queue. A task
+ * that is cancelled or preempted gets SIGTERM, and saves them too. */
 static const char body[] =
     "again=\n"
     "trap 'again=yes; kill -TERM \"$sweep\"' USR1 # the time is nearly over\n"
@@ -30,7 +30,7 @@ static const char body[] =
     "if [ -n \"$again\" ] && [ \"$status\" -eq 143 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\n"
     "exit \"$status\"\n";
 
-/* ST_USAGE: nothing can quote a character that ends a line of #SBATCH. */
+/* Refuses control characters, because a line of #SBATCH cannot quote them. */
 static enum status check_line(const char *what, const char *text, struct error *e) {
     for (const char *c = text; *c; c++)
         if (iscntrl((unsigned char)*c))
@@ -39,7 +39,7 @@ static enum status check_line(const char *what, const char *text, struct error *
     return ST_OK;
 }
 
-/* ST_USAGE: a list of devices has a character that could mean something to the reader of #SBATCH. It has no quotes. */
+/* Refuses a list of devices with characters that #SBATCH may interpret, because there are no quotes around it. */
 static enum status check_gres(const char *text, struct error *e) {
     for (const char *c = text; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr(":,._-=/", *c))
@@ -73,7 +73,7 @@ enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) 
     fputs("cd ", f);
     shell_quote(f, here);
     fputs(" || exit 1\n", f);
-    if (a->jobs == 0) /* as many runs as the task's processors have room for */
+    if (a->jobs == 0) /* as many runs as fit on the task's processors */
         fprintf(f,
                 "jobs=$((${SLURM_CPUS_ON_NODE:-1} / %" PRId64 "))\n"
                 "jobs=$((jobs < 1 ? 1 : jobs > %d ? %d : jobs))\n",
@@ -89,14 +89,14 @@ enum status slurm_script(const struct slurm_array *a, FILE *f, struct error *e) 
 
 /* --- submitting --------------------------------------------------------------------------------------------------- */
 
-/* Puts a text on one line. */
+/* Replaces line feeds by blanks. */
 static void join_lines(char *text) {
     for (; *text; text++)
         if (*text == '\n') *text = ' ';
 }
 
-/* Gives the script to sbatch. Its standard error is shown also when it has taken the job: sites warn there. ST_FAIL:
- * nobody knows whether the job is queued. */
+/* Gives the script to sbatch. Its standard error is always shown, because sites print warnings there. ST_FAIL: it is
+ * unknown whether the job is queued. */
 static enum status hand_over(const char *script, int64_t *id, struct error *e) {
     static const char *const arguments[] = {"sbatch", "--parsable", NULL};
     struct program_words words;
@@ -137,7 +137,7 @@ enum status slurm_submit(const struct slurm_array *a, int64_t *id, struct error 
     if (status == ST_OK) status = make_folder(folder, e);
     if (status == ST_OK) {
         status = hand_over(script.text, id, e);
-        if (*id < 0) rmdir(folder); /* does nothing if something lies in it */
+        if (*id < 0) rmdir(folder); /* does nothing if the folder is not empty */
     }
     if (status == ST_OK) status = path_format(path, sizeof path, e, "%s/%" PRId64 ".sh", folder, *id);
     if (status == ST_OK) status = write_file_atomic(path, script.text, script.size, e);

@@ -27,8 +27,8 @@
 #include "harness/pool/slurm.h"
 #include "harness/study/sweep_list.h"
 
-#define SPEED_SECONDS 1.0  /* of a measurement, after its warm-up */
-#define SMOKE_SECONDS 0.05 /* of those that show no more than that they are made */
+#define SPEED_SECONDS 1.0  /* per measurement, after its warm-up */
+#define SMOKE_SECONDS 0.05 /* in profile smoke, which only shows that measuring works */
 
 struct sweep {
     struct request *request;
@@ -36,13 +36,14 @@ struct sweep {
     struct plan plan;
     struct resolved resolved;
     const char *out;
-    char out_word[4 * OPTION_TEXT]; /* the same, as a command has it */
+    char out_word[4 * OPTION_TEXT]; /* `out`, quoted for a command */
 };
 
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
 
-/* How many runs are at work at a time, and in how many processes. Small models leave a device idle, and processes take
- * turns on it; on the CPU a process a core, or as many cores as a run has threads, has no neighbour to wait for. */
+/* Decides how many runs work at a time, and in how many processes. On a device several runs share one process, since
+ * small models leave the device idle and processes would only take turns. On the CPU each run has its own process and
+ * as many cores as threads. */
 static enum status share_work(const struct sweep *w, struct runner_options *r, struct error *e) {
     const struct sweep_options *o = w->options;
     bool device = strcmp(w->resolved.config.device, "cpu") != 0, own_processes = o->jobs || o->timeout > 0;
@@ -62,7 +63,7 @@ static enum status share_work(const struct sweep *w, struct runner_options *r, s
     return ST_OK;
 }
 
-/* Populations are on all devices that the sweep may have, another run on one of them. */
+/* Populations use all devices that the sweep may use; otherwise runs use one device. */
 static enum status find_devices(const struct sweep *w, struct runner_options *r, struct error *e) {
     const char *device = w->resolved.config.device;
     return r->members > 1 ? place_probe_all(device, &r->devices, e) : place_probe(device, e);
@@ -72,7 +73,8 @@ static int most_at_a_time(const struct runner_options *r) {
     return r->members > 1 ? r->members * (r->devices > 1 ? r->devices : 1) : r->jobs;
 }
 
-/* How many runs share the time of all: what members of a population take from each other, nobody has timed. */
+/* Number of runs by which a time limit for all runs is multiplied. For a population it is 1, because nobody knows how
+ * much its members slow each other down. */
 static int shares_of(const struct runner_options *r) {
     return r->members > 1 ? 1 : r->jobs;
 }
@@ -88,7 +90,7 @@ static void announce(const struct sweep *w, const struct runner_options *r) {
                                       .shares = shares_of(r)});
 }
 
-/* Each model has the whole machine. */
+/* Speeds are measured one model at a time, on all cores unless --threads says otherwise. */
 static int speed_threads(const struct sweep *w) {
     return w->resolved.config.threads ? (int)w->resolved.config.threads : omp_get_num_procs();
 }
@@ -107,7 +109,7 @@ static enum status measure_speeds(const struct sweep *w, struct error *e) {
     return speed_measure_plan(&w->plan, speed_threads(w), speed_seconds(w), quiet, e);
 }
 
-/* Refuses before anything runs what would keep the table from being printed afterwards. */
+/* Refuses, before any run, a folder in which the tables could not be written afterwards. */
 static enum status check_folder(const char *out, struct error *e) {
     struct record_set set;
     char path[PATH_BYTES];
@@ -127,7 +129,7 @@ static bool draws_plots(const struct sweep *w) {
     return !w->options->no_plots && !plan_has_several_tasks(&w->plan) && w->options->shards <= 1;
 }
 
-/* So is what would keep the figures from being drawn. */
+/* Refuses, before any run, a folder in which the figures could not be drawn. */
 static enum status check_figures(const struct sweep *w, struct error *e) {
     struct report_tables tables = {.list = calloc((size_t)w->plan.n, sizeof *tables.list)};
     bool lengths = false;
@@ -148,7 +150,7 @@ static enum status check_figures(const struct sweep *w, struct error *e) {
 
 /* --- after the runs ----------------------------------------------------------------------------------------------- */
 
-/* The filter of the plan's runs; its list is the caller's to free. */
+/* Makes the filter for the plan's runs. The caller frees its list. */
 static enum status plan_filter(const struct sweep *w, struct report_filter *filter, const char ***runs,
                                struct error *e) {
     *runs = calloc((size_t)w->plan.n, sizeof **runs);
@@ -159,12 +161,12 @@ static enum status plan_filter(const struct sweep *w, struct report_filter *filt
                                .n_runs = w->plan.n,
                                .task = plan_has_several_tasks(&w->plan) ? NULL : w->plan.setups[0]->spec.task.name,
                                .protocol = (enum report_protocol)w->options->protocol,
-                               .together = "", /* what was asked for together stands in one table */
+                               .together = "", /* runs of one request share a table */
                                .tell_builds = true};
     return ST_OK;
 }
 
-/* Whether some setting of the tasks is a change of another, or a length of it. */
+/* Whether two settings are of one task, with changed options or lengths. */
 static bool has_settings(const struct sweep *w) {
     struct label first, other;
     const char *name = w->plan.setups[0]->spec.task.name;
@@ -178,20 +180,20 @@ static bool has_settings(const struct sweep *w) {
     return false;
 }
 
-/* Whether the table is the plan's: not where a time cut its runs short, or further seeds confirm them. */
+/* Whether the printed table is the plan's. Not if a time limit shortened the runs or further seeds confirm them. */
 static bool prints_plan(const struct sweep *w) {
     bool timed = w->options->limit > 0 || w->resolved.config.budget > 0;
     return w->request->file.lines.n && !timed && !w->options->confirm;
 }
 
-/* Writes the list of the runs, with the call that plans a table's. */
+/* Writes the list of the runs. If the table is a plan's, the list also stores the request. */
 static enum status write_list(const struct sweep *w, struct sweep_list_new *new, struct error *e) {
     struct label call;
     bool noted = prints_plan(w) && request_call(w->request, w->resolved.profile, &call, NULL) == ST_OK;
     return sweep_list_write(&w->plan, w->out, w->request->name, noted ? &call : NULL, new, e);
 }
 
-/* Several tasks: their tables, then what they were run together for. */
+/* Prints the tables of the tasks, then for several tasks the table over all of them. */
 static enum status print_tables(const struct sweep *w, const struct record_set *set, const struct report_filter *filter,
                                 struct error *e) {
     const struct sheet_format *format = w->resolved.config.json ? &format_json : &format_term;
@@ -201,10 +203,10 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
     const struct report *report = w->resolved.variants ? &report_settings
                                   : has_settings(w)    ? &report_layers
                                                        : &report_across;
-    struct error why; /* a part of the plan may have nothing to show together */
+    struct error why; /* the runs so far may not suffice for this table */
     putchar('\n');
     enum status status = report_print(report, set, filter, NULL, &format_term, w->out, stdout, &why);
-    if (status == ST_USAGE && report == &report_settings) { /* its numbers are of no seeds that confirm */
+    if (status == ST_USAGE && report == &report_settings) { /* it cannot show numbers of confirming seeds */
         struct report_filter by_best = *filter;
         by_best.protocol = PROTOCOL_BEST_OF_GRID;
         by_best.confirm = 0;
@@ -213,7 +215,7 @@ static enum status print_tables(const struct sweep *w, const struct record_set *
     return status == ST_OK || status == ST_DATA ? ST_OK : fail(e, status, "%s", why.text);
 }
 
-/* Adds further seeds of the cell that a row's validation chose. */
+/* Adds further seeds of the cell (task, model, flags and rate) that validation chose for a row. */
 static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row, struct error *e) {
     const char *cell = row->chosen[0]->run.cell_id;
     int i = 0;
@@ -223,7 +225,7 @@ static enum status add_fresh_seeds(struct sweep *w, const struct report_row *row
     return ST_OK;
 }
 
-/* --confirm-seeds: a rate that was chosen by some seeds is reported on by others, which nothing has chosen. */
+/* --confirm-seeds: the rate is chosen by some seeds and reported on by other seeds, which had no part in the choice. */
 static enum status plan_confirmation(struct sweep *w, struct error *e) {
     struct record_set set;
     struct report_tables tables;
@@ -243,7 +245,7 @@ static enum status plan_confirmation(struct sweep *w, struct error *e) {
     return status;
 }
 
-/* Runs of the plan that have a record; the ones without a result, and the ones that met NaN or infinity. */
+/* Counts of recorded runs of the plan: all, those without a result, and those that met NaN or infinity. */
 struct outcome {
     int n, failed, not_finite;
 };
@@ -271,7 +273,7 @@ static enum status count_outcome(const struct sweep *w, const struct record_set 
     return ST_OK;
 }
 
-/* After all that was to be done: nothing but failures, and --strict. */
+/* Decides the status of the sweep: an error if every run failed, or by --strict. */
 static enum status judge(const struct sweep *w, const struct outcome *o, struct error *e) {
     if (o->failed == o->n)
         return fail(e, ST_FAIL, "every one of the %d runs failed; lrnn report --out %s says how", o->n, w->out_word);
@@ -280,7 +282,7 @@ static enum status judge(const struct sweep *w, const struct outcome *o, struct 
                 o->not_finite, o->n, w->out_word);
 }
 
-/* Says where everything lies, and which command to use next. */
+/* Says where the results are, and which command to use next. */
 static void tell_end(const struct sweep *w, bool plots) {
     const struct sweep_options *o = w->options;
     if (w->resolved.config.quiet || w->resolved.config.json) return;
@@ -296,7 +298,7 @@ static void tell_end(const struct sweep *w, bool plots) {
         .no_plots = o->no_plots});
 }
 
-/* This one, that rows of the other tables name. */
+/* Adds this machine to machines.csv, since rows of other tables name it. */
 static enum status export_machine(const struct sweep *w, struct error *e) {
     struct machine machine;
     machine_read(&machine);
@@ -323,7 +325,7 @@ static enum status draw_plots(const struct sweep *w, const struct record_set *se
     return report_plot_view(set, &drawn, NULL, &view, w->out, w->out, e);
 }
 
-/* partial: the sweep was stopped; only what is known is shown. */
+/* Writes and prints the tables and figures. partial: the sweep was stopped, and only finished runs are shown. */
 static enum status publish(struct sweep *w, bool partial, struct error *e) {
     struct record_set set;
     struct report_filter filter;
@@ -349,7 +351,7 @@ static enum status publish(struct sweep *w, bool partial, struct error *e) {
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* --confirm-seeds: of the runs that are done, none is done again for --force or --retry-failed. */
+/* --confirm-seeds: runs that this sweep has done are not repeated for --force or --retry-failed. */
 static enum status run_confirmation(struct sweep *w, struct runner_options *options, struct error *e) {
     int done = w->plan.n;
     TRY(plan_confirmation(w, e));
@@ -363,12 +365,12 @@ static enum status run_plan(struct sweep *w, struct runner_options *options, str
     enum status status = runner_do(&w->plan, options, e);
     if (status == ST_OK && w->options->confirm && w->options->shards <= 1) status = run_confirmation(w, options, e);
     if (status != ST_FAIL && status <= 128) return status;
-    struct error why; /* stopped, or not to be written: what there is, if it can be shown */
+    struct error why; /* stopped, or output unwritable: show what is done, if possible */
     if (w->options->shards <= 1 && publish(w, true, &why) != ST_OK) fprintf(stderr, "lrnn: %s\n", why.text);
     return status;
 }
 
-/* A shard shows nothing; its own runs are judged. */
+/* Judges the runs of a shard, which prints no tables. */
 static enum status judge_shard(const struct sweep *w, struct error *e) {
     struct record_set set;
     struct outcome o;
@@ -381,7 +383,7 @@ static enum status judge_shard(const struct sweep *w, struct error *e) {
 static enum status finish(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
     if (w->options->shards > 1) {
-        TRY(export_machine(w, e)); /* of each that does shards, where the tables are written on one */
+        TRY(export_machine(w, e)); /* every machine with a shard adds itself; the tables are written by one */
         if (!c->quiet)
             fprintf(stderr, "shard %" PRId64 "/%" PRId64 " is done; %s status --out %s has the whole\n",
                     w->options->shard, w->options->shards, shell_program(), w->out_word);
@@ -396,7 +398,7 @@ static enum status finish(struct sweep *w, struct error *e) {
                 "stopped before every speed was measured; the same command goes on");
 }
 
-/* A plan that trains nothing: each model alone, then the table. */
+/* Does a plan that only measures speed: times each model, then prints the table. */
 static enum status do_speeds(struct sweep *w, struct error *e) {
     const struct config *c = &w->resolved.config;
     const struct sheet_format *format = c->json ? &format_json : &format_term;
@@ -428,7 +430,7 @@ static enum status do_runs(struct sweep *w, struct error *e) {
     if (draws_plots(w)) TRY(check_figures(w, e));
     TRY(limits_apply(&w->plan, w->options->limit, shares_of(&options), c->threads ? (int)c->threads : 1, options.quiet,
                      e));
-    TRY(write_list(w, NULL, e)); /* a shard writes the list of the whole, too */
+    TRY(write_list(w, NULL, e)); /* a shard also writes the list of all runs */
     if (w->options->shards > 1) TRY(plan_keep_shard(&w->plan, w->options->shard, w->options->shards, e));
     if (!options.quiet) {
         announce(w, &options);
@@ -455,7 +457,7 @@ static enum status show_runs(struct sweep *w, struct error *e) {
                                    : run_list_print(&w->plan, &w->request->said, timed, retry, e);
 }
 
-/* --- as a job of a cluster ---------------------------------------------------------------------------------------- */
+/* --- as a cluster job ---------------------------------------------------------------------------------------- */
 
 static enum status submit(struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
@@ -477,7 +479,7 @@ static enum status submit(struct sweep *w, struct error *e) {
     TRY(share_work(w, &shares, e)); /* each task's own */
     if (o->dry_run) return slurm_script(&array, stdout, e);
     struct sweep_list_new new;
-    TRY(write_list(w, &new, e)); /* what cannot be watched is not submitted */
+    TRY(write_list(w, &new, e)); /* without the list the job could not be watched */
     enum status status = slurm_submit(&array, &id, e);
     if (id < 0) sweep_list_withdraw(&w->plan, w->out, w->request->name, &new);
     if (id > 0) printf("%" PRId64 "\n", id);
@@ -491,7 +493,7 @@ static enum status submit(struct sweep *w, struct error *e) {
     return ST_OK;
 }
 
-/* Parts of a request that do not go with every other part. */
+/* Parts of a request that some other parts exclude. */
 enum asked {
     A_PLAN = 1,
     A_SPEED = 2,
@@ -512,7 +514,8 @@ enum asked {
     "--slurm: tasks of an array do runs that the plan alone decides; --limit, --budget and --confirm-seeds are "       \
     "decided by what has been run or timed before (--stop-after N ends runs early)"
 
-/* Pairs of flags that do not go together: why, and what to do. A text with a blank first follows the request's name. */
+/* Pairs of flags that do not go together: why, and what to do. If the text begins with a blank, the request's name is
+ * printed before it. */
 static const struct {
     unsigned one, other;
     const char *why;
@@ -541,7 +544,7 @@ static const struct {
     {A_SLURM, A_CONFIRM, DECIDED},
 };
 
-/* Refusals that need no machine, so that a run, a dry run and a job have the same ones. */
+/* Checks that do not depend on this machine, so that a run, a dry run and a cluster job refuse the same. */
 static enum status check_sweep(const struct sweep *w, struct error *e) {
     const struct sweep_options *o = w->options;
     const struct request *r = w->request;

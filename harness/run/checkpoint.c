@@ -1,9 +1,10 @@
-/* checkpoint.c - the whole state of a run in one file, so that resumed equals uninterrupted, bit for bit.
+/* checkpoint.c - the whole state of a run in one file. A resumed run has the same bits as one without a break.
  *
- * Layout: header; values, moment1, moment2 and best (params.floats each); points of the curve; XXH3-128 of all before.
- * It is written whole under a temporary name, fsynced and renamed: the previous one stays until then. The run id in the
- * header covers the configuration, precision and numerics version included. A checkpoint of another build (sources,
- * flags, compiler) or, on the CPU, of other kernels of matrix products is refused without --force-resume. */
+ * Layout: header; values, moment1, moment2 and best (params.floats each); points of the curve; XXH3-128 of all bytes
+ * before it. The file is written under a temporary name, fsynced and renamed, so the previous checkpoint stays until
+ * the new one is whole. The run id in the header is the hash of the configuration with its precision and numerics
+ * version. A checkpoint of another build (sources, flags, compiler) or, on the CPU, of other kernels of matrix products
+ * is refused without --force-resume. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 struct header {
     char magic[8], run_id[RUN_ID_HEX + 7], build[RUN_ID_HEX + 7];
-    char numerics[NUMERICS_TEXT]; /* for readers of the file: the run id covers it */
+    char numerics[NUMERICS_TEXT]; /* only for readers of the file: the run id depends on it */
     uint64_t real_bytes, curve_point_bytes;
     int64_t floats;
     struct step_state state;
@@ -37,7 +38,7 @@ static void checkpoint_path(const struct setup *s, char *path, size_t size) {
     snprintf(path, size, "%s/checkpoints/%s.ckpt", s->spec.config.out, s->id.run_id);
 }
 
-/* Reads the header; false: there is no such file, or it does not begin like a checkpoint. */
+/* Reads the header. False: the file is missing or does not begin like a checkpoint. */
 static bool read_header(const char *path, struct header *h) {
     FILE *file = file_open(path);
     bool whole = file && fread(h, sizeof *h, 1, file) == 1 && memcmp(h->magic, MAGIC, sizeof h->magic) == 0;
@@ -45,7 +46,7 @@ static bool read_header(const char *path, struct header *h) {
     return whole;
 }
 
-/* Whether the file ends with the hash of all before it. */
+/* Whether the file ends with the hash of all bytes before it. */
 static bool is_whole(const char *path) {
     char *bytes;
     size_t size;
@@ -63,8 +64,8 @@ static size_t file_bytes(const struct trainer *t, int64_t n_curve) {
            (size_t)n_curve * sizeof(struct curve_point) + sizeof(XXH128_hash_t);
 }
 
-/* Hashes what decides the bits of a run beside its configuration: the build, and the kernels that its library of matrix
- * products takes on this processor. */
+/* Hashes the build and the kernels that its library of matrix products uses on this processor. Together with the
+ * configuration they decide the bits of a run. */
 static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     const struct build_info *b = build_info();
     bool cpu = !strcmp(s->spec.config.device, "cpu");
@@ -73,7 +74,8 @@ static void build_hash(const struct setup *s, char hex[RUN_ID_HEX]) {
     record_hash(text, hex);
 }
 
-/* Refuses (ST_USAGE) a checkpoint of another build or of other products, unless the run takes it all the same. */
+/* Refuses (ST_USAGE) a checkpoint of another build or of other kernels of matrix products, unless the run has
+ * --force-resume. */
 static enum status admit(const struct setup *s, const struct header *h, const char *path, bool *other,
                          struct error *e) {
     char build[RUN_ID_HEX];
@@ -187,10 +189,10 @@ enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *fou
     checkpoint_path(t->setup, path, sizeof path);
     *found = false;
     enum status status = file_read(path, SIZE_MAX, &bytes, &size, e);
-    if (status == ST_DATA) return ST_OK; /* there is none */
+    if (status == ST_DATA) return ST_OK; /* no checkpoint */
     if (status != ST_OK) return status;
     const char *why = defect(t, p, bytes, size, &h);
-    if (why) { /* one that keeps its name would be lost under the next */
+    if (why) { /* the next checkpoint would overwrite a damaged one that keeps its name */
         char target[PATH_BYTES];
         free(bytes);
         if (!file_move_aside(path, "corrupt", target) && errno != ENOENT)
@@ -218,7 +220,7 @@ enum status checkpoint_admit(const struct setup *setup, struct error *e) {
     checkpoint_path(setup, path, sizeof path);
     if (!read_header(path, &h)) return ST_OK;
     enum status status = admit(setup, &h, path, &other, e);
-    return status == ST_OK || is_whole(path) ? status : ST_OK; /* damage is told when the run reads the file */
+    return status == ST_OK || is_whole(path) ? status : ST_OK; /* damage is reported when the run reads the file */
 }
 
 int64_t checkpoint_step(const char *out, const char *run_id) {

@@ -8,7 +8,7 @@
 
 #define LINE_BYTES 160
 
-/* Takes every second point away, from the second on. */
+/* Removes every second point, beginning with the second. */
 static void thin_out(struct live *l) {
     int kept = 0;
     for (int i = 0; i < l->n; i += 2) l->points[kept++] = l->points[i];
@@ -27,7 +27,7 @@ static void tell(const struct live *l, const struct claim *claim) {
     claim_tell(claim, text, (size_t)used);
 }
 
-/* The latest point takes the place of the one before it, unless that one is far enough from its own predecessor. */
+/* The new point replaces the previous point, unless that point is far enough from the point before it. */
 void live_tell(struct live *l, const struct progress *now, const struct claim *claim) {
     if (l->n && now->wall_s - l->told < LIVE_EVERY) return;
     if (l->gap <= 0) l->gap = LIVE_EVERY;
@@ -59,7 +59,7 @@ bool live_read(struct live *l, const char *out, const char *run_id) {
     return l->n > 0;
 }
 
-/* The pace is a ratio of sums, all time over all steps, and its error that of such a ratio. */
+/* The time per step is a ratio of sums, all time over all steps; its error is the standard error of a ratio. */
 struct live_left live_left(const struct live *l) {
     const double normal_90 = 1.645;
     struct live_left none = {NAN, NAN};

@@ -1,9 +1,10 @@
-/* live.h - how a run in progress has gone so far, for those who watch it: its process tells it beside its claim
+/* live.h - the progress of a run so far, for people who watch it. The run's process writes it beside its claim
  * (store/claim.h), and `lrnn top` reads it.
  *
- * The text begins with the line "steps N", the steps that the run takes at most. A line a point follows, in the order
- * of time: wall time in seconds, steps done, loss of the latest batch, latest validation metric (nan before the first),
- * tokens a second. There are at most LIVE_POINTS, as far apart as the run is long, and the last one is the latest. */
+ * The text begins with the line "steps N", the most steps of the run. A line per point follows, in order of time: wall
+ * time in seconds, steps done, loss of the latest batch, latest validation metric (nan before the first), tokens per
+ * second. There are at most LIVE_POINTS points; the longer the run, the larger the gaps. The last point is the
+ * latest. */
 #ifndef LRNN_HARNESS_RUN_LIVE_H
 #define LRNN_HARNESS_RUN_LIVE_H
 
@@ -17,18 +18,18 @@
 struct live {
     struct progress points[LIVE_POINTS];
     int n;
-    double gap, told; /* seconds between two points at least; wall time of the latest text */
+    double gap, told; /* least seconds between two points; wall time of the latest text */
 };
 
-/* Notes how far the run is, and tells it if it is time to. Allocates nothing. */
+/* Adds a point, and writes the text if the last text is LIVE_EVERY old. Allocates nothing. */
 void live_tell(struct live *l, const struct progress *now, const struct claim *claim);
 
-/* Reads the text of a run. What does not fit the form ends the points; false: there is no point. */
+/* Reads the text of a run up to the first malformed line. False: there is no point. */
 bool live_read(struct live *l, const char *out, const char *run_id);
 
-/* Seconds that the run still takes at the pace of the later half of its points, and half of the 90 % interval of that,
- * by how much the pace differs between points. A run may end earlier, by its stop criteria. NAN: not known, or the pace
- * is of one stretch alone. */
+/* The remaining seconds of the run, at the speed of the later half of its points, and half the width of their 90 %
+ * interval, from how much the speed varies between points. A run may end earlier, by its stop criteria. NAN: not known,
+ * or (half) there are only two points. */
 struct live_left {
     double seconds, half;
 };

@@ -17,8 +17,8 @@ static bool all_finite(const struct trainer *t, const real *x, int64_t n) {
     return true;
 }
 
-/* The first trained parameter whose part of an array is not finite. Running statistics are left out: they are written
- * before a step freezes, and an op is to blame. */
+/* Names the first trained parameter whose part of an array is not finite. Running statistics are left out: an op writes
+ * them before the step freezes, so the op is named instead. */
 static const char *bad_param(const struct trainer *t, const real *array) {
     for (int i = 0; i < t->params.n; i++) {
         const struct param *p = &t->params.list[i];
@@ -27,14 +27,14 @@ static const char *bad_param(const struct trainer *t, const real *array) {
     return NULL;
 }
 
-/* The input of a net, if it has one that holds values, and they are not finite. */
+/* Names the input of a net if it is real-valued and not finite; else NULL. */
 static const char *bad_input(const struct trainer *t, const struct net *net) {
     const struct tensor *x = net->input;
     bool values = x && x->dtype == DT_REAL;
     return values && !all_finite(t, tensor_real(x), tensor_count(x)) ? x->name : NULL;
 }
 
-/* Walks the step of the state: its inputs, its ops one by one, and after the last the gradient. */
+/* Names the first bad tensor of the state's step. It checks the inputs, then each op's output, then each gradient. */
 static const char *bad_in_step(struct trainer *t) {
     struct exec x = {.place = &t->place, .training = true, .state = t->live};
     batches_next(&t->batches, t->state.step);

@@ -80,8 +80,8 @@ bool rerun_rounds(const struct run *run, char *text, size_t size) {
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-/* Compares the numbers of two points, or of two evaluations, bit for bit; the clock's are left out. False: `text` names
- * the first that differs, with all digits: "loss 1.5, now 1.6". */
+/* Compares the numbers of two points or two evaluations bit for bit, except times. False: `text` has the first
+ * difference with all digits, "loss 1.5, now 1.6". */
 static bool same_numbers(const struct table *table, size_t object_size, const void *a, const void *b, char *text,
                          size_t size) {
     for (const struct field *f = table->fields; f->name; f++) {
@@ -90,7 +90,7 @@ static bool same_numbers(const struct table *table, size_t object_size, const vo
         if (f->type != FIELD_REAL || of_clock || !field_within(f, object_size) || field_equal(f, a, b)) continue;
         const char *then = field_text(f, a, digits[0], sizeof digits[0]);
         const char *now = field_text(f, b, digits[1], sizeof digits[1]);
-        if (!then && !now) continue; /* NAN in other bits */
+        if (!then && !now) continue; /* both are NAN, with different bits */
         snprintf(text, size, "%s %s, now %s", f->name, then ? then : "nan", now ? now : "nan");
         return false;
     }
@@ -109,7 +109,7 @@ static bool same_evaluation(const struct eval_point *a, const struct eval_point 
            same_numbers(&evals_table, sizeof *a, a, b, text, size);
 }
 
-/* Compares a run on record with the second one; `text` says what agrees, or the first difference. */
+/* Compares a recorded run with its rerun. `text` says what agrees, or gives the first difference. */
 static bool compare(const struct run_record *a, const struct run_record *b, char *text, size_t size) {
     char what[128];
     bool weights = *a->run.ckpt_xxh3 && *b->run.ckpt_xxh3, macro = a->run.metric == METRIC_MACRO_ACC;
@@ -141,14 +141,14 @@ static bool compare(const struct run_record *a, const struct run_record *b, char
     int n = snprintf(text, size, "the bits agree: %" PRId64 " point%s of the curve, %" PRId64 " evaluation%s%s",
                      a->n_curve, a->n_curve == 1 ? "" : "s", a->n_evals, a->n_evals == 1 ? "" : "s",
                      weights ? ", the best weights" : "");
-    if (isfinite(accuracy)) /* a run that ended in NaN has none */
+    if (isfinite(accuracy)) /* a run that ended in NaN was not tested */
         snprintf(text + n, size - (size_t)n, "; test %saccuracy %.4f", macro ? "macro " : "", accuracy);
     return true;
 }
 
 /* --- doing it ----------------------------------------------------------------------------------------------------- */
 
-/* Removes the files of the second run, and folders that are empty then. */
+/* Removes the files of the rerun, and folders that are then empty. */
 static void remove_traces(const char *folder, const char *id) {
     char path[PATH_BYTES], runs[16];
     record_path(folder, id, path, sizeof path);
@@ -167,7 +167,7 @@ static void remove_traces(const char *folder, const char *id) {
 static enum status train_again(struct setup *s, const struct run_record *r, const char *out, bool keep,
                                struct rerun_result *result, struct error *e) {
     char folder[PATH_BYTES], path[PATH_BYTES];
-    if (r->n_curve == 0) /* another process wrote its record, and knew of none */
+    if (r->n_curve == 0) /* the record was written by another process, which did not know the curve */
         return fail(e, ST_DATA,
                     "rerun: run %.8s has no curve on record (%s), so there is nothing to compare; `lrnn show %.8s "
                     "--out %.400s` has the command that trains it",

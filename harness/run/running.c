@@ -1,5 +1,5 @@
-/* running.c - what a run tells of itself: points of its curve, progress and the log of steps while it goes, and in the
- * end its record: setup, results, speed and surroundings. See running.h. */
+/* running.c - the outputs of a run: during training the points of its curve, progress and the log of steps; at its end
+ * the record with setup, results, speed and surroundings. See running.h. */
 #include "harness/run/running.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ double running_wall_s(const struct running *r) {
     return r->sitting_wall_s + time_now_s() - r->began;
 }
 
-/* Tokens of a step: all positions of its batch, of every document of an example, padding included. */
+/* Counts the tokens of a step: all positions of all documents in its batch, padding included. */
 static int64_t step_tokens(const struct setup *s) {
     return s->spec.config.batch * task_documents(&s->spec.task.shape) * s->spec.task.shape.T;
 }
@@ -154,7 +154,7 @@ static void fill_speed(struct running *r, struct run *row) {
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    bool shared = r->hooks && r->hooks->create; /* the peak of a process of several runs says nothing of one */
+    bool shared = r->hooks && r->hooks->create; /* the peak memory of several runs in a process */
     if (!shared) row->peak_host_bytes = (int64_t)usage.ru_maxrss * 1024;
     if (r->trainer.device_bytes) row->peak_dev_bytes = (int64_t)r->trainer.device_bytes;
     row->data_s = r->trainer.data_s;
@@ -163,7 +163,7 @@ static void fill_speed(struct running *r, struct run *row) {
     row->wall_s = running_wall_s(r);
 }
 
-/* Reads the model's integer option of that flag; -1: it has none. */
+/* Reads the model's integer option that has the flag; -1: the model has no such option. */
 static int64_t model_size(const struct setup *s, enum option_flag flag) {
     for (const struct option *o = s->shapes.model.model->options; o->name; o++)
         if (o->type == OPT_INT && (o->flags & flag)) return *(const int64_t *)(s->shapes.model.inst + o->offset);
@@ -218,7 +218,7 @@ static void fill_setup(const struct setup *s, struct run *row) {
     row->chance = shape->chance;
 }
 
-/* Counts parameters of embedding and head: of the symbols, not of the net between them. */
+/* Counts the parameters of embedding and head, which grow with the vocabulary. */
 static int64_t outer_params(const struct params *p) {
     int64_t n = 0;
     for (int i = 0; i < p->n; i++) {
@@ -279,7 +279,7 @@ static void fill_environment(const struct setup *s, const struct place *place, s
     snprintf(row->machine_id, sizeof row->machine_id, "%s", m.id);
     snprintf(row->env_epoch, sizeof row->env_epoch, "%s", m.env_epoch);
     row->threads = omp_get_max_threads();
-    row->deterministic = strcmp(row->backend, "cpu") == 0; /* no promise holds for a device */
+    row->deterministic = strcmp(row->backend, "cpu") == 0; /* bits are promised only on the CPU */
     snprintf(row->version, sizeof row->version, "%s", b->version);
     snprintf(row->numerics, sizeof row->numerics, "%s", s->id.numerics);
     snprintf(row->git_commit, sizeof row->git_commit, "%s", b->commit);
@@ -326,7 +326,8 @@ struct eval_point *trainer_list_evaluations(const struct trainer *t, const struc
     return list;
 }
 
-/* Names the kernels of the run, and of its matrix products: "embedding_cpu ... adamw_cpu, oneDNN AVX512_CORE". */
+/* Names the kernels of the run and the library of its matrix products: "embedding_cpu ... adamw_cpu, oneDNN
+ * AVX512_CORE". */
 static enum status fill_kernels(const struct running *r, struct run *row, struct error *e) {
     struct graph_list graphs = trainer_graphs(&r->trainer);
     bool cuda = r->trainer.place.device != DEVICE_CPU;
@@ -337,7 +338,7 @@ static enum status fill_kernels(const struct running *r, struct run *row, struct
     return ST_OK;
 }
 
-/* Writes weights and record. The weights get their names once it is known that the record is this process's. */
+/* Writes weights and record. The weights get their names only after this process's record has been accepted. */
 static enum status write_files(const struct running *r, struct run_record *record, struct error *e) {
     const struct config *c = &r->trainer.setup->spec.config;
     const real *last = c->keep_weights == KEEP_ALL ? r->trainer.best : NULL;
@@ -350,8 +351,8 @@ static enum status write_files(const struct running *r, struct run_record *recor
     return status == ST_OK ? settled : status;
 }
 
-/* Makes a record of what is known of a run before it trains, and of its surroundings. place NULL: it never got one. The
- * caller frees it; NULL: no memory. */
+/* Makes a record with the facts that are known before training, and the surroundings. place NULL: the run never got a
+ * place. The caller frees the record; NULL: no memory. */
 static struct run_record *begin_record(const struct setup *s, const struct place *place, const char *started,
                                        struct error *e) {
     struct run_record *record = calloc(1, sizeof *record);

@@ -9,12 +9,12 @@
 
 #define SAME_MS 1000 /* a signal that comes so soon after the first repeats it */
 
-static atomic_int received; /* lock-free: a handler writes it, all threads look */
-static atomic_llong came;   /* when the first did */
+static atomic_int received; /* lock-free: a signal handler writes it, all threads read it */
+static atomic_llong came;   /* when the first signal came */
 static bool patient;
 
 static long long now_ms(void) {
-    struct timespec t; /* clock_gettime may be called by a handler, harness/store/clock.h promises no such thing */
+    struct timespec t; /* clock_gettime is safe in a signal handler; harness/store/clock.h does not promise this */
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }

@@ -1,5 +1,5 @@
-/* train.c - one run, top to bottom: a step (take a batch, walk, update), a look at the loss, a validation, the reasons
- * to stop, the loop over them, the test of the best parameters, the record. The graphs are built in trainer.c. */
+/* train.c - one run, in this order: a step (take a batch, walk, update), the check of the loss, validation, the reasons
+ * to stop, the loop, the test of the best parameters, the record. The graphs are built in trainer.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -14,8 +14,8 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 
-#define SYNC_EVERY    50  /* steps queued on a device before the host looks at their losses */
-#define LOOK_EVERY_MS 1e3 /* time of the steps that are queued between two looks, on a device */
+#define SYNC_EVERY    50  /* most steps queued on a device before the host reads their losses */
+#define LOOK_EVERY_MS 1e3 /* on a device, most time of the steps that are queued between two readings */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ static void capture_step(struct trainer *t) {
                 place_capture_failure(&t->place));
 }
 
-/* Takes a step. On a device the first loads its kernels, the second is captured, and all later ones are replayed. */
+/* Takes a step. On a device the first step loads the kernels, the second is captured, and later steps replay it. */
 void trainer_step(struct trainer *t) {
     double start = time_now_s();
     batches_next(&t->batches, t->state.step);
@@ -89,7 +89,7 @@ bool trainer_evaluate(struct trainer *t, enum split split, struct scores *scores
         graph_forward(&t->eval, t->live);
         graph_get(&t->eval, t->eval_net.predictions, t->predictions);
         graph_get(&t->eval, t->eval_net.loss, &loss);
-        if (place_wait(&t->place, NULL) != ST_OK) return false; /* the device failed: these are no predictions */
+        if (place_wait(&t->place, NULL) != ST_OK) return false; /* failed: the predictions are not valid */
         metrics_add(&t->metrics, b.targets, t->predictions, b.lengths, in_use, b.labels, (double)loss);
         whole = first + B >= n || !signal_received();
     }
@@ -104,8 +104,9 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* Takes steps up to the next look, at most up to the next validation. A device gets about a second of steps at a time,
- * so that a signal is obeyed and a checkpoint saved soon. With --log-steps each step is looked at. */
+/* Takes steps until the host reads the loss again, at most until the next validation. A device gets about a second of
+ * steps at a time, so that signals and checkpoints need not wait long. With --log-steps the loss is read after each
+ * step. */
 static enum status take_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct shapes *s = &t->setup->shapes;
@@ -126,7 +127,7 @@ static enum status take_steps(struct running *r, struct error *e) {
     return step_log_add(&r->log, &t->state, e);
 }
 
-/* Returns whether the loss or the gradient norm of a step was not finite; the run then has its status and detail. */
+/* Returns whether the loss or the gradient norm of a step was not finite. It then sets the run's status and detail. */
 static bool diverged(struct running *r) {
     struct trainer *t = &r->trainer;
     if (!t->state.frozen) return false;
@@ -137,7 +138,7 @@ static bool diverged(struct running *r) {
     format_double(t->state.grad_norm, norm, sizeof norm);
     const char *tensor = trainer_find_nonfinite(t, step);
     r->status = isinf(loss) || !tensor ? RUN_DIVERGED : RUN_NAN;
-    t->state.step = step + 1; /* later steps were queued on a device and changed no parameter */
+    t->state.step = step + 1; /* steps queued after it on a device changed no parameter */
     trainer_set_state(t);
     if (tensor)
         snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s",
@@ -158,7 +159,7 @@ static bool is_due(const struct trainer *t) {
 }
 
 /* Validates the current step and keeps the parameters if they are the best so far. False: a signal asked to stop
- * meanwhile, and all is as before. */
+ * meanwhile, and nothing has changed. */
 static bool validate(struct running *r) {
     struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
@@ -210,8 +211,8 @@ static bool at_budget(const struct running *r) {
     return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
 }
 
-/* Reasons to end a run: each has its name in the record (stop_reason) and its test. The first that holds counts. A new
- * criterion is a row here. */
+/* Reasons to end a run, each with its name in the record (stop_reason) and its test. The first true test counts. To add
+ * a reason, add a row. */
 static const struct {
     const char *name;
     bool (*holds)(const struct running *r);
@@ -269,8 +270,9 @@ static void exchange_best(struct trainer *t) {
     params_store(&t->params, t->params.value);
 }
 
-/* Looks at the test set once, with the parameters that validation chose, and writes the record. After a signal it
- * restores the last parameters and saves a checkpoint. A run that diverged has no state to save, and is not tested. */
+/* Evaluates the test set once, with the parameters that validation chose, and writes the record. After a signal it
+ * restores the last parameters and saves a checkpoint instead. A run that diverged has no state to save, and is not
+ * tested. */
 static enum status test_and_record(struct running *r, struct run *row, struct error *e) {
     struct trainer *t = &r->trainer;
     if (r->status == RUN_OK) exchange_best(t);
@@ -287,8 +289,8 @@ static enum status test_and_record(struct running *r, struct run *row, struct er
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* Builds the trainer, or goes on from a checkpoint. A repeated run begins at its first step. Its former record stays
- * until all checks have passed and the run really starts. */
+/* Builds the trainer, and restores the checkpoint if there is one. A repeated run begins at its first step. Its earlier
+ * record stays until all checks have passed and the run really starts. */
 static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
     struct trainer *t = &r->trainer;
@@ -336,7 +338,7 @@ enum status train_run(struct setup *setup, const struct train_hooks *hooks, stru
     const struct config *c = &setup->spec.config;
     char folder[RECORD_TEXT];
     snprintf(folder, sizeof folder, "%s/runs/%.2s", c->out, setup->id.run_id);
-    TRY(running_written(hooks, make_folder(folder, e))); /* an unwritable output is said before training, not after */
+    TRY(running_written(hooks, make_folder(folder, e))); /* find out before training if the output is unwritable */
     struct reuse reuse = reuse_find(setup, false);
     if (!reuse_wanted(&reuse)) {
         reuse_tell(reuse.other, 1);

@@ -4,12 +4,12 @@
 
 #include "harness/run/running.h"
 
-/* Trains, validates, tests the best parameters, writes the record under config.out. A run on record is not done again.
- * Divergence is a record too. *row, if not NULL, receives the row of the finished run, and stays as it is if the run
- * was on record. Errors: ST_FAIL: cannot write, which `unwritten` tells from other failures; ST_USAGE: steps were to
- * be logged of a run that is on record; ST_DATA: the weights to start from are not this net's; 130 or 143 as a status:
- * a signal asked to stop. A checkpoint has then been written, unless no step had been done, and the same command goes
- * on from it. */
+/* Trains, validates, tests the best parameters, writes the record under config.out. A run that has a record is not done
+ * again. A diverged run gets a record too. *row, if not NULL, gets the row of the finished run; it is unchanged if the
+ * run already had a record. Errors: ST_FAIL: cannot write, which `unwritten` distinguishes from other failures;
+ * ST_USAGE: --log-steps for a run that already has a record; ST_DATA: the weights to start from do not fit the net; 130
+ * or 143 as a status: a signal asked to stop. A checkpoint has then been written, unless no step was done, and the same
+ * command continues from it. */
 enum status train_run(struct setup *setup, const struct train_hooks *hooks, struct run *row, struct error *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* trainer.c - building a trainer: graphs, memory, batches and first weights, and giving them back. train.c steps it. */
+/* trainer.c - builds and frees a trainer: graphs, memory, batches and first weights. train.c uses it. */
 #include "harness/run/trainer.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "core/graph_plan.h"
 #include "harness/run/weights.h"
 
-#define MEMORY_SPARE 64 /* of a device's memory, this part is left to the libraries and to captures */
+#define MEMORY_SPARE 64 /* 1/64 of a device's memory is left for libraries and captures */
 
 static size_t evaluation_bytes(const struct setup *s) {
     return split_store_bytes(s, SPLIT_VAL) + split_store_bytes(s, SPLIT_TEST);
@@ -26,8 +26,8 @@ static enum status open_place(struct trainer *t, const struct setup *setup, cons
     return ST_OK;
 }
 
-/* Finds how much of a device's memory the run takes, before it takes it, and ends the run here if there is less. The
- * training data lies there whole if there is room. */
+/* Computes how much device memory the run needs before anything is allocated, and fails if the device has less. If
+ * there is room, all training data is kept on the device. */
 static enum status check_memory(struct trainer *t, struct error *e) {
     struct place_info info;
     size_t train, eval, data = batches_resident_bytes(t->setup), params = 4 * (size_t)t->params.floats * sizeof(real);
@@ -50,9 +50,9 @@ static enum status check_memory(struct trainer *t, struct error *e) {
         t->device_bytes >> 20, train >> 20, eval >> 20, params >> 20, t->place.index, room >> 20);
 }
 
-/* Makes the examples, plans the graph and reserves the tables of evaluation. The plan leaves the inputs out if they lie
- * in the stores. On the CPU the rest lies in the memory of the training graph, which fills its inputs anew for every
- * step; on a device a walk may still be under way there. */
+/* Makes the examples, plans the graph and reserves the tables of evaluation. The plan leaves inputs out that are in the
+ * stores. On the CPU the graph of evaluation shares the memory of the training graph, which fills its inputs anew for
+ * every step. On a device it cannot, because a training step may still be running. */
 static enum status start_evaluation(struct trainer *t, bool training, struct error *e) {
     const struct task_shape *shape = &t->setup->spec.task.shape;
     int64_t longest = shape->T_eval > shape->T ? shape->T_eval : shape->T, B = t->setup->spec.config.batch;
@@ -65,7 +65,7 @@ static enum status start_evaluation(struct trainer *t, bool training, struct err
     TRY(metrics_create(&t->metrics, shape->vocab_out, longest, &t->host, e));
     t->metrics.documents = task_documents(shape);
 
-    /* A device has the splits whole, and the host as well, from where they are sent. */
+    /* A device stores the whole splits, and so does the host, which sends them. */
     size_t bytes = evaluation_bytes(t->setup), machine = machine_memory_bytes();
     size_t room = machine ? machine / SPLIT_STORE_PART : SIZE_MAX;
     if (machine && bytes > machine && t->place.device != DEVICE_CPU)
@@ -122,7 +122,7 @@ enum status trainer_create_initial(struct trainer *t, const struct setup *setup,
     return first_weights(t, e);
 }
 
-/* Waits first: steps may still be queued that use what is given back. */
+/* Waits first, because queued steps may still use the memory that is freed. */
 void trainer_free(struct trainer *t) {
     place_wait(&t->place, NULL);
     batches_free(&t->batches);

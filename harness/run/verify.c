@@ -1,4 +1,4 @@
-/* verify.c - a mixer against a case file; see verify.h. */
+/* verify.c - compares a mixer with a case file; see verify.h. */
 #include "harness/run/verify.h"
 
 #include <inttypes.h>
@@ -23,9 +23,9 @@ struct check {
     struct params params;
     struct graph graph;
     struct tensor *x, *y;
-    struct arena values; /* one tensor in contract order */
+    struct arena values; /* room for one tensor in contract order */
     size_t values_mark;
-    real *reals; /* one as the graph has it, on the host */
+    real *reals; /* room for one tensor in the graph's order, on the host */
     FILE *out;
     struct verify_total *total;
 };
@@ -100,7 +100,7 @@ static enum status build(struct check *c, struct error *e) {
     return ST_OK;
 }
 
-/* Checks that every parameter is there with its gradient, and nothing else. */
+/* Checks that the file has every parameter with its gradient, and nothing else. */
 static enum status check_tensors(const struct check *c, struct error *e) {
     char name[300];
     const struct st_tensor *found;
@@ -121,7 +121,7 @@ static enum status check_tensors(const struct check *c, struct error *e) {
     return ST_OK;
 }
 
-/* Says why the forced kernel does not apply to this mixer; NULL if it does, or none is forced. */
+/* Says why the forced kernel does not apply to this mixer; NULL if it applies or no kernel is forced. */
 static const char *skip_reason(const struct check *c) {
     if (!c->kernel || !*c->kernel || strcmp(c->kernel, "reference") == 0) return NULL;
     const struct kernel *k = kernel_find(c->kernel);

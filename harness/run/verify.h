@@ -1,4 +1,4 @@
-/* verify.h - a mixer against a case file: forward and every gradient, number by number (docs/extend.md). */
+/* verify.h - compares a mixer's output and every gradient with the numbers in a case file (docs/extend.md). */
 #ifndef LRNN_HARNESS_RUN_VERIFY_H
 #define LRNN_HARNESS_RUN_VERIFY_H
 
@@ -13,16 +13,16 @@
 /* Counts over files; starts zeroed. */
 struct verify_total {
     const struct model *model;           /* of the latest file that names a known one */
-    int files, tensors, failed, skipped; /* files compared; tensors compared, failed, and left out by `kernel` */
+    int files, tensors, failed, skipped; /* files and tensors compared; tensors that failed; skipped by `kernel` */
     double worst;                        /* largest error; NAN or infinite if one was */
-    bool quiet;                          /* set by the caller: lines that fail are the only ones printed */
+    bool quiet;                          /* set by the caller: prints only lines of failures */
 };
 
 /* Builds the mixer that the file names, loads its parameters, runs forward on x and backward on dy, and prints for y,
- * dx and each g.* one line "FILE TENSOR error pass|FAIL" to `out`. The error is max|got-want| / max|want|, or the
- * numerator alone where max|want| < 1e-12; one that is not finite fails. `kernel` forces that kernel, or "reference"
- * (NULL or "" = none); where it does not apply, the lines say so in place of the error. place: NULL: the CPU. Errors:
- * ST_USAGE naming the tensor, the mixer or the key when the file is not a whole case; ST_MEMORY. */
+ * dx and each g.* one line "FILE TENSOR error pass|FAIL" to `out`. The error is max|got-want| / max|want|, or only the
+ * numerator if max|want| < 1e-12. An error that is not finite fails. `kernel` forces that kernel, or "reference" (NULL
+ * or "": none); if it does not apply, the lines say so in place of the error. place NULL: the CPU. Errors: ST_USAGE
+ * naming the tensor, the mixer or the key when the file is not a whole case; ST_MEMORY. */
 enum status verify_file(const char *path, const char *kernel, const struct place *place, struct verify_total *total,
                         FILE *out, struct error *e);
 

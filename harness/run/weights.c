@@ -18,7 +18,7 @@
 #include "harness/study/study.h"
 #include "tasks/task.h"
 
-#define LISTED 3 /* names of one kind in a message; more are counted */
+#define LISTED 3 /* most names of one kind in a message; further ones are only counted */
 
 static enum status read_and_hash(const char *path, char **bytes, size_t *size, char hex[HASH_HEX], struct error *e) {
     return file_read_hashed(path, machine_memory_bytes() / 2, bytes, size, hex, e);
@@ -26,7 +26,7 @@ static enum status read_and_hash(const char *path, char **bytes, size_t *size, c
 
 /* --- keeping ------------------------------------------------------------------------------------------------------ */
 
-/* `stored` is an array of parameters in the host's memory. */
+/* Writes `stored`, an array of parameters in the host's memory, to a file. */
 static enum status write_block(const struct params *p, const real *stored, const char *path,
                                const struct st_pair *pairs, int n_pairs, struct error *e) {
     struct st_source *sources = calloc((size_t)p->n + 1, sizeof *sources);
@@ -45,7 +45,8 @@ static enum status write_block(const struct params *p, const real *stored, const
     return status;
 }
 
-/* Writes an array of parameters beside OUT/NAME, under a name that no other process has, and tells its hash. */
+/* Writes an array of parameters into the folder of OUT/NAME under a name that no other process uses, and gives its
+ * hash. */
 static enum status write_beside(const struct params *p, const real *stored, const char *out, const char *name,
                                 const struct st_pair *pairs, int n_pairs, char place[PATH_BYTES],
                                 char target[PATH_BYTES], char hash[HASH_HEX], struct error *e) {
@@ -118,8 +119,8 @@ static void add_number(struct metadata *m, const char *key, double value) {
     add_text(m, key, text);
 }
 
-/* Adds what the logits are read from, by enum readout, for those who build the net from the file alone. It is left out
- * where the task's data is not on this machine. */
+/* Adds the readout (enum readout), which is needed to build the net from the file alone. It is left out if the task's
+ * data is not on this machine. */
 static void add_readout(struct metadata *m, const struct run_record *r) {
     static const char *const names[] = {"positions", "sequence", "decoded"};
     struct error why;
@@ -151,7 +152,7 @@ static void describe(const struct run_record *r, enum weights_of which, struct m
     add_number(m, "test_acc", run->test_acc);
     add_number(m, "test_loss", run->test_loss);
     if (run->metric != METRIC_MACRO_ACC) return;
-    if (isfinite(run->val_metric)) add_number(m, "val_macro_acc", run->val_metric); /* older records have none */
+    if (isfinite(run->val_metric)) add_number(m, "val_macro_acc", run->val_metric); /* older records do not have it */
     add_number(m, "test_macro_acc", run->test_macro_acc);
 }
 
@@ -179,7 +180,7 @@ enum status weights_hash(const struct safetensors *file, char hex[HASH_HEX], str
     return room ? ST_OK : fail(e, ST_MEMORY, "no memory for the hash of %d tensors", file->n);
 }
 
-/* Copies a kept file with other metadata, which get the hash of its values. Its tensors have the names of the net. */
+/* Copies a kept file with other metadata, to which the hash of its values is added. */
 static enum status write_copy(const struct safetensors *kept, const char *path, struct metadata *m,
                               struct weights_count *count, struct error *e) {
     TRY(weights_hash(kept, m->values_hash, e));
@@ -202,18 +203,19 @@ static enum status write_copy(const struct safetensors *kept, const char *path, 
     return status;
 }
 
-/* Says that a file is missing. Folders are handed on without weights, and training again gives them back. */
+/* Makes the error for a missing file. Folders are often passed on without weights, so it says how training makes them
+ * again. */
 static enum status not_there(const struct run *run, const char *out, const char *name, const struct error *why,
                              struct error *e) {
     char word[4 * PATH_BYTES];
-    if (why->status != ST_DATA || strcmp(name, run->ckpt) != 0) /* the last step's are not made again */
+    if (why->status != ST_DATA || strcmp(name, run->ckpt) != 0) /* only the best weights can be made again */
         return fail(e, why->status, "the weights of run %s: %.900s", run->run_id, why->text);
     return fail(e, ST_DATA,
                 "the weights of run %s: %.500s; `lrnn rerun %.8s --keep --out %.400s` makes them in %s/rerun",
                 run->run_id, why->text, run->run_id, shell_word(out, word, sizeof word), out);
 }
 
-/* Reads a file of the run below OUT, which must be whole and have that hash. */
+/* Reads a file of the run below OUT and checks that it is whole and has that hash. */
 static enum status read_kept(const struct run *run, const char *out, const char *name, const char *hash,
                              const char *witness, struct safetensors *kept, struct error *e) {
     char path[PATH_BYTES], found[HASH_HEX], *bytes;
@@ -258,7 +260,7 @@ enum status weights_export(const struct run_record *record, enum weights_of whic
                     "train it again into another folder (--out FOLDER)",
                     run->run_id);
     record_weights_name(run, "", expected);
-    if (strcmp(run->ckpt, expected) != 0) /* a record from elsewhere must not lead out of OUT */
+    if (strcmp(run->ckpt, expected) != 0) /* a foreign record must not name a path outside OUT */
         return fail(e, ST_DATA,
                     "the record of run %s names '%s' as its weights; expected " WEIGHTS_FOLDER
                     "/%s.safetensors, or with the number of the attempt",
@@ -288,10 +290,10 @@ enum status weights_export_initial(const struct run_record *record, const struct
 
 /* --- loading ------------------------------------------------------------------------------------------------------ */
 
-/* Kinds of what keeps a file from holding a net. */
+/* Ways in which a file does not fit a net. */
 enum misfit { MISSING, EXTRA, WRONG, MISFITS };
 
-/* Names a parameter that the file lacks, or has in another shape; false: it has it. */
+/* Whether the parameter misfits in this way. `text` gets its name, and for WRONG what is wrong. */
 static bool is_misfit(const struct param *p, const struct st_tensor *t, enum misfit kind, char *text, size_t size) {
     char got[64], want[64];
     snprintf(text, size, "%.99s", p->name);
@@ -313,7 +315,7 @@ static enum status check_tensors(const struct params *params, const struct safet
                                  struct error *e) {
     static const char *const kinds[MISFITS] = {"missing:", "not of this net:", "wrong:"};
     char list[sizeof e->text] = "", text[256];
-    bool narrowed = false, whole = true; /* values would be rounded; the other way is exact */
+    bool narrowed = false, whole = true; /* narrowed: double values would be rounded to float */
     FILE *f = fmemopen(list, sizeof list, "w");
     if (!f) return fail(e, ST_MEMORY, "no memory to check %s", path);
     for (int i = 0; i < file->n; i++) narrowed = narrowed || (file->tensors[i].f64 && !REAL_IS_DOUBLE);

@@ -22,14 +22,13 @@
 
 /* --- this process ------------------------------------------------------------------------------------------------- */
 
-/* A process: its number, when it began (numbers come back), and where numbers mean the same. */
+/* A process: its number, its start (numbers are reused), and the boot and namespace in which the number is valid. */
 struct owner {
     char host[64], place[128];
     long pid, began;
 };
 
-/* Clock ticks since boot at which the process began; -1: there is none of that number, or it is dead and only waits for
- * its parent to ask how it ended. */
+/* Returns when the process began, in clock ticks since boot; -1: there is no such process, or it is a zombie. */
 static long start_of(long pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -37,7 +36,7 @@ static long start_of(long pid) {
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     if (f) fclose(f);
     text[n] = 0;
-    const char *at = strrchr(text, ')'); /* a name may hold blanks */
+    const char *at = strrchr(text, ')'); /* a process name may contain blanks and ')' */
     long began = -1;
     if (!at || !at[1] || at[2] == 'Z' || at[2] == 'X') return -1;
     for (int field = 2; field < 22 && at; field++) at = strchr(at + 1, ' ');
@@ -52,7 +51,7 @@ static void read_word(const char *path, char *text, size_t size) {
     if (f) fclose(f);
 }
 
-/* Process numbers mean the same within a boot of a machine and a space of processes. */
+/* Describes this process. `place` names the boot and the pid namespace, within which process numbers are unique. */
 static void read_self(struct owner *o) {
     char boot[64], space[48];
     *o = (struct owner){.pid = (long)getpid()};
@@ -68,7 +67,7 @@ static void read_self(struct owner *o) {
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* Number of a file's name "<run_id>.<n>"; 0: it is of another run, or no claim. */
+/* Returns n of a file name "<run_id>.<n>"; 0: another run's file, or no claim. */
 static int number_of(const char *name, const char *run_id) {
     size_t n = strlen(run_id);
     int64_t number;
@@ -76,7 +75,7 @@ static int number_of(const char *name, const char *run_id) {
     return number > 0 && number < 1000000 ? (int)number : 0;
 }
 
-/* The largest number that the run has; 0: none. */
+/* Returns the largest number of the run's claims; 0: it has no claim. */
 static int latest(const char *folder, const char *run_id) {
     struct folder_names names;
     int most = 0;
@@ -89,7 +88,7 @@ static int latest(const char *folder, const char *run_id) {
     return most;
 }
 
-/* The time by the clock of the folder's file system, which another machine's touches go by. */
+/* Returns the time of the folder's file system, which also stamps claims that other machines touch. */
 static time_t folder_now(const char *folder) {
     char path[PATH_BYTES], temporary[PATH_BYTES];
     struct stat s;
@@ -101,13 +100,13 @@ static time_t folder_now(const char *folder) {
     return known ? s.st_mtime : time(NULL);
 }
 
-/* A claim that is free names no process; a machine may have any name. */
+/* Whether the claim is free: it then names no process. */
 static bool is_free(const struct claim_info *info) {
     return info->pid == 0;
 }
 
-/* Reads a claim, and finds whether its owner is at it. `clock` is the folder whose clock another machine's claim goes
- * by; NULL: nothing is to be written there, and this machine's clock has to do. False: it is gone. */
+/* Reads a claim and whether its owner is alive. The age of another machine's claim is measured by the clock of the file
+ * system of `clock`, a folder; NULL: by this machine's clock, without writing anything. False: the claim is gone. */
 static bool read_claim(const char *clock, const char *path, struct claim_info *info) {
     char *text;
     size_t size;
@@ -131,7 +130,7 @@ static bool read_claim(const char *clock, const char *path, struct claim_info *i
     return true;
 }
 
-/* Makes PATH of the text unless it is there. *made: this call has made it. */
+/* Creates the file with this text unless it exists. *made: this call created it. */
 static enum status create(const char *path, const char *text, bool *made, struct error *e) {
     char temporary[PATH_BYTES];
     TRY(temporary_write(path, text, strlen(text), temporary, e));
@@ -169,7 +168,7 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
         bool made;
         int number = latest(folder, run_id);
         TRY(make_path(path, sizeof path, folder, run_id, number, e));
-        if (number > 0 && !read_claim(folder, path, &info)) continue; /* done meanwhile */
+        if (number > 0 && !read_claim(folder, path, &info)) continue; /* removed, because the run is done */
         if (number > 0 && info.live) return ST_OK;
         TRY(make_path(path, sizeof path, folder, run_id, number + 1, e));
         TRY(create(path, text, &made, e));
@@ -178,7 +177,7 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
         *state = CLAIM_MINE;
         return ST_OK;
     }
-    return ST_OK; /* others are busy with it */
+    return ST_OK; /* other processes want the run too; one of them gets it */
 }
 
 void claim_beat(const struct claim *c) {
@@ -220,7 +219,7 @@ void claim_release(struct claim *c) {
     bool made;
     if (dot && parse_int64(dot + 1, &number)) {
         snprintf(path, sizeof path, "%.*s.%lld", (int)(dot - c->path), c->path, (long long)number + 1);
-        (void)create(path, "free 0 0 - - -\n", &made, NULL); /* where it cannot be made, the claim grows stale */
+        (void)create(path, "free 0 0 - - -\n", &made, NULL); /* if the file cannot be made, the claim becomes stale */
     }
     c->path[0] = 0;
 }
@@ -251,7 +250,7 @@ enum status claims_list(const char *out, struct claim_info **list, int *n, struc
         const char *name = names.list[i]->d_name;
         struct claim_info *info = &(*list)[*n];
         if (strspn(name, "0123456789abcdef") != RUN_ID_HEX - 1) continue;
-        if (strncmp(name, run_id, RUN_ID_HEX - 1) == 0) continue; /* names are sorted: a run's are beside each other */
+        if (strncmp(name, run_id, RUN_ID_HEX - 1) == 0) continue; /* names are sorted: same run as before */
         snprintf(run_id, sizeof run_id, "%.32s", name);
         status = make_path(path, sizeof path, folder, run_id, latest(folder, run_id), e);
         if (status != ST_OK || !read_claim(NULL, path, info) || is_free(info)) continue;

@@ -1,13 +1,13 @@
-/* claim.h - who is doing a run: OUT/claims/<run_id>.<n>, so that sweeps on one folder share their runs.
+/* claim.h - claims say which process does a run, so that sweeps on one folder share their runs:
+ * OUT/claims/<run_id>.<n>.
  *
- * The file of the largest n says how things stand: somebody does the run, or (a file with the word "free") nobody does.
- * It is made by link(), which never replaces, so of all who want number n + 1 one gets it, on NFS too. As long as a run
- * has no record its numbers only grow; when it has one its claims are removed, and whoever gets a claim looks for the
- * record again. Records are linked without overwriting, so a run that two did at once is one run all the same: a claim
- * saves work, nothing more hangs on it.
+ * The file of the largest n is valid: it names the process that does the run, or has the word "free". It is made by
+ * link(), which never replaces a file, so only one process gets number n + 1, on NFS too. Numbers of a run only grow
+ * until it has a record; then its claims are removed. A process that gets a claim therefore looks for the record again.
+ * Claims only save work: if two processes do one run, the second record does not replace the first.
  *
- * A claim is stale when its process is gone, if it is one of this machine, boot and container; else when nobody has
- * touched it for CLAIM_STALE_S by the clock of the file system. */
+ * A claim of this machine, boot and container is stale when its process is gone. Other claims are stale when they have
+ * not been touched for CLAIM_STALE_S by the clock of the file system. */
 #ifndef LRNN_HARNESS_STORE_CLAIM_H
 #define LRNN_HARNESS_STORE_CLAIM_H
 
@@ -15,46 +15,47 @@
 
 #include "harness/store/record.h"
 
-#define CLAIM_BEAT_S  30.0  /* between two touches by the owner */
-#define CLAIM_STALE_S 600.0 /* without one */
+#define CLAIM_BEAT_S  30.0  /* seconds between two touches by the owner */
+#define CLAIM_STALE_S 600.0 /* seconds without a touch */
 
 enum claim_state { CLAIM_MINE, CLAIM_OTHERS };
 
 struct claim {
-    char path[RECORD_TEXT * 2]; /* of the file; "" = none */
+    char path[RECORD_TEXT * 2]; /* of the file; "" = no claim */
 };
 
-/* Says in words what a claim is of: "s3 lstm lr 0.001 seed 1". */
+/* Writes a run in words for its claim: "s3 lstm lr 0.001 seed 1". */
 void claim_words(char what[RECORD_TEXT], const char *task, const char *model, double lr, int64_t seed);
 
-/* Wants the run. CLAIM_OTHERS: another process does it. `what` says in words what is done ("s3 lstm lr 0.001 seed 1").
- * ST_FAIL: the folder cannot be written. */
+/* Tries to claim the run. CLAIM_OTHERS: another process does it. `what` is the run in words (claim_words). ST_FAIL: the
+ * folder cannot be written. */
 enum status claim_take(struct claim *c, const char *out, const char *run_id, const char *what, enum claim_state *state,
                        struct error *e);
 
-/* Says that its owner lives; to be called every CLAIM_BEAT_S. */
+/* Touches the claim to show that its owner lives. Call it every CLAIM_BEAT_S. */
 void claim_beat(const struct claim *c);
 
-/* Leaves a text for those who watch the run, in place of the former one: OUT/claims/.<run_id>.live, which goes with
- * the claim. Nothing rests on it, so it is not flushed to the disk, and what cannot be written is not there. */
+/* Writes a text for people who watch the run to OUT/claims/.<run_id>.live, replacing the previous text. The file is
+ * removed with the claim. It is not fsynced and write errors are ignored, since nothing depends on it. */
 void claim_tell(const struct claim *c, const char *text, size_t size);
 
-/* The latest such text of a run; the caller frees it. NULL: there is none. */
+/* Returns the latest such text of a run; the caller frees it. NULL: there is none. */
 char *claim_told(const char *out, const char *run_id);
 
-/* The run is to be had again (stopped before its end), or it has a record: all claims of it are removed. */
+/* claim_release frees a run that was stopped before its end. claim_done removes all claims of a run that has a
+ * record. */
 void claim_release(struct claim *c);
 void claim_done(struct claim *c, const char *out, const char *run_id);
 
-/* A claim as it stands. */
+/* A claim as read from its file. */
 struct claim_info {
     char run_id[RUN_ID_HEX], host[64], what[RECORD_TEXT], since[32];
     long pid;
     bool live; /* not stale, not free */
 };
 
-/* Every run under OUT/claims that somebody does or was doing; the caller frees *list. None, where there is no
- * folder. Nothing is written, so that the age of another machine's claim is by the clock of this one. */
+/* Lists every claimed run under OUT/claims, also with stale claims; the caller frees *list. *n is 0 if the folder is
+ * missing. Nothing is written, so the age of another machine's claim is measured by this machine's clock. */
 enum status claims_list(const char *out, struct claim_info **list, int *n, struct error *e);
 
 #endif

@@ -4,13 +4,13 @@
 
 #include <stddef.h>
 
-/* Now, UTC, RFC 3339 with seconds. */
+/* Writes the time now: UTC, RFC 3339 with seconds. */
 void time_now_text(char *buffer, size_t size);
 
-/* Monotonic seconds. */
+/* Returns monotonic seconds. */
 double time_now_s(void);
 
-/* Seconds that this thread has run. */
+/* Returns the CPU seconds of this thread. */
 double time_run_s(void);
 
 #endif

@@ -15,7 +15,7 @@ static bool looks_like_formula(const char *text) {
     return *text && strchr("=+-@'\t\r", *text) != NULL;
 }
 
-/* Control characters become question marks, since a terminal that shows the file would obey them. */
+/* Replaces control characters by '?', because a terminal that shows the file would obey them. */
 static char shown(char c) {
     return (c >= 0 && c < ' ' && !strchr("\t\r\n", c)) || c == 127 ? '?' : c;
 }
@@ -54,8 +54,8 @@ void csv_real(FILE *f, double value) {
     fputs(text, f);
 }
 
-/* Reads one cell at *p, unquoting in place, and leaves *p after the separator, which is returned: ',' or '\n', 0 at
- * the end of the text, '"' when a quote is followed by something else, or stays open up to the end of a last line. */
+/* Reads one cell at *p, unquotes it in place, and moves *p past the separator. Returns the separator: ',' or '\n'; 0:
+ * the text ended; '"': the quoting is wrong. */
 static char take_cell(char **p, char **cell, int *line) {
     char *in = *p, *out = *p;
     *cell = out;
@@ -65,7 +65,7 @@ static char take_cell(char **p, char **cell, int *line) {
             if (*in == '\n') ++*line;
             *out++ = *in;
         }
-        if (!*in) return in[-1] == '\n' ? '"' : 0; /* else torn within the cell */
+        if (!*in) return in[-1] == '\n' ? '"' : 0; /* else the file was cut inside the cell */
         in++;
         if (*in == '\r') in++;
         if (*in && *in != ',' && *in != '\n') return '"';
@@ -88,7 +88,7 @@ static enum status split(struct csv_table *t, const char *path, struct error *e)
         char separator = take_cell(&p, &cell, &line);
         if (separator == '"')
             return fail(e, ST_DATA, "%s, line %d: a quoted cell does not end properly", path, row_line);
-        if (separator == 0) break; /* no line feed: the row was not finished */
+        if (separator == 0) break; /* no line feed: the last row was not finished */
         if (n == capacity) {
             capacity = capacity ? 2 * capacity : 256;
             char **longer = realloc(t->cells, (size_t)capacity * sizeof *longer);

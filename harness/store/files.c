@@ -33,7 +33,7 @@ enum status path_format(char *path, size_t size, struct error *e, const char *fo
     return ST_OK;
 }
 
-/* One folder, its entry made durable. */
+/* Makes one folder and syncs its entry. */
 static enum status make_one(const char *path, struct error *e) {
     if (mkdir(path, 0777) == 0) return folder_sync(path, e);
     if (errno == EEXIST) return ST_OK;
@@ -154,7 +154,7 @@ bool file_move_aside(const char *path, const char *suffix, char *target) {
         if (!named && errno != EEXIST) break;
     }
     if (!named) return false;
-    struct error e; /* the second name is durable before the first one goes */
+    struct error e; /* the new name must be durable before the old one is removed */
     bool kept = folder_sync(target, &e) == ST_OK;
     int reason = errno;
     unlink(kept ? path : target);
@@ -294,7 +294,7 @@ enum status shipped_file_find(const char *name, char *path, size_t size, struct 
 
 /* --- files of ours ------------------------------------------------------------------------------------------------ */
 
-/* A full disk or a killed writer leaves the beginning of a table, or nothing. */
+/* Whether the file begins like one of our tables. A full disk or a killed writer may have left only a part of that. */
 static bool begins_as_table(FILE *f) {
     static const char *const firsts[] = {"schema,", "machine_id,"};
     char text[16];
@@ -308,7 +308,7 @@ static bool begins_as_table(FILE *f) {
 
 static bool is_marked(FILE *f) {
     char text[MARK_WITHIN];
-    if (fseek(f, -(long)sizeof text, SEEK_END) != 0) rewind(f); /* a shorter file */
+    if (fseek(f, -(long)sizeof text, SEEK_END) != 0) rewind(f); /* the file is shorter */
     size_t n = fread(text, 1, sizeof text, f), length = strlen(MARK);
     for (size_t i = 0; i + length <= n; i++)
         if (memcmp(text + i, MARK, length) == 0) return true;
@@ -329,7 +329,7 @@ static void put_u32(unsigned char *at, uint32_t value) {
     for (int i = 0; i < 4; i++) at[i] = (unsigned char)(value >> (24 - 8 * i));
 }
 
-/* A tEXt chunk: length of the data, type, "Software" 0 mark, CRC-32 of type and data (PNG 1.2, 3.2 and 4.2.3). */
+/* Makes a tEXt chunk: length of the data, type, "Software" 0 mark, CRC-32 of type and data (PNG 1.2, 3.2 and 4.2.3). */
 static size_t png_chunk(unsigned char chunk[MARK_WITHIN]) {
     static const char data[] = "Software\0" MARK;
     const size_t n = sizeof data - 1;

@@ -17,8 +17,8 @@
 
 /* --- a file that several processes append to ---------------------------------------------------------------------- */
 
-/* The bytes of the file's whole lines. A writer that was killed, or a disk that was full, may have left a part of one
- * after them; no cell of these tables holds a line feed. -1 with errno. */
+/* Returns the bytes of the file's whole lines, because a killed writer or a full disk may have left a partial line. No
+ * cell of these tables contains a line feed. -1 with errno. */
 static off_t whole_lines(int fd, off_t size) {
     for (char last; size > 0; size--) {
         ssize_t n = pread(fd, &last, 1, size - 1);
@@ -28,7 +28,7 @@ static off_t whole_lines(int fd, off_t size) {
     return size;
 }
 
-/* Whether the file's header is the table's, or the beginning of it: "" is, of a file that is to get one. */
+/* Whether the file begins with the table's header or with a part of it. True for an empty file. */
 static bool has_our_header(int fd, const struct table *table) {
     struct printed ours;
     if (printed_begin(&ours, table->name, NULL) != ST_OK) return true;
@@ -42,8 +42,8 @@ static bool has_our_header(int fd, const struct table *table) {
     return same;
 }
 
-/* A file with a column that this program does not know, or with rows of another schema, must not be written anew: its
- * columns would go or mean something else. */
+/* Refuses a file with an unknown column or with rows of another schema, because rewriting it would lose or misread
+ * data. */
 static enum status check_convertible(const struct csv_table *t, const struct table *table, const char *path,
                                      struct error *e) {
     bool versioned = table_field(table, "schema") != NULL;
@@ -61,7 +61,7 @@ static enum status check_convertible(const struct csv_table *t, const struct tab
     return ST_OK;
 }
 
-/* Writes a file that lacks columns anew with all of the table's; the cells that it did not have are empty. */
+/* Rewrites a file that lacks columns with all of the table's columns. The new cells are empty. */
 static enum status convert(const char *path, const struct table *table, struct error *e) {
     struct csv_table t;
     struct printed longer;
@@ -81,7 +81,7 @@ static enum status convert(const char *path, const struct table *table, struct e
     return status;
 }
 
-/* Opens the file that has the name once it is locked; another process may have put a new one there before that. -1 with
+/* Opens and locks the file. It tries again if another process replaced the file before the lock was got. -1 with
  * errno. */
 static int open_locked(const char *path, struct stat *locked) {
     for (;;) {
@@ -89,7 +89,7 @@ static int open_locked(const char *path, struct stat *locked) {
         int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (fd < 0) return -1;
         int held;
-        while ((held = flock(fd, LOCK_EX)) != 0 && errno == EINTR) continue; /* a signal says stop, not give up */
+        while ((held = flock(fd, LOCK_EX)) != 0 && errno == EINTR) continue; /* a signal must not lose the row */
         bool known = held == 0 && fstat(fd, locked) == 0;
         int reason = errno;
         bool same =
@@ -113,7 +113,7 @@ static enum status write_whole(int fd, off_t end, const char *text, size_t size,
     return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
 }
 
-/* Appends one row after the whole lines. */
+/* Appends one row after the whole lines. The caller has the lock. */
 static enum status append_locked(int fd, off_t bytes, const char *path, const struct table *table, const void *object,
                                  struct error *e) {
     struct printed row;
@@ -170,7 +170,7 @@ static enum status table_append(const struct table *table, const void *object, c
     }
 }
 
-/* Opens the rows of a folder's table for reading; *t has none where there is no such file. */
+/* Reads the rows of a folder's table. If there is no such file, *t has no rows. */
 static enum status table_open(const struct table *table, const char *out, bool ours, struct csv_table *t,
                               struct error *e) {
     char path[PATH_BYTES];
@@ -225,7 +225,7 @@ enum status limit_append(const char *out, const struct limit_row *row, struct er
     return table_append(&limits_table, row, out, e);
 }
 
-/* A row that was edited into nonsense is none. */
+/* Whether the row makes sense; people may have edited the file. */
 static bool is_sound(const struct limit_row *row) {
     return row->seconds > 0 && row->steps >= 1;
 }

@@ -1,7 +1,8 @@
-/* machine.c - what the numbers were made on; see machine.h.
+/* machine.c - describes this machine; see machine.h.
  *
- * The id hashes facts that stay: processor, cores, memory in whole GiB (clock readings jitter and would make one
- * machine look like many). What may change under it, such as the kernel or a library, makes an epoch. */
+ * The id hashes facts that stay: processor, cores, memory in whole GiB. Clock rates are left out, because they vary and
+ * would make one machine look like many. Facts that may change, such as the kernel or a library, are hashed to an
+ * epoch. */
 #include "harness/store/machine.h"
 
 #include <gnu/libc-version.h>
@@ -19,7 +20,8 @@ static void hash_text(const char *text, char hex[17]) {
     snprintf(hex, 17, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
 }
 
-/* The rest of the first line that begins with `key`, without `separator`, blanks and quotes around it; or "". */
+/* Gives the rest of the first line that begins with `key`, without separator, blanks and quotes; "": there is no such
+ * line. */
 static void value_in_file(const char *path, const char *key, char separator, char *value, size_t size) {
     char line[512];
     value[0] = 0;
@@ -37,7 +39,8 @@ static void value_in_file(const char *path, const char *key, char separator, cha
     if (f) fclose(f);
 }
 
-/* Virtual machines call several generations of processors by one name, which differ in speed by a factor of three. */
+/* Adds family and model of the processor. Virtual machines use one name for several generations, whose speeds differ by
+ * a factor of three. */
 static void add_generation(struct machine *m) {
     char family[16], model[16];
     size_t used = strlen(m->cpu);

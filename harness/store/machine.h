@@ -1,4 +1,4 @@
-/* machine.h - what the numbers were made on. */
+/* machine.h - the machine that numbers were measured on. */
 #ifndef LRNN_HARNESS_STORE_MACHINE_H
 #define LRNN_HARNESS_STORE_MACHINE_H
 
@@ -10,7 +10,7 @@ struct machine {
     int64_t cores;
     double ram_gib;
     char kernel[128], os[128], governor[32], libc[64], blas[128];
-    char env_epoch[17]; /* hash of the facts that may change under it: the line above */
+    char env_epoch[17]; /* hash of the facts that may change: the line above */
 };
 void machine_read(struct machine *m);
 

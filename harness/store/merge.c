@@ -16,30 +16,30 @@
 
 /* Records of a folder that are copied. */
 struct merging {
-    const char *from, *out; /* out NULL: they are only looked at */
+    const char *from, *out; /* out NULL: they are only checked */
     struct record_list files;
-    struct open_record *open; /* the one that is looked at */
+    struct open_record *open; /* the current record */
     struct merge_count count;
-    int bare, unknown; /* as store_count has them */
+    int bare, unknown; /* see struct store_count */
 };
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
-/* A file of a run's weights below a folder, in memory; bytes NULL: none is kept, or it is not there, as in a folder of
- * records alone. */
+/* A file of a run's weights, read into memory. bytes NULL: no weights were kept, or the file is missing, as in a folder
+ * with records only. */
 struct kept {
     char name[RECORD_TEXT];
     char *bytes;
     size_t size;
 };
 
-enum { BEST, LAST, KINDS }; /* the last weights are those that `--keep-weights all` keeps */
+enum { BEST, LAST, KINDS }; /* LAST: the weights of the last step, from `--keep-weights all` */
 
 static void free_weights(struct kept w[KINDS]) {
     for (int k = 0; k < KINDS; k++) free(w[k].bytes);
 }
 
-/* Reads a file that has the hash that `witness` says. ST_DATA: it is there and has another. */
+/* Reads a file and checks its hash. ST_DATA: the file has another hash than `witness` says. */
 static enum status read_kept(const char *folder, struct kept *w, const char *hash, const char *witness,
                              struct error *e) {
     char path[PATH_BYTES], found[HASH_HEX];
@@ -52,8 +52,8 @@ static enum status read_kept(const char *folder, struct kept *w, const char *has
                 found, hash);
 }
 
-/* Reads the weights that the run's record names, and with `all` the last ones, whose hash stands in the file of the
- * best. After an error there are none. */
+/* Reads the weights that the run's record names, and with `all` those of the last step, whose hash is in the file of
+ * the best. After an error `w` is empty. */
 static enum status read_weights(const char *folder, const struct run *run, bool all, struct kept w[KINDS],
                                 struct error *e) {
     char witness[RUN_ID_HEX + 32];
@@ -74,7 +74,7 @@ static enum status read_weights(const char *folder, const struct run *run, bool 
     return status;
 }
 
-/* Checks them; *bare: the record names weights, and they are not there. */
+/* Checks a run's weights. *bare: the record names weights, but the file is missing. */
 static enum status check_weights(const char *folder, const struct run *run, bool *bare, struct error *e) {
     struct kept w[KINDS];
     TRY(read_weights(folder, run, true, w, e));
@@ -83,8 +83,8 @@ static enum status check_weights(const char *folder, const struct run *run, bool
     return ST_OK;
 }
 
-/* Copies them unless OUT has them, which check_one has compared. The weights come before the record: where there is a
- * record, they are there. */
+/* Copies a run's weights unless OUT has them; check_one has compared those. Weights are copied before the record, so
+ * that a record never lacks them. */
 static enum status copy_weights(struct merging *m, const struct run *run, struct error *e) {
     struct kept w[KINDS];
     char path[PATH_BYTES];
@@ -103,7 +103,7 @@ static enum status copy_weights(struct merging *m, const struct run *run, struct
 
 /* --- a record ----------------------------------------------------------------------------------------------------- */
 
-/* Reads record number i, and finds its path below `out`, which is that below `from`. */
+/* Reads record number i. `path` becomes its path below `out`, or below `from` if nothing is copied. */
 static enum status read_record(struct merging *m, int i, char path[PATH_BYTES], struct error *e) {
     record_close(m->open);
     TRY(path_format(path, PATH_BYTES, e, "%s/%s", m->out ? m->out : m->from,
@@ -111,14 +111,15 @@ static enum status read_record(struct merging *m, int i, char path[PATH_BYTES], 
     return record_open(m->files.list[i].path, &m->open, e);
 }
 
-/* Compares with what OUT has. A run that was trained twice may have other weights, and has another record. */
+/* The run's files in OUT, compared with those to copy. A run that was trained twice has two different records and may
+ * have different weights. */
 struct known {
-    bool there, same_weights, same_record; /* without a record there the others are true */
-    bool taken; /* another training has the name of its weights; only an attempt that was set aside can meet this */
+    bool there, same_weights, same_record; /* if not `there`, the other two are true */
+    bool taken; /* OUT has other weights under this name; possible only for an attempt that was set aside */
 };
 
-/* Finds them. An attempt that was set aside in one folder may be another training than the run that the other has under
- * the name of its weights; both are whole. ST_DATA: the record that is there is damaged. */
+/* Compares a run with OUT. The weights of an attempt that was set aside may have the same name as weights of another
+ * training in OUT; neither is damaged. ST_DATA: the record in OUT is damaged. */
 static enum status find_known(struct merging *m, const char *path, struct known *known, struct error *e) {
     struct open_record *there;
     const struct run *run = &m->open->record.run;
@@ -177,7 +178,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
     m->count.records += is_new;
     m->count.known += !is_new;
     m->count.other += !known.same_record;
-    /* How fast the run's cell was, if only `from` knows. */
+    /* Copies the speed of the run's cell if only `from` has it. */
     if (!perf_latest(m->from, run->cell_id, NULL, &speed) || perf_latest(m->out, run->cell_id, NULL, &other))
         return ST_OK;
     return perf_append(m->out, &speed, e);
@@ -185,7 +186,7 @@ static enum status copy_one(struct merging *m, int i, struct error *e) {
 
 /* --- folders ------------------------------------------------------------------------------------------------------ */
 
-/* Looks at every record: the last that is not whole is the error, and those before it are said. */
+/* Checks every record. The last damaged record is the error; earlier ones are reported on stderr. */
 static enum status begin(struct merging *m, const char *from, const char *out, struct error *e) {
     *m = (struct merging){.from = from, .out = out};
     TRY(records_list(&m->files, from, true, e));

@@ -9,9 +9,9 @@
 
 #include "harness/store/files.h"
 
-#define HEADER_BYTES 192 /* of a member: NumPy wants the data to begin at a multiple of 64 */
+#define HEADER_BYTES 192 /* of a member; NumPy requires data to begin at a multiple of 64 */
 
-/* A member as the directory at the file's end names it. */
+/* Facts of a member for the directory at the file's end. */
 struct member {
     char name[40];
     unsigned char header[HEADER_BYTES];
@@ -29,7 +29,7 @@ static void put(struct buffer *b, const void *bytes, size_t n) {
     b->used += n;
 }
 
-/* Little-endian, as ZIP has all its numbers. */
+/* Appends a number in little-endian order, as ZIP requires. */
 static void put_number(struct buffer *b, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; i++) b->bytes[b->used++] = (unsigned char)(value >> 8 * i);
 }
@@ -40,7 +40,7 @@ static double bytes_of(const struct npz_array *a) {
     return n;
 }
 
-/* "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }", filled up with blanks to a line's end. */
+/* Writes "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }", padded with blanks and ended by a line feed. */
 static void make_header(struct member *m, const struct npz_array *a) {
     char text[HEADER_BYTES];
     int used = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (", a->dtype);
@@ -67,12 +67,12 @@ static uint32_t checksum(const struct member *m, const void *bytes) {
     return (uint32_t)crc;
 }
 
-/* Fields that the header of a member shares with its line of the directory. */
+/* Writes the fields that a member's header and its directory entry have in common. */
 static void put_facts(struct buffer *b, const struct member *m) {
-    put_number(b, 20, 2);   /* version that is needed */
+    put_number(b, 20, 2);   /* ZIP version needed to read */
     put_number(b, 0, 4);    /* no flags, stored */
-    put_number(b, 0, 2);    /* midnight */
-    put_number(b, 0x21, 2); /* of the first day that ZIP knows, so that equal arrays are equal files */
+    put_number(b, 0, 2);    /* time: midnight */
+    put_number(b, 0x21, 2); /* date: the first day of ZIP, so that equal arrays give equal files */
     put_number(b, m->crc, 4);
     put_number(b, HEADER_BYTES + m->data, 4);
     put_number(b, HEADER_BYTES + m->data, 4);
@@ -108,7 +108,7 @@ enum status npz_write(const char *path, const struct npz_array *arrays, int n, s
     size_t directory = b.used;
     for (struct member *m = members; m < members + n; m++) {
         put(&b, "PK\x01\x02", 4);
-        put_number(&b, 20, 2); /* version that has made it */
+        put_number(&b, 20, 2); /* ZIP version of the writer */
         put_facts(&b, m);
         put_number(&b, 0, 6); /* no comment, disk */
         put_number(&b, 0, 4); /* attributes */

@@ -1,7 +1,7 @@
-/* npz.h - arrays as NumPy keeps them: a ZIP file of .npy members, stored without compression.
+/* npz.h - writes arrays in NumPy's .npz format: a ZIP file of .npy members without compression.
  *
- * NumPy's format 1.0: 6 bytes of magic, the version, the length of a header that is a Python dictionary, the bytes in
- * row-major order. Members are below 4 GiB, as the file is: ZIP64 is not written. */
+ * Members have NumPy's format 1.0: 6 bytes of magic, the version, the length of the header, the header (a Python
+ * dictionary), the values in row-major order. The file is below 4 GiB, since ZIP64 is not written. */
 #ifndef LRNN_HARNESS_STORE_NPZ_H
 #define LRNN_HARNESS_STORE_NPZ_H
 
@@ -10,7 +10,7 @@
 
 #include "core/status.h"
 
-#define NPZ_MOST_BYTES  ((int64_t)4 << 30) /* of the file, less what names it */
+#define NPZ_MOST_BYTES  ((int64_t)4 << 30) /* of the file */
 #define NPZ_MOST_ARRAYS 8
 #define NPZ_MOST_RANK   4
 

@@ -1,4 +1,4 @@
-/* record.h - the record of one run, as data: what record_files.h keeps as the truth, one immutable JSON file per run.
+/* record.h - the record of a run as a struct. record_files.h stores records, one immutable JSON file per run.
  *
  * schema.h describes every field: the JSON writer and reader, runs.csv and `lrnn schema runs` walk that table. */
 #ifndef LRNN_HARNESS_STORE_RECORD_H
@@ -9,7 +9,7 @@
 
 #include "core/label.h"
 
-#define RECORD_SCHEMA 3   /* raised when a column of a record means something else or goes */
+#define RECORD_SCHEMA 3   /* raised when a column of a record is removed or changes its meaning */
 #define RECORD_TEXT   512 /* bytes of a text field, terminator included */
 #define RUN_ID_HEX    33  /* 32 hex digits and terminator */
 
@@ -73,7 +73,8 @@ struct curve_point {
     char event[12]; /* eval, nan */
 };
 
-/* Settings of evaluations: test examples of one length; positions up to one, from the point before. */
+/* Kinds of evaluations: by length, the test examples of that length; by position, the positions after those of the
+ * previous point up to this one. */
 #define EVAL_BY_LENGTH   "length"
 #define EVAL_BY_POSITION "position"
 
@@ -93,19 +94,19 @@ struct run_record {
     int64_t n_curve;
     struct eval_point *evals; /* borrowed */
     int64_t n_evals;
-    int replaced;   /* earlier results of the run that --force set aside; of what was loaded from a folder alone */
-    bool set_aside; /* a failed attempt at a run that was done again; of what was loaded from a folder alone */
+    int replaced;   /* number of earlier results that --force set aside; only set by records_load */
+    bool set_aside; /* a failed attempt at a run that was done again; only set by records_load */
     bool again;     /* the run is to be done again, and this is its latest result; likewise */
 };
 
-/* The mixer with its options as a label, from what `layers` has in front of the MLP. ST_USAGE: it is no label. */
+/* Gives the mixer with its options as a label, from the part of `layers` before the MLP. ST_USAGE: it is no label. */
 enum status run_mixer(const struct run *run, struct label *mixer, struct error *e);
 
-/* Names the library that multiplied its matrices, the end of the column `kernel`: "oneDNN AVX512_CORE"; "" where the
- * record does not say. */
+/* Names the library of the run's matrix products, the end of the column `kernel`: "oneDNN AVX512_CORE"; "": the record
+ * does not say. */
 const char *run_products(const struct run *run);
 
-/* XXH3-128 of the text, of bytes, or of a label's name and pairs, as 32 hex digits. */
+/* Give the XXH3-128 of a text, of bytes, or of a label's name and pairs, as 32 hex digits. */
 void record_hash(const char *text, char hex[RUN_ID_HEX]);
 void record_hash_bytes(const void *bytes, size_t size, char hex[RUN_ID_HEX]);
 void record_hash_label(const struct label *l, char hex[RUN_ID_HEX]);

@@ -1,6 +1,7 @@
 /* record_files.c - the store of run records: OUT/runs/<ab>/<run_id>.json, written once, read often, by many processes.
  *
- * A record becomes visible by link(), which never replaces: whoever is second finds the first one's and keeps it. */
+ * A record becomes visible by link(), which never replaces a file: a second writer finds the first record and keeps
+ * it. */
 #include "harness/store/record_files.h"
 
 #include <ctype.h>
@@ -29,7 +30,7 @@ void record_weights_name(const struct run *run, const char *kind, char name[RECO
     snprintf(name, RECORD_TEXT, WEIGHTS_FOLDER "/%s%s%s.safetensors", run->run_id, attempt, kind);
 }
 
-/* An id is part of a path, so nothing but 32 hexadecimal digits will do. */
+/* Whether the text is a run id, 32 hexadecimal digits. Ids become parts of paths, so nothing else is allowed. */
 static bool is_run_id(const char *id) {
     size_t n = strspn(id, "0123456789abcdef");
     return n == RUN_ID_HEX - 1 && id[n] == 0;
@@ -52,8 +53,7 @@ enum status record_set_aside(const char *out, const char *run_id, const char *su
     return fail(e, ST_FAIL, "cannot rename %s to %s: %s", path, target, strerror(errno));
 }
 
-/* Checks a record in its place, or an attempt that was set aside; one that is damaged is moved aside, and stderr has
- * the reason. */
+/* Checks a record or an attempt that was set aside. A damaged file is renamed, and the reason printed on stderr. */
 static enum build_state check_file(const char *path, const char *run_id) {
     char *text;
     size_t size;
@@ -66,12 +66,12 @@ static enum build_state check_file(const char *path, const char *run_id) {
         char target[PATH_BYTES];
         if (file_move_aside(path, "corrupt", target))
             fprintf(stderr, "lrnn: a damaged run record was renamed to %s: %s\n", target, why.text);
-        else if (errno != ENOENT) /* else another process was faster, and has told */
+        else if (errno != ENOENT) /* ENOENT: another process was faster and has said so */
             fprintf(stderr, "lrnn: a damaged run record could not be renamed (%s): %s\n", strerror(errno), why.text);
         return RECORD_WAS_CORRUPT;
     }
     if (status != ST_OK && status != ST_USAGE)
-        fprintf(stderr, "lrnn: %s\n", why.text); /* there, but unreadable now: not to be replaced */
+        fprintf(stderr, "lrnn: %s\n", why.text); /* exists but is unreadable now: keep it */
     return RECORD_DONE;
 }
 
@@ -97,7 +97,7 @@ int64_t record_attempt(const char *out, const char *run_id) {
     return attempt;
 }
 
-/* Links the finished temporary file into place: an earlier whole record wins, a damaged one is set aside first. */
+/* Links the finished temporary file into place. An earlier whole record wins; a damaged one is first set aside. */
 enum status record_write(const char *out, const struct run_record *r, bool *won, struct error *e) {
     char path[PATH_BYTES], folder[PATH_BYTES], temporary[PATH_BYTES], *text;
     size_t size;
@@ -125,14 +125,15 @@ enum status record_write(const char *out, const struct run_record *r, bool *won,
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the rest of a name after ".json" says that the run was to be done again: ".retried", ".retried.2". */
+/* Whether the end of a name after ".json" marks an attempt that was set aside: ".retried", ".retried.2",
+ * ".replaced". */
 static bool is_earlier_attempt(const char *suffix) {
     size_t word = strncmp(suffix, ".retried", 8) == 0 ? 8 : strncmp(suffix, ".replaced", 9) == 0 ? 9 : 0;
     const char *number = suffix + word;
     return word && (!*number || (*number == '.' && strspn(number + 1, "0123456789") == strlen(number + 1)));
 }
 
-/* The id that a file's name promises: everything before ".json". False for other files. */
+/* Gives the id in a file's name, the part before ".json". False for other files. */
 static bool id_of_name(const char *name, char id[RUN_ID_HEX], bool *set_aside) {
     size_t digits = RUN_ID_HEX - 1, whole = digits + strlen(".json");
     if (strlen(name) < whole || strncmp(name + digits, ".json", strlen(".json")) != 0) return false;
@@ -183,7 +184,7 @@ void record_close(struct open_record *open) {
 static enum status list_add(struct record_list *files, const char *path, const char *id, bool set_aside,
                             struct error *e) {
     int n = files->n;
-    if ((n & (n - 1)) == 0) { /* full: there is room for the next power of two */
+    if ((n & (n - 1)) == 0) { /* full: double the list */
         struct record_file *longer = realloc(files->list, (n ? 2 * (size_t)n : 1) * sizeof *longer);
         if (!longer) return fail(e, ST_MEMORY, "no memory for a list of records");
         files->list = longer;
@@ -196,8 +197,8 @@ static enum status list_add(struct record_list *files, const char *path, const c
     return ST_OK;
 }
 
-/* Adds the records of a folder in OUT/runs, of the first digits `ab`; "": the folder may hold no record. A record that
- * lies elsewhere would be one that no command looks for, or its run would be two. */
+/* Adds the records of a folder in OUT/runs whose ids begin with `ab`; "": records are not allowed in this folder. A
+ * misplaced record would be found by no command, or count its run twice. */
 static enum status list_folder(struct record_list *files, const char *folder, const char *ab, bool strict,
                                struct error *e) {
     char path[PATH_BYTES], id[RUN_ID_HEX];
@@ -274,8 +275,8 @@ static int by_id(const void *left, const void *right) {
     return order ? order : strcmp(b->run.finished, a->run.finished);
 }
 
-/* Takes away earlier results that were set aside, which are in no number, and counts them at their runs. Where a run
- * was to be done again and has no new record, its latest result stays: what was found is shown until there is more. */
+/* Removes earlier results that were set aside from the list and counts them in their runs, because tables do not use
+ * them. If a run has no new record yet, its latest earlier result stays. */
 static void settle_set_aside(struct record_set *set) {
     struct run_record *list = set->list;
     int n = 0, end;
@@ -308,12 +309,12 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
         struct run_record *r = &set->list[set->n];
         struct error why;
         enum status status = read_one(path, r, &set->arena, &why);
-        if (status == ST_OK && !isfinite(r->run.lr)) /* rows are grouped by rate, and NaN equals not even itself */
+        if (status == ST_OK && !isfinite(r->run.lr)) /* rows are grouped by rate, and NaN is not equal to itself */
             status = fail(&why, ST_DATA, "%s: the learning rate, lr in runs, is no number", path);
         if (status == ST_OK)
             set->n++;
         else if (status == ST_DATA && access(path, F_OK) != 0)
-            continue; /* gone meanwhile */
+            continue; /* removed meanwhile */
         else if (broken && (status == ST_DATA || status == ST_USAGE))
             fprintf(broken, "%s\n", why.text);
         else if (status == ST_DATA)
@@ -326,8 +327,8 @@ static enum status load_all(struct record_set *set, const struct record_list *fi
     }
     settle_set_aside(set);
     qsort(set->list, (size_t)set->n, sizeof *set->list, by_start);
-    /* An attempt that is being set aside has two names until the first one goes, and for good where that was broken
-     * off: it is one attempt. */
+    /* An attempt that is being set aside has two names for a moment, or for ever if that was interrupted. It counts
+     * once. */
     int n = 0;
     for (int i = 0; i < set->n; i++)
         if (n == 0 || !set->list[i].set_aside || !record_equal(&set->list[n - 1], &set->list[i]))
@@ -362,7 +363,7 @@ static void print_runs(FILE *f, const struct record_set *set) {
     for (int i = 0; i < set->n; i++) table_csv_row(&runs_table, &set->list[i].run, f);
 }
 
-/* Rows have no column that would tell the attempts of an id apart: those that were set aside are left out. */
+/* Leaves out attempts that were set aside, because no column distinguishes attempts with one id. */
 static void print_curves(FILE *f, const struct record_set *set) {
     table_csv_header(&curves_table, f);
     for (const struct run_record *r = set->list; r < set->list + set->n; r++)
@@ -412,7 +413,7 @@ enum status records_export_csv(const struct record_set *set, const char *out, st
     return ST_OK;
 }
 
-/* --- the run that somebody means ---------------------------------------------------------------------------------- */
+/* --- the run that a user names ---------------------------------------------------------------------------------- */
 
 #define ID_DIGITS (RUN_ID_HEX - 1)
 
@@ -452,7 +453,8 @@ static enum status find_by_id(const char *command, const char *out, const char *
                 command, out, text);
 }
 
-/* A path of a record OUT/runs/ab/ID.json or of what lies in OUT/weights and OUT/checkpoints: OUT and ID. */
+/* Finds OUT and ID from the path of a file of a run: OUT/runs/ab/ID.json, or a file in OUT/weights or
+ * OUT/checkpoints. */
 static enum status find_by_path(const char *command, const char *path, char out[PATH_BYTES], char id[RUN_ID_HEX],
                                 struct error *e) {
     char *full = realpath(path, NULL);

@@ -19,25 +19,24 @@ void record_path(const char *out, const char *run_id, char *path, size_t size);
 
 #define WEIGHTS_FOLDER "weights" /* below the output folder */
 
-/* Names the file for the weights of an attempt at a run, below the output folder; kind "" of its best step, ".last" of
- * its last one. */
+/* Names the file, below the output folder, for the weights of an attempt at a run; kind "": of its best step, ".last":
+ * of its last step. */
 void record_weights_name(const struct run *run, const char *kind, char name[RECORD_TEXT]);
 
-/* Writes the record; an existing one of that id is kept and counts as success. *won, if not NULL, says whether it is
- * this one that is there now. Errors: ST_FAIL with path and reason (unwritable, disk full); nothing half-written is
- * left visible. */
+/* Writes the record. If there is a record of that id, it is kept, which counts as success. *won, if not NULL, says
+ * whether the record on disk is this one. Errors: ST_FAIL with path and reason (unwritable, disk full); nothing
+ * half-written is left visible. */
 enum status record_write(const char *out, const struct run_record *r, bool *won, struct error *e);
 
-/* The number of the attempt at a run that writes its record next: 1, and 1 more for each record of it that was set
- * aside, for whatever reason. */
+/* Returns the number of the next attempt at a run: 1 plus the number of its records that were set aside. */
 int64_t record_attempt(const char *out, const char *run_id);
 
-/* Reads one record; texts and arrays live on `arena`, which gets room for any record of the file's size unless it has
- * memory already. ST_DATA: damaged (the first line holds the XXH3-128 of all bytes after it), of another run than its
- * name says, or of another schema; ST_FAIL: it cannot be read. Both with path and reason. */
+/* Reads one record. Texts and arrays are on `arena`, which is reserved here if it is empty. ST_DATA: damaged (the first
+ * line has the XXH3-128 of all bytes after it), of another run than its name says, or of another schema; ST_FAIL: it
+ * cannot be read. Both with path and reason. */
 enum status record_read(const char *path, struct run_record *r, struct arena *arena, struct error *e);
 
-/* Reads a record into memory of its own. *open is NULL after an error; record_close takes NULL as well. */
+/* A record with its own memory. *open is NULL after an error; record_close allows NULL. */
 struct open_record {
     struct run_record record;
     struct arena arena;
@@ -47,21 +46,21 @@ void record_close(struct open_record *open);
 
 enum build_state { RECORD_ABSENT, RECORD_DONE, RECORD_WAS_CORRUPT };
 
-/* Whether the run is on disk. A corrupt record is renamed to <name>.corrupt, or .corrupt.2, .3 (never deleted), named
- * on stderr, and the answer is RECORD_WAS_CORRUPT: the run is to be done again. */
+/* Checks whether the run has a record on disk. A corrupt record is renamed to <name>.corrupt, or .corrupt.2, .3 (never
+ * deleted) and reported on stderr; the result is then RECORD_WAS_CORRUPT, and the run must be done again. */
 enum build_state record_check(const char *out, const char *run_id);
 
-/* Renames the record of that run to <name>.SUFFIX, or .SUFFIX.2, .3; none there is fine. ST_FAIL with path and
- * reason. */
+/* Renames the run's record to <name>.SUFFIX, or .SUFFIX.2, .3. Does nothing if there is no record. ST_FAIL with path
+ * and reason. */
 enum status record_set_aside(const char *out, const char *run_id, const char *suffix, struct error *e);
 
-/* Treats every damaged record under OUT/runs as record_check does, for commands that write. ST_DATA as records_list. */
+/* Sets every damaged record under OUT/runs aside as record_check does, for commands that write. ST_DATA as
+ * records_list. */
 enum status records_mend(const char *out, struct error *e);
 
-/* Files of all records under OUT/runs and of the attempts that were set aside, by folder and name. None, where there is
- * no such folder. ST_DATA: a folder cannot be read, or has the record of a run that belongs into another one. With
- * `strict` also: something else under OUT/runs has the ending of a record and not its place, runs/AB/ID.json; nothing
- * reads it. */
+/* The files of all records under OUT/runs and of attempts that were set aside, sorted by folder and name. n is 0 if
+ * there is no such folder. ST_DATA: a folder cannot be read, or has a record that belongs into another folder. With
+ * `strict` also: another file that ends like a record is not at its place, runs/AB/ID.json, where it would be read. */
 struct record_file {
     char *path;
     char id[RUN_ID_HEX];
@@ -74,9 +73,9 @@ struct record_list {
 enum status records_list(struct record_list *files, const char *out, bool strict, struct error *e);
 void records_list_free(struct record_list *files);
 
-/* All records under OUT/runs, sorted by started then run_id, with failed attempts that were set aside: a run
- * that was done again after it had failed has failed once. Nothing is renamed or written. ST_DATA: one is damaged, or
- * of another schema, in another run's folder, or cannot be read: without it a table would say something false. */
+/* All records under OUT/runs, sorted by started then run_id, with the failed attempts that were set aside, since they
+ * count as failures. Nothing is renamed or written. ST_DATA: a record is damaged, of another schema, in a wrong folder,
+ * or unreadable; a table without it would be wrong. */
 struct record_set {
     struct run_record *list;
     int n;
@@ -84,24 +83,24 @@ struct record_set {
 };
 enum status records_load(struct record_set *set, const char *out, struct error *e);
 
-/* Loads as records_load does, and leaves out damaged records and those of another schema: `broken` gets a line on each,
- * which says why. NULL: they are errors. */
+/* Like records_load, but leaves out damaged records and records of another schema, and writes a line with the reason
+ * for each to `broken`. NULL: they are errors. */
 enum status records_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e);
 void records_free(struct record_set *set);
 
-/* Writes OUT/runs.csv, OUT/curves.csv and OUT/evals.csv from the records, each atomically. Nothing is written where
+/* Writes OUT/runs.csv, OUT/curves.csv and OUT/evals.csv from the records, each atomically. Nothing is written if
  * records_export_check refuses. */
 enum status records_export_csv(const struct record_set *set, const char *out, struct error *e);
 
-/* ST_USAGE: a file of one of these names is there that this program did not write (own_file_check). */
+/* ST_USAGE: a file with one of these names was not written by this program (own_file_check). */
 enum status records_export_check(const char *out, struct error *e);
 
-/* Finds the run that somebody names by its id, the first digits of it, or the path of its record. `out` comes in as the
- * folder to look in and goes out as the folder that holds the run; `command` begins messages. ST_USAGE: several runs
- * begin so, or it is neither id nor path; ST_DATA: there is none, or it is not finished. */
+/* Finds a run by its id, the first digits of its id, or the path of its record. `out` is the folder to search, and
+ * becomes the folder of the run; `command` begins messages. ST_USAGE: several ids begin with the digits, or the text is
+ * neither id nor path; ST_DATA: there is no such run, or it is not finished. */
 enum status run_find(const char *command, const char *text, char out[PATH_BYTES], char id[RUN_ID_HEX], struct error *e);
 
-/* Opens the record of a run of OUT, which the caller closes. Errors as record_read. */
+/* Opens the record of a run of OUT. The caller closes it. Errors as record_read. */
 enum status run_record_open(const char *command, const char *out, const char *id, struct open_record **open,
                             struct error *e);
 

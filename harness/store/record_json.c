@@ -1,8 +1,8 @@
-/* record_json.c - a run record as text, and back: JSON whose first line holds the checksum of all bytes after it, so
- * that one altered bit is found, without memory and before anything is parsed.
+/* record_json.c - writes and reads a run record as JSON. The first line has the checksum of all bytes after it, so that
+ * one altered bit is found before anything is parsed.
  *
- * Curve and evaluations, which are most of a record, are tables: the names of the columns once, and an array a point.
- * Numbers have the fewest digits that give them back. */
+ * Curve and evaluations, the largest parts of a record, are tables: the names of the columns once, then one array per
+ * point. Numbers have the fewest digits that read back to the same value. */
 #include "harness/store/record_json.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@
 #define SUM_AT            (sizeof BEFORE_SUM - 1)
 #define SUM_DIGITS        (RUN_ID_HEX - 1)
 #define BODY_AT           (SUM_AT + SUM_DIGITS + sizeof AFTER_SUM - 1)
-#define POINT_LEAST_BYTES 10 /* [1,"val"], : both are required of every point */
+#define POINT_LEAST_BYTES 10 /* [1,"val"], : every point has both */
 
 size_t record_arena_bytes(size_t size) {
     size_t larger =
@@ -47,7 +47,7 @@ json_t *json_from_real(double value) {
     return json_real(value);
 }
 
-/* The printing functions answer whether it failed; the stream knows by itself whether a byte was lost. */
+/* The printing functions return true on failure. Write errors are not checked here, since the stream remembers them. */
 static bool print_text(FILE *f, const char *text) {
     json_t *value = json_from_text(text);
     bool failed = !value || json_dumpf(value, f, JSON_ENCODE_ANY) != 0;
@@ -55,8 +55,8 @@ static bool print_text(FILE *f, const char *text) {
     return failed;
 }
 
-/* Prints a number bare, and in quotes what is a text, infinite, or too large for a JSON integer of the library (seeds
- * above 2^63). Fails at a value that has no name. */
+/* Prints texts, infinities and integers too large for the JSON library (seeds above 2^63) in quotes, other numbers
+ * without. Fails if an enum value has no name. */
 static bool print_field(FILE *f, const struct field *field, const void *object) {
     char number[40];
     const void *value = (const char *)object + field->offset;
@@ -66,12 +66,12 @@ static bool print_field(FILE *f, const struct field *field, const void *object) 
     if (field->type == FIELD_U64) quoted = *(const uint64_t *)value > INT64_MAX;
     if (field->type == FIELD_NAME && !text) return true;
     if (quoted) return print_text(f, text ? text : "");
-    bool negative_zero = text && !strcmp(text, "-0"); /* JSON's whole numbers have one zero */
+    bool negative_zero = text && !strcmp(text, "-0"); /* integers in JSON have no -0 */
     fputs(negative_zero ? "-0.0" : text ? text : "null", f);
     return false;
 }
 
-/* Prints a list as a table of the fields that some point has a value of. */
+/* Prints a list as a table of the fields in which at least one point has a value. */
 static bool print_list(FILE *f, const char *name, const struct table *table, const void *list, int64_t n,
                        size_t object_size) {
     const struct field *columns[LIST_MOST_COLUMNS];
@@ -100,7 +100,7 @@ static bool print_list(FILE *f, const char *name, const struct table *table, con
     return failed;
 }
 
-/* Prints one line a field of the run, one line per point: a record is read by people and by diff, too. */
+/* Prints one line per field of the run and one per point, so that people and diff can read a record. */
 static bool print_record(FILE *f, const struct run_record *r) {
     bool failed = false;
     fprintf(f, BEFORE_SUM "%0*d" AFTER_SUM, (int)SUM_DIGITS, 0);
@@ -139,7 +139,7 @@ enum status record_format(const struct run_record *r, char **text, size_t *size,
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Sets a field from its JSON value; false: it is none of this field. */
+/* Sets a field from its JSON value. False: the value has the wrong type. */
 static bool field_from_json(const struct field *field, const json_t *value, void *object) {
     void *out = (char *)object + field->offset;
     const char *text = json_string_value(value);
@@ -172,7 +172,7 @@ static bool field_from_json(const struct field *field, const json_t *value, void
     }
 }
 
-/* The value of that name in a JSON object or, where `columns` has names, in a row of a table; NULL: it has none. */
+/* Finds a value by name in a JSON object or, if `columns` has the names, in a row of a table; NULL: there is none. */
 static const json_t *value_of(const json_t *in, const json_t *columns, const char *name) {
     size_t k;
     const json_t *column;
@@ -184,8 +184,8 @@ static const json_t *value_of(const json_t *in, const json_t *columns, const cha
     return NULL;
 }
 
-/* Columns are appended within a schema: a field that the text lacks does not apply, and one that this program does not
- * know is passed over. */
+/* Reads the fields of an object. Within a schema columns are only appended, so missing fields get "does not apply" and
+ * unknown ones are skipped. */
 static enum status object_from_json(const struct table *table, const json_t *in, const json_t *columns, void *object,
                                     size_t object_size, const char *path, struct error *e) {
     for (const struct field *field = table->fields; field->name; field++) {
@@ -245,7 +245,7 @@ static enum status record_from_json(const json_t *root, const char *path, struct
     return ST_OK;
 }
 
-/* The bytes are those that were written. */
+/* Checks that the bytes are unaltered. */
 static enum status verify_bytes(const char *text, size_t size, const char *path, struct error *e) {
     char sum[RUN_ID_HEX];
     if (size <= BODY_AT || memcmp(text, BEFORE_SUM, SUM_AT) != 0 ||
@@ -262,8 +262,8 @@ static enum status other_schema(const char *path, long long schema, struct error
     return fail(e, ST_USAGE, "%s is of schema %lld; this program reads schema %d", path, schema, RECORD_SCHEMA);
 }
 
-/* Bytes that are as they were written and still do not parse: memory ran out, which the library may call a syntax
- * error, or something else than this program made them. Neither is damage; a number that no double holds is. */
+/* If unaltered bytes do not parse, memory ran out (which the library may call a syntax error) or another program made
+ * them. Neither counts as damage, but a number too large for a double does. */
 enum status record_parse(const char *text, size_t size, const char *path, const char *run_id, struct run_record *r,
                          struct arena *arena, struct error *e) {
     static const char key[] = "\"schema\":";
@@ -271,7 +271,7 @@ enum status record_parse(const char *text, size_t size, const char *path, const 
     json_error_t reason = {0};
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
     if (!root && json_error_code(&reason) == json_error_numeric_overflow) {
-        const char *at = strstr(text, key); /* which stands before all other numbers */
+        const char *at = strstr(text, key); /* the schema comes before all other numbers */
         long long schema = at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;
         if (schema > RECORD_SCHEMA) return other_schema(path, schema, e);
         return fail(e, ST_DATA, "%s has a number that is too large for this program: %s", path, reason.text);

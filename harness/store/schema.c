@@ -12,7 +12,7 @@
 
 const char *const split_names[SPLIT_COUNT + 1] = {"train", "val", "test", NULL};
 
-/* A column that is found by the path to it. */
+/* A column for the member at PATH in OBJECT. */
 #define COLUMN(object, path, name, type, unit, meaning)                                                                \
     { name, type, offsetof(object, path), sizeof(((object *)0)->path), unit, meaning, NULL }
 #define SCHEMA                                                                                                         \
@@ -20,7 +20,7 @@ const char *const split_names[SPLIT_COUNT + 1] = {"train", "val", "test", NULL};
 #define END                                                                                                            \
     { .name = NULL }
 
-/* Columns that have the name of a member of OBJECT, where PLACE finds it. */
+/* Columns named like a member of OBJECT; PLACE(member) is the path to it. */
 #define FIELD(member, type, unit, meaning) COLUMN(OBJECT, PLACE(member), #member, type, unit, meaning)
 #define INT(member, unit, meaning)         FIELD(member, FIELD_INT, unit, meaning)
 #define U64(member, unit, meaning)         FIELD(member, FIELD_U64, unit, meaning)

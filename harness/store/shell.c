@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROGRAM_MISSING 127 /* exit status of a child that could not start it, as a shell's */
+#define PROGRAM_MISSING 127 /* exit status of a child that did not find the program, as in a shell */
 
-/* They mean nothing to a shell inside a word, and some of them something at its beginning. */
+/* Characters without a meaning to a shell inside a word. Some have one at the beginning of a word. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
 
 void shell_quote(FILE *f, const char *text) {
@@ -33,8 +33,8 @@ const char *shell_word(const char *text, char *word, size_t size) {
     return word;
 }
 
-/* The name to print for this program. The name of another one (in tests), or one that a shell would take apart, is of
- * no use to people. */
+/* Returns the name to print for this program: "lrnn" if it was started under another name (in tests) or by a path that
+ * needs quoting. */
 const char *shell_program(void) {
     const char *name = program_invocation_name, *slash = strrchr(name, '/');
     bool ours = !strncmp(slash ? slash + 1 : name, "lrnn", 4) && name[strspn(name, plain)] == 0;
@@ -51,7 +51,7 @@ void shell_hint(FILE *f, const char *text) {
     }
 }
 
-/* Never returns. */
+/* Becomes the program in a child process. Never returns. */
 static void be_program(const char *const *arguments, const char *folder, int input, int output, int errors) {
     if (folder && chdir(folder) != 0) _exit(126);
     if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0) _exit(126);
@@ -61,7 +61,7 @@ static void be_program(const char *const *arguments, const char *folder, int inp
     _exit(errno == ENOENT ? PROGRAM_MISSING : 126);
 }
 
-/* Reads all that comes and keeps the first size - 1 bytes. */
+/* Reads until the end of input and keeps the first size - 1 bytes. */
 static void read_all(int fd, char *said, size_t size) {
     char bytes[4096];
     size_t used = 0;
@@ -73,7 +73,7 @@ static void read_all(int fd, char *said, size_t size) {
     said[used] = 0;
 }
 
-/* A child that has ended reads no more, which its exit status tells. */
+/* Writes the text to a child. Errors are ignored: if the child has ended, its exit status says so. */
 static void write_all(int fd, const char *text) {
     size_t left = strlen(text);
     while (left) {
@@ -103,7 +103,7 @@ static enum status talk(const char *const *arguments, const char *folder, const 
     if (child < 0) return fail(e, ST_FAIL, "cannot start %s: %s", arguments[0], strerror(errno));
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR) return fail(e, ST_FAIL, "cannot wait for %s: %s", arguments[0], strerror(errno));
-    lseek(errors, 0, SEEK_SET); /* which the program has written up to its end */
+    lseek(errors, 0, SEEK_SET); /* the program wrote it until its end */
     read_all(errors, words->complained, sizeof words->complained);
     if (!WIFEXITED(state)) return fail(e, ST_FAIL, "%s was ended by signal %d", arguments[0], WTERMSIG(state));
     *code = WEXITSTATUS(state);
@@ -114,7 +114,7 @@ static enum status talk(const char *const *arguments, const char *folder, const 
 enum status program_run(const char *const *arguments, const char *folder, const char *input,
                         struct program_words *words, int *code, struct error *e) {
     int to[2] = {-1, -1}, from[2] = {-1, -1};
-    /* A file in memory takes what is said of errors, so that one output at a time has to be read. */
+    /* Standard error goes to a file in memory, so that only one pipe has to be read at a time. */
     int errors = memfd_create("errors", MFD_CLOEXEC);
     *words = (struct program_words){"", ""};
     if (errors < 0 || pipe(to) != 0 || pipe(from) != 0) {

@@ -1,4 +1,4 @@
-/* version.c - the one file that the Makefile hands the facts of the build, so that a new commit recompiles only
+/* version.c - the only file that gets the facts of the build from the Makefile, so that a new commit recompiles only
  * this. */
 #include "harness/store/version.h"
 

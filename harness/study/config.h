@@ -1,11 +1,11 @@
-/* config.h - the flags of a run. harness/study/study.h decides which of their values hold. */
+/* config.h - the flags of a run. harness/study/study.h decides which values they get. */
 #ifndef LRNN_HARNESS_STUDY_CONFIG_H
 #define LRNN_HARNESS_STUDY_CONFIG_H
 
 #include "core/label.h"
 #include "models/net.h"
 
-/* The choices of --precision, in the order of enum precision. The double build has its own alone. */
+/* The choices of --precision, in the order of enum precision. The double build has only its own precision. */
 #if REAL_IS_DOUBLE
 #define CONFIG_PRECISIONS REAL_NAME
 #else
@@ -25,37 +25,38 @@ struct config {
     int schedule, precision, keep_weights, decay_all; /* the enums above */
     bool force, force_resume, quiet, json;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
-    char match[OPTION_TEXT];                        /* as setup_match reads it; empty once it has chosen the size */
-    char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights, and its content; "" = drawn */
+    char match[OPTION_TEXT];                        /* see setup_match, which chooses the size and empties this text */
+    char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights and its hash; "" = drawn */
 };
 
-/* How long a run is, from its flags and the examples it trains on. */
+/* The length of a run, from its flags and the number of training examples. */
 struct run_length {
     int64_t steps_per_epoch;
-    int64_t schedule_steps; /* over which the learning rate goes its way */
-    int64_t steps;          /* that the run takes at most: those, or the first of them (--stop-after) */
+    int64_t schedule_steps; /* steps of the learning rate's schedule */
+    int64_t steps;          /* most steps of the run: schedule_steps, or fewer with --stop-after */
     int64_t eval_every;
 };
 
-/* Gives the length and writes it into the flags: steps, eval-every, no stop-after that ends nothing, and no epochs but
- * those that come to the steps, so that one run has one name. */
+/* Gives the length and writes it into the flags, so that equal runs have equal names: sets steps and eval-every,
+ * removes a stop-after without effect, and makes epochs agree with steps. */
 struct run_length config_length(struct config *c, int64_t n_train);
 
-/* Gives epochs for steps and steps for epochs, since either says how long a run is. NULL: the flag is neither. */
+/* Returns "epochs" for "steps" and "steps" for "epochs", the two flags that set a run's length. NULL for other
+ * flags. */
 const char *config_other_length(const char *flag);
 
 /* ST_USAGE: the epochs are more steps than --steps may have. */
 enum status config_check_length(const struct config *c, int64_t n_train, struct error *e);
 
-extern const struct option config_options[]; /* all flags of a run but the backbone's */
+extern const struct option config_options[]; /* all flags of a run except the backbone's */
 
-/* Defaults of every flag. */
+/* Sets every flag to its default. */
 enum status config_default(struct config *c, struct error *e);
 
-/* Sets a flag by name; knows the backbone's too. */
+/* Sets a flag by name, one of the backbone's too. */
 enum status config_set(struct config *c, const char *name, const char *value, struct error *e);
 
-/* Likewise; a bad value is told with its origin: "papers/x.plan line 7". */
+/* Like config_set. The error for a bad value names its origin: "papers/x.plan line 7". */
 enum status config_set_from(struct config *c, const char *origin, const char *name, const char *value, struct error *e);
 
 #endif

@@ -51,7 +51,8 @@ enum status graphs_build_evaluation(struct graph *g, const struct setup *s, cons
 
 /* --- the update --------------------------------------------------------------------------------------------------- */
 
-/* Runs of neighbouring parameters with the same decay and rate; padding between them is harmless zeros. */
+/* Lists segments of neighbouring parameters with equal decay and rate. The padding between them is zeros, which an
+ * update leaves zero. */
 static enum status list_segments(struct graph *g, const struct params *p, const struct config *c,
                                  struct adamw_attr *attr, struct error *e) {
     struct adamw_segment *list = graph_alloc(g, (size_t)(p->n + 1) * sizeof *list);
@@ -74,7 +75,7 @@ static enum status list_segments(struct graph *g, const struct params *p, const 
     return ST_OK;
 }
 
-/* An input that lies elsewhere than in the graph's memory. */
+/* Makes an input whose data lies outside the graph's memory. */
 static struct tensor *borrowed(struct graph *g, const char *name, real *data, int64_t n) {
     struct tensor *t = graph_input(g, name, 1, &n, false);
     if (t) t->data = data;
@@ -98,7 +99,7 @@ enum status graphs_build_update(struct graph *g, const struct setup *s, const st
 
 /* --- the batch of a step ------------------------------------------------------------------------------------------ */
 
-/* Like `t`, an input of a net of B examples, with `rows` of them; NULL for NULL. */
+/* Makes a tensor like `t`, an input of a net of B examples, but with `rows` examples. NULL for NULL. */
 static struct tensor *table(struct graph *g, const struct tensor *t, int64_t B, int64_t rows) {
     if (!t) return NULL;
     int64_t dims[] = {rows, tensor_count(t) / B};
@@ -106,7 +107,7 @@ static struct tensor *table(struct graph *g, const struct tensor *t, int64_t B, 
     return graph_input_ids(g, t->name, 2, dims, t->limit, t->ignorable);
 }
 
-/* The net's own input. */
+/* Makes a tensor on the data of `t`, the net's own input, so that the graph writes there. */
 static struct tensor *target(struct graph *g, const struct tensor *t, int64_t B) {
     struct tensor *y = table(g, t, B, B);
     if (y) y->data = t->data;
@@ -123,12 +124,13 @@ static struct batch_tensors take(struct graph *g, const struct net *net, int64_t
     return split;
 }
 
-/* There may be as many strings of another length as an integer counts, more than any memory has room for. */
+/* A task may offer up to 2^63 examples for the second batch, more than fit into any memory. */
 bool graphs_can_take(const struct setup *s) {
     return s->shapes.steps >= s->shapes.steps_per_epoch && s->spec.task.shape.second.examples <= INT32_MAX;
 }
 
-/* The feeder's seeds and orders: epochs of whole batches, and of the second batch without a gap. */
+/* The order of examples is the feeder's: an epoch of the main batch has whole batches, the second batch runs through
+ * its examples without a gap. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *second, struct batch_tensors split[2], struct error *e) {
     struct graph_options options = options_of(s, place, false);
@@ -143,7 +145,7 @@ enum status graphs_build_take(struct graph *g, const struct setup *s, const stru
 
 /* --- which kernels they take -------------------------------------------------------------------------------------- */
 
-/* Call number i of all graphs together; NULL after the last. */
+/* Returns call number i, counted over all graphs; NULL after the last. */
 static const struct call *call_at(const struct graph_list *graphs, int i) {
     for (int g = 0; g < graphs->n; g++) {
         if (i < graphs->list[g]->n_calls) return &graphs->list[g]->calls[i];

@@ -1,8 +1,7 @@
-/* graphs.h - the graphs of a run, built from its setup: those that a trainer walks, and of which a plan counts the
- * FLOPs.
+/* graphs.h - builds the graphs of a run from its setup. A trainer walks them; a plan counts their FLOPs.
  *
- * Each function creates its graph, which the caller frees, also after an error. All of them run on `place` and have the
- * kernel that the run forces (--kernel), if it is one of their ops'. */
+ * Each function creates its graph, which the caller frees, also after an error. The graphs run on `place`, and use the
+ * kernel that the run forces (--kernel) where it computes one of their ops. */
 #ifndef LRNN_HARNESS_STUDY_GRAPHS_H
 #define LRNN_HARNESS_STUDY_GRAPHS_H
 
@@ -22,18 +21,18 @@ double graphs_step_flops(const struct graph *train);
 enum status graphs_build_evaluation(struct graph *g, const struct setup *s, const struct place *place,
                                     struct params *params, struct net *net, struct error *e);
 
-/* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, [1] of
- * the same place; before params_reserve there are none, and the graph can be measured alone. */
+/* Builds the optimiser's update of all declared parameters. Its inputs are the parameters' arrays and `loss`, one
+ * number on the same place. Before params_reserve these arrays do not exist, and the graph can only be measured. */
 enum status graphs_build_update(struct graph *g, const struct setup *s, const struct place *place,
                                 const struct params *params, real *loss, struct error *e);
 
-/* Builds the graph that takes the batch of a step out of training data that lies there whole. split[0] and, for the
- * second batch, split[1] are inputs that the caller fills; the inputs of the nets are written. */
+/* Builds the graph that copies the batch of a step from training data on the device into the inputs of the nets. The
+ * caller fills its inputs with the data: split[0] and, for the second batch, split[1]. */
 enum status graphs_build_take(struct graph *g, const struct setup *s, const struct place *place, const struct net *net,
                               const struct net *second, struct batch_tensors split[2], struct error *e);
 
-/* Tells whether the training data may lie on a device whole: the run uses a whole epoch of it, and the second batch, if
- * there is one, has a number of examples that memory may hold. */
+/* Tells whether all training data may be kept on a device: the run lasts at least an epoch, and the examples of a
+ * second batch can be counted by 32 bits. */
 bool graphs_can_take(const struct setup *s);
 
 /* Graphs of a run, planned or measured. */
@@ -42,23 +41,23 @@ struct graph_list {
     int n;
 };
 
-/* Checks that the kernel that the run forces computes an op of one of its graphs. ST_USAGE: it does not exist, or is of
- * another op or device; the message names it, its op and what to try. */
+/* Checks that the forced kernel computes an op of one of the graphs. ST_USAGE: it does not exist, or belongs to another
+ * op or device; the message names it, its op and what to try. */
 enum status graphs_check_forced(const struct graph_list *graphs, const struct setup *s, struct error *e);
 
-/* Names the kernels that the graphs take, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL:
- * the text is too short for them. */
+/* Names the kernels that the graphs use, each once, in the order of their calls: "embedding_cpu linear_cpu". ST_FAIL:
+ * the text is too short. */
 enum status graphs_kernels(const struct graph_list *graphs, char *text, size_t size, struct error *e);
 
 /* Size of a run, from its graphs. */
 struct run_size {
     double flops;   /* of the whole run */
-    int64_t params; /* that it trains */
-    size_t memory;  /* bytes of its largest graph, which are asked for at once */
+    int64_t params; /* trained parameters */
+    size_t memory;  /* bytes of its largest graph, allocated at once */
 };
 
-/* Nothing is reserved, and no device is asked. Errors, with sizes of zeros: as graphs_check_forced, and what keeps the
- * graphs from being planned. */
+/* Computes the size of a run. Nothing is allocated, and no device is used. Errors, with all sizes 0: as
+ * graphs_check_forced and graph planning. */
 enum status graphs_size(const struct setup *s, struct run_size *size, struct error *e);
 
 #endif

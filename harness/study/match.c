@@ -1,4 +1,5 @@
-/* match.c - runs of equal size (setup_match): the width at which a net has so many parameters, or numbers of state. */
+/* match.c - runs of equal size (setup_match): finds the width at which a net has a given number of parameters, or of
+ * recurrent state. */
 #include "harness/study/setup.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 
 #define MOST (1 << 16) /* the largest size that is tried */
 
-/* The numbers of --match; 0: not given. */
+/* The sizes that --match asks for; 0: not given. */
 struct wish {
     int64_t params, state;
 };
@@ -32,7 +33,7 @@ static void turn(struct setup *s, const struct knob *k, int64_t size) {
         s->spec.config.net.dim = size;
 }
 
-/* The smallest size from `size` on that the mixer fits, or 0: there is none below its double. */
+/* Returns the smallest size in [size, 2 size) that the mixer fits; 0: it fits none. */
 static int64_t fitting(struct setup *s, const struct knob *k, int64_t size, struct error *e) {
     const struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     for (int64_t most = 2 * size; size < most && size <= MOST; size++) {
@@ -42,7 +43,7 @@ static int64_t fitting(struct setup *s, const struct knob *k, int64_t size, stru
     return 0;
 }
 
-/* Parameters or state of the net at a size that the mixer fits. */
+/* Counts the parameters or the state of the net at a size that the mixer fits. */
 static enum status count(struct setup *s, const struct knob *k, int64_t size, double *amount, struct error *e) {
     struct net_shape shape = setup_net_shape(s, SPLIT_TRAIN);
     struct place cpu = {.device = DEVICE_CPU};
@@ -64,7 +65,7 @@ static enum status count(struct setup *s, const struct knob *k, int64_t size, do
     return status;
 }
 
-/* *below: whether the first size from `size` on that fits has at most as much as is wished. */
+/* Sets *below if the net has at most the wished amount at the first size from `size` on that the mixer fits. */
 static enum status is_below(struct setup *s, const struct knob *k, int64_t size, double wished, bool *below,
                             struct error *e) {
     double amount;
@@ -76,7 +77,8 @@ static enum status is_below(struct setup *s, const struct knob *k, int64_t size,
     return ST_OK;
 }
 
-/* The larger a size the more a net has, so that halving an interval finds the neighbours of the wish. */
+/* Chooses the size whose amount is nearest to the wish. The amount grows with the size, so bisection finds both
+ * neighbours. */
 static enum status choose(struct setup *s, const struct knob *k, struct error *e) {
     double wished = (double)(k->wish.params ? k->wish.params : k->wish.state), amounts[2];
     int64_t low = 1, high;
@@ -104,7 +106,7 @@ static enum status choose(struct setup *s, const struct knob *k, struct error *e
     return ST_OK;
 }
 
-/* Whether the state is larger at twice the width. */
+/* Sets *follows if the state is larger at twice the width. */
 static enum status state_follows(struct setup *s, const struct knob *k, bool *follows, struct error *e) {
     int64_t dim = s->spec.config.net.dim;
     double narrow, wide;

@@ -8,7 +8,7 @@
 #include "harness/study/graphs.h"
 #include "kernels/kernel.h"
 
-/* Appends "+NAME.VERSION" for a raised part, unless the text has it. */
+/* Appends "+NAME.VERSION" if the version was raised and the text does not have it yet. */
 static enum status add(const char *name, int version, char *text, size_t size, struct error *e) {
     char part[NUMERICS_TEXT];
     if (version <= 1) return ST_OK;
@@ -98,6 +98,6 @@ enum status numerics_of_stored(const char *stored, char *text, size_t size, stru
     TRY(config_read_text(stored, "the configuration", &config, task, model, e));
     struct label mixer;
     bool unknown = label_parse(&mixer, "model", model, NULL) == ST_OK && !model_find(label_name(&mixer));
-    if (unknown) return text_copy(NUMERICS_BASE, text, size, e); /* nothing of it has a version here */
+    if (unknown) return text_copy(NUMERICS_BASE, text, size, e); /* this program has no versions for an unknown mixer */
     return numerics_of_labels(&config, task, model, text, size, e);
 }

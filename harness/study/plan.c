@@ -18,8 +18,8 @@ static enum status texts_add_label(struct texts *t, const struct label *l, struc
     return texts_add(t, text, e);
 }
 
-/* All texts that a label with ranges and lists ("m=1..4", "m=1,2,4") stands for, the first of them slowest. Only
- * integer options are looked at: ".." is also a folder. */
+/* Lists all texts that a label with ranges and lists ("m=1..4", "m=1,2,4") stands for; the first range varies slowest.
+ * Only integer options have ranges: in a path ".." is a folder. */
 static enum status expand_ranges(const struct label *l, const struct option *table, struct texts *out,
                                  struct error *e) {
     for (int i = 0; i < l->n; i++) {
@@ -40,13 +40,13 @@ static enum status expand_ranges(const struct label *l, const struct option *tab
     return texts_add_label(out, l, e);
 }
 
-/* Lists by which a label is expanded. */
+/* The lists of values with which a label is expanded. */
 struct expansion {
     const struct label *grid;
-    const char *prefix; /* "task." or "model.": of the grid's pairs that are meant */
+    const char *prefix; /* "task." or "model.": only the grid's pairs with this prefix count */
     const struct option *table;
     const struct label *given; /* the profile's settings */
-    bool *taken;               /* as plan_request has it */
+    bool *taken;               /* see struct plan_request */
 };
 
 /* Adds the profile's options that the label does not set itself, as far as the table has them. */
@@ -61,8 +61,8 @@ static enum status add_defaults(struct label *l, const struct expansion *x, stru
     return ST_OK;
 }
 
-/* All texts that a label stands for: with each value of the grid that it does not set itself, then the profile's
- * options, then its ranges. `from`: the grid's pair to go on with. */
+/* Lists all texts that a label stands for. Options that it does not set take each value of the grid, then the profile's
+ * value; last its ranges are expanded. `from`: the first pair of the grid still to apply. */
 static enum status expand(const struct expansion *x, const struct label *l, int from, struct texts *out,
                           struct error *e) {
     size_t n = strlen(x->prefix);
@@ -85,7 +85,7 @@ static enum status expand(const struct expansion *x, const struct label *l, int 
     return expand_ranges(&whole, x->table, out, e);
 }
 
-/* Reads a task's text, whose options may be ranges; its options' table. */
+/* Reads a task's text, whose options may be ranges, and gives the table of the task's options. */
 static enum status read_task(const char *text, struct label *label, const struct option **table, struct error *e) {
     struct task_choice *choice = calloc(1, sizeof *choice);
     enum status status = choice ? label_parse(label, "task", text, e) : fail(e, ST_MEMORY, "no memory for a plan");
@@ -106,7 +106,7 @@ enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct err
     return status;
 }
 
-/* The label with the options of "vocab=32" set. */
+/* Adds the text of the label `base` with the options of `change` ("vocab=32") set. */
 static enum status add_change(const struct label *base, const char *change, struct texts *out, struct error *e) {
     struct label changed = *base, pairs;
     TRY(label_parse_pairs(&pairs, label_name(base), change, ",", e));
@@ -114,7 +114,7 @@ static enum status add_change(const struct label *base, const char *change, stru
     return texts_add_label(out, &changed, e);
 }
 
-/* A text by its published name, so that the settings of a base are named alike; and its changes. */
+/* Adds the published name of the task, so that equal settings have equal names, then its one-at-a-time changes. */
 static enum status add_variants(const char *text, struct texts *out, struct error *e) {
     struct label label;
     struct task_choice *base = calloc(1, sizeof *base);
@@ -149,7 +149,7 @@ static enum status too_many(double runs, struct error *e) {
                 PLAN_MOST_RUNS);
 }
 
-/* A list of the study: a flag and its values. */
+/* A flag that has a list of values in the study. */
 struct axis {
     const char *flag;
     struct texts values;
@@ -157,7 +157,8 @@ struct axis {
 
 #define MOST_AXES 128
 
-/* The flags with lists, but the rate, from the strongest origin on. *n: also after an error, for axes_free. */
+/* Lists the flags with several values, except the learning rate, strongest origin first. *n is set after an error too,
+ * for axes_free. */
 static enum status list_axes(const struct study *s, struct axis axes[MOST_AXES], int *n, struct error *e) {
     for (int o = ORIGINS - 1; o > FROM_DEFAULT; o--)
         for (int i = 0; i < s->said[o].n; i++) {
@@ -171,7 +172,7 @@ static enum status list_axes(const struct study *s, struct axis axes[MOST_AXES],
     return ST_OK;
 }
 
-/* The values of combination `number`, the first axis slowest. */
+/* Gives the values of combination `number`; the first axis varies slowest. */
 static enum status choose(const struct axis *axes, int n, int64_t number, struct label *chosen, struct error *e) {
     *chosen = (struct label){0};
     TRY(label_set_name(chosen, "", e));
@@ -185,7 +186,7 @@ static enum status choose(const struct axis *axes, int n, int64_t number, struct
 
 /* --- runs --------------------------------------------------------------------------------------------------------- */
 
-/* The slot of a run, or the empty one that is to be its own. Ids are hashes, so that their first digits spread runs
+/* Finds the slot of a run, or the empty slot where it belongs. Ids are hashes, so their first digits spread runs
  * evenly. */
 static struct plan_slot *slot_of(const struct plan *plan, const char *run_id) {
     char digits[9];
@@ -200,7 +201,7 @@ static enum status no_memory(const struct plan *plan, struct error *e) {
     return fail(e, ST_MEMORY, "no memory for a plan of %d runs", plan->n + 1);
 }
 
-/* Makes room for another run and its use. The lists double. */
+/* Makes room for another run and its use by doubling full lists. */
 static enum status make_room(struct plan *plan, struct error *e) {
     bool full = (plan->n & (plan->n - 1)) == 0, used = (plan->n_uses & (plan->n_uses - 1)) == 0;
     if (full) {
@@ -226,7 +227,7 @@ static enum status make_room(struct plan *plan, struct error *e) {
     return ST_OK;
 }
 
-/* Takes the setup over, or frees it: the same run is planned once. The words come one after the other. */
+/* Takes the setup over, or frees it if its run is planned already. Task words must come in order. */
 static enum status add_setup(struct plan *plan, int word, struct setup *s, struct error *e) {
     enum status status = make_room(plan, e);
     struct plan_slot *slot = status == ST_OK ? slot_of(plan, s->id.run_id) : NULL;
@@ -242,12 +243,13 @@ static enum status add_setup(struct plan *plan, int word, struct setup *s, struc
     return ST_OK;
 }
 
-/* Counts what the graphs of a run cost. A reason that keeps them from being made will be told by the run's row; but a
- * kernel that is forced where it has nothing to compute is a slip of the command line. */
+/* Counts the cost of a run's graphs. If they cannot be built, the run's own row will say why. A forced kernel that
+ * computes nothing here is a mistake on the command line, and refused at once. */
 static enum status find_size(struct setup *s, struct error *e) {
     struct error why = {ST_OK, ""};
     struct run_size size;
     enum status status = graphs_size(s, &size, &why);
+    if (status == ST_MEMORY) status = graphs_size(s, &size, &why); /* too large for good, or short for a moment? */
     s->estimate.flops = size.flops;
     s->estimate.params = size.params;
     s->estimate.memory = size.memory;
@@ -255,7 +257,7 @@ static enum status find_size(struct setup *s, struct error *e) {
     return fail(e, why.status, "%s", why.text);
 }
 
-/* The first run of a setting, with its size. */
+/* Makes the first run of a setting, with its size. */
 static struct setup *first_run(const struct config *config, const char *task, const char *model, struct error *e) {
     struct setup *s = setup_make(config, task, model, e);
     if (s && find_size(s, e) == ST_OK) return s;
@@ -263,7 +265,7 @@ static struct setup *first_run(const struct config *config, const char *task, co
     return NULL;
 }
 
-/* Each rate with each seed, copies of the first run: neither changes a size. */
+/* Adds a run for each rate and seed as a copy of the first run, because rate and seed change no size. */
 static enum status add_runs(struct plan *plan, const struct plan_request *r, const struct config *base,
                             const struct texts *rates, const char *task, const char *model, struct error *e) {
     struct config config = *base;
@@ -308,7 +310,7 @@ enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed
     return status;
 }
 
-/* Refuses flags that a whole bench has once: where it runs, what it reads and writes, and how it speaks. */
+/* Refuses flags that apply to a whole bench, not to one model: device, files and output. */
 static enum status check_own(const char *word, const char *flag, struct error *e) {
     const struct option *o = option_find(config_options, flag);
     if (!o) return ST_OK;
@@ -321,7 +323,7 @@ static enum status check_own(const char *word, const char *flag, struct error *e
     return ST_OK;
 }
 
-/* The models that a word "bdlru:m=1..5@dim=64" stands for. */
+/* Lists the models that a word "bdlru:m=1..5@dim=64" stands for. */
 static enum status list_settings(const struct plan_request *r, const char *word, struct texts *out, struct error *e) {
     struct model_choice choice;
     struct label model;
@@ -333,7 +335,7 @@ static enum status list_settings(const struct plan_request *r, const char *word,
     return expand(&x, &model, 0, out, e);
 }
 
-/* One word of --models, "bdlru:m=5" or "lstm@dim=1024", under one combination of the lists' values. */
+/* Adds the runs of one word of --models ("bdlru:m=5", "lstm@dim=1024") for one combination of the lists' values. */
 static enum status add_model(struct plan *plan, const struct plan_request *r, const struct label *chosen,
                              const char *task, const char *word, struct error *e) {
     struct texts settings = {0}, rates = {0};
@@ -364,7 +366,7 @@ enum status plan_make(struct plan *plan, const struct plan_request *r, struct er
     struct texts tasks = {0};
     struct axis axes[MOST_AXES];
     int n_axes = 0;
-    double runs = r->n_seeds; /* of one model and rate */
+    double runs = r->n_seeds; /* per model and rate */
     int64_t combinations = 1;
     enum status status = list_tasks(r, &tasks, e);
     if (status == ST_OK) status = list_axes(r->study, axes, &n_axes, e);
@@ -389,7 +391,7 @@ enum status plan_make(struct plan *plan, const struct plan_request *r, struct er
     return status;
 }
 
-/* A run with its place in the plan. */
+/* A run and its index in the plan. */
 struct placed {
     struct setup *setup;
     int place;
@@ -419,7 +421,7 @@ enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, st
     return ST_OK;
 }
 
-/* Whether some run has another value of an option than the first run. */
+/* Whether the runs differ in the value of an option. */
 static bool differs(const struct plan *plan, const struct option *o) {
     for (int i = 1; i < plan->n; i++)
         if (!option_same(o, &plan->setups[i]->spec.config, &plan->setups[0]->spec.config)) return true;

@@ -1,4 +1,4 @@
-/* plan.h - which runs a bench makes: settings of the task x models x lists of flags x learning rates x seeds. */
+/* plan.h - the runs of a bench: settings of the task x models x lists of flags x learning rates x seeds. */
 #ifndef LRNN_HARNESS_STUDY_PLAN_H
 #define LRNN_HARNESS_STUDY_PLAN_H
 
@@ -7,15 +7,15 @@
 struct plan {
     struct setup **setups; /* resolved, closed (setup_open), owned */
     int n;
-    /* Where runs lie, by their ids: for plan_make alone, since others order runs and change ids. */
+    /* Hash table from run id to run, valid only inside plan_make: later functions reorder runs and change ids. */
     struct plan_slot {
-        int run;  /* index of its setup and 1 more; 0: nothing lies here */
-        int word; /* the last one that uses it */
+        int run;  /* index of its setup plus 1; 0: empty */
+        int word; /* the last task word that uses the run */
     } * slots;
-    int n_slots; /* a power of 2, over twice as many as there are runs */
-    /* Pairs of a task word and its run: two tasks of a small profile may share runs. */
+    int n_slots; /* a power of 2, more than twice the number of runs */
+    /* Pairs of a task word and one of its runs, because two tasks of a small profile may share runs. */
     struct plan_use {
-        int word; /* of the request's tasks, from 0 */
+        int word; /* index of the task in the request */
         int run;  /* index of its setup */
     } * uses;
     int n_uses;
@@ -23,41 +23,42 @@ struct plan {
 
 struct plan_request {
     const struct study *study;
-    /* Origin of `models` in the study, and so of the flags after an '@' of its words. */
+    /* Origin (study.h) of `models`, and so of the flags after '@' in its words. */
     enum origin models_from;
     const char *models; /* blank-separated, integer options may be ranges: "bdlru:m=1..5 lstm@dim=1024,layers=2" */
     const int64_t *seeds;
     int n_seeds;
-    int word;         /* which of several tasks it is */
+    int word;         /* index of the task in the request */
     const char *task; /* integer options may be ranges: "a5-slice:length=3..20" */
-    bool variants;    /* besides the task its one-at-a-time changes */
-    /* Options with several values each: "task.length" = "8,16", "model.gate" = "softmax,none"; of every model and task
-     * that has the option and does not set it. The profile's stand below. */
+    bool variants;    /* also the task's one-at-a-time changes */
+    /* Options with several values: "task.length" = "8,16", "model.gate" = "softmax,none". They apply to every task or
+     * model that has the option and does not set it, and overrule the profile's. */
     struct label grid;
-    bool *taken; /* of each pair of the grid, set where some task or model takes its values */
+    bool *taken; /* per pair of the grid: set if some task or model uses its values */
 };
 
 #define PLAN_MOST_RUNS 100000 /* in one plan */
 
-/* Adds every run that the plan has not yet, resolved, so that a bad size is said before anything runs. plan_free, also
- * after an error. ST_USAGE: what does not fit, or more than PLAN_MOST_RUNS. */
+/* Adds the request's runs that the plan lacks. They are resolved at once, so that bad sizes are reported before
+ * anything runs. Call plan_free also after an error. ST_USAGE: sizes that do not fit, or more than PLAN_MOST_RUNS
+ * runs. */
 enum status plan_make(struct plan *plan, const struct plan_request *r, struct error *e);
 void plan_free(struct plan *plan);
 bool plan_has_several_tasks(const struct plan *plan);
 
-/* Keeps every shards-th run, from number `shard` (1 .. shards) on, counted seed after seed over all models: which ones
- * follows from the plan alone. ST_MEMORY. */
+/* Keeps every shards-th run, starting at number `shard` (1 .. shards), counted by seed over all models. The choice
+ * depends only on the plan. ST_MEMORY. */
 enum status plan_keep_shard(struct plan *plan, int64_t shard, int64_t shards, struct error *e);
 
 /* Adds the run of the plan with another seed. `s` is a setup of the plan. Errors as plan_make. */
 enum status plan_add_seed(struct plan *plan, const struct setup *s, int64_t seed, struct error *e);
 
-/* The flags in which planned runs differ, as pairs without values; but the rate, the seed, the MLP, which is in labels,
- * and of what follows from the sizes (OPT_AUTO) all that is not among `asked`. ST_USAGE: too many for a label. */
+/* Lists the flags in which planned runs differ, as pairs without values. Left out are rate, seed, MLP (labels have it),
+ * and flags that follow from sizes (OPT_AUTO) unless they are in `asked`. ST_USAGE: too many for a label. */
 enum status plan_differing_flags(const struct plan *plan, const struct label *asked, struct label *flags,
                                  struct error *e);
 
-/* The first of the texts that a task's text with ranges stands for. ST_USAGE: unknown task. */
+/* Gives the first of the texts that a task's text with ranges stands for. ST_USAGE: unknown task. */
 enum status plan_first_task(const char *text, char first[LABEL_TEXT], struct error *e);
 
 #endif

@@ -15,11 +15,11 @@
 #define ENDING     ".plan"
 #define MOST_BASES 8
 #define MOST_SEEDS 100000
-#define DIFFERS    "differs" /* in itself of all rows, with ".MODEL" of one */
+#define DIFFERS    "differs" /* for all rows; DIFFERS.MODEL is for one model's rows */
 
 /* --- plans that are built in -------------------------------------------------------------------------------------- */
 
-/* The files one after another, each after a line "@papers/NAME.plan"; the Makefile writes them there. */
+/* The text of all files, each after a line "@papers/NAME.plan". The Makefile joins them. */
 __asm__(".pushsection .rodata\n"
         "plan_texts: .incbin \"" PLAN_TEXTS "\"\n"
         ".byte 0\n"
@@ -47,7 +47,7 @@ static void find_built_in(void) {
     }
 }
 
-/* A plan by its name with its folder; NULL: none has it. */
+/* Finds a plan by its name with its folder; NULL: there is none. */
 static const struct built_in *built_in_named(const char *name) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_built_in);
@@ -64,7 +64,8 @@ const char *plan_file_built_in(const char *folder, int i) {
     return NULL;
 }
 
-/* Names stand in lines "profiles=smoke quick"; they are looked for in the text, for a plan's keys are read by them. */
+/* Searches the text of the files for lines "profiles=smoke quick". The files cannot be parsed for this, since parsing a
+ * key needs the names of profiles. */
 bool plan_file_is_profile(const char *name) {
     static const char key[] = "\nprofiles=";
     size_t n = strlen(name);
@@ -77,12 +78,12 @@ bool plan_file_is_profile(const char *name) {
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
-/* Kinds of lines; a flag of a run is a SETTING as well. */
+/* Kinds of keys; a flag of a run counts as SETTING. */
 enum about {
-    PEOPLE,  /* each plan's own: no base gives it */
-    PAPER,   /* whose numbers stand beside the runs', and which profile is the paper's */
-    SETTING, /* decides which runs there are, or how their table is made */
-    PROFILE, /* of the files in profiles/ alone: their profiles, and whether these are the paper's */
+    PEOPLE,  /* text for people; not inherited from a base */
+    PAPER,   /* the paper to compare with, and the profile that follows it */
+    SETTING, /* decides the runs or the layout of their table */
+    PROFILE, /* only in profiles/: the names of profiles, and whether they follow a paper */
 };
 
 static const struct {
@@ -103,12 +104,12 @@ static int find_key(const char *key) {
     return -1;
 }
 
-/* A flag that a plan may set: one that decides what a run is, and its seed by the key "seeds". */
+/* Whether a plan may set the flag: it must change results, and seeds have their own key "seeds". */
 static bool is_flag(const struct option *o) {
     return o && !(o->flags & (OPT_RUNTIME | OPT_HERE | OPT_SEED | OPT_FOUND));
 }
 
-/* The key after "PROFILE.", or the key itself. */
+/* Returns the key without a leading "PROFILE.". */
 static const char *without_profile(const char *key) {
     char word[PLAN_NAME_BYTES];
     const char *dot = strchr(key, '.');
@@ -117,7 +118,7 @@ static const char *without_profile(const char *key) {
     return plan_file_is_profile(word) ? dot + 1 : key;
 }
 
-/* The model of a key "differs.MODEL"; NULL: it is another key. */
+/* Returns MODEL of a key "differs.MODEL"; NULL: it is another key. */
 static const char *model_of_key(const char *key) {
     size_t n = strlen(DIFFERS);
     return strncmp(key, DIFFERS, n) == 0 && key[n] == '.' ? key + n + 1 : NULL;
@@ -129,7 +130,7 @@ static bool is_key(const char *key) {
     return find_key(key) >= 0 || is_flag(row_key_flag(key));
 }
 
-/* Every key that has a name of its own, for the nearest one; NULL past the end. */
+/* Returns key number i of those with fixed names, to suggest the nearest; NULL past the end. */
 static const char *key_at(int i) {
     const struct option *const tables[] = {backbone_options, config_options};
     if (i < N_KEYS) return keys[i].name;
@@ -188,8 +189,8 @@ enum status seeds_parse(const char *text, const char *origin, int64_t **seeds, i
     return status;
 }
 
-/* Checks the options of a word "bdlru:m=1..5" or "s5:length=8", each value of a range. A name that is none, and an
- * option that it lacks, are told when runs are planned. */
+/* Checks each value of the options of a word such as "bdlru:m=1..5" or "s5:length=8". Unknown names and options are
+ * reported later, when runs are planned. */
 static enum status check_word(const char *kind, const char *word, const char *origin, struct error *e) {
     struct label label;
     struct task_choice *task = calloc(1, sizeof *task);
@@ -206,7 +207,7 @@ static enum status check_word(const char *kind, const char *word, const char *or
     return status;
 }
 
-/* "bdlru:m=2@dim=64", as in `models`. */
+/* Checks a word of `models`, such as "bdlru:m=2@dim=64". */
 static enum status check_model(const char *text, const char *origin, struct error *e) {
     struct label flags;
     char mixer[LABEL_TEXT];
@@ -221,7 +222,8 @@ static enum status check_model(const char *text, const char *origin, struct erro
     return ST_OK;
 }
 
-/* A value, as far as it is one for any task and model: what does not fit together is told when runs are planned. */
+/* Checks a value without knowing its task or model. Values that do not fit together are reported when runs are
+ * planned. */
 static enum status check_value(const char *key, const char *value, const char *origin, struct error *e) {
     bool models = !strcmp(key, "models"), tasks = !strcmp(key, "tasks");
     if (!strcmp(key, "variants") && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
@@ -265,7 +267,7 @@ static bool is_expectation(const char *key) {
     return !strncmp(key, PLAN_EXPECT, strlen(PLAN_EXPECT));
 }
 
-/* A line that begins with a blank goes on with the value before it. */
+/* Appends a line that begins with a blank to the value of the previous line. */
 static enum status go_on(struct label *lines, const char *text, const char *origin, struct error *e) {
     char key[2 * PLAN_NAME_BYTES], value[LABEL_TEXT];
     if (lines->n == 0) return fail(e, ST_USAGE, "begins with a blank, and no value before it goes on");
@@ -278,8 +280,8 @@ static enum status go_on(struct label *lines, const char *text, const char *orig
     return label_set(lines, key, value, e);
 }
 
-/* The '=' that ends a line's key. A model may have some of its own: the key is what stands before the last of them that
- * no blank comes before. NULL: there is none. */
+/* Finds the '=' that ends a line's key; NULL: there is none. The model in a key differs.MODEL may contain '=', so there
+ * the last '=' before the first blank counts. */
 static char *end_of_key(char *line) {
     char *end = strchr(line, '=');
     if (!end || !model_of_key(without_profile(line))) return end;
@@ -364,8 +366,8 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* The path of a plan, or the name of one that is built in. above: the plan that names it as its base, from whose folder
- * a path goes; NULL: the command line names it. */
+/* Gives the path of a plan, or the name of a built-in plan. above: the plan that names it as its base, to whose folder
+ * the path is relative; NULL: the command line names it. */
 static enum status find_file(const char *name, const char *above, char path[PATH_BYTES], struct error *e) {
     char folder[PATH_BYTES];
     bool profiles = above && !strncmp(above, PLAN_PROFILES, strlen(PLAN_PROFILES));
@@ -381,8 +383,8 @@ static enum status find_file(const char *name, const char *above, char path[PATH
                 name);
 }
 
-/* Reads the plan of a path or a name that find_file gave, without its bases. ST_DATA: a folder, or anything else that
- * cannot be read. */
+/* Reads the plan that find_file found, without its bases. ST_DATA: it cannot be read, for example because it is a
+ * folder. */
 static enum status read_one(struct plan_file *p, const char *path, struct error *e) {
     const struct built_in *b = built_in_named(path);
     struct error why;
@@ -399,7 +401,7 @@ static enum status read_one(struct plan_file *p, const char *path, struct error 
     return status;
 }
 
-/* Whether a plan's own lines say how long runs are in the other unit than a line that it would inherit. */
+/* Whether the plan itself gives the length of runs in steps and the base in epochs, or the other way round. */
 static bool says_length(const struct label *own, const char *key) {
     char line[2 * PLAN_NAME_BYTES];
     const char *plain = without_profile(key), *other = config_other_length(plain);
@@ -407,14 +409,14 @@ static bool says_length(const struct label *own, const char *key) {
     return other && label_get(own, line);
 }
 
-/* Whether two paths are of one file. */
+/* Whether two paths lead to one file. */
 static bool is_same(const char *a, const char *b) {
     struct stat of[2];
     if (!strcmp(a, b)) return true;
     return stat(a, &of[0]) == 0 && stat(b, &of[1]) == 0 && of[0].st_dev == of[1].st_dev && of[0].st_ino == of[1].st_ino;
 }
 
-/* Adds the lines of a base that hold where the plan itself, read from `path`, has none of that key. */
+/* Adds the lines of a base whose keys the plan itself, read from `path`, does not have. */
 static enum status inherit(struct plan_file *p, const struct plan_file *base, const char *path, struct error *e) {
     const struct label own = p->lines;
     for (int i = 0; i < base->lines.n; i++) {
@@ -456,7 +458,7 @@ enum status plan_file_read(struct plan_file *p, const char *name, struct error *
     return status;
 }
 
-/* The value after "PROFILE." alone. */
+/* Returns the value of the key "PROFILE.KEY", ignoring the plain key. */
 static const char *of_profile(const struct plan_file *p, const char *profile, const char *key) {
     char line[2 * PLAN_NAME_BYTES];
     snprintf(line, sizeof line, "%.63s.%.63s", profile, key);

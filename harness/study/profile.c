@@ -17,7 +17,7 @@
 static struct {
     struct profile *list; /* of MOST_PROFILES */
     int n;
-    struct error error; /* of a file that cannot be read: then profile_find has it */
+    struct error error; /* set if a file cannot be read; profile_find returns it */
 } all;
 
 /* Adds the profiles of one file. The names stay for as long as the program runs. */
@@ -62,7 +62,7 @@ const struct profile *profile_list(void) {
 
 /* --- look-up ------------------------------------------------------------------------------------------------------ */
 
-/* The profile of that name of a task or suite; NULL: it has none. */
+/* Finds a profile of a task or suite by name; NULL: there is none. */
 static const struct profile *find(const char *suite, const char *name) {
     for (const struct profile *p = profile_list(); p->suite; p++)
         if (!strcmp(p->suite, suite) && !strcmp(p->name, name)) return p;
@@ -90,7 +90,7 @@ enum status profile_find(const char *task, const char *suite, const char *name, 
     char own[256] = "", known[256];
     profile_list();
     if (all.error.status != ST_OK)
-        return fail(e, all.error.status, "%s", all.error.text); /* part of the list is worse */
+        return fail(e, all.error.status, "%s", all.error.text); /* an incomplete list would mislead */
     add_names(task, own, sizeof own);
     add_names(suite, own, sizeof own);
     *profile = find(task, name);
@@ -150,8 +150,8 @@ static bool has_rate(const char *rates, double lr) {
     return false;
 }
 
-/* Whether every option that counts has the value it would have in a run of `c`, or where the profile has a list one of
- * its values. An option that the key lacks is of no use to its net. */
+/* Whether every option that counts has its value in `c`, or one of the profile's list of values. The key lacks options
+ * that have no effect on its net. */
 static bool agrees(const struct profile *p, struct config *c, const struct profile_question *q) {
     const struct option *const tables[] = {backbone_options, config_options};
     config_length(c, q->n_train);
@@ -181,8 +181,8 @@ static bool is_mixer(const char *word, const struct profile_question *q) {
     return true;
 }
 
-/* Whether the task has the values that the profile gives its options, or instead the values of `change`, one of the
- * task's published changes. */
+/* Whether the task's options have the profile's values, or, where `change` (one of the task's published changes) sets
+ * them, the values of `change`. */
 static bool is_task(const struct profile *p, const struct label *change, const struct profile_question *q) {
     const char *task_name = label_get(q->key, "task");
     const struct task *task = task_name ? task_find(task_name) : NULL;
@@ -193,7 +193,7 @@ static bool is_task(const struct profile *p, const struct label *change, const s
         const char *option = key + 5, *values = label_get(change, option);
         if (!values) values = label_value(&p->settings, i);
         if (task && option_canonical(task->options, "", option, values, canonical, sizeof canonical, NULL) == ST_OK)
-            values = canonical; /* no list */
+            values = canonical; /* if it is not a list */
         if (!values_hold(values, got)) return false;
     }
     return true;
@@ -208,8 +208,8 @@ static bool makes_task(const struct profile *p, const char *name, const struct p
     return false;
 }
 
-/* Whether the run has the flags of the profile, with flags of its mixer's own where the profile has such: then it is
- * none of the profile's with the flags of all models. */
+/* Whether the run has the profile's flags. If the profile has own flags for the run's mixer, the run must have those
+ * too; the flags of all models are then not enough. */
 static bool makes(const struct profile *p, const struct profile_question *q) {
     struct config c;
     struct label all_flags;

@@ -15,7 +15,7 @@ enum status request_say(struct request *r, const char *key, const char *value, s
     return label_set(&r->said, key, value, e);
 }
 
-/* A pair without a value would be no run at all, or pass unseen. */
+/* Reads --grid. A pair without a value is refused, because it would give no runs or be ignored silently. */
 static enum status read_grid(struct request *r, const char *text, struct error *e) {
     struct label grid;
     TRY(label_parse_pairs(&grid, "--grid", text, " ", e));
@@ -65,13 +65,14 @@ static bool is_path(const char *word) {
     return strchr(word, '/') || text_ends(word, ".plan");
 }
 
-/* The names of tasks, then of plans of papers; `list` is the number of tasks. */
+/* Returns name number i of all tasks, then of all plans of papers. `list` points to the number of tasks. */
 static const char *known_name(const void *list, int i) {
     int n_tasks = *(const int *)list;
     return i < n_tasks ? task_name_at(i) : plan_file_built_in(PLAN_PAPERS, i - n_tasks);
 }
 
-/* The error of a word that reads neither as a task nor as a plan: its options, or its name up to a ':', are wrong. */
+/* Makes the error for a word that is neither a task nor a plan: it says whether the options or the name before ':' is
+ * wrong. */
 static enum status neither(const char *word, struct error *e) {
     struct label label;
     char name[PLAN_NAME_BYTES];
@@ -143,18 +144,18 @@ enum status request_recall(struct request *r, const struct label *call, struct e
 
 /* --- the plan ----------------------------------------------------------------------------------------------------- */
 
-/* The study of a request, which differs from task to task in the profile alone. */
+/* The study of a request. Only its profile differs between tasks. */
 struct making {
     struct request *r;
     struct study study;
     struct label grid; /* task.OPTION and model.OPTION of the command line, the file and the plan */
     const char *profile, *tasks;
     bool speed;
-    bool taken[LABEL_TEXT / 8]; /* of each pair of the grid: some task or model takes its values; "task.x" is a pair */
+    bool taken[LABEL_TEXT / 8]; /* per pair of the grid: some task or model uses it; a pair has 8 bytes or more */
 };
 
-/* Takes flags and lines task.KEY and model.KEY of a config file. A sweep's tasks come from its words, its models from
- * --models. */
+/* Takes the flags and the lines task.KEY and model.KEY of a config file. Its task and model are ignored: a sweep's
+ * tasks come from its words, its models from --models. */
 static enum status take_config_file(struct making *m, struct error *e) {
     static const char *const kinds[] = {"task", "model"};
     struct label labels[2], *said = &m->study.said[FROM_FILE];
@@ -189,15 +190,15 @@ static enum status collect_grid(struct making *m, struct error *e) {
     return ST_OK;
 }
 
-/* Whether one of blank-separated tasks has that name, of n characters. */
+/* Whether one of the blank-separated tasks has that name of n characters. */
 static bool has_task(const char *tasks, const char *name, size_t n) {
     for (const char *at = tasks + strspn(tasks, " "); *at; at += strcspn(at, " "), at += strspn(at, " "))
         if (strcspn(at, " :") == n && !strncmp(at, name, n)) return true;
     return false;
 }
 
-/* The words after a plan's name choose among its tasks: another task has no column in its table. A word without options
- * of its own is replaced by the plan's tasks of that name. */
+/* Restricts the plan's tasks to the words after its name. A task outside the plan is refused, since the table has no
+ * column for it. A word without options stands for all of the plan's tasks of that name. */
 static enum status choose_tasks(struct request *r, const char *own, struct error *e) {
     struct printed chosen;
     if (!own) return ST_OK;
@@ -237,7 +238,7 @@ static enum status make(struct making *m, struct request *r, struct error *e) {
     return collect_grid(m, e);
 }
 
-/* The profile of a task, by the first of its settings. */
+/* Finds the profile of a task from the first of its settings. */
 static enum status find_profile(const struct making *m, const char *task, const struct profile **profile,
                                 struct error *e) {
     char first[LABEL_TEXT];
@@ -292,8 +293,8 @@ static bool is_met(const struct plan *plan, const char *key) {
     return false;
 }
 
-/* A value that a plan or a config file gives an option may hold for none of the models that the command line names, but
- * it is one; what --grid says may not pass unseen. */
+/* Refuses option values that no run uses. Values from a plan or a config file may be unused, because the command line
+ * may name other models, but their options must exist. Values from --grid must be used. */
 static enum status check_taken(const struct making *m, const struct plan *plan, struct error *e) {
     for (int i = 0; i < m->grid.n; i++) {
         const char *key = label_key(&m->grid, i);

@@ -1,5 +1,5 @@
-/* request.h - what `lrnn bench` and `lrnn sweep` are asked for, and the runs that it comes to: tasks, models, options
- * and flags with several values, rates, seeds; from the command line and, below it, from a plan file. */
+/* request.h - turns the arguments of `lrnn bench` and `lrnn sweep` into runs: tasks, models, options and flags with
+ * several values, rates, seeds. They come from the command line, which overrules the plan file. */
 #ifndef LRNN_HARNESS_STUDY_REQUEST_H
 #define LRNN_HARNESS_STUDY_REQUEST_H
 
@@ -9,11 +9,11 @@
 #define REQUEST_MOST_TASKS 64
 
 struct request {
-    char name[PLAN_NAME_BYTES]; /* of the plan file, or of the tasks */
-    struct plan_file file;      /* no lines: none */
-    const char *file_word; /* how the command line calls it, by its name or path, which is the caller's; NULL: none */
-    char profile[OPTION_TEXT]; /* "": the plan's, else quick */
-    char tasks[LABEL_TEXT];    /* blank-separated; "" = the plan's */
+    char name[PLAN_NAME_BYTES]; /* name of the plan file, or of the tasks */
+    struct plan_file file;      /* without lines if there is no plan file */
+    const char *file_word;      /* name or path of the plan file on the command line (borrowed); NULL: none */
+    char profile[OPTION_TEXT];  /* "": the plan's, else quick */
+    char tasks[LABEL_TEXT];     /* blank-separated; "" = the plan's */
     /* From the command line: models, lr, seeds, variants, task.OPTION, model.OPTION and flags, each with a value or a
      * list. "seeds" = "5": 1 to 5; "3,7" or "4..9": those. */
     struct label said;
@@ -21,36 +21,38 @@ struct request {
     bool limited;                  /* a time for all runs says how long each is */
 };
 
-/* Sets a key's value of the command line, in place of an earlier one. ST_USAGE: too much text. */
+/* Sets a key to a value from the command line, replacing an earlier one. ST_USAGE: too much text. */
 enum status request_say(struct request *r, const char *key, const char *value, struct error *e);
 
-/* Takes what a flag of bench or sweep says of the runs: models, lr, seeds, profile, grid, variants, a flag of a run
- * with one or several values, -c. *done: it has. ST_USAGE: a bad value; `seed`, which is `seeds` here. */
+/* Takes a flag of bench or sweep if it is about the runs: models, lr, seeds, profile, grid, variants, -c, or a flag of
+ * a run with one or several values. *done: it was such a flag. ST_USAGE: a bad value, or `seed`, which is called
+ * `seeds` here. */
 enum status request_flag(struct request *r, const char *name, const char *value, bool *done, struct error *e);
 
-/* Takes the words of the command line: the names of tasks, or a plan's name and then the wanted names among its tasks.
+/* Takes the words of the command line: names of tasks, or the name of a plan and then names of some of its tasks.
  * ST_USAGE, ST_DATA: neither a task nor a plan has the name, or the plan is wrong. */
 enum status request_words(struct request *r, const char *const *words, int n, struct error *e);
 
-/* The request for a plan file, as pairs: plan=NAME, tasks, profile, c, and what the command line says of the runs.
- * request_recall gives a request that has that plan file's words the rest of them. ST_USAGE: too much text. */
+/* request_call stores a request for a plan file as pairs: plan=NAME, tasks, profile, c, and the command line's settings
+ * of the runs. request_recall restores these in a request that has taken the plan's name by request_words. ST_USAGE:
+ * too much text. */
 enum status request_call(const struct request *r, const char *profile, struct label *call, struct error *e);
 enum status request_recall(struct request *r, const struct label *call, struct error *e);
 
-/* Decisions of request_plan. */
+/* Results of request_plan besides the plan. */
 struct resolved {
-    char profile[OPTION_TEXT]; /* in force */
-    char tasks[LABEL_TEXT];    /* their words, which plan_use counts */
-    const char *note;          /* of the first task's profile */
-    bool defaulted;            /* that profile is the one of tasks that have none */
-    int64_t last_seed;         /* the largest */
+    char profile[OPTION_TEXT]; /* the chosen profile */
+    char tasks[LABEL_TEXT];    /* task words, to which plan_use.word refers */
+    const char *note;          /* note of the first task's profile */
+    bool defaulted;            /* that profile is from profiles/default.plan */
+    int64_t last_seed;         /* the largest seed */
     bool variants;
-    bool speed;           /* the plan measures how fast training steps are, and trains nothing */
-    struct config config; /* of the first task; folder, threads, device and output hold for all */
+    bool speed;           /* the plan only measures the speed of training steps */
+    struct config config; /* of the first task; folder, threads, device and output are the same for all */
 };
 
-/* The runs. plan_free, also after an error. Errors as plan_make; ST_USAGE: a grid or a plan names an option that no
- * task or model has, or a profile that a task lacks. */
+/* Makes the runs. Call plan_free also after an error. Errors as plan_make; ST_USAGE: a grid or a plan names an option
+ * that no task or model has, or a profile that a task lacks. */
 enum status request_plan(struct request *r, struct plan *plan, struct resolved *resolved, struct error *e);
 
 #endif

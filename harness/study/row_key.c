@@ -20,7 +20,7 @@ bool row_key_is_list(const char *name, const char *value) {
     return (numeric || o->type == OPT_CHOICE) && (strchr(value, ',') || (numeric && strstr(value, "..")));
 }
 
-/* The k-th option that a task or a model calls so, or NULL. */
+/* Returns the k-th option with that name over all tasks or models; NULL after the last. */
 static const struct option *option_number(const char *name, int k) {
     const struct option *o;
     for (const struct task *const *t = task_list(); !strncmp(name, "task.", 5) && *t; t++)
@@ -64,7 +64,7 @@ enum status row_key_check(const char *name, const char *value, const char *origi
     return status;
 }
 
-/* The canonical form of a value; one that the option does not take any more stays as it is. */
+/* Adds a value in canonical form. A value that the option no longer accepts is added unchanged. */
 static enum status put(struct label *key, const char *name, const struct option *o, const char *value,
                        struct error *e) {
     char canonical[OPTION_TEXT + 1];
@@ -72,7 +72,7 @@ static enum status put(struct label *key, const char *name, const struct option 
     return label_add(key, name, value, e);
 }
 
-/* Puts every option of a table, without options of the flags `skip`, under its name after `prefix`. */
+/* Adds every option of a table, except those with a flag in `skip`, as PREFIX NAME. */
 static enum status put_table(struct label *key, const struct label *read, const char *prefix,
                              const struct option *table, unsigned skip, struct error *e) {
     for (const struct option *o = table; o->name; o++) {
@@ -85,7 +85,7 @@ static enum status put_table(struct label *key, const struct label *read, const 
     return ST_OK;
 }
 
-/* "task=NAME", then its options. */
+/* Adds "task=NAME" or "model=NAME", then its options. */
 static enum status put_choice(struct label *key, const struct label *read, const char *kind, const struct option *table,
                               struct error *e) {
     const char *name = label_get(read, kind);
@@ -105,7 +105,8 @@ static const struct option *model_table(const char *name) {
     return model ? model->options : NULL;
 }
 
-/* Flags that choose parts of a layer are left out where the net has parts of its own: they tell no rows apart. */
+/* Leaves out the flags for parts of a layer (mlp, norm) if the net brings its own parts, since they then distinguish no
+ * rows. */
 static enum status leave_out_parts(struct label *key, struct error *e) {
     struct backbone net;
     const char *kind = label_get(key, "backbone"), *name = label_get(key, "model");

@@ -25,10 +25,9 @@ static enum status append(char text[CONFIG_TEXT], struct error *e, const char *f
                 CONFIG_TEXT - 1);
 }
 
-/* A run's text has two uses. It is read again as the configuration: then it holds every option. It is hashed to give
- * the run's name: then options at their default are left out, so that a new option renames no old run. The seed is
- * always there: without it the run of the default seed would have the same name as its cell (the run without a
- * seed). */
+/* A run's text has two uses. It is read again as the configuration: then it has every option. It is hashed to give the
+ * run's id: then options at their default are left out, so that a new option changes no old id. The seed is never left
+ * out: otherwise the run with the default seed would have the id of its cell (the run without its seed). */
 enum purpose { TO_BE_READ, TO_IDENTIFY };
 
 static enum status append_options(char text[CONFIG_TEXT], const char *prefix, const struct option *table,
@@ -58,8 +57,8 @@ static enum status describe(const struct setup *s, const struct config *config, 
     return append_options(text, "", config_options, config, purpose, skip, e);
 }
 
-/* The identity holds the sizes to which the model was fitted, and the kind of device (cuda) without the device's
- * number. An input file's content is part of the identity (OPT_FOUND), its path is not (OPT_HERE). */
+/* The identity has the sizes to which the model was fitted, and the kind of device (cuda) without the device's number.
+ * An input file's content is part of the identity (OPT_FOUND), its path is not (OPT_HERE). */
 static enum status describe_identity(const struct setup *s, unsigned skip, char text[CONFIG_TEXT], struct error *e) {
     struct config config = s->spec.config;
     config.device[strcspn(config.device, ":")] = 0;
@@ -68,8 +67,8 @@ static enum status describe_identity(const struct setup *s, unsigned skip, char 
                   s->id.numerics);
 }
 
-/* Names the run's row. A run keeps the name of its profile only if that profile makes this run. Otherwise its profile
- * is "custom". */
+/* Sets the id of the run's row, and its profile. A run keeps the name of its profile only if that profile makes this
+ * run. Otherwise its profile is "custom". */
 static enum status find_row(struct setup *s, struct error *e) {
     struct label key;
     TRY(row_key(s->id.text, &key, e));
@@ -111,7 +110,7 @@ static enum status identify(struct setup *s, struct error *e) {
     return keep(&s->id.config_text, text, e);
 }
 
-/* The identity of a run with another seed than the one of that text. */
+/* Sets the id of a run from the text of a run that differs only in the seed. */
 static enum status identify_seed(struct setup *s, const char *text, struct error *e) {
     char other[CONFIG_TEXT];
     const char *line = strstr(text, "\nseed=") + 1, *end = strchr(line, '\n');
@@ -122,7 +121,7 @@ static enum status identify_seed(struct setup *s, const char *text, struct error
     return keep(&s->id.text, other, e);
 }
 
-/* --- flags that not every net or task has a use for --------------------------------------------------------------- */
+/* --- flags without effect on some nets or tasks --------------------------------------------------------------- */
 
 static const struct {
     const char *flag, *chooses;
@@ -285,7 +284,7 @@ int64_t setup_second_rows(const struct setup *s) {
     return s->spec.config.batch > 10 ? s->spec.config.batch / 10 : 1;
 }
 
-/* Makes the content of the file that a run starts from part of its identity; the file's place is not. */
+/* Makes the content of the file that a run starts from part of its identity. The file's path is not part of it. */
 static enum status resolve_start(struct config *c, struct error *e) {
     char hash[HASH_HEX], *bytes;
     size_t size;
@@ -322,8 +321,7 @@ static enum status check_floor(const struct setup *s, const char *name, struct e
                 schedule.lr, schedule.lr_min);
 }
 
-/* Refuses a warm-up of a broken number of epochs if the rate changes between epochs only: the rate could not follow the
- * warm-up inside an epoch. */
+/* Refuses a warm-up that ends inside an epoch if the rate changes only between epochs. */
 static enum status check_schedule(const struct setup *s, struct error *e) {
     char name[OPTION_TEXT + 1];
     option_format_value(option_find(config_options, "schedule"), &s->spec.config, name, sizeof name);

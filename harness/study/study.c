@@ -15,7 +15,7 @@ static bool says(const struct study *s, enum origin o, const char *key) {
     return label_get(&s->said[o], key) != NULL;
 }
 
-/* Whether an origin says how long runs are: in steps or epochs, or where they end. */
+/* Whether an origin sets the length of runs, by steps, epochs, stop-after or budget. */
 static bool says_length(const struct study *s, enum origin o) {
     static const char *const keys[] = {"steps", "epochs", "stop-after", "budget"};
     for (int i = 0; i < 4; i++)
@@ -23,7 +23,8 @@ static bool says_length(const struct study *s, enum origin o) {
     return o == FROM_COMMAND && s->limited;
 }
 
-/* Whether a length is ignored because a stronger origin says another. */
+/* Whether a length is ignored because a stronger origin sets another, or because steps of the same origin overrule a
+ * list of epochs. */
 static bool is_void(const struct study *s, enum origin o, const char *key, const char *value) {
     const char *other = config_other_length(key);
     bool ends = !strcmp(key, "stop-after") || !strcmp(key, "budget");
@@ -98,7 +99,7 @@ enum status study_note(struct label *said, char config_file[OPTION_TEXT], const 
     return label_add(said, name, value, e);
 }
 
-/* Parses a text of config_read: "s5:length=8", "s5", or options alone, "length=8". */
+/* Parses a text of config_read: "s5:length=8", "s5", or only options, "length=8". */
 static enum status read_label(const char *kind, const char *text, struct label *l, struct error *e) {
     const char *equals = strchr(text, '='), *colon = strchr(text, ':');
     if (equals && (!colon || equals < colon)) return label_parse_pairs(l, kind, text, ",", e);
@@ -155,7 +156,7 @@ enum status study_words(const char *config_file, char task[LABEL_TEXT], char mod
 
 /* --- config files ------------------------------------------------------------------------------------------------- */
 
-/* One line's flag, or option of the task or the model. */
+/* Adds the flag or option of one line. */
 static enum status add_option(struct label *l, const char *key, const char *value, struct error *e) {
     if (label_get(l, key)) return fail(e, ST_USAGE, "'%.60s' is given twice", key);
     return label_add(l, key, value, e);
@@ -174,11 +175,11 @@ static enum status set_name(struct label *l, const char *kind, const char *text,
 /* Contents of a file's lines. */
 struct lines {
     struct config *c; /* in which flags are set */
-    bool typed;       /* a person wrote them, and is told of every bad value; a record's are taken as they are */
+    bool typed;       /* by a person: bad values are errors. Otherwise from a record, and taken unchanged */
     struct label task, model, flags;
 };
 
-/* Whether the line names the task, the model, or an option of one. */
+/* Whether the key is for the task or the model: its name or one of its options. */
 static bool is_of_label(const char *key) {
     static const char *const of[] = {"task", "model"};
     for (int i = 0; i < 2; i++) {
@@ -206,7 +207,7 @@ static enum status config_line(char *line, const char *path, int number, struct 
     if (!equals) return fail(e, ST_USAGE, "%s line %d: '%s' is not of the form key=value", path, number, line);
     *equals = 0;
     char *comment = strstr(equals + 1, " # ");
-    if (comment && !strchr(equals, '/')) *comment = 0; /* a path may hold " # " */
+    if (comment && !strchr(equals, '/')) *comment = 0; /* a path may contain " # " */
     text_trim(line);
     text_trim(equals + 1);
     const char *value = equals + 1 + strspn(equals + 1, " \t");
@@ -229,7 +230,7 @@ static enum status read_lines(FILE *file, const char *path, struct lines *l, str
 }
 
 static enum status read_text(const char *text, const char *name, struct lines *l, struct error *e) {
-    char *copy = strdup(text); /* fmemopen wants bytes that may be written */
+    char *copy = strdup(text); /* fmemopen needs a writable buffer */
     FILE *file = copy ? fmemopen(copy, strlen(copy) + 1, "r") : NULL;
     enum status status = file ? read_lines(file, name, l, e) : fail(e, ST_MEMORY, "no memory for %s", name);
     if (file) fclose(file);
@@ -255,7 +256,7 @@ static enum status keep_own(struct lines *l, const struct config *own, struct er
     return ST_OK;
 }
 
-/* The configuration that a run's record holds. */
+/* Reads the configuration in a run's record. */
 static enum status read_record(const char *path, struct lines *l, char task[LABEL_TEXT], char model[LABEL_TEXT],
                                struct error *e) {
     struct config own = *l->c;

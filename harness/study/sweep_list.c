@@ -15,7 +15,7 @@
 #define ENDING     ".tsv"
 #define MOST_BYTES ((size_t)64 << 20)
 
-/* The lines of the file with their steps; without, the text that names the file. */
+/* Writes the lines of the file. Without steps they are the text whose hash names the file. */
 static enum status format_list(const struct plan *plan, bool steps, struct printed *list, struct error *e) {
     TRY(printed_begin(list, "a list of runs", e));
     for (int i = 0; i < plan->n; i++) {
@@ -28,7 +28,8 @@ static enum status format_list(const struct plan *plan, bool steps, struct print
     return printed_end(list, ST_OK, "a list of runs", e);
 }
 
-/* Path of a list: OUT/sweeps/NAME-HASH.tsv, the name made of letters, digits and hyphens. */
+/* Gives the path of a list, OUT/sweeps/NAME-HASH.tsv. Other characters than letters and digits become hyphens in
+ * NAME. */
 static enum status list_path(const char *out, const char *name, const char *text, size_t size, char path[PATH_BYTES],
                              struct error *e) {
     char plain[48], hash[RUN_ID_HEX];
@@ -70,7 +71,7 @@ void sweep_list_withdraw(const struct plan *plan, const char *out, const char *n
     if (!new->list || format_list(plan, false, &list, NULL) != ST_OK) return;
     if (list_path(out, name, list.text, list.size, path, NULL) == ST_OK) unlink(path);
     path_folder(path, folder, sizeof folder);
-    rmdir(folder); /* does nothing if something lies in it */
+    rmdir(folder); /* does nothing if the folder is not empty */
     if (new->out) rmdir(out);
     free(list.text);
 }

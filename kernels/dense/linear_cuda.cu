@@ -93,18 +93,49 @@ const real *factor(const struct call *c, struct roundings *all, struct scratch *
     return to;
 }
 
-void round_factors(const struct call *c, const struct exec *x, const struct roundings *all) {
+int64_t groups_of_all(const struct roundings *all) {
     int64_t groups = 0;
     for (int k = 0; k < all->count; k++) groups += roundings::groups_of(all->of[k].n);
-    if (groups > 0) each_value(c, x, groups, *all);
+    return groups;
+}
+
+/* Term of the bias's gradient, dy as it is; stores it rounded, as each element is a term once. */
+struct rounded_term {
+    const real *dy;
+    real *to;
+    enum precision p;
+    __device__ real operator()(int64_t, int64_t i) const {
+        real v = dy[i];
+        to[i] = rounded(p, v);
+        return v;
+    }
+};
+
+/* Sums dy's columns and rounds dy in the first blocks, and rounds the other factors in those after them. */
+__global__ void __launch_bounds__(CUDA_THREADS)
+    round_and_sum_kernel(struct roundings others, int64_t groups, struct column_cut cut, struct rounded_term term,
+                         real *partial, unsigned *counters, struct column_put out) {
+    await_previous();
+    DYNAMIC_SHARED(real, sums); /* CUDA_THREADS */
+    int64_t summing = cut.chunks * cut.tiles, group = (blockIdx.x - summing) * CUDA_THREADS + threadIdx.x;
+    if (blockIdx.x < summing)
+        column_sums(cut, blockIdx.x, term, partial, counters, out, sums);
+    else if (group < groups)
+        others(group);
 }
 
 struct factors {
     const real *x, *w, *dy;
 };
 
-/* The factors of a pass; in backward only the factors for wanted gradients. exec NULL: only measures scratch. */
-factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s) {
+/* Whether the launch that rounds the factors of the backward pass sums the bias's gradient as well. */
+bool sums_as_it_rounds(const struct call *c) {
+    return c->precision != PRECISION_FULL && c->din[2] && (c->din[1] || c->din[0]);
+}
+
+/* The factors of a pass; in backward only the factors for wanted gradients. `sums`: scratch for the bias's gradient.
+ * exec NULL: only measures scratch. */
+factors factors_of(const struct call *c, const struct exec *exec, enum pass pass, struct scratch *s, real *sums) {
     const struct tensor *x = c->in[0], *w = c->in[1], *y = c->out[0];
     bool backward = pass == PASS_BACKWARD;
     factors f = {nullptr, nullptr, nullptr};
@@ -112,7 +143,18 @@ factors factors_of(const struct call *c, const struct exec *exec, enum pass pass
     if (!backward || w->needs_grad) f.x = factor(c, &all, s, tensor_count(x), tensor_real(x));
     if (!backward || x->needs_grad) f.w = factor(c, &all, s, tensor_count(w), tensor_real(w));
     if (backward && (w->needs_grad || x->needs_grad)) f.dy = factor(c, &all, s, tensor_count(y), call_dout(c, 0));
-    if (exec) round_factors(c, exec, &all);
+    if (!exec || all.count == 0) return f;
+    if (!backward || !sums_as_it_rounds(c)) {
+        each_value(c, exec, groups_of_all(&all), all);
+        return f;
+    }
+    int64_t rows = tensor_rows(y), O = tensor_cols(y), chunks = sum_chunks(rows, column_sums_tiles(O));
+    struct rounded_term term = {call_dout(c, 0), all.of[--all.count].to, c->precision};
+    struct column_cut cut = column_cut_of(rows, O, chunks);
+    all.of[all.count] = {};
+    int64_t groups = groups_of_all(&all), blocks = cut.chunks * cut.tiles + (groups + CUDA_THREADS - 1) / CUDA_THREADS;
+    LAUNCH(exec, round_and_sum_kernel, dim3((unsigned)blocks), dim3(CUDA_THREADS), CUDA_THREADS * sizeof(real), all,
+           groups, cut, term, sums, exec->place->cuda->now.counters, (column_put{c->din[2], call_accumulates(c, 2)}));
     return f;
 }
 
@@ -128,7 +170,7 @@ static void linear_cuda_forward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     real *y = tensor_real(c->out[0]), *bias = c->in[2] ? tensor_real(c->in[2]) : nullptr;
     struct scratch s = scratch_of(c, PASS_FORWARD);
-    factors f = factors_of(c, x, PASS_FORWARD, &s);
+    factors f = factors_of(c, x, PASS_FORWARD, &s, nullptr);
     struct product p = {false, true, rows, O, I, f.x, I, f.w, I, false, y, O};
     if (bias && cuda_gemm_epilogue(x, c->precision, p, EPILOGUE_BIAS, bias)) return;
     if (bias) each(c, x, rows * O, bias_rows{bias, y, O});
@@ -138,8 +180,7 @@ static void linear_cuda_forward(const struct call *c, const struct exec *x) {
 
 static size_t linear_cuda_workspace(const struct call *c, enum pass pass) {
     struct scratch s = scratch_measure(c);
-    sums_of(c, pass, &s);
-    factors_of(c, nullptr, pass, &s);
+    factors_of(c, nullptr, pass, &s, sums_of(c, pass, &s));
     return s.used;
 }
 
@@ -147,9 +188,10 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]), I = tensor_cols(c->in[0]), O = c->in[1]->dims[0];
     struct scratch s = scratch_of(c, PASS_BACKWARD);
     real *sums = sums_of(c, PASS_BACKWARD, &s);
-    factors f = factors_of(c, x, PASS_BACKWARD, &s);
+    factors f = factors_of(c, x, PASS_BACKWARD, &s, sums);
     const struct product dx = {false, false, rows, I, O, f.dy, O, f.w, I, call_accumulates(c, 0), c->din[0], I};
-    auto weights = [&] { cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, f.x, call_dout(c, 0), sums); };
+    const real *exact = sums_as_it_rounds(c) ? nullptr : call_dout(c, 0);
+    auto weights = [&] { cuda_weight_gradients(c, x, c->precision, rows, O, I, f.dy, f.x, exact, sums); };
     if (c->din[0] && (c->din[1] || c->din[2]))
         cuda_side_by_side(x->place->cuda, weights, [&] { cuda_gemm(x, c->precision, dx); });
     else if (c->din[0])

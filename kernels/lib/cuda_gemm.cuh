@@ -45,8 +45,8 @@ bool cuda_gemm_epilogue(const struct exec *x, enum precision precision, const st
                         real *vector);
 
 /* The gradients of y = x W^T + b, by rows, that are wanted: of W (O x I), input 1 of the call, from dy and x as the
- * products take them, and of b (O), input 2, from `exact`, which is dy before it was rounded. sums: scratch of
- * cuda_column_sums. */
+ * products take them, and of b (O), input 2, from `exact`, which is dy before it was rounded; NULL: that is there
+ * already. sums: scratch of cuda_column_sums. */
 static inline void cuda_weight_gradients(const struct call *c, const struct exec *x, enum precision precision,
                                          int64_t rows, int64_t O, int64_t I, const real *dy, const real *in,
                                          const real *exact, real *sums) {
@@ -54,7 +54,8 @@ static inline void cuda_weight_gradients(const struct call *c, const struct exec
     bool together = c->din[1] && c->din[2] && dy == exact && !call_accumulates(c, 2);
     if (together && cuda_gemm_epilogue(x, precision, p, EPILOGUE_SUMS, c->din[2])) return;
     if (c->din[1]) cuda_gemm(x, precision, p);
-    if (c->din[2]) cuda_column_sums(c, x, rows, O, matrix_term{exact}, c->din[2], call_accumulates(c, 2), sums);
+    if (c->din[2] && exact)
+        cuda_column_sums(c, x, rows, O, matrix_term{exact}, c->din[2], call_accumulates(c, 2), sums);
 }
 
 #endif

@@ -1,26 +1,20 @@
 /* norm_cuda.cu - RMSNorm and LayerNorm on CUDA, of a residual sum as well: a warp per row, the statistics again in the
- * backward pass and kept for the parameter gradients, which are column sums in two stages. The equations are in
+ * backward pass. That pass is one launch: a block adds the terms of the parameters' gradients over its own rows, which
+ * it has just read, the last block of a group adds the group's sums, and the last group adds all. The equations are in
  * norm.c. */
 #include "kernels/lib/cuda.cuh"
 #include "kernels/norm/norm.h"
 
 #include "core/real_math.h"
 
-#define BLOCK_ROWS (CUDA_THREADS / WARP)
+#define BLOCK_ROWS  (CUDA_THREADS / WARP) /* at a time */
+#define BLOCKS_MOST 512                   /* of the backward pass */
+#define GROUP       16                    /* blocks whose sums are added before those of all groups are */
 
 namespace {
 
 struct statistics {
     real mean, q;
-};
-
-/* Terms of dw: dy n. */
-struct weight_term {
-    const real *x, *dy;
-    const struct statistics *s;
-    __device__ real operator()(int64_t r, int64_t i) const {
-        return dy[i] * ((x[i] - s[r].mean) * s[r].q);
-    }
 };
 
 /* Destinations of the gradient of the normed value: x, and for a sum also the branch, with the sum's own added. NULL:
@@ -31,7 +25,29 @@ struct summands {
     bool add_x, add_branch;
 };
 
+/* Destinations of the parameters' gradients, dw = sum dy n and db = sum dy over the rows; NULL: there is none, or it is
+ * not wanted. partial: D sums of dw, and of LayerNorm D of db, a block, and then as many a group. */
+struct parameter_sums {
+    real *dw, *db;
+    bool add_w, add_b;
+    real *partial;
+    unsigned *counters; /* one a group, and one of all groups */
+};
+
 } // namespace
+
+/* Cut of the rows by their number alone: a block has `each` of them. */
+struct norm_cut {
+    int64_t each;
+    unsigned blocks, groups;
+};
+
+static struct norm_cut cut_of(int64_t rows) {
+    int64_t times = (rows + (int64_t)BLOCK_ROWS * BLOCKS_MOST - 1) / ((int64_t)BLOCK_ROWS * BLOCKS_MOST);
+    int64_t each = BLOCK_ROWS * times, blocks = (rows + each - 1) / each;
+    return {each, (unsigned)blocks, (unsigned)((blocks + GROUP - 1) / GROUP)};
+}
+static_assert(BLOCKS_MOST / GROUP + 1 <= CUDA_COUNTERS, "a counter for each group, and one");
 
 /* Statistics of a row of D columns, W at a time, in every lane of the warp; mean 0 for rmsnorm. */
 template <bool LAYER, int W>
@@ -87,20 +103,15 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     }
 }
 
-/* Gradients of the summands of a row x, and its statistics. */
+/* Statistics of row r; writes the gradients of its summands. */
 template <bool LAYER, int W>
-static __global__ void __launch_bounds__(CUDA_THREADS)
-    norm_dx_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *w, const real *dy, struct summands to,
-                   struct statistics *kept) {
-    await_previous();
-    int64_t r = cuda_index() / WARP;
-    int lane = (int)threadIdx.x % WARP;
-    if (r >= rows) return;
+static __device__ __forceinline__ struct statistics row_gradients(int64_t r, int64_t D, real eps, const real *x,
+                                                                  const real *w, const real *dy,
+                                                                  const struct summands &to, int lane) {
     x += r * D;
     dy += r * D;
     struct statistics s = row_statistics<LAYER, W>(D, x, eps, lane);
-    if (lane == 0) kept[r] = s;
-    if (!to.dx && !to.dbranch) return;
+    if (!to.dx && !to.dbranch) return s;
     real mean_e = 0, mean_en = 0;
     for (int64_t i = W * lane; i < D; i += W * WARP) {
         lanes<W> u = load_lanes<W>(x + i), v = load_lanes<W>(w + i), d = load_lanes<W>(dy + i);
@@ -123,6 +134,61 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
         if (to.dx) put_lanes<W>(to.dx + r * D + i, to.add_x, d);
         if (to.dbranch) put_lanes<W>(to.dbranch + r * D + i, to.add_branch, d);
     }
+    return s;
+}
+
+/* Sum of column i over n rows of C values, which other blocks of the launch have stored. */
+static __device__ __forceinline__ real sum_of_rows(unsigned n, int64_t C, const real *rows, int64_t i) {
+    real sum = 0;
+#pragma unroll 4
+    for (unsigned k = 0; k < n; k++) sum += later_load(rows + k * C + i);
+    return sum;
+}
+
+/* A block's rows, BLOCK_ROWS at a time, one a warp; then a thread has columns, its own in all of the block's sums. */
+template <bool LAYER, int W>
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    norm_backward_kernel(int64_t rows, int64_t D, real eps, struct norm_cut cut, const real *x, const real *w,
+                         const real *dy, struct summands to, struct parameter_sums sums) {
+    await_previous();
+    __shared__ struct statistics of_row[BLOCK_ROWS];
+    int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    int64_t begin = blockIdx.x * cut.each, end = begin + cut.each < rows ? begin + cut.each : rows;
+    const int64_t C = LAYER ? 2 * D : D; /* sums of a block */
+    bool wanted = sums.dw || sums.db;
+    real *own = sums.partial + blockIdx.x * C;
+    for (int64_t first = begin; first < end; first += BLOCK_ROWS) {
+        int n = (int)(end - first < BLOCK_ROWS ? end - first : BLOCK_ROWS);
+        struct statistics s = {0, 0};
+        if (warp < n) s = row_gradients<LAYER, W>(first + warp, D, eps, x, w, dy, to, lane);
+        if (!wanted) continue;
+        __syncthreads(); /* the statistics of the rows before have been read */
+        if (lane == 0) of_row[warp] = s;
+        __syncthreads();
+        for (int64_t i = threadIdx.x; i < D; i += CUDA_THREADS) {
+            real weight = first > begin ? own[i] : 0, bias = LAYER && first > begin ? own[D + i] : 0;
+#pragma unroll 2
+            for (int k = 0; k < n; k++) {
+                int64_t at = (first + k) * D + i;
+                weight = real_fma(dy[at], (x[at] - of_row[k].mean) * of_row[k].q, weight);
+                if constexpr (LAYER) bias += dy[at];
+            }
+            own[i] = weight;
+            if constexpr (LAYER) own[D + i] = bias;
+        }
+    }
+    if (!wanted) return;
+    unsigned group = blockIdx.x / GROUP, blocks = cut.blocks - group * GROUP;
+    if (blocks > GROUP) blocks = GROUP;
+    if (!last_block(sums.counters + group, blocks)) return;
+    real *grouped = sums.partial + cut.blocks * C;
+    for (int64_t i = threadIdx.x; i < C; i += CUDA_THREADS)
+        grouped[group * C + i] = sum_of_rows(blocks, C, sums.partial + group * GROUP * C, i);
+    if (!last_block(sums.counters + cut.groups, cut.groups)) return;
+    for (int64_t i = threadIdx.x; i < C; i += CUDA_THREADS) {
+        real *out = i < D ? sums.dw : sums.db;
+        if (out) put(out + i % D, i < D ? sums.add_w : sums.add_b, sum_of_rows(cut.groups, C, grouped, i));
+    }
 }
 
 template <bool LAYER, int W> static void launch_forward(const struct call *c, const struct exec *x) {
@@ -143,34 +209,31 @@ static void norm_cuda_forward(const struct call *c, const struct exec *x) {
 }
 
 static size_t norm_cuda_workspace(const struct call *c, enum pass pass) {
-    int64_t rows = tensor_rows(c->in[0]);
+    struct norm_cut cut = cut_of(tensor_rows(c->in[0]));
     if (pass == PASS_FORWARD) return 0;
-    return (size_t)rows * sizeof(struct statistics) + cuda_column_sums_bytes(rows, tensor_cols(c->in[0]));
+    return (size_t)((cut.blocks + cut.groups) * (c->in[2] ? 2 : 1) * tensor_cols(c->in[0])) * sizeof(real);
 }
 
-template <bool LAYER, int W>
-static void launch_dx(const struct call *c, const struct exec *x, struct statistics *kept) {
+template <bool LAYER, int W> static void launch_backward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]);
+    struct norm_cut cut = cut_of(rows);
     struct summands to = {sum_dout(c), c->din[0], c->din[3], call_accumulates(c, 0), call_accumulates(c, 3)};
-    LAUNCH(x, (norm_dx_kernel<LAYER, W>), cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows,
-           tensor_cols(c->in[0]), (real)norm_attr(c)->eps, normed_rows(c), tensor_real(c->in[1]), call_dout(c, 0), to,
-           kept);
+    struct parameter_sums sums = {c->din[1],
+                                  c->din[2],
+                                  call_accumulates(c, 1),
+                                  call_accumulates(c, 2),
+                                  (real *)c->scratch[PASS_BACKWARD],
+                                  x->place->cuda->now.counters};
+    LAUNCH(x, (norm_backward_kernel<LAYER, W>), dim3(cut.blocks), dim3(CUDA_THREADS), 0, rows, tensor_cols(c->in[0]),
+           (real)norm_attr(c)->eps, cut, normed_rows(c), tensor_real(c->in[1]), call_dout(c, 0), to, sums);
 }
 
 static void norm_cuda_backward(const struct call *c, const struct exec *x) {
-    int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
-    struct statistics *kept = (struct statistics *)c->scratch[PASS_BACKWARD];
-    real *scratch = (real *)(kept + rows);
-    bool fours = D % 4 == 0;
+    bool fours = tensor_cols(c->in[0]) % 4 == 0;
     if (c->in[2])
-        fours ? launch_dx<true, 4>(c, x, kept) : launch_dx<true, 1>(c, x, kept);
+        fours ? launch_backward<true, 4>(c, x) : launch_backward<true, 1>(c, x);
     else
-        fours ? launch_dx<false, 4>(c, x, kept) : launch_dx<false, 1>(c, x, kept);
-    if (c->din[1])
-        cuda_column_sums(c, x, rows, D, weight_term{normed_rows(c), call_dout(c, 0), kept}, c->din[1],
-                         call_accumulates(c, 1), scratch);
-    if (c->din[2])
-        cuda_column_sums(c, x, rows, D, matrix_term{call_dout(c, 0)}, c->din[2], call_accumulates(c, 2), scratch);
+        fours ? launch_backward<false, 4>(c, x) : launch_backward<false, 1>(c, x);
 }
 
 /* Tolerance: sums over the D columns and R rows in working precision err by about sqrt(D) and sqrt(R) units, and the
@@ -179,6 +242,7 @@ const struct kernel kernel_rmsnorm_cuda = {
     .name = "rmsnorm_cuda",
     .op = &op_rmsnorm,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 64,
     .workspace = norm_cuda_workspace,
@@ -190,6 +254,7 @@ const struct kernel kernel_layernorm_cuda = {
     .name = "layernorm_cuda",
     .op = &op_layernorm,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 64,
     .workspace = norm_cuda_workspace,
@@ -202,6 +267,7 @@ const struct kernel kernel_add_norm_cuda = {
     .name = "add_norm_cuda",
     .op = &op_add_norm,
     .device = DEVICE_CUDA,
+    .version = 2,
     .inexact = true,
     .tolerance = 64,
     .workspace = norm_cuda_workspace,

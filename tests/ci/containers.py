@@ -80,7 +80,7 @@ def overridden(name, value):
     """The value of a build argument, or what this machine gives in its place."""
     if name.upper() == "MIRROR":
         return MIRROR
-    return os.environ.get("OPT", value) if name.upper() == "OPT" else value
+    return os.environ.get("OPT", value) if name in ("OPT", "optimise") else value
 
 
 def dockerfile(path):

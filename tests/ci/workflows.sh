@@ -4,11 +4,9 @@
 # Exit 0: all steps ended as they should and left what is published; 1: one did not; 2: PyYAML is missing
 # (apt-get install python3-yaml). The steps install packages and need root.
 #
-#   tests/ci/workflows.sh [CACHE [NAME...]]      make test-workflows; CACHE is a ccache folder in place of the
-#                                                service's, NAME one of the four runs below
+#   tests/ci/workflows.sh [NAME...]      make test-workflows; NAME is one of the four runs below. They share one
+#                                        compiler cache, as the service's would be
 set -euo pipefail
-cache=${1:+$(readlink -f "$1")}
-shift $(($# > 0))
 names=" $* "
 cd "$(dirname "$0")/../.."
 python3 -c 'import yaml' 2>/dev/null || { echo "workflows.sh: no PyYAML; apt-get install python3-yaml" >&2; exit 2; }
@@ -27,7 +25,8 @@ run() {
     git clone -q . "$work/$name/origin"
     git -C "$work/$name/origin" checkout -q -B main
     git clone -q "$work/$name/origin" "$clone"
-    [ -z "$cache" ] || ln -s "$cache" "$clone/.ccache"
+    mkdir -p "$work/cache"
+    ln -s "$work/cache" "$clone/.ccache"
     if [ "$event" != push ]; then
         git -C "$clone" checkout -q -b change
         echo "a line more" >>"$clone/README.md"

@@ -65,6 +65,15 @@ START_TEST(memory_that_is_refused_is_said) {
 }
 END_TEST
 
+/* A run whose size is not known would have another place in the list. */
+START_TEST(a_list_of_runs_is_whole_or_refused) {
+    struct tally t = {0};
+    fault_exercise(3, "mmap", FAULT_ONCE, 40, 0, &t);
+    expect_nothing_lost(&t);
+    ck_assert_int_gt(t.failed, 0);
+}
+END_TEST
+
 START_TEST(power_that_goes_takes_no_finished_run) {
     struct tally t = {0};
     power_exercise(3, 0, &t);
@@ -363,6 +372,7 @@ Suite *check_faults(void) {
                                   calls_that_fail_for_ever_are_said_and_lose_nothing,
                                   a_kill_at_a_call_that_changes_files_loses_nothing,
                                   memory_that_is_refused_is_said,
+                                  a_list_of_runs_is_whole_or_refused,
                                   power_that_goes_takes_no_finished_run,
                                   kills_take_no_finished_run,
                                   flipped_bits_are_found,

@@ -35,8 +35,8 @@ void kill_exercise(int kills, int runs, uint64_t seed, double seconds, struct ta
 /* Flips `flips` random bits of a record, one at a time: each is found. */
 void flip_exercise(int flips, uint64_t seed, struct tally *t);
 
-/* Changes a byte of a file that we write, or cuts the file off, `cases` times or until `seconds` are over (0: no limit):
- * a record, weights, a checkpoint, a plan, an exported net, a case, a list of runs and the tables of a folder in turn. A
+/* Changes a byte of a file that we write, or cuts it off, `cases` times or until `seconds` are over (0: no limit).
+ * It takes a record, weights, a checkpoint, a plan, an exported net, a case, a list of runs and two tables in turn. A
  * command that reads the file ends with a documented status and a sentence, or gives what it gives for the whole file.
  * A plan, a case and a table are for people and have no checksum: what they say then may be another number. `failed`
  * counts the cases that were told. */

@@ -135,7 +135,7 @@ static const struct exercise {
 } exercises[] = {
     {"memory", "P5", "an allocation fails, once", memory_once, 0.70, 0},
     {"kills", "P1", "a bench of 40 runs is killed at random moments", kills, 0.50, 2},
-    {"calls", "P4", "mmap, open, write, fsync, link, rename or mkdir fails, once", calls_once, 0.25, 0},
+    {"calls", "P4", "mmap, open, write, fsync, link, rename or mkdir fails, once", calls_once, 0.25, 1},
     {"for-ever", "P4", "a call of any kind and all after it fail", for_ever, 0.20, 0},
     {"killed-calls", "P1", "a training is killed at a call that changes files", killed_at_calls, 0.10, 0},
     {"damage", "P8", "another byte in one of nine kinds of files, or no end", damage, 0.20, 2},

@@ -1,5 +1,5 @@
-/* batches.c - the interface of batches.h, and the plain way: training batches made on the host, by a thread ahead of
- * the steps, and sent into the inputs of the nets. On the CPU that is a copy; to a device they go through pinned
+/* batches.c - the interface of batches.h, and the plain way: a thread of the host makes training batches ahead of the
+ * steps and sends them into the inputs of the nets. On the CPU sending is a copy; to a device batches go through pinned
  * slots. */
 #include "harness/run/batches/batches.h"
 
@@ -40,7 +40,8 @@ void batches_free(struct batches *b) {
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
-/* The lock is held except while a slot is filled: the other side touches that slot only when nothing is wanted. */
+/* Makes the wanted batches. The lock is released only while a slot is filled; the consumer then does not touch that
+ * slot. */
 static void *work(void *context) {
     struct feeder *f = context;
     pthread_mutex_lock(&f->lock);
@@ -91,7 +92,7 @@ enum status feeder_start(struct feeder *f, const struct setup *setup, struct err
         f->slot[i] = step_sizes(setup);
         at = batch_lay(&f->slot[i].second, batch_lay(&f->slot[i].main, at));
     }
-    sigset_t all, before; /* signals are for the thread that trains */
+    sigset_t all, before; /* signals go to the thread that trains */
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->news, NULL);
     sigfillset(&all);
@@ -137,7 +138,7 @@ static enum status start(struct batches *b, struct error *e) {
     return feeder_start(&b->feeder, b->setup, e);
 }
 
-/* Brings memory of the host to the place; `from` may be written again at once. */
+/* Copies host memory to the place. `from` may be overwritten at once. */
 static void send(struct staging *s, void *to, const void *from, size_t bytes) {
     if (!s->memory) {
         memcpy(to, from, bytes);
@@ -169,7 +170,7 @@ static void next(struct batches *b, int64_t step) {
     s->slot = (s->slot + 1) % STAGING_SLOTS;
 }
 
-/* The batch lies there. */
+/* Nothing to do: next() has already sent the batch. */
 static void take(struct batches *b, struct step_state *live) {
     (void)b, (void)live;
 }

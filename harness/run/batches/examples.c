@@ -11,7 +11,7 @@
 #include "core/arena.h"
 #include "harness/run/signals.h"
 
-#define PARALLEL_FROM 16384 /* positions of a batch from which on threads pay */
+#define PARALLEL_FROM 16384 /* threads pay from this number of positions in a batch */
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ size_t batch_bytes(const struct batch *b) {
     return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
-/* The input comes first: it alone may hold numbers of 8 bytes. */
+/* The input comes first, because only its numbers may have 8 bytes and need the larger alignment. */
 char *batch_lay(struct batch *b, char *at) {
     b->tokens = b->channels ? NULL : (int32_t *)(void *)at;
     b->values = b->channels ? (real *)(void *)at : NULL;
@@ -65,7 +65,7 @@ int64_t second_example(const struct setup *s, int64_t position) {
     return (int64_t)permute_index(~s->spec.task.seed, STREAM_SHUFFLE, at / n, at % n, n);
 }
 
-/* Fills a row with the example of that index, of a split or of the second batch; index -1: with nothing. */
+/* Fills a row with an example of a split or of the second batch; index -1: with an empty example. */
 static void fill_row(const struct task_choice *task, enum split split, bool second, int64_t index, struct batch *b,
                      int64_t row) {
     struct example x = {.targets = b->targets + row * b->labels};
@@ -87,7 +87,7 @@ static void fill_row(const struct task_choice *task, enum split split, bool seco
     if (documents > 1) b->lengths[row * documents + 1] = x.second;
 }
 
-/* Fills a row with what stands at a place of a split, in training of an epoch. */
+/* Fills a row with the example at a place in the order of a split (in training, of an epoch). */
 static void fill_place(const struct setup *s, enum split split, int64_t place, int64_t epoch, struct batch *b,
                        int64_t row) {
     int64_t index = place < s->spec.task.shape.examples[split] ? place : -1;
@@ -123,7 +123,7 @@ void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_b
 /* Examples read so far. */
 struct digest {
     XXH3_state_t *state;
-    double chance, sum; /* of a scored position; of sequences */
+    double chance, sum; /* chance at one scored position; its sum over sequences */
     int64_t n;
 };
 
@@ -138,7 +138,7 @@ static void digest_row(struct digest *d, const struct batch *b, int64_t row) {
     int64_t documents = batch_documents(b), scored = 0;
     const int32_t *targets = b->targets + row * b->labels, *lengths = b->lengths + row * documents;
     for (int64_t t = 0; t < b->labels; t++) scored += targets[t] != IGNORED;
-    if (scored) d->sum += pow(d->chance, (double)scored); /* without a scored position no sequence is right */
+    if (scored) d->sum += pow(d->chance, (double)scored); /* without a scored position: never right */
     d->n++;
     XXH3_128bits_update(d->state, lengths, sizeof *lengths);
     if (documents > 1 && lengths[1]) XXH3_128bits_update(d->state, lengths + 1, sizeof *lengths);

@@ -1,4 +1,4 @@
-/* examples.h - examples of a task as rows of a batch: their order, their memory, and what a test split is made of. */
+/* examples.h - examples of a task as rows of a batch: their order, their memory, and facts about the test split. */
 #ifndef LRNN_HARNESS_RUN_BATCHES_EXAMPLES_H
 #define LRNN_HARNESS_RUN_BATCHES_EXAMPLES_H
 
@@ -8,7 +8,7 @@
  * links (B,words). */
 struct batch {
     int64_t B, T, channels, labels, documents; /* channels 0: tokens; documents 0: one */
-    int64_t words;                             /* of an example's links; 0: no links */
+    int64_t words;                             /* words of links per example; 0: no links */
     int32_t *tokens;                           /* NULL with values */
     real *values;                              /* NULL with tokens */
     int32_t *targets, *lengths, *links;
@@ -18,7 +18,7 @@ static inline int64_t batch_documents(const struct batch *b) {
     return b->documents > 1 ? b->documents : 1;
 }
 
-/* Bytes of the input of a row, and the input itself. */
+/* Return the bytes of the input of a row, and the input itself. */
 static inline size_t batch_row_bytes(const struct batch *b) {
     size_t position = b->channels ? (size_t)b->channels * sizeof *b->values : sizeof *b->tokens;
     return (size_t)(batch_documents(b) * b->T) * position;
@@ -30,10 +30,10 @@ static inline void *batch_row(const struct batch *b, int64_t row) {
 /* Bytes of a batch of that size, in whole cache lines. */
 size_t batch_bytes(const struct batch *b);
 
-/* Lays the arrays of a batch one after the other, from `at` on; returns the end. */
+/* Places the arrays of a batch one after another, from `at` on. Returns the end. */
 char *batch_lay(struct batch *b, char *at);
 
-/* A batch of that many examples of a split, without memory. */
+/* Returns a batch of that many examples of a split, without memory. */
 struct batch batch_of(const struct task_shape *shape, enum split split, int64_t rows);
 
 /* The two batches of a training step. `second` has no rows (B = 0) if the task has no second batch. */
@@ -41,7 +41,7 @@ struct step_batches {
     struct batch main, second;
 };
 
-/* Sizes of the batches of a step, without memory, and the bytes that both take. */
+/* Return the batches of a step without memory, and the bytes that both need. */
 struct step_batches step_sizes(const struct setup *s);
 size_t step_bytes(const struct setup *s);
 
@@ -51,8 +51,8 @@ int64_t train_example(const struct setup *s, int64_t epoch, int64_t position);
 /* Index of an example of the second batch. Positions count through all epochs, so no step has a partial batch. */
 int64_t second_example(const struct setup *s, int64_t position);
 
-/* Fills the batches of a step, which depend on the setup and the step alone. Epochs follow one another, and the last,
- * partial batch of each is kept. `parallel`: on OpenMP's threads where that pays. */
+/* Fills the batches of a step, which depend only on the setup and the step. The last batch of an epoch may be partial.
+ * `parallel`: on OpenMP's threads if that is faster. */
 void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_batches *b);
 
 /* Fills a batch with examples first .. first+B of a split; training examples are in the order of the epoch. Rows past

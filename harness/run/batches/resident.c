@@ -1,5 +1,5 @@
-/* resident.c - training data that lies on a device whole: made and sent once; a graph there takes the batch of each
- * step out of it. The batches are those that are sent otherwise, bit for bit. */
+/* resident.c - all training data is made once and kept on a device; a graph there takes the batch of each step out of
+ * it. The batches have the same bits as the sent ones. */
 #include <stdlib.h>
 
 #include "core/graph_walk.h"
@@ -8,7 +8,7 @@
 
 #define ROWS_AT_ONCE 4096 /* examples made on the host before they are sent */
 
-/* The training data as one batch of all its examples. */
+/* Describes the training data as one batch of all its examples. */
 static struct step_batches whole_split(const struct setup *s) {
     struct step_batches whole = step_sizes(s);
     bool second = whole.second.B > 0;
@@ -51,7 +51,7 @@ static enum status send_split(const struct setup *s, const struct place *p, cons
                 "stopped while the training examples were made, before a step; the same command goes on");
 }
 
-/* The graph takes what lies there into the inputs of the nets, which are planned. */
+/* Builds the graph that copies a batch into the inputs of the nets, which must be planned, and sends the data. */
 static enum status start(struct batches *b, struct error *e) {
     struct step_batches whole = whole_split(b->setup);
     struct batch_tensors split[2];
@@ -61,7 +61,7 @@ static enum status start(struct batches *b, struct error *e) {
     return split[1].input ? send_split(b->setup, b->place, &split[1], whole.second, true, e) : ST_OK;
 }
 
-/* The number of the step is in the state on the device. */
+/* Nothing to do: the device reads the number of the step from its state. */
 static void next(struct batches *b, int64_t step) {
     (void)b, (void)step;
 }

@@ -1,12 +1,12 @@
-/* stored.c - the examples of validation and test: made once, in their own order, lying where the net runs. A batch is a
- * part of them and nothing is copied: the inputs of the net point there. */
+/* stored.c - the examples of validation and test, made once, in their own order, in the memory of the net's place. A
+ * batch is a part of them: the inputs of the net point there, and nothing is copied. */
 #include <stdlib.h>
 
 #include "core/graph_walk.h"
 #include "harness/run/batches/batches.h"
 #include "harness/run/signals.h"
 
-#define ROWS_AT_ONCE 1024 /* examples made between two looks at signals; the slowest tasks' take about a second */
+#define ROWS_AT_ONCE 1024 /* examples made between two checks for signals; about a second for the slowest tasks */
 
 static struct batch whole_batches(const struct setup *s, enum split split) {
     const struct task_shape *shape = &s->spec.task.shape;
@@ -19,7 +19,7 @@ size_t split_store_bytes(const struct setup *s, enum split split) {
     return batch_bytes(&rows);
 }
 
-/* Rows first .. first+n of a batch, as a batch. */
+/* Returns rows first .. first+n of a batch as a batch. */
 static struct batch rows_of(const struct batch *all, int64_t first, int64_t n) {
     struct batch b = *all;
     b.B = n;
@@ -44,7 +44,7 @@ enum status split_store_create(struct split_store *store, const struct setup *s,
                                   .rows = window ? batch_of(&s->spec.task.shape, split, s->spec.config.batch)
                                                  : whole_batches(s, split)};
     bytes = batch_bytes(&store->rows);
-    store->memory = calloc(1, bytes); /* padding is 0 each time: test_split_hash reads it too */
+    store->memory = calloc(1, bytes); /* zeros, because test_split_hash reads the padding too */
     if (!store->memory) return fail(e, ST_MEMORY, "no memory for examples to evaluate on: %zu MB", bytes >> 20);
     batch_lay(&store->rows, store->memory);
     if (window) return ST_OK;
@@ -81,7 +81,7 @@ int64_t split_store_select(struct split_store *store, int64_t first, const struc
 
 enum status split_store_hash(const struct split_store *store, bool obeys, struct test_split *t, struct error *e) {
     const struct task_choice *task = &store->setup->spec.task;
-    if (store->window) return test_split_read(task, obeys, t, e); /* its rows are padded by earlier batches */
+    if (store->window) return test_split_read(task, obeys, t, e); /* a window's padding has values of earlier batches */
     return test_split_hash(task, &store->rows, store->examples, t, e);
 }
 
