@@ -31,6 +31,13 @@ struct tensor *running_turn(struct graph *g, struct tensor *delta, struct tensor
 struct tensor *turn_heads(struct graph *g, struct tensor *x, struct tensor *b, struct tensor *cosine,
                           struct tensor *sine);
 
+/* Sums over states that only turn (AUSSM, arXiv 2507.05238): N states a channel, h_{-1} = 0, complex,
+ *   theta_t = W u_t + b   h_t[j][i] = e^(i theta_t[j][i]) h_{t-1}[j][i] + x_t[i]   y_t[i] = Re sum_j K_j h_t[j][i]
+ * x (B,T,D), u (B,T,I), w [N*D][I] and b [N*D] with row j*D + i, K = k_re + i k_im [N] -> y (B,T,D). The N*D angles of
+ * a token, and its states, are in no tensor: backward computes them again (scan_turned.c). */
+struct tensor *scan_turned(struct graph *g, struct tensor *x, struct tensor *u, struct tensor *w, struct tensor *b,
+                           struct tensor *k_re, struct tensor *k_im);
+
 /* Causal softmax attention: qkv (B,T,3D), columns (q, k, v), each of `heads` heads of dk = D / heads columns ->
  * y (B,T,D): y_t = sum_{s<=t} softmax_s(q_t . k_s / sqrt(dk)) v_s per head. */
 struct tensor *softmax_attention(struct graph *g, struct tensor *qkv, int64_t heads);

@@ -2,36 +2,13 @@
  * a head in vectors. The equations are in turn.c. */
 #include <string.h>
 
-#include "core/real_math.h"
 #include "kernels/lib/infer.h"
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
+#include "kernels/token/half_turns.h"
 #include "kernels/token/turn.h"
 
 /* --- running_turn ------------------------------------------------------------------------------------------------- */
-
-/* Rounds x, |x| < 2^22, to the nearest whole number, because the sum with `most` has no bits for a fraction. */
-FORCE_INLINE real whole(real x) {
-    const real most = REAL_IS_DOUBLE ? (real)6755399441055744.0 : (real)12582912.0; /* 1.5 times 2^52 or 2^23 */
-    return (x + most) - most;
-}
-
-/* sin and cos of pi s, |s| <= 1. float: Cephes' polynomials (sinf, cosf), after q quarter turns are subtracted. */
-FORCE_INLINE void half_turns(real s, real *sine, real *cosine) {
-#ifdef LRNN_DOUBLE
-    *sine = sin(TURN_PI * s);
-    *cosine = cos(TURN_PI * s);
-#else
-    real q = whole(2 * s), x = (real)TURN_PI * real_fma(q, -0.5f, s), z = x * x;
-    real a = real_fma(real_fma(real_fma(-1.9515295891e-4f, z, 8.3321608736e-3f), z, -1.6666654611e-1f) * z, x, x);
-    real b = real_fma(real_fma(real_fma(2.443315711809948e-5f, z, -1.388731625493765e-3f), z, 4.166664568298827e-2f),
-                      z * z, real_fma(-0.5f, z, 1.0f));
-    bool odd = q == 1 || q == -1, turned = q < -1 || q > 1;
-    real up = turned ? -a : a, along = turned ? -b : b;
-    *sine = odd ? q * b : up;
-    *cosine = odd ? -q * a : along;
-#endif
-}
 
 /* Scratch of a sequence: forward its angles, backward their gradients. */
 static real *angles_of(const struct turn_size *s, struct scratch *scratch) {

@@ -43,7 +43,8 @@ static const char *const real_sizes[] = {
 
 /* Further sizes of single ops: grids of more rows than the device's kernel takes at once, of fewer columns than a
  * stretch has rows, of states that leave room for few rows, of several stretches on the CPU; the largest order that a
- * mixer takes; three uneven tiles of sequences and two of tokens. */
+ * mixer takes; three uneven tiles of sequences and two of tokens; several blocks of the
+ * device's angles, and of several sequences on the CPU. */
 static const struct {
     const char *op, *sizes;
     unsigned walk;
@@ -54,6 +55,8 @@ static const struct {
     {"grid_scan", "batch=1 length=4225 heads=1 dk=2 dv=2", WALK_LARGE},
     {"scan_block", "batch=2 length=3 blocks=21 m=64", WALK_REAL},
     {"scan_companion", "batch=2 length=35 blocks=21 m=64", WALK_REAL},
+    {"scan_turned", "batch=1 length=130 blocks=128 dim=257 m=3", WALK_REAL},
+    {"scan_turned", "batch=5 length=20 blocks=3 dim=5 m=7", WALK_REAL},
     {"scan_lstm", "batch=100 length=21 dim=5", WALK_REAL},
     {"scan_slstm", "batch=100 length=9 heads=2 dk=5", WALK_REAL},
     {"scan_plstm", "batch=1 length=1041 heads=2 dk=3 dv=4", WALK_LARGE},

@@ -42,10 +42,8 @@ MORE = [  # which the peers' list lacks: (task, model, flags)
 
 
 def has_naive(config):
-    """Whether the peers have the net: not LayerScale, nor mixers that know of other layers."""
-    return config.get("layer-scale", "0") == "0" and (
-        config["model"] not in ("hgrn2", "rwkv7") or config["layers"] == "1"
-    )
+    """Whether the peers have the net: not LayerScale, nor a mixer that reads another layer's values."""
+    return config.get("layer-scale", "0") == "0" and (config["model"] != "rwkv7" or config["layers"] == "1")
 
 
 def chosen(every):

@@ -1,4 +1,4 @@
-/* check_diagonal.c - properties of the mixers with a diagonal state (mingru, rglru, s5, linoss), and of Mamba2
+/* check_diagonal.c - properties of the mixers with a diagonal state (mingru, rglru, s5, linoss, aussm), and of Mamba2
  * whose decay has a sign: what weights set by hand compute, and what each paper says of its recurrence. */
 #include <math.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "core/graph_walk.h"
 #include "kernels/dense/dense.h"
 #include "kernels/gated/gated.h"
+#include "kernels/token/token.h"
 #include "tests/lib/layer.h"
 
 static real *values_of(struct layer *l, const char *name) {
@@ -234,6 +235,65 @@ START_TEST(linoss_is_an_oscillator) {
 }
 END_TEST
 
+/* A position w that starts at 1 and is left alone: w_t^2 - w_{t-1} w_{t+1} is multiplied at each step by the product of
+ * the two eigenvalues, |eigenvalue|^2, which is 1 / (1 + dt^2 A) for im, and 1 for imex while dt^2 A <= 4. */
+START_TEST(linoss_eigenvalues_are_as_its_paper_says) {
+    static const char *const steps[] = {"linoss:state=1", "linoss:state=1,step=imex"};
+    for (int imex = 0; imex < 2; imex++) {
+        struct layer l;
+        layer_open(&l, steps[imex], 12, 1);
+        set_all(&l, "A", 1.5);
+        set_all(&l, "step", 0.3);
+        for (int i = 0; i < 5; i++)
+            set_all(&l, (const char *[]){"B.re", "C.re", "B.im", "C.im", "skip"}[i], i < 2 ? 1 : 0);
+        for (int64_t t = 0; t < 24; t++) tensor_real(l.x)[t] = t % 12 == 0;
+        layer_run(&l);
+        const real *w = tensor_real(l.y);
+        double d = sigmoid(0.3), want = imex ? 1 : 1 / (1 + d * d * 1.5);
+        for (int64_t t = 1; t < 10; t++) {
+            double before = (double)w[t] * w[t] - (double)w[t - 1] * w[t + 1];
+            double after = (double)w[t + 1] * w[t + 1] - (double)w[t] * w[t + 2];
+            expect_near(after / before, want, 512 * REAL_EPSILON, steps[imex]);
+        }
+        layer_close(&l);
+    }
+}
+END_TEST
+
+/* --- AUSSM -------------------------------------------------------------------------------------------------------- */
+
+/* A state that nothing enters after its first token keeps its length, and its angle is the sum of the turns. */
+START_TEST(aussm_states_keep_their_length) {
+    static const char *const kernels[] = {"reference", ""};
+    enum { T = 3000, D = 3 };
+    struct graph g;
+    struct step_state state = first_state();
+    open_graph(&g, NULL, false, true, kernels[_i]);
+    struct tensor *x = input3(&g, "x", 1, T, D, false), *u = input3(&g, "u", 1, T, 2, false);
+    struct tensor *w = input3(&g, "w", D, 2, 0, false), *b = input3(&g, "b", D, 0, 0, false), *k[4], *y[2];
+    for (int i = 0; i < 4; i++) k[i] = input3(&g, (const char *[]){"k0", "k1", "k2", "k3"}[i], 1, 0, 0, false);
+    for (int i = 0; i < 2; i++) tensor_keep(y[i] = scan_turned(&g, x, u, w, b, k[2 * i], k[2 * i + 1]));
+    plan_graph(&g);
+    fill_inputs(&g, FILL_SMALL, false);
+    for (int64_t e = 0; e < T * D; e++) tensor_real(x)[e] = e < D;
+    for (int i = 0; i < 4; i++) tensor_real(k[i])[0] = (const real[]){1, 0, 0, -1}[i]; /* Re h, Im h */
+    graph_forward(&g, &state);
+    for (int64_t i = 0; i < D; i++) {
+        double angle = 0;
+        for (int64_t t = 0; t < T; t++) {
+            double re = tensor_real(y[0])[t * D + i], im = tensor_real(y[1])[t * D + i];
+            for (int64_t j = 0; j < 2 && t > 0; j++)
+                angle += (double)tensor_real(w)[i * 2 + j] * tensor_real(u)[t * 2 + j];
+            if (t > 0) angle += tensor_real(b)[i];
+            expect_near(re * re + im * im, 1, 256 * REAL_EPSILON, "squared length");
+            expect_near(re, cos(angle), 2048 * REAL_EPSILON, "real part");
+            expect_near(im, sin(angle), 2048 * REAL_EPSILON, "imaginary part");
+        }
+    }
+    graph_free(&g);
+}
+END_TEST
+
 START_TEST(misfits_name_their_numbers) {
     expect_layer_refused("rglru:heads=5", 12, "heads=5", "12");
     expect_layer_refused("s5:state=9,blocks=2", 12, "blocks=2", "state=9");
@@ -252,6 +312,8 @@ Suite *check_diagonal(void) {
     tcase_add_test(tests, s5_pairs_are_states_and_their_conjugates);
     tcase_add_test(tests, discretisation_is_smooth);
     tcase_add_test(tests, linoss_is_an_oscillator);
+    tcase_add_test(tests, linoss_eigenvalues_are_as_its_paper_says);
+    tcase_add_loop_test(tests, aussm_states_keep_their_length, 0, 2);
     tcase_add_test(tests, misfits_name_their_numbers);
     suite_add_tcase(suite, tests);
     return suite;

@@ -155,7 +155,7 @@ def heads_of(run):
         alone = {"diagonal": D, "hadamard": D, "block": D // option("block", 4),
                  "diagonal-dense": D - option("block") + 1}
         return alone.get(run.config["model.structure"], 1)
-    if mixer in ("gcn", "gin", "mpnn"):
+    if mixer in ("gcn", "gin", "mpnn", "aussm"):
         return D
     return {"lru": option("state", D), "lstm": option("hidden", D)}.get(
         mixer, option("heads", option("blocks", option("channels"))))

@@ -1,5 +1,5 @@
 """Mixers with a vector state: bdlru, hlru (arXiv 2602.12021), lru (Orvieto et al. 2023), s5 (Smith et al. 2022), linoss
-(Rusch & Rus 2024), mingru (Feng et al. 2024), rglru (De et al. 2024), lstm."""
+(Rusch & Rus 2024), mingru (Feng et al. 2024), rglru (De et al. 2024), aussm (Karuvally et al. 2025), lstm."""
 
 from __future__ import annotations
 
@@ -146,6 +146,22 @@ class RGLRU(Mixer):
         return self.out(h * F.gelu(self.y(x), approximate="tanh"))
 
 
+class AUSSM(Mixer):
+    def compute(self, x: Tensor, rows: Rows) -> Tensor:
+        n, dim = self.B.radius.shape[0], x.shape[-1]
+        u, z = getattr(self, "in")(x).chunk(2, -1)
+        u = causal_conv(u, self.conv.weight, self.conv.bias)
+        theta = self.angle(u * dim**-0.5)
+        delta = F.softplus(self.dt.up(self.dt.down(u)) + self.dt.bias)
+        u = F.silu(u)
+        read = F.softplus(self.B.radius) * F.softplus(self.C.radius)  # B and C act by their product alone
+        read = torch.polar(read, self.B.angle + self.C.angle)
+        source = (delta * u).repeat(1, 1, n)
+        h = scan_diag_complex(torch.polar(torch.ones_like(theta), theta), torch.complex(source, 0 * source))
+        y = (h.unflatten(-1, (n, dim)) * read[:, None]).real.sum(2)
+        return self.out((y + self.skip * u) * F.silu(z))
+
+
 class LSTM(Mixer):
     def compute(self, x: Tensor, rows: Rows) -> Tensor:
         h = scan_lstm(F.linear(x, self.wx, self.bx), self.wh, self.bh)
@@ -160,5 +176,6 @@ MIXERS = {
     "linoss": LinOSS,
     "mingru": MinGRU,
     "rglru": RGLRU,
+    "aussm": AUSSM,
     "lstm": LSTM,
 }

@@ -1,5 +1,5 @@
 """diagonal.py - mixers whose state is diagonal or nearly so: mingru (arXiv 2410.01201), rglru (2402.19427), s5
-(2208.04933), linoss (2410.03943)."""
+(2208.04933), linoss (2410.03943), aussm (2507.05238)."""
 import torch
 import torch.nn.functional as F
 
@@ -69,3 +69,15 @@ def linoss(x, p, o):
         w = w + dt * z
         states.append(w)
     return (torch.stack(states, 1) @ C.T).real + p["skip"] * x
+
+
+def aussm(x, p, o):
+    D, N = x.shape[-1], p["B.radius"].shape[0]
+    u, z = (x @ p["in.weight"].T).chunk(2, -1)
+    u = causal_conv(u, p["conv.weight"], p["conv.bias"])
+    theta = (u @ p["angle.weight"].T / D ** 0.5 + p["angle.bias"]).unflatten(-1, (N, D))
+    delta = F.softplus(u @ p["dt.down.weight"].T @ p["dt.up.weight"].T + p["dt.bias"])
+    u = F.silu(u)
+    B, C = (torch.polar(F.softplus(p[f"{name}.radius"]), p[f"{name}.angle"])[:, None] for name in "BC")
+    h = scan(torch.polar(torch.ones_like(theta), theta), B * (delta * u)[:, :, None])
+    return (((C * h).real.sum(2) + p["skip"] * u) * F.silu(z)) @ p["out.weight"].T

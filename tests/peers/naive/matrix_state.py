@@ -157,9 +157,10 @@ def gla(x, p, o):
 
 
 def hgrn2(x, p, o):
-    """With bounds=no: the bounds of other layers are not known here."""
-    H = int(o["heads"])
-    q, f, v = silu(x @ p["q.weight"].T), torch.sigmoid(x @ p["f.weight"].T), x @ p["i.weight"].T
+    """Forget gates are at least `low`, of which net.py tells a layer; a mixer alone has none."""
+    H, low = int(o["heads"]), o.get("low", 0)
+    q, v = silu(x @ p["q.weight"].T), x @ p["i.weight"].T
+    f = low + (1 - low) * torch.sigmoid(x @ p["f.weight"].T)
     q, f, v = heads_of(q, H), heads_of(f, H), heads_of(v, H)
     y = states(q, 1 - f, v, f, None, None) / q.shape[-1] ** 0.5
     return rmsnorm(y.flatten(2), p["norm.weight"]) @ p["out.weight"].T

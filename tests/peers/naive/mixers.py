@@ -51,6 +51,7 @@ MIXERS = {
     "linoss": diagonal.linoss,
     "mingru": diagonal.mingru,
     "rglru": diagonal.rglru,
+    "aussm": diagonal.aussm,
     "lstm": vector.lstm,
     "attention": vector.attention,
     "full-attention": vector.full_attention,

@@ -37,8 +37,11 @@ class Net:
         return {name[len(prefix) + 1:]: w for name, w in self.weights.items() if name.startswith(prefix + ".")}
 
     def options_of(self, index):
-        """Of pLSTM's layers in turn, the one at hand: P and D; two along the edges, two against them."""
+        """Of pLSTM's layers in turn, the one at hand: P and D; two along the edges, two against them. HGRN2's has a
+        least forget gate."""
         o = dict(self.options)
+        if self.mixer == "hgrn2" and o["bounds"] == "yes":
+            o["low"] = index / self.layers
         if o.get("mode") == "PD":
             o["mode"] = "PD"[index % 2]
         if o.get("direction") == "both":

@@ -72,7 +72,8 @@ CAUSAL = (
        "gdn2:heads=2,headdim=5,expandv=2,rank=3,beta=2", "rwkv7:heads=2,vmix=no", "gla:heads=2",
        "gla:heads=2,headdim=5,keydim=3,rank=2,conv=3,divisor=4", "hgrn2:heads=2,bounds=no", "slstm:heads=2",
        "slstm:heads=4,conv=0", "mamba3:state=8,headdim=8",
-       "mamba3:state=6,headdim=4,expand=1,rope=1,decay=softplus,norm=yes"])
+       "mamba3:state=6,headdim=4,expand=1,rope=1,decay=softplus,norm=yes", "aussm:state=3",
+       "aussm:state=5,conv=2,rank=2"])
 
 WIDE_CAUSAL = (
     ["bdlru:blocks=8,m=3", "hlru:channels=24,m=3", "hlru:channels=24,m=3,layout=observer"]
@@ -84,7 +85,7 @@ WIDE_CAUSAL = (
        "mamba2:state=8,headdim=8,range=signed", "mingru:hidden=40", "rglru:heads=4,width=40", "s5:state=40",
        "linoss:state=40", "gated-deltanet:heads=4", "kda:heads=4", "gdn2:heads=4", "rwkv7:heads=4,vmix=no",
        "gla:heads=4", "hgrn2:heads=4,bounds=no", "slstm:heads=4",
-       "mamba3:state=12,headdim=8,norm=yes"])
+       "mamba3:state=12,headdim=8,norm=yes", "aussm:state=7"])
 
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
             "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",
@@ -96,6 +97,8 @@ TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,la
 def mixers():
     for model in CAUSAL:
         yield Setting("mixer", TAGGING, model, SMALL)
+    for layers in (2, 4):  # layer l's least forget gate is l / layers
+        yield Setting("mixer", TAGGING, "hgrn2:heads=2", {**SMALL, "layers": layers})
     for model in [f"plstm2d:heads=2,{o}" for o in GRIDS] + [f"plstm-graph:heads=2,{o}" for o in GRAPHS] + \
             [f"myosotis:heads=4,{o}" for o in TREES]:
         yield Setting("mixer", DECODED, model, SMALL)
@@ -104,6 +107,7 @@ def mixers():
 def wide():
     for model in WIDE_CAUSAL:
         yield Setting("wide", LONG_TAGGING, model, WIDE)
+    yield Setting("wide", LONG_TAGGING, "hgrn2:heads=4", {**WIDE, "layers": 2})
     for model in ["plstm2d:heads=4,mode=P", "plstm2d:heads=4,mode=D", "plstm-graph:heads=4,mode=P",
                   f"plstm-graph:heads=4,mode=P,edges={WIDE_DAG}", f"plstm-graph:heads=4,mode=D,edges={WIDE_DAG}"]:
         yield Setting("wide", LONG_DECODED, model, WIDE)
@@ -130,7 +134,7 @@ def defaults():
     """Mixers as they are trained: options not named, width 128."""
     for model in ["bdlru", "hlru", "slice", "plstm", "mamba2", "deltanet", "deltaproduct", "mlstm", "lru", "lstm",
                   "attention", "conv", "mingru", "rglru", "s5", "linoss", "slstm",
-                  "mamba3"]:
+                  "mamba3", "aussm"]:
         yield Setting("defaults", LONG_TAGGING, model, {**WIDE, "dim": 128})
     for model in ["plstm2d", "plstm-graph", "myosotis"]:
         yield Setting("defaults", DECODED, model, {**WIDE, "dim": 128})
