@@ -432,8 +432,8 @@ static enum status find_row(struct report_row *rows, int n, struct row_slots *sl
     return ST_OK;
 }
 
-/* Makes the rows, each with its runs in `all`. rows: one more than there are records; runs: room for all; row_of: room
- * for one number a record; slots: empty. */
+/* Makes the rows, with their runs in `all`. rows: one more than there are records; runs: room for all; row_of: room for
+ * one number a record; slots: empty. */
 static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **runs, int *row_of,
                           struct row_slots *slots, const struct record_set *set, struct filter *filter,
                           struct error *e) {
