@@ -34,7 +34,7 @@ allowed() {
 rooms() {
     case $1 in
     core) echo file cuda ;;
-    kernels) echo lib dense norm move token gated flow matrix stable links plstm tree train ;;
+    kernels) echo lib dense norm move token gated flow matrix stable route links plstm tree train ;;
     tasks) echo data own language mad image series graph ;;
     harness) echo store study run rows sheet plot table perf pool site gate cli ;;
     esac

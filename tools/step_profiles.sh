@@ -38,7 +38,7 @@ for length in 64 512; do
 done
 # Steps of 8 192 tokens.
 for length in 64 512; do
-    for model in slstm mamba3; do
+    for model in slstm mamba3 pdssm; do
         step $model --dim 128 --batch $((8192 / length)) --length $length --vocab 2 --threads 1 --steps 10
     done
 done

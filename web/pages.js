@@ -618,10 +618,61 @@ async function drawPapers(q) {
             detail]];
 }
 
+// --- the history of gates -------------------------------------------------------------------------------------------
+
+const FIGURES_SHOWN = 12; // on the page at once; the others by the pickers
+
+async function drawHistory(q) {
+    const file = await load("history"), names = file.columns.split(" ");
+    const gates = file.gates.map(row => Object.fromEntries(row.map((value, i) => [names[i], value])));
+    const broken = file.broken.length > 0 && h("section", {}, h("h2", {}, "Left out"),
+        h("p", {}, "These lines of the history could not be read:"),
+        h("ul", {}, file.broken.map(text => h("li", {}, text))));
+    if (!gates.length) return ["History", [h("p", {},
+        "No gate has left a line yet: each ", h("code", {}, "lrnn gate"), " adds one to gate.jsonl of its folder."),
+        broken]];
+    const series = file.series.filter(s => (!q.get("gate") || s.gate === q.get("gate")) && (!q.get("figure") ||
+        s.figure === q.get("figure")));
+    const changes = series.flatMap(s => s.steps.map(([at, before, after]) => ({s, gate: gates[s.points[at][0]], before,
+        after})));
+    const nameOfSeries = s => [s.name, s.figure, s.machine && `machine ${s.machine.slice(0, 8)}`].filter(t =>
+        t).join(", ");
+    const when = number => `${gates[number].date.slice(0, 10)}, commit ${gates[number].commit.slice(0, 12)}`;
+    const drawn = [...series].sort((a, b) => b.steps.length - a.steps.length).slice(0, FIGURES_SHOWN).map(s => {
+        const point = (p, text) => [p[0] + 1, p[1], undefined, undefined, `${text}${when(p[0])}: ${p[1]}, ${p[2]}`];
+        return figure(`${nameOfSeries(s)}, over the gates of ${s.gate}.`, [
+            {name: s.figure, colour: "var(--c0)", points: s.points.map(p => point(p, "")), dots: s.points.length < 60},
+            {name: "changes", colour: "var(--c1)", line: false, dots: true,
+                points: s.steps.map(([at]) => point(s.points[at], "changes from here on: "))}]
+            .filter(part => part.points.length > 0), {x: "gate", y: s.figure});
+    });
+    const options = key => [["", "all"], ...distinct(file.series.map(s => s[key])).sort().map(value => [value, value])];
+    return ["History", [
+        h("p", {class: "lead"}, `${plural(gates.length, "gate")}, the last of ${when(gates.length - 1)}: ` +
+            `${gates.at(-1).verdict}. A series changes where all of ${file.window} values lie on one side of all of ` +
+            `the ${file.window} before them, which chance alone does at a given place in 0.8 % of cases. ` +
+            "Speeds of different machines are different series.",
+            file.later > 0 && ` ${plural(file.later, "line")} of a later version not shown.`),
+        h("form", {class: "filters", "aria-label": "Filters", submit: event => event.preventDefault()},
+            picker("Gate", "gate", options("gate"), q.get("gate") || ""),
+            picker("Figure", "figure", options("figure"), q.get("figure") || "")),
+        table("changes", "Changes", [{title: "series", value: c => nameOfSeries(c.s)},
+            {title: "date", value: c => c.gate.date}, {title: "commit", value: c => c.gate.commit.slice(0, 12)},
+            {title: "before", help: "median of the values before", number: true, value: c => c.before},
+            {title: "after", help: "median of the values from there on", number: true, value: c => c.after},
+            {title: "machine", value: c => c.gate.machine.slice(0, 8)}], changes, {sort: [1, -1]}),
+        drawn, series.length > FIGURES_SHOWN && h("p", {}, `${series.length - FIGURES_SHOWN} more series: choose a ` +
+            "gate or a figure."),
+        table("gates", "Gates", [{title: "date", value: g => g.date}, {title: "name", value: g => g.name},
+            {title: "commit", value: g => g.commit.slice(0, 12)}, {title: "machine", value: g =>
+                g.machine.slice(0, 8)}, {title: "verdict", value: g => g.verdict}], gates, {sort: [0, -1]}),
+        broken]];
+}
+
 // --- the page -------------------------------------------------------------------------------------------------------
 
 const pages = {index: drawIndex, task: drawTask, mixer: drawMixer, compare: drawCompare, run: drawRun,
-    papers: drawPapers};
+    papers: drawPapers, history: drawHistory};
 let drawing = 0;
 
 async function draw() {

@@ -1,49 +1,68 @@
-/* cmd_gate.c - `lrnn gate`: whether this build is as accurate and as fast as a baseline. */
+/* cmd_gate.c - `lrnn gate`: whether this build is as accurate and as fast as a baseline, or a plan's runs as the plan
+ * expects. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "harness/cli/cli.h"
 #include "harness/gate/gate.h"
+#include "harness/pool/runner.h"
+#include "harness/store/clock.h"
 #include "harness/store/files.h"
+#include "harness/store/history.h"
+#include "harness/store/version.h"
 
 struct gate_flags {
-    char baseline[OPTION_TEXT], write[OPTION_TEXT], against[OPTION_TEXT], benches[OPTION_TEXT], serve[OPTION_TEXT];
-    char junit[OPTION_TEXT], markdown[OPTION_TEXT];
-    bool accuracy, throughput, self_test, force;
+    char baseline[OPTION_TEXT], write[OPTION_TEXT], against[OPTION_TEXT], benches[OPTION_TEXT], serve[OPTION_TEXT],
+        delays[OPTION_TEXT];
+    char junit[OPTION_TEXT], markdown[OPTION_TEXT], badge[OPTION_TEXT], history[OPTION_TEXT], out[OPTION_TEXT];
+    bool accuracy, throughput, self_test, force, update;
     int format;
-    int64_t pairs, sittings, power, seed;
+    int64_t pairs, sittings, power, seed, jobs;
     double seconds, load, delay;
     const struct cli *cli; /* has read them */
 };
 
 #define AT(field) offsetof(struct gate_flags, field)
 static const struct option options[] = {
-    {"baseline", OPT_TEXT_FIELD, AT(baseline), "", 0, 0, NULL, "file to compare with, of --write", OPT_FILLED},
+    {"baseline", OPT_TEXT_FIELD, AT(baseline), "", 0, 0, NULL,
+     "file to compare with, of --write; of a plan x.plan it is x.baseline, which the first run makes", OPT_FILLED},
+    {"update", OPT_BOOL, AT(update), "no", 0, 0, NULL, "make a plan's baseline anew, and say what changes", 0},
     {"accuracy", OPT_BOOL, AT(accuracy), "no", 0, 0, NULL, "golden traces and many seeds", 0},
     {"throughput", OPT_BOOL, AT(throughput), "no", 0, 0, NULL, "pairs of times beside --against", 0},
     {"against", OPT_TEXT_FIELD, AT(against), "", 0, 0, NULL, "the baseline's program", OPT_FILLED},
     {"write", OPT_TEXT_FIELD, AT(write), "", 0, 0, NULL, "make a baseline of this build", OPT_FILLED},
     {"self-test", OPT_BOOL, AT(self_test), "no", 0, 0, NULL,
      "this program beside itself: false alarms, and power against a delay; its floor goes into --baseline", 0},
-    {"benches", OPT_TEXT_FIELD, AT(benches), "", 0, 0, NULL, "only these: 'scan_block linear'", 0},
+    {"benches", OPT_TEXT_FIELD, AT(benches), "", 0, 0, NULL,
+     "only these: 'scan_block linear'; 'step-*' = the step of every mixer, 'long-*' = long sequences", 0},
     {"pairs", OPT_INT, AT(pairs), "20", 1, GATE_MAX / 2.0, NULL, "of times for each bench", 0},
     {"seconds", OPT_TIME, AT(seconds), "0.01s", 0, GATE_SECONDS, NULL,
      "of a sitting's calls: 30 or more, 5 or more of slow ones, 2048 at most", 0},
     {"load", OPT_REAL, AT(load), "0.75", 0, 1, NULL,
      "share of the cores that other processes may use; beyond it a bench is inconclusive", 0},
     {"sittings", OPT_INT, AT(sittings), "200", 1, 1e6, NULL, "of the self-test without a delay", 0},
-    {"power", OPT_INT, AT(power), "50", 0, 1e6, NULL, "of the self-test with 5 % and with 10 %", 0},
+    {"power", OPT_INT, AT(power), "50", 0, 1e6, NULL, "of the self-test with each of --delays", 0},
+    {"delays", OPT_TEXT_FIELD, AT(delays), "5 10", 0, 0, NULL, "of the self-test, in percent", OPT_FILLED},
     {"seed", OPT_INT, AT(seed), "auto", 1, 9e18, NULL, "of the order of pairs; auto = the clock", OPT_AUTO},
     {"force", OPT_BOOL, AT(force), "no", 0, 0, NULL,
      "compare also with a baseline of another machine, numerics or flags", 0},
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the tables on standard output", 0},
     {"markdown", OPT_TEXT_FIELD, AT(markdown), "", 0, 0, NULL, "file that also gets them as Markdown", OPT_FILLED},
+    {"badge", OPT_TEXT_FIELD, AT(badge), "", 0, 0, NULL, "file that gets the verdict as a small SVG", OPT_FILLED},
+    {"history", OPT_TEXT_FIELD, AT(history), "auto", 0, 0, NULL,
+     "file that every gate adds a line to; auto = gate.jsonl in --out, which `lrnn report --html` draws", OPT_FILLED},
+    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of results; a plan's runs go into its folder gate",
+     OPT_FILLED},
+    {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL, "runs of a plan at once; auto = one a core",
+     OPT_AUTO},
     {"junit", OPT_TEXT_FIELD, AT(junit), "", 0, 0, NULL, "file that gets the verdicts as JUnit XML", OPT_FILLED},
-    {"serve", OPT_TEXT_FIELD, AT(serve), "", 0, 0, NULL, "bench to serve: a gate starts its processes so", 0},
+    {"serve", OPT_TEXT_FIELD, AT(serve), "", 0, 0, NULL,
+     "bench to serve, or a run's config file by a path: a gate starts its processes so", 0},
     {"delay", OPT_REAL, AT(delay), "0", 0, 10, NULL, "with --serve: each call takes this share of its time longer", 0},
     {0}};
 
@@ -73,65 +92,89 @@ static enum status write_baseline(const struct gate_flags *f, struct baseline *b
     return ST_OK;
 }
 
-/* Compares this program with itself alone: a difference between two programs is no floor. The floor of a bench is
+/* Compares this program with itself alone: a difference between two programs is no floor. The floors of the benches are
  * written to the baseline, if there is one. */
 static enum status self_test(const struct gate_flags *f, struct baseline *b, struct error *e) {
     char own[PATH_BYTES];
-    double aa_p99;
-    const char *bench = *f->benches ? f->benches : gate_benches()->name;
+    struct sheets sheets = {0};
     TRY(cli_refuse_others(f->cli, "gate --self-test",
-                          " self-test baseline benches pairs seconds load sittings power seed force ", e));
+                          " self-test baseline benches pairs seconds load sittings power delays seed force format ",
+                          e));
     TRY(own_program(own, e));
     if (*f->baseline) {
         TRY(baseline_read(b, f->baseline, e));
         TRY(baseline_check(b, f->baseline, f->force, e));
         TRY(file_write_check(f->baseline, e));
     }
-    struct self_test_request q = {
-        .sittings = (int)f->sittings, .power = (int)f->power, .bench = bench, .compare = request_of(f, own, own)};
-    printf("%s, %d pairs, then %d where those do not decide\n", bench, (int)f->pairs, 2 * (int)f->pairs);
-    TRY(gate_self_test(&q, &aa_p99, stdout, e));
-    if (!*f->baseline) return ST_OK;
-    TRY(baseline_set_floor(b, bench, aa_p99, e));
-    return baseline_write(b, f->baseline, e);
+    struct self_test_request q = {.sittings = (int)f->sittings,
+                                  .power = (int)f->power,
+                                  .delays = f->delays,
+                                  .benches = *f->benches ? f->benches : gate_benches()->name,
+                                  .compare = request_of(f, own, own)};
+    enum status status = gate_self_test(&q, b, sheets_add(&sheets), e);
+    if (status == ST_OK) status = sheets_write(&sheets, sheet_formats()[f->format], stdout, e);
+    sheets_free(&sheets);
+    return status == ST_OK && *f->baseline ? baseline_write(b, f->baseline, e) : status;
 }
 
 /* --- the gate ----------------------------------------------------------------------------------------------------- */
 
-static enum status show(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
+static enum status show(const struct gate_flags *f, const struct gate_result *r, enum verdict worst, struct error *e) {
     if (*f->junit) TRY(gate_junit(r, f->junit, e));
     if (*f->markdown) {
         struct printed page;
         TRY(printed_begin(&page, f->markdown, e));
-        TRY(printed_write(&page, gate_print(r, &format_md, page.f, e), f->markdown, e));
+        TRY(printed_write(&page, gate_summary(r, worst, page.f, e), f->markdown, e));
     }
     return r->n ? gate_print(r, sheet_formats()[f->format], stdout, e) : ST_OK;
 }
 
-/* Shows the result and prints the verdict: after tables for people, and on standard error beside other formats. */
-static enum status tell(const struct gate_flags *f, const struct gate_result *r, struct error *e) {
-    enum verdict worst;
-    bool people = sheet_formats()[f->format] == &format_term;
-    TRY(show(f, r, e));
-    TRY(gate_worst(r, &worst, e));
-    fprintf(people ? stdout : stderr, "%sthe gate: %s\n", people ? "\n" : "", verdict_names[worst]);
+static enum status history_path(const struct gate_flags *f, char path[PATH_BYTES], struct error *e) {
+    bool named = strcmp(f->history, "auto") != 0;
+    return path_format(path, PATH_BYTES, e, "%s%s%s", named ? f->history : f->out, named ? "" : "/",
+                       named ? "" : HISTORY_FILE);
+}
+
+/* Where people read: after tables for them, and on standard error beside other formats. */
+static FILE *talk(const struct gate_flags *f) {
+    return sheet_formats()[f->format] == &format_term ? stdout : stderr;
+}
+
+/* Shows the result, keeps it in the history under a name, and prints the verdict. */
+static enum status tell(const struct gate_flags *f, const struct gate_result *r, const char *name, struct error *e) {
+    enum verdict worst = VERDICT_SAME;
+    char path[PATH_BYTES];
+    struct error nothing;
+    enum status status = gate_worst(r, &worst, &nothing);
+    TRY(show(f, r, worst, e));
+    if (status != ST_OK) return fail(e, status, "%s", nothing.text);
+    TRY(history_path(f, path, e));
+    TRY(gate_history(r, name, worst, path, e));
+    if (*f->badge) TRY(gate_badge(worst, f->badge, e));
+    fprintf(talk(f), "%sthe gate: %s\n", talk(f) == stdout ? "\n" : "", verdict_names[worst]);
     e->text[0] = 0; /* it has been told */
     return verdict_status(worst);
+}
+
+static enum status check_files(const struct gate_flags *f, struct error *e) {
+    if (*f->junit) TRY(file_write_check(f->junit, e));
+    if (*f->markdown) TRY(file_write_check(f->markdown, e));
+    return *f->badge ? file_write_check(f->badge, e) : ST_OK;
 }
 
 /* Refuses, before anything is measured, flags that would keep an answer from being written. */
 static enum status check_compare(const struct gate_flags *f, bool throughput, struct error *e) {
     if (!*f->baseline)
-        return fail(e, ST_USAGE, "gate needs --baseline FILE; `lrnn gate --write FILE` of the other build makes one");
+        return fail(e, ST_USAGE,
+                    "gate needs a plan, or --baseline FILE; `lrnn gate --write FILE` of the other build makes one");
     TRY(cli_refuse_others(f->cli, throughput ? "gate" : "gate --accuracy",
                           throughput ? " baseline accuracy throughput against benches pairs seconds load seed force "
-                                       "format markdown junit "
-                                     : " baseline accuracy force format markdown junit ",
+                                       "format markdown junit badge history out "
+                                     : " baseline accuracy force format markdown junit badge history out ",
                           e));
     if (throughput && !*f->against)
         return fail(e, ST_USAGE, "--throughput needs --against PROGRAM, the other build; --accuracy alone needs none");
-    if (*f->junit) TRY(file_write_check(f->junit, e));
-    return *f->markdown ? file_write_check(f->markdown, e) : ST_OK;
+    return check_files(f, e);
 }
 
 /* Writes what the flags make a verdict easier by, or of fewer benches. */
@@ -166,23 +209,98 @@ static enum status compare(const struct gate_flags *f, struct baseline *b, struc
     if (throughput) TRY(gate_throughput_check(&q, f->benches, e));
     if (accuracy) status = gate_accuracy(b, r, e);
     if (throughput && status == ST_OK) status = gate_throughput(b, &q, f->benches, r, e);
-    if (status == ST_OK) return tell(f, r, e);
+    if (status == ST_OK) return tell(f, r, "gate", e);
     struct error ignored; /* rows that came out before the error are shown; the error stands */
-    if (r->n) show(f, r, &ignored);
+    enum verdict worst;
+    if (r->n) show(f, r, gate_worst(r, &worst, &ignored) == ST_OK ? worst : VERDICT_INCONCLUSIVE, &ignored);
     return status;
+}
+
+/* --- the gate of a plan ------------------------------------------------------------------------------------------- */
+
+/* A folder for the runs' records that nobody has: OUT/gate/DATE-COMMIT. */
+static enum status new_folder(const char *out, char path[PATH_BYTES], struct error *e) {
+    char date[32], stamp[32];
+    size_t n = 0;
+    time_now_text(date, sizeof date);
+    for (const char *c = date; *c; c++)
+        if (*c != ':' && *c != '-') stamp[n++] = *c;
+    stamp[n] = 0;
+    for (int i = 1; i == 1 || access(path, F_OK) == 0; i++)
+        TRY(path_format(path, PATH_BYTES, e, "%s/gate/%s-%.8s%s%.0d", out, stamp, build_info()->commit,
+                        i > 1 ? "-" : "", i > 1 ? i : 0));
+    return ST_OK;
+}
+
+/* Writes the baseline of a plan's rows, and says what changes. */
+static enum status keep_baseline(const struct gate_flags *f, const struct gate_result *r, const struct baseline *before,
+                                 const char *path, struct error *e) {
+    struct sheets sheets = {0};
+    struct baseline *after = calloc(1, sizeof *after);
+    if (!after) return fail(e, ST_MEMORY, "no memory for a baseline");
+    baseline_init(after);
+    enum status status = gate_plan_baseline(r, after, e);
+    if (status == ST_OK) status = baseline_write(after, path, e);
+    if (status == ST_OK && before->n_figures) {
+        gate_plan_changes(before, after, sheets_add(&sheets));
+        status = sheets_write(&sheets, &format_term, talk(f), e);
+        fputc('\n', talk(f));
+    }
+    if (status == ST_OK) fprintf(talk(f), "%s: written, %d figures\n\n", path, after->n_figures);
+    sheets_free(&sheets);
+    free(after);
+    return status;
+}
+
+static enum status gate_of_plan(const struct gate_flags *f, const char *plan, struct baseline *b, struct gate_result *r,
+                                struct error *e) {
+    char path[PATH_BYTES], out[PATH_BYTES], own[PATH_BYTES];
+    size_t stem = strlen(plan) - (text_ends(plan, ".plan") ? strlen(".plan") : 0);
+    struct error nothing;
+    enum verdict worst;
+    TRY(cli_refuse_others(f->cli, "gate PLAN",
+                          " baseline update against pairs seconds load seed force format markdown junit badge history "
+                          "out jobs ",
+                          e));
+    TRY(check_files(f, e));
+    TRY(path_format(path, sizeof path, e, *f->baseline ? f->baseline : "%.*s.baseline", (int)stem, plan));
+    bool there = access(path, F_OK) == 0;
+    if (there) TRY(baseline_read(b, path, e));
+    TRY(file_write_check(path, e));
+    TRY(new_folder(f->out, out, e));
+    TRY(own_program(own, e));
+    const struct plan_gate q = {.plan = plan,
+                                .out = out,
+                                .baseline = there && !f->update ? b : NULL,
+                                .jobs = (int)f->jobs,
+                                .quiet = !isatty(STDERR_FILENO),
+                                .compare = request_of(f, f->against, own)};
+    if (f->force) snprintf(r->chosen, sizeof r->chosen, "--force");
+    TRY(gate_plan(&q, r, e));
+    bool red = gate_worst(r, &worst, &nothing) == ST_OK && worst == VERDICT_REGRESSED;
+    if (f->update || (!there && !red)) TRY(keep_baseline(f, r, b, path, e));
+    const char *slash = strrchr(plan, '/'), *name = slash ? slash + 1 : plan;
+    char text[PLAN_NAME_BYTES];
+    snprintf(text, sizeof text, "%.*s", (int)(stem - (size_t)(name - plan)), name);
+    return tell(f, r, text, e);
 }
 
 static enum status serve(const struct gate_flags *f, struct error *e) {
     const struct gate_bench *bench;
     TRY(cli_refuse_others(f->cli, "gate --serve", " serve seconds delay ", e));
-    TRY(gate_bench_find(f->serve, &bench, e));
+    const struct gate_bench run = {.name = f->serve, .config = f->serve};
+    if (strchr(f->serve, '/'))
+        bench = &run;
+    else
+        TRY(gate_bench_find(f->serve, &bench, e));
     return gate_serve(bench, f->seconds, f->delay, stdin, stdout, e);
 }
 
 static enum status run(int argc, char **argv, struct error *e) {
     struct gate_flags f;
     const struct flag_set set = {options, &f};
-    struct cli cli = {.command = &command_gate, .sets = &set, .n_sets = 1};
+    const char *plan = NULL;
+    struct cli cli = {.command = &command_gate, .sets = &set, .n_sets = 1, .positional = &plan, .max_positional = 1};
     f.cli = &cli;
     TRY(options_default(options, &f, e));
     TRY(cli_parse(&cli, argc, argv, e));
@@ -191,7 +309,10 @@ static enum status run(int argc, char **argv, struct error *e) {
     struct gate_result *r = calloc(1, sizeof *r);
     enum status status = b && r ? ST_OK : fail(e, ST_MEMORY, "no memory for a baseline");
     if (status == ST_OK)
-        status = *f.write ? write_baseline(&f, b, e) : f.self_test ? self_test(&f, b, e) : compare(&f, b, r, e);
+        status = plan          ? gate_of_plan(&f, plan, b, r, e)
+                 : *f.write    ? write_baseline(&f, b, e)
+                 : f.self_test ? self_test(&f, b, e)
+                               : compare(&f, b, r, e);
     free(b);
     free(r);
     return status;
@@ -199,6 +320,7 @@ static enum status run(int argc, char **argv, struct error *e) {
 
 const struct command command_gate = {
     .name = "gate",
-    .usage = "gate --baseline FILE [--accuracy] [--throughput --against PROGRAM] [flags]",
-    .summary = "is this build as accurate and as fast as a baseline? exits 0, 3 regressed, 4 inconclusive",
+    .usage = "gate PLAN | --baseline FILE [--accuracy] [--throughput] [--against PROGRAM] [flags]",
+    .summary =
+        "are a plan's runs, or this build, as good and as fast as expected? exits 0, 3 regressed, 4 inconclusive",
     .run = run};

@@ -17,7 +17,7 @@
 struct report_flags {
     char out[OPTION_TEXT], task[OPTION_TEXT], profile[OPTION_TEXT], where[OPTION_TEXT], what[OPTION_TEXT];
     char to[OPTION_TEXT], paper[OPTION_TEXT], columns[OPTION_TEXT], sort[OPTION_TEXT];
-    char formats[OPTION_TEXT], html[OPTION_TEXT];
+    char formats[OPTION_TEXT], html[OPTION_TEXT], history[OPTION_TEXT];
     int format, protocol;
     int64_t confirm;
     struct plot_view view;
@@ -57,7 +57,9 @@ static const struct option report_options[] = {
      "column by which rows are sorted, the largest first; -acc: the smallest", 0},
     {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "report, one of those below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
-     "folder of pages for a browser: a matrix of mixers and tasks, tasks, mixers, runs, papers", OPT_FILLED},
+     "folder of pages for a browser: a matrix of mixers and tasks, tasks, mixers, runs, papers, gates", OPT_FILLED},
+    {"history", OPT_TEXT_FIELD, AT(history), "auto", 0, 0, NULL,
+     "for --html: file of `lrnn gate`; auto = gate.jsonl in the folder of the records", OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
      "folder to which runs.csv, curves.csv, evals.csv and summary.csv of all records are written too", OPT_FILLED},
     {0}};
@@ -147,22 +149,37 @@ static enum status run_paper(const struct report_flags *f, struct error *e) {
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
-/* A report of many pages. Damaged records are named there. */
+/* Loads the history of gates, with a line on each of its broken ones. */
+static enum status load_history(const struct report_flags *f, struct history *h, struct printed *broken,
+                                struct error *e) {
+    char path[PATH_BYTES];
+    bool named = strcmp(f->history, "auto") != 0;
+    TRY(path_format(path, sizeof path, e, "%s%s%s", named ? f->history : f->out, named ? "" : "/",
+                    named ? "" : HISTORY_FILE));
+    TRY(printed_begin(broken, "a page", e));
+    return printed_end(broken, history_read(h, path, broken->f, e), "a page", e);
+}
+
+/* A report of many pages. Damaged records and broken lines of the history are named there. */
 static enum status run_html(const struct report_flags *f, struct error *e) {
     struct record_set set = {0};
     struct report_filter filter = filter_of(f);
-    struct printed broken;
+    struct printed broken, broken_lines = {0};
+    struct history history = {0};
     int files = 0;
     double bytes = 0;
-    TRY(cli_refuse_others(f->cli, "report --html", " html out profile task where protocol confirm-seeds ", e));
+    TRY(cli_refuse_others(f->cli, "report --html", " html history out profile task where protocol confirm-seeds ", e));
     TRY(printed_begin(&broken, "a page", e));
     enum status status = report_load_sound(&set, f->out, broken.f, e);
     TRY(printed_end(&broken, status, "a page", e));
-    fputs(broken.text, stderr);
-    if (!set.n) status = fail(e, ST_DATA, NO_RECORDS, f->out);
-    struct site_request request = {&set, &filter, f->out, f->html, broken.text};
+    status = load_history(f, &history, &broken_lines, e);
+    if (status == ST_OK) fprintf(stderr, "%s%s", broken.text, broken_lines.text);
+    if (status == ST_OK && !set.n && !history.n) status = fail(e, ST_DATA, NO_RECORDS, f->out);
+    struct site_request request = {&set, &filter, f->out, f->html, broken.text, &history, broken_lines.text};
     if (status == ST_OK) status = site_write(&request, &files, &bytes, e);
     records_free(&set);
+    history_free(&history);
+    free(broken_lines.text);
     free(broken.text);
     if (status == ST_OK) printf("%d files, %.1f MB; begin at %s/index.html\n", files, bytes / 1e6, f->html);
     return status;

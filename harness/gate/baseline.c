@@ -1,6 +1,7 @@
 /* baseline.c - see baseline.h. */
 #include "harness/gate/baseline.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,14 @@ static void print_body(FILE *f, const struct baseline *b) {
         for (int i = 0; i < bank->n; i++) {
             format_double(bank->metric[i], number, sizeof number);
             fprintf(f, "\t%s", number);
+        }
+        fputc('\n', f);
+    }
+    for (const struct baseline_figure *x = b->figures; x < b->figures + b->n_figures; x++) {
+        fprintf(f, "figure\t%s\t%s\t%s\t%d", x->cell, x->figure, x->numerics, x->n);
+        for (int i = 0; i < x->n; i++) {
+            format_double(x->value[i], number, sizeof number);
+            fprintf(f, "\t%" PRId64 "\t%s", x->seed[i], number);
         }
         fputc('\n', f);
     }
@@ -94,6 +103,20 @@ static bool read_bank(struct baseline *b, const char *text) {
     return *text == 0;
 }
 
+static bool read_figure(struct baseline *b, const char *text) {
+    struct baseline_figure *x = &b->figures[b->n_figures];
+    int end = 0;
+    if (b->n_figures == BASELINE_FIGURES ||
+        sscanf(text, "%399[^\t]\t%47[^\t]\t%95[^\t]\t%d%n", x->cell, x->figure, x->numerics, &x->n, &end) != 4 ||
+        x->n < 1 || x->n > GATE_VALUES)
+        return false;
+    text += end;
+    for (int i = 0; i < x->n; i++, text += end)
+        if (sscanf(text, "\t%" SCNd64 "\t%lf%n", &x->seed[i], &x->value[i], &end) != 2) return false;
+    b->n_figures++;
+    return *text == 0;
+}
+
 static bool read_line(struct baseline *b, const char *line) {
     size_t n = strcspn(line, "\t");
     const char *rest = line + n + (line[n] != 0);
@@ -101,6 +124,7 @@ static bool read_line(struct baseline *b, const char *line) {
     if (!strncmp(line, "build\t", n + 1)) return sscanf(rest, "%63s\t%7s\t%7s", b->commit, b->real, b->arithmetic) == 3;
     if (!strncmp(line, "trace\t", n + 1)) return read_trace(b, rest);
     if (!strncmp(line, "bank\t", n + 1)) return read_bank(b, rest);
+    if (!strncmp(line, "figure\t", n + 1)) return read_figure(b, rest);
     if (strncmp(line, "floor\t", n + 1) != 0 || b->n_floors == BASELINE_FLOORS) return false;
     struct baseline_floor *f = &b->floors[b->n_floors++];
     return sscanf(rest, "%63[^\t]\t%lf", f->bench, &f->aa_p99) == 2 && isfinite(f->aa_p99) && f->aa_p99 >= 0;
@@ -180,6 +204,12 @@ enum status baseline_check(const struct baseline *b, const char *path, bool forc
                     "compares them all the same",
                     path, b->env_epoch, m.env_epoch);
     return check_numerics(b, path, e);
+}
+
+const struct baseline_figure *baseline_figure(const struct baseline *b, const char *cell, const char *figure) {
+    for (const struct baseline_figure *x = b->figures; x < b->figures + b->n_figures; x++)
+        if (!strcmp(x->cell, cell) && !strcmp(x->figure, figure)) return x;
+    return NULL;
 }
 
 double baseline_aa_p99(const struct baseline *b, const char *bench) {

@@ -1,9 +1,10 @@
 /* baseline.h - the file of text that a gate compares with: where and by which build it was made, golden traces with
- * reference kernels and with the kernels that a run takes, solve rates of a bank of runs, and how much the throughput
- * of one build varies. The first line holds the XXH3-128 of all bytes after it. */
+ * reference kernels and with the kernels that a run takes, solve rates of a bank of runs, how much the throughput of
+ * one build varies, and the figures of a plan's cells. The first line holds the XXH3-128 of all bytes after it. */
 #ifndef LRNN_HARNESS_GATE_BASELINE_H
 #define LRNN_HARNESS_GATE_BASELINE_H
 
+#include "harness/gate/expect.h"
 #include "harness/gate/trace.h"
 #include "harness/gate/verdict.h"
 #include "harness/store/machine.h"
@@ -30,16 +31,27 @@ struct baseline_floor {
     double aa_p99; /* of |log(B/A)| medians of A/A sittings */
 };
 
-#define BASELINE_TRACES 512
-#define BASELINE_BANKS  8
-#define BASELINE_FLOORS 32
+/* Figure of a plan's cell (expect.h), of each of its seeds or sittings. */
+#define GATE_VALUES 64
+struct baseline_figure {
+    char cell[TRACE_TEXT], figure[FIGURE_BYTES], numerics[NUMERICS_TEXT];
+    int n;
+    int64_t seed[GATE_VALUES];
+    double value[GATE_VALUES];
+};
+
+#define BASELINE_TRACES  512
+#define BASELINE_BANKS   8
+#define BASELINE_FLOORS  64
+#define BASELINE_FIGURES 512
 
 struct baseline {
     char machine_id[17], env_epoch[17], commit[64], real[8], arithmetic[8];
-    int n_traces, n_banks, n_floors;
+    int n_traces, n_banks, n_floors, n_figures;
     struct baseline_trace traces[BASELINE_TRACES];
     struct baseline_bank banks[BASELINE_BANKS];
     struct baseline_floor floors[BASELINE_FLOORS];
+    struct baseline_figure figures[BASELINE_FIGURES];
 };
 
 /* Makes an empty baseline of this machine and build. */
@@ -54,6 +66,9 @@ enum status baseline_read(struct baseline *b, const char *path, struct error *e)
 /* Checks that this program on this machine may be compared with it. ST_USAGE: it has another precision; or, without
  * `force`, another machine, another system on this one, or traces or banks of another numerics version. */
 enum status baseline_check(const struct baseline *b, const char *path, bool force, struct error *e);
+
+/* Finds the figure of a cell; NULL: the baseline has none. */
+const struct baseline_figure *baseline_figure(const struct baseline *b, const char *cell, const char *figure);
 
 /* Gives the 99th percentile of a bench; NAN: the baseline does not say. */
 double baseline_aa_p99(const struct baseline *b, const char *bench);

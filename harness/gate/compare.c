@@ -16,6 +16,7 @@
 #include "core/philox.h"
 #include "harness/perf/measure.h"
 #include "harness/store/clock.h"
+#include "harness/store/files.h"
 
 #define PATIENCE_MS 60000 /* a little more than GATE_SECONDS may take */
 
@@ -44,7 +45,7 @@ static void give(int fd, int as) {
 
 static enum status make_process(struct peer *p, const char *bench, double seconds, double delay, struct error *e) {
     int in[2], out[2];
-    char serve[80], time[64], more[64];
+    char serve[PATH_BYTES + 16], time[64], more[64];
     snprintf(serve, sizeof serve, "--serve=%s", bench);
     snprintf(time, sizeof time, "--seconds=%.17g", seconds);
     snprintf(more, sizeof more, "--delay=%.17g", delay);
@@ -147,9 +148,10 @@ static enum status same_build(const struct compare_request *q, const struct peer
 static enum status take_round(const struct compare_request *q, const struct gate_bench *bench, int pairs,
                               struct rng *order, struct times *t, struct error *e) {
     struct peer a = {0}, b = {0};
-    enum status status = peer_start(&a, q->a, bench->name, q->seconds, 0, e);
+    const char *word = bench->config ? bench->config : bench->name;
+    enum status status = peer_start(&a, q->a, word, q->seconds, 0, e);
     if (status == ST_OK) {
-        status = peer_start(&b, q->b, bench->name, q->seconds, q->delay, e);
+        status = peer_start(&b, q->b, word, q->seconds, q->delay, e);
         if (status == ST_INCONCLUSIVE) status = e->status = ST_REGRESSED;
     }
     if (status == ST_OK) status = same_build(q, &a, &b, e);
@@ -167,10 +169,12 @@ static enum status take_round(const struct compare_request *q, const struct gate
     return status;
 }
 
-static enum status measure(const struct compare_request *q, struct compare_row *row, int pairs, struct error *e) {
+/* Measures a row; `index` makes its order of pairs its own. */
+static enum status measure(const struct compare_request *q, struct compare_row *row, int index, int pairs,
+                           struct error *e) {
     struct times *t = calloc(1, sizeof *t);
     struct noise noise;
-    struct rng order = rng_at(q->seed, STREAM_TEST, (uint64_t)(row->bench - gate_benches()));
+    struct rng order = rng_at(q->seed, STREAM_TEST, (uint64_t)index);
     double start = time_now_s();
     enum status status = t ? ST_OK : fail(e, ST_MEMORY, "no memory for the times of %s", row->bench->name);
     noise_begin(&noise);
@@ -231,11 +235,11 @@ enum status compare_builds(const struct compare_request *q, struct compare_row *
         return fail(e, ST_USAGE, "%d benches of %d pairs; expected 1 to %d and 1 to %d", n, q->pairs, GATE_BENCHES,
                     GATE_MAX / 2);
     enum status status = ST_OK;
-    for (int i = 0; i < n && status == ST_OK; i++) status = measure(q, &rows[i], q->pairs, e);
+    for (int i = 0; i < n && status == ST_OK; i++) status = measure(q, &rows[i], i, q->pairs, e);
     compare_judge(rows, n, q->load);
     for (int i = 0; i < n && status == ST_OK; i++) {
         bool doubted = rows[i].verdict == VERDICT_INCONCLUSIVE || rows[i].verdict == VERDICT_REGRESSED;
-        if (rows[i].measured && doubted) status = measure(q, &rows[i], 2 * q->pairs, e);
+        if (rows[i].measured && doubted) status = measure(q, &rows[i], i, 2 * q->pairs, e);
     }
     compare_judge(rows, n, q->load);
     return status;

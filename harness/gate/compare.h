@@ -19,9 +19,11 @@ struct gate_bench {
     const char *op;    /* NULL: a training step */
     const char *sizes; /* "key=value key=value": of the op, or flags of the run */
     const char *task, *model;
+    const char *config; /* a training step of the run that this file configures; NULL: of a bench of the list */
 };
 
-const struct gate_bench *gate_benches(void); /* ends with name == NULL */
+/* All of them, the usual ones first; ends with name == NULL. */
+const struct gate_bench *gate_benches(void);
 
 /* Finds the bench of that name. ST_USAGE: unknown, with the nearest. */
 enum status gate_bench_find(const char *name, const struct gate_bench **bench, struct error *e);
@@ -38,7 +40,7 @@ enum status gate_serve(const struct gate_bench *bench, double seconds, double de
 #define GATE_PAIRS   20
 #define GATE_ROUND   5 /* pairs of one process */
 #define GATE_MAX     (2 * GATE_PAIRS * 5)
-#define GATE_BENCHES 16
+#define GATE_BENCHES 64
 
 struct compare_request {
     const char *a, *b; /* programs: the baseline and the one under test */
@@ -62,6 +64,10 @@ struct compare_row {
                       one under test does not serve it, or ended in it (regressed) */
     char detail[256];
 };
+
+/* Sets the benches of rows (GATE_BENCHES) by blank-separated names, one of which may stand for all that begin so
+ * ("step-*", the step of every mixer); "": the usual ones. ST_USAGE: a name that is no bench. */
+enum status gate_benches_choose(const char *names, struct compare_row *rows, int *n, struct error *e);
 
 /* Measures and judges all rows together; after an error those that have been measured. Errors: ST_FAIL: a program does
  * not start, or the baseline's ended in the middle; ST_DATA: there is none; ST_USAGE: it has another precision, or

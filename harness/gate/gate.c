@@ -76,7 +76,19 @@ static enum status compare_trace(const struct baseline_trace *then, struct gate_
 static enum verdict judge_seeds(const struct baseline_bank *bank, const double *metric, int solved, int n,
                                 struct gate_row *row) {
     double difference[2 * GATE_SEEDS];
-    for (int i = 0; i < n; i++) difference[i] = metric[i] - bank->metric[i];
+    for (int i = 0; i < n; i++) {
+        difference[i] = metric[i] - bank->metric[i];
+        row->made.seed[i] = i + 1;
+        row->made.value[i] = metric[i];
+    }
+    const struct interval interval = stats_t_interval(difference, n, 0.95);
+    snprintf(row->figure, sizeof row->figure, "change of metric");
+    snprintf(row->made.figure, sizeof row->made.figure, "metric");
+    row->made.n = n;
+    row->value = stats_mean(difference, n);
+    row->low = interval.low;
+    row->high = interval.high;
+    row->bound = -GATE_POINT;
     enum verdict rate = seeds_verdict(solved, n), size = metric_verdict(difference, n);
     snprintf(row->detail, sizeof row->detail, "%d of %d seeds solved, mean metric %+.4f of that of the same seeds%s",
              solved, n, stats_mean(difference, n),
@@ -123,44 +135,42 @@ enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struc
 
 /* --- throughput --------------------------------------------------------------------------------------------------- */
 
-/* Sets the benches of the rows: those that are named, or all of them. */
-static enum status choose(const char *names, struct compare_row *rows, int *n, struct error *e) {
-    char copy[OPTION_TEXT], *rest = NULL;
-    *n = 0;
-    snprintf(copy, sizeof copy, "%s", names);
-    for (char *name = strtok_r(copy, " ", &rest); name && *n < GATE_BENCHES; name = strtok_r(NULL, " ", &rest))
-        TRY(gate_bench_find(name, &rows[(*n)++].bench, e));
-    if (*n == 0)
-        for (const struct gate_bench *bench = gate_benches(); bench->name; bench++) rows[(*n)++].bench = bench;
-    return ST_OK;
-}
-
 enum status gate_throughput_check(const struct compare_request *q, const char *names, struct error *e) {
     struct compare_row rows[GATE_BENCHES];
     int n;
-    TRY(choose(names, rows, &n, e));
+    TRY(gate_benches_choose(names, rows, &n, e));
     TRY(program_check(q->a, e));
     return program_check(q->b, e);
+}
+
+static void add_throughput(const struct compare_row *c, bool compared, struct gate_row *row) {
+    *row = (struct gate_row){
+        .kind = "throughput", .verdict = c->verdict, .compared = compared, .seconds = c->seconds, .speed = *c};
+    snprintf(row->name, sizeof row->name, "%s", c->bench->name);
+    snprintf(row->detail, sizeof row->detail, "%s", c->detail);
+    if (!c->measured) return;
+    snprintf(row->figure, sizeof row->figure, "change of time in percent");
+    snprintf(row->made.figure, sizeof row->made.figure, "ms");
+    row->made.n = 1;
+    row->made.value[0] = 1e3 * c->b;
+    row->value = 100 * expm1(c->pairs.median);
+    row->low = 100 * expm1(c->pairs.interval.low);
+    row->high = 100 * expm1(c->pairs.interval.high);
+    row->sense = SENSE_MOST;
+    row->bound = 100 * c->floor;
 }
 
 enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
                             struct gate_result *r, struct error *e) {
     struct compare_row rows[GATE_BENCHES] = {0};
     int n;
-    TRY(choose(names, rows, &n, e));
+    TRY(gate_benches_choose(names, rows, &n, e));
     for (int i = 0; i < n; i++) rows[i].floor = gate_floor(baseline_aa_p99(b, rows[i].bench->name));
     enum status status = compare_builds(q, rows, n, e);
     for (int i = 0; i < n; i++) {
         bool compared = rows[i].measured || rows[i].verdict == VERDICT_REGRESSED;
         if (status != ST_OK && !compared) continue; /* its turn had not come */
-        struct gate_row *row = &r->rows[r->n++];
-        *row = (struct gate_row){.kind = "throughput",
-                                 .verdict = rows[i].verdict,
-                                 .compared = compared,
-                                 .seconds = rows[i].seconds,
-                                 .speed = rows[i]};
-        snprintf(row->name, sizeof row->name, "%s", rows[i].bench->name);
-        snprintf(row->detail, sizeof row->detail, "%s", rows[i].detail);
+        add_throughput(&rows[i], compared, &r->rows[r->n++]);
     }
     return status;
 }
@@ -182,55 +192,88 @@ enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct 
 
 struct tally {
     int n, verdicts[VERDICT_COUNT];
-    double *medians;
+    double load;                   /* largest of a sitting */
+    double *medians[GATE_BENCHES]; /* of each bench, as the sizes of changes; NULL: nobody asks */
 };
 
-/* Takes n whole sittings as a gate does, with the second measurement of inconclusive ones, and counts the verdicts. */
+/* Takes n whole sittings as a gate does, with the second measurement of inconclusive ones, and counts the worst verdict
+ * of each. */
 static enum status sit(const struct self_test_request *q, int n, double delay, struct tally *t, struct error *e) {
     struct compare_request request = q->compare;
     request.delay = delay;
-    for (int i = 0; i < n; i++) {
-        struct compare_row row = {.floor = gate_floor(NAN)};
-        request.seed = q->compare.seed + (uint64_t)i;
-        TRY(gate_bench_find(q->bench, &row.bench, e));
-        TRY(compare_builds(&request, &row, 1, e));
-        if (!row.measured) return fail(e, ST_FAIL, "%s", row.detail);
-        t->verdicts[row.verdict]++;
-        if (t->medians) t->medians[t->n] = fabs(row.pairs.median);
-        t->n++;
+    for (; t->n < n; t->n++) {
+        struct compare_row rows[GATE_BENCHES] = {0};
+        enum verdict worst = VERDICT_SAME;
+        int benches;
+        request.seed = q->compare.seed + (uint64_t)t->n;
+        TRY(gate_benches_choose(q->benches, rows, &benches, e));
+        for (int i = 0; i < benches; i++) rows[i].floor = gate_floor(NAN);
+        TRY(compare_builds(&request, rows, benches, e));
+        for (int i = 0; i < benches; i++) {
+            if (!rows[i].measured) return fail(e, ST_FAIL, "%s", rows[i].detail);
+            if (rows[i].verdict > worst) worst = rows[i].verdict;
+            if (t->medians[i]) t->medians[i][t->n] = fabs(rows[i].pairs.median);
+            t->load = fmax(t->load, isnan(rows[i].foreign) ? 0 : rows[i].foreign);
+        }
+        t->verdicts[worst]++;
     }
     return ST_OK;
 }
 
-static void print_tally(FILE *f, const struct tally *t, const char *what, int k, const char *rate_of) {
-    struct interval i = stats_rate_interval(k, t->n, 0.95);
-    fprintf(f,
-            "%-12s %d sittings: %d regressed, %d improved, %d same, %d inconclusive; %s %.1f %% (exact 95 %%: %.1f to "
-            "%.1f)\n",
-            what, t->n, t->verdicts[VERDICT_REGRESSED], t->verdicts[VERDICT_IMPROVED], t->verdicts[VERDICT_SAME],
-            t->verdicts[VERDICT_INCONCLUSIVE], rate_of, 100.0 * k / t->n, 100 * i.low, 100 * i.high);
-    fflush(f);
+static void add_tally(const struct self_test_request *q, double delay, const struct tally *t, struct sheet *s) {
+    int red = t->verdicts[VERDICT_REGRESSED];
+    struct interval i = stats_rate_interval(red, t->n, 0.95);
+    sheet_row(s);
+    sheet_text(s, "%s", q->benches);
+    sheet_real(s, "%g", 100 * delay);
+    sheet_int(s, t->n);
+    for (int v = VERDICT_COUNT - 1; v >= 0; v--) sheet_int(s, t->verdicts[v]);
+    sheet_real(s, "%.1f", 100.0 * red / t->n);
+    sheet_real(s, "%.1f", 100 * i.low);
+    sheet_real(s, "%.1f", 100 * i.high);
+    sheet_real(s, "%.0f", 100 * t->load);
 }
 
-enum status gate_self_test(const struct self_test_request *q, double *aa_p99, FILE *f, struct error *e) {
-    static const double delays[] = {0.05, 0.10};
-    struct tally aa = {.medians = calloc((size_t)q->sittings + 1, sizeof(double))};
-    if (!aa.medians) return fail(e, ST_MEMORY, "no memory for %d sittings", q->sittings);
-    enum status status = sit(q, q->sittings, 0, &aa, e);
-    if (status == ST_OK) {
-        int alarms = aa.verdicts[VERDICT_REGRESSED] + aa.verdicts[VERDICT_IMPROVED];
-        *aa_p99 = expm1(stats_quantile(aa.medians, aa.n, 0.99));
-        print_tally(f, &aa, "A/A", alarms, "false alarms");
-        fprintf(f, "%-12s 99th percentile of the change %.2f %%: floor %.2f %%\n", "", 100 * *aa_p99,
-                100 * gate_floor(*aa_p99));
+static enum status read_delays(const char *text, double delays[SELF_TEST_DELAYS], int *n, struct error *e) {
+    char copy[OPTION_TEXT], *rest = NULL;
+    *n = 0;
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        double percent;
+        if (*n == SELF_TEST_DELAYS || !parse_double(word, &percent) || !(percent > 0 && percent <= 1000))
+            return fail(e, ST_USAGE, "--delays '%.60s': expected at most %d numbers above 0, in percent", text,
+                        SELF_TEST_DELAYS);
+        delays[(*n)++] = percent / 100;
     }
-    free(aa.medians);
-    for (int i = 0; i < 2 && status == ST_OK && q->power > 0; i++) {
+    return ST_OK;
+}
+
+enum status gate_self_test(const struct self_test_request *q, struct baseline *b, struct sheet *s, struct error *e) {
+    double delays[SELF_TEST_DELAYS];
+    struct compare_row rows[GATE_BENCHES];
+    struct tally aa = {0};
+    int n, benches;
+    TRY(read_delays(q->delays, delays, &n, e));
+    TRY(gate_benches_choose(q->benches, rows, &benches, e));
+    sheet_caption(s, "%d pairs, then %d where those do not decide", q->compare.pairs, 2 * q->compare.pairs);
+    sheet_columns(s, "benches|>delay_percent|>gates|>regressed|>inconclusive|>improved|>same|>red_percent|>red_low|"
+                     ">red_high|>load_percent");
+    double *medians = calloc((size_t)q->sittings * (size_t)benches, sizeof *medians);
+    if (!medians) return fail(e, ST_MEMORY, "no memory for %d sittings", q->sittings);
+    for (int i = 0; i < benches; i++) aa.medians[i] = medians + (size_t)i * (size_t)q->sittings;
+    enum status status = sit(q, q->sittings, 0, &aa, e);
+    if (status == ST_OK) add_tally(q, 0, &aa, s);
+    for (int i = 0; i < benches && status == ST_OK; i++) {
+        double aa_p99 = expm1(stats_quantile(aa.medians[i], aa.n, 0.99));
+        sheet_note(s, "%s beside itself: 99th percentile of the change %.2f %%, so a floor of %.2f %%",
+                   rows[i].bench->name, 100 * aa_p99, 100 * gate_floor(aa_p99));
+        status = baseline_set_floor(b, rows[i].bench->name, aa_p99, e);
+    }
+    free(medians);
+    for (int i = 0; i < n && status == ST_OK && q->power > 0; i++) {
         struct tally t = {0};
-        char what[32];
         status = sit(q, q->power, delays[i], &t, e);
-        snprintf(what, sizeof what, "A/A +%.0f %%", 100 * delays[i]);
-        if (status == ST_OK) print_tally(f, &t, what, t.verdicts[VERDICT_REGRESSED], "found");
+        if (status == ST_OK) add_tally(q, delays[i], &t, s);
     }
     return status;
 }

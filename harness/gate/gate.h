@@ -8,16 +8,21 @@
 
 /* Result of one comparison, or why there is none. */
 struct gate_row {
-    const char *kind; /* "trace", "seeds" or "throughput" */
+    const char *kind; /* "trace", "seeds", "throughput" or "expect" */
     char name[TRACE_TEXT + 16];
     enum verdict verdict;
     bool compared;
     double seconds; /* spent */
     char detail[512];
-    struct compare_row speed; /* of throughput */
+    /* The figure that is judged, its interval and its bound; figure "": there is none. */
+    char figure[FIGURE_BYTES];
+    double value, low, high, bound;
+    enum sense sense;
+    struct baseline_figure made; /* of which values; n 0: none */
+    struct compare_row speed;    /* of throughput, and of a plan's speed beside another program */
 };
 
-#define GATE_ROWS (BASELINE_TRACES + BASELINE_BANKS + GATE_BENCHES)
+#define GATE_ROWS (BASELINE_TRACES + BASELINE_FIGURES)
 
 struct gate_result {
     char chosen[512]; /* in what the reader made it compare otherwise than by itself: "--force: ..."; "": in nothing */
@@ -43,25 +48,62 @@ enum status gate_throughput_check(const struct compare_request *q, const char *n
 enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
                             struct gate_result *r, struct error *e);
 
-/* Gives the worst verdict. ST_FAIL: nothing was compared. */
-enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct error *e);
+/* --- a plan ------------------------------------------------------------------------------------------------------- */
 
-/* Prints the result as tables, for programs as one with a row per comparison; and as a JUnit file (written whole or not
- * at all): a regression is a failure, a row that could not be decided or compared is skipped. */
-enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e);
-enum status gate_junit(const struct gate_result *r, const char *path, struct error *e);
-
-/* --- the gate's own test ------------------------------------------------------------------------------------------ */
-
-struct self_test_request {
-    int sittings;      /* of this build beside itself */
-    int power;         /* beside itself with a delay of 5 %, and of 10 % */
-    const char *bench; /* which is compared */
+struct plan_gate {
+    const char *plan;                /* path */
+    const char *out;                 /* new folder of the runs' records */
+    const struct baseline *baseline; /* NULL: this run makes it */
+    int jobs;                        /* runs at a time; 0: one a core */
+    bool quiet;
+    /* Of speeds: a is the program that speeds "of baseline" are compared with, in turns, "": the baseline's figures; b
+     * is this one. */
     struct compare_request compare;
 };
 
-/* Prints the rate of false alarms and the power, each with its exact 95 % interval, and what the verdicts were;
- * *aa_p99 receives the 99th percentile of the A/A medians. Errors: as compare_builds. */
-enum status gate_self_test(const struct self_test_request *q, double *aa_p99, FILE *f, struct error *e);
+/* Trains the plan's runs and adds a row for each expectation and cell, and one for each figure of the baseline that no
+ * expectation asks for any more. Errors: as request_plan, expectations_read, runner_do, compare_builds; ST_USAGE: the
+ * baseline is of another precision. */
+enum status gate_plan(const struct plan_gate *q, struct gate_result *r, struct error *e);
+
+/* Sets a baseline's figures to those of the rows. ST_USAGE: more than it has room for. */
+enum status gate_plan_baseline(const struct gate_result *r, struct baseline *b, struct error *e);
+
+/* Adds a table of what another baseline would change: each figure before and after. */
+void gate_plan_changes(const struct baseline *before, const struct baseline *after, struct sheet *s);
+
+/* Gives the worst verdict. ST_FAIL: nothing was compared. */
+enum status gate_worst(const struct gate_result *r, enum verdict *worst, struct error *e);
+
+/* Prints the result as tables, for programs as one with a row per comparison; as Markdown that begins with the verdict,
+ * for a pull request; and as a JUnit file (written whole or not at all): a regression is a failure, a row that could
+ * not be decided or compared is skipped; properties of each test case are the figure, its interval and its bound. */
+enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e);
+enum status gate_summary(const struct gate_result *r, enum verdict worst, FILE *f, struct error *e);
+enum status gate_junit(const struct gate_result *r, const char *path, struct error *e);
+
+/* Appends the result to a history (harness/store/history.h); `name` is that of the plan or the baseline. ST_FAIL. */
+enum status gate_history(const struct gate_result *r, const char *name, enum verdict worst, const char *path,
+                         struct error *e);
+
+/* Writes a picture of the verdict as SVG, for a README. ST_FAIL. */
+enum status gate_badge(enum verdict worst, const char *path, struct error *e);
+
+/* --- the gate's own test ------------------------------------------------------------------------------------------ */
+
+#define SELF_TEST_DELAYS 8
+
+struct self_test_request {
+    int sittings;        /* of this build beside itself */
+    int power;           /* beside itself with each of the delays */
+    const char *delays;  /* in percent, blank-separated: "5 10" */
+    const char *benches; /* that each sitting compares, blank-separated */
+    struct compare_request compare;
+};
+
+/* Adds a row for the build beside itself, and one for each delay: how many sittings ended with which verdict, the share
+ * of red ones with its exact 95 % interval, and the largest share of the cores that others used. The floors of the
+ * benches go into `b`. Errors: as compare_builds; ST_USAGE: no such delays. */
+enum status gate_self_test(const struct self_test_request *q, struct baseline *b, struct sheet *s, struct error *e);
 
 #endif

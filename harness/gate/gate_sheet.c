@@ -12,6 +12,10 @@ static bool is_of(const struct gate_row *row, const char *kind) {
     return !strcmp(row->kind, kind);
 }
 
+static bool is_accuracy(const struct gate_row *row) {
+    return is_of(row, "trace") || is_of(row, "seeds");
+}
+
 /* Counts the rows of a kind that have a verdict; for VERDICT_COUNT, the rows that were not compared. */
 static int count(const struct gate_result *r, const char *kind, enum verdict verdict) {
     int n = 0;
@@ -42,8 +46,7 @@ static void add_accuracy(const struct gate_result *r, struct sheet *s) {
     }
     for (int i = 0; i < r->n; i++) {
         const struct gate_row *row = &r->rows[i];
-        if (is_of(row, "throughput") || (row->compared && row->verdict == VERDICT_SAME && is_of(row, "trace")))
-            continue;
+        if (!is_accuracy(row) || (row->compared && row->verdict == VERDICT_SAME && is_of(row, "trace"))) continue;
         sheet_note(s, "%s: %s; %s", row->name, row->compared ? verdict_names[row->verdict] : "not compared",
                    row->detail);
     }
@@ -94,26 +97,50 @@ static void add_throughput(const struct gate_result *r, struct sheet *s) {
     note_chosen(r, s);
 }
 
-/* A row a comparison for programs: the figure (change_percent and its interval) and its bound (floor_percent) of a
- * bench; of accuracy both are in the detail. */
+/* A row for each expectation and cell. The figure is a ratio where two programs were timed in turns. */
+static void add_expectations(const struct gate_result *r, struct sheet *s) {
+    sheet_caption(s, "What the plan expects");
+    sheet_name(s, "gate plan");
+    sheet_columns(s, "cell|figure|>value|>95 % from|>to|>bound|verdict|why");
+    for (const struct gate_row *row = r->rows; row < r->rows + r->n; row++) {
+        if (!is_of(row, "expect")) continue;
+        sheet_row(s);
+        sheet_text(s, "%s", row->name);
+        sheet_text(s, "%s%s", row->figure, row->speed.measured ? ", ratio" : "");
+        if (row->speed.measured) sheet_footnote(s, "its interval is one of 99 %%");
+        sheet_real(s, "%.6g", row->value);
+        sheet_real(s, "%.6g", row->low);
+        sheet_real(s, "%.6g", row->high);
+        if (isfinite(row->bound))
+            sheet_text(s, "%s %.6g", sense_names[row->sense], row->bound);
+        else
+            sheet_text(s, "-");
+        sheet_text(s, "%s", row->compared ? verdict_names[row->verdict] : "not compared");
+        if (row->compared && row->verdict == VERDICT_REGRESSED) sheet_strong(s);
+        sheet_text(s, "%s", row->detail);
+    }
+    note_chosen(r, s);
+}
+
+/* A row a comparison for programs: the figure, its interval and its bound; of a trace all is in the detail. */
 static void add_data(const struct gate_result *r, struct sheet *s) {
     sheet_columns(s,
-                  "kind|name|verdict|baseline_ms|here_ms|change_percent|low_percent|high_percent|floor_percent|pairs|"
-                  "load_percent|detail");
+                  "kind|name|verdict|figure|value|low|high|sense|bound|baseline_ms|here_ms|pairs|load_percent|detail");
     for (const struct gate_row *row = r->rows; row < r->rows + r->n; row++) {
         const struct compare_row *c = &row->speed;
-        const double numbers[] = {1e3 * c->a,
-                                  1e3 * c->b,
-                                  100 * expm1(c->pairs.median),
-                                  100 * expm1(c->pairs.interval.low),
-                                  100 * expm1(c->pairs.interval.high),
-                                  100 * c->floor};
+        const bool judged = *row->figure;
         sheet_row(s);
         sheet_text(s, "%s", row->kind);
         sheet_text(s, "%s", row->name);
         sheet_text(s, "%s", row->compared ? verdict_names[row->verdict] : "not compared");
-        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-            sheet_real(s, "%g", c->measured ? numbers[i] : NAN);
+        sheet_text(s, "%s", row->figure);
+        sheet_real(s, "%g", judged ? row->value : NAN);
+        sheet_real(s, "%g", judged ? row->low : NAN);
+        sheet_real(s, "%g", judged ? row->high : NAN);
+        sheet_text(s, "%s", judged ? sense_names[row->sense] : "");
+        sheet_real(s, "%g", judged ? row->bound : NAN);
+        sheet_real(s, "%g", c->measured ? 1e3 * c->a : NAN);
+        sheet_real(s, "%g", c->measured ? 1e3 * c->b : NAN);
         sheet_int(s, c->measured ? c->pairs.n : -1);
         sheet_real(s, "%g", c->measured ? 100 * c->foreign : NAN);
         sheet_text(s, "%s", row->detail);
@@ -122,17 +149,34 @@ static void add_data(const struct gate_result *r, struct sheet *s) {
 
 enum status gate_print(const struct gate_result *r, const struct sheet_format *format, FILE *f, struct error *e) {
     struct sheets sheets = {0};
-    bool accuracy = false, throughput = false;
+    bool accuracy = false, throughput = false, expected = false;
     for (int i = 0; i < r->n; i++) {
         throughput |= is_of(&r->rows[i], "throughput");
-        accuracy |= !is_of(&r->rows[i], "throughput");
+        accuracy |= is_accuracy(&r->rows[i]);
+        expected |= is_of(&r->rows[i], "expect");
     }
     if (format->for_programs) add_data(r, sheets_add(&sheets));
     if (accuracy && !format->for_programs) add_accuracy(r, sheets_add(&sheets));
     if (throughput && !format->for_programs) add_throughput(r, sheets_add(&sheets));
+    if (expected && !format->for_programs) add_expectations(r, sheets_add(&sheets));
     enum status status = sheets_write(&sheets, format, f, e);
     sheets_free(&sheets);
     return status;
+}
+
+enum status gate_summary(const struct gate_result *r, enum verdict worst, FILE *f, struct error *e) {
+    static const char *const told[] = {[VERDICT_REGRESSED] = "regressed", [VERDICT_INCONCLUSIVE] = "undecided"};
+    int all = 0, n[VERDICT_COUNT] = {0};
+    for (int i = 0; i < r->n; i++) {
+        all += r->rows[i].compared;
+        if (r->rows[i].compared) n[r->rows[i].verdict]++;
+    }
+    fprintf(f, "## Gate: %s\n\n%d of %d comparisons are as they should be", verdict_names[worst],
+            n[VERDICT_SAME] + n[VERDICT_IMPROVED], all);
+    for (int v = VERDICT_INCONCLUSIVE; v <= VERDICT_REGRESSED; v++)
+        if (n[v]) fprintf(f, ", %d %s", n[v], told[v]);
+    fputs(".\n\n", f);
+    return gate_print(r, &format_md, f, e);
 }
 
 /* --- JUnit -------------------------------------------------------------------------------------------------------- */
@@ -158,6 +202,20 @@ static bool is_open(const struct gate_row *row) {
     return !row->compared || row->verdict == VERDICT_INCONCLUSIVE;
 }
 
+/* The figure, its interval and its bound, of rows that pass as well. */
+static void print_properties(FILE *f, const struct gate_row *row) {
+    const double numbers[] = {row->value, row->low, row->high, row->bound};
+    static const char *const names[] = {"value", "low", "high", "bound"};
+    fputs("<properties><property name=\"figure\"", f);
+    print_attribute(f, "value", row->figure);
+    fprintf(f, "/><property name=\"sense\"");
+    print_attribute(f, "value", sense_names[row->sense]);
+    fputs("/>", f);
+    for (int i = 0; i < 4; i++)
+        if (isfinite(numbers[i])) fprintf(f, "<property name=\"%s\" value=\"%.9g\"/>", names[i], numbers[i]);
+    fputs("</properties>", f);
+}
+
 enum status gate_junit(const struct gate_result *r, const char *path, struct error *e) {
     struct printed xml;
     int failures = 0, skipped = 0;
@@ -181,16 +239,16 @@ enum status gate_junit(const struct gate_result *r, const char *path, struct err
         print_attribute(f, "classname", row->kind);
         print_attribute(f, "name", row->name);
         fprintf(f, " time=\"%.3f\">", row->seconds);
+        if (*row->figure) print_properties(f, row);
         if (failed || is_open(row)) {
-            char message[768];
-            const struct compare_row *c = &row->speed;
+            char message[1024];
             int used = snprintf(message, sizeof message, "%s%s%s",
                                 row->compared ? verdict_names[row->verdict] : "not compared",
                                 row->detail[0] ? ": " : "", row->detail);
-            if (c->measured) /* the figure and its bound */
+            if (*row->figure && isfinite(row->value)) /* the figure and its bound */
                 snprintf(message + used, sizeof message - (size_t)used,
-                         ": time %+.2f %%, 99 %% interval %+.2f to %+.2f, floor %.2f %%", 100 * expm1(c->pairs.median),
-                         100 * expm1(c->pairs.interval.low), 100 * expm1(c->pairs.interval.high), 100 * c->floor);
+                         ": %s %.6g, interval %.6g to %.6g, bound %s %.6g", row->figure, row->value, row->low,
+                         row->high, sense_names[row->sense], row->bound);
             fputs(failed ? "<failure" : "<skipped", f);
             print_attribute(f, "message", message);
             fputs("/>", f);

@@ -56,6 +56,20 @@ enum verdict pairs_verdict(const struct pairs *p, double floor, bool rejected) {
     return i->low >= -bound && i->high <= bound ? VERDICT_SAME : VERDICT_INCONCLUSIVE;
 }
 
+/* --- bounds ------------------------------------------------------------------------------------------------------- */
+
+const char *const sense_names[SENSES] = {">=", "<=", "="};
+
+static bool keeps(double value, enum sense sense, double bound) {
+    return sense == SENSE_LEAST ? value >= bound : sense == SENSE_MOST ? value <= bound : value == bound;
+}
+
+enum verdict bound_verdict(double value, const struct interval *i, enum sense sense, double bound) {
+    if (keeps(value, sense, bound)) return VERDICT_SAME;
+    if (i->kind == INTERVAL_NONE || sense == SENSE_EQUAL || isnan(value)) return VERDICT_REGRESSED;
+    return keeps(sense == SENSE_LEAST ? i->high : i->low, sense, bound) ? VERDICT_INCONCLUSIVE : VERDICT_REGRESSED;
+}
+
 /* --- accuracy ----------------------------------------------------------------------------------------------------- */
 
 enum verdict seeds_verdict(int solved, int n) {

@@ -41,6 +41,16 @@ double gate_floor(double aa_p99);
  * fewer than the 8 pairs that an interval of GATE_LEVEL takes. */
 enum verdict pairs_verdict(const struct pairs *p, double floor, bool rejected);
 
+/* --- bounds that a plan sets (expect.h) --------------------------------------------------------------------------- */
+
+enum sense { SENSE_LEAST, SENSE_MOST, SENSE_EQUAL, SENSES };
+extern const char *const sense_names[SENSES]; /* ">=" "<=" "=" */
+
+/* Judges a figure beside its bound. Same: the value keeps it; regressed: the value misses it, and so does its whole
+ * interval (INTERVAL_NONE: the value alone counts); inconclusive: the interval reaches the bound, and more seeds or a
+ * quieter machine would decide. SENSE_EQUAL looks at the value alone. NaN misses every bound. */
+enum verdict bound_verdict(double value, const struct interval *i, enum sense sense, double bound);
+
 /* --- accuracy ----------------------------------------------------------------------------------------------------- */
 
 #define GATE_BANK  20 /* baseline runs, which all solved the task */

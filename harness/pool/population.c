@@ -161,7 +161,7 @@ static void *member_main(void *context) {
 static void prepare_device(const char *device) {
     struct place place;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    setenv("LRNN_CUDA_OVERLAP", "0", 0);  /* blocks that wait would hold what other members' blocks could have */
+    setenv("LRNN_CUDA_OVERLAP", "0", 0);  /* waiting blocks would occupy multiprocessors that other members need */
     setenv("LRNN_CUDA_BRANCHES", "0", 0); /* other members fill the device */
     if (place_open(&place, device, NULL) == ST_OK) place_close(&place);
 }

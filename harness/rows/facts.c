@@ -51,7 +51,7 @@ _Static_assert(KINDS <= FACTS_MOST, "struct facts has room for them");
 
 /* --- flags -------------------------------------------------------------------------------------------------------- */
 
-/* Adds how often a run is validated that leaves it open: once an epoch, but at most 200 times. */
+/* Adds the default of eval-every for the run: once per epoch, but at most 200 times. */
 static void add_validations(struct label *usual, const struct run *run) {
     struct config c = {.batch = run->batch, .steps = run->max_steps};
     char every[32];
@@ -60,7 +60,7 @@ static void add_validations(struct label *usual, const struct run *run) {
     (void)label_set(usual, "eval-every", every, NULL);
 }
 
-/* Fills the flags that the profile of runs has otherwise than by default. */
+/* Lists the flags that the run's profile sets to other values than their defaults. */
 static void find_usual(struct label *usual, const struct run *run, const char *profile) {
     const struct profile *p;
     struct label task, flags = {0};
@@ -79,7 +79,7 @@ static void find_usual(struct label *usual, const struct run *run, const char *p
     add_validations(usual, run);
 }
 
-/* Takes away the pairs that another label lacks or has otherwise. */
+/* Removes the pairs that another label lacks or has with another value. */
 static void keep_common(struct label *l, const struct label *other) {
     for (int i = l->n - 1; i >= 0; i--) {
         char key[128];
@@ -93,7 +93,7 @@ static bool is_usual(const struct facts *f, const char *key, const char *value) 
     const char *usual = label_get(&f->usual, key);
     char canonical[OPTION_TEXT + 1];
     if (!o) return strcmp(key, "dtype") != 0 || !strcmp(value, REAL_NAME);
-    if (o->flags & OPT_AUTO && !usual) return true; /* follows from the sizes, and has a column */
+    if (o->flags & OPT_AUTO && !usual) return true; /* follows from the sizes, and has its own column */
     if (!usual && row_key_canonical(key, "", o->value, canonical, sizeof canonical, NULL) == ST_OK) usual = canonical;
     return usual && !strcmp(usual, value);
 }
@@ -153,7 +153,7 @@ void facts_add(struct facts *f, const struct report_row *row) {
     if (isfinite(row->tok_per_s)) facts_add_speed(f, &row->speed);
 }
 
-/* Writes the reader's choice among all runs; false: there is none. */
+/* Writes the user's choice among all runs; false: the user made none. */
 static bool selection(const struct facts *f, char text[FACT_TEXT]) {
     if (!f->asked || !f->asked->where || !*f->asked->where) return false;
     snprintf(text, FACT_TEXT, "Of all runs those alone with --where '%s'", f->asked->where);

@@ -1,5 +1,5 @@
-/* facts.h - what a table says of all its runs below it: flags that they share and that are not as usual, how many of
- * them were made in an unusual way, and which of all runs the reader chose. */
+/* facts.h - the notes below a table on all its runs: unusual flags that they share, how many of them are unusual in
+ * other ways, and the user's choice of runs. */
 #ifndef LRNN_HARNESS_ROWS_FACTS_H
 #define LRNN_HARNESS_ROWS_FACTS_H
 
@@ -9,23 +9,23 @@
 
 /* Starts as zeros. */
 struct facts {
-    struct label shared;        /* flags that all rows have with one value (row_key) */
-    struct label usual;         /* those that their profiles have, all with one value, otherwise than by default */
-    const char *task, *profile; /* of the latest row */
+    struct label shared;        /* flags with one value in all rows (row_key) */
+    struct label usual;         /* flags that the rows' profiles set to one common value, other than the default */
+    const char *task, *profile; /* of the row added last */
     int n, count[FACTS_MOST];   /* runs, and runs of each kind; only the last attempt at a run counts */
-    bool outdated;              /* some are of other numerics than the program has now */
+    bool outdated;              /* some runs have other numerics than this program */
     bool uneven;                /* the rates of some row have different numbers of seeds */
     const struct report_filter *asked;
     int n_rows;
-    int n_speeds;          /* rows that have one */
-    struct perf_row speed; /* the first of them */
+    int n_speeds;          /* rows that have a speed */
+    struct perf_row speed; /* the first speed */
     bool speeds_differ;    /* in machine, threads, precision or device */
     bool builds_differ;    /* in the program's build or the machine's system */
 };
 
 void facts_add(struct facts *f, const struct report_row *row);
 
-/* Adds runs without a row: of one key (row_key) and one profile. */
+/* Adds runs that are not in a row, all of one key (row_key) and one profile. */
 void facts_add_runs(struct facts *f, const struct label *key, const char *profile, const struct run_record *const *runs,
                     int n);
 void facts_add_speed(struct facts *f, const struct perf_row *speed);
@@ -34,7 +34,7 @@ void facts_add_speed(struct facts *f, const struct perf_row *speed);
 #define FACT_TEXT (4 * RECORD_TEXT)
 bool facts_sentence(const struct facts *f, int i, char text[FACT_TEXT]);
 
-/* The flags of `shared` that are not as usual: "precision=bf16 dropout=0.1"; "": none. */
+/* Writes the flags of `shared` with unusual values: "precision=bf16 dropout=0.1"; "": none. */
 void facts_shared(const struct facts *f, char text[FACT_TEXT]);
 
 /* Writes where a speed was measured: "4 threads, fp32, cpu, machine 1a2b3c4d". */

@@ -10,8 +10,8 @@
 
 static const struct report_filter everything = {0};
 
-/* The form in which a row key has the value; one that the option does not take stays as it is, for a record of when it
- * took it, and `why` says so. */
+/* Rewrites a value in the form of row keys. A value that the option does not accept stays unchanged, since an old
+ * record may have it; `why` gets the reason. */
 static enum status write_as_in_keys(struct label *where, int i, struct error *why, struct error *e) {
     char key[128], canonical[OPTION_TEXT + 1];
     snprintf(key, sizeof key, "%s", label_key(where, i));
@@ -32,7 +32,7 @@ enum status filter_read(struct filter *f, const struct report_filter *asked, str
     return ST_OK;
 }
 
-/* Whether a name that was asked for is the task's, or the name of all its folds. */
+/* Whether a name that the user asked for is the task's name, with or without its fold. */
 static bool names_task(const struct filter *f, const char *name, const char *task) {
     char whole[RECORD_TEXT];
     if (f->asked->exact) return strcmp(name, task) == 0;
@@ -62,7 +62,8 @@ bool filter_passes(const struct filter *f, const struct run *run) {
     return !f->asked->runs || filter_run_rank(f, run->run_id) >= 0;
 }
 
-/* The value that a run has for an option; NULL: none. `number`: room for one that its row key leaves out. */
+/* Returns the run's value of an option; NULL: it has none. `number`: memory for rate and seed, which the row key leaves
+ * out. */
 static const char *value_of(const struct run *run, const struct label *key, const char *name, char number[64]) {
     if (!strcmp(name, "lr"))
         format_double(run->lr, number, 64);
@@ -92,7 +93,7 @@ static bool is_on_record(const struct filter *f, const struct record_set *set, c
     return false;
 }
 
-/* A task on record that is the one asked for with other options, or NULL. */
+/* Returns a recorded task with the same name but other options, or NULL. */
 static const char *kin_of(const struct record_set *set, const char *asked) {
     const char *kin = NULL;
     size_t n = strcspn(asked, ":");
@@ -103,7 +104,7 @@ static const char *kin_of(const struct record_set *set, const char *asked) {
     return kin;
 }
 
-/* Refuses a task without a run: a report of several tasks would look as if nobody had asked for that one. */
+/* Refuses a task without a run, because a report of several tasks would silently lack it. */
 enum status filter_check_tasks(const struct filter *f, const struct record_set *set, const char *out, struct error *e) {
     char name[RECORD_TEXT];
     for (const char *at = f->asked->task ? f->asked->task : ""; *(at += strspn(at, " "));) {
@@ -116,8 +117,8 @@ enum status filter_check_tasks(const struct filter *f, const struct record_set *
     return ST_OK;
 }
 
-/* The flag that a reader means by a pair that no run has; NULL: there is none. A run has no profile for an option, and
- * of its task the name alone, without an alias. */
+/* Returns the flag that a user may have meant by a key that no run has, since task and profile are not options of a
+ * run; NULL: there is none. */
 static const char *flag_meant(const char *key) {
     return !strcmp(key, "task") ? "--task" : !strcmp(key, "profile") ? "--profile" : NULL;
 }

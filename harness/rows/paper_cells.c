@@ -35,7 +35,7 @@ static enum status find_published(struct paper_cells *p, const struct published 
     return ST_OK;
 }
 
-/* The number of settings that the plan has for a cell. */
+/* Counts the settings (a task or one of its changes) that the plan has for a cell. */
 static int count_settings(const struct paper_cells *p, const struct paper_spot *spots, int cell) {
     int n = 0;
     for (int i = 0; i < paper_count_spots(p); i++) {
@@ -49,7 +49,7 @@ static int count_settings(const struct paper_cells *p, const struct paper_spot *
     return n;
 }
 
-/* Adds the id to a cell's list. */
+/* Adds the id to a blank-separated list. */
 static enum status add_id(char **list, const char *id, struct error *e) {
     size_t used = *list ? strlen(*list) : 0, size = used + strlen(id) + 2;
     char *longer = realloc(*list, size);
@@ -59,7 +59,7 @@ static enum status add_id(char **list, const char *id, struct error *e) {
     return ST_OK;
 }
 
-/* Counts a planned run, and what its record says (NULL: there is none). */
+/* Counts a planned run and its record (NULL: it has none). */
 static enum status count_run(struct paper_cell *cell, const struct setup *s, const struct run *run, struct error *e) {
     struct label key;
     cell->planned++;
@@ -86,20 +86,20 @@ static enum status count_run(struct paper_cell *cell, const struct setup *s, con
 struct number {
     int cell;
     const char *task;
-    struct validation by; /* what it was chosen by */
+    struct validation by; /* validation of the chosen row */
     struct length_estimate own;
 };
 
-/* The positions of the test sequences to which the plan's length refers: of images of that side the pixels or patches.
- * 0: there are none. */
+/* Converts the plan's length to positions of test sequences: for images, whose length is their side, to pixels or
+ * patches. 0: not possible. */
 static int64_t positions_of(const struct task_shape *shape, int64_t length) {
     int64_t patch = shape->reading.patch > 1 ? shape->reading.patch : 1, side = length / patch;
     if (!shape->height) return length;
     return length % patch ? 0 : side * side;
 }
 
-/* Takes the row's number at the spot's length, or of all test sequences. Several rows of one setting (a grid of decays)
- * give the best: by its number where the protocol takes the best of the grid, else by validation. */
+/* Takes the row's number at the spot's length, or for all test sequences. If a setting has several rows (a grid of
+ * decays), the best row counts: by its number if the protocol takes the best of the grid, else by validation. */
 static enum status take_row(const struct paper_cells *p, struct number *number, const struct report_row *row,
                             const struct paper_spot *spot, bool first, struct error *e) {
     struct length_estimate own = {row->estimate, row->interval, row->estimate_cut, 0};
@@ -121,7 +121,7 @@ static bool holds_run(const struct report_row *row, const char *run_id) {
     return false;
 }
 
-/* Adds the row's number to each cell that has one of its runs. */
+/* Adds the row's number to each cell with one of the row's runs. */
 static enum status add_row(struct paper_cells *p, const struct paper_spot *spots, const struct report_row *row,
                            struct number *numbers, int *n, struct error *e) {
     int last = -1;
@@ -137,7 +137,7 @@ static enum status add_row(struct paper_cells *p, const struct paper_spot *spots
     return ST_OK;
 }
 
-/* Gives each cell the mean of its settings' numbers, once all are there. */
+/* Sets each cell's number to the mean over its settings, if all have a number. */
 static void set_numbers(struct paper_cells *p, const struct number *numbers, int n) {
     for (int c = 0; c < p->n_rows * p->n_columns; c++) {
         struct paper_cell *cell = &p->cells[c];
@@ -174,7 +174,7 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
                 status = add_row(p, spots, &tables.list[i].rows[k], numbers, &n, e);
             }
         if (status == ST_OK) set_numbers(p, numbers, n);
-        p->facts.asked = NULL; /* the plan's own runs, and no choice of the reader's */
+        p->facts.asked = NULL; /* the plan, not the user, has chosen the runs */
         report_tables_free(&tables);
     }
     free(numbers);
@@ -182,12 +182,12 @@ static enum status compute(struct paper_cells *p, const struct paper_spot *spots
     return status;
 }
 
-/* Adds each row's mean over the columns, where the plan names the paper's number of it. */
+/* Adds each row's mean over the columns if the plan names the paper's number for it. */
 static enum status add_overall(struct paper_cells *p, const struct published *published, const struct paper_spot *spots,
                                struct error *e) {
     const char *task = paper_setting(p, "overall", NULL), *row;
     struct published_value theirs;
-    if (!task || !p->whole) return ST_OK; /* a part of the tasks has another mean */
+    if (!task || !p->whole) return ST_OK; /* the mean over some of the tasks is not comparable */
     p->overall = calloc((size_t)p->n_rows + 1, sizeof *p->overall);
     if (!p->overall) return fail(e, ST_MEMORY, "no memory for a table");
     for (int r = 0; r < p->n_rows; r++) {
@@ -203,7 +203,7 @@ static enum status add_overall(struct paper_cells *p, const struct published *pu
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* The run's record, or NULL; adds the number of attempts at it that were set aside. */
+/* Returns the run's record, or NULL, and adds the number of its attempts that were set aside to *earlier. */
 static const struct run *find_run(const struct record_set *set, const char *run_id, int *earlier) {
     const struct run *found = NULL;
     for (int i = 0; i < set->n; i++) {
@@ -248,7 +248,7 @@ static enum status fill(struct paper_cells *p, const struct published *published
                 facts_add_speed(&p->facts, &speed);
             }
         }
-        if (i >= p->plan.n_uses) continue; /* the same runs at another length */
+        if (i >= p->plan.n_uses) continue; /* the same runs at a further length */
         p->n_planned++;
         p->n_done += cell->done - before;
     }
@@ -266,8 +266,8 @@ enum status paper_cells_check(const struct request *request, const struct resolv
     return status;
 }
 
-/* Reads the paper's numbers. Without them, or without the mean that the plan asks for, ours stand alone, and stderr
- * says so. */
+/* Reads the paper's numbers. If they, or the mean that the plan asks for, are missing, the table has only our numbers,
+ * and stderr says so. */
 static void read_published(const struct paper_cells *p, const char *out, struct published *published) {
     struct error why;
     const char *task = paper_setting(p, "overall", NULL), *paper = paper_setting(p, "paper", NULL),
@@ -279,7 +279,7 @@ static void read_published(const struct paper_cells *p, const char *out, struct 
                 name, task, paper);
 }
 
-/* Makes the plan. Its runs' ids follow from the data of its tasks, so that without the data nobody knows its runs. */
+/* Makes the plan. Run ids depend on the data of tasks, so without the data the plan's runs cannot be found. */
 static enum status make_plan(struct paper_cells *p, const char *out, struct error *e) {
     struct error why;
     enum status status = request_plan(&p->request, &p->plan, &p->resolved, &why);

@@ -1,5 +1,5 @@
-/* paper_place.c - the rows and columns of a plan's table (paper_cells.h): how they are called, and where each of the
- * plan's runs stands. */
+/* paper_place.c - the rows and columns of a plan's table (paper_cells.h): their names, and the place of each of the
+ * plan's runs. */
 #include "harness/rows/paper_cells.h"
 
 #include <inttypes.h>
@@ -58,7 +58,7 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
     return ST_OK;
 }
 
-/* The value that a run has for a key of `rows` or `columns`: "" where its model or task lacks the option. */
+/* Gives a run's value of a key of `rows` or `columns`; "": its model or task lacks the option. */
 static enum status value_of(const struct paper_cells *p, const struct setup *s, int word, const char *key, char *text,
                             size_t size, struct error *e) {
     struct label l;
@@ -77,7 +77,7 @@ static enum status value_of(const struct paper_cells *p, const struct setup *s, 
     return ST_OK;
 }
 
-/* The mixer's short label, without an option that the columns tell apart. */
+/* Writes the mixer's short label, without the option that distinguishes columns. */
 static enum status short_mixer(const struct setup *s, const char *columns, char *text, size_t size, struct error *e) {
     struct label l;
     TRY(paper_mixer(s, &l, e));
@@ -90,7 +90,7 @@ static enum status long_name(const struct paper_cells *p, const char *what, size
     return fail(e, ST_USAGE, "%s: a %s's name is longer than %zu characters", p->request.file.name, what, size - 1);
 }
 
-/* Whether a row is named by its whole model. */
+/* Whether rows are distinguished by the whole model. */
 static bool has_whole_models(const struct paper_cells *p) {
     const char *keys = paper_setting(p, "rows", "model");
     return !strncmp(keys, "model", 5) && (keys[5] == 0 || keys[5] == ' ');
@@ -128,9 +128,9 @@ static enum status name_row(const struct paper_cells *p, const struct published 
     return ST_OK;
 }
 
-/* --- rows, columns and what stands where -------------------------------------------------------------------------- */
+/* --- rows, columns and places -------------------------------------------------------------------------- */
 
-/* The index of the text in a list, to which a new text is added; -1 without memory. */
+/* Returns the index of the text in a list, adding it if it is new; -1: no memory. */
 static int find_or_add(char (**list)[RECORD_TEXT], int *n, const char *text) {
     for (int i = 0; i < *n; i++)
         if (!strcmp((*list)[i], text)) return i;
@@ -165,7 +165,7 @@ static enum status place(struct paper_cells *p, const struct published *publishe
     return spot->row < 0 || spot->column < 0 ? fail(e, ST_MEMORY, "no memory for a table") : ST_OK;
 }
 
-/* Marks the rows that would have runs of several mixers in one cell, since the paper's name says less than a label. */
+/* Marks the rows that would have runs of several mixers in one cell, because the paper has one name for them. */
 static enum status find_shared(const struct paper_cells *p, const struct paper_spot *spots, bool *shared, bool *any,
                                struct error *e) {
     const struct paper_spot **first = calloc((size_t)p->n_rows * (size_t)p->n_columns + 1, sizeof(struct paper_spot *));
@@ -183,7 +183,7 @@ static enum status find_shared(const struct paper_cells *p, const struct paper_s
     return status;
 }
 
-/* Places all, then again those rows under longer names that several mixers share. */
+/* Places all spots, then again those in rows that several mixers share, under longer names. */
 enum status paper_place(struct paper_cells *p, const struct published *published, struct paper_spot *spots,
                         struct error *e) {
     for (int i = 0; i < paper_count_spots(p); i++) {
@@ -207,8 +207,8 @@ struct paper_cell *paper_cell_at(const struct paper_cells *p, int row, int colum
 
 /* --- the plan's lines --------------------------------------------------------------------------------------------- */
 
-/* Checks a key of `rows` or `columns`: the task, an option of some task or model, or a flag; of rows the model as well.
- * A cell's number is made of all its rates and seeds, so these tell no cells apart. */
+/* Checks a key of `rows` or `columns`: the task, an option of a task or model, a flag, or for rows the model. Rate and
+ * seed are refused, because a cell's number is computed from all its rates and seeds. */
 static enum status check_key(const struct paper_cells *p, const char *line, const char *key, struct error *e) {
     bool rows = !strcmp(line, "rows");
     const struct option *o = row_key_option(key);
@@ -241,7 +241,7 @@ static enum status read_lengths(struct paper_cells *p, const char *list, struct 
     }
 }
 
-/* Several keys may tell rows apart, and one columns. */
+/* Rows may have several keys, columns only one. */
 enum status paper_read_table(struct paper_cells *p, struct error *e) {
     const char *columns = paper_setting(p, "columns", "task"), *lengths = paper_setting(p, "lengths", NULL);
     p->n_lengths = 1;

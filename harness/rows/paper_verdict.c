@@ -1,5 +1,5 @@
-/* paper_verdict.c - the verdict of a cell of a plan's table (paper_cells.h), and which cells have none, since their
- * runs are of another setting. */
+/* paper_verdict.c - the verdict of a cell of a plan's table (paper_cells.h). Cells whose runs have another setting than
+ * the paper's get no verdict. */
 #include "harness/rows/paper_cells.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@ bool paper_cell_is_other(const struct paper_cell *c) {
     return c->other || c->differs;
 }
 
-/* Whether runs are missing: of those planned, and of a best, which can only grow, of as many as the paper's of each
- * setting. */
+/* Whether runs are missing: planned ones or, for a best of several runs, as many as the paper has per setting. More
+ * runs can only raise a best. */
 static bool is_short(const struct paper_cell *c, bool best) {
     return c->done < c->planned || (best && c->done < c->published.n * c->settings);
 }
@@ -34,10 +34,10 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
         high = c->interval.high;
         highest_low = 1;
     }
-    double half = published_half_width(&c->published) + c->published.rounding + 1e-9; /* 1e-9: of doubles */
+    double half = published_half_width(&c->published) + c->published.rounding + 1e-9; /* 1e-9: rounding of doubles */
     bool below = high < c->published.value - half;
     bool above = low > c->published.value + half;
-    /* whether a larger number, at most 1, would have another verdict */
+    /* whether a higher number could change the verdict */
     bool may_rise = below || (!above && highest_low > c->published.value + half);
     bool missing = is_short(c, best);
     if (may_rise && (c->cut_off || c->any_cut_off)) return PAPER_CUT_OFF;
@@ -47,11 +47,11 @@ enum paper_verdict paper_judge(const struct paper_cell *c, enum report_protocol 
 
 /* --- other settings ----------------------------------------------------------------------------------------------- */
 
-/* The runs of the table and the paper's own. */
+/* The runs of the table, and the own runs (setting.h) for the paper. */
 struct comparison {
     const struct paper_cells *p;
     const struct paper_spot *spots;
-    struct own_run *uses; /* of the first `plan.n_uses` spots */
+    struct own_run *uses; /* for the first `plan.n_uses` spots */
     const struct own_runs *own;
 };
 
@@ -59,7 +59,7 @@ static bool same_setting(const struct own_run *a, const struct own_run *b) {
     return a->key.used == b->key.used && !memcmp(a->key.text, b->key.text, a->key.used);
 }
 
-/* Whether a cell has a run of that setting. */
+/* Whether the cell of a spot has a run with that setting. */
 static bool cell_has(const struct comparison *c, const struct paper_spot *cell, const struct own_run *run) {
     for (int i = 0; i < c->p->plan.n_uses; i++)
         if (c->spots[i].row == cell->row && c->spots[i].column == cell->column && same_setting(&c->uses[i], run))
@@ -67,8 +67,8 @@ static bool cell_has(const struct comparison *c, const struct paper_spot *cell, 
     return false;
 }
 
-/* The own run that use number i is, if its cell has every other setting whose number is part of the cell's: the mean
- * over a task and its changes is none of the task alone. Else NULL. */
+/* Finds the own run with the setting of use number i. NULL: there is none, or the cell lacks another setting of the
+ * same group, since a mean over a task and its changes needs all of them. */
 static const struct own_run *find_own(const struct comparison *c, int i) {
     for (int k = 0; k < c->own->n; k++) {
         const struct own_run *own = &c->own->list[k];
@@ -80,8 +80,8 @@ static const struct own_run *find_own(const struct comparison *c, int i) {
     return NULL;
 }
 
-/* Marks the cells whose runs the paper's table does not have, and those of which the built-in plan says a difference
- * that this one keeps to itself. */
+/* Marks the cells whose runs are not in the paper's table, and cells for which the built-in plan names a difference
+ * that this plan does not name. */
 static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spots, const struct own_runs *own,
                              struct error *e) {
     int n = p->plan.n_uses;
@@ -104,7 +104,8 @@ static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spo
     return status;
 }
 
-/* --- differences that the plan says ------------------------------------------------------------------------------- */
+/* --- differences that the plan names
+ * ------------------------------------------------------------------------------- */
 
 static const char *difference(const struct paper_cells *p, int k, const char **model) {
     return plan_file_differs(&p->request.file, p->resolved.profile, k, model);
@@ -117,7 +118,7 @@ enum status paper_check_differences(const struct paper_cells *p, struct error *e
                 p->request.file.name, PAPER_MOST_DIFFERENCES);
 }
 
-/* Whether the columns are all tasks of the paper's table. */
+/* Whether the columns are all the tasks of the paper's table. */
 static bool is_whole(const struct paper_cells *p, const char *tasks) {
     bool whole = !strcmp(paper_setting(p, "columns", "task"), "task") && !p->lengths[0];
     for (const char *at = tasks; *at && whole; at += strspn(at, " ")) {

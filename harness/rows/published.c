@@ -1,4 +1,4 @@
-/* published.c - finds the published number that a run is to be compared with. */
+/* published.c - finds the published number for a run. */
 #include "harness/rows/published.h"
 
 #include <limits.h>
@@ -26,7 +26,7 @@ void published_free(struct published *p) {
     csv_free(&p->table);
 }
 
-/* Whether flags have every pair of "name=value,...". */
+/* Whether `flags` has every pair of `wanted`. */
 static bool flags_include(const struct label *flags, const struct label *wanted) {
     for (int i = 0; i < wanted->n; i++) {
         const char *own = flags ? label_get(flags, label_key(wanted, i)) : NULL;
@@ -35,7 +35,8 @@ static bool flags_include(const struct label *flags, const struct label *wanted)
     return true;
 }
 
-/* For how many options and flags the published model "name:a=1,b=2@flag=3" asks; -1: the model lacks one of them. */
+/* Returns the number of options and flags in the published model "name:a=1,b=2@flag=3" if the mixer has them all; else
+ * -1. */
 static int count_matches(const char *text, const struct label *mixer, const struct label *flags) {
     struct label wanted, more;
     char name[LABEL_TEXT];
@@ -51,7 +52,7 @@ bool published_model_fits(const char *text, const struct label *mixer, const str
     return count_matches(text, mixer, flags) >= 0;
 }
 
-/* No paper prints an accuracy with fewer; a file that leaves zeros out has "1" for 1.00. */
+/* Papers print accuracies with at least two decimals; the file may have "1" for 1.00. */
 #define LEAST_DECIMALS 2
 
 static struct published_value value_at(const struct published *p, int i) {
@@ -90,7 +91,7 @@ static bool is_asked(const struct published *p, int i, const char *column, const
 
 struct published_value published_find(const struct published *p, const struct published_query *q, const char **row) {
     struct published_value found = PUBLISHED_NONE;
-    int named = -1, valued = -1; /* for how much the row asks that gave the name, and the one that gave the value */
+    int named = -1, valued = -1; /* matches of the row that gave the name, and of the row that gave the value */
     if (row) *row = "";
     for (int i = 0; i < p->table.rows; i++) {
         if (!is_asked(p, i, "task", q->task) || !is_asked(p, i, "arxiv", q->arxiv) ||
@@ -123,15 +124,15 @@ bool published_data_fits(const struct run *run) {
     return !known || dataset_is_whole(run->task, run->n_train + run->n_val + run->n_test);
 }
 
-/* "parity:max_length=12,n_test=4096" -> "parity:max_length=12": a test of other examples has the paper's number beside
- * it, as one of another setting (setting.h). */
+/* "parity:max_length=12,n_test=4096" -> "parity:max_length=12". A run with another number of test examples still finds
+ * the paper's number; setting.h says that the setting differs. */
 static void name_without_counts(const char *task, char *name, size_t size) {
     struct label label;
     snprintf(name, size, "%s", task);
     if (label_parse(&label, "task", task, NULL) != ST_OK) return;
     label_remove(&label, "n_val");
     label_remove(&label, "n_test");
-    label_format(&label, name, size, NULL); /* no longer than the task's */
+    label_format(&label, name, size, NULL); /* cannot fail: it is no longer than the task's */
 }
 
 struct published_value published_of_run(const struct published *p, const struct run *run, const struct label *key) {

@@ -11,64 +11,64 @@
 
 struct published {
     struct csv_table table; /* rows == 0 when the file was not found */
-    bool own;               /* it is the folder's, in the place of the one that ships with the program */
+    bool own;               /* the table is the folder's own file, not the one shipped with the program */
 };
 
 #define OWN_NUMBERS_NOTE                                                                                               \
-    "The papers' numbers are of published.csv in the folder of the records, not the program's" /* where it is so */
+    "The papers' numbers are of published.csv in the folder of the records, not the program's" /* note for `own` */
 
-/* Reads OUT/published.csv if it is there, else the one that ships with the program. ST_DATA: damaged, or in no place
- * where it should be; the table is then empty and may be used. */
+/* Reads OUT/published.csv if it exists, else the file shipped with the program. ST_DATA: damaged or not found; the
+ * table is then empty and may be used. */
 enum status published_read(struct published *p, const char *out, struct error *e);
 void published_free(struct published *p);
 
-/* A number as a table of a paper prints it: "0.851 +- 0.06". Its texts are the file's. */
+/* A number as printed in a paper's table: "0.851 +- 0.06". Its texts are borrowed from the file. */
 struct published_value {
-    double value;               /* NAN: none */
-    double spread;              /* NAN: none is printed */
-    const char *kind;           /* of the spread: "sd", "ci90"; "" or "none" */
+    double value;               /* NAN: there is no number */
+    double spread;              /* NAN: no spread is printed */
+    const char *kind;           /* kind of spread: "sd", "ci90"; "" or "none" */
     const char *arxiv, *source; /* the paper and its table */
-    int n;                      /* values that it is of; 0: nobody says */
+    int n;                      /* number of values; 0: the paper does not say */
     int decimals;               /* digits after the point, as printed */
     double rounding;            /* half a unit of the last digit */
     bool settings;              /* the mean over the task and its one-at-a-time changes (tasks/variants.h) */
-    bool best;                  /* the best of the paper's grid, not a mean over seeds or a single run */
-    bool unsaid;                /* whether it is a best, nobody says */
+    bool best;                  /* the best of the paper's runs, not a mean over seeds or a single run */
+    bool unsaid;                /* the paper does not say whether it is a best */
 };
 #define PUBLISHED_NONE ((struct published_value){.value = NAN, .spread = NAN, .kind = "", .arxiv = "", .source = ""})
 
-/* The format, of one double, by which the value prints with the paper's digits: "%.3f" of "0.370". */
+/* Gives the printf format that prints the value with the paper's digits: "%.3f" for "0.370". */
 #define PUBLISHED_FORMAT_BYTES 16
 void published_format(const struct published_value *v, char format[PUBLISHED_FORMAT_BYTES]);
 
-/* Whether a mixer, whose label has every option (label_canonical), and its flags (row_key; NULL: none) are what a text
- * "plstm2d:mode=PD@positions=none" asks for. */
+/* Whether a mixer, whose label has every option (label_canonical), and its flags (row_key; NULL: none) have all options
+ * and flags of a text "plstm2d:mode=PD@positions=none". */
 bool published_model_fits(const char *text, const struct label *mixer, const struct label *flags);
 
-/* Whether the run may be on the whole released files that its task reads: a record says on how many examples it was. */
+/* Whether the run's numbers of examples in its record fit the whole released data of its task. */
 bool published_data_fits(const struct run *run);
 
-/* Whether a table of a paper has numbers of a task, by the task's whole label. */
+/* Whether a paper's table has numbers for a task, found by the task's whole label. */
 bool published_has_task(const struct published *p, const char *arxiv, const char *table, const char *task);
 
-/* Half the width of the paper's interval: a spread that is one, of a standard deviation of n values the t-interval of
- * 95 % of their mean. 0: the table has the number alone, or nobody says what the spread is. */
+/* Returns half the width of the paper's interval. A standard deviation of n values is converted to the 95 % t-interval
+ * of their mean. 0: the table has only the number, or the kind of spread is unknown. */
 double published_half_width(const struct published_value *v);
 
-/* The facts by which a number is looked for. */
+/* The facts by which a number is found. */
 struct published_query {
     const char *arxiv, *source; /* the paper and its table; NULL: any */
-    const char *task;           /* its whole label; NULL: any */
-    const char *metric;         /* "acc", or with a length of the test sequences "acc_384" */
+    const char *task;           /* the task's whole label; NULL: any */
+    const char *metric;         /* "acc", or at a length of test sequences "acc_384" */
     const struct label *mixer;  /* has every option (label_canonical) */
-    const struct label *flags;  /* row_key, for which a published model "plstm2d:mode=PD@positions=none" asks */
+    const struct label *flags;  /* row_key, compared with flags such as in "plstm2d:mode=PD@positions=none" */
 };
 
-/* The number of the published model that the query fits; of several the one that asks for most. *row (NULL: not wanted)
- * is what the table calls the model, "" if it does not have it. */
+/* Finds the number of the published model that fits the query; of several, the one with the most options. *row (may be
+ * NULL) gets the paper's name of the model, "" if the table does not have it. */
 struct published_value published_find(const struct published *p, const struct published_query *q, const char **row);
 
-/* The number for a run: its task stands for every number of validation and test examples. */
+/* Finds the number for a run, whatever its numbers of validation and test examples. */
 struct published_value published_of_run(const struct published *p, const struct run *run, const struct label *key);
 
 #endif

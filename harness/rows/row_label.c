@@ -11,7 +11,7 @@
 
 /* --- the mixer ---------------------------------------------------------------------------------------------------- */
 
-/* The pairs "model.KEY=VALUE" of a key as the label of the mixer. */
+/* Makes the label of the mixer from the pairs "model.KEY=VALUE" of a key. */
 static enum status mixer_of(const struct label *key, struct label *mixer, struct error *e) {
     const char *name = label_get(key, "model");
     if (!name) return fail(e, ST_USAGE, "the configuration names no model");
@@ -46,7 +46,8 @@ void row_mixer(const struct run_record *r, char *text, size_t size) {
     if (row_outdated(r)) snprintf(text + used, size - used, " numerics=%s", r->run.numerics);
 }
 
-/* --- what tells rows apart ---------------------------------------------------------------------------------------- */
+/* --- options that distinguish rows
+ * ---------------------------------------------------------------------------------------- */
 
 static bool differ(const struct row_name *a, const struct row_name *b, const char *key) {
     return strcmp(row_key_value(a->key, key), row_key_value(b->key, key)) != 0;
@@ -61,13 +62,13 @@ static void append(struct row_name *row, const char *key) {
     snprintf(row->text + used, row->size - used, " %s=%s", key, row_key_value(row->key, key));
 }
 
-/* Whether somebody chose it, and it is not the mixer's, which has a label of its own. */
+/* Whether the key is a choice of the user (not OPT_AUTO) and not the mixer's, which is in the mixer's label. */
 static bool is_chosen(const char *key) {
     const struct option *o = row_key_flag(key);
     return o ? !(o->flags & OPT_AUTO) : strncmp(key, "task.", 5) == 0;
 }
 
-/* A key that all rows must show as two of them differ in it. */
+/* Shows a key in all rows if any two rows differ in it. */
 static void show_everywhere(struct row_name *rows, int n, const char *key) {
     bool any = false;
     for (int i = 1; i < n && !any; i++) any = differ(&rows[0], &rows[i], key);
@@ -75,7 +76,7 @@ static void show_everywhere(struct row_name *rows, int n, const char *key) {
         if (label_get(rows[i].key, key)) append(&rows[i], key);
 }
 
-/* A key that only tells rows apart which read alike. The texts change once all rows have been looked at. */
+/* Shows a key only in rows that otherwise have equal texts. Texts are changed after all rows have been compared. */
 static void show_where_needed(struct row_name *rows, int n, const char *key) {
     for (int i = 0; i < n; i++) {
         bool needed = false;

@@ -1,4 +1,4 @@
-/* rows.c - gathers run records into rows and computes the rows' numbers; see rows.h. */
+/* rows.c - groups run records into rows and computes the rows' numbers; see rows.h. */
 #include "harness/rows/rows.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ double run_chance(const struct run *run) {
     return isfinite(run->chance) ? run->chance : 0;
 }
 
-/* The primary metric on validation; chance for a failed run. */
+/* Returns the primary metric on validation; chance for a failed run. */
 static double run_val_metric(const struct run *run) {
     return run_failed(run) || !isfinite(run->val_metric) ? run_chance(run) : run->val_metric;
 }
@@ -118,7 +118,8 @@ static int by_rate_and_seed(const void *left, const void *right) {
     return order ? order : compare((double)a->attempt, (double)b->attempt);
 }
 
-/* Orders by task as asked for, profile, rank of the mixer in the list of models, parameters, label. */
+/* Orders rows by task in the order of the filter, profile, rank of the mixer in the list of models, parameters,
+ * label. */
 static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
     int order = a->rank - b->rank;
@@ -129,7 +130,7 @@ static int by_model(const void *left, const void *right) {
     return order ? order : row_label_compare(a->label, b->label);
 }
 
-/* Lowest rank of the row's runs in the filter's list. */
+/* Returns the lowest rank of the row's runs in the filter's list. */
 static int row_rank(const struct report_row *row, const struct filter *filter) {
     int first = filter->asked->n_runs;
     for (int i = 0; i < row->n_all; i++) {
@@ -139,7 +140,8 @@ static int row_rank(const struct report_row *row, const struct filter *filter) {
     return first;
 }
 
-/* The caller's order, kept stable within task and profile (few rows: insertion). */
+/* Sorts rows within a task and profile by the filter's list of runs. Insertion sort is stable, and there are few
+ * rows. */
 static void sort_as_asked(struct report_row *rows, int n, const struct filter *filter) {
     for (int i = 1; i < n; i++)
         for (int k = i; k > 0; k--) {
@@ -154,7 +156,7 @@ static void sort_as_asked(struct report_row *rows, int n, const struct filter *f
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* The means of n runs. Sums are divided once, so that equal runs in another order give nearly the same. */
+/* Computes the means over n runs. */
 static struct validation validation_of(const struct run_record *const *runs, int n) {
     struct validation sum = {0};
     for (int i = 0; i < n; i++) {
@@ -183,14 +185,14 @@ bool row_pair_next(const struct report_row *const rows[2], int at[2]) {
 }
 
 bool validation_is_better(const struct validation *v, const struct validation *than) {
-    const double rounding = 1e-12; /* of means of numbers from 0 to 1 */
+    const double rounding = 1e-12; /* rounding of means of numbers from 0 to 1 */
     if (v->failed != than->failed) return than->failed;
     if (fabs(v->metric - than->metric) > rounding) return v->metric > than->metric;
     return v->loss < than->loss;
 }
 
-/* The smallest of the `confirm` largest seeds of a row; none: above all. ST_USAGE: no seed would be left to choose
- * by. */
+/* Finds the smallest of the `confirm` largest seeds of a row; UINT64_MAX if confirm is 0. ST_USAGE: no seed would be
+ * left to choose the rate. */
 static enum status first_to_confirm(const struct report_row *row, int64_t confirm, uint64_t *first, struct error *e) {
     *first = UINT64_MAX;
     for (int64_t k = 0; k <= confirm; k++) {
@@ -212,8 +214,8 @@ static enum status first_to_confirm(const struct report_row *row, int64_t confir
     return ST_OK;
 }
 
-/* Sets chosen, n, lr and n_rates. `all` is sorted by rate, then seed; the seeds from *fresh on are reported on and the
- * others choose. NULL: all do both. */
+/* Sets chosen, n, lr and n_rates. `all` is sorted by rate, then seed. Seeds from *fresh on are reported, and the others
+ * choose the rate. NULL: all seeds do both. */
 static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     struct validation best = VALIDATION_NONE;
     int seeds_before = 0;
@@ -227,7 +229,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
             seeds += !row->all[middle]->set_aside;
         }
         for (last = middle; last < row->n_all && row->all[last]->run.lr == lr;) last++;
-        if (middle == first) continue; /* nothing to choose it by */
+        if (middle == first) continue; /* no seed to choose this rate by */
         row->uneven = row->uneven || (row->n_rates && seeds != seeds_before);
         seeds_before = seeds;
         struct validation own = validation_of(row->all + first, middle - first);
@@ -240,7 +242,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     }
 }
 
-/* Chooses the rate by other seeds than the largest, which are reported on. */
+/* Chooses the rate by the smaller seeds; the `confirm` largest are reported. */
 static enum status choose_apart(struct report_row *row, int64_t confirm, struct error *e) {
     uint64_t fresh;
     TRY(first_to_confirm(row, confirm, &fresh, e));
@@ -264,7 +266,8 @@ static enum status choose(struct report_row *row, const struct report_filter *as
     return ST_OK;
 }
 
-/* Finds the speed of the chosen cell, else of another: the rate does not change it. */
+/* Finds the speed of the chosen cell (runs that differ only in seed), else of another rate's cell, since the rate does
+ * not change the speed. */
 static void find_speed(struct report_row *row, const char *out) {
     struct perf_row perf;
     bool found = perf_latest(out, row->chosen[0]->run.cell_id, NULL, &perf);
@@ -279,7 +282,7 @@ static double sequence_accuracy(const struct run *run) {
     return isfinite(run->seq_chance) ? run->seq_chance : 0;
 }
 
-/* The runs of a row, sorted, differ in rate or seed, or are attempts at one run. */
+/* Checks that the sorted runs of a row differ in rate or seed, or are attempts at one run. */
 static enum status check_seeds(const struct report_row *row, struct error *e) {
     for (int i = 1; i < row->n_all; i++) {
         const struct run *a = &row->all[i - 1]->run, *b = &row->all[i]->run;
@@ -292,14 +295,14 @@ static enum status check_seeds(const struct report_row *row, struct error *e) {
     return ST_OK;
 }
 
-/* The own runs of a table of a paper, of one task. */
+/* The own runs (setting.h) of a table of a paper, for one task. */
 struct paper_runs {
     const char *arxiv, *source; /* borrowed */
-    char task[RECORD_TEXT];     /* its name alone */
+    char task[RECORD_TEXT];     /* its name without options */
     struct own_runs runs;
 };
 
-/* Finds the own runs of the table that a number is of. NULL: *e says why there are none. */
+/* Finds the own runs of the table of a published number. NULL with *e set. */
 static const struct own_runs *own_runs_of(struct report_tables *tables, const struct report_row *row,
                                           const struct published_value *v, struct error *e) {
     char task[RECORD_TEXT];
@@ -319,8 +322,8 @@ static const struct own_runs *own_runs_of(struct report_tables *tables, const st
     return own_runs_find(&next->runs, v->arxiv, v->source, task, NULL, e) == ST_OK ? &next->runs : NULL;
 }
 
-/* The number of the task without its options that is a mean over the task and its changes: the row may be one of
- * them. */
+/* Finds a published mean over the task and its changes, under the task's name without options, because the row may be
+ * one of the changes. */
 static struct published_value published_of_base(const struct published *published, const struct report_row *row) {
     struct run base = *row->run;
     base.task[strcspn(base.task, ":")] = 0;
@@ -328,7 +331,7 @@ static struct published_value published_of_base(const struct published *publishe
     return v.settings ? v : PUBLISHED_NONE;
 }
 
-/* Finds whether the published number is of the row's setting, and in what it is not. */
+/* Compares the row's setting with that of the published number, and describes the differences. */
 static enum status compare_setting(struct report_tables *tables, struct report_row *row, struct error *e) {
     struct published_value number = row->published;
     if (!isfinite(number.value)) number = published_of_base(&tables->published, row);
@@ -389,7 +392,7 @@ static enum status compute(struct report_row *row, const struct report_filter *a
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes that hold the tables of n records, every allocation rounded up. */
+/* Returns the bytes that suffice for the tables of n records, with every allocation rounded up. */
 static size_t arena_bytes(int n) {
     size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(struct row_name) + sizeof(void *) +
                   sizeof(double) + 5 * sizeof(int);
@@ -402,8 +405,8 @@ struct row_slots {
     size_t n; /* a power of 2 */
 };
 
-/* The row of a run among the first n: of one task and of one key. n: it is a new one, whose key is set.
- * -1: the run's key does not match the filter. */
+/* Finds the row of a run among the first n, by task and key. *k = n: it is a new row, whose key is set; -1: the run's
+ * key does not match the filter. */
 static enum status find_row(struct report_row *rows, int n, struct row_slots *slots, const struct run_record *r,
                             struct filter *filter, int *k, struct error *e) {
     struct report_row *next = &rows[n];
@@ -429,8 +432,8 @@ static enum status find_row(struct report_row *rows, int n, struct row_slots *sl
     return ST_OK;
 }
 
-/* Makes the rows, each with its runs in `all`. rows: one more than there are records; runs: room for all; row_of: room
- * for one number a record; slots: empty. */
+/* Makes the rows, with their runs in `all`. rows: one more than there are records; runs: room for all; row_of: room for
+ * one number a record; slots: empty. */
 static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **runs, int *row_of,
                           struct row_slots *slots, const struct record_set *set, struct filter *filter,
                           struct error *e) {
@@ -465,15 +468,15 @@ static bool profile_makes_all(const struct report_row *row, const char *name) {
     return true;
 }
 
-/* The profile that makes all runs of the row, or custom. A rate beside a profile's own takes its run out of that
- * profile, and runs of one row are reported on together. */
+/* Returns the profile that makes all runs of the row, or custom: a single run with another rate makes the whole row
+ * custom, since its runs are reported together. */
 static const char *profile_of_row(const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++)
         if (profile_makes_all(row, row->all[i]->run.profile)) return row->all[i]->run.profile;
     return PROFILE_CUSTOM;
 }
 
-/* The profile that all runs of a row's task share, or custom. */
+/* Returns the profile that all runs of a task share, or custom. */
 static const char *profile_of_task(const struct report_row *rows, int n, const char *task) {
     const char *first = NULL;
     for (int k = 0; k < n; k++)
@@ -491,12 +494,12 @@ static bool has_run_of(const struct report_row *row, const char *profile) {
     return false;
 }
 
-/* Gives each row the profile of its table by the key that the filter states, and leaves out rows of another one than
- * the filter asks for. */
+/* Sets each row's profile as the filter's `together` says, and removes rows of other profiles than the filter asks
+ * for. */
 static enum status name_profiles(struct report_row *rows, int *n_rows, const struct report_filter *by,
                                  struct error *e) {
     int n = 0;
-    bool joined = false; /* with runs of other profiles */
+    bool joined = false; /* rows have runs of several profiles */
     for (int i = 0; i < *n_rows; i++)
         rows[i].profile = !by->together   ? profile_of_row(&rows[i])
                           : *by->together ? by->together
@@ -513,7 +516,7 @@ static enum status name_profiles(struct report_row *rows, int *n_rows, const str
                 by->profile);
 }
 
-/* Cuts the sorted rows into tables; returns their number. */
+/* Divides the sorted rows into tables; returns their number. */
 static int cut(struct report_table *list, struct report_row *rows, int n_rows) {
     int n = 0;
     for (int i = 0; i < n_rows; i++) {
@@ -571,7 +574,7 @@ static enum status fill_tables(struct report_tables *tables, const struct record
         struct report_table *t = &tables->list[i];
         TRY(name_rows(t, &tables->arena, e));
         if (!filter->asked->runs)
-            qsort(t->rows, (size_t)t->n_rows, sizeof *t->rows, by_model); /* they have flags now */
+            qsort(t->rows, (size_t)t->n_rows, sizeof *t->rows, by_model); /* labels now have their flags */
     }
     return ST_OK;
 }

@@ -7,8 +7,8 @@
 #include "harness/rows/published.h"
 #include "harness/study/row_key.h"
 
-/* Precisions make no difference in pairs of runs (docs/results.md). How often a run is validated and how early it ends
- * are told by its marks and columns; what a key has besides (the kind of device, numerics) follows from all that. */
+/* Precision is below the table, because it made no difference in paired runs (docs/results.md). Validation interval and
+ * early end have marks and columns. Other parts of a key (kind of device, numerics) follow from the rest. */
 enum setting_place setting_place(const char *key) {
     static const char *const marked[] = {"stop-after", "eval-every"}, *const own[] = {"task", "model"};
     const struct option *o = row_key_flag(key);
@@ -21,7 +21,8 @@ enum setting_place setting_place(const char *key) {
     return !strcmp(key, "dtype") ? SETTING_FOOT : SETTING_MARKED;
 }
 
-/* --- the runs that a plan has for its paper ----------------------------------------------------------------------- */
+/* --- own runs: the runs of a plan for its paper's table
+ * ----------------------------------------------------------------------- */
 
 /* Whether a blank-separated list has a word. */
 static bool has_word(const char *list, const char *word) {
@@ -31,8 +32,8 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-/* Whether a task and its changes share a pair of a setting. Steps follow from the examples, and a change may have
- * fewer; the model is compared as it was asked for, before it was fitted to their length. */
+/* Whether a task and its changes must agree in this key. Not in steps, which follow from the number of examples, nor in
+ * options of the task and the model, unless the table's rows or columns use them. */
 static bool is_common(const struct own_runs *runs, const char *name) {
     bool follows = !strcmp(name, "steps") || !strncmp(name, "task.", 5) || !strncmp(name, "model.", 6);
     return !follows || has_word(runs->rows, name) || has_word(runs->columns, name);
@@ -61,7 +62,7 @@ enum status own_run_describe(const struct own_runs *runs, const struct setup *s,
     return ST_OK;
 }
 
-/* Chooses the blank-separated words of `own` whose name, up to a ':', some word of `asked` has. */
+/* Chooses the blank-separated words of `own` whose name before ':' is the name of a word of `asked`. */
 static void choose_words(const char *own, const char *asked, char chosen[LABEL_TEXT]) {
     size_t used = 0;
     chosen[0] = 0;
@@ -74,7 +75,7 @@ static void choose_words(const char *own, const char *asked, char chosen[LABEL_T
     }
 }
 
-/* Whether the plan says a difference from the paper's setting of a run. */
+/* Whether the plan names a difference between the run's setting and the paper's. */
 static enum status says_difference(const struct plan_file *file, const char *profile, const struct setup *s, bool *says,
                                    struct error *e) {
     const char *model;
@@ -87,7 +88,7 @@ static enum status says_difference(const struct plan_file *file, const char *pro
     return ST_OK;
 }
 
-/* Adds the runs of a plan under its own profile, one of all rates and seeds. */
+/* Adds the runs of a plan under the profile that it names, one for all rates and seeds. */
 static enum status add_plan(struct own_runs *runs, const struct plan_file *file, const char *tasks, struct error *e) {
     const char *own = plan_file_get(file, "", "profile"), *words;
     struct plan plan = {0};
@@ -115,7 +116,7 @@ static enum status add_plan(struct own_runs *runs, const struct plan_file *file,
         runs->n += status == ST_OK;
     }
     plan_free(&plan);
-    return status == ST_DATA ? ST_OK : status; /* a short profile has other tasks in the place of imported ones */
+    return status == ST_DATA ? ST_OK : status; /* without imported data there are no own runs */
 }
 
 static bool is_of(const struct plan_file *file, const char *arxiv, const char *source) {
@@ -124,7 +125,7 @@ static bool is_of(const struct plan_file *file, const char *arxiv, const char *s
     return paper && in && !strcmp(paper, arxiv) && !strcmp(in, source);
 }
 
-/* Whether a plan's table is none of the paper's, beside whose numbers it has further runs. */
+/* Whether the plan says that its table is not in the paper (table=ours). */
 static bool is_ours(const struct plan_file *file) {
     const char *table = plan_file_get(file, "", "table");
     return table && !strcmp(table, "ours");
@@ -154,8 +155,8 @@ void own_runs_free(struct own_runs *runs) {
 
 /* --- differences -------------------------------------------------------------------------------------------------- */
 
-/* Calls the pairs of SETTING_NUMBER in which a key is not an own run's, and counts them. text: NULL, or where to add
- * them. */
+/* Counts the pairs of SETTING_NUMBER in which a key differs from an own run, and appends them to `text`, unless
+ * NULL. */
 static int differences(const struct own_run *own, const struct label *key, char *text) {
     int n = 0;
     for (int i = 0; i < key->n; i++) {

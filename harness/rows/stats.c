@@ -1,5 +1,5 @@
-/* stats.c - see stats.h. Quantiles are found by bisection on the distribution: slow (microseconds), free of tables and
- * of fitted coefficients, and right to the last digits that the distribution itself is right to. */
+/* stats.c - see stats.h. Quantiles are found by bisection on the distribution. This takes microseconds, needs no tables
+ * or fitted coefficients, and is as exact as the distribution function. */
 #include "harness/rows/stats.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ double stats_sd(const double *x, int n) {
     return n < 2 ? NAN : sqrt(sum / (n - 1));
 }
 
-/* x[i] takes the ranks [*first, *first + *ties) of the sorted sample. */
+/* Finds the ranks [*first, *first + *ties) of x[i] in the sorted sample. */
 static void rank_of(const double *x, int n, int i, int *first, int *ties) {
     *first = *ties = 0;
     for (int j = 0; j < n; j++) {
@@ -39,7 +39,8 @@ static void rank_of(const double *x, int n, int i, int *first, int *ties) {
     }
 }
 
-/* The k-th smallest, k = 0..n-1; nan if there is none. Counting instead of sorting keeps the sample as it is. */
+/* Returns the k-th smallest, k = 0..n-1; nan if there is none. It counts instead of sorting, so the sample stays
+ * unchanged. */
 static double order_statistic(const double *x, int n, int k) {
     for (int i = 0; i < n; i++) {
         int first, ties;
@@ -68,9 +69,37 @@ double stats_iqm(const double *x, int n) {
         int first, ties;
         rank_of(x, n, i, &first, &ties);
         int from = first > cut ? first : cut, to = first + ties < n - cut ? first + ties : n - cut;
-        if (to > from) sum += x[i] * (to - from) / ties; /* tied values share their ranks */
+        if (to > from) sum += x[i] * (to - from) / ties; /* tied values share their ranks equally */
     }
     return sum / (n - 2 * cut);
+}
+
+/* --- series ------------------------------------------------------------------------------------------------------- */
+
+/* How far the medians of the five values before place i and the five from it on are apart; 0: the two overlap. */
+static double step_at(const double *x, int i) {
+    const double *before = x + i - STATS_STEP, *after = x + i;
+    bool up = true, down = true;
+    for (int a = 0; a < STATS_STEP; a++)
+        for (int b = 0; b < STATS_STEP; b++) {
+            up = up && before[a] < after[b];
+            down = down && before[a] > after[b];
+        }
+    return up || down ? fabs(stats_median(after, STATS_STEP) - stats_median(before, STATS_STEP)) : 0;
+}
+
+int stats_steps(const double *x, int n, int *at) {
+    int found = 0;
+    double last = 0;
+    for (int i = STATS_STEP; i + STATS_STEP <= n; i++) {
+        double step = step_at(x, i);
+        bool near = found && i - at[found - 1] < STATS_STEP;
+        if (!(step > 0) || (near && step <= last)) continue;
+        found += !near;
+        at[found - 1] = i;
+        last = step;
+    }
+    return found;
 }
 
 /* --- distributions ------------------------------------------------------------------------------------------------ */
@@ -100,7 +129,7 @@ static double beta_fraction(double a, double b, double x) {
     return value;
 }
 
-/* The fraction converges fast left of the mean; the other side follows from I_x(a,b) = 1 - I_{1-x}(b,a). */
+/* The fraction converges fast left of the mean; right of it I_x(a,b) = 1 - I_{1-x}(b,a) is used. */
 double stats_beta(double a, double b, double x) {
     if (x <= 0) return 0;
     if (x >= 1) return 1;
@@ -125,7 +154,7 @@ double stats_normal(double z) {
     return 0.5 * erfc(-z / sqrt(2.0));
 }
 
-/* The lower tail keeps its digits however small it is, so the upper one is mirrored. */
+/* The lower tail keeps its relative precision, so the upper one is computed from it. */
 double stats_normal_quantile(double p) {
     if (p > 0.5) return -stats_normal_quantile(1 - p);
     double low = -40, high = 0;
@@ -188,14 +217,15 @@ static void resample_means(const double *x, int n, double means[RESAMPLES]) {
     qsort(means, RESAMPLES, sizeof means[0], compare_doubles);
 }
 
-/* z of the share of resampled means below the sample's, ties counting half. */
+/* Returns the normal quantile of the share of resampled means below the sample's mean; ties count half. */
 static double bias_correction(const double means[RESAMPLES], double mean) {
     double below = 0;
     for (int k = 0; k < RESAMPLES; k++) below += 0.5 * (means[k] < mean) + 0.5 * (means[k] <= mean);
     return stats_normal_quantile((below + 0.5) / (RESAMPLES + 1)); /* never 0 or 1 */
 }
 
-/* sum d^3 / (6 (sum d^2)^1.5) over the jackknife's deviations, which for a mean are proportional to x_i - mean. */
+/* Returns sum d^3 / (6 (sum d^2)^1.5) over the jackknife's deviations d. For a mean they are proportional to x_i -
+ * mean. */
 static double acceleration(const double *x, int n, double mean) {
     double squares = 0, cubes = 0;
     for (int i = 0; i < n; i++) {
@@ -206,7 +236,8 @@ static double acceleration(const double *x, int n, double mean) {
     return squares > 0 ? cubes / (6 * squares * sqrt(squares)) : 0;
 }
 
-/* Efron 1987: the quantile to read is Phi(z0 + (z0 + z) / (1 - a (z0 + z))). */
+/* Returns the end of a BCa interval: the quantile Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled means (Efron
+ * 1987). */
 static double bca_end(const double means[RESAMPLES], double z0, double a, double z) {
     double shifted = z0 + z, p;
     if (1 - a * shifted > 0)
@@ -227,7 +258,7 @@ struct interval stats_bca_interval(const double *x, int n, double level) {
         low = fmin(low, x[i]);
         high = fmax(high, x[i]);
     }
-    if (low < high) { /* else rounding of the sums would make a width out of nothing */
+    if (low < high) { /* equal values: rounding must not give a width */
         double mean = stats_mean(x, n);
         resample_means(x, n, means);
         double z0 = bias_correction(means, mean), a = acceleration(x, n, mean);
@@ -238,7 +269,7 @@ struct interval stats_bca_interval(const double *x, int n, double level) {
     return (struct interval){low, high, level, INTERVAL_BCA};
 }
 
-/* The q-quantile of sorted values. */
+/* Returns the q-quantile of sorted values. */
 static double sorted_quantile(const double *sorted, int n, double q) {
     double rank = q * (n - 1);
     int below = (int)rank;
@@ -246,7 +277,7 @@ static double sorted_quantile(const double *sorted, int n, double q) {
     return sorted[below] + (rank - below) * (sorted[below + 1] - sorted[below]);
 }
 
-/* Interquartile mean of values that may be sorted in place. */
+/* Returns the interquartile mean, and sorts the values in place. */
 static double iqm_in_place(double *x, int n) {
     int cut = n / 4;
     double sum = 0;
@@ -302,8 +333,8 @@ struct interval stats_wilson_interval(double p, double n, double level) {
                              INTERVAL_WILSON};
 }
 
-/* The k-th smallest and k-th largest (k = 1, 2...) leave the median out when fewer than k values lie on one side of it:
- * twice P(Binomial(n, 1/2) <= k - 1). */
+/* The interval from the k-th smallest to the k-th largest value misses the median if fewer than k values lie on one
+ * side of it. This has probability 2 P(Binomial(n, 1/2) <= k - 1). */
 struct interval stats_median_interval(const double *x, int n, double level) {
     if (n < 2) return no_interval(level);
     int chosen = 1;

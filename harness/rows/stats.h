@@ -1,6 +1,6 @@
-/* stats.h - honest numbers out of few seeds: location, spread, intervals (README.md says which).
+/* stats.h - statistics for few seeds: location, spread, intervals (README.md says which are used).
  *
- * Every function is pure; none but stats_iqm_interval allocates. Samples are finite numbers in any order; they are not
+ * Every function is pure; only stats_iqm_interval allocates. Samples are finite numbers in any order, and are not
  * changed. */
 #ifndef LRNN_HARNESS_ROWS_STATS_H
 #define LRNN_HARNESS_ROWS_STATS_H
@@ -17,12 +17,11 @@ enum interval_kind {
 
 struct interval {
     double low, high;
-    double level; /* coverage aimed at; of INTERVAL_ORDER the coverage reached */
+    double level; /* nominal coverage; for INTERVAL_ORDER the exact coverage */
     enum interval_kind kind;
 };
 
-/* Name of a kind as it stands in summary.csv: "none", "t", "bca", "exact", "order", "percentile",
- * "wilson". */
+/* Returns the name of a kind in summary.csv: "none", "t", "bca", "exact", "order", "percentile", "wilson". */
 const char *interval_kind_name(enum interval_kind kind);
 
 /* --- location and spread. n >= 1, or the result is nan ------------------------------------------------------------ */
@@ -50,27 +49,36 @@ struct interval stats_interval(const double *x, int n, double level, double mini
 struct interval stats_t_interval(const double *x, int n, double level);
 
 /* BCa bootstrap of the mean (Efron 1987), 10 000 resamples at a fixed seed: the same sample always gives the same
- * interval. When all values are equal it is that value, which says that the resamples agree and no more: read the
- * interval of the solve rate then. Few values are covered too rarely: at 95 % it held the mean of 91.5 % of 6 000
- * normal samples of 12, and of 92.7 % of 6 000 exponential ones of 40 (check_stats.c draws 300 of each). INTERVAL_NONE
- * for n < 2. */
+ * interval. If all values are equal, the interval has width 0, which says nothing about the mean: use the interval of
+ * the solve rate then. For few values the coverage is too low: the 95 % interval contained the mean in 91.5 % of 6 000
+ * normal samples of 12 values, and in 92.7 % of 6 000 exponential samples of 40 (check_stats.c draws 300 of each).
+ * INTERVAL_NONE for n < 2. */
 struct interval stats_bca_interval(const double *x, int n, double level);
 
-/* Stratified bootstrap of the interquartile mean (rliable): x holds the samples of n_strata strata, tasks for example,
- * one after the other, sizes[i] values each; each of 10 000 resamples at a fixed seed draws every stratum's number out
- * of that stratum, and the percentiles give the interval. INTERVAL_NONE for fewer than 5 values. */
+/* Stratified bootstrap of the interquartile mean (rliable): x has the samples of n_strata strata (for example tasks)
+ * one after another, sizes[i] values each. Each of 10 000 resamples at a fixed seed draws sizes[i] values from stratum
+ * i; the percentiles give the interval. INTERVAL_NONE for fewer than 5 values. */
 struct interval stats_iqm_interval(const double *x, const int *sizes, int n_strata, double level);
 
-/* Clopper-Pearson interval of a rate, k successes of n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */
+/* Clopper-Pearson interval of a rate with k successes in n. INTERVAL_NONE unless 0 <= k <= n, n >= 1. */
 struct interval stats_rate_interval(int k, int n, double level);
 
-/* Wilson's interval of a rate p of n. INTERVAL_NONE unless 0 <= p <= 1, n >= 1. */
+/* Wilson's interval of a rate p in n trials. INTERVAL_NONE unless 0 <= p <= 1, n >= 1. */
 struct interval stats_wilson_interval(double p, double n, double level);
 
-/* Interval of the median: the innermost pair of order statistics, the same number from either end, that covers it with
- * at least `level`; the outermost pair where n is too small for that. `level` of the result is the exact coverage
- * (5 values: [min, max], 93.75 %). INTERVAL_NONE for n < 2. */
+/* Interval of the median: the narrowest pair of order statistics, equally far from both ends, with coverage of at least
+ * `level`; if n is too small for that, the smallest and largest values. `level` of the result is the exact coverage (5
+ * values: [min, max], 93.75 %). INTERVAL_NONE for n < 2. */
 struct interval stats_median_interval(const double *x, int n, double level);
+
+/* --- series ------------------------------------------------------------------------------------------------------- */
+
+#define STATS_STEP 5 /* values on either side of a step */
+
+/* Finds where a series steps: all of the five values before x[i] lie on one side of all of the five from x[i] on, which
+ * chance does with probability 2/252 at any one place. Of such places less than five apart the one with the most
+ * distant medians counts. `at` has room for n; gives how many there are. */
+int stats_steps(const double *x, int n, int *at);
 
 /* --- distributions ------------------------------------------------------------------------------------------------ */
 

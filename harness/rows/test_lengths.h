@@ -7,49 +7,49 @@
 
 #define TEST_LENGTHS_FEW 8
 
-/* The lengths of a table's test sequences. Each of a few stands for itself; of more, neighbours share a number, so that
- * it rests on some dozens of sequences. */
+/* The lengths of a table's test sequences. Up to TEST_LENGTHS_FEW lengths are shown separately. If there are more,
+ * neighbouring lengths share a number, so that it has some dozens of sequences. */
 struct test_lengths {
     int64_t shortest, longest; /* both 0: nothing was recorded by length */
     int64_t each[TEST_LENGTHS_FEW];
-    int n; /* of `each`, ascending; 0: there are more than that */
+    int n; /* lengths in `each`, ascending; 0: more than fit */
 };
 
 struct test_lengths test_lengths_of(const struct report_table *t, const char *by);
 
-/* A row's accuracy of the test sequences of the lengths from first to last, whose scored positions count alike in each
- * run, and the mean of the seeds that have some. A run that did not end well counts as chance. */
+/* A row's accuracy on test sequences with lengths from first to last: within a run all scored positions have equal
+ * weight, then the mean over the seeds that have such sequences. A run that did not end well counts as chance. */
 struct lengths_mean {
-    double value;       /* NAN: no seed has any */
-    int n;              /* seeds that it is the mean of */
-    int64_t n_measured; /* sequences, or scored positions, of a seed that has the fewest of them; -1: none ended well */
-    /* Wilson's, at 95 %, of a rate of `value` among n_measured: the test set's chance, not the seeds'. It is wide, for
-     * positions of one sequence vary less than as many sequences. */
+    double value;       /* NAN: no seed has such sequences */
+    int n;              /* seeds in the mean */
+    int64_t n_measured; /* fewest sequences, or scored positions, of any seed; -1: no run ended well */
+    /* Wilson's 95 % interval of a rate `value` among n_measured. It shows the variation of the test set, not of seeds.
+     * It is wide, because the positions of a sequence vary less than independent sequences. */
     struct interval interval;
 };
 struct lengths_mean lengths_mean(const struct report_row *row, const char *by, int64_t first, int64_t last);
 
-/* Lengths, or positions, from first[i] to last[i], that share a number: each of a few by itself; of more, neighbours,
- * cut at the powers of two and half-way between them, or for a figure (`fine`) at the multiples of 8 or of the smallest
- * power of two that makes at most LENGTH_BINS_MOST. Where some row has fewer than LENGTHS_LEAST sequences, neighbours
- * join, for the accuracy of one sequence is 0 or 1. */
+/* Bins of lengths, or positions, from first[i] to last[i], that share a number. A few lengths have a bin each.
+ * Otherwise bins are divided at the powers of two and half-way between them, or for a figure (`fine`) at the multiples
+ * of 8 or of the smallest power of two that gives at most LENGTH_BINS_MOST bins. If some row has fewer than
+ * LENGTHS_LEAST sequences in a bin, neighbouring bins are joined, because the accuracy of one sequence is 0 or 1. */
 #define LENGTH_BINS_MOST 256
 #define LENGTHS_LEAST    10
 struct length_bins {
     const char *by;
     int64_t first[LENGTH_BINS_MOST], last[LENGTH_BINS_MOST];
-    int64_t n_measured[LENGTH_BINS_MOST]; /* the fewest of any row that has some */
+    int64_t n_measured[LENGTH_BINS_MOST]; /* fewest sequences of any row that has some */
     int n;
 };
 struct length_bins length_bins_of(const struct report_table *t, const char *by, bool fine);
 
-/* The number that a protocol makes of a row's accuracies on the test sequences of one length, at the rate that the row
- * has chosen, of the runs that have some. A run that did not end well counts as chance. ST_MEMORY. */
+/* The protocol's number for a row's accuracies on test sequences of one length, at the row's chosen rate, over the runs
+ * that have such sequences. A run that did not end well counts as chance. ST_MEMORY. */
 struct length_estimate {
-    double value; /* NAN: no run has any */
+    double value; /* NAN: no run has such sequences */
     struct interval interval;
     bool cut;    /* a run that gives the value was cut off */
-    int without; /* runs that would count and have none */
+    int without; /* runs that would count but have no such sequences */
 };
 enum status length_estimate(const struct report_row *row, enum report_protocol protocol, int64_t length,
                             struct length_estimate *estimate, struct error *e);

@@ -119,8 +119,9 @@ void task_stem(const char *task, char stem[STEM_BYTES]) {
 /* Writes the page of a kind: web/page.html with its name in place of each $PAGE and $TITLE. */
 static enum status write_pages(struct site *site, struct error *e) {
     static const char *const pages[][2] = {{"index", "Results"},   {"task", "Task"}, {"mixer", "Mixer"},
-                                           {"compare", "Compare"}, {"run", "Run"},   {"papers", "Papers"}};
-    for (int i = 0; i < 6; i++) {
+                                           {"compare", "Compare"}, {"run", "Run"},   {"papers", "Papers"},
+                                           {"history", "History"}};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         struct printed page;
         char name[32];
         TRY(printed_begin(&page, "a page", e));
@@ -377,7 +378,7 @@ static int join_tasks(const struct report_tables *tables, struct task_rows *task
     return n;
 }
 
-static enum status write_all(struct site *site, const char *broken, struct error *e) {
+static enum status write_all(struct site *site, const struct site_request *r, struct error *e) {
     char path[PATH_BYTES];
     struct task_rows *tasks = calloc((size_t)site->tables.n + 1, sizeof *tasks);
     if (!tasks) return fail(e, ST_MEMORY, "no memory for a page");
@@ -385,10 +386,11 @@ static enum status write_all(struct site *site, const char *broken, struct error
     enum status status = path_format(path, sizeof path, e, "%s/data", site->dir);
     if (status == ST_OK) status = make_folder(path, e);
     if (status == ST_OK) status = write_pages(site, e); /* first: a call that was stopped can be repeated */
-    if (status == ST_OK) status = write_index(site, tasks, n, broken, e);
+    if (status == ST_OK) status = write_index(site, tasks, n, r->broken, e);
     if (status == ST_OK) status = write_speed(site, e);
     for (int i = 0; i < n && status == ST_OK; i++) status = site_write_task(site, &tasks[i], e);
     if (status == ST_OK) status = site_write_papers(site, e);
+    if (status == ST_OK) status = site_write_history(site, r->history, r->broken_history, e);
     if (status == ST_OK) remove_others(site, tasks, n);
     free(tasks);
     return status;
@@ -399,8 +401,8 @@ enum status site_write(const struct site_request *r, int *files, double *bytes, 
     bool part = filter && (filter->task || filter->profile || filter->where);
     struct site site = {.set = r->set, .out = r->out, .dir = r->dir, .part = part};
     TRY(check_folder(r->dir, e));
-    TRY(report_tables_make(&site.tables, r->set, r->filter, r->out, e));
-    enum status status = write_all(&site, r->broken, e);
+    if (r->set->n || !r->history->n) TRY(report_tables_make(&site.tables, r->set, r->filter, r->out, e));
+    enum status status = write_all(&site, r, e);
     report_tables_free(&site.tables);
     *files = site.files;
     *bytes = site.bytes;

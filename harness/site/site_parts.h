@@ -6,6 +6,8 @@
 
 #define STEM_BYTES 96
 
+struct history; /* harness/store/history.h */
+
 struct site {
     const struct record_set *set;
     const char *out, *dir;
@@ -30,8 +32,9 @@ void task_stem(const char *task, char stem[STEM_BYTES]);
 enum status script_begin(struct printed *p, const char *name, struct error *e);
 enum status script_write(struct site *site, struct printed *p, const char *name, struct error *e);
 
-/* Write task-STEM.js; papers.js, the plans' tables. */
+/* Write task-STEM.js; papers.js, the plans' tables; history.js, with a line on each of a history's broken ones. */
 enum status site_write_task(struct site *site, const struct task_rows *task, struct error *e);
 enum status site_write_papers(struct site *site, struct error *e);
+enum status site_write_history(struct site *site, const struct history *h, const char *broken, struct error *e);
 
 #endif

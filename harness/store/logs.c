@@ -101,7 +101,19 @@ static int open_locked(const char *path, struct stat *locked) {
     }
 }
 
-/* Appends one row after the whole lines in one write. The caller has the lock. A partly written row is removed. */
+/* Writes bytes at the end of a locked file in one write, and makes them durable; what could not be written whole is
+ * taken back. */
+static enum status write_whole(int fd, off_t end, const char *text, size_t size, const char *path, struct error *e) {
+    ssize_t n = write(fd, text, size);
+    bool written = n == (ssize_t)size;
+    int reason = n < 0 ? errno : ENOSPC; /* fewer bytes than asked for: the disk is full */
+    if (written && fsync(fd) == 0) return ST_OK;
+    if (written) reason = errno;
+    if (ftruncate(fd, end) != 0) reason = errno;
+    return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
+}
+
+/* Appends one row after the whole lines. The caller has the lock. */
 static enum status append_locked(int fd, off_t bytes, const char *path, const struct table *table, const void *object,
                                  struct error *e) {
     struct printed row;
@@ -112,14 +124,33 @@ static enum status append_locked(int fd, off_t bytes, const char *path, const st
     if (end == 0) table_csv_header(table, row.f);
     table_csv_row(table, object, row.f);
     TRY(printed_end(&row, ST_OK, path, e));
-    ssize_t n = write(fd, row.text, row.size);
-    bool written = n == (ssize_t)row.size;
-    int reason = n < 0 ? errno : ENOSPC; /* fewer bytes than asked for: the disk is full */
+    enum status status = write_whole(fd, end, row.text, row.size, path, e);
     free(row.text);
-    if (written && fsync(fd) == 0) return ST_OK;
-    if (written) reason = errno;
-    if (ftruncate(fd, end) != 0) reason = errno;
-    return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(reason));
+    return status;
+}
+
+enum status line_append(const char *path, const char *line, struct error *e) {
+    char folder[PATH_BYTES], last = '\n';
+    struct stat info;
+    struct printed text;
+    path_folder(path, folder, sizeof folder);
+    TRY(make_folder(folder, e));
+    int fd = open_locked(path, &info);
+    if (fd < 0) return fail(e, ST_FAIL, "cannot write %s: %s", path, strerror(errno));
+    bool known = info.st_size == 0 || pread(fd, &last, 1, info.st_size - 1) == 1;
+    enum status status =
+        known ? printed_begin(&text, path, e) : fail(e, ST_FAIL, "cannot read %s: %s", path, strerror(errno));
+    if (status == ST_OK) {
+        fprintf(text.f, "%s%s\n", last == '\n' ? "" : "\n", line);
+        status = printed_end(&text, ST_OK, path, e);
+        if (status == ST_OK) {
+            status = write_whole(fd, info.st_size, text.text, text.size, path, e);
+            free(text.text);
+        }
+    }
+    if (status == ST_OK && info.st_size == 0) status = folder_sync(path, e);
+    close(fd); /* releases the lock */
+    return status;
 }
 
 static enum status table_append(const struct table *table, const void *object, const char *out, struct error *e) {

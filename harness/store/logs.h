@@ -44,6 +44,13 @@ enum status machines_export(const char *out, const struct machine *m, struct err
 /* Whether OUT/machines.csv has the row of a machine and its system. */
 bool machines_have(const char *out, const char *machine_id, const char *env_epoch);
 
+/* --- files of lines ----------------------------------------------------------------------------------------------- */
+
+/* Appends a line to a file that several processes may write and that nobody writes anew, with the folders that it lies
+ * in: under a lock, in one write, flushed and fsynced. A line that another writer left without its end stays as it is,
+ * and the new one begins after it. ST_FAIL with path and reason. */
+enum status line_append(const char *path, const char *line, struct error *e);
+
 /* --- merging folders --------------------------------------------------------------------------------------- */
 
 /* Adds the rows of FROM's limits.csv and machines.csv that OUT does not have. ST_FAIL; ST_DATA: a file cannot be

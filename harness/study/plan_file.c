@@ -263,11 +263,16 @@ static enum status check_key(const char *key, struct error *e) {
 
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
+static bool is_expectation(const char *key) {
+    return !strncmp(key, PLAN_EXPECT, strlen(PLAN_EXPECT));
+}
+
 /* Appends a line that begins with a blank to the value of the previous line. */
 static enum status go_on(struct label *lines, const char *text, const char *origin, struct error *e) {
     char key[2 * PLAN_NAME_BYTES], value[LABEL_TEXT];
     if (lines->n == 0) return fail(e, ST_USAGE, "begins with a blank, and no value before it goes on");
     TRY(text_copy(label_key(lines, lines->n - 1), key, sizeof key, e));
+    if (is_expectation(key)) return fail(e, ST_USAGE, "begins with a blank; write what is expected in one line");
     TRY(check_value(without_profile(key), text, origin, e));
     int n = snprintf(value, sizeof value, "%s %s", label_value(lines, lines->n - 1), text);
     if (n < 0 || (size_t)n >= sizeof value)
@@ -299,12 +304,22 @@ static enum status check_line(const char *line, bool profiles, struct error *e) 
     return fail(e, ST_USAGE, "%.60s: every profile has the same %s; write it without the profile's name", line, key);
 }
 
-static enum status add_line(struct label *lines, char *line, bool profiles, const char *origin, struct error *e) {
+/* "expect acc >= .99": what is expected is read by the gate, which names the line. */
+static enum status add_expectation(struct label *lines, const char *text, int number, struct error *e) {
+    char key[PLAN_NAME_BYTES];
+    text += strspn(text, " \t");
+    snprintf(key, sizeof key, PLAN_EXPECT "%d", number);
+    return *text ? label_add(lines, key, text, e) : fail(e, ST_USAGE, "expect has no figure and no bound");
+}
+
+static enum status add_line(struct label *lines, char *line, bool profiles, int number, const char *origin,
+                            struct error *e) {
     bool goes_on = *line == ' ' || *line == '\t';
     line += strspn(line, " \t");
     text_trim(line);
     if (!*line || *line == '#') return ST_OK;
     if (goes_on) return go_on(lines, line, origin, e);
+    if (!strncmp(line, "expect", 6) && strchr(" \t", line[6])) return add_expectation(lines, line + 6, number, e);
     char *equals = end_of_key(line);
     if (!equals) return fail(e, ST_USAGE, "'%.60s' is not of the form key=value", line);
     *equals = 0;
@@ -341,7 +356,7 @@ enum status plan_file_parse(struct plan_file *p, const char *name, const char *t
             if ((unsigned char)line[i] < 0x20 && !strchr("\t\r", line[i] ? line[i] : ' '))
                 return fail(e, ST_USAGE, "%.200s line %d has a byte %d, which is no text", name, number, line[i]);
         snprintf(origin, sizeof origin, "%.200s line %d", name, number);
-        bool taken = add_line(&p->lines, line, profiles, origin, &why) == ST_OK;
+        bool taken = add_line(&p->lines, line, profiles, number, origin, &why) == ST_OK;
         if (!taken && strstr(why.text, origin)) return fail(e, why.status, "%s", why.text);
         if (!taken) return fail(e, why.status, "%s: %.700s", origin, why.text);
         text += n + 1;
@@ -408,7 +423,7 @@ static enum status inherit(struct plan_file *p, const struct plan_file *base, co
         const char *key = label_key(&base->lines, i), *plain = without_profile(key);
         int known = find_key(plain);
         bool people = known >= 0 && keys[known].about == PEOPLE && !label_get(&base->lines, "profiles");
-        if (people || label_get(&own, key) || says_length(&own, key)) continue;
+        if (people || is_expectation(key) || label_get(&own, key) || says_length(&own, key)) continue;
         if (label_add(&p->lines, key, label_value(&base->lines, i), NULL) != ST_OK)
             return fail(e, ST_USAGE, "%.300s and its base are longer than %d characters together", path,
                         LABEL_TEXT - 1);
@@ -473,7 +488,7 @@ enum status plan_file_settings(const struct plan_file *p, const char *profile, s
     for (int i = 0; i < p->lines.n; i++) {
         const char *key = label_key(&p->lines, i), *plain = without_profile(key);
         int known = find_key(plain);
-        if ((known >= 0 && keys[known].about != SETTING) || model_of_key(plain)) continue;
+        if ((known >= 0 && keys[known].about != SETTING) || model_of_key(plain) || is_expectation(key)) continue;
         const char *value = plan_file_get(p, profile, plain);
         if (value && !label_get(settings, plain)) TRY(label_add(settings, plain, value, e));
     }

@@ -6,16 +6,23 @@
  *   title link                         what it is: for people
  *   paper source                       whose numbers stand beside ours: the paper's arXiv id, and its table as
  *                                      results/published.csv calls it
- *   table ours: the table is not in the paper; runs with a setting that the paper's table lacks get no verdict
- *   (harness/rows/setting.h) base another plan, by name or by a path relative to this plan's folder; its lines are used
- *   for keys that this plan does not set. epochs here replace steps there, and steps epochs. title, link and note are
- *   not taken over profile the profile to use unless the command line names one tasks models lr seeds variants as the
- *   words and flags of `lrnn sweep`
+ *   table                              ours: the table is not in the paper; runs with a setting that the paper's table
+ *                                      lacks get no verdict (harness/rows/setting.h)
+ *   base                               another plan, by name or by a path relative to this plan's folder; its lines are
+ *                                      used for keys that this plan does not set. epochs here replace steps there, and
+ *                                      steps epochs. title, link, note and expect are not taken over
+ *   profile                            the profile to use unless the command line names one
+ *   tasks models lr seeds variants     as the words and flags of `lrnn sweep`
  *   rows columns lengths overall       of the paper's table: harness/rows/paper_cells.h
- *   protocol how the paper computes a number from its runs note text below the table: our choices where the paper
- *   leaves something open differs differs.MODEL how the plan's runs differ from the paper's, for all runs or for a
- *   model's runs measure accuracy, or speed: nothing is trained, the training step of each cell of the table is timed
- *   task.KEY model.KEY values of an option, for each task or model that has it any flag of a run one value or several
+ *   protocol                           how the paper computes a number from its runs
+ *   note                               text below the table: our choices where the paper leaves something open
+ *   differs differs.MODEL              how the plan's runs differ from the paper's, for all runs or for a model's runs
+ *   measure                            accuracy, or speed: nothing is trained, the training step of each cell of the
+ *                                      table is timed
+ *   task.KEY model.KEY                 values of an option, for each task or model that has it
+ *   any flag of a run                  one value or several
+ *   expect FIGURE >= BOUND             without a '=' after the key: what `lrnn gate` asks of the plan's runs
+ *                                      (harness/gate/expect.h)
  * A key after "PROFILE." applies only under that profile, and overrules the plain key. There epochs also overrule plain
  * steps, and steps plain epochs. */
 #ifndef LRNN_HARNESS_STUDY_PLAN_FILE_H
@@ -28,6 +35,7 @@
 #define PLAN_NAME_BYTES      64
 #define PLAN_PAPERS          "papers/"
 #define PLAN_PROFILES        "profiles/"
+#define PLAN_EXPECT          "expect." /* and its line's number: the key of what a line expects */
 
 /* A parsed plan: its lines in order, as pairs. Keys still begin with their profiles. */
 struct plan_file {

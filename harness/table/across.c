@@ -1,8 +1,9 @@
-/* across.c - the reports "across" and "suites": tasks of one profile, or of one of a suite, side by side, a row a
- * model, as papers print their suites. A cell is the protocol's test metric and, where a paper has one, its number.
+/* across.c - the reports "across" and "suites": tasks of one profile, or of one suite under one profile, side by side,
+ * with a row per model, as papers print their suites. A cell has the protocol's test metric and the paper's number, if
+ * there is one.
  *
- * Options that differ within a task stand in the rows' labels. Options that all rows of a task share, and another task
- * has otherwise (its epochs), are told once, with the task. So a row is one model in one setting. */
+ * Options that differ within a task are in the rows' labels, so a row is one model in one setting. Options that are
+ * equal in all rows of a task but differ between tasks (such as epochs) are listed once, in the note on the task. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static bool differs_between_tasks(const struct family *s, const char *key) {
     return false;
 }
 
-/* Whether another task of the family has the same name, and another value of the option or none. */
+/* Whether another task of the family with the same name lacks the option or has another value. */
 static bool tells_tasks_apart(const struct family *s, const struct label *task, int pair) {
     struct label other;
     for (int t = 0; t < s->n_tasks; t++) {
@@ -41,7 +42,7 @@ static bool tells_tasks_apart(const struct family *s, const struct label *task, 
     return false;
 }
 
-/* The task with "..." for options that all tasks share: "arrow:patch=8,...". Its note has the whole. */
+/* Writes the task with "..." for options that all tasks share: "arrow:patch=8,...". Its note has the whole label. */
 static void shorten_task(const struct family *s, int t, char text[RECORD_TEXT]) {
     struct label task, kept = {0};
     bool all = true;
@@ -71,7 +72,8 @@ static bool any_published(const struct family *s, int task) {
     return false;
 }
 
-/* "0.444 / 0.89", "0.444 / -" where the paper has numbers of other models, "0.444" where it has none. */
+/* Adds "0.444 / 0.89" (ours / the paper's), "0.444 / -" if the paper has only other models' numbers, "0.444" if it has
+ * none. */
 static void add_cell(struct sheet *sheet, const struct report_row *row, bool published, enum report_protocol protocol) {
     if (!row) {
         sheet_text(sheet, "-");
@@ -113,15 +115,15 @@ static void add_aggregate(struct sheet *sheet, const struct family *s, int model
     free(values);
 }
 
-/* Steps after which a row's runs end at the latest: the schedule's, or --stop-after. */
+/* Returns the most steps of a row's runs: the schedule's, or --stop-after. */
 static int64_t most_steps(const struct report_row *row) {
     int64_t stop;
     bool early = parse_int64(row_key_value(&row->key, "stop-after"), &stop) && stop > 0;
     return early && stop < row->run->max_steps ? stop : row->run->max_steps;
 }
 
-/* "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20.", after the name that a short one stands for.
- */
+/* Adds the note "s3: test token accuracy, chance 0.1667, 1580 steps; dim=64 epochs=20." on a task, after the whole
+ * label if its heading is shortened. */
 static void note_task(struct sheet *sheet, const struct family *s, int t) {
     const struct report_row *row = s->tasks[t]->row;
     char settings[RECORD_TEXT] = "", range[32] = "", brief[RECORD_TEXT];

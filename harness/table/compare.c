@@ -10,32 +10,33 @@
 #include "harness/store/files.h"
 #include "harness/table/report.h"
 
-/* A run with the key that pairs it: all that identifies it but the seed, the numerics' version and what is compared. */
+/* A run with its cell, by which it is paired: everything that identifies the run except the seed, the numerics' version
+ * and the compared option. */
 struct entry {
     const struct run_record *record;
     struct label key;
     char cell[RUN_ID_HEX]; /* hash of the key */
-    bool aside;            /* of no side */
+    bool aside;            /* not compared */
     bool told;
 };
 
 /* The pairs of a cell. */
 struct pairs {
-    const struct run *run;     /* of the one side: its task and rate */
-    const struct entry *first; /* in the one folder; NULL: rows are compared */
+    const struct run *run;     /* a run of the first side, for task and rate */
+    const struct entry *first; /* its entry in the first folder; NULL: rows are compared */
     int n;
     double mean[2], difference;
     struct interval interval;
     int solved[2];
-    int cut_off[2], failed[2]; /* so many of its runs were, did */
+    int cut_off[2], failed[2]; /* numbers of runs that were cut off, that failed */
     bool named;
     char label[4 * RECORD_TEXT];
 };
 
 /* --- pairing ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the option is one in which runs can differ and be pairs, and a value that it takes; "1e-3" of the rate is
- * read as "0.001". */
+/* Checks that runs can be paired over this option, and that it takes both values, which are made canonical ("1e-3"
+ * becomes "0.001"). */
 static enum status check_option(struct comparison *of, char values[2][OPTION_TEXT + 1], struct error *e) {
     const struct option *o = of->key ? row_key_option(of->key) : NULL;
     if (of->key && !strcmp(of->key, "seed"))
@@ -54,7 +55,7 @@ static enum status check_option(struct comparison *of, char values[2][OPTION_TEX
     return ST_OK;
 }
 
-/* Checks that each side has runs of its value of the option. */
+/* Checks that a side has runs with its value of the option. */
 static enum status check_side(const struct comparison *of, int side, const struct entry *list, bool known,
                               struct error *e) {
     const struct record_set *set = of->sets[side];
@@ -94,11 +95,11 @@ static enum status read_entries(const struct comparison *of, int side, struct en
     return check_side(of, side, *list, known, e);
 }
 
-/* The run of that cell and seed, NULL: none. ST_DATA: there are two, of different numerics. */
+/* Finds the run of a cell and seed; NULL: there is none. ST_DATA: there are two, with different numerics. */
 static enum status find_pair(const struct entry *list, const struct entry *of, const char *folder,
                              const struct entry **found, struct error *e) {
     *found = NULL;
-    for (; list->record; list++) { /* read_entries ends the list by one without a record */
+    for (; list->record; list++) { /* the last entry has no record */
         const struct run *run = &list->record->run, *earlier = *found ? &(*found)->record->run : NULL;
         if (list->aside || strcmp(list->cell, of->cell) != 0 || run->seed != of->record->run.seed) continue;
         if (earlier)
@@ -116,11 +117,11 @@ struct sides {
     struct entry *list[2];
     int n[2];
     const char *const *names;
-    bool by_rate; /* no rate is a cell's: the sides are two of them, or each row has its own */
+    bool by_rate; /* cells have no rate: rates are compared, or each row has its own */
     bool for_programs;
 };
 
-/* Adds a pair of runs, with the keys of their rows, to the sums; *value: its difference. */
+/* Adds a pair of runs to the sums; `keys` are the keys of their rows. *value: the pair's difference. */
 static void add_pair(struct pairs *p, const struct run_record *const pair[2], const struct label *const keys[2],
                      double *value, struct facts *facts) {
     for (int k = 0; k < 2; k++) {
@@ -141,7 +142,8 @@ static void end_pairs(struct pairs *p, const double *values) {
     p->interval = stats_t_interval(values, p->n, REPORT_LEVEL);
 }
 
-/* The pairs of the cell whose first run in the one folder is number `first`. `values`: room for as many. */
+/* Makes the pairs of the cell whose first run in the first folder is number `first`. `values`: room for a number per
+ * pair. */
 static enum status pair_cell(struct pairs *p, const struct sides *s, int first, double *values, struct facts *facts,
                              struct error *e) {
     struct entry *own = s->list[0];
@@ -164,10 +166,10 @@ static enum status pair_cell(struct pairs *p, const struct sides *s, int first, 
 
 static bool is_rate(const void *context, const char *key) {
     (void)context;
-    return strcmp(key, "lr") == 0; /* has a column */
+    return strcmp(key, "lr") == 0; /* has its own column */
 }
 
-/* The labels of one task's rows say in what they differ. `names`: room for n. */
+/* Labels the rows of each task by the options in which they differ. `names`: room for n. */
 static void name_rows(struct pairs *list, int n, struct row_name *names) {
     for (int i = 0; i < n; i++) {
         const char *task = list[i].first->record->run.task;
@@ -218,14 +220,14 @@ static void add_row(struct sheet *s, const struct sides *sides, const struct pai
     }
 }
 
-/* Runs that might have been one of a pair. */
+/* Counts the runs that take part in the comparison. */
 static int count_runs(const struct entry *list, int n) {
     int runs = 0;
     for (int i = 0; i < n; i++) runs += !list[i].aside;
     return runs;
 }
 
-/* The sheet of such cells, of n pairs together. how: what makes two runs a pair. */
+/* Fills the sheet with the cells, which have n pairs together. how: says what makes two runs a pair. */
 static void add_cells(struct sheet *s, const struct sides *sides, const struct pairs *list, int cells, int n,
                       const char *how, const struct facts *facts) {
     struct marks marks = {.runs = 2 * n, .facts = *facts};
@@ -275,7 +277,7 @@ static enum status fill(struct sheet *s, const struct sides *sides, struct pairs
 
 /* --- two rows ----------------------------------------------------------------------------------------------------- */
 
-/* Whether a word is the row's mixer by name and has some of its options. */
+/* Whether a word names the row's mixer, with some of its options or none. */
 static bool names_row(const struct report_row *row, const char *word) {
     struct label asked, own;
     if (label_parse(&asked, "model", word, NULL) != ST_OK) return false;
@@ -290,8 +292,8 @@ static bool names_row(const struct report_row *row, const char *word) {
     return same;
 }
 
-/* The row of the table that the word names: by its label as tables have it, else by its mixer. NULL: none. ST_USAGE: it
- * names several. */
+/* Finds the row that the word names, by its label in the table, else by its mixer. NULL: there is none. ST_USAGE: the
+ * word names several rows. */
 static enum status find_row(const struct report_table *t, const char *word, const struct report_row **row,
                             struct error *e) {
     *row = NULL;
@@ -310,8 +312,8 @@ static enum status find_row(const struct report_table *t, const char *word, cons
     return ST_OK;
 }
 
-/* The pairs of two rows' runs, each at its own chosen rate; *alone: runs without a partner are added. `values`: room
- * for as many as the first row has runs. */
+/* Pairs the runs of two rows, each at its own chosen rate, and adds the number of runs without a partner to *alone.
+ * `values`: room for a number per run of the first row. */
 static void pair_rows(struct pairs *p, const struct report_row *const rows[2], double *values, int *alone,
                       struct facts *facts) {
     const struct label *const keys[2] = {&rows[0]->key, &rows[1]->key};

@@ -1,11 +1,12 @@
-/* each.c - the report "each": a row per run, with its validation accuracy at every evaluation, which a mean hides. */
+/* each.c - the report "each": a row per run with its validation accuracy at every evaluation, which means over seeds
+ * hide. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "harness/table/report.h"
 #include "tasks/task.h"
 
-#define SHOWN_MOST 24 /* evaluations in a cell; of more, every second, third, ... and the last */
+#define SHOWN_MOST 24 /* most evaluations in a cell; of more, every second, third, ... and the last is shown */
 
 static int64_t count_validations(const struct run_record *r) {
     int64_t n = 0;
@@ -13,7 +14,7 @@ static int64_t count_validations(const struct run_record *r) {
     return n;
 }
 
-/* "0.072 0.092 1.000" */
+/* Adds the validation accuracies, "0.072 0.092 1.000". */
 static void add_curve(struct sheet *s, const struct run_record *r) {
     int64_t n = count_validations(r), every = (n + SHOWN_MOST - 1) / SHOWN_MOST, seen = 0;
     sheet_text(s, "%s", "");
@@ -25,7 +26,7 @@ static void add_curve(struct sheet *s, const struct run_record *r) {
     }
 }
 
-/* Seeds of runs made elsewhere may be larger than a cell's whole numbers. */
+/* Adds the seed, as text if it is larger than a cell's integers. */
 static void add_seed(struct sheet *s, uint64_t seed) {
     if (seed <= INT64_MAX) {
         sheet_int(s, (int64_t)seed);
@@ -81,7 +82,7 @@ static void fill(struct sheet *s, const struct report_table *t) {
     marks_note_facts(s, &marks.facts);
 }
 
-/* A row an evaluation. */
+/* Adds a row per evaluation. */
 static void fill_data(struct sheet *s, const struct report_row *row, const struct run_record *r) {
     for (int64_t i = 0; i < r->n_curve; i++) {
         if (r->curve[i].split != SPLIT_VAL) continue;

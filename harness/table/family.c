@@ -17,11 +17,11 @@ static int by_family_and_place(const void *left, const void *right) {
     int order = same_family(a, b);
     if (!order) order = (a->rank > b->rank) - (a->rank < b->rank);
     if (!order) order = strcmp(a->task, b->task);
-    if (!order) order = (a->row > b->row) - (a->row < b->row); /* the rows are one array, in the order of the tables */
+    if (!order) order = (a->row > b->row) - (a->row < b->row); /* rows are in one array, in the order of the tables */
     return order;
 }
 
-/* Keeps the order of the tables. */
+/* Orders families as their first rows are ordered in the tables. */
 static int by_first_row(const void *left, const void *right) {
     const struct family *a = left, *b = right;
     return (a->entries->row > b->entries->row) - (a->entries->row < b->entries->row);
@@ -29,7 +29,7 @@ static int by_first_row(const void *left, const void *right) {
 
 bool family_shares(const struct family *s, const char *key) {
     if (strncmp(key, "task.", 5) == 0) return true;
-    for (int i = 1, first = 0; i < s->n; i++) { /* entries of a task stand together */
+    for (int i = 1, first = 0; i < s->n; i++) { /* entries of a task are neighbours */
         if (strcmp(s->entries[i].task, s->entries[first].task) != 0) first = i;
         if (strcmp(row_key_value(&s->entries[i].row->key, key), row_key_value(&s->entries[first].row->key, key)) != 0)
             return false;
@@ -49,8 +49,8 @@ static bool is_left_out(const void *context, const char *key) {
     return strncmp(key, "task.", 5) == 0 || strcmp(key, by->axis) == 0;
 }
 
-/* Tells a family's models apart in the names of its entries, then lists its models and tasks. Models keep the order of
- * the tables: entries come from there one task after another. */
+/* Names the entries so that a family's models are distinguished, then lists its models and tasks. Models keep the order
+ * of the tables. */
 static enum status find_members(struct family *s, struct family_entry *entries, const char *axis, struct error *e) {
     struct row_name *names = calloc((size_t)s->n, sizeof *names);
     if (!names) return fail(e, ST_MEMORY, "no memory for a report of %d rows", s->n);
@@ -72,7 +72,7 @@ static enum status find_members(struct family *s, struct family_entry *entries, 
 struct families {
     struct family *list;
     int n;
-    struct family_entry *entries;        /* of all rows */
+    struct family_entry *entries;        /* one per row */
     const struct family_entry **members; /* models and tasks of all families */
 };
 

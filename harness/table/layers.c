@@ -1,4 +1,4 @@
-/* layers.c - the report "layers": tasks that differ in length alone, and the fewest layers with which each model learns
+/* layers.c - the report "layers": for tasks that differ only in length, the fewest layers with which each model learns
  * them. Walker et al. 2025 (SLiCE), figure of A5. */
 #include <inttypes.h>
 #include <math.h>
@@ -20,9 +20,9 @@ static int64_t length_of(const struct run *run) {
 
 struct value {
     int runs;             /* 0: nothing has been run */
-    int64_t layers, most; /* fewest that reach the bound, 0 = none; most that were tried */
+    int64_t layers, most; /* fewest layers that reach the bound, 0: none does; most layers tried */
     double acc;           /* mean at `layers`, or the best mean */
-    int cut_off, failed;  /* so many of the runs were, did */
+    int cut_off, failed;  /* numbers of runs that were cut off, that failed */
 };
 
 static struct value value_of(const struct family *s, int model, int task) {
@@ -42,7 +42,7 @@ static struct value value_of(const struct family *s, int model, int task) {
     return v;
 }
 
-/* "3", or ">5 (0.62)" where no number of layers reaches the bound; the latter is sorted after those that reach it. */
+/* Adds "3", or ">5 (0.62)" if no number of layers reaches the bound, which is sorted last. */
 static void add_cell(struct sheet *sheet, const struct value *v) {
     if (!v->runs) {
         sheet_text(sheet, "-");

@@ -1,5 +1,5 @@
 /* lengths.c - the reports "lengths" and "position": accuracy by the length of the test sequences, or by position in
- * them, beside what the training came to, so that a model that has not learnt is told from one that does not
+ * them, beside the training's result. This distinguishes a model that has not learnt from a model that does not
  * generalise. Walker et al. 2025 (SLiCE), state tracking on regular languages. */
 #include <inttypes.h>
 #include <math.h>
@@ -10,10 +10,10 @@
 #include "harness/rows/test_lengths.h"
 #include "harness/store/files.h"
 
-#define STILL 0.9 /* accuracy up to which a model is said to follow */
+#define STILL 0.9 /* a model is said to follow up to the last length with this accuracy */
 
-/* "0.812* 0.75-0.86" with Wilson's interval where it is of lengths, and where seeds have no such sequences, of how many
- * it is the mean. */
+/* Adds "0.812* 0.75-0.86", with Wilson's interval if the report is by length. If some seeds have no such sequences, it
+ * says how many seeds the mean has. */
 static void add_accuracy(struct sheet *s, const struct report_row *row, const struct length_bins *b, int bin) {
     struct lengths_mean mean = lengths_mean(row, b->by, b->first[bin], b->last[bin]);
     sheet_real(s, "%.3f", mean.value);
@@ -24,7 +24,7 @@ static void add_accuracy(struct sheet *s, const struct report_row *row, const st
         sheet_footnote(s, "of %d of %d seeds, for the others have no such test sequences", mean.n, row->n);
 }
 
-/* The last length of the bins from the first on in which the row has at least STILL; -1: the first one has less. */
+/* Returns the last length of the leading bins in which the row has at least STILL; -1: the first bin has less. */
 static int64_t followed_to(const struct report_row *row, const struct length_bins *b) {
     int64_t to = -1;
     for (int i = 0; i < b->n; i++) {
@@ -47,7 +47,7 @@ static int64_t most_steps(const struct report_row *row) {
     return most;
 }
 
-/* Says on how many sequences each column rests, and how sure that makes its numbers. */
+/* Says how many sequences each column has, and how uncertain its numbers are. */
 static void note_measured(struct sheet *s, const struct length_bins *b) {
     struct printed counts;
     if (printed_begin(&counts, "a note", NULL) != ST_OK) return;
@@ -98,7 +98,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct len
     sheet_note(s, ".9 up to: the last %s up to which the accuracy is .9 or more in every column.", b->by);
     sheet_note(s, "training loss: cross entropy, mean since the last but one evaluation; ln of the classes is chance.");
     if (confirm) sheet_note(s, CONFIRMED_NOTE ".", (long long)confirm);
-    marks.settings = false; /* the table has no published numbers */
+    marks.settings = false; /* published numbers are not shown */
     marks_note(s, &marks);
 }
 
@@ -126,7 +126,7 @@ static void fill_data(struct sheet *s, const struct report_table *t, const struc
         }
 }
 
-/* One sheet a table; of data one for all. */
+/* Adds a sheet per table; for data one sheet for all tables. */
 static int add_sheets(struct sheets *sheets, const struct report_tables *tables, const char *by, bool data) {
     struct sheet *s = NULL;
     int found = 0;

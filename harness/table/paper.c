@@ -20,7 +20,8 @@ static void append_marks(struct sheet *s, const struct paper_cell *c) {
     if (c->sees_future) sheet_append(s, FUTURE_MARK);
 }
 
-/* "12.3k!" tokens per second, or "0.998* / 1.000 +- 0.06": ours, then the paper's where it has numbers at all. */
+/* Adds "12.3k!" tokens per second, or "0.998* / 1.000 +- 0.06": our number, then the paper's if the paper has
+ * numbers. */
 static void add_number(struct sheet *s, const struct paper_cells *p, const struct paper_cell *c) {
     if (p->speed) {
         sheet_count(s, c->ours);
@@ -56,7 +57,7 @@ static void add_overall(struct sheet *s, const struct paper_cells *p, int row) {
     add_number(s, p, &all);
 }
 
-/* Says in what the setting of cells is not the paper's; one text of several models once. */
+/* Adds a note on each difference between the cells' settings and the paper's; a text for several models comes once. */
 static void note_differences(struct sheet *s, const struct paper_cells *p) {
     uint64_t any = 0;
     for (int i = 0; i < p->n_rows * p->n_columns; i++) any |= p->cells[i].differs;
@@ -73,7 +74,7 @@ static void note_differences(struct sheet *s, const struct paper_cells *p) {
     }
 }
 
-/* Says what the matrix has: speeds, or numbers and the marks on them; and why cells are of another setting. */
+/* Adds the notes that explain the matrix: its numbers and marks, or speeds, and why cells have another setting. */
 static void note_matrix(struct sheet *s, const struct paper_cells *p) {
     bool disturbed = false, other = false;
     char unlike[RECORD_TEXT] = "";
@@ -107,7 +108,7 @@ static void note_matrix(struct sheet *s, const struct paper_cells *p) {
         if (p->lengths[0])
             sheet_note(s, "at N: accuracy of the test sequences of length N alone, of images of those with N pixels a "
                           "side.");
-        marks.runs /= p->n_lengths; /* each run is counted at all lengths */
+        marks.runs /= p->n_lengths; /* each run was counted once per length */
         marks.failed /= p->n_lengths;
         marks_note(s, &marks);
     }
@@ -141,7 +142,7 @@ static void add_matrix(struct sheets *sheets, const struct paper_cells *p) {
 
 /* --- cell by cell ------------------------------------------------------------------------------------------------- */
 
-/* "553..15800/15800"; "-": nothing is done. */
+/* Adds "553..15800/15800": fewest and most steps done, of the schedule's; "-": nothing is done. */
 static void add_steps(struct sheet *s, const struct paper_cell *c) {
     if (c->most < 0) {
         sheet_text(s, "-");
@@ -283,14 +284,14 @@ const struct report report_paper = {
 
 /* --- shortened plans ---------------------------------------------------------------------------------------------- */
 
-/* Whether the request is of a plan as it stands, without a choice of its runs. */
+/* Whether the request is for a whole plan, without changes from the command line. */
 static bool is_whole(const struct request *r) {
     return !*r->tasks && !*r->profile && !r->said.n && !*r->config_file;
 }
 
-/* Turns the request of a plan into that of the latest sweep that was of a part of it, or of shorter runs, and left
- * records in the folder. *words: "s3-250 seeds=2 stop-after=60", in what it differs; "": there is no such sweep.
- * ST_DATA: a list there is damaged. */
+/* Replaces the request of a plan by the request of the latest sweep that did a part of the plan or shorter runs, and
+ * has records in the folder. *words: how it differs, "s3-250 seeds=2 stop-after=60"; "": there is no such sweep.
+ * ST_DATA: a list of a sweep is damaged. */
 static enum status find_shortened(struct request *r, const struct record_set *set, const char *out,
                                   char words[LABEL_TEXT], struct error *e) {
     struct sweep_list *lists, *latest = NULL;
@@ -348,7 +349,7 @@ static enum status print_request(const struct request *request, const char *flag
     return status;
 }
 
-/* "precision=bf16 seeds=2": the plan's runs with these flags, as `lrnn sweep` takes them. */
+/* Applies flags such as "precision=bf16 seeds=2" to the plan, as `lrnn sweep` does. */
 static enum status take_flags(struct request *r, const char *where, struct error *e) {
     struct label flags = {0};
     TRY(label_parse_pairs(&flags, "--where", where, " ", e));
@@ -367,7 +368,7 @@ static enum status take_flags(struct request *r, const char *where, struct error
     return ST_OK;
 }
 
-/* Makes the request of a command line's words, which the caller frees. NULL: no such plan, no memory. */
+/* Makes a request from the words of a command line. The caller frees it. NULL: no such plan, or no memory. */
 static struct request *new_request(const struct paper_choice *choice, struct error *e) {
     struct request *r = calloc(1, sizeof *r);
     enum status status = r ? request_words(r, &choice->name, 1, e) : fail(e, ST_MEMORY, "no memory for a plan");
@@ -406,7 +407,7 @@ enum status paper_print_request(const struct request *request, const char *out, 
 
 /* --- figures ------------------------------------------------------------------------------------------------------ */
 
-/* Says why a plan's speeds were not drawn, and, where some have not been measured, which command measures them. */
+/* Says why a plan's speeds were not drawn and, if some are missing, which command measures them. */
 static enum status tell_missing_speeds(const struct plan *plan, const struct request *r, bool speed, const char *out,
                                        const struct error *why, struct error *e) {
     struct perf_row row;
@@ -425,7 +426,7 @@ static enum status tell_missing_speeds(const struct plan *plan, const struct req
                 out, missing, plan->n, r->name);
 }
 
-/* Plans the request; one of which nothing is on record becomes its latest shortened sweep, which *name tells. */
+/* Plans the request. If it has no records, plans its latest shortened sweep instead; *name says so. */
 static enum status plan_drawn(struct request *r, struct plan *plan, struct resolved *resolved, bool speeds,
                               const struct record_set *set, const char *out, char name[LABEL_TEXT], struct error *e) {
     char words[LABEL_TEXT];
@@ -451,7 +452,7 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
     struct request *r = new_request(choice, e);
     if (!r) return e->status;
     enum report_protocol protocol = PROTOCOL_VAL_MEAN;
-    bool speeds = plot_is_of_speeds(kind); /* they have no records */
+    bool speeds = plot_is_of_speeds(kind); /* speeds have no records */
     const char **ids = NULL;
     enum status status = speeds ? ST_OK : report_load(&set, out, e);
     if (status == ST_OK) status = plan_drawn(r, &plan, &resolved, speeds, &set, out, name, e);
@@ -466,7 +467,7 @@ enum status paper_plot(const struct paper_choice *choice, const char *out, const
         if (status != ST_OK) status = tell_missing_speeds(&plan, r, resolved.speed, out, &why, e);
     } else if (status == ST_OK) {
         struct plot_view named = *view;
-        /* a plan's runs stand in one figure, whatever profile each was done under */
+        /* all of a plan's runs are in one figure, whatever their profiles */
         struct report_filter filter = {
             .runs = ids, .n_runs = plan.n, .protocol = protocol, .together = resolved.profile};
         named.plan = name;

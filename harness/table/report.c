@@ -22,7 +22,7 @@ enum status report_make(struct sheets *sheets, const struct report *report, cons
                         const struct paper_cells *cells, bool data, const struct sheet_view *view, struct error *e) {
     static const struct sheet_view whole = {NULL, NULL};
     TRY(report->make_plan ? report->make_plan(sheets, cells, data, e) : report->make(sheets, tables, data, e));
-    for (int i = 0; i < sheets->n; i++) { /* named by report and caption: two reports of one task are two tables */
+    for (int i = 0; i < sheets->n; i++) { /* named by report and caption, since two reports on a task are two tables */
         struct sheet *s = sheets->list[i];
         if (!s->caption || s->name) continue;
         const char *end = strstr(s->caption, ": ");
@@ -38,7 +38,7 @@ bool report_has_run(const struct record_set *set, const char *run_id) {
     return false;
 }
 
-/* Says how many runs of the tables' tasks were begun and have no row, since their process was killed. */
+/* Says how many runs of the tables' tasks have no row because their process was killed. */
 static void note_lost(struct sheets *sheets, const struct report_tables *tables, const struct record_set *set,
                       const char *out) {
     struct claim_info *claims;

@@ -1,7 +1,7 @@
-/* settings.c - the report "settings": a task and its one-at-a-time changes, the best of the grid in each and the mean
- * over all, as MAD averages (Poli et al. 2024). The papers' means over folds are of runs that validation chose, beside
- * which the best on the test examples would flatter us: of folds, and wherever the published number is not a best, the
- * protocol makes each setting's number. */
+/* settings.c - the report "settings": a task and its one-at-a-time changes, with the best of the grid in each and the
+ * mean over all, as in MAD (Poli et al. 2024). For folds, and if the published number is not a best, the protocol gives
+ * each setting's number instead: papers then report runs chosen by validation, and our best on the test examples would
+ * be unfairly high. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +19,12 @@ static void name_family(const struct run *run, char *family, size_t size) {
     snprintf(family, size, "%s", read ? label_name(&label) : run->task);
 }
 
-/* The base has the shortest name. */
+/* Orders tasks by the length of their names; the base has the shortest. */
 static int64_t length_of_name(const struct run *run) {
     return (int64_t)strlen(run->task);
 }
 
-/* Names a task by the options that its base, the first task, lacks. */
+/* Names a task by its options that differ from the base, the first task. */
 static void name_change(const struct family *s, int task, char *change, size_t size) {
     struct label base, label, difference = {0};
     const char *name = s->tasks[task]->task;
@@ -38,9 +38,9 @@ static void name_change(const struct family *s, int task, char *change, size_t s
 
 struct value {
     int runs;            /* 0: nothing has been run */
-    double best;         /* of the grid; NAN without runs */
-    double estimate;     /* the protocol's; of several decays of the one that validation prefers */
-    int cut_off, failed; /* so many of the runs were, did */
+    double best;         /* best of the grid; NAN without runs */
+    double estimate;     /* the protocol's number; if there are several decays, for the one that validation prefers */
+    int cut_off, failed; /* numbers of runs that were cut off, that failed */
     const struct report_row *row;
 };
 
@@ -54,7 +54,7 @@ static struct value value_of(const struct family *s, int model, int task) {
         v.runs += row->n_all;
         v.cut_off += row->n_cut_all;
         v.failed += row->n_failed_all;
-        bool failed = row->n_failed_all == row->n_all; /* its best stands in for runs that failed */
+        bool failed = row->n_failed_all == row->n_all; /* all its runs failed, and its best is chance */
         if (!v.row || (!failed && !healthy) || (failed != healthy && row->best > v.best)) v.best = row->best;
         healthy = healthy || !failed;
         v.row = row;
@@ -71,7 +71,7 @@ static double number_of(const struct family *s, int model, int task, bool best) 
     return best ? v.best : v.estimate;
 }
 
-/* The mean over all settings; NAN while one is missing. */
+/* Returns the mean over all settings; NAN if a setting is missing. */
 static double mean_of(const struct family *s, int model, bool best) {
     double sum = 0;
     for (int t = 0; t < s->n_tasks; t++) sum += number_of(s, model, t, best);
@@ -80,8 +80,7 @@ static double mean_of(const struct family *s, int model, bool best) {
 
 #define FOLDS_MOST 64
 
-/* Whether the changes are the other folds of a set of examples, over which a spread means something; other settings are
- * other tasks. */
+/* Whether the changes are folds of one set of examples. Only then is a standard deviation over them meaningful. */
 static bool has_folds(const struct family *s) {
     char base[RECORD_TEXT], other[RECORD_TEXT];
     task_label_without(s->tasks[0]->task, OPT_FOLD, base, sizeof base);
@@ -92,21 +91,21 @@ static bool has_folds(const struct family *s) {
     return s->n_tasks > 1 && s->n_tasks <= FOLDS_MOST;
 }
 
-/* Standard deviation over the folds; NAN while one is missing. */
+/* Returns the standard deviation over the folds; NAN if a fold is missing. */
 static double spread_of_folds(const struct family *s, int model, bool best) {
     double each[FOLDS_MOST];
     for (int t = 0; t < s->n_tasks; t++) each[t] = number_of(s, model, t, best);
     return stats_sd(each, s->n_tasks);
 }
 
-/* The published number of a model's base; its value NAN: none. */
+/* Returns the published number for a model on the base task; value NAN: there is none. */
 static struct published_value published_of(const struct family *s, int model) {
     const struct report_row *base = value_of(s, model, 0).row;
     return base ? base->published : PUBLISHED_NONE;
 }
 
-/* Whether the numbers are the best of the grid: the reader asks for it, or the paper's numbers are bests, or the paper
- * has none. */
+/* Whether the numbers are the best of the grid: if the user asks for it, or the paper's numbers are bests, or the paper
+ * has no numbers. */
 static bool takes_best(const struct family *s, const struct report_tables *tables) {
     if (tables->protocol == PROTOCOL_BEST_OF_GRID) return true;
     if (has_folds(s)) return false;
@@ -117,7 +116,7 @@ static bool takes_best(const struct family *s, const struct report_tables *table
     return true;
 }
 
-/* A flag that changes nothing in a table is not ignored. */
+/* Refuses flags that would have no effect in the table. */
 static enum status check(const struct family *s, const struct report_tables *tables, struct error *e) {
     if (tables->protocol == PROTOCOL_BEST_OF_GRID || !takes_best(s, tables)) return ST_OK;
     if (!tables->confirm && !tables->protocol_given) return ST_OK;
@@ -137,10 +136,9 @@ static bool is_change(const struct family *s, int t, const char *change) {
     return same;
 }
 
-/* Whether the tasks are the base and every change of it that a published mean is over, and no other: the mean is of the
- * same settings then. */
+/* Whether the tasks are the base and exactly the changes over which the published mean is taken. */
 static bool has_published_settings(const struct family *s) {
-    const char *const *changes = task_variants(s->tasks[0]->task); /* by its name: with options of its own it is none */
+    const char *const *changes = task_variants(s->tasks[0]->task); /* a base with options has no published mean */
     int n = 0;
     for (; changes && changes[n]; n++) {
         bool found = false;
@@ -150,7 +148,7 @@ static bool has_published_settings(const struct family *s) {
     return changes && s->n_tasks == n + 1;
 }
 
-/* Whether a model's numbers of all settings are those that the published mean is over; else `unlike` says why not. */
+/* Whether a model's settings agree with those of the published mean; else `unlike` says how they differ. */
 static bool is_alike(const struct family *s, int model, char unlike[RECORD_TEXT]) {
     char own[RECORD_TEXT] = "";
     for (int i = 0; i < s->n; i++)
@@ -164,7 +162,7 @@ static bool is_alike(const struct family *s, int model, char unlike[RECORD_TEXT]
 
 /* How a sheet for people is filled. */
 struct view {
-    bool folds, best; /* its numbers are the best of the grid */
+    bool folds, best; /* best: numbers are the best of the grid */
 };
 
 static void add_row(struct sheet *sheet, const struct family *s, int model, const struct view *view,

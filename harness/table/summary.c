@@ -9,7 +9,7 @@
 #include "harness/store/schema.h"
 #include "harness/table/report.h"
 
-/* Columns of runs.csv, whose values the runs of a row share. */
+/* Columns of runs.csv in which all runs of a row agree. */
 static const char *const columns_of_runs[] = {"task",         "task_version", "profile",   "layers",    "d_model",
                                               "n_layers",     "backbone",     "mlp",       "norm",      "n_train",
                                               "len_train",    "len_test",     "optimizer", "schedule",  "warmup_steps",
@@ -53,7 +53,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     sheet_text(s, "%s", row->run->model);
     for (int i = 0; columns_of_runs[i]; i++) {
         if (!strcmp(columns_of_runs[i], "profile"))
-            sheet_text(s, "%s", row->profile); /* the table's: the runs of a row may be called by several */
+            sheet_text(s, "%s", row->profile); /* the table's profile, since runs of a row may have several */
         else
             add_field(s, table_field(&runs_table, columns_of_runs[i]), row->run);
     }

@@ -13,7 +13,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-/* The headings of a protocol's column, for notes on it; and with the column beside it. */
+/* All headings of the protocol's columns, to which notes are attached. */
 #define INTERVAL "95% CI or values,90% CI or values,grid"
 #define ACCURACY "acc," INTERVAL
 
@@ -32,8 +32,8 @@ static void note_failures(struct sheet *s, const struct report_row *row) {
     }
 }
 
-/* Records made before there was their share have a test loss that is not finite all the same; predictions were then
- * made of such logits. */
+/* Adds a footnote for runs whose test logits are partly not finite. Older records lack the number of such positions,
+ * but their test loss is then not finite. */
 static void note_nonfinite(struct sheet *s, const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++) {
         const struct run *run = &row->all[i]->run;
@@ -60,7 +60,7 @@ static const char *mark(bool cut_off) {
     return cut_off ? CUT_OFF_MARK : "";
 }
 
-/* Adds the interval, or the values themselves where there are too few for one. */
+/* Adds the interval, or the values if there are too few for an interval. */
 static void add_interval(struct sheet *s, const struct report_row *row) {
     if (row->interval.kind != INTERVAL_NONE) {
         sheet_text(s, "[%.3f, %.3f]%s", row->interval.low, row->interval.high, mark(row->n_cut));
@@ -151,9 +151,10 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.8s", i ? " " : "", row->chosen[i]->run.run_id);
 }
 
-/* --- what the columns mean ---------------------------------------------------------------------------------------- */
+/* --- meaning of the columns
+ * ---------------------------------------------------------------------------------------- */
 
-/* Says which of our numbers is compared with the published one: the kind that the paper reports. */
+/* Says which of our numbers is compared with the published number: the same kind, best or mean. */
 static void note_best(struct sheet *s, const struct report_table *t) {
     bool best = false, mean = false;
     for (int k = 0; k < t->n_rows; k++) {
@@ -212,7 +213,7 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
     if (!tables->has_published) sheet_note(s, "The published numbers (results/published.csv) were not found.");
 }
 
-/* Whether another table is of another fold of the same examples. */
+/* Whether another table has another fold of the same examples. */
 static bool has_other_folds(const struct report_tables *tables, int i) {
     char whole[RECORD_TEXT], other[RECORD_TEXT];
     task_label_without(tables->list[i].task, OPT_FOLD, whole, sizeof whole);
@@ -234,7 +235,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct rep
     sheet_columns(s, "model|>params|>state|>lr|>steps|stop|>acc");
     sheet_column(s, SHEET_RIGHT, "%s", protocol_of(tables->protocol)->heading);
     sheet_columns(s, ">solved|>seq acc|>tok/s|>best of|>published|>diff|run");
-    sheet_on_request(s); /* five seeds' ids are wider than all else */
+    sheet_on_request(s); /* the ids of five runs would be the widest column */
     struct facts facts = {0};
     for (int k = 0; k < t->n_rows; k++) facts_add(&facts, &t->rows[k]);
     for (int k = 0; k < t->n_rows; k++) add_row(s, &t->rows[k], tables, facts.speeds_differ);
@@ -244,8 +245,7 @@ static void fill(struct sheet *s, const struct report_table *t, const struct rep
         sheet_note(s, "%s.", p->note);
 }
 
-/* Makes a sheet a table. A set in folds is reported by its mean, so its tables are one, which the report `settings`
- * makes. */
+/* Makes a sheet per table. Folds of one set are left to the report `settings`, which shows their mean. */
 static enum status make(struct sheets *sheets, const struct report_tables *tables, bool data, struct error *e) {
     if (data) {
         summary_make(sheets, tables);

@@ -26,10 +26,22 @@
 #endif
 
 typedef real lanes __attribute__((vector_size(LANE_BYTES)));
+#if REAL_IS_DOUBLE
+typedef int64_t lane_bits __attribute__((vector_size(LANE_BYTES)));
+#else
+typedef int32_t lane_bits __attribute__((vector_size(LANE_BYTES)));
+#endif
 
 FORCE_INLINE lanes lanes_at(const real *x) {
     lanes v;
     memcpy(&v, x, sizeof v);
+    return v;
+}
+
+/* The first n, then zeros; n is at most LANES. */
+FORCE_INLINE lanes some_lanes_at(const real *x, int64_t n) {
+    lanes v = {0};
+    memcpy(&v, x, (size_t)n * sizeof *x);
     return v;
 }
 
@@ -75,14 +87,9 @@ LRNN_INLINE int64_t whole_lanes(int64_t n) {
 
 /* v with zeros in all lanes except `lane`; all zeros if there is no such lane. */
 FORCE_INLINE lanes lane_alone(lanes v, int lane) {
-#if REAL_IS_DOUBLE
-    typedef int64_t bits __attribute__((vector_size(LANE_BYTES)));
-#else
-    typedef int32_t bits __attribute__((vector_size(LANE_BYTES)));
-#endif
-    bits keep = {0};
+    lane_bits keep = {0};
     if (lane >= 0 && lane < LANES) keep[lane] = -1;
-    return (lanes)((bits)v & keep);
+    return (lanes)((lane_bits)v & keep);
 }
 
 /* to[width] = scale from[n], then zeros. */

@@ -1,4 +1,4 @@
-/* norm.h - normalisations over a row, a head, a batch, and the norm of whole tensors. Shapes as in
+/* norm.h - normalisations over a row, a head, a batch, shares of a row, and the norm of whole tensors. Shapes as in
  * kernels/kernel.h. */
 #ifndef LRNN_KERNELS_NORM_NORM_H
 #define LRNN_KERNELS_NORM_NORM_H
@@ -43,6 +43,9 @@ struct batch_norm {
     double eps, momentum;
 };
 struct tensor *batch_norm(struct graph *g, struct tensor *x, const struct batch_norm *p);
+
+/* y_i = exp(x_i) / sum_j exp(x_j) over the last axis: rows of shares that add up to 1. */
+struct tensor *softmax(struct graph *g, struct tensor *x);
 
 /* y [1] = sqrt(sum x^2 + sum z^2) of whole tensors; z may be NULL. The gradient is 0 where y is 0. */
 struct tensor *frobenius(struct graph *g, struct tensor *x, struct tensor *z);

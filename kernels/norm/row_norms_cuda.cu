@@ -1,6 +1,6 @@
-/* row_norms_cuda.cu - l2norm, and RMSNorm and LayerNorm of each head, on CUDA: a warp per row (of one head), the
+/* row_norms_cuda.cu - l2norm, softmax, RMSNorm and LayerNorm of each head, on CUDA: a warp per row (of one head), the
  * statistics again in the backward pass; a head's weight gradient as column sums over the tokens. frobenius: one
- * block. Equations: l2norm.c, norm_heads.c, frobenius.c. */
+ * block. Equations: l2norm.c, softmax.c, norm_heads.c, frobenius.c. */
 #include "core/real_math.h"
 #include "kernels/lib/cuda.cuh"
 #include "kernels/norm/norm.h"
@@ -56,6 +56,54 @@ static void l2norm_cuda_backward(const struct call *c, const struct exec *x) {
     if (!c->din[0]) return;
     LAUNCH(x, l2norm_backward_kernel, cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows, tensor_cols(c->in[0]),
            eps_of(c), tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0));
+}
+
+/* --- softmax ------------------------------------------------------------------------------------------------------ */
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    softmax_forward_kernel(int64_t rows, int64_t D, const real *x, real *y) {
+    await_previous();
+    int64_t r = cuda_index() / WARP;
+    int lane = (int)threadIdx.x % WARP;
+    if (r >= rows) return;
+    x += r * D;
+    y += r * D;
+    real top = x[0], sum = 0;
+    for (int64_t i = lane; i < D; i += WARP) top = x[i] > top ? x[i] : top;
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        real other = __shfl_xor_sync(FULL_WARP, top, distance);
+        top = other > top ? other : top;
+    }
+    for (int64_t i = lane; i < D; i += WARP) sum += real_exp(x[i] - top);
+    sum = warp_sum(sum);
+    for (int64_t i = lane; i < D; i += WARP) y[i] = real_exp(x[i] - top) / sum;
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+    softmax_backward_kernel(int64_t rows, int64_t D, const real *y, const real *dy, real *dx, bool accumulate) {
+    await_previous();
+    int64_t r = cuda_index() / WARP;
+    int lane = (int)threadIdx.x % WARP;
+    if (r >= rows) return;
+    y += r * D;
+    dy += r * D;
+    real along = 0;
+    for (int64_t i = lane; i < D; i += WARP) along += y[i] * dy[i];
+    along = warp_sum(along);
+    for (int64_t i = lane; i < D; i += WARP) put(dx + r * D + i, accumulate, y[i] * (dy[i] - along));
+}
+
+static void softmax_cuda_forward(const struct call *c, const struct exec *x) {
+    int64_t rows = tensor_rows(c->in[0]);
+    LAUNCH(x, softmax_forward_kernel, cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows, tensor_cols(c->in[0]),
+           tensor_real(c->in[0]), tensor_real(c->out[0]));
+}
+
+static void softmax_cuda_backward(const struct call *c, const struct exec *x) {
+    int64_t rows = tensor_rows(c->in[0]);
+    if (!c->din[0]) return;
+    LAUNCH(x, softmax_backward_kernel, cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows,
+           tensor_cols(c->in[0]), tensor_real(c->out[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0));
 }
 
 /* --- norms of heads ----------------------------------------------------------------------------------------------- */
@@ -209,6 +257,17 @@ const struct kernel kernel_l2norm_cuda = {
     .tolerance = 64,
     .forward = l2norm_cuda_forward,
     .backward = l2norm_cuda_backward,
+};
+
+/* Tolerance: as softmax_cpu. */
+const struct kernel kernel_softmax_cuda = {
+    .name = "softmax_cuda",
+    .op = &op_softmax,
+    .device = DEVICE_CUDA,
+    .inexact = true,
+    .tolerance = 64,
+    .forward = softmax_cuda_forward,
+    .backward = softmax_cuda_backward,
 };
 
 /* Tolerance: as norm_cuda.cu. */

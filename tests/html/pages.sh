@@ -40,7 +40,7 @@ if [ "$front" -gt 300000 ]; then echo "pages.sh: WRONG the front page has more t
 run=$(sed -n 's/^"run_id":\["\([0-9a-f]\{12\}\).*/\1/p' data/task-s5.js)
 pages=(index.html task.html "task.html#task=s5" "task.html#task=s3-250&mixer=bdlru-m3" mixer.html
     "mixer.html#mixer=bdlru" compare.html
-    "compare.html#a=bdlru-m3&b=lstm&task=s3-250" "run.html#task=s5&run=$run" papers.html
+    "compare.html#a=bdlru-m3&b=lstm&task=s3-250" "run.html#task=s5&run=$run" papers.html history.html
     "papers.html#paper=hlru-table2")
 list=$(IFS=';'; echo "${pages[*]//#/%23}")
 # Chromium's name of the reader's wish: 0 dark, 1 light.

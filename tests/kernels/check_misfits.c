@@ -11,6 +11,7 @@
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
 #include "kernels/plstm/plstm.h"
+#include "kernels/route/route.h"
 #include "kernels/stable/stable.h"
 #include "kernels/token/token.h"
 #include "kernels/train/train.h"
@@ -215,6 +216,16 @@ static const struct misfit {
     {&op_scan_slstm, NONE, "2,3,12 2,3,12 2,3,12 2,3,12 48,5 48",
      "scan_slstm: recurrent is 48 x 5, expected 4D = 48 rows and a divisor of D = 12 columns"},
     {&op_scan_slstm, NONE, "2,3,12 2,3,12 2,3,12 2,3,12 48,3 47", "scan_slstm: bias has 47 elements, expected 4D = 48"},
+    {&op_scan_route, ATTR(scan_route_attr, ROUTE_ROW), "2,3 2,3 2,3 2,3 - -",
+     "scan_route: d has rank 2, expected 3 (B,T,N)"},
+    {&op_scan_route, ATTR(scan_route_attr, ROUTE_ROW), "2,3,5 2,3,5 2,3,5 2,3,4 - -",
+     "scan_route: a has shape (2,3,5) but d has (2,3,4); they must agree"},
+    {&op_scan_route, ATTR(scan_route_attr, ROUTE_ROW), "2,3,5 2,3,5 2,3,5 2,3,5 5,5,2 -",
+     "scan_route: s is missing; a choice needs dict and s, the identity neither"},
+    {&op_scan_route, ATTR(scan_route_attr, ROUTE_COLUMN), "2,3,5 2,3,5 2,3,5 2,3,5 4,5,2 2,3,2",
+     "scan_route: dict has rank 3 and begins with 4, expected (N,N,K), N = 5"},
+    {&op_scan_route, ATTR(scan_route_attr, ROUTE_COLUMN), "2,3,5 2,3,5 2,3,5 2,3,5 5,5,2 2,3,4",
+     "scan_route: s has rank 3 and ends with 4, expected (B,T,K), K = 2 of dict"},
     {&op_stable_readout, ATTR(stable_readout_attr, 0), "2,3 2,3,2",
      "stable_readout: o and m have ranks 2 and 3, expected (B,T,...) and (B,T,heads)"},
     {&op_stable_readout, ATTR(stable_readout_attr, 0), "2,3,7 2,3,2",
@@ -385,7 +396,7 @@ END_TEST
 
 /* Whether any input fits the op. */
 static bool takes_all(const struct op *op) {
-    return op == &op_frobenius || op == &op_prepend_one || !strcmp(op->name, "template");
+    return op == &op_frobenius || op == &op_prepend_one || op == &op_softmax || !strcmp(op->name, "template");
 }
 
 START_TEST(every_op_has_a_misfit) {

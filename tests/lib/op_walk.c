@@ -43,8 +43,8 @@ static const char *const real_sizes[] = {
 
 /* Further sizes of single ops: grids of more rows than the device's kernel takes at once, of fewer columns than a
  * stretch has rows, of states that leave room for few rows, of several stretches on the CPU; the largest order that a
- * mixer takes; three uneven tiles of sequences and two of tokens; several blocks of the
- * device's angles, and of several sequences on the CPU. */
+ * mixer takes; choices in several chunks of tokens; three uneven tiles of sequences and two of tokens; several
+ * blocks of the device's angles, and of several sequences on the CPU. */
 static const struct {
     const char *op, *sizes;
     unsigned walk;
@@ -57,6 +57,7 @@ static const struct {
     {"scan_companion", "batch=2 length=35 blocks=21 m=64", WALK_REAL},
     {"scan_turned", "batch=1 length=130 blocks=128 dim=257 m=3", WALK_REAL},
     {"scan_turned", "batch=5 length=20 blocks=3 dim=5 m=7", WALK_REAL},
+    {"scan_route", "batch=3 length=100 blocks=35 m=9", WALK_REAL},
     {"scan_lstm", "batch=100 length=21 dim=5", WALK_REAL},
     {"scan_slstm", "batch=100 length=9 heads=2 dk=5", WALK_REAL},
     {"scan_plstm", "batch=1 length=1041 heads=2 dk=3 dv=4", WALK_LARGE},

@@ -50,6 +50,11 @@ int run_program(const char *folder, const char *program, const char *arguments) 
     return WEXITSTATUS(status);
 }
 
+const char *named_program(const char *variable, const char *fallback) {
+    const char *path = getenv(variable);
+    return path ? path : fallback;
+}
+
 void program_begin(void) {
     scratch_make(program_folder);
 }
@@ -57,6 +62,15 @@ void program_begin(void) {
 void program_begin_without_data(void) {
     program_begin();
     ck_assert_int_eq(setenv("LRNN_CACHE", program_folder, 1), 0);
+}
+
+void program_begin_inside(void) {
+    static const char *const names[][2] = {{"LRNN", "./lrnn"}, {"LRNN_F64", "./lrnn-f64"}};
+    char path[PATH_MAX];
+    program_begin();
+    for (int i = 0; i < 2; i++)
+        if (realpath(named_program(names[i][0], names[i][1]), path)) ck_assert_int_eq(setenv(names[i][0], path, 1), 0);
+    ck_assert_int_eq(chdir(program_folder), 0);
 }
 
 void program_end(void) {
@@ -79,11 +93,6 @@ int records_in(const char *name) {
     int n = set.n;
     records_free(&set);
     return n;
-}
-
-const char *named_program(const char *variable, const char *fallback) {
-    const char *path = getenv(variable);
-    return path ? path : fallback;
 }
 
 int run(const char *arguments) {

@@ -25,6 +25,9 @@ extern char program_folder[SCRATCH_BYTES];
 void program_begin(void);
 void program_end(void);
 
+/* program_begin, and the folder is the working one, so that what a command writes by default lies in it. */
+void program_begin_inside(void);
+
 /* program_begin, and released data are looked for in that folder, which has none. */
 void program_begin_without_data(void);
 

@@ -137,8 +137,8 @@ void trial_step(struct trial *t, uint64_t seed);
 
 void trial_close(struct trial *t);
 
-/* Double build: the gradient of every parameter that is trained, six elements of each, against differences of the loss.
- * `draw` picks the elements. Moves the parameters away from their initial values first. */
+/* Double build: the gradient of each trained parameter, six elements by `draw`, against differences of the loss, unless
+ * the parameter reaches a choice (route_chooses). Moves the parameters away from their initial values first. */
 void expect_gradients(struct trial *t, uint64_t draw);
 
 #endif

@@ -175,7 +175,7 @@ START_TEST(mixers_with_ground_truth_have_a_contract) {
         free(entries[i]);
     }
     if (files > 0) free(entries);
-    ck_assert_int_eq(cases, 84);
+    ck_assert_int_eq(cases, 87);
 }
 END_TEST
 

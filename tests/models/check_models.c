@@ -238,7 +238,7 @@ END_TEST
 
 /* --- ground truth ------------------------------------------------------------------------------------------------ */
 
-#define CASES 84 /* files in tests/cases, each of a mixer that is listed */
+#define CASES 87 /* files in tests/cases, each of a mixer that is listed */
 
 /* Path of case file i in name order. */
 static int list_cases(char paths[CASES][300]) {

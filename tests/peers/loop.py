@@ -157,7 +157,7 @@ def heads_of(run):
         return alone.get(run.config["model.structure"], 1)
     if mixer in ("gcn", "gin", "mpnn", "aussm"):
         return D
-    return {"lru": option("state", D), "lstm": option("hidden", D)}.get(
+    return {"lru": option("state", D), "pdssm": option("state", D), "lstm": option("hidden", D)}.get(
         mixer, option("heads", option("blocks", option("channels"))))
 
 

@@ -1,7 +1,10 @@
 """Mixers with a vector state: bdlru, hlru (arXiv 2602.12021), lru (Orvieto et al. 2023), s5 (Smith et al. 2022), linoss
-(Rusch & Rus 2024), mingru (Feng et al. 2024), rglru (De et al. 2024), aussm (Karuvally et al. 2025), lstm."""
+(Rusch & Rus 2024), mingru (Feng et al. 2024), rglru (De et al. 2024), aussm (Karuvally et al. 2025), pdssm (Terzic et
+al. 2025), lstm."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -162,6 +165,38 @@ class AUSSM(Mixer):
         return self.out((y + self.skip * u) * F.silu(z))
 
 
+class PDSSM(Mixer):
+    def generated(self, x: Tensor, part) -> Tensor:
+        """Numbers in (0, 1): of a hidden layer in form row, of one map in form column."""
+        row = self.o["form"] == "row"
+        return torch.sigmoid(part.out(F.gelu(getattr(part, "in")(x))) if row else part(x))
+
+    def matrices(self, x: Tensor) -> Tensor:
+        """(B,T,N,N), a single 1 in each row (column), with the gradient of the softmax along it."""
+        M = torch.einsum("mnk,btk->btmn", self.dict, torch.softmax(self.select(x), -1))
+        axis = -1 if self.o["form"] == "row" else -2
+        soft = torch.softmax(M, axis)
+        return (torch.zeros_like(M).scatter(axis, M.argmax(axis, keepdim=True), 1) - soft).detach() + soft
+
+    def compute(self, x: Tensor, rows: Rows) -> Tensor:
+        row = self.o["form"] == "row"
+        d = torch.polar(self.generated(x, self.magnitude), 2 * math.pi * self.generated(x, self.phase))
+        u = x.to(d.dtype) @ complex_of(self.B).T
+        P = self.matrices(x).to(d.dtype) if self.o["permute"] else None
+        h = torch.zeros_like(u[:, 0])
+        if row:
+            h[:, 0] = 1
+        hs: list[Tensor] = []
+        for t in range(x.shape[1]):
+            h = h if row else d[:, t] * h
+            h = h if P is None else (P[:, t] @ h.unsqueeze(-1)).squeeze(-1)
+            h = (d[:, t] * h if row else h) + u[:, t]
+            hs.append(h)
+        h = torch.stack(hs, 1)
+        y = self.readout(torch.cat([h.real, h.imag], -1)) if row else (h @ complex_of(self.C).T).real
+        return y + self.skip * x
+
+
 class LSTM(Mixer):
     def compute(self, x: Tensor, rows: Rows) -> Tensor:
         h = scan_lstm(F.linear(x, self.wx, self.bx), self.wh, self.bh)
@@ -177,5 +212,6 @@ MIXERS = {
     "mingru": MinGRU,
     "rglru": RGLRU,
     "aussm": AUSSM,
+    "pdssm": PDSSM,
     "lstm": LSTM,
 }

@@ -14,7 +14,7 @@
 static const char *const folders[] = {".ci/",      "core/",  "docs/",    "harness/", "kernels/", "models/", "papers/",
                                       "profiles/", "plots/", "results/", "tasks/",   "tests/",   "tools/"};
 /* Files that commands write and that are never committed. */
-static const char *const written[] = {"results/device/", "results/runs/", "models/mine.c"};
+static const char *const written[] = {"results/device/", "results/runs/", "results/gate.jsonl", "models/mine.c"};
 
 static glob_t pages;
 static char *page;

@@ -27,7 +27,7 @@ static char baseline_path[SCRATCH_BYTES + 16];
 static void make_baseline(void) {
     struct trace t;
     struct error e = {0};
-    program_begin();
+    program_begin_inside();
     snprintf(baseline_path, sizeof baseline_path, "%s/baseline", program_folder);
     baseline_init(&kept);
     ck_assert(trace_at(0, &t));
@@ -288,7 +288,7 @@ END_TEST
 
 START_TEST(words_that_are_missing_are_named) {
     expect_status(run("gate"), 2, "gate");
-    expect_text(err, "gate needs --baseline FILE", "gate");
+    expect_text(err, "gate needs a plan, or --baseline FILE", "gate");
     expect_gate("--throughput", 2, "--throughput needs --against PROGRAM");
     keep();
     expect_gate("--throughput --against /nowhere/lrnn", 5, "/nowhere/lrnn is no program that can be started");
@@ -428,24 +428,29 @@ START_TEST(a_failure_says_the_figure_and_its_bound) {
     struct gate_result *r = calloc(1, sizeof *r);
     snprintf(path, sizeof path, "%s/junit.xml", program_folder);
     r->n = 1;
-    r->rows[0] =
-        (struct gate_row){.kind = "throughput", .name = "linear", .verdict = VERDICT_REGRESSED, .compared = true};
-    r->rows[0].speed = (struct compare_row){.measured = true, .floor = 0.03};
-    r->rows[0].speed.pairs.median = log(1.08);
-    r->rows[0].speed.pairs.interval.low = log(1.07);
-    r->rows[0].speed.pairs.interval.high = log(1.09);
+    r->rows[0] = (struct gate_row){.kind = "throughput",
+                                   .name = "linear",
+                                   .verdict = VERDICT_REGRESSED,
+                                   .compared = true,
+                                   .figure = "change of time in percent",
+                                   .value = 8,
+                                   .low = 7,
+                                   .high = 9,
+                                   .sense = SENSE_MOST,
+                                   .bound = 3};
     ck_assert_msg(gate_junit(r, path, &e) == ST_OK, "%s", e.text);
     char *xml = slurp(path, &size);
-    expect_text(xml, "<failure message=\"regressed: time +8.00 %, 99 % interval +7.00 to +9.00, floor 3.00 %\"/>",
+    expect_text(xml, "<failure message=\"regressed: change of time in percent 8, interval 7 to 9, bound &lt;= 3\"/>",
                 path);
+    expect_text(xml, "<property name=\"value\" value=\"8\"/><property name=\"low\" value=\"7\"/>", path);
     free(xml);
     FILE *f = open_memstream(&xml, &size);
     ck_assert_msg(gate_print(r, &format_json, f, &e) == ST_OK, "%s", e.text);
     fclose(f);
     json_t *row = parse_line(xml);
-    ck_assert_double_eq_tol(number(row, "change_percent"), 8, 1e-9);
-    ck_assert_double_eq_tol(number(row, "low_percent"), 7, 1e-9);
-    ck_assert_double_eq_tol(number(row, "floor_percent"), 3, 1e-9);
+    ck_assert_double_eq_tol(number(row, "value"), 8, 1e-9);
+    ck_assert_double_eq_tol(number(row, "low"), 7, 1e-9);
+    ck_assert_double_eq_tol(number(row, "bound"), 3, 1e-9);
     ck_assert_str_eq(json_string_value(json_object_get(row, "verdict")), "regressed");
     json_decref(row);
     free(xml);
@@ -493,15 +498,19 @@ START_TEST(a_busy_machine_is_inconclusive) {
 }
 END_TEST
 
-START_TEST(the_self_test_prints_rates_and_keeps_the_floor) {
+START_TEST(the_self_test_counts_verdicts_and_keeps_the_floors) {
     struct error e = {0};
     keep();
-    expect_gate("--self-test --benches linear --sittings 2 --power 1 --pairs 2 --seconds 0", 0,
-                "A/A          2 sittings: ");
-    expect_text(out, "A/A +5 %     1 sittings: ", "self-test");
-    expect_text(out, "A/A +10 %    1 sittings: ", "self-test");
+    expect_gate(
+        "--self-test --benches 'linear scan_block' --sittings 2 --power 1 --delays '5 300' --pairs 2 --seconds 0 "
+        "--format csv",
+        0, "benches,delay_percent,gates,regressed,inconclusive,improved,same,red_percent,");
+    expect_text(out, "\nlinear scan_block,0,2,0,2,0,0,0,0,", "two pairs decide nothing");
+    expect_text(out, "\nlinear scan_block,5,1,0,1,0,0,", "self-test");
+    expect_text(out, "\nlinear scan_block,300,1,0,1,0,0,", "self-test");
     ck_assert_msg(baseline_read(&kept, baseline_path, &e) == ST_OK, "%s", e.text);
-    ck_assert(baseline_aa_p99(&kept, "linear") >= 0);
+    ck_assert(baseline_aa_p99(&kept, "linear") >= 0 && baseline_aa_p99(&kept, "scan_block") >= 0);
+    expect_gate("--self-test --delays '5 0'", 2, "--delays '5 0': expected at most 8 numbers above 0, in percent");
 }
 END_TEST
 
@@ -576,7 +585,7 @@ Suite *check_gate(void) {
                                    verdicts_are_told_beside_an_error,
                                    a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,
-                                   the_self_test_prints_rates_and_keeps_the_floor,
+                                   the_self_test_counts_verdicts_and_keeps_the_floors,
                                    a_floor_goes_into_no_baseline_of_another_machine,
                                    what_a_gate_does_not_read_is_refused,
                                    what_cannot_be_written_is_told_before_anything_is_measured};

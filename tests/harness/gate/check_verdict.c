@@ -95,6 +95,22 @@ START_TEST(metrics_of_paired_seeds_may_lose_a_point) {
 }
 END_TEST
 
+/* A value that keeps its bound passes however wide its interval is; one that misses it is red unless the interval
+ * reaches the bound. */
+START_TEST(bounds_are_judged_by_value_and_interval) {
+    static const struct interval narrow = {0.80, 0.90, 0.95, INTERVAL_T}, none = {.kind = INTERVAL_NONE};
+    ck_assert_int_eq(bound_verdict(0.85, &narrow, SENSE_LEAST, 0.85), VERDICT_SAME);
+    ck_assert_int_eq(bound_verdict(0.85, &narrow, SENSE_LEAST, 0.90), VERDICT_INCONCLUSIVE);
+    ck_assert_int_eq(bound_verdict(0.85, &narrow, SENSE_LEAST, 0.91), VERDICT_REGRESSED);
+    ck_assert_int_eq(bound_verdict(0.85, &narrow, SENSE_MOST, 0.80), VERDICT_INCONCLUSIVE);
+    ck_assert_int_eq(bound_verdict(0.85, &narrow, SENSE_MOST, 0.79), VERDICT_REGRESSED);
+    ck_assert_int_eq(bound_verdict(0.85, &narrow, SENSE_EQUAL, 0.86), VERDICT_REGRESSED);
+    ck_assert_int_eq(bound_verdict(0.85, &none, SENSE_LEAST, 0.86), VERDICT_REGRESSED);
+    ck_assert_int_eq(bound_verdict(NAN, &narrow, SENSE_MOST, 1), VERDICT_REGRESSED);
+    ck_assert_int_eq(bound_verdict(INFINITY, &none, SENSE_MOST, 40), VERDICT_REGRESSED);
+}
+END_TEST
+
 START_TEST(exit_codes_are_those_of_the_worst) {
     ck_assert_int_eq(verdict_status(VERDICT_SAME), ST_OK);
     ck_assert_int_eq(verdict_status(VERDICT_IMPROVED), ST_OK);
@@ -132,6 +148,7 @@ Suite *check_verdict(void) {
                                   a_floor_is_three_percent_or_twice_what_chance_does,
                                   seeds_follow_the_rule,
                                   metrics_of_paired_seeds_may_lose_a_point,
+                                  bounds_are_judged_by_value_and_interval,
                                   exit_codes_are_those_of_the_worst,
                                   a_busy_row_is_inconclusive_and_says_the_load,
                                   a_load_that_nobody_knows_is_not_said};

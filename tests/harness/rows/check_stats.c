@@ -289,6 +289,26 @@ START_TEST(the_rule_chooses_by_the_number_of_values) {
 }
 END_TEST
 
+/* Five values on either side that do not overlap; a slope has many such places and one step, where its medians are
+ * farthest apart; noise has none. */
+START_TEST(steps_of_a_series_are_found_where_they_are) {
+    static const double step[] = {3, 1, 2, 3, 1, 2, 9, 8, 9, 7, 8, 9, 9}, slow[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    static const double noise[] = {1, 9, 2, 8, 3, 7, 4, 6, 5, 1, 9, 2}, few[] = {1, 1, 1, 1, 9, 9, 9, 9};
+    double equal[20] = {0}, twice[25];
+    int at[25];
+    ck_assert_int_eq(stats_steps(step, 13, at), 1);
+    ck_assert_int_eq(at[0], 6);
+    ck_assert_int_eq(stats_steps(slow, 10, at), 1);
+    ck_assert_int_eq(at[0], 5);
+    ck_assert_int_eq(stats_steps(noise, 12, at), 0);
+    ck_assert_int_eq(stats_steps(few, 8, at), 0);
+    ck_assert_int_eq(stats_steps(equal, 20, at), 0);
+    for (int i = 0; i < 25; i++) twice[i] = i < 8 ? 1 : i < 17 ? 0.5 : 0.75;
+    ck_assert_int_eq(stats_steps(twice, 25, at), 2);
+    ck_assert(at[0] == 8 && at[1] == 17);
+}
+END_TEST
+
 Suite *check_stats(void) {
     Suite *suite = suite_create("stats");
     TCase *tests = tcase_create("stats");
@@ -310,6 +330,7 @@ Suite *check_stats(void) {
     tcase_add_test(tests, bca_covers_the_mean_of_normal_samples);
     tcase_add_test(tests, bca_covers_the_mean_of_skewed_samples);
     tcase_add_test(tests, the_rule_chooses_by_the_number_of_values);
+    tcase_add_test(tests, steps_of_a_series_are_found_where_they_are);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -11,6 +11,8 @@
 
 static int files;
 static double bytes;
+static struct history history; /* none, unless a test reads one */
+static const char *broken_history = "";
 
 /* A filter that all records pass, so that the papers' plans, which take seconds, are not made. */
 static struct report_filter all = {.where = "dim=128"};
@@ -18,8 +20,8 @@ static struct report_filter all = {.where = "dim=128"};
 static enum status write_site(const char *name) {
     char dir[PATH_BYTES];
     snprintf(dir, sizeof dir, "%s/%s", fixture_folder, name);
-    return site_write(&(struct site_request){&fixture_set, &all, fixture_folder, dir, ""}, &files, &bytes,
-                      &fixture_problem);
+    return site_write(&(struct site_request){&fixture_set, &all, fixture_folder, dir, "", &history, broken_history},
+                      &files, &bytes, &fixture_problem);
 }
 
 static char *file(const char *name) {
@@ -53,13 +55,53 @@ static void ck_file_lacks(const char *name, const char *part) {
     free(text);
 }
 
+/* Twelve gates of which the seventh and all after it are slower: a step; one of another machine is another series. What
+ * is broken is named, and what a line says is text. */
+START_TEST(the_history_of_gates_has_its_steps) {
+    struct printed lines, broken;
+    struct history gates;
+    char path[PATH_BYTES];
+    add_grid();
+    ck_ok(printed_begin(&lines, "history", &fixture_problem));
+    for (int i = 0; i < 13; i++)
+        fprintf(lines.f,
+                "{\"gate\":1,\"date\":\"2026-01-%02d\",\"commit\":\"c%d\",\"machine\":\"%s\",\"name\":\"<b>\\\"\","
+                "\"verdict\":\"same\",\"figures\":[{\"name\":\"linear\",\"figure\":\"ms\",\"value\":%g,"
+                "\"verdict\":\"same\"},{\"name\":\"s3 lstm\",\"figure\":\"steps_to_90\",\"value\":null}]}\n",
+                i + 1, i, i == 12 ? "other" : "mine", i < 6 ? 1 + 0.01 * (i % 3) : 2 + 0.01 * (i % 2));
+    fputs("{\"gate\":2}\n{\"gate\":1,\"date\":1}\n", lines.f);
+    ck_ok(printed_end(&lines, ST_OK, "history", &fixture_problem));
+    spill_text("gate.jsonl", lines.text);
+    free(lines.text);
+    snprintf(path, sizeof path, "%s/gate.jsonl", fixture_folder);
+    ck_ok(printed_begin(&broken, "history", &fixture_problem));
+    ck_ok(history_read(&gates, path, broken.f, &fixture_problem));
+    ck_ok(printed_end(&broken, ST_OK, "history", &fixture_problem));
+    history = gates;
+    broken_history = broken.text;
+    ck_ok(write_site("site"));
+    char *text = file("site/data/history.js");
+    ck_holds(text, "\"gate\":\"<b>\\\"\",\"name\":\"linear\",\"figure\":\"ms\",\"machine\":\"mine\"");
+    ck_holds(text, "\"machine\":\"other\"");
+    ck_holds(text, "\"steps\":[[6,1.01,2,],\n]");
+    ck_holds(text, "\"later\":1,");
+    ck_holds(text, "gate.jsonl line 15: the line has no date, or another kind of it");
+    ck_assert_ptr_null(strstr(text, "steps_to_90"));
+    free(text);
+    history_free(&gates);
+    history = (struct history){0};
+    broken_history = "";
+    free(broken.text);
+}
+END_TEST
+
 /* `made` twice is made once. Nothing comes from elsewhere, and nothing tells where the records lie. */
 START_TEST(every_page_has_its_kind_and_no_address_of_elsewhere) {
-    static const char *const pages[] = {"index", "task", "mixer", "compare", "run", "papers"};
+    static const char *const pages[] = {"index", "task", "mixer", "compare", "run", "papers", "history"};
     add_grid();
     for (int i = 0; i < 2; i++) ck_ok(write_site("site"));
-    ck_assert_int_eq(files, 6 + 3 + 4);
-    for (int i = 0; i < 6; i++) {
+    ck_assert_int_eq(files, 7 + 3 + 5);
+    for (int i = 0; i < 7; i++) {
         char name[64], kind[64];
         snprintf(name, sizeof name, "site/%s.html", pages[i]);
         snprintf(kind, sizeof kind, "<html lang=\"en\" data-page=\"%s\">", pages[i]);
@@ -349,7 +391,7 @@ START_TEST(a_damaged_record_is_named_and_left_out) {
     ck_ok(printed_end(&broken, ST_OK, "a test", &fixture_problem));
     ck_assert_int_eq(set.n, 1);
     snprintf(dir, sizeof dir, "%s/site", fixture_folder);
-    ck_ok(site_write(&(struct site_request){&set, &all, fixture_folder, dir, broken.text}, &files, &bytes,
+    ck_ok(site_write(&(struct site_request){&set, &all, fixture_folder, dir, broken.text, &history, ""}, &files, &bytes,
                      &fixture_problem));
     ck_file("site/data/index.js", fixture_records[1].run.run_id);
     ck_file_lacks("site/data/task-s5.js", fixture_records[1].run.run_id);
@@ -362,6 +404,7 @@ Suite *check_site(void);
 Suite *check_site(void) {
     const TTest *const tests[] = {
         every_page_has_its_kind_and_no_address_of_elsewhere,
+        the_history_of_gates_has_its_steps,
         a_row_says_which_runs_its_number_is_of,
         rows_are_paired_seed_by_seed,
         validation_ranks_the_rows_of_a_task,

@@ -241,8 +241,8 @@ static enum status print_site(struct words *w, FILE *f) {
     double bytes;
     size_t size;
     snprintf(dir, sizeof dir, "%s/site", fixture_folder);
-    TRY(site_write(&(struct site_request){&fixture_set, &filter, fixture_folder, dir, ""}, &files, &bytes,
-                   &fixture_problem));
+    TRY(site_write(&(struct site_request){&fixture_set, &filter, fixture_folder, dir, "", &(struct history){0}, ""},
+                   &files, &bytes, &fixture_problem));
     snprintf(path, sizeof path, "%s/data/task-s5.js", dir);
     char *text = slurp(path, &size);
     fwrite(text, 1, size, f);

@@ -1,5 +1,7 @@
 """diagonal.py - mixers whose state is diagonal or nearly so: mingru (arXiv 2410.01201), rglru (2402.19427), s5
-(2208.04933), linoss (2410.03943), aussm (2507.05238)."""
+(2208.04933), linoss (2410.03943), aussm (2507.05238), pdssm (2509.22284)."""
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -81,3 +83,38 @@ def aussm(x, p, o):
     B, C = (torch.polar(F.softplus(p[f"{name}.radius"]), p[f"{name}.angle"])[:, None] for name in "BC")
     h = scan(torch.polar(torch.ones_like(theta), theta), B * (delta * u)[:, :, None])
     return (((C * h).real.sum(2) + p["skip"] * u) * F.silu(z)) @ p["out.weight"].T
+
+
+def choice(M, axis):
+    """A 1 where M is largest along the axis, the first among equals; its gradient is that of the softmax."""
+    soft = torch.softmax(M, axis)
+    return (F.one_hot(M.argmax(axis), M.shape[axis]).movedim(-1, axis) - soft).detach() + soft
+
+
+def pdssm(x, p, o):
+    row = o["form"] == "row"
+
+    def generated(name):
+        if row:
+            return torch.sigmoid(affine(F.gelu(affine(x, p, f"{name}.in")), p, f"{name}.out"))
+        return torch.sigmoid(affine(x, p, name))
+
+    d = torch.polar(generated("magnitude"), 2 * math.pi * generated("phase"))
+    B = complex_of(p, "B")
+    u = x.to(B.dtype) @ B.T
+    if yes(o, "permute"):
+        s = torch.softmax(x @ p["select.weight"].T, -1)
+        P = choice(torch.einsum("mnk,btk->btmn", p["dict"], s), -1 if row else -2).to(d.dtype)
+    else:
+        P = torch.eye(d.shape[-1], dtype=d.dtype).expand(*d.shape, -1)
+    h, states = torch.zeros_like(u[:, 0]), []
+    if row:
+        h[:, 0] = 1
+    for t in range(x.shape[1]):
+        before = h if row else d[:, t] * h
+        h = (P[:, t] @ before.unsqueeze(-1)).squeeze(-1)
+        h = (d[:, t] * h if row else h) + u[:, t]
+        states.append(h)
+    h = torch.stack(states, 1)
+    y = affine(torch.cat([h.real, h.imag], -1), p, "readout") if row else (h @ complex_of(p, "C").T).real
+    return y + p["skip"] * x

@@ -1,0 +1,415 @@
+/* scan_route_cpu.c - the scan with a chosen transition on the CPU. The equations are in scan_route.c.
+ *
+ * Forming M is nearly all of the work. States that choose stand in lanes, and a few tokens share each load of the
+ * dictionary, which is first copied so that the numbers of one vector of states lie side by side. Forward keeps the
+ * largest M in registers; backward makes the softmax of one vector of states and a few tokens at a time in a tile of
+ * scratch. Threads take vectors of states, and chunks of tokens where there are few such vectors. The scan itself walks
+ * time, a sequence a thread. */
+#include <string.h>
+
+#include "core/real_math.h"
+#include "kernels/lib/infer.h"
+#include "kernels/lib/parallel.h"
+#include "kernels/lib/scratch.h"
+#include "kernels/lib/simd.h"
+#include "kernels/route/route.h"
+
+#define CHOOSE_TOKENS 8 /* that share a load of the dictionary: as many sums as hide an addition's latency */
+#define SOFT_TOKENS   4 /* likewise in backward, where each has more sums */
+#define SOFT_SUMS     4 /* sums of ds for each of these tokens that registers hold */
+#define PARTS         8 /* that backward is cut into, where there are tokens enough */
+
+struct size {
+    int64_t B, T, N, K, tokens, vectors, chunks;
+    bool column;
+};
+
+static struct size size_of(const struct call *c) {
+    const struct tensor *d = c->in[ROUTE_D];
+    struct size z = {.B = d->dims[0], .T = d->dims[1], .N = d->dims[2], .tokens = d->dims[0] * d->dims[1]};
+    z.K = c->in[ROUTE_S] ? tensor_cols(c->in[ROUTE_S]) : 0;
+    z.vectors = (z.N + LANES - 1) / LANES;
+    z.chunks = z.vectors >= PARTS ? 1 : PARTS / z.vectors;
+    if (z.chunks > row_chunks(z.tokens)) z.chunks = row_chunks(z.tokens);
+    z.column = scan_route_attr(c)->form == ROUTE_COLUMN;
+    return z;
+}
+
+static int64_t width_at(const struct size *z, int64_t vector) {
+    return z->N - vector * LANES < LANES ? z->N - vector * LANES : LANES;
+}
+
+/* h_{-1} (planes of N), the dictionary by vectors (vectors, N, K, LANES). Backward: planes of G (tokens, N), the
+ * gradient of the dictionary likewise, of chunks of tokens (chunks, vectors, N, K, LANES), of s by vectors, and a tile
+ * a part. */
+struct work {
+    real *start, *dict, *G[2], *ddict, *ds;
+    struct scratch_rows tiles;
+};
+
+static struct work work_of(const struct size *z, enum pass pass, struct scratch *s) {
+    struct work w = {.start = scratch_reals(s, 2 * z->N)};
+    int64_t packed = z->vectors * z->N * z->K * LANES;
+    for (int plane = 0; plane < 2 && pass == PASS_BACKWARD; plane++) w.G[plane] = scratch_reals(s, z->tokens * z->N);
+    if (z->K == 0) return w;
+    w.dict = scratch_reals(s, packed);
+    if (pass == PASS_FORWARD) return w;
+    w.ddict = scratch_reals(s, z->chunks * packed);
+    w.ds = scratch_reals(s, z->vectors * z->tokens * z->K);
+    w.tiles = scratch_rows(s, z->chunks * z->vectors, z->N * SOFT_TOKENS * LANES);
+    return w;
+}
+
+static size_t scan_route_cpu_workspace(const struct call *c, enum pass pass) {
+    struct size z = size_of(c);
+    struct scratch s = scratch_measure(c);
+    work_of(&z, pass, &s);
+    return s.used;
+}
+
+static struct work work_begun(const struct call *c, const struct size *z, enum pass pass) {
+    struct scratch s = scratch_of(c, pass);
+    struct work w = work_of(z, pass, &s);
+    memset(w.start, 0, (size_t)(2 * z->N) * sizeof *w.start);
+    w.start[0] = z->column ? 0 : 1;
+    int64_t rows = z->N * z->K;
+#pragma omp parallel for schedule(static) if (rows * z->N > PARALLEL_MIN)
+    for (int64_t v = 0; v < (w.dict ? z->vectors : 0); v++)
+        for (int64_t r = 0; r < rows; r++)
+            padded_row(width_at(z, v), LANES, 1, tensor_real(c->in[ROUTE_DICT]) + r * z->N + v * LANES,
+                       w.dict + (v * rows + r) * LANES);
+    return w;
+}
+
+/* --- the choice --------------------------------------------------------------------------------------------------- */
+
+/* M of a vector of states for what `dict` (K,LANES) stands for, of n tokens whose s lie side by side. */
+FORCE_INLINE void scores(int n, int64_t K, const real *dict, const real *s, lanes *M) {
+    for (int j = 0; j < n; j++) M[j] = (lanes){0};
+    for (int64_t k = 0; k < K; k++) {
+        lanes d = lanes_at(dict + k * LANES);
+        for (int j = 0; j < n; j++) M[j] = lanes_fma(d, all_lanes(s[j * K + k]), M[j]);
+    }
+}
+
+FORCE_INLINE void choose(int n, const struct call *c, const struct size *z, const real *dict, int64_t token,
+                         int64_t vector) {
+    const real *s = tensor_real(c->in[ROUTE_S]) + token * z->K;
+    lanes top[CHOOSE_TOKENS], M[CHOOSE_TOKENS];
+    lane_bits choice[CHOOSE_TOKENS];
+    scores(n, z->K, dict, s, top);
+    for (int j = 0; j < n; j++) choice[j] = (lane_bits){0};
+    for (int from = 1; from < z->N; from++) {
+        scores(n, z->K, dict + from * z->K * LANES, s, M);
+        for (int j = 0; j < n; j++) {
+            lane_bits higher = M[j] > top[j], number = (lane_bits){0} + from;
+            top[j] = (lanes)(((lane_bits)M[j] & higher) | ((lane_bits)top[j] & ~higher));
+            choice[j] = (number & higher) | (choice[j] & ~higher);
+        }
+    }
+    for (int j = 0; j < n; j++) {
+        int64_t e = (token + j) * z->N + vector * LANES, width = width_at(z, vector);
+        for (int64_t i = 0; i < width; i++) {
+            tensor_i32(c->out[ROUTE_CHOICE])[e + i] = (int32_t)choice[j][i];
+            tensor_real(c->out[ROUTE_TOP])[e + i] = top[j][i];
+        }
+    }
+}
+
+static void choose_all(const struct call *c, const struct size *z, const real *dict) {
+    int64_t chunks = row_chunks(z->tokens);
+#pragma omp parallel for collapse(2) schedule(static) if (z->tokens * z->N * z->N * z->K > PARALLEL_MIN)
+    for (int64_t v = 0; v < z->vectors; v++)
+        for (int64_t i = 0; i < chunks; i++) {
+            struct range part = part_at(z->tokens, chunks, i);
+            const real *own = dict + v * z->N * z->K * LANES;
+            int64_t token = part.begin;
+            for (; token + CHOOSE_TOKENS <= part.end; token += CHOOSE_TOKENS)
+                choose(CHOOSE_TOKENS, c, z, own, token, v);
+            for (; token < part.end; token++) choose(1, c, z, own, token, v);
+        }
+}
+
+/* --- the scan ----------------------------------------------------------------------------------------------------- */
+
+/* A token: pointers at its first state. */
+struct step {
+    const real *d[2], *x[2], *before[2]; /* before: h of the token ahead */
+    real *h[2];
+    const int32_t *choice; /* NULL: each state its own */
+};
+
+static struct step step_at(const struct call *c, const struct size *z, const struct work *w, int64_t token) {
+    struct step p = {.choice = z->K > 0 ? tensor_i32(c->out[ROUTE_CHOICE]) + token * z->N : NULL};
+    for (int plane = 0; plane < 2; plane++) {
+        p.d[plane] = tensor_real(c->in[ROUTE_D + plane]) + token * z->N;
+        p.x[plane] = tensor_real(c->in[ROUTE_X + plane]) + token * z->N;
+        p.h[plane] = tensor_real(c->out[ROUTE_H + plane]) + token * z->N;
+        p.before[plane] = token % z->T > 0 ? p.h[plane] - z->N : w->start + plane * z->N;
+    }
+    return p;
+}
+
+/* h = d before[choice] + x */
+FORCE_INLINE void step_gather(struct step p, int64_t N, const int32_t *choice) {
+#pragma omp simd
+    for (int64_t i = 0; i < N; i++) {
+        int64_t j = choice ? choice[i] : i;
+        real re = p.before[0][j], im = p.before[1][j];
+        p.h[0][i] = p.d[0][i] * re - p.d[1][i] * im + p.x[0][i];
+        p.h[1][i] = p.d[0][i] * im + p.d[1][i] * re + p.x[1][i];
+    }
+}
+
+static void step_scatter(struct step p, int64_t N) {
+    memcpy(p.h[0], p.x[0], (size_t)N * sizeof(real));
+    memcpy(p.h[1], p.x[1], (size_t)N * sizeof(real));
+    for (int64_t i = 0; i < N; i++) {
+        real re = p.before[0][i], im = p.before[1][i];
+        p.h[0][p.choice[i]] += p.d[0][i] * re - p.d[1][i] * im;
+        p.h[1][p.choice[i]] += p.d[0][i] * im + p.d[1][i] * re;
+    }
+}
+
+static void scan_route_cpu_forward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    struct size z = size_of(c);
+    struct work w = work_begun(c, &z, PASS_FORWARD);
+    if (z.K > 0) choose_all(c, &z, w.dict);
+#pragma omp parallel for schedule(static) if (z.tokens * z.N > PARALLEL_MIN)
+    for (int64_t b = 0; b < z.B; b++)
+        for (int64_t token = b * z.T; token < (b + 1) * z.T; token++) {
+            struct step p = step_at(c, &z, &w, token);
+            if (!p.choice)
+                step_gather(p, z.N, NULL);
+            else if (z.column)
+                step_scatter(p, z.N);
+            else
+                step_gather(p, z.N, p.choice);
+        }
+}
+
+/* dd, and what the token ahead's G receives (NULL: there is none): to[from] += conj(d) G[to_]. The gathers are the
+ * choices in form column, the scatter in form row. */
+FORCE_INLINE void step_back(struct step p, int64_t N, const int32_t *from, const int32_t *to, const real *const G[2],
+                            real *const dd[2], const bool add[2]) {
+#pragma omp simd
+    for (int64_t i = 0; i < N; i++) {
+        int64_t j = from ? from[i] : i, k = to ? to[i] : i;
+        real re = p.before[0][j], im = p.before[1][j], G_re = G[0][k], G_im = G[1][k];
+        if (dd[0]) put(dd[0] + i, add[0], re * G_re + im * G_im);
+        if (dd[1]) put(dd[1] + i, add[1], re * G_im - im * G_re);
+    }
+}
+
+FORCE_INLINE void carry_back(struct step p, int64_t N, const int32_t *to, const real *const G[2],
+                             real *const ahead[2]) {
+#pragma omp simd
+    for (int64_t i = 0; i < N; i++) {
+        int64_t k = to ? to[i] : i;
+        ahead[0][i] += p.d[0][i] * G[0][k] + p.d[1][i] * G[1][k];
+        ahead[1][i] += p.d[0][i] * G[1][k] - p.d[1][i] * G[0][k];
+    }
+}
+
+static void carry_back_scattered(struct step p, int64_t N, const real *const G[2], real *const ahead[2]) {
+    for (int64_t i = 0; i < N; i++) {
+        ahead[0][p.choice[i]] += p.d[0][i] * G[0][i] + p.d[1][i] * G[1][i];
+        ahead[1][p.choice[i]] += p.d[0][i] * G[1][i] - p.d[1][i] * G[0][i];
+    }
+}
+
+static void scan_back(const struct call *c, const struct size *z, const struct work *w, int64_t b) {
+    int64_t N = z->N, first = b * z->T;
+    for (int plane = 0; plane < 2; plane++) {
+        const real *dout = call_dout(c, ROUTE_H + plane);
+        real *G = w->G[plane] + first * N;
+        if (dout)
+            memcpy(G, dout + first * N, (size_t)(z->T * N) * sizeof *G);
+        else
+            memset(G, 0, (size_t)(z->T * N) * sizeof *G);
+    }
+    for (int64_t token = first + z->T - 1; token >= first; token--) {
+        struct step p = step_at(c, z, w, token);
+        const real *G[2];
+        real *dd[2], *ahead[2];
+        bool add[2];
+        for (int plane = 0; plane < 2; plane++) {
+            G[plane] = w->G[plane] + token * N;
+            ahead[plane] = w->G[plane] + (token - 1) * N;
+            dd[plane] = c->din[ROUTE_D + plane] ? c->din[ROUTE_D + plane] + token * N : NULL;
+            add[plane] = call_accumulates(c, ROUTE_D + plane);
+            real *dx = c->din[ROUTE_X + plane] ? c->din[ROUTE_X + plane] + token * N : NULL;
+            for (int64_t i = 0; dx && i < N; i++) put(dx + i, call_accumulates(c, ROUTE_X + plane), G[plane][i]);
+        }
+        if (!p.choice)
+            step_back(p, N, NULL, NULL, G, dd, add);
+        else if (z->column)
+            step_back(p, N, NULL, p.choice, G, dd, add);
+        else
+            step_back(p, N, p.choice, NULL, G, dd, add);
+        if (token == first) continue;
+        if (!p.choice)
+            carry_back(p, N, NULL, G, ahead);
+        else if (z->column)
+            carry_back(p, N, p.choice, G, ahead);
+        else
+            carry_back_scattered(p, N, G, ahead);
+    }
+}
+
+/* --- the gradient of the choice, straight through ----------------------------------------------------------------- */
+
+/* dP of a vector of states is a v.re + b v.im of one that they may choose, less dP of those that they did choose: a
+ * number that is the same for all leaves dM as it is, and with this one dM of a choice that is nearly certain does not
+ * cancel. */
+struct soft {
+    lanes a, b, top, mean, inverse; /* of each state: the mean of dP by p, and 1 / sum of exp(M - top) */
+    lanes chosen[2];                /* v of the one that it chose */
+    const real *v[2];
+};
+
+static struct soft soft_at(const struct call *c, const struct size *z, const struct work *w, int64_t token,
+                           int64_t vector) {
+    int64_t n = width_at(z, vector), at = vector * LANES;
+    struct step p = step_at(c, z, w, token);
+    const real *G[2] = {w->G[0] + token * z->N, w->G[1] + token * z->N};
+    lanes d_re = some_lanes_at(p.d[0] + at, n), d_im = some_lanes_at(p.d[1] + at, n);
+    struct soft o = {.top = some_lanes_at(tensor_real(c->out[ROUTE_TOP]) + token * z->N + at, n), .chosen = {{0}, {0}}};
+    if (z->column) { /* Re(d h conj(G)) */
+        lanes re = some_lanes_at(p.before[0] + at, n), im = some_lanes_at(p.before[1] + at, n);
+        o.a = d_re * re - d_im * im;
+        o.b = d_re * im + d_im * re;
+        o.v[0] = G[0], o.v[1] = G[1];
+    } else { /* Re(conj(G) d h) */
+        lanes re = some_lanes_at(G[0] + at, n), im = some_lanes_at(G[1] + at, n);
+        o.a = d_re * re + d_im * im;
+        o.b = d_re * im - d_im * re;
+        o.v[0] = p.before[0], o.v[1] = p.before[1];
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int plane = 0; plane < 2; plane++) o.chosen[plane][i] = o.v[plane][p.choice[at + i]];
+    return o;
+}
+
+FORCE_INLINE lanes dP_of(const struct soft *o, int64_t from) {
+    return lanes_fma(all_lanes(o->v[0][from]) - o->chosen[0], o->a, o->b * (all_lanes(o->v[1][from]) - o->chosen[1]));
+}
+
+/* The tile (N, n, LANES) becomes dM of n tokens and one vector of states. */
+FORCE_INLINE void soft_gradient(int n, const struct size *z, const real *dict, const real *s, struct soft *o,
+                                real *tile) {
+    lanes M[SOFT_TOKENS], sum[SOFT_TOKENS];
+    for (int64_t from = 0; from < z->N; from++) {
+        scores(n, z->K, dict + from * z->K * LANES, s, M);
+        for (int j = 0; j < n; j++) lanes_to(tile + (from * n + j) * LANES, M[j] - o[j].top);
+    }
+#pragma omp simd
+    for (int64_t e = 0; e < z->N * n * LANES; e++) tile[e] = real_exp(tile[e]);
+    for (int j = 0; j < n; j++) sum[j] = o[j].mean = (lanes){0};
+    for (int64_t from = 0; from < z->N; from++)
+        for (int j = 0; j < n; j++) {
+            lanes p = lanes_at(tile + (from * n + j) * LANES);
+            sum[j] += p;
+            o[j].mean = lanes_fma(p, dP_of(o + j, from), o[j].mean);
+        }
+    for (int j = 0; j < n; j++) {
+        o[j].inverse = 1 / sum[j];
+        o[j].mean *= o[j].inverse;
+    }
+    for (int64_t from = 0; from < z->N; from++)
+        for (int j = 0; j < n; j++) {
+            real *at = tile + (from * n + j) * LANES;
+            lanes_to(at, lanes_at(at) * o[j].inverse * (dP_of(o + j, from) - o[j].mean));
+        }
+}
+
+/* ddict += s dM */
+FORCE_INLINE void add_to_dict(int n, const struct size *z, const real *s, const real *tile, real *ddict) {
+    for (int64_t from = 0; from < z->N; from++)
+        for (int64_t k = 0; k < z->K; k++) {
+            real *to = ddict + (from * z->K + k) * LANES;
+            lanes sum = lanes_at(to);
+            for (int j = 0; j < n; j++) sum = lanes_axpy(s[j * z->K + k], lanes_at(tile + (from * n + j) * LANES), sum);
+            lanes_to(to, sum);
+        }
+}
+
+/* ds of n tokens and m numbers from k on. */
+FORCE_INLINE void sums_of_s(int n, int m, const struct size *z, const real *dict, const real *tile, int64_t k,
+                            real *ds) {
+    lanes sum[SOFT_TOKENS][SOFT_SUMS];
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++) sum[j][i] = (lanes){0};
+    for (int64_t from = 0; from < z->N; from++)
+        for (int i = 0; i < m; i++) {
+            lanes d = lanes_at(dict + (from * z->K + k + i) * LANES);
+            for (int j = 0; j < n; j++) sum[j][i] = lanes_fma(d, lanes_at(tile + (from * n + j) * LANES), sum[j][i]);
+        }
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++) ds[j * z->K + k + i] = sum_of(sum[j][i]);
+}
+
+FORCE_INLINE void soft_tokens(int n, const struct call *c, const struct size *z, const struct work *w, int64_t token,
+                              int64_t vector, real *ddict, real *tile) {
+    const real *dict = w->dict + vector * z->N * z->K * LANES, *s = tensor_real(c->in[ROUTE_S]) + token * z->K;
+    real *ds = w->ds + (vector * z->tokens + token) * z->K;
+    struct soft o[SOFT_TOKENS];
+    int64_t k = 0;
+    for (int j = 0; j < n; j++) o[j] = soft_at(c, z, w, token + j, vector);
+    soft_gradient(n, z, dict, s, o, tile);
+    add_to_dict(n, z, s, tile, ddict);
+    for (; k + SOFT_SUMS <= z->K; k += SOFT_SUMS) sums_of_s(n, SOFT_SUMS, z, dict, tile, k, ds);
+    for (; k < z->K; k++) sums_of_s(n, 1, z, dict, tile, k, ds);
+}
+
+static void soft_part(const struct call *c, const struct size *z, const struct work *w, int64_t part) {
+    int64_t vector = part % z->vectors, rows = z->N * z->K;
+    struct range tokens = part_at(z->tokens, z->chunks, part / z->vectors);
+    real *ddict = w->ddict + part * rows * LANES, *tile = w->tiles.at + part * w->tiles.stride;
+    memset(ddict, 0, (size_t)(rows * LANES) * sizeof *ddict);
+    int64_t token = tokens.begin;
+    for (; token + SOFT_TOKENS <= tokens.end; token += SOFT_TOKENS)
+        soft_tokens(SOFT_TOKENS, c, z, w, token, vector, ddict, tile);
+    for (; token < tokens.end; token++) soft_tokens(1, c, z, w, token, vector, ddict, tile);
+}
+
+/* din of the dictionary (+)= the sums of its chunks. */
+static void put_dict(const struct call *c, const struct size *z, const struct work *w, int64_t r) {
+    real *to = c->din[ROUTE_DICT] + r * z->N;
+    int64_t rows = z->N * z->K, stride = z->vectors * rows * LANES;
+    bool add = call_accumulates(c, ROUTE_DICT);
+    for (int64_t i = 0; i < z->N; i++) {
+        const real *from = w->ddict + (i / LANES * rows + r) * LANES + i % LANES;
+        real sum = from[0];
+        for (int64_t chunk = 1; chunk < z->chunks; chunk++) sum += from[chunk * stride];
+        put(to + i, add, sum);
+    }
+}
+
+static void scan_route_cpu_backward(const struct call *c, const struct exec *exec) {
+    (void)exec;
+    struct size z = size_of(c);
+    struct work w = work_begun(c, &z, PASS_BACKWARD);
+#pragma omp parallel for schedule(static) if (z.tokens * z.N > PARALLEL_MIN)
+    for (int64_t b = 0; b < z.B; b++) scan_back(c, &z, &w, b);
+    if (!w.dict || (!c->din[ROUTE_DICT] && !c->din[ROUTE_S])) return;
+#pragma omp parallel for schedule(static) if (z.tokens * z.N * z.N * z.K > PARALLEL_MIN)
+    for (int64_t part = 0; part < z.chunks * z.vectors; part++) soft_part(c, &z, &w, part);
+#pragma omp parallel for schedule(static) if (z.N * z.N * z.K > PARALLEL_MIN)
+    for (int64_t r = 0; r < (c->din[ROUTE_DICT] ? z.N * z.K : 0); r++) put_dict(c, &z, &w, r);
+    if (c->din[ROUTE_S])
+        sum_partials(z.tokens * z.K, z.vectors, w.ds, z.tokens * z.K, c->din[ROUTE_S], call_accumulates(c, ROUTE_S));
+}
+
+/* Tolerance: products over time in working precision; dM cancels against its mean, and is summed over all states. */
+const struct kernel kernel_scan_route_cpu = {
+    .name = "scan_route_cpu",
+    .op = &op_scan_route,
+    .device = DEVICE_CPU,
+    .inexact = true,
+    .tolerance = 256,
+    .workspace = scan_route_cpu_workspace,
+    .forward = scan_route_cpu_forward,
+    .backward = scan_route_cpu_backward,
+};
