@@ -15,7 +15,7 @@
 #include "harness/store/shell.h"
 
 static const struct terminal {
-    const char *name, *settings; /* the height in points stands for %d; 100 points are an inch of a PDF */
+    const char *name, *settings; /* %d is the height in points; 100 points are an inch of a PDF */
     enum figure_format format;
 } terminals[] = {
     {"svg", "svg size 1200,%d noenhanced font 'DejaVu Sans,14' background '#ffffff'", FIGURE_SVG},
@@ -40,10 +40,10 @@ enum status figure_formats_parse(const char *text, unsigned *formats, struct err
 
 /* --- text for gnuplot --------------------------------------------------------------------------------------------- */
 
-#define TEXT_BYTES 2048 /* of a setting; longer ones are cut off */
+#define TEXT_BYTES 2048 /* most bytes of a setting; longer texts are cut off */
 
-/* Prints text in single quotes, where gnuplot expands nothing and a quote is doubled, and ends the line, as control
- * characters of the text would. */
+/* Prints text in single quotes, in which gnuplot expands nothing, and ends the line. Quotes are doubled, and control
+ * characters, which would end the line too, replaced. */
 static void print_quoted(FILE *f, const char *format, va_list args) {
     char text[TEXT_BYTES];
     vsnprintf(text, sizeof text, format, args);
@@ -88,13 +88,13 @@ void gnuplot_end_block(FILE *f) {
 
 /* --- running it --------------------------------------------------------------------------------------------------- */
 
-/* The last line of what gnuplot said. */
+/* Returns the last line of gnuplot's output. */
 static const char *last_words(const char *said) {
     const char *line = strrchr(said, '\n');
     return !*said ? "no reason given" : line ? line + 1 : said;
 }
 
-/* The files of one plot while it is made, all in TO. gnuplot runs there and sees their last part only. */
+/* The files of a plot while it is made, all in TO. gnuplot runs in TO and gets their names without the folder. */
 struct drawing {
     const struct figure *figure;
     const char *settings, *numbers;
@@ -111,7 +111,7 @@ static bool wanted(const struct figure *figure, size_t k) {
     return formats & (unsigned)terminals[k].format;
 }
 
-/* The lines that say where the k-th picture goes. */
+/* Prints the lines that choose format and file of the k-th picture. */
 static void print_terminal(FILE *f, const struct drawing *d, size_t k) {
     fputs("set terminal ", f);
     for (const char *c = terminals[k].settings; *c; c++) {
@@ -127,7 +127,7 @@ static void print_terminal(FILE *f, const struct drawing *d, size_t k) {
     fputs("set output picture\n", f);
 }
 
-/* Adds a file that ships with the program. */
+/* Copies a shipped script into the script. */
 static enum status add_shipped(FILE *f, const char *kind, struct error *e) {
     char shipped[PATH_BYTES], name[64], *body;
     size_t size;
@@ -139,7 +139,7 @@ static enum status add_shipped(FILE *f, const char *kind, struct error *e) {
     return ST_OK;
 }
 
-/* Prints the script: it draws the first picture, and the others by drawing that again. */
+/* Prints the script. It draws the first picture, then repeats it in the other formats. */
 static enum status print_script(FILE *f, const struct drawing *d, struct error *e) {
     size_t first = 0;
     while (first < N_TERMINALS - 1 && !wanted(d->figure, first)) first++;
@@ -168,7 +168,7 @@ static enum status write_script(struct drawing *d, const char *to, struct error 
     return status;
 }
 
-/* Finds the path of the k-th picture. ST_USAGE: a file of somebody else is there. */
+/* Gives the path of the k-th picture. ST_USAGE: a file there was not written by this program. */
 static enum status find_place(const struct figure *figure, size_t k, const char *to, char path[PATH_BYTES],
                               struct error *e) {
     TRY(path_format(path, PATH_BYTES, e, "%s/%s.%s", to, figure->stem, terminals[k].name));
@@ -208,7 +208,7 @@ static enum status finish(const struct drawing *d, const char *to, struct error 
 
 static enum status draw(struct drawing *d, const char *to, struct error *e) {
     TRY(write_script(d, to, e));
-    const char *const arguments[] = {"gnuplot", "-d", base_name(d->script), NULL}; /* -d: no settings of the user's */
+    const char *const arguments[] = {"gnuplot", "-d", base_name(d->script), NULL}; /* -d: ignore the user's settings */
     struct program_words words;
     int code;
     struct error why;
@@ -225,7 +225,7 @@ static enum status draw(struct drawing *d, const char *to, struct error *e) {
 #define NAME_HEIGHT 21
 
 int figure_height(int names, int longest) {
-    if (longest > FIGURE_WIDE) return HEIGHT - 100 + NAME_HEIGHT * (names + 1); /* a few names take 100 */
+    if (longest > FIGURE_WIDE) return HEIGHT - 100 + NAME_HEIGHT * (names + 1); /* 100 points suffice for a few names */
     return names < 18 ? HEIGHT : 250 + 28 * names;
 }
 

@@ -11,14 +11,14 @@
 #include "harness/store/files.h"
 
 #define EDGE       4  /* pixels between images */
-#define TEXT_ZOOM  2  /* of the labels */
+#define TEXT_ZOOM  2  /* enlargement of labels */
 #define TEXT_ROWS  12 /* pixels for a label below its image */
 #define WHOLE_SIDE 96 /* small images are enlarged to about this */
 
-/* Digits of 3 x 5 pixels, a row an octal digit, from the top. */
+/* Digits of 3 x 5 pixels: each octal digit is a row, from the top. */
 static const uint16_t digit_rows[] = {075557, 026227, 071747, 071717, 055711, 074717, 074757, 071244, 075757, 075717};
 
-/* How many times larger than in training the sides of an image of `length` positions are. */
+/* Returns how many times larger the sides of an image with `length` positions are than in training. */
 static int64_t times_larger(const struct task_shape *s, int64_t length) {
     int64_t k = 1;
     while (!s->reading.visit && k * k * s->height * s->width < length) k++;
@@ -84,7 +84,7 @@ static void draw_image(struct picture *p, int64_t index, int64_t top, int64_t le
                 int64_t from = p->channels == 3 ? c : 0, at = y / p->zoom * p->across + x / p->zoom;
                 float span = range[from].high - range[from].low, value = image[at * p->channels + from];
                 float v = span > 0 ? (value - range[from].low) / span : 0;
-                if (isnan(value)) continue; /* beside a smaller image */
+                if (isnan(value)) continue; /* outside a smaller image */
                 p->pixels[((top + y) * p->width + left + x) * 3 + c] = (uint8_t)(255 * v + 0.5f);
             }
 }
@@ -93,7 +93,7 @@ static void draw_label(struct picture *p, int32_t label, int64_t top, int64_t le
     char text[16];
     snprintf(text, sizeof text, "%" PRId32, label);
     for (int i = 0; text[i]; i++) {
-        uint16_t rows = text[i] >= '0' && text[i] <= '9' ? digit_rows[text[i] - '0'] : 0700; /* a minus */
+        uint16_t rows = text[i] >= '0' && text[i] <= '9' ? digit_rows[text[i] - '0'] : 0700; /* minus sign */
         for (int64_t y = 0; y < 5 * TEXT_ZOOM; y++)
             for (int64_t x = 0; x < 3 * TEXT_ZOOM; x++) {
                 int bit = 14 - (int)(y / TEXT_ZOOM * 3 + x / TEXT_ZOOM);

@@ -1,4 +1,4 @@
-/* plot.h - figures of run records: how they are asked for, and what draws them. */
+/* plot.h - draws figures from run records. */
 #ifndef LRNN_HARNESS_PLOT_PLOT_H
 #define LRNN_HARNESS_PLOT_PLOT_H
 
@@ -10,17 +10,17 @@ enum plot_value { PLOT_ACC, PLOT_LOSS };
 #define PLOT_Y_NAMES "acc loss"
 
 struct plot_view {
-    int x; /* enum plot_axis: of curves four, of cost the last three; auto: steps of curves, params of cost */
-    int y; /* enum plot_value, of curves */
+    int x; /* enum plot_axis: curves have the first four, cost the last three; auto: steps or params */
+    int y; /* enum plot_value, for curves */
     bool log_x, log_y;
     unsigned formats;              /* enum figure_format; 0: SVG and PNG */
-    enum report_protocol protocol; /* of the tables, and so many seeds that confirm; no caller has to set them */
+    enum report_protocol protocol; /* protocol and confirm are copied from the tables */
     int64_t confirm;
-    bool own_numbers; /* of the tables: the papers' numbers are the folder's (published.h) */
-    /* The plan to which all runs belong, and its profile, which titles name. A plan's profile may differ from the
-     * profile of that name, so that its runs are custom. NULL: each table's own profile. */
+    bool own_numbers; /* copied from the tables: published numbers are from the folder (published.h) */
+    /* The plan of all runs, and its profile, for titles; a plan may change a profile, so that its runs are custom.
+     * NULL: each table's own profile. */
     const char *plan, *profile;
-    FILE *told; /* gets the path of each figure, a line each; NULL: nobody asks */
+    FILE *told; /* gets the path of each figure, one per line; may be NULL */
 };
 
 /* Writes plots of the records of the folder `out` with gnuplot (gnuplot.h), run without a shell, into the folder `to`,
@@ -35,26 +35,26 @@ struct plot_view {
 enum status report_plot_view(const struct record_set *set, const struct report_filter *filter, const char *kind,
                              const struct plot_view *view, const char *out, const char *to, struct error *e);
 
-/* Checks, before there are records, that the usual figures of such tables would take the place of nobody else's file in
- * TO. Only tasks and profiles of the tables are read; lengths: their runs will be tested at several. ST_USAGE with the
+/* Checks, before there are records, that the usual figures of such tables would not replace files of the user in TO.
+ * Only tasks and profiles of the tables are read; lengths: runs will be tested at several lengths. ST_USAGE names the
  * file. */
 enum status report_plot_check(const struct report_tables *tables, bool lengths, const char *to, struct error *e);
 
-/* Flags of the axes that a kind of plot takes: "x y "; NULL: there is no such kind. */
+/* Returns the flags for the axes of a kind of plot: "x y "; NULL: there is no such kind. */
 const char *plot_axis_flags(const char *kind);
 
-/* Whether a kind is drawn of perf.csv, which may be there without records. NULL: no kind. */
+/* Whether a kind is drawn from perf.csv, which needs no records. NULL: no kind. */
 bool plot_is_of_speeds(const char *kind);
 
-/* Chooses rows of these cells; NULL: every row. */
+/* Chooses rows of perf.csv with these cell ids; NULL: every row. */
 struct speed_choice {
     const char *const *cells;
     int n_cells;
 };
 
 /* Draws TO/throughput, in the formats of the view, from OUT/perf.csv, where `bench` and `perf layers` leave
- * their rows: a line per model that was measured at two lengths or more, at each length the row that perf_replaces
- * leaves. Models have in their names the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312
+ * their rows: a line per model that was measured at two lengths or more, with one row per length by the rule of
+ * perf_replaces. Names of models get the sizes, device, threads and machine in which rows differ: "bdlru:m=2 D312
  * cuda". ST_USAGE: there is no such model, or more than 64; ST_DATA, ST_FAIL: as csv_read and gnuplot_draw. */
 enum status plot_throughput(const struct speed_choice *choice, const struct plot_view *view, const char *out,
                             const char *to, struct error *e);

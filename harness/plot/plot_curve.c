@@ -8,15 +8,15 @@
 #include "core/batch.h"
 #include "harness/plot/gnuplot.h"
 
-/* The value that a curve shows of an evaluation; NAN where it is of no validation. */
+/* Returns the value to plot for a point; NAN if it is not a validation. */
 static double y_of(const struct run_record *r, const struct curve_point *p, const struct plot_view *v) {
     if (p->split != SPLIT_VAL) return NAN;
     return v->y == PLOT_LOSS ? p->loss : run_point_metric(&r->run, p);
 }
 
-/* The value of a run after `step` steps: its last evaluation up to then. After its end a run that stopped well keeps
- * its last value; one that failed counts as chance, and has no loss. NAN before the first evaluation; *awaited: there
- * will be one. */
+/* Returns the value of a run after `step` steps, from its last evaluation until then. After its end a run that stopped
+ * well keeps its last value; a failed run counts as chance, and has no loss. NAN before the first evaluation; *awaited:
+ * an evaluation follows. */
 static double y_at(const struct run_record *r, int64_t step, const struct plot_view *v, bool *awaited) {
     double value = NAN;
     int64_t last = -1;
@@ -36,8 +36,8 @@ static int by_step(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* The steps at which any run of the row was evaluated, in order; returns their number. *steps is the caller's to
- * free. */
+/* Lists the steps at which any run of the row was evaluated, in order, and returns their number. The caller frees
+ * *steps. */
 static int64_t evaluation_steps(const struct report_row *row, int64_t **steps) {
     int64_t most = 1, n = 0, kept = 0;
     for (int i = 0; i < row->n; i++) most += row->chosen[i]->n_curve;
@@ -52,7 +52,7 @@ static int64_t evaluation_steps(const struct report_row *row, int64_t **steps) {
     return kept;
 }
 
-/* Step at which the first of a row's runs was cut off: nothing is known of the row after it. */
+/* Returns the step at which the first of a row's runs was cut off; the row's curve ends there. */
 static int64_t end_of_curve(const struct report_row *row) {
     int64_t end = INT64_MAX;
     for (int i = 0; i < row->n; i++) {
@@ -62,7 +62,7 @@ static int64_t end_of_curve(const struct report_row *row) {
     return end;
 }
 
-/* Length of a step on the x axis, on average over its run. */
+/* Returns the mean length of a run's step on the x axis. */
 static double step_width(const struct run *run, int x) {
     double steps = run->steps > 0 ? (double)run->steps : NAN;
     switch (x) {
@@ -77,7 +77,7 @@ static double step_width(const struct run *run, int x) {
     }
 }
 
-/* A block of the data file, as gnuplot calls it: a run at its own evaluations. */
+/* Prints a block (gnuplot's term) of the data file: a run at its own evaluations. */
 static void print_seed(FILE *f, const struct run_record *r, const struct plot_view *v) {
     for (int64_t i = 0; i < r->n_curve; i++) {
         const struct curve_point *p = &r->curve[i];
@@ -88,12 +88,12 @@ static void print_seed(FILE *f, const struct run_record *r, const struct plot_vi
                                          : (double)p->step * step_width(&r->run, v->x);
         gnuplot_row(f, 2, (double[]){x, y});
     }
-    fputs("0\tNaN\n", f); /* an empty block would shift the next ones */
+    fputs("0\tNaN\n", f); /* an empty block would shift the numbers of later blocks */
     gnuplot_end_block(f);
 }
 
-/* The mean when `step` steps were done over the seeds that have a value then, *seeds of them. NAN where there is none,
- * and while one is awaited. */
+/* Returns the mean after `step` steps over the *seeds seeds that have a value then. NAN if none has, or if a seed's
+ * first value is still to come. */
 static double mean_at(const struct report_row *row, int64_t step, const struct plot_view *v, int *seeds) {
     double sum = 0;
     *seeds = 0;
@@ -108,7 +108,7 @@ static double mean_at(const struct report_row *row, int64_t step, const struct p
     return *seeds ? sum / *seeds : NAN;
 }
 
-/* A block: the mean over the seeds. Returns the number of its lines; *seeds: how many of them the last is of. */
+/* Prints a block: the mean over the seeds. Returns its number of lines; *seeds: seeds in the last mean. */
 static int print_mean(FILE *f, const struct report_row *row, const struct plot_view *v, int *seeds) {
     int64_t *steps, n = evaluation_steps(row, &steps), end = end_of_curve(row);
     int lines = 0;
@@ -129,12 +129,12 @@ static int print_mean(FILE *f, const struct report_row *row, const struct plot_v
     return lines;
 }
 
-/* Prints thin lines of the seeds where there are several, and the row of each. */
+/* If a row has several seeds, prints a thin line for each seed, and its row. */
 static void print_seeds(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     int m = 0;
     for (int k = 0; k < t->n_rows; k++)
         if (t->rows[k].n > 1) m += t->rows[k].n;
-    fprintf(script, "m = %d\narray of[%d]\nof[%d] = 1\n", m, m + 1, m + 1); /* read even where there are none */
+    fprintf(script, "m = %d\narray of[%d]\nof[%d] = 1\n", m, m + 1, m + 1); /* read even without seeds */
     int j = 0;
     for (int k = 0; k < t->n_rows; k++)
         for (int i = 0; i < t->rows[k].n && t->rows[k].n > 1; i++) {
@@ -143,7 +143,7 @@ static void print_seeds(FILE *script, FILE *data, const struct report_table *t, 
         }
 }
 
-/* The paper's numbers, which are of accuracy. */
+/* Prints the paper's numbers, which are accuracies. */
 static void print_published(FILE *script, const struct report_table *t, bool wanted) {
     bool some = false, best = false;
     fprintf(script, "array published[%d]\n", t->n_rows);
@@ -166,8 +166,8 @@ bool has_curve(const struct report_table *t, const struct plot_view *v) {
     return false;
 }
 
-/* Prints the rows' means, and after their names what is missing. gnuplot prints no title of a line without points, so
- * such rows are listed. Returns the number of points of the longest line. */
+/* Prints the rows' means, and after their names how many seeds are missing. Rows without points are listed separately,
+ * because gnuplot prints no title for such lines. Returns the number of points of the longest line. */
 static int print_means(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     int most = 1, n_empty = 0;
     fprintf(script, "array empty[%d]\n", t->n_rows);

@@ -1,6 +1,6 @@
-/* plot_draw.c - the kinds of figures: what each draws, when it applies, and where it goes. Bars, accuracy by length and
- * against cost are here; plot_curve.c has accuracy over training, plot_heat.c all runs as a map, plot_speed.c
- * throughput over length; gnuplot.h draws. */
+/* plot_draw.c - the kinds of figures: what each draws, when it applies, and its file. Bars, accuracy by length and
+ * against cost are here; accuracy over training is in plot_curve.c, maps in plot_heat.c, throughput over length in
+ * plot_speed.c. gnuplot.h draws. */
 #include "harness/plot/plot.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ static const char *const axis_names[] = {"auto", "steps", "tokens", "time", "epo
 
 /* --- the table as bars -------------------------------------------------------------------------------------------- */
 
-/* The ends of a row's interval, or where it has none its seeds' smallest and largest value. A single seed, or the best
- * of the grid, has its number as both ends. */
+/* Gives the ends of a row's interval, or without an interval the smallest and largest value of its seeds. For a single
+ * seed, or the best of the grid, both ends are the number itself. */
 static void ends_of(const struct report_row *row, const struct protocol *protocol, double *low, double *high) {
     *low = row->interval.low;
     *high = row->interval.high;
@@ -32,7 +32,7 @@ static void ends_of(const struct report_row *row, const struct protocol *protoco
 
 static void print_bars(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     const struct protocol *protocol = protocol_of(v->protocol);
-    int least = t->rows[0].n_all, most = least; /* runs of a model */
+    int least = t->rows[0].n_all, most = least; /* runs per model */
     bool published = false, intervals = false, values = false;
     char range[32] = "", interval[64] = "";
     for (int k = 0; k < t->n_rows; k++) {
@@ -71,7 +71,7 @@ static bool has_positions(const struct report_table *t, const struct plot_view *
     return test_lengths_of(t, EVAL_BY_POSITION).longest > 0;
 }
 
-/* A line of data with Wilson's interval, unless no seed has such sequences: then 0. */
+/* Prints a data line with Wilson's interval and returns 1; returns 0 if no seed has such sequences. */
 static int print_point(FILE *data, const struct report_row *row, const char *by, int64_t first, int64_t last,
                        double x) {
     struct lengths_mean mean = lengths_mean(row, by, first, last);
@@ -80,7 +80,7 @@ static int print_point(FILE *data, const struct report_row *row, const char *by,
     return 1;
 }
 
-/* Settings of plots/length.gp. */
+/* Prints the settings for plots/length.gp. */
 static void print_line_settings(FILE *script, const struct report_table *t, const struct plot_view *v,
                                 const char *heading, const char *what, const char *xtitle) {
     print_plot_settings(script, t, v, MARK_CHOSEN, heading, what);
@@ -112,7 +112,7 @@ static void print_lengths(FILE *script, FILE *data, const struct report_table *t
     print_line_settings(script, t, v, "accuracy by length", what, "length");
 }
 
-/* Every position that was recorded is a point. */
+/* Prints a point for every recorded position. */
 static void print_positions(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v) {
     struct test_lengths l = test_lengths_of(t, EVAL_BY_POSITION);
     for (int k = 0; k < t->n_rows; k++) {
@@ -162,13 +162,13 @@ static bool always(const struct report_table *t, const struct plot_view *v) {
     return true;
 }
 
-/* Bars, and rows of a map, need a height each; beside curves and marks stand names. */
+/* Returns the height of a figure with names beside it. */
 static int height_of_names(const struct report_table *t) {
     return figure_height(t->n_rows, longest_name(t));
 }
 
 static int height_of_bars(const struct report_table *t) {
-    return 220 + (longest_name(t) > FIGURE_WIDE ? 80 : 58) * t->n_rows; /* wide names stand above their bars */
+    return 220 + (longest_name(t) > FIGURE_WIDE ? 80 : 58) * t->n_rows; /* wide names are above their bars */
 }
 
 static int height_of_map(const struct report_table *t) {
@@ -178,16 +178,16 @@ static int height_of_map(const struct report_table *t) {
 static const struct plot_kind {
     const char *name;
     const char *script;  /* in plots/, without .gp; NULL: the name */
-    const char *of_loss; /* what it is called where it shows the loss; NULL: it never does */
+    const char *of_loss; /* its name if it shows the loss; NULL: it never does */
     void (*print)(FILE *script, FILE *data, const struct report_table *t, const struct plot_view *v);
     bool (*applies)(const struct report_table *t, const struct plot_view *v); /* whether there is anything to draw */
     int (*height)(const struct report_table *t);                              /* pixels */
-    const char *otherwise;                                                    /* why there is none */
-    const char *axes; /* flags of its axes, a blank after each */
-    int x;            /* enum plot_axis that auto stands for */
-    bool usual;       /* drawn where no kind is named */
-    bool by_length;   /* of runs alone that are tested at several lengths */
-    bool of_speeds;   /* of perf.csv, which plot_speed.c draws: nothing above but the name holds for it */
+    const char *otherwise; /* the error if there is nothing to draw */
+    const char *axes;      /* flags of its axes, each followed by a blank */
+    int x;                 /* enum plot_axis meant by auto */
+    bool usual;            /* drawn if no kind is named */
+    bool by_length;        /* only for runs that are tested at several lengths */
+    bool of_speeds;        /* drawn from perf.csv by plot_speed.c; only its name above is used */
 } kinds[] = {
     {.name = "accuracy",
      .of_loss = "loss",
@@ -245,7 +245,7 @@ static const struct plot_kind {
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-/* NULL: there is none of that name. */
+/* Finds a kind by name; NULL: there is none. */
 static const struct plot_kind *kind_of(const char *name) {
     for (size_t k = 0; k < N_KINDS; k++)
         if (!strcmp(kinds[k].name, name)) return &kinds[k];
@@ -268,14 +268,14 @@ bool plot_is_of_speeds(const char *kind) {
 
 /* --- drawing ------------------------------------------------------------------------------------------------------ */
 
-/* "accuracy", or what it shows instead; and over what, if that is not the usual. */
+/* Names a figure: the kind, or its of_loss, and the x axis if it is not the usual one. */
 static void name_kind(const struct plot_kind *kind, const struct plot_view *v, char *name, size_t size) {
     bool other = kind->x != PLOT_AUTO && v->x != kind->x;
     snprintf(name, size, "%s%s%s", kind->of_loss && v->y == PLOT_LOSS ? kind->of_loss : kind->name, other ? "-" : "",
              other ? axis_names[v->x] : "");
 }
 
-/* A figure that is to be drawn. */
+/* A figure to draw. */
 struct job {
     const struct report_table *table;
     const struct plot_kind *kind;
@@ -300,7 +300,7 @@ static enum status check_view(const struct plot_kind *kind, const struct plot_vi
     return ST_OK;
 }
 
-/* Lists the figures of the tables in `jobs`, which has room for each kind of each table. Returns their number. */
+/* Lists the figures of the tables in `jobs`, which has room for every kind of every table. Returns their number. */
 static int list_jobs(struct job *jobs, const struct report_tables *tables, const struct plot_kind *only,
                      const struct plot_view *asked) {
     int n = 0;
@@ -321,7 +321,7 @@ static int list_jobs(struct job *jobs, const struct report_tables *tables, const
     return n;
 }
 
-/* All or none: that a file of somebody else is in the way of the last is told before the first is drawn. */
+/* Draws all figures or none: files that must not be replaced are found before the first figure is drawn. */
 static enum status draw_jobs(const struct job *jobs, int n, const char *to, struct error *e) {
     for (int i = 0; i < n; i++)
         TRY(gnuplot_check(&(struct figure){.stem = jobs[i].stem, .formats = jobs[i].view.formats}, to, e));

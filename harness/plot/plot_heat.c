@@ -1,5 +1,5 @@
-/* plot_heat.c - maps (plot_kinds.h): every run as a cell, a row per model and rate, a column per seed, the kind "heat";
- * and accuracy by position, a row per model, the kind "position-map". */
+/* plot_heat.c - maps (plot_kinds.h). Kind "heat": every run as a cell, with a row per model and rate and a column per
+ * seed. Kind "position-map": accuracy by position, with a row per model. */
 #include "harness/plot/plot_kinds.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ bool has_several_runs(const struct report_table *t, const struct plot_view *v) {
     return false;
 }
 
-/* The number's index in the list, to which it is added. */
+/* Returns the index of the number in the list, adding it if it is new. */
 static int index_of(uint64_t *list, int *n, uint64_t value) {
     int i = 0;
     while (i < *n && list[i] != value) i++;
@@ -38,15 +38,16 @@ int heat_rows(const struct report_table *t) {
     return n < HEAT_MOST ? n : HEAT_MOST;
 }
 
-/* A row's runs are by rate, then seed, then attempt: of a run that was done again the last attempt alone has a cell. */
+/* Whether run i was done again, so that only a later attempt gets a cell. Runs are sorted by rate, then seed, then
+ * attempt. */
 static bool is_done_again(const struct report_row *row, int i) {
     if (i + 1 >= row->n_all) return false;
     const struct run *run = &row->all[i]->run, *next = &row->all[i + 1]->run;
     return row->all[i]->set_aside && next->lr == run->lr && next->seed == run->seed;
 }
 
-/* A cell: its place, its value and what is written there. A run that failed has no value, since chance in its place
- * would have the colour of one that learnt nothing. `failed`: so did an earlier attempt. */
+/* Prints a cell: its place, value and text. A failed run has no value, because the colour of chance would mean a run
+ * that learnt nothing. `failed`: an earlier attempt failed. */
 static void print_cell(FILE *data, const struct run *run, bool failed, int column, int row) {
     fprintf(data, "%d\t%d\t", column, row);
     gnuplot_number(data, run_failed(run) ? NAN : run_test_metric(run), "\t");
@@ -57,7 +58,7 @@ static void print_cell(FILE *data, const struct run *run, bool failed, int colum
                 failed ? FAILED_MARK : "");
 }
 
-/* Prints the cells of a model after `rows` rows of others; returns the number of rows with its own. */
+/* Prints the cells of a model after `rows` rows of other models. Returns the number of rows including its own. */
 static int print_cells(FILE *script, FILE *data, const struct report_row *row, uint64_t *seeds, int columns, int rows) {
     double last = NAN;
     bool failed = false;
@@ -76,7 +77,7 @@ static int print_cells(FILE *script, FILE *data, const struct report_row *row, u
     return rows;
 }
 
-/* Sizes of a map, whose columns are named next. */
+/* Prints the sizes of a map. The names of its columns follow. */
 static void print_map_size(FILE *script, const char *xtitle, int rows, int columns) {
     gnuplot_setting(script, "xtitle", "%s", xtitle);
     fprintf(script, "rows = %d\ncolumns = %d\narray column[%d]\n", rows < HEAT_MOST ? rows : HEAT_MOST, columns,

@@ -1,4 +1,4 @@
-/* plot_settings.c - what figures of tables share (plot_kinds.h): title, sizes, names with their marks, files. */
+/* plot_settings.c - the common parts of figures of tables (plot_kinds.h): title, sizes, names with marks, files. */
 #include "harness/plot/plot_kinds.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ int longest_name(const struct report_table *t) {
     return (int)longest;
 }
 
-/* Adds the sizes of the nets that all rows have: "; D = 64, 2 layers, batch 32". */
+/* Adds the sizes that are equal in all rows: "; D = 64, 2 layers, batch 32". */
 static void add_sizes(char *text, size_t size, const struct report_table *t) {
     static const struct {
         size_t at; /* in struct run */
@@ -51,12 +51,12 @@ static void add_sizes(char *text, size_t size, const struct report_table *t) {
     }
 }
 
-/* The best of a grid is a failed run only where every run has failed. */
+/* Whether the estimate has a failed run. The best of a grid has one only if every run failed. */
 static bool estimate_failed(const struct report_row *row, enum report_protocol protocol) {
     return protocol == PROTOCOL_BEST_OF_GRID ? row->n_failed_all == row->n_all : row->n_failed > 0;
 }
 
-/* Whether a row has the mark of runs that were cut off, or that failed; the failed ones among its runs. */
+/* Marks of a row: whether runs were cut off or failed, and numbers of failed and all runs. */
 struct marks {
     bool cut_off, failed;
     int n_failed, n;
@@ -80,7 +80,7 @@ void print_plot_name(FILE *f, const struct report_table *t, int k, const struct 
 #define FOOT_WIDTH 150 /* characters of a line */
 #define FOOT_MOST  4   /* lines */
 
-/* Bytes of the text's first line: up to a blank, but for a word that no line has room for, which is cut between two
+/* Returns the bytes of the text's first line, up to a blank. A word longer than a line is cut between two
  * characters. */
 static size_t line_end(const char *text) {
     size_t end = FOOT_WIDTH;
@@ -90,8 +90,8 @@ static size_t line_end(const char *text) {
     return end;
 }
 
-/* Prints the lines below the picture, as a table has them: whose numbers stand beside the rows, which runs the reader
- * chose, what all rows share, how their runs were made. A long text loses its end. */
+/* Prints the lines below the picture, like a table's notes: the source of published numbers, the user's choice of runs,
+ * and facts of all runs (facts.h). A long text loses its end. */
 static void print_foot(FILE *f, const struct report_table *t, const struct plot_view *v) {
     struct facts facts = {0};
     char foot[2 * FACT_TEXT] = "", sentence[FACT_TEXT];
@@ -100,7 +100,7 @@ static void print_foot(FILE *f, const struct report_table *t, const struct plot_
     for (int k = 0; k < t->n_rows; k++) facts_add(&facts, &t->rows[k]);
     for (int k = 0; k < t->n_rows; k++) published = published || isfinite(t->rows[k].published.value);
     while (facts_sentence(&facts, sentences, sentence)) sentences++;
-    int choice = facts.asked && facts.asked->where && *facts.asked->where; /* the last sentence */
+    int choice = facts.asked && facts.asked->where && *facts.asked->where; /* its sentence is the last */
     if (published && v->own_numbers) snprintf(foot, sizeof foot, "%s. ", OWN_NUMBERS_NOTE);
     for (int i = 0; i < sentences; i++) {
         size_t used = strlen(foot);
@@ -141,7 +141,7 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
     gnuplot_setting(f, "subheading", "%s%s%s%s%s, %" PRId64 " training sequences of length %" PRId64 "%s", what,
                     any.cut_off ? "; " CUT_OFF_MARK " cut off" : "", failed,
                     sees_future ? "; " FUTURE_MARK " saw later inputs" : "", sizes, run->n_train, run->len_train,
-                    confirm); /* marks first, for a long line loses its end */
+                    confirm); /* marks come first, because a long line loses its end */
     print_foot(f, t, v);
     gnuplot_longest(f, longest_name(t));
     fprintf(f, "n = %d\narray name[%d]\n", t->n_rows, t->n_rows);
@@ -150,7 +150,8 @@ void print_plot_settings(FILE *f, const struct report_table *t, const struct plo
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* The k-th way to name a table's files: the task's name, with its options, its profile, or both. */
+/* Names a table's files in the k-th way: by the task's name alone (0), with its profile (1), its options (2) or both
+ * (3). */
 static void name_files(const struct report_table *t, int k, char stem[PLOT_STEM_BYTES]) {
     struct label label;
     bool whole = k & 2 || label_parse(&label, "task", t->task, NULL) != ST_OK;

@@ -14,7 +14,7 @@
 
 #define SPEED_MOST 64 /* lines */
 
-/* Facts that tell rows of one model apart: sizes of the shape, then device, threads and machine. */
+/* Facts that distinguish rows of one model: sizes of the shape, then device, threads and machine. */
 #define N_SIZES 4
 #define N_APART (N_SIZES + 3)
 
@@ -22,14 +22,14 @@ static const char *const sizes[N_SIZES] = {" B", " D", " L", " V"};
 
 struct speed_row {
     struct perf_row perf;
-    char name[320];          /* of the model; name_lines adds to it */
-    char apart[N_APART][32]; /* " B32", or "" where the row does not say */
+    char name[320];          /* the model; name_lines appends distinguishing facts */
+    char apart[N_APART][32]; /* " B32"; "": the row does not say */
     double length;
     int line;
 };
 
-/* Reads the shape "bdlru:m=5 B32 T64 D128": the name before " B", with the precision of its products unless it is fp32,
- * the length after " T", and what may tell the row apart. */
+/* Reads the shape "bdlru:m=5 B32 T64 D128": the name before " B" (with the precision of products unless fp32), the
+ * length after " T", and the facts in `apart`. */
 static bool read_row(const struct csv_table *t, int row, struct speed_row *r) {
     *r = (struct speed_row){.length = 0};
     table_from_csv(&perf_table, t, row, &r->perf);
@@ -56,7 +56,7 @@ static bool is_same_line(const struct speed_row *a, const struct speed_row *b) {
     return same;
 }
 
-/* Adds that in which lines differ to the names of their models. */
+/* Appends the facts in which lines differ to their names. */
 static void name_lines(struct speed_row *rows, int n) {
     for (int k = 0; k < N_APART; k++) {
         bool differs = false;
@@ -72,7 +72,7 @@ static bool is_wanted(const struct speed_choice *choice, const char *cell_id) {
     return !choice->cells;
 }
 
-/* Keeps one row of each line and length, by the rule of perf_replaces. Returns how many there are. */
+/* Keeps one row per line and length, by the rule of perf_replaces. Returns their number. */
 static int keep_latest(struct speed_row *rows, int n) {
     int kept = 0;
     for (int i = 0; i < n; i++) {
@@ -84,22 +84,22 @@ static int keep_latest(struct speed_row *rows, int n) {
     return kept;
 }
 
-/* Lines in the order in which the file has them first, of each the lengths in theirs: gnuplot joins points as they
- * come. */
+/* Orders lines as they first appear in the file, and rows of a line by length, because gnuplot joins points in file
+ * order. */
 static int by_line_and_length(const void *left, const void *right) {
     const struct speed_row *a = left, *b = right;
     int order = (a->line > b->line) - (a->line < b->line);
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* Number of the n rows that are of the first one's line. */
+/* Returns how many of the n rows belong to the line of the first row. */
 static int rows_of_line(const struct speed_row *rows, int n) {
     int k = 1;
     while (k < n && rows[k].line == rows[0].line) k++;
     return k;
 }
 
-/* Models that were measured at one length alone are no line: leaves them out. Returns the number of rows. */
+/* Numbers the lines, leaving out models measured at only one length. Returns the number of rows. */
 static int make_lines(struct speed_row *rows, int n, int *lines) {
     int kept = 0;
     *lines = 0;
@@ -119,7 +119,7 @@ static int make_lines(struct speed_row *rows, int n, int *lines) {
     return kept;
 }
 
-/* The rows that are drawn. */
+/* The rows to draw. */
 struct speeds {
     struct speed_row *rows;
     int n, lines, longest; /* characters of a name */

@@ -22,7 +22,7 @@ static void no_memory(struct sheet *s) {
     if (s->problem.status == ST_OK) fail(&s->problem, ST_MEMORY, "no memory for the table %.200s", name_of(s));
 }
 
-/* Appends the formatted text to `before` (NULL: nothing), which it takes over; NULL without memory. */
+/* Appends the formatted text to `before` (may be NULL), which it frees or reuses. NULL: no memory. */
 __attribute__((format(printf, 2, 0))) static char *text_of(char *before, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
@@ -37,7 +37,7 @@ __attribute__((format(printf, 2, 0))) static char *text_of(char *before, const c
     return text;
 }
 
-/* Puts a formatted text in place of *to, or after it with `append`. */
+/* Replaces *to by a formatted text, or with `append` adds the text to it. */
 __attribute__((format(printf, 4, 0))) static void put_text(struct sheet *s, char **to, bool append, const char *format,
                                                            va_list args) {
     if (!append) free(*to);
@@ -45,8 +45,8 @@ __attribute__((format(printf, 4, 0))) static void put_text(struct sheet *s, char
     if (!*to) no_memory(s);
 }
 
-/* Gives the list room for one more entry of `size` bytes after `n`, which is zeroed; NULL without memory, and the list
- * stays. Grows by doubling: there is room for the next power of two. */
+/* Makes room for one more entry of `size` bytes, zeroed, in a list of n. The list grows by doubling. NULL: no memory,
+ * and the list is unchanged. */
 static void *with_room(void *list, int n, size_t size) {
     if ((n & (n - 1)) == 0) list = realloc(list, (n ? 2 * (size_t)n : 1) * size);
     if (list) memset((char *)list + (size_t)n * size, 0, size);
@@ -121,7 +121,7 @@ void sheet_names_rows(struct sheet *s) {
     if (!broken(s) && s->n_columns) s->columns[s->n_columns - 1].names_rows = true;
 }
 
-/* Whether the rows that have been begun are full. */
+/* Whether all rows begun so far are full. */
 static bool rows_are_full(struct sheet *s) {
     if (s->n_cells == s->n_rows * s->n_columns) return true;
     fail(&s->problem, ST_FAIL, "row %d of the table %.200s has %d cells, its columns are %d", s->n_rows, name_of(s),
@@ -133,7 +133,7 @@ void sheet_row(struct sheet *s) {
     if (!broken(s) && rows_are_full(s)) s->n_rows++;
 }
 
-/* The next cell, zeroed but for its text; NULL where there is no room for one. */
+/* Returns the next cell, with its text and all else zero; NULL: the row is full, or no memory. */
 __attribute__((format(printf, 2, 3))) static struct sheet_cell *next_cell(struct sheet *s, const char *format, ...) {
     if (broken(s)) return NULL;
     if (s->n_cells == s->n_rows * s->n_columns) {
@@ -188,7 +188,7 @@ static void put_real(struct sheet *s, const char *text, double value) {
 }
 
 void sheet_real(struct sheet *s, const char *format, double value) {
-    char text[512]; /* every finite double as %f takes less */
+    char text[512]; /* enough for every finite double as %f */
     snprintf(text, sizeof text, format, value);
     put_real(s, text, value);
 }
@@ -236,7 +236,7 @@ void sheet_strong(struct sheet *s) {
     if (cell) cell->strong = true;
 }
 
-/* Compares two numbers of one column as they print. */
+/* Whether two numbers of a column print alike. */
 static bool prints_alike(const struct sheet_cell *a, const struct sheet_cell *b) {
     return a->n_value == b->n_value && strncmp(a->text, b->text, (size_t)a->n_value) == 0;
 }

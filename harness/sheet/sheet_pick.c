@@ -17,8 +17,8 @@ static bool is_usable(const struct sheet *s) {
     return s->problem.status == ST_OK && s->n_columns > 0 && s->n_cells == s->n_rows * s->n_columns;
 }
 
-/* Finds the column whose heading a list begins with. A heading may have commas itself, so the longest that fits is
- * meant. Returns the bytes up to the next heading; 0: the sheet has no such column. */
+/* Finds the column whose heading begins the list. Headings may contain commas, so the longest match counts. Returns the
+ * bytes up to the next heading; 0: the sheet has no such column. */
 static size_t first_column(const struct sheet *s, const char *list, int *column) {
     const char *name = list + strspn(list, " ");
     size_t longest = 0;
@@ -36,10 +36,10 @@ static size_t first_column(const struct sheet *s, const char *list, int *column)
     return (size_t)(name + (*name == ',') - list);
 }
 
-#define AND_THESE   '+' /* before names: these after the columns that a table has unasked */
+#define AND_THESE   '+' /* before names: add them after the columns that are always shown */
 #define MOST_PICKED 64
 
-/* Reads a list into `picked`; returns how many columns it names, 0: the sheet lacks one of them. */
+/* Reads a list of columns into `picked`. Returns their number; 0: the sheet lacks a column. */
 static int read_list(const struct sheet *s, const char *names, int picked[MOST_PICKED + 2]) {
     const char *at = names + (*names == AND_THESE);
     int n = 0;
@@ -60,7 +60,7 @@ static bool has_same_columns(const struct sheet *a, const struct sheet *b) {
     return same;
 }
 
-/* The headings of every kind of table: "model, acc; row, column"; as many whole ones as there is room for. */
+/* Lists the headings of every kind of table, as many as fit: "model, acc; row, column". */
 static void list_columns(const struct sheets *sheets, char *text, size_t size) {
     static const char more[] = ", ...";
     *text = 0;
@@ -85,8 +85,8 @@ static enum status no_column(const struct sheets *sheets, const char *name, stru
     return fail(e, ST_USAGE, "no column '%.60s'; there are: %s", name, known);
 }
 
-/* Checks that some table has all columns of the list. ST_USAGE: the first column that none has, or that they are of
- * several tables. */
+/* Checks that some table has all columns of the list. ST_USAGE names the first column that no table has, or says that
+ * no single table has them all. */
 static enum status check_columns(const struct sheets *sheets, const char *names, struct error *e) {
     char known[768], name[128];
     int picked[MOST_PICKED + 2];
@@ -128,7 +128,7 @@ static bool names_column(const char *names, const char *heading) {
     return false;
 }
 
-/* Takes away the remarks on columns that are not there. */
+/* Removes the remarks on columns that are not shown. */
 static void drop_notes(struct sheet *s) {
     int n = 0;
     for (int i = 0; i < s->n_notes; i++) {
@@ -168,9 +168,9 @@ static enum status keep_columns(struct sheet *s, const int *picked, int n, struc
     return ST_OK;
 }
 
-/* Leaves the table the columns that the reader names; a table that lacks one of them, or where none is named, has those
- * that are not for request alone. Before named columns stand, after '+', all that there are unasked, else the one that
- * names the rows. */
+/* Reduces the table to the columns that the user names. A table that lacks one of them, or without named columns, keeps
+ * the columns not marked on_request. With '+' these come before the named columns; without, only the columns that name
+ * the rows do. */
 static enum status pick(struct sheet *s, const char *names, struct error *e) {
     int named[MOST_PICKED + 2], picked[s->n_columns + MOST_PICKED + 1], n = 0;
     int n_named = *names ? read_list(s, names, named) : 0;
@@ -199,7 +199,7 @@ static bool is_text(const struct sheet_cell *c) {
     return c->kind == SHEET_TEXT && !c->has_key;
 }
 
-/* Whether a comes before b. A text such as "-" comes after the numbers of its column, whichever way it is sorted. */
+/* Whether a comes before b. In either direction a text such as "-" comes after the numbers of its column. */
 static bool is_before(const struct sheet_cell *a, const struct sheet_cell *b, bool reverse) {
     if (is_text(a) != is_text(b)) return is_text(b);
     if (is_text(a)) {
@@ -213,7 +213,7 @@ static bool is_before(const struct sheet_cell *a, const struct sheet_cell *b, bo
 
 static void sort(struct sheet *s, int column, bool reverse) {
     int n = s->n_columns;
-    for (int i = 1; i < s->n_rows; i++) /* few rows, and equal ones keep their order */
+    for (int i = 1; i < s->n_rows; i++) /* insertion sort: few rows, and ties keep their order */
         for (int k = i; k > 0; k--) {
             struct sheet_cell *below = &s->cells[k * n], *above = below - n;
             if (!is_before(&below[column], &above[column], reverse)) break;
@@ -236,7 +236,7 @@ enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, st
         if (column >= 0) sort(s, column, reverse);
         found = found || column >= 0;
     }
-    if (!any) return ST_OK; /* sheets_write tells why */
+    if (!any) return ST_OK; /* sheets_write reports why */
     if (!found) return no_column(sheets, by + reverse, e);
     if (*names) TRY(check_columns(sheets, names, e));
     for (int i = 0; i < sheets->n; i++)

@@ -1,22 +1,21 @@
-/* sheet_pick.h - a sheet as the reader wants it: fewer columns, or rows in another order. */
+/* sheet_pick.h - chooses columns of a sheet and sorts its rows, as the user wishes. */
 #ifndef LRNN_HARNESS_SHEET_SHEET_PICK_H
 #define LRNN_HARNESS_SHEET_SHEET_PICK_H
 
 #include "harness/sheet/sheet.h"
 
-/* The reader's wishes; zeros: none. */
+/* The user's wishes; all zeros: none. */
 struct sheet_view {
-    /* Headings, comma-separated: those columns alone, in that order; "+NAME,...": these after all others that are shown
-     * unasked; NULL or "": the others. Tables of a report may be of several kinds: one without all of them stays as if
-     * nothing was named. */
+    /* Comma-separated headings: only these columns, in this order; "+NAME,...": these after the default columns; NULL
+     * or "": the default columns. A table that lacks one of these columns shows its default columns. */
     const char *columns;
-    /* A heading: rows by that column, numbers downwards, texts upwards; "-NAME": the other way. Texts come after the
-     * numbers either way. */
+    /* A heading: sorts rows by that column, numbers descending, texts ascending; "-NAME": the other way round. Texts
+     * always come after numbers. */
     const char *sort;
 };
 
-/* To be called before sheets are written: what is shown on request leaves them here. ST_USAGE: no sheet has all
- * columns that are named, or the one to sort by; the message lists the columns of every kind of table. */
+/* Applies the wishes and removes columns that are only shown on request. Call it before writing. ST_USAGE: no sheet has
+ * all named columns, or the column to sort by; the message lists the columns of every kind of table. */
 enum status sheets_view(struct sheets *sheets, const struct sheet_view *view, struct error *e);
 
 #endif

@@ -1,5 +1,4 @@
-/* format_csv.c - a sheet as RFC 4180 wants it: headings and values, nothing rounded; caption, notes and marks are for
- * people. */
+/* format_csv.c - a sheet as CSV (RFC 4180): headings and unrounded values, without caption, notes and marks. */
 #include "harness/sheet/sheet.h"
 #include "harness/store/csv.h"
 

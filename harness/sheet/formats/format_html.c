@@ -1,5 +1,5 @@
-/* format_html.c - sheets as one HTML page that needs nothing from elsewhere, dark where the reader's system is; each
- * table in a box of its own that scrolls sideways on a narrow screen. */
+/* format_html.c - sheets as one HTML page without external files, dark if the reader's system is. Each table scrolls
+ * sideways on a narrow screen. */
 #include "harness/sheet/sheet.h"
 
 static const char head[] =

@@ -1,5 +1,5 @@
-/* format_json.c - a sheet for programs as JSON lines: an object a row, its keys the headings, nothing rounded; a number
- * that does not apply is null. */
+/* format_json.c - a sheet for programs as JSON lines: an object per row with the headings as keys and unrounded values;
+ * a number that does not apply is null. */
 #include <math.h>
 
 #include "core/option.h"

@@ -1,13 +1,13 @@
-/* format_latex.c - a sheet as a LaTeX table with booktabs, its notes below it in a smaller size: a float, or where that
- * would be higher than a page a longtable, which goes on from page to page. What is too wide for a longtable as well,
- * which nothing resizes, is floats of some of its rows each. */
+/* format_latex.c - a sheet as a LaTeX table with booktabs, with its notes below in a smaller size. It is a float, or a
+ * longtable over several pages if a float would be higher than a page. A table that is also too wide for a longtable,
+ * which cannot be resized, becomes several floats with some rows each. */
 #include <ctype.h>
 #include <string.h>
 
 #include "core/paragraph.h"
 #include "harness/sheet/sheet.h"
 
-/* "--" would be a dash, and of "+-" there is a character. */
+/* Prints text with LaTeX's special characters escaped. "--" is kept from becoming a dash; "+-" becomes \pm. */
 static void print_latex(FILE *f, const char *text) {
     for (const char *p = text; *p; p++) {
         if (strncmp(p, "+-", 2) == 0 && !isalpha((unsigned char)p[2])) {
@@ -35,7 +35,7 @@ static void print_guard(FILE *f, char first) {
     if (first == '[' || first == '*') fputs("{}", f);
 }
 
-/* Characters of a number with a sign that the text begins with; 0: it begins with none. */
+/* Returns the length of the signed number at the beginning of the text; 0: there is none. */
 static size_t signed_number(const char *text) {
     static const char digits[] = "0123456789.";
     if ((*text != '-' && *text != '+') || !isdigit((unsigned char)text[1])) return 0;
@@ -44,12 +44,12 @@ static size_t signed_number(const char *text) {
     return n;
 }
 
-/* Its numbers with a sign are set in maths, where '-' is a minus. */
+/* Prints text with signed numbers in maths mode, where '-' is a minus. */
 static void print_numbers(FILE *f, const char *text) {
     while (*text) {
         char part[256];
         size_t number = signed_number(text), n = number ? number : strcspn(text, " [,");
-        if (!number && !n) n = 1; /* one of those that stand in front of a number */
+        if (!number && !n) n = 1; /* a blank, '[' or ',' before a number */
         snprintf(part, sizeof part, "%.*s", (int)n, text);
         if (number)
             fprintf(f, "$%s$", part);
@@ -84,7 +84,7 @@ static void print_heading(FILE *f, const struct sheet *s) {
     fputs(" \\\\\n\\midrule\n", f);
 }
 
-/* Rows [from, to). */
+/* Prints rows [from, to). */
 static void print_rows(FILE *f, const struct sheet *s, int from, int to) {
     for (int i = from * s->n_columns; i < to * s->n_columns; i++) {
         if (i % s->n_columns == 0) print_guard(f, *s->cells[i].text);
@@ -115,7 +115,7 @@ static void print_caption(FILE *f, const struct sheet *s) {
     fputs("}\n", f);
 }
 
-/* Prints notes in a float: ours, or the author's. */
+/* Prints notes inside a float. */
 static void print_notes(FILE *f, const struct sheet *s) {
     if (s->n_notes) fputs("\n\\footnotesize\n", f);
     for (int i = 0; i < s->n_notes; i++) {
@@ -124,7 +124,7 @@ static void print_notes(FILE *f, const struct sheet *s) {
     }
 }
 
-/* Prints notes after a table, in the text, where a page may end between them. */
+/* Prints notes in the text after a longtable, where pages may break. */
 static void print_notes_below(FILE *f, const struct sheet *s) {
     if (s->n_notes) fputs("{\\footnotesize\\sloppy\\parindent=0pt\n", f);
     for (int i = 0; i < s->n_notes; i++) {
@@ -136,12 +136,12 @@ static void print_notes_below(FILE *f, const struct sheet *s) {
 
 /* --- floats ------------------------------------------------------------------------------------------------------- */
 
-/* Shrinks a table that is wider than the text to the text's width; LaTeX alone knows either width. */
+/* Shrinks a table that is wider than the text to the text's width. Only LaTeX knows both widths. */
 #define AT_MOST_LINEWIDTH "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
-#define FLOAT_LINES       30  /* with a caption they fit a page of any of LaTeX's own classes */
-#define NOTE_COLUMNS      100 /* of a line of them */
+#define FLOAT_LINES       30  /* with a caption these fit a page of LaTeX's standard classes */
+#define NOTE_COLUMNS      100 /* characters in a line of notes */
 
-/* Rows [from, to) of the sheet, and its notes. */
+/* Prints rows [from, to) of the sheet as a float, with its notes if `notes`. */
 static void print_float(FILE *f, const struct sheet *s, int from, int to, bool notes) {
     fputs("\\begin{table}\n", f);
     if (from) {
@@ -173,7 +173,7 @@ static bool fits_a_float(const struct sheet *s) {
 
 /* --- longtables --------------------------------------------------------------------------------------------------- */
 
-/* Nothing resizes a longtable: its type is the largest of LaTeX's in which the rows are no wider than the text. */
+/* Chooses the largest type size in which the rows are no wider than the text, because a longtable cannot be resized. */
 static const char type_that_fits[] = "\\LTcapwidth=\\linewidth\n"
                                      "\\setbox0\\hbox to\\maxdimen{}%\n"
                                      "\\def\\tabletype#1{\\ifdim\\wd0>\\linewidth#1\\tabcolsep=.4em\\setbox0\\hbox{%\n"
@@ -181,7 +181,7 @@ static const char type_that_fits[] = "\\LTcapwidth=\\linewidth\n"
                                      "\\tabletype\\normalsize\\tabletype\\small\\tabletype\\footnotesize"
                                      "\\tabletype\\scriptsize\\tabletype\\tiny\n";
 
-#define TINY_COLUMNS 100 /* that the text of an article has in \tiny */
+#define TINY_COLUMNS 100 /* characters across an article's text in \tiny */
 
 static bool fits_a_longtable(const struct sheet *s) {
     int width = 0;
@@ -218,7 +218,7 @@ static void print_longtable(FILE *f, const struct sheet *s) {
 
 /* --- either ------------------------------------------------------------------------------------------------------- */
 
-/* For a float of the author's: the caption is a remark. */
+/* Prints only a tabular, for the author's own float, with the caption as a LaTeX comment. */
 static void print_bare(FILE *f, const struct sheet *s) {
     if (s->caption) {
         fputs("% ", f);

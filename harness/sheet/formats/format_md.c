@@ -1,5 +1,5 @@
-/* format_md.c - a sheet as a Markdown table, the notes as a list below it; and the same folded under its caption, the
- * format "details", for pages of many tables. */
+/* format_md.c - a sheet as a Markdown table with its notes as a list below. The format "details" folds it under its
+ * caption, for pages with many tables. */
 #include <string.h>
 
 #include "harness/sheet/sheet.h"

@@ -1,7 +1,8 @@
-/* format_term.c - a sheet on a terminal: columns as wide as their widest cell, but for a first one that would leave
- * little room for the others, which is broken into lines.
+/* format_term.c - a sheet on a terminal. Columns are as wide as their widest cell, but a first column that would leave
+ * little room for the others is broken into lines.
  *
- * A table goes to terminals, pipes and files alike: what stands out is bold on a terminal alone, and told of there. */
+ * The table is the same in pipes and files, except that highlighted cells are bold, and explained, only on a
+ * terminal. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,19 +24,19 @@ static int column_width(const struct sheet *s, int column) {
     return width;
 }
 
-/* Columns of a sheet that are written side by side: the first, and [from, to). */
+/* The columns of one block of the table: the first column, and [from, to). */
 struct part {
     const struct sheet *s;
     const int *width;
     int from, to;
-    bool bold; /* what stands out is */
+    bool bold; /* print highlighted cells in bold */
 };
 
 static bool is_in(const struct part *p, int column) {
     return column == 0 || (column >= p->from && column < p->to);
 }
 
-/* Prints text and mark in a field; no blanks after the last column of a line. */
+/* Prints text and mark in a field, without blanks after the last column of a line. */
 static void print_field(FILE *f, const struct part *p, int column, const char *text, const char *mark, bool strong) {
     if (!is_in(p, column)) return;
     const struct sheet *s = p->s;
@@ -53,10 +54,10 @@ static void print_field(FILE *f, const struct part *p, int column, const char *t
     if (last) fputc('\n', f);
 }
 
-#define FURTHER_LINES 2 /* columns by which they stand further in */
+#define FURTHER_LINES 2 /* indent of further lines */
 
-/* Bytes of the text's first line if it may be no wider than `room`: up to the end of a word, or past a comma or
- * semicolon, which names of models have; without these as many as fit. */
+/* Returns the bytes of the text's first line within `room` columns: up to the end of a word, or after a comma or
+ * semicolon (names of models have these), else as many as fit. */
 static size_t line_bytes(const char *text, int room) {
     size_t bytes = 0, last_end = 0;
     for (int columns = 0; text[bytes]; columns++) {
@@ -68,8 +69,8 @@ static size_t line_bytes(const char *text, int room) {
     return bytes;
 }
 
-/* Takes the first line of *text, without blanks around it, and moves *text past it; the caller frees it. NULL: no
- * memory, or no line is left. */
+/* Returns the first line of *text without blanks around it, and moves *text past it. The caller frees the line. NULL:
+ * no memory, or no line is left. */
 static char *next_line(const char **text, int room) {
     *text += strspn(*text, " ");
     size_t bytes = line_bytes(*text, room), shown = bytes;
@@ -79,7 +80,7 @@ static char *next_line(const char **text, int room) {
     return line;
 }
 
-/* The further lines of the first column. */
+/* Prints the further lines of the first column. */
 static void print_further(FILE *f, const char *text, int width) {
     for (char *line; (line = next_line(&text, width - FURTHER_LINES)); free(line)) {
         fprintf(f, "%*s", FURTHER_LINES, "");
@@ -88,7 +89,7 @@ static void print_further(FILE *f, const char *text, int width) {
     }
 }
 
-/* A row, or as one of text alone the headings. */
+/* Prints a row, or the headings as a row of texts. */
 static void print_row(FILE *f, const struct part *p, const struct sheet_cell *cells) {
     char mark[SHEET_MARK_BYTES], *whole = NULL, *line = NULL;
     sheet_mark(&cells[0], mark);
@@ -121,8 +122,8 @@ static void write_part(const struct part *p, FILE *f) {
     for (int i = 0; i < s->n_rows; i++) print_row(f, p, &s->cells[i * s->n_columns]);
 }
 
-/* The width of the first column, which is printed before each of the others. It may take what they leave of the
- * terminal, at least half of it; or what the widest of them leaves, at least a third. */
+/* Returns the width of the first column, which is repeated in each block. It may use the room that the other columns
+ * leave, but at least half of the terminal; or the room that the widest of them leaves, but at least a third. */
 static int first_width(const struct sheet *s, const int *width, int room) {
     const int least = 8;
     int beside = 0, widest = 0;
