@@ -62,7 +62,7 @@ const struct exit_code cli_exit_codes[] = {
     {NULL, NULL},
 };
 
-/* Prints the first commands that people need, in order. A line whose command is missing is left out. */
+/* Prints the first commands that users need, in order. A line whose command is missing is left out. */
 static void print_first_steps(void) {
     static const struct {
         const char *command, *line, *meaning;
@@ -114,10 +114,11 @@ enum status cli_main(int argc, char **argv, struct error *e) {
     return name_choose("command", argv[1], n, command_name, commands, &index, e);
 }
 
-/* The flags that people use, all of them, or all for the man page. */
+/* Kinds of help: the usual flags, all flags, all flags for the man page. */
 enum help_kind { HELP_NONE, HELP_COMMON, HELP_ALL, HELP_MAN };
 
-/* "-h", "--help", "--help all", "--help=all"; `next`: the word after it, or NULL. */
+/* Returns the kind of help that a word asks for: "-h", "--help", "--help all", "--help=all". `next`: the word after it,
+ * or NULL. */
 static enum help_kind help_asked(const char *word, const char *next) {
     if (strcmp(word, HELP_MAN_WORD) == 0) return HELP_MAN;
     if (strcmp(word, "--help=all") == 0) return HELP_ALL;
@@ -135,8 +136,8 @@ static bool is_extra(const struct cli *cli, const struct option *o) {
     return cli->extra && option_find(cli->extra, o->name) == o;
 }
 
-/* Dashes before a flag's name: a flag of one letter that `extra` has is written with one dash, and the letter that
- * stands for a flag is told with it. */
+/* Writes the dashes before a flag's name: one dash for one-letter flags of `extra`, and "-j, --" for the flag that has
+ * a letter as its short form. */
 static void dashes(const struct cli *cli, const struct option *o, char *text, size_t size) {
     if (cli->short_flag && !strcmp(cli->short_flag, o->name))
         snprintf(text, size, "-%c, --", *o->name);
@@ -178,7 +179,7 @@ static char *end_of_name(char *name) {
     return end > name && end[-1] == ',' ? end + 1 + strcspn(end + 1, " ") : end;
 }
 
-/* "  --dim            model width D (1..65536); default 128" as a paragraph under the flag's name. */
+/* Prints " --dim model width D (1..65536); default 128" as a paragraph under the flag's name. */
 static void man_option(const struct cli *cli, const struct option *o) {
     char *line = NULL;
     size_t size;
@@ -197,7 +198,7 @@ static void man_option(const struct cli *cli, const struct option *o) {
     free(line);
 }
 
-/* Lines that stay as they are. */
+/* Prints lines without filling them. */
 static void man_lines(void (*print)(FILE *f)) {
     char *text = NULL;
     size_t size;
@@ -230,8 +231,8 @@ static bool is_refused(const struct cli *cli, const char *name) {
     return cli->without && strstr(cli->without, word);
 }
 
-/* Whether a flag of the sets is none of this command: it says something of its own by that name, refuses it, or finds
- * the value itself. */
+/* Whether help hides a flag of the sets, because the command has its own flag of that name, refuses it, or computes the
+ * value itself. */
 static bool is_hidden(const struct cli *cli, const struct option *o) {
     return (cli->extra && option_find(cli->extra, o->name)) || is_refused(cli, o->name) || o->flags & OPT_FOUND;
 }
@@ -250,12 +251,12 @@ static void print_flag(const struct cli *cli, const struct option *o, enum help_
         man_option(cli, o);
 }
 
-/* Each flag once: what the command says of it stands before what the flags of a run say. */
+/* Prints each flag once: the command's own flags, then the flags of the sets. */
 static void print_flags(const struct cli *cli, enum help_kind kind) {
     if (cli->n_sets || cli->extra) print_heading("flags", kind);
     for (const struct option *o = cli->extra; o && o->name; o++) print_flag(cli, o, kind);
     for (int s = 0; s < cli->n_sets; s++) {
-        bool whole = kind != HELP_COMMON || !cli->common; /* few flags need no groups */
+        bool whole = kind != HELP_COMMON || !cli->common; /* a few flags need no headings */
         if (whole && cli->headings && cli->headings[s]) print_heading(cli->headings[s], kind);
         for (const struct option *o = cli->sets[s].table; o->name; o++)
             if (!is_hidden(cli, o)) print_flag(cli, o, kind);
@@ -306,7 +307,7 @@ static void print_group(const struct command *group) {
     printf("\n`lrnn %s WHAT --help` lists the flags.\n", group->name);
 }
 
-/* A section a sub-command. */
+/* Prints a section per sub-command. */
 static enum status man_group(const struct command *subs, char *help, struct error *e) {
     for (; subs->run; subs++) {
         char name[128];
@@ -337,7 +338,7 @@ enum status command_group(const struct command *group, int argc, char **argv, st
 
 /* --- flags -------------------------------------------------------------------------------------------------------- */
 
-/* The entry of that name and the object it belongs to; NULL if no table has it. An entry of `extra` has no object. */
+/* Finds a flag by name, and the object that it sets; NULL: no table has it. A flag of `extra` has no object. */
 static const struct option *find_flag(const struct cli *cli, const char *name, void **object) {
     *object = NULL;
     const struct option *o = cli->extra ? option_find(cli->extra, name) : NULL;
@@ -349,7 +350,7 @@ static const struct option *find_flag(const struct cli *cli, const char *name, v
     return o;
 }
 
-/* The i-th flag of all tables that is not refused; NULL past the end. */
+/* Returns the i-th flag, over all tables, that is not refused; NULL past the end. */
 static const struct option *flag_at(const struct cli *cli, int i) {
     for (int s = 0; s <= cli->n_sets; s++) {
         const struct option *o = s < cli->n_sets ? cli->sets[s].table : cli->extra;
@@ -373,7 +374,7 @@ static enum status unknown_flag(const struct cli *cli, const char *text, const c
                 command);
 }
 
-/* A word that begins with a dash is a flag, unless it is a lone dash or a number. */
+/* Whether a word is a flag: it begins with a dash, and is neither a single dash nor a number. */
 static bool is_flag(const char *word) {
     double number;
     return word[0] == '-' && word[1] && !parse_double(word, &number);
@@ -421,7 +422,7 @@ enum status cli_folder(const struct cli *cli, const char **folder, const char *o
     return ST_OK;
 }
 
-/* The value of the flag at r->at: after '=', or the next word, or yes for a bare yes/no flag. */
+/* Finds the value of the flag at r->at: after '=', or the next word, or "yes" for a yes/no flag without a value. */
 static enum status flag_value(struct reading *r, const struct option *o, const char *word, const char *equals,
                               const char **value, struct error *e) {
     const char *next = r->at + 1 < r->argc ? r->argv[r->at + 1] : NULL;
@@ -442,8 +443,8 @@ static enum status read_flag(struct reading *r, struct error *e) {
     struct cli *cli = r->cli;
     char word[128];
     const char *text = r->argv[r->at], *value = NULL;
-    bool joined = cli->short_flag && text[1] == *cli->short_flag && isdigit((unsigned char)text[2]); /* -j2, of make */
-    const char *equals = joined ? text + 1 : strchr(text, '='); /* the value stands after it */
+    bool joined = cli->short_flag && text[1] == *cli->short_flag && isdigit((unsigned char)text[2]); /* make's -j2 */
+    const char *equals = joined ? text + 1 : strchr(text, '='); /* the value comes after it */
     size_t length = joined ? 2 : equals ? (size_t)(equals - text) : strlen(text);
     snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, text);
     const char *name = word + (word[1] == '-' ? 2 : 1);
@@ -458,7 +459,7 @@ static enum status read_flag(struct reading *r, struct error *e) {
     bool done = false;
     if (cli->on_flag) TRY(cli->on_flag(cli->context, name, value, &done, e));
     if (done || !object) return ST_OK;
-    return options_set(o, object, "command line", name, value, e); /* a table from this entry on */
+    return options_set(o, object, "command line", name, value, e); /* `o` is a table from here on */
 }
 
 enum status cli_parse(struct cli *cli, int argc, char **argv, struct error *e) {

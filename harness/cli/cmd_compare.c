@@ -1,5 +1,5 @@
-/* cmd_compare.c - lrnn compare A B: two folders of records, the runs of one by an option, or two rows, paired seed by
- * seed. */
+/* cmd_compare.c - lrnn compare A B: compares two folders of records, the runs of a folder with two values of an option,
+ * or two rows, paired by seed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static const struct option options[] = {
     {"format", OPT_CHOICE, offsetof(struct flags, format), "term", 0, 0, SHEET_FORMAT_NAMES, "of the table", 0},
     {0}};
 
-/* "key=value,value" into its three parts, which it cuts apart. ST_USAGE. */
+/* Splits "key=value,value" in place into its three parts. ST_USAGE. */
 static enum status read_option(char *text, struct comparison *of, struct error *e) {
     if (!*text) return ST_OK;
     char *value = strchr(text, '='), *other = value ? strchr(value, ',') : NULL;
@@ -46,7 +46,7 @@ static enum status print(const struct comparison *of, int format, struct error *
     return status;
 }
 
-/* Says when there are none. */
+/* Loads the records; ST_DATA if there are none. */
 static enum status load(struct record_set *set, const char *folder, const char *side, struct error *e) {
     TRY(records_load(set, folder, e));
     if (set->n) return ST_OK;
@@ -55,7 +55,7 @@ static enum status load(struct record_set *set, const char *folder, const char *
                 side);
 }
 
-/* Two rows: the flag's and the word after it, which may have blanks, or both in the flag. */
+/* Compares two rows: the value of --rows and the next word, or both words in the value. */
 static enum status run_rows(struct flags *f, const struct cli *cli, struct error *e) {
     char *blank = cli->n_positional ? NULL : strchr(f->rows, ' ');
     const char *words[2] = {f->rows, blank ? blank + strspn(blank, " ") : cli->n_positional ? cli->positional[0] : ""};
@@ -68,7 +68,7 @@ static enum status run_rows(struct flags *f, const struct cli *cli, struct error
     struct record_set set;
     struct report_tables tables = {.n = 0};
     struct sheets sheets = {0};
-    /* runs of several profiles stand in one table: each row is at its own rate anyway */
+    /* all profiles in one table, since each row has its own rate anyway */
     const struct report_filter filter = {.task = *f->task ? f->task : NULL,
                                          .where = *f->where ? f->where : NULL,
                                          .profile = *f->profile ? f->profile : NULL,

@@ -1,11 +1,11 @@
-/* cmd_completion.c - lrnn completion bash|zsh: what a shell needs to complete commands, names and flags. The words come
- * from the program when they are wanted, so they are always its own. */
+/* cmd_completion.c - lrnn completion bash|zsh: prints a script with which a shell completes commands, names and flags.
+ * The script asks the program for the words, so they are always up to date. */
 #include <stdio.h>
 #include <string.h>
 
 #include "harness/cli/cli.h"
 
-/* Names the program that is completed by the path of its call; without a path it is lrnn of the PATH. */
+/* Finds the program by the path of its call, else lrnn in PATH. */
 static const char usages[] =
     "# lrnn completion bash: source <(lrnn completion bash)\n"
     "# \"data show\" of `lrnn data show ...`, \"train\" of `lrnn train ...`: what --help and a usage are asked of.\n"
@@ -157,7 +157,7 @@ static const char words[] =
     "    esac\n"
     "}\n"
     "complete -o default -F _lrnn lrnn ./lrnn lrnn-f64 ./lrnn-f64\n";
-/* Functions of bashcompinit call compdef, which is there once compinit has run, as not every shell's start has it. */
+/* bashcompinit needs compdef, so compinit is run first if the shell has not done so. */
 static const char zsh[] = "# lrnn completion zsh: source <(lrnn completion zsh)\n"
                           "(( $+functions[compdef] )) || { autoload -U compinit && compinit -i }\n"
                           "autoload -U +X bashcompinit && bashcompinit\n";

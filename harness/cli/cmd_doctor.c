@@ -1,4 +1,4 @@
-/* cmd_doctor.c - `lrnn doctor`: build, machine and files, and what to do where something is missing. */
+/* cmd_doctor.c - `lrnn doctor`: checks build, machine and files, and says what to do if something is missing. */
 #include <errno.h>
 #include <omp.h>
 #include <stdarg.h>
@@ -33,10 +33,10 @@ static const struct option flags[] = {
     {0},
 };
 
-/* Marks of a line: fine; the program works without it; it does not work. */
+/* Verdicts of a line: fine; missing, but not needed; the program does not work. */
 enum verdict { GOOD, NOTE, BAD };
 
-/* Prints a line and counts those that are BAD. */
+/* Prints a line, and counts it in *bad if it is BAD. */
 static void say(int *bad, enum verdict verdict, const char *what, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static void say(int *bad, enum verdict verdict, const char *what, const char *format, ...) {
@@ -59,7 +59,7 @@ static void check_program(int *bad) {
         b->dirty ? " with local changes" : "", b->real_name);
     say(bad, GOOD, "compiler", "%s", b->compiler);
     say(bad, GOOD, "flags", "%s", b->flags);
-    processor_names(processor_used(), names); /* all there, or the program would have ended before */
+    processor_names(processor_used(), names); /* the processor has all, or the program would not have started */
     say(bad, GOOD, "processor", "has what the program was built to use: %s", *names ? names : "no more than all have");
 }
 
@@ -108,7 +108,7 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* True if a file can be made in the folder; tries it. */
+/* Tries whether a file can be made in the folder. */
 static bool can_write(const char *folder) {
     char name[PATH_BYTES];
     snprintf(name, sizeof name, "%.4000s/.doctor-XXXXXX", folder);

@@ -1,4 +1,4 @@
-/* cmd_info.c - `lrnn info`: all about one model, task, op, kernel or plan. */
+/* cmd_info.c - `lrnn info`: describes one model, task, op, kernel, profile, plan or paper. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "models/model.h"
 #include "tasks/task.h"
 
-/* Sizes that a model is described for: the defaults of a run, and length and vocabulary, or a task that has them. */
+/* Sizes for which a model is described: a run's flags, and length and vocabulary or a task. */
 struct info_flags {
     struct config config;
     int64_t length, vocab;
@@ -49,7 +49,7 @@ static void print_block(const char *title, const char *text) {
     }
 }
 
-/* Prints the option table, and the values in `object` that are not the defaults. */
+/* Prints the option table, and the values in `object` that differ from the defaults. */
 static void print_options(const char *name, const struct option *table, const void *object) {
     if (!table->name) return;
     printf("options (%s:name=value,...)\n", name);
@@ -67,20 +67,20 @@ static void print_options(const char *name, const struct option *table, const vo
 
 /* --- models ------------------------------------------------------------------------------------------------------- */
 
-/* Costs of a training step of a net at the sizes asked for; nothing is allocated for it. */
+/* Costs of a training step of a net at these sizes. The net's memory is not allocated. */
 struct measure {
-    struct setup *setup;        /* a run of the task; NULL: sizes alone are given */
-    struct model_choice choice; /* fitted to them */
+    struct setup *setup;        /* a run of the task; NULL: only sizes are given */
+    struct model_choice choice; /* fitted to the sizes */
     struct net_shape shape;
     struct params params;
     struct graph graph;
     struct net net, extra;
     struct cost forward, backward;
-    size_t planned, live; /* bytes; live: at the moment of a step when most are */
+    size_t planned, live; /* bytes; live: the largest amount in use at a moment of the step */
 };
 
-/* Builds the net: of the sizes that are given, or, with --task, what a run of the task trains in a step, its strings of
- * another length too. */
+/* Builds the net of the given sizes, or with --task the nets that a run of the task trains in a step, that of the
+ * second batch too. */
 static enum status measure_net(struct measure *m, const char *text, const struct info_flags *f, struct error *e) {
     static const struct place cpu = {.device = DEVICE_CPU};
     struct graph_options options = {.training = true, .kernels = kernel_list()};
@@ -221,7 +221,7 @@ static void print_shape(const struct task_shape *s) {
            s->chance, s->floor, s->solved);
 }
 
-/* Prints a task; without its data all but its shape, in whose place it says how to get them. */
+/* Prints a task. If its data is missing, says how to get the data in place of the shape. */
 static enum status info_task(const char *text, const struct info_flags *f, struct error *e) {
     (void)f;
     struct task_choice choice;
@@ -280,7 +280,7 @@ static enum status info_kernel(const char *text, const struct info_flags *f, str
     return ST_OK;
 }
 
-/* ST_USAGE: --json or --task is given for a thing that is no model. */
+/* ST_USAGE: --json or --task was given, but the name is no model. */
 static enum status refuse_of_net(const char *name, const struct info_flags *f, struct error *e) {
     if (!f->json && !*f->task) return ST_OK;
     return fail(e, ST_USAGE, "info: --task and --json are for models, and '%s' is none", name);
@@ -297,7 +297,7 @@ static void print_pairs(const struct label *l) {
     }
 }
 
-/* "s5/quick": the lines of a task's profile. ST_DATA: the word names no task. */
+/* Prints the lines of a task's profile, "s5/quick". ST_DATA: the word names no task. */
 static enum status info_profile(const char *name, struct error *e) {
     char word[LABEL_TEXT];
     const char *profile = name;
@@ -319,7 +319,7 @@ static enum status info_profile(const char *name, struct error *e) {
     return ST_OK;
 }
 
-/* Prints the plan of a paper's table. ST_DATA: there is none of that name. */
+/* Prints the plan of a paper's table. ST_DATA: there is no plan of that name. */
 static enum status info_plan(const char *name, const struct info_flags *f, struct error *e) {
     struct plan_file *plan = calloc(1, sizeof *plan);
     if (!plan) return fail(e, ST_MEMORY, "no memory for a plan");
@@ -337,7 +337,7 @@ static enum status info_plan(const char *name, const struct info_flags *f, struc
     return status;
 }
 
-/* Plans of the tables and figures of a paper. */
+/* Prints the plans for the tables and figures of a paper. */
 static enum status print_plans_of(const char *arxiv, struct error *e) {
     const char *name;
     struct plan_file *plan = calloc(1, sizeof *plan);
@@ -353,7 +353,7 @@ static enum status print_plans_of(const char *arxiv, struct error *e) {
     return status;
 }
 
-/* Prints a paper whose numbers stand beside ours, by its number at arXiv. ST_DATA: there is none of that number. */
+/* Prints a paper with published numbers, by its arXiv number. ST_DATA: there is no paper of that number. */
 static enum status info_paper(const char *arxiv, const struct info_flags *f, struct error *e) {
     char path[PATH_BYTES], title[512] = "";
     struct csv_table t;
@@ -371,8 +371,8 @@ static enum status info_paper(const char *arxiv, const struct info_flags *f, str
 
 /* --- the name ----------------------------------------------------------------------------------------------------- */
 
-/* Gives the i-th of all things that have a name: models, tasks with their short names, ops, kernels; and the function
- * that describes it. NULL: i is past the end. */
+/* The i-th of all named things (models, tasks with their short names, ops, kernels) and the function that describes it.
+ * name NULL: i is past the end. */
 struct named {
     const char *name;
     enum status (*describe)(const char *text, const struct info_flags *f, struct error *e);

@@ -1,4 +1,4 @@
-/* cmd_list.c - `lrnn list`: what there is, one line each, the name first. */
+/* cmd_list.c - `lrnn list`: lists models, tasks, papers and so on, one per line, the name first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,14 +63,14 @@ static enum status list_kernels(struct error *e) {
     return ST_OK;
 }
 
-/* Whether a row above is of the same paper. Rows of one need not stand together. */
+/* Whether an earlier row has the same paper. A paper's rows need not be neighbours. */
 static bool paper_is_above(const struct csv_table *t, int row) {
     for (int above = 0; above < row; above++)
         if (strcmp(csv_cell(t, above, "paper"), csv_cell(t, row, "paper")) == 0) return true;
     return false;
 }
 
-/* Papers whose numbers results/published.csv holds, once each. */
+/* Prints each paper in results/published.csv once. */
 static enum status list_published(struct error *e) {
     char path[PATH_BYTES];
     struct csv_table t;
@@ -95,7 +95,7 @@ static void print_plan(const struct plan_file *p) {
     print_line(p->name, text);
 }
 
-/* The papers, then the plans of their tables and figures. */
+/* Prints the papers, then the plans of their tables and figures. */
 static enum status list_papers(struct error *e) {
     const char *name;
     struct plan_file *plan = calloc(1, sizeof *plan);

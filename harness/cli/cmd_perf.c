@@ -22,7 +22,7 @@ static enum status read_line(struct cli *cli, int words, int argc, char **argv, 
 
 /* --- op ----------------------------------------------------------------------------------------------------------- */
 
-/* How a table is shown; AT finds the fields. */
+/* Flags for the display of a table; AT gives the offsets of the fields. */
 #define SHEET_FLAGS                                                                                                    \
     {"format", OPT_CHOICE, AT(format), "term", 0, 0, SHEET_FORMAT_NAMES, "format of the table", 0},                    \
         {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL, "columns by headings; +NAME: these as well", 0}, {    \
@@ -52,8 +52,7 @@ static const char *op_name(const void *list, int i) {
     return ((const struct op *const *)list)[i]->name;
 }
 
-/* Finds the op. ST_USAGE: there is none, or it lacks a size that is given, which would change nothing. All ops have a
- * variant. */
+/* Finds the op. ST_USAGE: there is no such op, or a given size has no effect on it. Every op reads the variant. */
 static enum status choose_op(const struct cli *cli, const struct op **op, struct error *e) {
     const struct op *const *ops = op_list();
     int n = 0, index;

@@ -98,7 +98,7 @@ static enum status parse(struct cli *cli, struct report_flags *f, int argc, char
 
 #define NO_RECORDS "no run records under %s/runs; `lrnn bench s3` makes some"
 
-/* Loads the records and says when there are none. */
+/* Loads the records; ST_DATA if there are none. */
 static enum status load(struct record_set *set, const char *out, struct error *e) {
     TRY(report_load(set, out, e));
     if (set->n) return ST_OK;
@@ -119,7 +119,7 @@ static enum status find_report(const char *name, const struct report **report, s
     return ST_OK;
 }
 
-/* Refuses a flag that changes nothing in the report. */
+/* Refuses flags without effect in the report. */
 static enum status refuse_useless(const struct report_flags *f, const struct report *report, struct error *e) {
     static const char *const flags[] = {"protocol", "confirm-seeds"};
     for (int i = 0; i < 2 && report->has_no_use_for; i++) {
@@ -141,7 +141,7 @@ static struct paper_choice paper_of(const struct report_flags *f) {
     return (struct paper_choice){f->paper, f->task, f->profile, f->where};
 }
 
-/* A plan says itself which runs it is of, and how a cell's number is made of them. */
+/* Prints the table of a plan. Flags that choose runs or the protocol are refused, since the plan decides them. */
 static enum status run_paper(const struct report_flags *f, struct error *e) {
     const struct sheet_view view = {f->columns, f->sort};
     const struct paper_choice choice = paper_of(f);
@@ -185,15 +185,15 @@ static enum status run_html(const struct report_flags *f, struct error *e) {
     return status;
 }
 
-/* Checks that the tables can be written, before anything is. */
+/* Checks that the tables can be written, before anything is written. */
 static enum status check_targets(const char *to, struct error *e) {
     if (!*to) return ST_OK;
     TRY(records_export_check(to, e));
     return summary_check(to, e);
 }
 
-/* The report; then, of all records and each row's number made as in the report, the tables, made before it is printed:
- * what is wrong with them is said first. Few reports ask for as many seeds as all rows have. */
+/* Prints the report, and writes the tables of all records with the report's protocol. The tables are formatted first,
+ * so that their errors come before any output. Rows with too few seeds for `confirm` are no error there. */
 static enum status print_and_write(const struct report_flags *f, const struct report *report,
                                    const struct record_set *set, struct error *e) {
     const struct report_filter filter = filter_of(f), all = {.protocol = filter.protocol,
@@ -245,7 +245,7 @@ static enum status plot_paper(const struct report_flags *f, const char *kind, co
     return paper_plot(&choice, f->out, to, kind, &f->view, e);
 }
 
-/* Speeds are there without records. */
+/* Draws plots of a folder. Plots of speeds need no records. */
 static enum status plot_folder(const struct report_flags *f, const char *kind, const char *to, struct error *e) {
     struct record_set set;
     struct report_filter filter = filter_of(f);
@@ -255,8 +255,8 @@ static enum status plot_folder(const struct report_flags *f, const char *kind, c
     return status;
 }
 
-/* Refuses flags that a kind of plot does not take. Without a plan every row of perf.csv is drawn; an unknown kind is
- * refused when it is drawn. */
+/* Refuses flags that a kind of plot does not use. Plots of speeds without a plan always draw every row of perf.csv. An
+ * unknown kind is refused later. */
 static enum status check_plot_flags(const struct report_flags *f, const char *kind, struct error *e) {
     const char *axes = kind ? plot_axis_flags(kind) : NULL;
     char what[64], takes[128];

@@ -1,5 +1,5 @@
-/* cmd_show.c - lrnn show RUN: all that a run's record holds, and the command that repeats it; lrnn rerun RUN: does it
- * again and says whether the bits agree. */
+/* cmd_show.c - lrnn show RUN: prints a run's record and the command that repeats the run; lrnn rerun RUN: repeats it
+ * and says whether the bits agree. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct option rerun_flags[] = {
 
 /* --- show --------------------------------------------------------------------------------------------------------- */
 
-/* "name   value" of every field that has one. */
+/* Prints "name value" of every field that has a value. */
 static void print_fields(const struct run *run) {
     for (const struct field *f = runs_table.fields; f->name; f++) {
         char number[64];
@@ -70,7 +70,7 @@ static enum status show(const char *out, const struct run_record *r, struct erro
 
 /* --- both --------------------------------------------------------------------------------------------------------- */
 
-/* Finds the run that the command line names, reads its record, and hands both on. */
+/* Finds the run that the command line names, reads its record, and calls `what` with it. */
 static enum status with_run(const struct command *command, const struct option *table, int argc, char **argv,
                             enum status (*what)(const struct flags *f, const char *out, const struct run_record *r,
                                                 struct error *e),

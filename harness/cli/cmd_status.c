@@ -1,4 +1,5 @@
-/* cmd_status.c - lrnn status and lrnn top: how far the sweeps of a folder are, who does what, and how it goes. */
+/* cmd_status.c - lrnn status and lrnn top: the progress of a folder's sweeps, the processes at work, and the progress
+ * of their runs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "harness/store/files.h"
 
 #define WATCH_EVERY 5.0  /* seconds, of status --watch */
-#define READ_SHARE  0.05 /* of a core, at most, that is spent on reading a large folder again and again */
+#define READ_SHARE  0.05 /* most share of a core for re-reading a large folder */
 #define PAGE_WIDTH  110  /* columns of the page */
 
 struct flags {
@@ -38,7 +39,7 @@ static const struct option top_options[] = {
      "file of a page that browsers load again by themselves; the terminal then shows nothing", OPT_FILLED},
     {0}};
 
-/* Writes the lines as a page, which asks to be loaded again until `last`. */
+/* Writes the lines as an HTML page that reloads itself, except the last page. */
 static enum status write_page(const char *path, char *lines, double every, bool last, struct error *e) {
     struct printed page;
     char now[32];
@@ -63,7 +64,7 @@ static enum status write_page(const char *path, char *lines, double every, bool 
     return printed_write(&page, ST_OK, path, e);
 }
 
-/* Shows the folder once. look NULL: as lines that programs may read. */
+/* Shows the folder once. look NULL: as plain lines for programs. */
 static enum status show(const struct flags *flags, const char *out, const struct run_look *look, bool again,
                         struct status_left *left, struct error *e) {
     struct printed lines;
@@ -84,7 +85,8 @@ static void wait_for(double seconds) {
     nanosleep(&t, NULL); /* a signal ends it */
 }
 
-/* Until all is done, a signal comes or nobody reads it any more, which main says. The terminal may change its size. */
+/* Shows the folder repeatedly until all runs are done, a signal comes, or the output is closed, which main reports. The
+ * terminal's size may change. */
 static enum status watch(const struct flags *flags, const char *out, bool top, struct error *e) {
     struct status_left left;
     struct run_look look = {.width = PAGE_WIDTH, .utf8 = *flags->html || run_look_utf8()};

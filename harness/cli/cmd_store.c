@@ -1,4 +1,4 @@
-/* cmd_store.c - lrnn store: folders of run records, checked or taken together. */
+/* cmd_store.c - lrnn store: checks or merges folders of run records. */
 #include "harness/cli/cli.h"
 #include "harness/store/logs.h"
 #include "harness/store/merge.h"
@@ -31,8 +31,8 @@ static const struct command subs[SUBS + 1] = {
          .run = merge},
 };
 
-/* A record without its weights, or without its machine's row, is whole, as in a folder of records alone; whoever copied
- * both wants to know. */
+/* Prints the result of a check. Records without their weights or their machine's row are valid, but the user should
+ * know if a copy has lost these. */
 static void tell(const char *folder, const struct store_count *count) {
     printf("%s: %d record%s, all whole", folder, count->records, count->records == 1 ? "" : "s");
     if (count->bare) printf("; the weights of %d are not there", count->bare);
@@ -40,7 +40,7 @@ static void tell(const char *folder, const struct store_count *count) {
     putchar('\n');
 }
 
-/* Checks the files beside the records. */
+/* Checks the other files of the folder. */
 static enum status check_beside(const char *folder, struct error *e) {
     TRY(logs_check(folder, e));
     return sweep_lists_check(folder, e);
@@ -52,7 +52,7 @@ static enum status check(int argc, char **argv, struct error *e) {
     TRY(cli_parse(&cli, argc, argv, e));
     if (cli.n_positional == 0) return fail(e, ST_USAGE, "store check: say which folder");
     enum status status = ST_OK;
-    for (int i = 0; i < cli.n_positional; i++) { /* all of them: the first that is not whole makes the exit status */
+    for (int i = 0; i < cli.n_positional; i++) { /* check all folders; the first damaged one decides the exit status */
         struct error why;
         struct store_count count;
         if (store_check(folders[i], &count, &why) == ST_OK && check_beside(folders[i], &why) == ST_OK)
@@ -70,7 +70,7 @@ static enum status merge_beside(const char *from, const char *out, struct error 
     return sweep_lists_merge(from, out, e);
 }
 
-/* Every folder is checked before the first is taken over. */
+/* Merges folders. All are checked before the first is copied. */
 static enum status merge(int argc, char **argv, struct error *e) {
     const char *folders[MOST_FOLDERS];
     struct flags flags;

@@ -1,4 +1,5 @@
-/* cmd_sweep.c - lrnn bench TASK|PLAN...: the runs of tasks, or of a paper's table. lrnn sweep is another name of it. */
+/* cmd_sweep.c - lrnn bench TASK|PLAN...: does the runs of tasks or of a paper's table. lrnn sweep is the same
+ * command. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,7 @@ static enum status on_flag(void *context, const char *name, const char *value, b
     return request_flag(&c->request, name, value, done, e);
 }
 
-/* The rule of study.h. */
+/* Prints the rule of study.h for the length of a run. */
 static void print_length(FILE *f) {
     fputs("\nlength of a run: command line > config file (-c) > plan > profile > default\n"
           "  Steps or epochs are the whole schedule; stop-after, budget and limit end a run early.\n"
@@ -115,7 +116,7 @@ static enum status read_line(struct command_line *c, const struct command *comma
     return request_words(&c->request, words, cli.n_positional, e);
 }
 
-/* Number of the first words that are a flag, with its value, which is not for the tasks of an array. */
+/* Returns the number of leading words (a flag and its value) that the tasks of an array must not get; 0: none. */
 static int words_of_array(char *const *words, int n) {
     static const char *const flags[] = {"--slurm", "--sbatch", "--gres", "--dry-run"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
@@ -128,7 +129,7 @@ static int words_of_array(char *const *words, int n) {
     return 0;
 }
 
-/* The words after the command's name without those, each as a shell takes it; NULL without memory. */
+/* Returns the words after the command's name without those flags, quoted for a shell; NULL: no memory. */
 static char *words_of(int argc, char **argv) {
     struct printed words;
     if (printed_begin(&words, "a command", NULL) != ST_OK) return NULL;

@@ -56,13 +56,13 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 struct display {
     const struct setup *setup;
     bool terminal;
-    bool defaults; /* the run is of no profile, which is said when it has begun */
+    bool defaults; /* the run has no profile; a message says so when it begins */
     double last, beat;
     struct claim claim;
     struct live live;
 };
 
-/* Says that nothing is a profile's, and which profiles the task has. */
+/* Says that the run uses no profile, and which profiles the task has. */
 static void tell_defaults(const struct setup *s) {
     struct label name;
     char names[256];
@@ -73,7 +73,7 @@ static void tell_defaults(const struct setup *s) {
             shell_program(), label_name(&name), names);
 }
 
-/* One line that is written again and again. */
+/* Rewrites the progress line. */
 static void show_line(const struct setup *s, const struct progress *p, double left) {
     char text[512];
     struct progress_view v = {.total = 1,
@@ -141,13 +141,13 @@ static enum status print_line(const struct run *r, const char *path, struct erro
 
 /* Prints the scores of the test, the task's own metric first. */
 static void print_scores(const struct run *r) {
-    if (r->status != RUN_OK) return; /* there are none */
+    if (r->status != RUN_OK) return; /* not tested */
     printf("; test ");
     if (r->metric == METRIC_MACRO_ACC) printf("macro accuracy %.4f, token ", r->test_macro_acc);
     printf("accuracy %.4f, sequences %.4f, last position %.4f", r->test_acc, r->test_seq_acc, r->test_last_acc);
 }
 
-/* A row that another process wrote of a run that died has no steps. */
+/* Prints the result. A record that another process wrote for a dead run has no steps. */
 static void print_text(const struct run *r, bool on_record, const char *path) {
     printf("%s %s: %s", r->task, r->layers, run_status_names[r->status]);
     if (r->steps >= 0) {
@@ -180,8 +180,9 @@ static enum status print_result(const struct setup *s, bool on_record, bool stri
     return status;
 }
 
-/* Trains under a claim, which a process that is killed leaves: `lrnn status` and reports tell by it of a run that has
- * no row. The run of somebody else is done as well: it has the same bits, and the first to end is on record. */
+/* Trains under a claim. If the process is killed, its claim stays, and `lrnn status` and reports show the lost run. A
+ * run that another process has claimed is trained all the same: the bits are equal, and the first to end writes the
+ * record. */
 static enum status train_claimed(struct setup *s, const struct train_hooks *hooks, struct run *row, struct claim *claim,
                                  struct error *e) {
     const char *out = s->spec.config.out;
@@ -218,7 +219,7 @@ static enum status run_setup(struct setup *s, const struct train_words *words, s
     return status == ST_OK ? print_result(s, !*row.run_id, words->strict, e) : status;
 }
 
-/* A task's or a model's own options that the profile gives and the words leave open. */
+/* Adds the profile's options of a task or model that the command line does not set. */
 static enum status add_options(char text[LABEL_TEXT], const char *prefix, const struct option *table,
                                const struct profile *p, struct error *e) {
     struct label l;
@@ -235,8 +236,8 @@ static enum status add_options(char text[LABEL_TEXT], const char *prefix, const 
     return label_format(&l, text, LABEL_TEXT, e);
 }
 
-/* Takes the profile that is named, as bench does for that task and model. ST_USAGE: the task has none of that name, or
- * it lists several values of something that the command line leaves open. */
+/* Applies the named profile, as bench does for that task and model. ST_USAGE: the task has no such profile, or the
+ * profile lists several values for a key that the command line does not set. */
 static enum status take_profile(struct train_words *r, const struct task_choice *task, const char *name,
                                 struct error *e) {
     struct model_choice model;
@@ -256,7 +257,7 @@ static enum status take_profile(struct train_words *r, const struct task_choice 
     return ST_OK;
 }
 
-/* Prints the configuration as a config file; a flag that is not at its default has its origin after a '#'. */
+/* Prints the configuration as a config file. Flags that are not at their default have their origin after a '#'. */
 static void print_config(const struct train_words *r, const struct setup *s) {
     for (const char *at = s->id.config_text; *at;) {
         char line[CONFIG_TEXT], key[128], origin[128];
@@ -272,7 +273,7 @@ static void print_config(const struct train_words *r, const struct setup *s) {
     }
 }
 
-/* The configuration: of the defaults, the profile if one is named, the config file and the command line. */
+/* Makes the configuration from the defaults, the profile if named, the config file and the command line. */
 static enum status resolve(struct train_words *r, struct error *e) {
     struct label task_of, model_of, name;
     struct task_choice *task = calloc(1, sizeof *task);

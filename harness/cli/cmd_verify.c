@@ -1,4 +1,4 @@
-/* cmd_verify.c - `lrnn verify`: layers against case files. */
+/* cmd_verify.c - `lrnn verify`: compares layers with case files. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -34,8 +34,7 @@ static void add_to(struct verify_total *sum, const struct verify_total *file) {
     if (isnan(file->worst) || file->worst > sum->worst) sum->worst = file->worst;
 }
 
-/* Processes every file, whatever the ones before gave. The last of `sums` is the total; the others are one per
- * mixer. */
+/* Processes every file, even after failures. The last of `sums` is the total; the others are one per mixer. */
 static enum status verify_all(const char *const *files, int n, const struct verify_flags *f, const struct place *place,
                               struct verify_total *sums, int n_mixers, struct error *e) {
     struct verify_total *total = &sums[n_mixers];

@@ -5,9 +5,9 @@
  *  2. .usage is one line, .summary says what it does; write this banner.
  *  3. Flags are a struct and its option table: name, type, default, bounds, help. The flags of a run are such tables
  *     too (harness/study/config.h); several tables can be read together.
- *  4. Data goes to stdout, talk to stderr; what is wrong is one sentence in *e, with ST_USAGE, ST_DATA or ST_FAIL,
- *     which becomes the exit code. Nothing is half-written.
- *  5. What it does belongs into the rooms before this one, where tests reach it; here words become calls. */
+ *  4. Data goes to stdout, messages to stderr. An error is one sentence in *e, with ST_USAGE, ST_DATA or ST_FAIL, which
+ *  becomes the exit code. Nothing is half-written. 5. The work itself belongs into the other rooms, where tests can
+ *  call it. A command only turns words into calls. */
 #include "harness/cli/cli.h"
 
 #include <stdio.h>

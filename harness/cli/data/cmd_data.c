@@ -1,5 +1,5 @@
-/* cmd_data.c - `lrnn data`: examples of a task as JSON lines, and what their targets look like; released data in
- * data_sets.c. */
+/* cmd_data.c - `lrnn data`: prints examples of a task as JSON lines, and statistics of their targets. Released data is
+ * in data_sets.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 #include "harness/store/npz.h"
 #include "tasks/task.h"
 
-#define STATS_EXAMPLES 10000 /* looked at unless --count says otherwise */
-#define PNG_EXAMPLES   60    /* drawn unless --count says otherwise */
+#define STATS_EXAMPLES 10000 /* examples read unless --count says otherwise */
+#define PNG_EXAMPLES   60    /* examples drawn unless --count says otherwise */
 #define SPLIT_NAMES    "train val test extra"
-#define SPLIT_EXTRA    SPLIT_COUNT /* strings of another length that training takes besides (tasks/task.h) */
+#define SPLIT_EXTRA    SPLIT_COUNT /* the second batch's strings of another length (tasks/task.h) */
 
 struct data_flags {
     int split;
@@ -86,7 +86,7 @@ struct view {
     const char *file; /* of dump */
     struct arena host;
     struct example example;
-    int64_t targets; /* a sequence: its length, or 1 */
+    int64_t targets; /* targets per sequence: its length, or 1 */
 };
 
 static const char *split_name(int split) {
@@ -119,8 +119,8 @@ static enum status make_room(struct view *v, struct error *e) {
     return ST_OK;
 }
 
-/* `data show` prints one of four: an epoch's order, statistics, a picture, or the examples. Flags of another are
- * refused. */
+/* Checks flags of `data show`, which prints an epoch's order, statistics, a picture, or examples. Flags of another kind
+ * are refused. */
 static enum status check_show(const struct data_flags *f, const struct cli *cli, struct error *e) {
     enum { ORDER, STATS, EXAMPLES };
     int what = *f->order ? ORDER : f->stats ? STATS : EXAMPLES;
@@ -251,7 +251,7 @@ static void print_examples(FILE *f, struct view *v) {
     }
 }
 
-/* Prints a line for each step of the epoch that the run does. Steps are counted from 1, as in curves.csv. */
+/* Prints a line for each step of an epoch of the run. Steps are counted from 1, as in curves.csv. */
 static void print_order(const struct setup *s, int64_t epoch) {
     int64_t examples = s->spec.task.shape.examples[SPLIT_TRAIN], B = s->spec.config.batch, extra = setup_second_rows(s);
     for (int64_t first = 0, step = epoch * s->shapes.steps_per_epoch; first < examples && step < s->shapes.steps;
@@ -316,9 +316,9 @@ static enum status show_picture(struct view *v, struct error *e) {
 
 struct summary {
     int64_t *label_count;                         /* (vocab_out) scored targets of each label */
-    int64_t scored, outside;                      /* outside: targets that are no label, a fault of the task */
+    int64_t scored, outside;                      /* outside: targets that are no label, an error in the task */
     int64_t top;                                  /* the commonest label */
-    int64_t documents, tokens, shortest, longest; /* an example is one document, or two */
+    int64_t documents, tokens, shortest, longest; /* an example has one document or two */
 };
 
 static void add_length(struct summary *s, int64_t length) {

@@ -1,5 +1,5 @@
-/* data_check.c - `lrnn data check FILE`: what a file of examples holds, before anything is trained on it: sizes, shares
- * of labels, inputs that training and test share, and what answers without a model get. */
+/* data_check.c - `lrnn data check FILE`: describes a file of examples before training: sizes, shares of labels, inputs
+ * common to training and test, and the accuracy of trivial guesses. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "tasks/task.h"
 
 #define LABELS_SHOWN 20
-#define TABLE_MOST   (INT64_C(1) << 26) /* counts of labels by input at most; with more, that guess is left out */
+#define TABLE_MOST   (INT64_C(1) << 26) /* most counts of labels by input; if more are needed, that guess is left out */
 
 struct split_facts {
-    int64_t shortest, longest, scored, in_training; /* in_training: examples whose input is one of training as well */
+    int64_t shortest, longest, scored, in_training; /* in_training: examples whose input also occurs in training */
     uint64_t *hash;                                 /* of each input */
 };
 
@@ -25,10 +25,11 @@ struct check {
     struct example x;
     struct split_facts facts[SPLIT_COUNT];
     int64_t keys, *count, *by_key; /* (labels) and (keys, labels): scored targets of training */
-    int64_t right, right_by_key;   /* test targets equal to the commonest label: of all, of its key */
+    int64_t right, right_by_key;   /* test targets equal to the commonest label: overall; for its key */
 };
 
-/* The input that the second guess looks at: the token at the position, or at the last one; of values the position. */
+/* Returns the key for the second guess: the token at the position (for a target per sequence, at the last position);
+ * for values, the position. */
 static int64_t key_of(const struct check *c, int64_t t) {
     int64_t at = c->task.shape.per_sequence ? c->x.length - 1 : t;
     return c->x.tokens ? c->x.tokens[at] : at;

@@ -1,5 +1,5 @@
 /* data_fetch.c - `lrnn data fetch NAME`: downloads the released files of a data set by curl, checks and unpacks them,
- * and imports them. The program itself opens no socket. A download that broke off goes on where it stopped. */
+ * and imports them. The program itself opens no socket. An interrupted download continues where it stopped. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const struct option fetch_flags[] = {
     {0},
 };
 
-/* Runs a program; its exit status, and an error where it cannot be run. */
+/* Runs a program. *code: its exit status. An error: it cannot be run. */
 static enum status call(const char *const *arguments, struct program_words *words, int *code, struct error *e) {
     enum status status = program_run(arguments, NULL, NULL, words, code, e);
     if (status != ST_DATA) return status;
@@ -34,13 +34,13 @@ static enum status call(const char *const *arguments, struct program_words *word
                 arguments[0]);
 }
 
-/* Bytes of a file; -1: there is none. */
+/* Returns the bytes of a file; -1: there is no such file. */
 static int64_t size_of(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 ? (int64_t)info.st_size : -1;
 }
 
-/* Checks a whole file; one of another content is removed, since going on with it would not mend it. */
+/* Checks the content of a complete file. A wrong file is removed, since continuing its download would not repair it. */
 static enum status check_file(const struct dataset_file *f, const char *path, const char *url, struct error *e) {
     char hex[SHA256_HEX], chunk[65536];
     struct sha256 sha;
@@ -75,7 +75,7 @@ static enum status download(const struct dataset_file *f, const char *url, const
     int64_t before = size_of(part);
     printf("  %s%s\n", url, before > 0 ? ", goes on" : "");
     if (!(f->bytes && before == f->bytes)) TRY(call(curl, &words, &code, e));
-    if (code && before > 0 && (code == 22 || code == 33)) { /* nothing after these bytes, or no ranges there */
+    if (code && before > 0 && (code == 22 || code == 33)) { /* no bytes are left, or the server has no ranges */
         unlink(part);
         TRY(call(curl, &words, &code, e));
     }
@@ -96,7 +96,7 @@ static enum status download(const struct dataset_file *f, const char *url, const
     return fail(e, ST_FAIL, "data fetch: cannot write %s: %s", path, strerror(errno));
 }
 
-/* Unpacks an archive into the folder, without folders of its own unless the set is one. */
+/* Unpacks an archive into the folder, without the archive's folders unless the data set is a folder. */
 static enum status unpack(const struct dataset *d, const char *path, const char *folder, struct error *e) {
     struct program_words words;
     int code;
@@ -107,7 +107,7 @@ static enum status unpack(const struct dataset *d, const char *path, const char 
     return code ? fail(e, ST_DATA, "data fetch: cannot unpack %s: %s", path, words.complained) : ST_OK;
 }
 
-/* Fetches one file, or the archive that it is in, unless it is there. */
+/* Fetches one file, or the archive that contains it, unless it is there. */
 static enum status fetch_file(const struct dataset *d, const struct dataset_file *f, const struct fetch_flags *flags,
                               const char *folder, struct error *e) {
     char url[CACHE_PATH], path[CACHE_PATH];

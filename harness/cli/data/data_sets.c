@@ -10,7 +10,7 @@
 #include "harness/store/shell.h"
 #include "tasks/data/datasets.h"
 
-/* Reads up to `most` words; the first one, if there is any, names a data set. */
+/* Reads up to `most` words; the first word, if any, names a data set. */
 static enum status read_words(int which, int argc, char **argv, const char *words[2], int most, int *n,
                               const struct dataset **d, struct error *e) {
     struct cli cli = {.command = &data_commands[which], .positional = words, .max_positional = most};

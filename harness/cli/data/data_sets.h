@@ -20,7 +20,7 @@ enum {
 };
 extern const struct command data_commands[DATA_COMMANDS + 1]; /* in cmd_data.c */
 
-/* Each is the `run` of a row. ST_USAGE: no such data set; ST_DATA: files that are missing or damaged. */
+/* Functions for `run` of these commands. ST_USAGE: no such data set; ST_DATA: files that are missing or damaged. */
 enum status data_check(int argc, char **argv, struct error *e);
 enum status data_fetch(int argc, char **argv, struct error *e);
 enum status data_sets_list(int argc, char **argv, struct error *e);
@@ -31,7 +31,7 @@ enum status data_sets_path(int argc, char **argv, struct error *e);
 
 struct dataset;
 
-/* Imports the files in a folder and says what they are. Errors as dataset_import. */
+/* Imports the files in a folder and prints what was imported. Errors as dataset_import. */
 enum status data_import(const struct dataset *d, const char *folder, struct error *e);
 
 #endif

@@ -1,6 +1,6 @@
-/* cmd_eval.c - lrnn eval RUN --task TASK: the weights of a finished run on another task of the same vocabulary, longer
- * sequences for instance. The answer is a file of its own kind, OUT/evals/<run_id>-<hash of the task>.json, and no
- * training run: tables of runs never read it. */
+/* cmd_eval.c - lrnn eval RUN --task TASK: evaluates the weights of a finished run on another task with the same
+ * vocabulary, for example on longer sequences. The result is a separate file, OUT/evals/<run_id>-<hash of the
+ * task>.json, which tables of runs do not read. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,13 +37,13 @@ static const struct option flags[] = {
 /* An evaluation and its result. */
 struct answer {
     const struct run *run;
-    struct setup *setup; /* of the run's net on the task */
+    struct setup *setup; /* the run's net on the task */
     struct test_split test;
     struct eval_point *points;
     int64_t n;
 };
 
-/* The run's net set up for another task. */
+/* Makes the setup of the run's net for another task. */
 static struct setup *setup_for(const struct run_record *r, const struct eval_flags *f, struct error *e) {
     struct config config;
     char task[LABEL_TEXT], model[LABEL_TEXT];
@@ -53,7 +53,7 @@ static struct setup *setup_for(const struct run_record *r, const struct eval_fla
     if (task_rename(task, r->run.task, e) != ST_OK) return NULL;
     config.threads = f->threads;
     if (f->batch) config.batch = f->batch;
-    config.from[0] = config.from_xxh3[0] = '\0'; /* its weights are there */
+    config.from[0] = config.from_xxh3[0] = '\0'; /* its weights come from the run */
     snprintf(config.device, sizeof config.device, "cpu");
     struct setup *s = setup_make(&config, *f->task ? f->task : task, model, e);
     if (!s || setup_check_causal(s, e) == ST_OK) return s;
@@ -95,7 +95,7 @@ static enum status evaluate(struct answer *a, const char *out, struct error *e) 
     return status;
 }
 
-/* "512  2000 examples  accuracy .912, 95 % .899 to .924 ...": what is known of one length, or of all. */
+/* Prints the scores of one length or of all: "512 2000 examples, accuracy 0.9120 (Wilson 0.8990 to 0.9240) ...". */
 static void print_point(const struct eval_point *p, const char *name) {
     struct interval w = stats_wilson_interval(p->acc, (double)p->n, 0.95);
     printf("  %-8s %8" PRId64 " examples, accuracy %.4f (Wilson %.4f to %.4f), sequences %.4f, last position %.4f\n",
@@ -114,7 +114,7 @@ static void print(const struct answer *a, const char *path) {
     printf("%s\n", path);
 }
 
-/* The answer as JSON: an evaluation names its run and is none. */
+/* Returns the result as JSON. */
 static json_t *to_json(const struct answer *a) {
     json_t *list = json_array();
     for (int64_t i = 0; i < a->n && list; i++) {

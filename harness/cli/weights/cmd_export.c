@@ -1,5 +1,5 @@
-/* cmd_export.c - lrnn export RUN FILE: the best, the last or the first weights of a run as a safetensors file; its
- * curve for TensorBoard, or as lines of MLPerf's log. */
+/* cmd_export.c - lrnn export RUN FILE: writes the best, the last or the first weights of a run as a safetensors file,
+ * or its curve for TensorBoard or as an MLPerf log. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -54,7 +54,7 @@ static double time_of(const char *text) {
 
 #define EVENT_BYTES 256
 
-/* Computes CRC-32C (Castagnoli), masked as TFRecord wants it. */
+/* Computes the masked CRC-32C (Castagnoli) of TFRecord. */
 static uint32_t masked_crc(const unsigned char *bytes, size_t n) {
     uint32_t crc = 0xffffffffu;
     for (size_t i = 0; i < n; i++) {
@@ -69,7 +69,7 @@ static void put_little(unsigned char *to, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; i++) to[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* Message of Protocol Buffers as it grows. */
+/* A Protocol Buffers message under construction. */
 struct message {
     unsigned char bytes[EVENT_BYTES];
     size_t used;
@@ -122,7 +122,7 @@ static void write_scalar(FILE *f, double time, int64_t step, const char *tag, do
     write_event(f, &event);
 }
 
-/* Writes a file for TensorBoard, which wants "tfevents" in its name: loss and the task's metric on validation, rate and
+/* Writes a file for TensorBoard, whose name must contain "tfevents": loss and the task's metric on validation, rate and
  * gradient norm at each evaluation. The format is TFRecord (length, masked CRC-32C, bytes, masked CRC-32C) of
  * tensorflow.Event messages. */
 static enum status export_tensorboard(const struct run_record *r, const char *path, struct error *e) {
@@ -204,8 +204,8 @@ static enum status export_mllog(const struct run_record *r, const char *path, st
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
-/* Exports the weights before the first step, drawn once more: they are a function of the configuration. Only a program
- * that gives the run the same id, which covers the versions of its task and of the numerics, can draw the same. */
+/* Exports the weights before the first step, drawn again from the configuration. Only a program that gives the run the
+ * same id (same versions of task and numerics) draws the same weights. */
 static enum status export_initial(const struct run_record *record, const char *target, struct weights_count *count,
                                   struct error *e) {
     const char *id = record->run.run_id;

@@ -1,5 +1,5 @@
-/* cmd_import.c - lrnn import FILE: exported weights, checked against the net of their configuration and evaluated on
- * its task. */
+/* cmd_import.c - lrnn import FILE: checks exported weights against the net of their configuration, and evaluates them
+ * on its task. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@ static const struct option flags[] = {
 
 /* --- the file ----------------------------------------------------------------------------------------------------- */
 
-#define SHOWN 100 /* bytes of a text from the file that is printed */
+#define SHOWN 100 /* most bytes of a text from the file to print */
 
-/* Puts the text on one line: control characters replaced, a long one cut. Returns `out`. */
+/* Copies the text to `out` on one line, with control characters replaced and a long text cut. Returns `out`. */
 static const char *shown(const char *text, char out[SHOWN]) {
     size_t i = 0;
     for (; i < SHOWN - 1 && text[i]; i++) out[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
@@ -93,7 +93,7 @@ static const char *comparison(const struct safetensors *file, const char *hash, 
     return "equal";
 }
 
-/* Name of the task as it was given: "s3", where the configuration says word-problem. */
+/* Returns the task's name as the user gave it: "s3", for word-problem in the configuration. */
 static const char *task_of(const struct setup *s, const struct safetensors *file) {
     const char *called = safetensors_metadata(file, "task");
     return called ? called : s->spec.task.name;
@@ -166,7 +166,7 @@ static enum status import_file(const struct safetensors *file, const char *path,
     cli_threads(f->threads);
     enum status status = evaluate(s, file, path, &v, e);
     if (status == ST_OK) {
-        /* The configuration decides the id, together with the program's versions of task and numerics. */
+        /* The id follows from the configuration and the program's versions of task and numerics. */
         const char *id = safetensors_metadata(file, "run_id");
         char text[SHOWN];
         if (id && strcmp(id, s->id.run_id) != 0)
