@@ -63,10 +63,13 @@ left github-change summary 'Accuracy'
 run github-main ci/github.yml push GITHUB_WORKSPACE="$work/github-main/clone" GITHUB_BASE_REF= \
     GITHUB_STEP_SUMMARY="$work/github-main/clone/summary"
 left github-main site/index.html '<html'
+left github-main site/gate.svg '<svg'
+left github-main results/gate.jsonl '"commit"'
 run gitlab-change ci/gitlab.yml merge_request CI_PROJECT_DIR="$work/gitlab-change/clone" CI_DEFAULT_BRANCH=main \
     CI_COMMIT_BRANCH= CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main
 left gitlab-change gate.xml '<testsuite'
 run gitlab-main ci/gitlab.yml push CI_PROJECT_DIR="$work/gitlab-main/clone" CI_DEFAULT_BRANCH=main CI_COMMIT_BRANCH=main
 left gitlab-main public/index.html '<html'
+left gitlab-main public/gate.svg '<svg'
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
