@@ -5,7 +5,7 @@
  *                list of 0 and 1, where 1 is a scored position; "length", the number of positions in use; "split",
  *                "train", "val" or "test". "inputs", "targets", "label" and "labels" are also accepted.
  *   FILE.npz     arrays input (n,T) or (n,T,C), target (n), (n,1) or (n,T); optional: length (n), mask (n,T) and
- *                split (n): 0 train, 1 val, 2 test. np.savez writes such files, without compression.
+ *                split (n): 0 train, 1 val, 2 test. np.savez and np.savez_compressed write such files.
  *
  * If all inputs of a file are whole numbers from 0, they are tokens, else values. No file is trusted. */
 #ifndef LRNN_TASKS_OWN_OWN_FILE_H

@@ -1,14 +1,19 @@
-/* own_npz.c - reads own examples, arrays as np.savez stores them (own_file.h): a ZIP file of .npy members without
- * compression. Its directory at the end says where members are; each is a header, a Python dictionary, and the bytes of
- * an array, little-endian and row-major. */
+/* own_npz.c - reads own examples, arrays as np.savez and np.savez_compressed store them (own_file.h): a ZIP file of .npy
+ * members, stored as they are or deflated. Its directory at the end says where members are; each is a header, a Python
+ * dictionary, and the bytes of an array, little-endian and row-major. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "tasks/own/own_pack.h"
 
 #define RANK_MOST    3
+#define STORED       0 /* methods of ZIP */
+#define DEFLATED     8
+#define SMALL_BYTES  ((size_t)64 << 20) /* to which any array may unpack; deflate packs zeros 1:1030 */
+#define RATIO_MOST   100                /* of larger ones: unpacked over packed bytes */
 #define END_BYTES    22 /* of the end of a directory, without its comment */
 #define ENTRY_BYTES  46 /* of an entry of the directory, without its name */
 #define MEMBER_BYTES 30 /* before a member's name */
@@ -24,6 +29,7 @@ struct array {
     int rank;
     int64_t dims[RANK_MOST], count;
     const unsigned char *at;
+    unsigned char *unpacked; /* owned; NULL: the numbers lie in the file */
 };
 
 static uint64_t little(const unsigned char *at, int n) {
@@ -77,12 +83,17 @@ static enum status read_npy(const struct own_pack *p, struct bytes b, const char
     bool plain = type[1] == '<' || (type[1] == '|' && width == 1), whole = strchr("iub", type[2]) != NULL && type[2];
     bool known = plain && (whole ? width == 1 || width == 2 || width == 4 || width == 8
                                  : type[2] == 'f' && (width == 4 || width == 8));
+    if (type[2] == 'O')
+        return bad_array(p, name,
+                         "holds pickled Python objects, which are never loaded; make it an array of numbers, with rows "
+                         "filled up to one length and the array length",
+                         e);
     if (!known)
         return bad_array(p, name,
                          "is not of whole numbers, float32 or float64 in this machine's order of bytes; "
                          "astype gives one that is",
                          e);
-    *a = (struct array){.type = type[2] == 'b' ? 'u' : type[2], .width = width, .count = 1};
+    *a = (struct array){.type = type[2] == 'b' ? 'u' : type[2], .width = width, .count = 1, .unpacked = a->unpacked};
     for (shape++; *shape != ')';) {
         char *end;
         long long dim = strtoll(shape, &end, 10);
@@ -98,9 +109,34 @@ static enum status read_npy(const struct own_pack *p, struct bytes b, const char
     return ST_OK;
 }
 
-/* Finds the member of that name, which the file may not have (*found). */
+/* Unpacks a deflated member of which the directory's entry tells the size and the CRC-32. The memory is `size` bytes and
+ * not one more, whatever the member would unpack to. The caller frees *unpacked. */
+static enum status unpack(const struct own_pack *p, const char *name, const unsigned char *entry, struct bytes packed,
+                          unsigned char **unpacked, struct bytes *member, struct error *e) {
+    size_t size = little(entry + 24, 4);
+    if (size > SMALL_BYTES && size / RATIO_MOST > packed.size)
+        return fail(e, ST_DATA,
+                    "%s: the array %s would unpack from %.1f MB to %.1f MB, more than %d times as much; if that is "
+                    "meant, write it with np.savez",
+                    p->name, name, (double)packed.size * 1e-6, (double)size * 1e-6, RATIO_MOST);
+    *unpacked = malloc(size + !size);
+    if (!*unpacked) return fail(e, ST_MEMORY, "%s: no memory for the %zu bytes of the array %s", p->name, size, name);
+    z_stream z = {.next_in = (unsigned char *)(uintptr_t)packed.at,
+                  .avail_in = (uInt)packed.size,
+                  .next_out = *unpacked,
+                  .avail_out = (uInt)size};
+    if (inflateInit2(&z, -MAX_WBITS) != Z_OK) return fail(e, ST_MEMORY, "%s: no memory to unpack", p->name);
+    bool whole = inflate(&z, Z_FINISH) == Z_STREAM_END && z.avail_out == 0;
+    inflateEnd(&z);
+    if (!whole || crc32_z(0, *unpacked, size) != little(entry + 16, 4))
+        return bad_array(p, name, "is damaged: it does not unpack to what the directory says; write the file again", e);
+    *member = (struct bytes){*unpacked, size};
+    return ST_OK;
+}
+
+/* Finds the member of that name, which the file may not have (*found). The caller frees *unpacked. */
 static enum status find_member(const struct own_pack *p, struct bytes file, const char *name, struct bytes *member,
-                               bool *found, struct error *e) {
+                               unsigned char **unpacked, bool *found, struct error *e) {
     size_t end = file.size, n = strlen(name);
     *found = false;
     for (size_t back = END_BYTES; back <= file.size && back < 65536 + END_BYTES && end == file.size; back++)
@@ -109,31 +145,33 @@ static enum status find_member(const struct own_pack *p, struct bytes file, cons
     size_t at = little(file.at + end + 16, 4);
     while (at < end && end - at >= ENTRY_BYTES && memcmp(file.at + at, "PK\1\2", 4) == 0) {
         const unsigned char *entry = file.at + at;
-        size_t name_bytes = little(entry + 28, 2), begin = little(entry + 42, 4), bytes = little(entry + 24, 4);
+        size_t name_bytes = little(entry + 28, 2), begin = little(entry + 42, 4), bytes = little(entry + 20, 4);
         at += ENTRY_BYTES + name_bytes + little(entry + 30, 2) + little(entry + 32, 2);
         if (at > end || name_bytes != n + 4 || memcmp(entry + ENTRY_BYTES, name, n) != 0 ||
             memcmp(entry + ENTRY_BYTES + n, ".npy", 4) != 0)
             continue;
-        if (little(entry + 10, 2) != 0)
-            return bad_array(p, name, "is compressed; write the file with np.savez, not np.savez_compressed", e);
+        uint64_t method = little(entry + 10, 2);
+        if (method != STORED && method != DEFLATED)
+            return bad_array(p, name, "is compressed in a way that NumPy does not use; np.savez writes the file", e);
         if (begin > file.size || file.size - begin < MEMBER_BYTES) return bad_array(p, name, "is cut off", e);
         begin += MEMBER_BYTES + little(file.at + begin + 26, 2) + little(file.at + begin + 28, 2);
         if (begin > file.size || file.size - begin < bytes) return bad_array(p, name, "is cut off", e);
         *member = (struct bytes){file.at + begin, bytes};
         *found = true;
-        return ST_OK;
+        return method == DEFLATED ? unpack(p, name, entry, *member, unpacked, member, e) : ST_OK;
     }
     return ST_OK;
 }
 
-/* Reads the array of the first of the names that the file has; type 0: it has none. */
+/* Reads the array of the first of the names that the file has; type 0: it has none. The caller frees a->unpacked, after
+ * an error too. */
 static enum status find_array(const struct own_pack *p, struct bytes file, const char *const names[2], struct array *a,
                               struct error *e) {
     struct bytes member;
     bool found;
     *a = (struct array){0};
     for (int i = 0; i < 2 && names[i]; i++) {
-        TRY(find_member(p, file, names[i], &member, &found, e));
+        TRY(find_member(p, file, names[i], &member, &a->unpacked, &found, e));
         if (found) return read_npy(p, member, names[i], a, e);
     }
     return ST_OK;
@@ -189,10 +227,13 @@ static enum status add_row(struct own_pack *p, const struct arrays *a, int64_t i
 enum status own_npz_read(struct own_pack *p, const unsigned char *bytes, size_t size, struct error *e) {
     static const char *const names[][2] = {
         {"input", "inputs"}, {"target", "targets"}, {"length", "lengths"}, {"mask", NULL}, {"split", NULL}};
-    struct arrays a;
+    struct arrays a = {0};
     struct array *const list[] = {&a.input, &a.target, &a.length, &a.mask, &a.split};
-    for (int i = 0; i < 5; i++) TRY(find_array(p, (struct bytes){bytes, size}, names[i], list[i], e));
-    TRY(check_shapes(p, &a, e));
-    for (int64_t i = 0; i < a.input.dims[0]; i++) TRY(add_row(p, &a, i, e));
-    return ST_OK;
+    enum status status = ST_OK;
+    for (int i = 0; i < 5 && status == ST_OK; i++)
+        status = find_array(p, (struct bytes){bytes, size}, names[i], list[i], e);
+    if (status == ST_OK) status = check_shapes(p, &a, e);
+    for (int64_t i = 0; status == ST_OK && i < a.input.dims[0]; i++) status = add_row(p, &a, i, e);
+    for (int i = 0; i < 5; i++) free(list[i]->unpacked);
+    return status;
 }

@@ -98,28 +98,56 @@ START_TEST(every_other_file_is_refused_with_line_and_reason) {
 }
 END_TEST
 
-/* Changes of one byte of what numpy.savez would write. */
+#define ARRAYS "tests/fuzz/corpus/own_npz/"
+
+START_TEST(compressed_arrays_are_the_same_examples) {
+    struct own_file f[2];
+    struct error e;
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        char *file = slurp(i ? ARRAYS "compressed.npz" : ARRAYS "tokens.npz", &size);
+        ck_assert_msg(own_file_parse(&f[i], file, size, "A.npz", &e) == ST_OK, "%s", e.text);
+        free(file);
+    }
+    ck_assert(f[0].n == f[1].n && f[0].vocab == f[1].vocab && strcmp(f[0].hash, f[1].hash) != 0);
+    for (int64_t i = 0; i < f[0].n; i++) {
+        const struct own_example *a = &f[0].example[i], *b = &f[1].example[i];
+        ck_assert(a->length == b->length && a->input == b->input && a->target == b->target && a->split == b->split);
+        for (int t = 0; t < a->length; t++)
+            ck_assert(f[0].input[a->input + t] == f[1].input[a->input + t] &&
+                      f[0].target[a->target + t] == f[1].target[a->target + t]);
+    }
+    for (int i = 0; i < 2; i++) own_file_free(&f[i]);
+}
+END_TEST
+
+/* Changes of one byte of what numpy.savez and numpy.savez_compressed would write. */
 START_TEST(arrays_that_are_not_as_savez_writes_them_are_refused) {
     static const struct {
         const char *at; /* the text before the byte */
         int offset;
         char byte;
-        const char *words;
+        const char *words, *file;
     } cases[] = {
-        {"PK\1\2", 10, 8, "is compressed; write the file with np.savez"},
-        {"PK\5\6", 0, 'x', "the directory at its end is missing"},
-        {"'descr': '<", 0, 'c', "is not of whole numbers, float32 or float64"},
-        {"'fortran_order': ", 0, 'T', "has its columns first"},
-        {"'shape': (", 0, '7', "has another number of bytes than its shape says"},
-        {"NUMP", 0, 'x', "is not NumPy's"},
+        {"PK\1\2", 10, 8, "is damaged: it does not unpack", ARRAYS "tokens.npz"},
+        {"PK\1\2", 10, 12, "is compressed in a way that NumPy does not use", ARRAYS "tokens.npz"},
+        {"PK\5\6", 0, 'x', "the directory at its end is missing", ARRAYS "tokens.npz"},
+        {"'descr': '<", 0, 'c', "is not of whole numbers, float32 or float64", ARRAYS "tokens.npz"},
+        {"'descr': '<", 0, 'O', "holds pickled Python objects, which are never loaded", ARRAYS "tokens.npz"},
+        {"'fortran_order': ", 0, 'T', "has its columns first", ARRAYS "tokens.npz"},
+        {"'shape': (", 0, '7', "has another number of bytes than its shape says", ARRAYS "tokens.npz"},
+        {"NUMP", 0, 'x', "is not NumPy's", ARRAYS "tokens.npz"},
+        {"PK\3\4", 70, '!', "is damaged: it does not unpack to what the directory says", ARRAYS "compressed.npz"},
+        {"PK\1\2", 16, '!', "is damaged: it does not unpack", ARRAYS "compressed.npz"}, /* the CRC */
+        {"PK\1\2", 24, '!', "is damaged: it does not unpack", ARRAYS "compressed.npz"}, /* a smaller size */
+        {"PK\1\2", 27, 9, "would unpack from 0.0 MB to 151.0 MB, more than 100 times", ARRAYS "compressed.npz"},
+        {"PK\1\2", 22, 9, "is cut off", ARRAYS "compressed.npz"},
     };
-    size_t size;
-    char *file = slurp("tests/fuzz/corpus/own_npz/tokens.npz", &size);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct own_file f;
         struct error e;
-        size_t n = strlen(cases[i].at), at = 0;
-        char *copy = malloc(size);
+        size_t size, n = strlen(cases[i].at), at = 0;
+        char *file = slurp(cases[i].file, &size), *copy = malloc(size);
         memcpy(copy, file, size);
         while (memcmp(copy + at, cases[i].at, n) != 0) at++;
         at += cases[i].offset ? (size_t)cases[i].offset : cases[i].at[0] == 'P' ? 0 : n;
@@ -127,8 +155,8 @@ START_TEST(arrays_that_are_not_as_savez_writes_them_are_refused) {
         ck_assert_msg(own_file_parse(&f, copy, size, "A.npz", &e) == ST_DATA, "%s", cases[i].words);
         ck_assert_msg(strstr(e.text, cases[i].words) != NULL, "%s", e.text);
         free(copy);
+        free(file);
     }
-    free(file);
 }
 END_TEST
 
@@ -246,6 +274,7 @@ Suite *check_own(void) {
     tcase_add_test(tests, lines_of_tokens_become_examples);
     tcase_add_test(tests, lines_of_values_become_examples_with_one_label);
     tcase_add_test(tests, every_other_file_is_refused_with_line_and_reason);
+    tcase_add_test(tests, compressed_arrays_are_the_same_examples);
     tcase_add_test(tests, arrays_that_are_not_as_savez_writes_them_are_refused);
     tcase_add_test(tests, a_tenth_is_held_out_where_nobody_says_what_is);
     tcase_add_test(tests, files_that_cannot_be_trained_on_are_refused);
