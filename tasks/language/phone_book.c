@@ -80,9 +80,9 @@ const struct task task_phone_book = {
     .summary = "the number of a name in a book of them (Jelassi et al. 2024)",
     .suite = "copy",
     .about = "20 names with 4 digits each, then one of the names; its digits are scored. Chance 0.1.\n"
-             "Jelassi et al. 2024 (arXiv 2402.01032) ask pretrained language models: those with attention are right on "
-             "longer\n"
-             "books than state-space models of the same size.",
+             "Jelassi et al. 2024 (arXiv 2402.01032) ask pretrained language models for numbers of ten digits, after\n"
+             "two answered examples: those with attention retrieve far more than state-space models. None of their\n"
+             "numbers is quoted.",
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct phone_book),

@@ -1,10 +1,11 @@
 /* regbench.c - in-context language learning: strings of a random automaton of the example's own; what must come next?
  *
- * Akyurek et al. 2024, "In-context language learning: architectures and algorithms" (berlino/seq_icl). Each example has
- * its own automaton with min_states..max_states states and as many symbols, drawn out of all. A state has 1..max_edges
- * edges (at most one for each symbol) to any states; if it has only one, this leads to another state, so no word gets
- * stuck. A word is a walk of 1..max_word symbols from state 0, along edges that are equally likely; a separator
- * follows. The string has as many words as fill the length, the last one cut.
+ * After Akyurek et al. 2024, "In-context language learning: architectures and algorithms"; `about` says how the
+ * automata of their code (berlino/seq_icl) differ. Each example has its own automaton with min_states..max_states states
+ * and as many symbols, drawn out of all. A state has 1..max_edges edges (at most one for each symbol) to any states; if
+ * it has only one, this leads to another state, so no word gets stuck. A word is a walk of 1..max_word symbols from
+ * state 0, along edges that are equally likely; a separator follows. The string has as many words as fill the length,
+ * the last one cut.
  *
  * Training learns to predict every next id. The source scores whether a prediction is allowed, which one target a
  * position cannot express. Scored here are the positions where only one id is allowed and the string has shown it: the
@@ -138,14 +139,14 @@ const struct task task_regbench = {
     .summary = "words of a random automaton: what must come next? in-context learning (Akyurek et al. 2024)",
     .suite = "regbench",
     .about =
-        "Each string has words of an automaton of its own with 4 to 12 states; 5000 automata to train on. What is "
-        "scored\n"
-        "is the one symbol that may follow where a state has one edge and has been left before; a net that copies "
-        "what\n"
-        "followed the newest symbol when it was last seen is right on 0.65 of them. Chance is one in the symbols.\n"
-        "Akyurek et al. 2024 (arXiv 2401.12973) score whether a prediction is allowed at any state, so their numbers "
-        "are\n"
-        "not these: transformers are above all recurrent nets there, by heads that look n-grams up.",
+        "Each string has words of an automaton of its own with 4 to 12 states; 5000 automata to train on.\n"
+        "Scored is the one symbol that may follow where a state has one edge and has been left before; a net that\n"
+        "copies what followed the newest symbol when it was last seen is right on 0.65 of them. Chance is one in\n"
+        "the symbols.\n"
+        "Akyurek et al. 2024 (arXiv 2401.12973) find transformers well above recurrent and convolutional nets, by\n"
+        "heads that look n-grams up. They count predictions that the automaton allows, so none of their numbers\n"
+        "is quoted. Their code (berlino/seq_icl) draws 10 to 19 words, 1 to 3 edges to different states other\n"
+        "than a state's own, and an alphabet of 4 to 18 symbols.",
     .version = 1,
     .options = options,
     .inst_bytes = sizeof(struct regbench),

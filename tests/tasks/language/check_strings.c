@@ -1,5 +1,5 @@
-/* check_strings.c - strings of the Chomsky hierarchy, flip-flops, brackets, automata, copies and phone books: each
- * label is found again from the inputs alone, by other means than the task's. $CHECK_EXAMPLES raises the number of
+/* check_strings.c - strings of the Chomsky hierarchy, flip-flops, brackets, copies and phone books: each label
+ * is found again from the inputs alone, by other means than the task's. $CHECK_EXAMPLES raises the number of
  * examples of a task from 400. */
 #include <math.h>
 #include <stdlib.h>
@@ -287,7 +287,7 @@ START_TEST(flip_flops_ignore_as_often_as_they_say) {
 }
 END_TEST
 
-/* --- brackets, automata ------------------------------------------------------------------------------------------- */
+/* --- brackets ----------------------------------------------------------------------------------------------------- */
 
 /* From each closing bracket back to the innermost one that is still open. */
 static void innermost(struct seen *s) {
@@ -340,39 +340,6 @@ START_TEST(brackets_nest_as_deep_as_they_may_and_the_floor_is_that_none_is_open)
     }
     ck_assert_int_eq(most, 5);
     ck_assert_double_eq_tol((double)none / (double)scored, c.shape.floor, 0.01);
-    free_example(&x);
-}
-END_TEST
-
-/* An automaton cannot be read off its string. A scored id must be right in every word, though: no word with the same
- * beginning goes on with another one. The floor is the id that followed the newest one when it was last seen. */
-START_TEST(what_must_come_next_is_all_that_ever_does) {
-    struct task_choice c;
-    open_task(&c, "regbench", 1);
-    struct example x = new_example(&c.shape);
-    int64_t scored = 0, right = 0;
-    for (int64_t i = 0; i < 300; i++) {
-        fill_example(&c, SPLIT_TEST, i, -7, &x);
-        int separator = (int)c.shape.vocab_in - 1, start = 0;
-        for (int t = 0; t < x.length; t++) {
-            if (x.tokens[t] == separator) start = t + 1;
-            if (x.targets[t] == IGNORED) continue;
-            ck_assert_int_ne(x.targets[t], separator);
-            if (t + 1 < x.length) ck_assert_int_eq(x.targets[t], x.tokens[t + 1]);
-            scored++;
-            /* every other word with the same beginning goes on alike, or ends */
-            int m = t + 1 - start, last = -1;
-            for (int k = 0; k + m < x.length; k++) {
-                if ((k == 0 || x.tokens[k - 1] == separator) && k + m <= x.length &&
-                    memcmp(x.tokens + k, x.tokens + start, (size_t)m * sizeof *x.tokens) == 0)
-                    ck_assert(x.tokens[k + m] == x.targets[t] || x.tokens[k + m] == separator);
-            }
-            for (int k = t - 1; k >= 0 && last < 0; k--)
-                if (x.tokens[k] == x.tokens[t]) last = x.tokens[k + 1];
-            right += last == x.targets[t];
-        }
-    }
-    ck_assert_double_eq_tol((double)right / (double)scored, c.shape.floor, 0.05);
     free_example(&x);
 }
 END_TEST
@@ -520,7 +487,6 @@ Suite *check_strings(void) {
     tcase_add_test(tests, flip_flops_ignore_as_often_as_they_say);
     tcase_add_test(tests, brackets_close_the_innermost_open_one);
     tcase_add_test(tests, brackets_nest_as_deep_as_they_may_and_the_floor_is_that_none_is_open);
-    tcase_add_test(tests, what_must_come_next_is_all_that_ever_does);
     tcase_add_test(tests, copies_and_looked_up_letters_are_those_of_the_string);
     tcase_add_test(tests, the_number_is_that_of_the_name);
     tcase_add_test(tests, values_are_those_of_the_last_entry_with_the_key);
