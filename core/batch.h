@@ -15,6 +15,7 @@ struct example {
     real *values;     /* (T,C), or NULL for token inputs */
     int32_t *targets; /* (T) or (1) for one label per sequence; IGNORED where not scored. Arrives filled with IGNORED */
     int32_t *links;   /* the links (core/links.h) if the example is a graph; else NULL */
+    int32_t most;     /* under a curriculum: the longest length that it may have; 0: the task's own */
     int32_t length;   /* set by the task: positions in use, <= T; the task fills the rest with padding */
     int32_t second;   /* two documents: the length of the second one */
 };

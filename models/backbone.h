@@ -35,6 +35,7 @@ struct backbone {
     int encoder;               /* the enum above, for inputs of values */
     double dropout;            /* on each residual branch; training only */
     double layer_scale;        /* start of the learnt vector that scales each branch; 0: no scaling */
+    int64_t top_levels;        /* uppermost levels of a tree whose mean --pool top reads */
     bool bidirectional;        /* each causal mixer gets a second mixer on the reversed sequence, which is added */
     bool degree_code;          /* the code of a node's number of neighbours is added to its embedding */
     double ssm_lr_factor;      /* s5: rate of PARAM_STATE and PARAM_NORM over the rate of the others */

@@ -42,6 +42,36 @@ static struct tensor *first_rows(struct graph *g, struct tensor *x, int64_t n) {
     return flat ? graph_reshape(g, flat, 3, (int64_t[]){B, n, D}) : NULL;
 }
 
+/* Number of nodes in the uppermost levels of a tree, whose nodes stand level by level, the root last; 0: it has fewer
+ * levels above its leaves. The first node of each level lies above the first token. */
+static int64_t top_nodes(const int32_t *first, int64_t nodes, int64_t T, int64_t levels) {
+    int64_t from = nodes;
+    for (; levels > 0; levels--) {
+        do
+            if (from-- == T) return 0;
+        while (first[from] != 0);
+    }
+    return nodes - from;
+}
+
+/* The mean of the nodes in the uppermost levels of a tree; a node above no token counts as zeros. */
+static struct tensor *mean_of_top(struct graph *g, const struct backbone *b, struct tensor *x, int64_t T) {
+    const struct graph_builder *now = graph_builder(g);
+    int64_t B = x->dims[0], nodes = x->dims[1], D = x->dims[2];
+    int64_t n = now->row_first ? top_nodes(now->row_first, nodes, T, b->top_levels) : 0;
+    if (n == 0) {
+        graph_fail(g, ST_USAGE,
+                   "--top-levels %" PRId64 " are more than the levels of nodes that the tree has above its %" PRId64
+                   " leaves; take fewer",
+                   b->top_levels, T);
+        return NULL;
+    }
+    struct tensor *flat = columns(g, graph_reshape(g, x, 2, (int64_t[]){B, nodes * D}), (nodes - n) * D, n * D);
+    if (!flat) return NULL;
+    struct tensor *top = graph_reshape(g, flat, 3, (int64_t[]){B, n, D});
+    return pool(g, rows_in_use(g, top, now->lengths, now->row_first + nodes - n), NULL, POOL_MEAN);
+}
+
 /* The vector that the label of a sequence is read from: (B,D), or (B,4D) for the corners of the grid side by side. The
  * root of a tree is its last node, which every token lies below; the root of a chain is its last token. */
 static struct tensor *pooled(struct graph *g, const struct backbone *b, const struct grid *grid, struct tensor *x,
@@ -50,6 +80,7 @@ static struct tensor *pooled(struct graph *g, const struct backbone *b, const st
     int64_t nodes = x->dims[1];
     const struct graph_builder *now = graph_builder(g);
     bool root = now->row_first && now->row_first[nodes - 1] == 0;
+    if (b->pool == FROM_ROOT && b->top_levels > 1) return mean_of_top(g, b, x, T);
     if (b->pool == FROM_ROOT && root) return pool(g, x, now->lengths, POOL_TOP);
     if (nodes > T) x = first_rows(g, x, T);
     if (b->pool == FROM_CORNERS) {
@@ -93,6 +124,10 @@ static struct tensor *decoded(struct graph *g, const struct backbone *b, struct 
 enum status net_check(const struct backbone *b, const struct model *m, struct error *e) {
     if (b->pool == FROM_ROOT && !m->nodes)
         return fail(e, ST_USAGE, "--pool top reads the root of a tree, and %s has none; use last or mean", m->name);
+    if (b->top_levels > 1 && b->pool != FROM_ROOT)
+        return fail(e, ST_USAGE,
+                    "--top-levels %" PRId64 " is for --pool top, which reads a tree; leave it out or add that",
+                    b->top_levels);
     if (b->ssm_lr_factor != 1 && b->kind != BACKBONE_S5)
         return fail(
             e, ST_USAGE,

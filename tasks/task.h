@@ -32,6 +32,11 @@ struct second_batch {
     void (*fill)(const void *inst, int64_t index, struct example *x);
 };
 
+/* Lengths to which a curriculum may bound training examples (most of struct example). */
+struct length_range {
+    int64_t least, most;
+};
+
 struct task_shape {
     int64_t T;                   /* positions of the model's input in training */
     int64_t T_eval;              /* in validation and test; 0: as in training */
@@ -40,16 +45,17 @@ struct task_shape {
     int64_t height, width;   /* of an image, in positions (pixels or patches); 0: no image */
     struct links_size links; /* room for the links of an example, a graph of T positions (core/links.h); 0: no graph */
     struct reading reading;  /* how an example is read; zeros: one sequence, position after position */
-    struct second_batch second;    /* another batch in each training step; zeros: none */
-    bool unequal_test;             /* test examples differ in length, or in the number of their nodes */
-    bool per_sequence;             /* one label per sequence instead of one target a position */
-    bool needs_causal;             /* a target must not depend on later inputs */
-    int64_t examples[SPLIT_COUNT]; /* in each split */
-    double chance;                 /* primary metric of uniform guessing */
-    double floor;                  /* primary metric of the best trivial answer (the task's file says which) */
-    double solved;                 /* primary metric at or above which a run counts as solved */
-    enum metric metric;            /* primary metric */
-    int version;                   /* for examples with these options, if only they have changed; 0: the task's */
+    struct second_batch second;     /* another batch in each training step; zeros: none */
+    struct length_range curriculum; /* zeros: it takes none */
+    bool unequal_test;              /* test examples differ in length, or in the number of their nodes */
+    bool per_sequence;              /* one label per sequence instead of one target a position */
+    bool needs_causal;              /* a target must not depend on later inputs */
+    int64_t examples[SPLIT_COUNT];  /* in each split */
+    double chance;                  /* primary metric of uniform guessing */
+    double floor;                   /* primary metric of the best trivial answer (the task's file says which) */
+    double solved;                  /* primary metric at or above which a run counts as solved */
+    enum metric metric;             /* primary metric */
+    int version;                    /* for examples with these options, if only they have changed; 0: the task's */
 };
 
 struct task_alias {

@@ -158,8 +158,8 @@ static bool is_due(const struct trainer *t) {
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
 }
 
-/* Validates the current step and keeps the parameters if they are the best so far. False: a signal asked to stop
- * meanwhile, and nothing has changed. */
+/* Validates the current step and keeps the parameters if they are the best so far, or with --select last in any case,
+ * since the last step is validated. False: a signal asked to stop meanwhile, and nothing has changed. */
 static bool validate(struct running *r) {
     struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
@@ -178,7 +178,8 @@ static bool validate(struct running *r) {
     bool gain = r->metric > p->gained;
     p->stale = gain ? 0 : p->stale + 1;
     if (gain) p->gained = r->metric;
-    if (t->best_step < 0 || r->metric > trainer_metric(t, &t->best_val)) {
+    bool last = t->setup->spec.config.select == SELECT_LAST;
+    if (last || t->best_step < 0 || r->metric > trainer_metric(t, &t->best_val)) {
         memcpy(t->best, params_fetch(&t->params, t->params.value), (size_t)t->params.floats * sizeof(real));
         t->best_step = t->state.step;
         t->best_val = s;

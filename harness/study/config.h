@@ -18,13 +18,17 @@ enum keep_weights { KEEP_NONE, KEEP_BEST, KEEP_ALL };
 /* --decay-all, in the order of its choices. */
 enum decay_all { DECAY_AS_NET, DECAY_ALL, DECAY_AS_MIXER };
 
+/* --select, in the order of its choices. */
+enum select { SELECT_BEST, SELECT_LAST };
+
 struct config {
     struct backbone net; /* first, so that backbone_options apply to a struct config too */
     int64_t steps, stop_after, epochs, batch, warmup, eval_every, patience, seed, threads;
-    double lr, lr_min, warmup_least, decay, beta1, beta2, clip, stop_at, budget, checkpoint_every;
-    int schedule, precision, keep_weights, decay_all; /* the enums above */
+    double lr, lr_min, lr_min_share, warmup_least, decay, beta1, beta2, clip, stop_at, budget, checkpoint_every;
+    int schedule, precision, keep_weights, decay_all, select; /* the enums above */
     bool force, force_resume, quiet, json;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
+    char curriculum[OPTION_TEXT];                   /* see setup_longest; "" = none */
     char match[OPTION_TEXT];                        /* see setup_match, which chooses the size and empties this text */
     char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights and its hash; "" = drawn */
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/label.h"
 #include "core/schedule.h"
 #include "harness/study/profile.h"
 #include "harness/store/files.h"
@@ -310,6 +311,39 @@ void setup_length(struct setup *s) {
     s->shapes.eval_every = length.eval_every;
 }
 
+/* Checks that --curriculum is a list of ascending lengths that the task takes. */
+static enum status check_curriculum(const struct setup *s, struct error *e) {
+    const struct length_range range = s->spec.task.shape.curriculum;
+    const char *text = s->spec.config.curriculum;
+    int64_t length = range.least - 1;
+    if (*text && !range.most)
+        return fail(e, ST_USAGE,
+                    "--curriculum bounds the length of training sequences, which %s cannot shorten; leave it out, or "
+                    "take a word problem, a regular language or mqar",
+                    s->spec.task.name);
+    for (const char *at = text; *text; at++) { /* past the colon */
+        char number[32];
+        int64_t before = length;
+        TRY(text_part(&at, ":", number, sizeof number, e));
+        if (!parse_int64(number, &length) || length <= before || length > range.most)
+            return fail(e, ST_USAGE,
+                        "--curriculum %.60s is no list of lengths that ascend from %" PRId64 " to %" PRId64
+                        ", between which %s trains; write for example %" PRId64 ":%" PRId64,
+                        text, range.least, range.most, s->spec.task.name, (range.least + range.most) / 2, range.most);
+        if (!*at) return ST_OK;
+    }
+    return ST_OK;
+}
+
+int64_t setup_longest(const struct setup *s, int64_t step) {
+    const char *at = s->spec.config.curriculum;
+    int64_t stages = 1;
+    for (const char *c = at; *c; c++) stages += *c == ':';
+    for (int64_t stage = step * stages / s->shapes.schedule_steps; stage > 0 && strchr(at, ':'); stage--)
+        at = strchr(at, ':') + 1;
+    return strtoll(at, NULL, 10);
+}
+
 /* Refuses a first rate below the cosine's floor, since the rate would only rise. */
 static enum status check_floor(const struct setup *s, const char *name, struct error *e) {
     const struct schedule schedule = setup_schedule(s);
@@ -353,6 +387,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(fit_lengths(s, e));
     TRY(config_check_length(c, s->spec.task.shape.examples[SPLIT_TRAIN], e));
     setup_length(s);
+    TRY(check_curriculum(s, e));
     TRY(check_schedule(s, e));
     TRY(setup_numerics(s, s->id.numerics, sizeof s->id.numerics, e));
     TRY(identify(s, e));
@@ -427,7 +462,9 @@ struct schedule setup_schedule(const struct setup *s) {
     int64_t epochs = own[c->schedule].epochs;
     return (struct schedule){.kind = (enum schedule_kind)c->schedule,
                              .lr = c->lr,
-                             .lr_min = floor > 0 ? floor : c->lr_min,
+                             .lr_min = floor > 0             ? floor
+                                       : c->lr_min_share > 0 ? c->lr_min_share * c->lr
+                                                             : c->lr_min,
                              .warmup = c->warmup,
                              .warmup_least = c->warmup_least,
                              .total = epochs > 0 ? epochs * s->shapes.steps_per_epoch : s->shapes.schedule_steps,

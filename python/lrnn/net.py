@@ -208,9 +208,14 @@ class Net(nn.Module):
         at = (rows.lengths - 1).clamp(min=0)
         return x[torch.arange(x.shape[0]), at] * (rows.lengths > 0)[:, None]
 
-    def pooled(self, x: Tensor, length: int, rows: Rows) -> Tensor:
-        how = self.config["pool"]
-        if how == "top" and self.config["model"] == "myosotis" and self.options("arity") > 1:
+    def pooled(self, x: Tensor, length: int, rows: Rows, nodes: Tensor | None) -> Tensor:
+        how, arity = self.config["pool"], 0
+        if how == "top" and self.config["model"] == "myosotis":
+            arity = self.options("arity")
+        if arity > 1 and self.config.get("top-levels", 1) > 1:
+            top = (arity ** self.config["top-levels"] - 1) // (arity - 1)
+            return (x[:, -top:] * nodes[:, -top:, None]).mean(1)
+        if arity > 1:
             return x[:, -1]
         x = x[:, :length]
         if how == "corners":
@@ -252,7 +257,7 @@ class Net(nn.Module):
         if "norm" in self._modules:
             x = normed(x, self.norm, self.config["backbone"])
         if self.readout == "sequence":
-            x = self.pooled(x, length, rows)
+            x = self.pooled(x, length, rows, nodes)
         if "match" in self._modules:
             u, v = x.unflatten(0, (-1, 2)).unbind(1)
             x = F.gelu(self.match(torch.cat([u, v, u - v, u * v], -1)))

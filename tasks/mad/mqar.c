@@ -83,8 +83,13 @@ static int64_t width_of(const struct mqar *c) {
     return c->keys == KEYS_PAIRS ? 3 : 2;
 }
 
+/* In proportion to its pairs. */
+static int64_t updates_of(const struct mqar *c, struct part p) {
+    return c->updates * p.pairs / c->pairs;
+}
+
 static int64_t slots_of(const struct mqar *c, struct part p) {
-    return p.length / width_of(c) - p.pairs - c->updates;
+    return p.length / width_of(c) - p.pairs - updates_of(c, p);
 }
 
 static int64_t root_of(int64_t pairs) {
@@ -137,6 +142,14 @@ static enum status mqar_open(void *inst, uint64_t seed, struct arena *host, stru
     return ST_OK;
 }
 
+/* A part in at most that many positions (0: its own), with as large a share of its pairs. */
+static struct part shortened(const struct mqar *c, struct part p, int64_t most) {
+    if (most == 0 || most >= p.length) return p;
+    struct part q = {most / width_of(c) * width_of(c), p.pairs * most / p.length, p.examples};
+    if (c->keys == KEYS_PAIRS) q.pairs = root_of(q.pairs) * root_of(q.pairs);
+    return q;
+}
+
 /* The floor. The trivial answer is any of the values shown; with keys of two ids, any of those that share the first id.
  * In zoology's test most questions belong to the longest strings, and the floor is the mean over questions: seven of
  * 508 values. */
@@ -153,6 +166,8 @@ static void mqar_shape(const void *inst, struct task_shape *out) {
     }
     out->solved = 0.99;
     out->metric = METRIC_ACC;
+    struct part sparsest = c->mix == MIX_ZOOLOGY ? zoology_training[0] : longest(c, true);
+    out->curriculum = (struct length_range){(sparsest.length + sparsest.pairs - 1) / sparsest.pairs, out->T};
 }
 
 /* The i-th of the distinct ids of a kind (0 keys, 1 values, 2 second ids of keys) in an example, by a bijection keyed
@@ -196,11 +211,11 @@ static struct part part_of(const struct mqar *c, enum split split, int64_t index
 static void mqar_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct mqar *c = inst;
     struct rng r = mad_rng(&c->mad, split, index);
-    struct part part = part_of(c, split, index);
-    int64_t width = width_of(c), entries = part.pairs + c->updates, context = width * entries,
+    struct part part = shortened(c, part_of(c, split, index), x->most);
+    int64_t width = width_of(c), updates = updates_of(c, part), context = width * (part.pairs + updates),
             root = root_of(part.pairs);
     int64_t slots = slots_of(c, part), T = longest(c, split == SPLIT_TRAIN).length;
-    uint64_t order = c->keys == KEYS_PAIRS || c->updates ? rng_u64(&r) : 0;
+    uint64_t order = c->keys == KEYS_PAIRS || updates ? rng_u64(&r) : 0;
     for (int64_t t = context; t < part.length; t++)
         x->tokens[t] = c->filler == FILLER_RANDOM ? mad_draw(&r, 0, (int32_t)c->mad.vocab) : 0;
     for (int64_t i = 0; i < part.pairs; i++) {
@@ -213,9 +228,8 @@ static void mqar_fill(const void *inst, enum split split, int64_t index, struct 
         entry[0] = draw_distinct(c, split, index, 0, key);
         if (c->keys == KEYS_PAIRS) entry[1] = draw_distinct(c, split, index, 2, i % root);
         entry[last] = value;
-        int64_t update =
-            c->updates ? (int64_t)permute_index(order, STREAM_DATA, 0, (uint64_t)i, (uint64_t)part.pairs) : 0;
-        if (update < c->updates) {
+        int64_t update = updates ? (int64_t)permute_index(order, STREAM_DATA, 0, (uint64_t)i, (uint64_t)part.pairs) : 0;
+        if (update < updates) {
             int32_t *again = x->tokens + width * (part.pairs + update);
             again[0] = entry[0];
             again[last] = value = draw_distinct(c, split, index, 1, part.pairs + i);

@@ -302,6 +302,7 @@ void trial_open(struct trial *t, const struct trial_shape *s, uint64_t seed) {
                          .norm = s->norm,
                          .dropout = s->dropout,
                          .layer_scale = s->layer_scale,
+                         .top_levels = s->top_levels,
                          .kind = s->kind,
                          .pool = s->pool,
                          .bidirectional = s->bidirectional,

@@ -112,6 +112,7 @@ struct trial_shape {
     int64_t B, T, V, D, layers;
     int mlp, norm;
     double dropout, layer_scale;
+    int64_t top_levels;
     const char *kernel; /* "" or "reference" */
     enum precision precision;
     bool guards, evaluation;

@@ -38,12 +38,14 @@ MORE = [  # which the peers' list lacks: (task, model, flags)
     (PADDED, "rwkv7:heads=2,vmix=yes", {"dim": 16, "layers": 2, "bidirectional": "yes"}),
     (TASK, "slice:structure=block,table=yes", {"dim": 16, "backbone": "slice"}),
     (TASK, "bdlru:blocks=4,m=2", {"dim": 16, "layer-scale": 0.5}),
+    (PADDED, "myosotis:heads=3", {"dim": 16, "pool": "top", "top-levels": 2}),
 ]
 
 
 def has_naive(config):
-    """Whether the peers have the net: not LayerScale, nor a mixer that reads another layer's values."""
-    return config.get("layer-scale", "0") == "0" and (config["model"] != "rwkv7" or config["layers"] == "1")
+    """Whether the peers have the net: not LayerScale, levels of a tree, nor a mixer that reads another layer's values."""
+    plain = config.get("layer-scale", "0") == "0" and config.get("top-levels", "1") == "1"
+    return plain and (config["model"] != "rwkv7" or config["layers"] == "1")
 
 
 def chosen(every):

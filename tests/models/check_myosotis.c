@@ -387,6 +387,38 @@ START_TEST(couplings_of_another_width_are_refused) {
 }
 END_TEST
 
+/* A net without layers reads the nodes' own vectors, one a level. The root is one node of the tree of eight leaves, the
+ * level below it two, of which the second has no token where a sequence has at most four. The head has no bias yet. */
+START_TEST(the_top_of_a_tree_is_the_mean_of_its_uppermost_nodes) {
+    struct trial root, below, both;
+    struct trial_shape s = {
+        .model = "myosotis:heads=3", .B = 3, .T = 8, .V = 5, .D = 12, .pool = FROM_ROOT, .readout = READOUT_SEQUENCE};
+    trial_open(&root, &s, 12);
+    trial_open(&below, &s, 12);
+    s.top_levels = 2;
+    trial_open(&both, &s, 12);
+    const struct param *nodes = params_find(&root.params, "nodes");
+    ck_assert_int_eq(nodes->count, 3 * s.D);
+    real *of[3] = {root.params.value, below.params.value, both.params.value};
+    for (int64_t i = 0; i < nodes->count; i++)
+        for (int k = 0; k < 3; k++) of[k][nodes->offset + i] = (real)(i * 7 % 11 - 5) * (real)0.3;
+    real *level = below.params.value + nodes->offset;
+    memcpy(level + 2 * s.D, level + s.D, (size_t)s.D * sizeof *level); /* the root has the vector of those below it */
+    struct trial *all[3] = {&root, &below, &both};
+    for (int k = 0; k < 3; k++) {
+        for (int b = 0; b < 3; b++) tensor_i32(all[k]->net.lengths)[b] = (int32_t[]){8, 5, 4}[b];
+        graph_forward(&all[k]->graph, &all[k]->state);
+    }
+    for (int64_t i = 0; i < s.B * s.V; i++) {
+        double in_use = i < 2 * s.V ? 2 : 1;
+        double want = ((double)tensor_real(root.net.logits)[i] + in_use * (double)tensor_real(below.net.logits)[i]) / 3;
+        ck_assert_double_eq_tol((double)tensor_real(both.net.logits)[i], want, 16 * REAL_EPSILON);
+    }
+    ck_assert(tensor_real(root.net.logits)[0] != tensor_real(below.net.logits)[0]);
+    for (int k = 0; k < 3; k++) trial_close(all[k]);
+}
+END_TEST
+
 Suite *check_myosotis(void);
 Suite *check_myosotis(void) {
     Suite *suite = suite_create("myosotis");
@@ -400,6 +432,7 @@ Suite *check_myosotis(void) {
     tcase_add_loop_test(tests, padding_is_cut_off, 0, N_KERNELS);
     tcase_add_loop_test(tests, a_chain_ends_with_its_tokens, 0, N_KERNELS);
     tcase_add_loop_test(tests, equal_nodes_are_a_level, 0, N_KERNELS);
+    tcase_add_test(tests, the_top_of_a_tree_is_the_mean_of_its_uppermost_nodes);
     tcase_add_test(tests, hippo_frequencies_are_the_spectrum);
     tcase_add_test(tests, misfits_name_the_numbers);
     tcase_add_test(tests, couplings_of_another_width_are_refused);

@@ -68,7 +68,7 @@ int64_t second_example(const struct setup *s, int64_t position) {
 /* Fills a row with an example of a split or of the second batch; index -1: with an empty example. */
 static void fill_row(const struct task_choice *task, enum split split, bool second, int64_t index, struct batch *b,
                      int64_t row) {
-    struct example x = {.targets = b->targets + row * b->labels};
+    struct example x = {.targets = b->targets + row * b->labels, .most = (int32_t)b->most};
     int64_t documents = batch_documents(b);
     if (b->channels)
         x.values = batch_row(b, row);
@@ -113,6 +113,7 @@ void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows,
 
 void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
     int64_t epoch = step / s->shapes.steps_per_epoch, within = step % s->shapes.steps_per_epoch;
+    b->main.most = setup_longest(s, step);
     batch_fill(s, SPLIT_TRAIN, within * s->spec.config.batch, epoch, parallel, &b->main);
     for (int64_t row = 0; row < b->second.B; row++)
         fill_row(&s->spec.task, SPLIT_TRAIN, true, second_example(s, step * b->second.B + row), &b->second, row);

@@ -9,6 +9,7 @@
 struct batch {
     int64_t B, T, channels, labels, documents; /* channels 0: tokens; documents 0: one */
     int64_t words;                             /* words of links per example; 0: no links */
+    int64_t most;                              /* longest length of an example under a curriculum; 0: the task's own */
     int32_t *tokens;                           /* NULL with values */
     real *values;                              /* NULL with tokens */
     int32_t *targets, *lengths, *links;

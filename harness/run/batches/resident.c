@@ -19,7 +19,7 @@ static struct step_batches whole_split(const struct setup *s) {
 
 size_t batches_resident_bytes(const struct setup *s) {
     struct step_batches whole = whole_split(s);
-    if (!graphs_can_take(s)) return 0;
+    if (!graphs_can_take(s) || *s->spec.config.curriculum) return 0; /* its examples depend on the step */
     return batch_bytes(&whole.main) + batch_bytes(&whole.second);
 }
 

@@ -26,6 +26,9 @@ static const struct {
     const char *text; /* in what it prints */
 } calls[] = {
     {"train listops myosotis:levels=64", 2, "has 2^31 nodes or more"},
+    {"train listops bdlru:m=2 --top-levels 2 --steps 1", 2, "--top-levels 2 is for --pool top, which reads a tree"},
+    {"train digits:size=8 myosotis --pool top --top-levels 7 --backbone s5 --steps 1", 2,
+     "--top-levels 7 are more than the levels of nodes that the tree has above its 64 leaves; take fewer"},
     {"train listops bdlru:m=2 --pool top --steps 1", 2, "--pool top reads the root of a tree, and bdlru has none"},
     {"train s3 lstm --steps 0", 2, "steps=0 (command line): expected a whole number from 1 to 1000000000000, or auto"},
     {"train s3 lstm --epochs 0", 2, "epochs=0 (command line): expected a whole number from 1 to"},
