@@ -177,7 +177,7 @@ SH    := bootstrap.sh $(wildcard .ci/*  tools/*.sh tests/*.sh tests/*/*.sh)
         layers format format-check lint fuzz fuzz-kernels fuzz-kernels-here $(FUZZ:%=fuzz-%) install uninstall \
         clean help FORCE
 .PHONY: library wheel suites syntax objects nightly test-hardened test-offline valgrind test-memory test-solved
-.PHONY: tsan torture example test-workflows test-containers
+.PHONY: tsan torture example test-workflows test-containers test-released
 .DELETE_ON_ERROR:
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -396,6 +396,11 @@ test-memory: $(LRNN)
 test-solved: $(LRNN)
 	@rm -rf $(BUILD)/solved
 	@tools/solved.sh $(LRNN) $(BUILD)/solved s3 $(or $(MODELS),bdlru:m=3 bdlru:m=5 lstm)
+
+# Trains on data of each released form from its files: at least 2 000 images, texts or series that the test writes.
+test-released: $(LRNN)
+	@rm -rf $(BUILD)/released
+	@tests/released/learn.sh $(LRNN) $(BUILD)/released $(SETS)
 
 # Runs trainings in several threads, and several trainings at once, under ThreadSanitizer.
 tsan:
@@ -631,6 +636,7 @@ help:
 	@echo "make tsan             trainings in four threads, and four at once, under ThreadSanitizer"
 	@echo "make test-memory      a step of every mixer at 16 384 tokens, in at most 4 GB (MODELS=)"
 	@echo "make test-solved      S3 by three models of its quick profile: each has to solve it (a minute or two; MODELS=)"
+	@echo "make test-released    each released form from its files to a net that beats a trivial answer (minutes; SETS=)"
 	@echo "make test-hardened    whether the program is linked as docs/trust.md says (P17)"
 	@echo "make nightly          what is too long for every change: all suites in double and sanitized, fuzzers, leaks"
 	@echo "make valgrind         one command of each kind under memcheck"
