@@ -67,6 +67,11 @@ static const struct option options[] = {
     {0},
 };
 
+/* The automata of PD-SSM (arXiv 2509.22284); which generators the paper drew is not in its release. */
+#define BY(GROUP, COUNT)                                                                                               \
+    "group=" GROUP ",generators=random,n_generators=" COUNT                                                            \
+    ",length=40,min_length=3,n_train=25600000,test_length=64,128,256"
+
 static const struct task_alias aliases[] = {
     {"s3", "group=s3,n_train=10000", "all permutations of 3, 10k training sequences"},
     {"s4", "group=s4,n_train=50000", "all permutations of 4, 50k training sequences"},
@@ -76,6 +81,13 @@ static const struct task_alias aliases[] = {
      "even permutations of 5 as in SLiCE: up to a million strings, and strings of length 2 in every step"},
     {"s3-250", "group=s3,n_train=250", "all permutations of 3, only 250 training sequences"},
     {"s4-3k", "group=s4,n_train=3000", "all permutations of 4, only 3k training sequences"},
+    {"a5-by-2", BY("a5", "2"), "products of 2 random even permutations of 5, trained to 40, tested to 256"},
+    {"a5-by-6", BY("a5", "6"), "products of 6 random even permutations of 5, trained to 40, tested to 256"},
+    {"a5-by-8", BY("a5", "8"), "products of 8 random even permutations of 5, trained to 40, tested to 256"},
+    {"a5-by-12", BY("a5", "12"), "products of 12 random even permutations of 5, trained to 40, tested to 256"},
+    {"s5-by-4", BY("s5", "4"), "products of 4 random permutations of 5, trained to 40, tested to 256"},
+    {"s5-by-8", BY("s5", "8"), "products of 8 random permutations of 5, trained to 40, tested to 256"},
+    {"s5-by-32", BY("s5", "32"), "products of 32 random permutations of 5, trained to 40, tested to 256"},
     {NULL, NULL, NULL},
 };
 
@@ -276,14 +288,15 @@ static void word_problem_shape(const void *inst, struct task_shape *out) {
         out->second = (struct second_batch){.T = w->extra_length,
                                             .examples = count_sequences(w->letters, w->extra_length),
                                             .fill = word_problem_fill_second};
+    out->curriculum = (struct length_range){1, w->length};
     out->chance = 1.0 / w->of.order;
     out->floor = w->floor;
     out->solved = 0.99;
     out->metric = METRIC_ACC;
 }
 
-/* A sequence of mixed lengths is the beginning of one of the longest. A short one may be a test sequence of its length
- * by chance.
+/* A sequence of mixed lengths, or of a curriculum, is the beginning of one of the longest. A short one may be a test
+ * sequence of its length by chance.
  *
  * Test sequences come first in the numbering, then validation, and the seed draws the training sequences out of all
  * others: so test and validation are the same for every seed. */
@@ -298,9 +311,10 @@ static int64_t sequence_number(const struct word_problem *w, enum split split, i
 static void word_problem_fill(const void *inst, enum split split, int64_t index, struct example *x) {
     const struct word_problem *w = inst;
     fill_sequence(w, sequence_number(w, split, index), x);
-    if (split == SPLIT_TEST || w->min_length == 0) return;
+    if (split == SPLIT_TEST || (w->min_length == 0 && x->most == 0)) return;
     struct rng r = example_rng(w->seed, split, index);
-    x->length = (int32_t)draw_length(&r, w->min_length, w->length);
+    int64_t most = x->most ? x->most : w->length, least = w->min_length && w->min_length < most ? w->min_length : most;
+    x->length = (int32_t)draw_length(&r, least, most);
     for (int64_t t = x->length; t < w->length; t++) {
         x->tokens[t] = 0;
         x->targets[t] = IGNORED;

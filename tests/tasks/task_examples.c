@@ -14,7 +14,7 @@ struct arena task_host;
 
 void reserve_task_host(void) {
     struct error e;
-    ck_assert_int_eq(arena_reserve(&task_host, (size_t)64 << 20, &e), ST_OK);
+    ck_assert_int_eq(arena_reserve(&task_host, (size_t)128 << 20, &e), ST_OK);
 }
 
 void free_task_host(void) {

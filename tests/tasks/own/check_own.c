@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tasks/own/own_file.h"
 #include "tests/lib/program.h"
@@ -220,6 +221,21 @@ START_TEST(files_that_cannot_be_trained_on_are_refused) {
 }
 END_TEST
 
+/* A file of 10 GB that takes no disk: it is refused by its size, before a byte of it is read. */
+START_TEST(a_file_that_is_too_large_is_refused_with_its_size) {
+    for (int i = 0; i < 2; i++) {
+        char path[SCRATCH_BYTES + 40], arguments[SCRATCH_BYTES + 80];
+        snprintf(path, sizeof path, "%s/large.%s", program_folder, i ? "npz" : "jsonl");
+        FILE *f = fopen(path, "w");
+        ck_assert(f && ftruncate(fileno(f), 10000000000) == 0 && fclose(f) == 0);
+        snprintf(arguments, sizeof arguments, "data check %s", path);
+        expect_status(run(arguments), ST_DATA, arguments);
+        expect_text(err, "has 10.0 GB and is read into memory whole; the most is 4.3 GB", arguments);
+        ck_assert_int_eq(remove(path), 0);
+    }
+}
+END_TEST
+
 /* Goes the way of somebody who has a file: look at it, train on it, compare, report, plot. The same examples as the
  * task's own give the same run to the last bit, from lines and from arrays. */
 START_TEST(lines_are_trained_on_from_end_to_end) {
@@ -278,6 +294,7 @@ Suite *check_own(void) {
     tcase_add_test(tests, arrays_that_are_not_as_savez_writes_them_are_refused);
     tcase_add_test(tests, a_tenth_is_held_out_where_nobody_says_what_is);
     tcase_add_test(tests, files_that_cannot_be_trained_on_are_refused);
+    tcase_add_test(tests, a_file_that_is_too_large_is_refused_with_its_size);
     tcase_add_test(tests, lines_are_trained_on_from_end_to_end);
     suite_add_tcase(suite, tests);
     return suite;
