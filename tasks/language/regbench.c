@@ -1,11 +1,11 @@
 /* regbench.c - in-context language learning: strings of a random automaton of the example's own; what must come next?
  *
  * After Akyurek et al. 2024, "In-context language learning: architectures and algorithms"; `about` says how the
- * automata of their code (berlino/seq_icl) differ. Each example has its own automaton with min_states..max_states states
- * and as many symbols, drawn out of all. A state has 1..max_edges edges (at most one for each symbol) to any states; if
- * it has only one, this leads to another state, so no word gets stuck. A word is a walk of 1..max_word symbols from
- * state 0, along edges that are equally likely; a separator follows. The string has as many words as fill the length,
- * the last one cut.
+ * automata of their code (berlino/seq_icl) differ. Each example has its own automaton with min_states..max_states
+ * states and as many symbols, drawn out of all. A state has 1..max_edges edges (at most one for each symbol) to any
+ * states; if it has only one, this leads to another state, so no word gets stuck. A word is a walk of 1..max_word
+ * symbols from state 0, along edges that are equally likely; a separator follows. The string has as many words as fill
+ * the length, the last one cut.
  *
  * Training learns to predict every next id. The source scores whether a prediction is allowed, which one target a
  * position cannot express. Scored here are the positions where only one id is allowed and the string has shown it: the

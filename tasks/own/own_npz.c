@@ -1,6 +1,6 @@
-/* own_npz.c - reads own examples, arrays as np.savez and np.savez_compressed store them (own_file.h): a ZIP file of .npy
- * members, stored as they are or deflated. Its directory at the end says where members are; each is a header, a Python
- * dictionary, and the bytes of an array, little-endian and row-major. */
+/* own_npz.c - reads own examples, arrays as np.savez and np.savez_compressed store them (own_file.h): a ZIP file of
+ * .npy members, stored as they are or deflated. Its directory at the end says where members are; each is a header, a
+ * Python dictionary, and the bytes of an array, little-endian and row-major. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #define DEFLATED     8
 #define SMALL_BYTES  ((size_t)64 << 20) /* to which any array may unpack; deflate packs zeros 1:1030 */
 #define RATIO_MOST   100                /* of larger ones: unpacked over packed bytes */
-#define END_BYTES    22 /* of the end of a directory, without its comment */
-#define ENTRY_BYTES  46 /* of an entry of the directory, without its name */
-#define MEMBER_BYTES 30 /* before a member's name */
+#define END_BYTES    22                 /* of the end of a directory, without its comment */
+#define ENTRY_BYTES  46                 /* of an entry of the directory, without its name */
+#define MEMBER_BYTES 30                 /* before a member's name */
 
 struct bytes {
     const unsigned char *at;
@@ -109,8 +109,8 @@ static enum status read_npy(const struct own_pack *p, struct bytes b, const char
     return ST_OK;
 }
 
-/* Unpacks a deflated member of which the directory's entry tells the size and the CRC-32. The memory is `size` bytes and
- * not one more, whatever the member would unpack to. The caller frees *unpacked. */
+/* Unpacks a deflated member whose size and CRC-32 the directory's entry tells, into memory of that size, whatever else
+ * it would unpack to. The caller frees *unpacked. */
 static enum status unpack(const struct own_pack *p, const char *name, const unsigned char *entry, struct bytes packed,
                           unsigned char **unpacked, struct bytes *member, struct error *e) {
     size_t size = little(entry + 24, 4);
