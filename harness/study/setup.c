@@ -317,9 +317,7 @@ static enum status check_curriculum(const struct setup *s, struct error *e) {
     const char *text = s->spec.config.curriculum;
     int64_t length = range.least - 1;
     if (*text && !range.most)
-        return fail(e, ST_USAGE,
-                    "--curriculum bounds the length of training sequences, which %s cannot shorten; leave it out, or "
-                    "take a word problem, a regular language or mqar",
+        return fail(e, ST_USAGE, "--curriculum is for word problems, regular languages and mqar; leave it out for %s",
                     s->spec.task.name);
     for (const char *at = text; *text; at++) { /* past the colon */
         char number[32];
@@ -458,13 +456,11 @@ struct schedule setup_schedule(const struct setup *s) {
 #undef ROW
     };
     const struct config *c = &s->spec.config;
-    double floor = own[c->schedule].floor;
+    double fixed = own[c->schedule].floor, floor = fixed > 0 ? fixed : c->lr_min_share * c->lr;
     int64_t epochs = own[c->schedule].epochs;
     return (struct schedule){.kind = (enum schedule_kind)c->schedule,
                              .lr = c->lr,
-                             .lr_min = floor > 0             ? floor
-                                       : c->lr_min_share > 0 ? c->lr_min_share * c->lr
-                                                             : c->lr_min,
+                             .lr_min = floor > 0 ? floor : c->lr_min,
                              .warmup = c->warmup,
                              .warmup_least = c->warmup_least,
                              .total = epochs > 0 ? epochs * s->shapes.steps_per_epoch : s->shapes.schedule_steps,
