@@ -28,7 +28,7 @@ struct config {
     int schedule, precision, keep_weights, decay_all, select; /* the enums above */
     bool force, force_resume, quiet, json;
     char device[OPTION_TEXT], kernel[OPTION_TEXT], out[OPTION_TEXT], profile[OPTION_TEXT];
-    char curriculum[OPTION_TEXT];                   /* see setup_longest; "" = none */
+    char curriculum[OPTION_TEXT];                   /* tasks/curriculum.h; "" = none */
     char match[OPTION_TEXT];                        /* see setup_match, which chooses the size and empties this text */
     char from[OPTION_TEXT], from_xxh3[OPTION_TEXT]; /* file of the first weights and its hash; "" = drawn */
 };

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/label.h"
 #include "core/schedule.h"
 #include "harness/study/profile.h"
 #include "harness/store/files.h"
 #include "harness/store/version.h"
+#include "tasks/curriculum.h"
 
 /* Appends printf-style text to the description of a run, which becomes its identity: no part of it may be missing. */
 static enum status append(char text[CONFIG_TEXT], struct error *e, const char *format, ...)
@@ -311,37 +311,6 @@ void setup_length(struct setup *s) {
     s->shapes.eval_every = length.eval_every;
 }
 
-/* Checks that --curriculum is a list of ascending lengths that the task takes. */
-static enum status check_curriculum(const struct setup *s, struct error *e) {
-    const struct length_range range = s->spec.task.shape.curriculum;
-    const char *text = s->spec.config.curriculum;
-    int64_t length = range.least - 1;
-    if (*text && !range.most)
-        return fail(e, ST_USAGE, "--curriculum is for word problems, regular languages and mqar; leave it out for %s",
-                    s->spec.task.name);
-    for (const char *at = text; *text; at++) { /* past the colon */
-        char number[32];
-        int64_t before = length;
-        TRY(text_part(&at, ":", number, sizeof number, e));
-        if (!parse_int64(number, &length) || length <= before || length > range.most)
-            return fail(e, ST_USAGE,
-                        "--curriculum %.60s is no list of lengths that ascend from %" PRId64 " to %" PRId64
-                        ", between which %s trains; write for example %" PRId64 ":%" PRId64,
-                        text, range.least, range.most, s->spec.task.name, (range.least + range.most) / 2, range.most);
-        if (!*at) return ST_OK;
-    }
-    return ST_OK;
-}
-
-int64_t setup_longest(const struct setup *s, int64_t step) {
-    const char *at = s->spec.config.curriculum;
-    int64_t stages = 1;
-    for (const char *c = at; *c; c++) stages += *c == ':';
-    for (int64_t stage = step * stages / s->shapes.schedule_steps; stage > 0 && strchr(at, ':'); stage--)
-        at = strchr(at, ':') + 1;
-    return strtoll(at, NULL, 10);
-}
-
 /* Refuses a first rate below the cosine's floor, since the rate would only rise. */
 static enum status check_floor(const struct setup *s, const char *name, struct error *e) {
     const struct schedule schedule = setup_schedule(s);
@@ -385,7 +354,7 @@ enum status setup_resolve(struct setup *s, struct error *e) {
     TRY(fit_lengths(s, e));
     TRY(config_check_length(c, s->spec.task.shape.examples[SPLIT_TRAIN], e));
     setup_length(s);
-    TRY(check_curriculum(s, e));
+    TRY(curriculum_check(&s->spec.task, c->curriculum, e));
     TRY(check_schedule(s, e));
     TRY(setup_numerics(s, s->id.numerics, sizeof s->id.numerics, e));
     TRY(identify(s, e));

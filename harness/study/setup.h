@@ -106,9 +106,6 @@ enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
  * setup_resolve. */
 void setup_length(struct setup *s);
 
-/* The longest length of a training sequence of a step under --curriculum; 0: the task's own. */
-int64_t setup_longest(const struct setup *s, int64_t step);
-
 /* Gives the net's sizes for the task in a split. */
 struct net_shape setup_net_shape(const struct setup *s, enum split split);
 

@@ -10,6 +10,7 @@
 
 #include "core/arena.h"
 #include "harness/run/signals.h"
+#include "tasks/curriculum.h"
 
 #define PARALLEL_FROM 16384 /* threads pay from this number of positions in a batch */
 
@@ -113,7 +114,7 @@ void split_fill(const struct setup *s, bool second, int64_t first, int64_t rows,
 
 void step_fill(const struct setup *s, int64_t step, bool parallel, struct step_batches *b) {
     int64_t epoch = step / s->shapes.steps_per_epoch, within = step % s->shapes.steps_per_epoch;
-    b->main.most = setup_longest(s, step);
+    b->main.most = curriculum_longest(s->spec.config.curriculum, step, s->shapes.schedule_steps);
     batch_fill(s, SPLIT_TRAIN, within * s->spec.config.batch, epoch, parallel, &b->main);
     for (int64_t row = 0; row < b->second.B; row++)
         fill_row(&s->spec.task, SPLIT_TRAIN, true, second_example(s, step * b->second.B + row), &b->second, row);
