@@ -1,5 +1,5 @@
-/* curriculum.h - training sequences that grow over a run: "8:16:32" is the longest length in each of three equal parts of
- * its steps. */
+/* curriculum.h - training sequences that grow over a run: "8:16:32" is the longest length in each of three equal parts
+ * of its steps. */
 #ifndef LRNN_TASKS_CURRICULUM_H
 #define LRNN_TASKS_CURRICULUM_H
 
