@@ -1,4 +1,4 @@
-/* data.c - `lrnn perf data`: how fast a task makes its examples, and how fast released files are read. */
+/* data.c - `lrnn perf data`: measures how fast a task makes its examples, and how fast released files are read. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,10 +14,10 @@
 #include "tasks/data/datasets.h"
 #include "tasks/task.h"
 
-#define ROUND 64 /* examples between two looks at the clock */
+#define ROUND 64 /* examples between two readings of the clock */
 
 /* Appends samples of one thread as a row of OUT/perf.csv, from which awk scripts in tools/ make
- * results/tables/speed.md. The row has bench, pass and shape; `tokens` of a sample, NAN: they are not counted. */
+ * results/tables/speed.md. The caller has set bench, pass and shape. tokens: per sample; NAN: not counted. */
 static enum status keep(struct perf_row *row, const struct samples *all, double foreign, double tokens, const char *out,
                         struct error *e) {
     struct sitting s = {.warm_up = 1, .foreign = foreign};
@@ -25,7 +25,7 @@ static enum status keep(struct perf_row *row, const struct samples *all, double 
     if (!*out || all->n == 0) return ST_OK;
     machine_read(&m);
     sitting_describe(row, &m, 1);
-    row->dtype[0] = '\0'; /* nothing is multiplied */
+    row->dtype[0] = '\0'; /* no products */
     sitting_summarise(&s, all);
     sitting_fill(&s, tokens, row);
     return sitting_append(out, row, &m, e);
@@ -38,7 +38,7 @@ struct examples_run {
     struct arena host;
     enum split split;
     struct example example;
-    int64_t next; /* index of the next one */
+    int64_t next; /* index of the next example */
     struct samples round;
 };
 
@@ -83,7 +83,7 @@ static enum status run_examples(const char *task, const struct perf_data_request
     r->split = (enum split)q->split;
     enum status status = open_examples(r, task, (uint64_t)q->seed, e);
     if (status == ST_OK) {
-        omp_set_num_threads(1); /* a task makes its examples one by one; perf_time_s is then what the thread ran */
+        omp_set_num_threads(1); /* with one thread perf_time_s is the thread's CPU time */
         make_round(r);          /* brings code and tables into the caches */
         noise_begin(&noise);
         for (double begin = time_now_s(); samples_due(&r->round, 1, begin, q->seconds);) {
@@ -112,15 +112,15 @@ static enum status run_examples(const char *task, const struct perf_data_request
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
 struct files_run {
-    struct import_log log; /* first: the import hands it to note_file */
+    struct import_log log; /* first member, because note_file gets its address */
     const char *name, *folder;
-    const struct dataset *d; /* NULL: a task reads the files where they lie */
+    const struct dataset *d; /* NULL: a task reads the files in place */
     struct task_choice task;
     struct arena host;
     struct samples read, unpack;
-    char path[DATASET_FILES][CACHE_PATH]; /* of files that are no parts of a folder of many */
+    char path[DATASET_FILES][CACHE_PATH]; /* files, except the many files of a folder */
     int n_paths;
-    bool packed; /* one of these is gzip */
+    bool packed; /* some of these are gzip files */
     double foreign;
 };
 
@@ -166,7 +166,7 @@ static enum status read_once(struct files_run *r, struct error *e) {
     return ST_OK;
 }
 
-/* Decompresses the packed files and does nothing else: any reader has to do so much. */
+/* Only decompresses the packed files: the least work of any reader. */
 static enum status unpack_once(const struct files_run *r, struct error *e) {
     static uint8_t window[SOURCE_WINDOW];
     enum status status = ST_OK;
@@ -180,10 +180,11 @@ static enum status unpack_once(const struct files_run *r, struct error *e) {
     return status;
 }
 
-/* The first pass finds out what is packed and brings the files into the system's memory; it is not counted. */
+/* Measures reading the files. The first pass is not counted: it finds the packed files and brings all into the page
+ * cache. */
 static enum status measure_files(struct files_run *r, double seconds, struct error *e) {
     struct noise noise;
-    omp_set_num_threads(1); /* as for examples */
+    omp_set_num_threads(1); /* as in measuring examples */
     r->log.read = note_file;
     TRY(read_once(r, e));
     r->log.read = say_nothing;

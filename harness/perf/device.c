@@ -1,5 +1,5 @@
-/* device.c - `lrnn perf device`: the rates of a copy and of matrix products on a device, and then a training step, its
- * calls and every kernel beside these rates (device.h). */
+/* device.c - `lrnn perf device`: measures the rates of a copy and of matrix products on a device, then a training step,
+ * its calls and every kernel, compared with these rates (device.h). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "harness/store/version.h"
 
 #define COPY_BYTES  ((size_t)512 << 20)
-#define NOISE_BYTES ((size_t)16 << 20) /* random ones, again and again, are what is copied */
+#define NOISE_BYTES ((size_t)16 << 20) /* a block of random bytes, repeated to fill the source */
 
 /* --- rates of the device ------------------------------------------------------------------------------------------ */
 
@@ -26,7 +26,7 @@ static void copy_walk(void *context) {
     place_copy(c->place, c->arena.base + c->bytes, c->arena.base, c->bytes);
 }
 
-/* Fills the source with random bytes: zeros may be copied faster than what a training holds. */
+/* Fills the source with random bytes, because zeros may be copied faster than real data. */
 static enum status fill_copy(const struct copy *c, struct error *e) {
     size_t n = c->bytes < NOISE_BYTES ? c->bytes : NOISE_BYTES;
     uint32_t *noise = malloc(n);
@@ -64,7 +64,7 @@ static enum status measure_copy(struct device_run *d, struct error *e) {
     return status;
 }
 
-/* Measures a product of 4096 x 4096 matrices, 100 % of the rows in its precision. */
+/* Measures a product of 4096 x 4096 matrices, which is the 100 % of all rows in its precision. */
 static enum status measure_product(struct device_run *d, enum precision precision, struct error *e) {
     struct kernel_run *r = calloc(1, sizeof *r);
     struct op_sizes sizes;
@@ -96,8 +96,8 @@ static enum status measure_product(struct device_run *d, enum precision precisio
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-/* Steps come before kernels, because a kernel that fails may take the device with it. Kernels compute in the first
- * precision, steps in all of them. */
+/* Measures everything that is wanted. Steps come first, because a failing kernel may make the device unusable. Kernels
+ * are measured in the first precision, steps in all. */
 static enum status measure_all(struct device_run *d, struct error *e) {
     const struct perf_device_request *q = d->request;
     int precisions = REAL_IS_DOUBLE ? 1 : PRECISION_COUNT;
@@ -113,8 +113,8 @@ static enum status measure_all(struct device_run *d, struct error *e) {
     return all || q->rows == DEVICE_ROWS_KERNELS || *q->only ? device_measure_kernels(d, e) : ST_OK;
 }
 
-/* Chooses the file of the rows, "" for none. A file of that name is kept: its rows took minutes of a device, of this
- * one or of another, of all kernels or of one op's. */
+/* Chooses the file for the rows, "" for none. ST_USAGE: the file exists. It is not replaced, since it may have other
+ * rows, which took minutes on a device. */
 static enum status choose_file(const struct perf_device_request *q, char path[PATH_BYTES], struct error *e) {
     *path = 0;
     if (!*q->out) return ST_OK;
@@ -125,8 +125,7 @@ static enum status choose_file(const struct perf_device_request *q, char path[PA
     return make_folder(q->out, e);
 }
 
-/* The file gets all rows or none: a measurement that is stopped, or loses its device, leaves no file that looks whole.
- * */
+/* Writes the file only at the end, so that an interrupted measurement leaves no file that looks complete. */
 enum status perf_device(const struct perf_device_request *request, struct error *e) {
     struct device_run d = {.request = request};
     struct printed rows = {0};

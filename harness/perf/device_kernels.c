@@ -1,5 +1,5 @@
-/* device_kernels.c - rows of `lrnn perf device` for kernels: errors against the references, and times, over the same
- * buffers (warm: at small shapes that measures the cache) and over more sets of them than the cache holds (cold). */
+/* device_kernels.c - rows of `lrnn perf device` for kernels: errors against the references, and times. "warm" uses one
+ * set of buffers, which at small shapes stays in the cache; "cold" uses more sets than fit into the cache. */
 #include "harness/perf/device.h"
 
 #include <math.h>
@@ -10,12 +10,12 @@
 #include "core/graph_walk.h"
 #include "core/label.h"
 
-#define SETS_MOST  40 /* of buffers: a cache of 50 MB wants as many of 2.5 MB */
+#define SETS_MOST  40 /* most sets of buffers: 40 of 2.5 MB for a cache of 50 MB */
 #define SETS_SMALL 2
-#define MARGIN     16 /* times a kernel's tolerance, which is for the small sizes of the tests */
+#define MARGIN     16 /* factor on a kernel's tolerance, which is for the tests' small sizes */
 
-/* Many short sequences, few long ones, blocks of several sizes; states, trees, grids and flows of our models' default
- * widths; and shapes of an S5 model of about a million parameters. */
+/* The shapes: many short sequences, few long ones, blocks of several sizes; states, trees, grids and flows at our
+ * models' default widths; and the shapes of an S5 model of about a million parameters. */
 static const struct {
     const char *op, *shape;
 } cases[] = {
@@ -86,7 +86,8 @@ double device_error(const real *got, const real *want, int64_t n) {
     return size > 0 ? off / size : off;
 }
 
-/* Makes and walks the reference of a shape, once for all its kernels: it is the host's work, and longer than theirs. */
+/* Makes and walks the reference of a shape, once for all its kernels, because it runs on the host and takes longer than
+ * they do. */
 static enum status open_reference(struct kernel_run **reference, const struct op *op, const struct op_sizes *sizes,
                                   struct error *e) {
     const char *why;
@@ -98,8 +99,8 @@ static enum status open_reference(struct kernel_run **reference, const struct op
     return ST_OK;
 }
 
-/* Walks the kernel and sets the largest error of its outputs and of every input's gradient. An error beyond rounding is
- * counted: the command fails after all rows. */
+/* Walks the kernel and sets *error to the largest error of its outputs and gradients. Errors beyond rounding are
+ * counted, and the command fails after all rows. */
 static enum status compare(struct device_run *d, struct kernel_run *r, const struct kernel_run *reference,
                            double *error, struct error *e) {
     const struct call *c = r->call, *want = reference->call;
@@ -137,7 +138,8 @@ int device_cold_sets(double cache, double bytes) {
     return sets > SETS_MOST ? 0 : sets < 1 ? 1 : (int)sets;
 }
 
-/* Prints a row for the forward pass and one for both, over n sets of buffers by turns; the first set is there. */
+/* Prints a row for the forward pass and a row for both passes, over n sets of buffers in turn. The first set exists
+ * already. */
 static enum status measure_sets(struct device_run *d, struct kernel_run **runs, int n, const struct op_sizes *sizes,
                                 struct device_row *row, struct error *e) {
     const char *why = NULL;
@@ -181,7 +183,7 @@ static enum status measure_opened(struct device_run *d, struct kernel_run **runs
         TRY(compare(d, r, *reference, &row.error, e));
     }
     TRY(measure_sets(d, runs, 1, sizes, &row, e));
-    /* A forward pass reads and writes each tensor once, so that both passes touch no less. */
+    /* The bytes of the forward pass are a lower bound for those of both passes. */
     int n = device_cold_sets((double)d->info.cache, r->cost[PASS_FORWARD].bytes);
     if (d->request->small && n != 1) n = SETS_SMALL;
     return n > 1 ? measure_sets(d, runs, n, sizes, &row, e) : ST_OK;
@@ -202,7 +204,8 @@ static enum status measure_kernel(struct device_run *d, const struct kernel *k, 
     return status;
 }
 
-/* Measures all kernels of a case. After one that fails the device is opened anew: a place keeps its first failure. */
+/* Measures all kernels of a case. After a failure the device is opened again, because a place keeps its first
+ * failure. */
 static enum status measure_case(struct device_run *d, const char *op, const char *shape, struct error *e) {
     struct op_sizes sizes;
     struct kernel_run *reference = NULL;
@@ -223,9 +226,9 @@ static enum status measure_case(struct device_run *d, const char *op, const char
     return status;
 }
 
-/* --- what is asked for -------------------------------------------------------------------------------------------- */
+/* --- the request -------------------------------------------------------------------------------------------- */
 
-/* True if the shape has every word that is wanted. */
+/* True if the shape has every wanted word. */
 static bool is_wanted_shape(const char *shape, const char *wanted) {
     char word[OPTION_TEXT], given[OPTION_TEXT + 2], part[OPTION_TEXT + 2];
     snprintf(given, sizeof given, " %s ", shape);

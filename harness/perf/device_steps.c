@@ -10,12 +10,12 @@
 #include "harness/run/trainer.h"
 #include "harness/study/study.h"
 
-#define STEP_TASK   "s5:n_train=8192,n_val=128,n_test=128" /* few examples: the step is the same, and is there sooner */
+#define STEP_TASK   "s5:n_train=8192,n_val=128,n_test=128" /* few examples start faster; the step is the same */
 #define STEP_MODEL  "bdlru:m=5,blocks=64"
 #define MARKS       512 /* most calls of a step, with one more for the end of each walk */
 #define WALKS       15  /* samples of each call */
 #define AHEAD_BYTES ((size_t)256 << 20)
-#define AHEAD       16 /* copies of so many bytes, some milliseconds: the host queues a step in a few tenths of one */
+#define AHEAD       16 /* copies of AHEAD_BYTES: some milliseconds, longer than the host needs to queue a step */
 
 /* --- whole steps -------------------------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static void step_walked(void *context) {
     struct trainer *t = context;
     place_capture_free(&t->place, t->capture);
     t->capture = NULL;
-    t->steps_queued = 0; /* the first step is walked, as every one here is */
+    t->steps_queued = 0; /* so that this step is walked, too */
     trainer_step(t);
 }
 
@@ -31,8 +31,8 @@ static void step_replayed(void *context) {
     trainer_step(context);
 }
 
-/* Ways of doing a step, and what is turned off for each (docs/gpu.md): work that does not overlap has branches. A
- * device below capability 9.0 has no overlap, and there the second and the third are alike. */
+/* Ways of doing a step, with the features turned off for each (docs/gpu.md). Without overlap there are branches. A
+ * device below capability 9.0 never overlaps, so there the second and the third way are equal. */
 static const struct step_way {
     const char *name;
     void (*work)(void *context);
@@ -42,7 +42,7 @@ static const struct step_way {
                  {"replayed in branches", step_replayed, {"LRNN_CUDA_OVERLAP"}},
                  {"replayed in a row", step_replayed, {"LRNN_CUDA_OVERLAP", "LRNN_CUDA_BRANCHES"}}};
 
-/* Prints a row of the trainer's step; times include the way of the batches. */
+/* Prints a row for the trainer's step; times include bringing in the batch. */
 static enum status time_step(const struct device_run *d, const struct setup *s, struct trainer *t,
                              const struct step_way *way, struct error *e) {
     struct device_run own = *d;
@@ -72,7 +72,7 @@ static enum status time_step(const struct device_run *d, const struct setup *s, 
     return status;
 }
 
-/* Opens the trainer in a way and measures it: what is off for the way is off while the trainer is made. */
+/* Opens the trainer in a way and measures it. Features are turned off while the trainer is made. */
 static enum status measure_way(const struct device_run *d, const struct setup *s, const struct step_way *way,
                                enum status (*measure)(const struct device_run *, const struct setup *, struct trainer *,
                                                       const struct step_way *, struct error *),
@@ -117,13 +117,13 @@ struct call_marks {
     int n;
     struct call_mark {
         struct place_mark *mark;
-        const struct call *call; /* that begins here; NULL: a walk ends */
+        const struct call *call; /* the call that begins here; NULL: end of a walk */
         enum pass pass;
         struct samples times; /* up to the next mark */
     } at[MARKS];
 };
 
-/* A step has the same calls each time, so that mark n is always the same call's. */
+/* Sets the next mark. All steps have the same calls, so mark n always belongs to the same call. */
 static void mark_call(void *watcher, const struct call *c, enum pass pass) {
     struct call_marks *m = watcher;
     if (m->n == MARKS) return;
@@ -134,8 +134,8 @@ static void mark_call(void *watcher, const struct call *c, enum pass pass) {
     if (at->mark) place_mark_set(m->place, at->mark);
 }
 
-/* Walks steps. Copies are queued ahead of each: the device is still at them when the host has queued the whole step,
- * whose launches from the host are then in no time. The first step loads the kernels. */
+/* Walks steps and samples each call. Copies are queued before each step, so that the host has queued the whole step
+ * before the device begins it, and launch times are not measured. The first step loads the kernels. */
 static enum status sample_calls(struct trainer *t, struct call_marks *m, const struct arena *copied, struct error *e) {
     size_t half = copied->size / 2 / ARENA_ALIGN * ARENA_ALIGN;
     for (int walk = 0; walk <= WALKS; walk++) {
@@ -149,7 +149,7 @@ static enum status sample_calls(struct trainer *t, struct call_marks *m, const s
     return ST_OK;
 }
 
-/* Prints a row a call and pass, in the order of the walk. */
+/* Prints a row per call and pass, in the order of the walk. */
 static void print_calls(const struct device_run *d, const struct setup *s, const struct call_marks *m) {
     for (int i = 0; i + 1 < m->n; i++) {
         const struct call *c = m->at[i].call;

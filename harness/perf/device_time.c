@@ -8,9 +8,9 @@
 #include "harness/store/clock.h"
 #include "harness/store/version.h"
 
-#define WALKS     20 /* of a sample, at least: its start and its end are small beside them */
+#define WALKS     20 /* least walks per sample, so that its start and end do not matter */
 #define MIN_COUNT 7
-#define SPIN_S    0.1 /* of the same work before the samples, so that the device's clocks are up */
+#define SPIN_S    0.1 /* seconds of work before the samples, to raise the device's clocks */
 
 enum status device_open(struct device_run *d, struct error *e) {
     bool is_set = getenv("LRNN_CUDA_OVERLAP");
@@ -32,11 +32,11 @@ void device_close(struct device_run *d) {
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
 
-/* Work as often in a row as a sample takes. */
+/* A sample: the work repeated `walks` times. */
 struct timed {
     const struct device_work *work;
     int walks;
-    struct place_capture *capture; /* of all walks; or NULL */
+    struct place_capture *capture; /* of all walks together; or NULL */
 };
 
 static void walk_all(const struct timed *t) {
@@ -50,8 +50,8 @@ static void walk_or_replay(const struct place *p, const struct timed *t) {
         walk_all(t);
 }
 
-/* Takes samples for the request's time. A replay that is timed follows one that is not: the host has then queued it
- * before the device comes to it, and its launch is not in the time. */
+/* Takes samples for the request's time. An untimed replay precedes each timed one, so that the host has queued the
+ * timed replay before the device begins it, and its launch is not measured. */
 static enum status sample(struct device_run *d, const struct timed *t, struct samples *s, struct error *e) {
     bool small = d->request->small;
     double begin = time_now_s();
@@ -71,8 +71,8 @@ static enum status sample(struct device_run *d, const struct timed *t, struct sa
     return place_wait(&d->place, e);
 }
 
-/* A sample walks each context as often as the others, so that each is as far from its turn before, also across samples.
- * The first call loads the kernels. */
+/* A sample walks each context equally often, so that all have the same distance between their turns, also across
+ * samples. The first call loads the kernels. */
 enum status device_sample(struct device_run *d, const struct device_work *w, struct samples *s, struct error *e) {
     struct timed t = {.work = w, .walks = w->n * (d->request->small ? 1 : (WALKS + w->n - 1) / w->n)};
     w->work(w->contexts[0]);

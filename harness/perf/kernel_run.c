@@ -7,7 +7,7 @@
 #include "core/graph_walk.h"
 #include "core/philox.h"
 
-/* Fills with values in [-0.7, 0.7): products of transitions stay bounded, also complex ones. */
+/* Fills with values in [-0.7, 0.7), so that products of transitions stay bounded, also complex ones. */
 static void fill_input(const struct tensor *t, int i, void *values) {
     struct rng r = rng_at(1, STREAM_TEST, (uint64_t)i);
     for (int64_t j = 0; j < tensor_count(t); j++) {
@@ -23,7 +23,7 @@ static void fill_gradient(const struct tensor *t, real *values) {
     for (int64_t j = 0; j < tensor_count(t); j++) values[j] = (real)(2 * rng_uniform(&r) - 1);
 }
 
-/* Fills the inputs by way of host memory, wherever the graph is. */
+/* Fills the inputs through host memory, wherever the graph is. */
 static enum status fill(struct graph *g, struct error *e) {
     size_t bytes = g->root ? tensor_bytes(g->root) : 1;
     for (int i = 0; i < g->n_tensors; i++)
@@ -36,7 +36,7 @@ static enum status fill(struct graph *g, struct error *e) {
         fill_input(t, i, values);
         graph_put(g, t, values);
     }
-    if (g->root && tensor_count(g->root) > 1) { /* the gradient of a loss is 1, which a graph on a device keeps there */
+    if (g->root && tensor_count(g->root) > 1) { /* a loss has gradient 1, which graphs set themselves */
         fill_gradient(g->root, values);
         place_put(g->options.place, g->root->grad, values, tensor_bytes(g->root));
     }

@@ -1,4 +1,4 @@
-/* kernel_run.h - one kernel at one shape, filled and ready to be timed. */
+/* kernel_run.h - one kernel at one shape, with filled inputs, ready to be timed. */
 #ifndef LRNN_HARNESS_PERF_KERNEL_RUN_H
 #define LRNN_HARNESS_PERF_KERNEL_RUN_H
 
@@ -13,8 +13,8 @@ enum { PASS_BOTH = 2 }; /* after PASS_FORWARD and PASS_BACKWARD */
 struct kernel_run {
     enum precision precision;  /* of products; set before kernel_run_open */
     const struct place *place; /* where it runs: set before kernel_run_open; NULL: the CPU */
-    struct step_state *live;   /* state that its ops read: &state, or a copy in the memory of the place */
-    struct arena there;        /* owns live elsewhere */
+    struct step_state *live;   /* state that ops read: &state, or its copy in the place's memory */
+    struct arena there;        /* owns `live` if it is not &state */
     struct graph graph;
     struct call *call;
     struct step_state state;
@@ -23,8 +23,8 @@ struct kernel_run {
     char shape[256];
 };
 
-/* Builds, plans and fills the op with that kernel, or with the one that is taken unasked (NULL). *why says why the
- * kernel does not apply, and nothing is planned then; else it is NULL. r starts zeroed; kernel_run_close also after an
+/* Builds, plans and fills the op with that kernel, or with the default kernel (NULL). If the kernel does not apply,
+ * *why says why, and nothing is planned; else *why is NULL. r starts zeroed. Call kernel_run_close also after an
  * error. */
 enum status kernel_run_open(struct kernel_run *r, const struct op *op, const struct kernel *kernel,
                             const struct op_sizes *sizes, const char **why, struct error *e);

@@ -15,10 +15,10 @@
 #include "harness/store/logs.h"
 #include "harness/store/version.h"
 
-#define MIN_SAMPLES 30   /* of a sitting, */
-#define FEW_SAMPLES 5    /* or of one whose samples are so slow that they take as many times its time */
-#define WARM_UP     5.0  /* at most, in units of the time for samples */
-#define WINDOW      0.02 /* least length of a window in the same units; shorter ones measure clock and scheduler */
+#define MIN_SAMPLES 30   /* least samples of a measurement */
+#define FEW_SAMPLES 5    /* least samples if they are slow; they may take as many times the time */
+#define WARM_UP     5.0  /* longest warm-up, in units of the time for samples */
+#define WINDOW      0.02 /* shortest window, in the same units; shorter ones would measure clock and scheduler */
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
 
@@ -58,7 +58,7 @@ enum status copy_create(struct copy_bench *c, size_t bytes, struct error *e) {
     arena_huge_pages(&c->arena);
     c->from = arena_alloc(&c->arena, bytes);
     c->to = arena_alloc(&c->arena, bytes);
-    memset(c->from, 1, bytes); /* pages must exist */
+    memset(c->from, 1, bytes); /* allocates the pages */
     memset(c->to, 2, bytes);
     return ST_OK;
 }
@@ -74,7 +74,7 @@ void copy_free(struct copy_bench *c) {
 #else
 #define VECTOR_BYTES 16
 #endif
-#define CHAINS 12 /* independent sums: latency x units of current cores is 8 to 10, and 16 registers hold them */
+#define CHAINS 12 /* independent sums: latency x units of current cores is 8 to 10, and there are 16 registers */
 #define ROUNDS 100000
 
 enum { LANES = VECTOR_BYTES / sizeof(real) };
@@ -123,7 +123,7 @@ void floor_rates_sample(struct floor_rates *r, struct copy_bench *copy) {
     r->flops = fmax(r->flops, 2.0 * ROUNDS * CHAINS * LANES * threads / (end - middle));
 }
 
-/* Adds user and system time of this process or of its children, in seconds. */
+/* Returns user plus system time of this process or of its children, in seconds. */
 static double seconds_of(int who) {
     struct rusage usage;
     getrusage(who, &usage);
@@ -228,7 +228,7 @@ bool sitting_is_quiet(const struct sitting *s) {
 
 bool sitting_is_better(const struct sitting *s, const struct sitting *other) {
     if (sitting_is_quiet(s) != sitting_is_quiet(other)) return sitting_is_quiet(s);
-    return !(s->foreign > other->foreign); /* unknown: the later one */
+    return !(s->foreign > other->foreign); /* unknown: the later measurement */
 }
 
 enum status sitting_run_quiet(struct sitting *s, enum status (*one)(void *context, struct error *e), void *context,

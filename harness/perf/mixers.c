@@ -25,7 +25,7 @@ struct layer_run {
     struct step_state state;
 };
 
-/* Builds the mixer alone on x (B,nodes,D), with parameters as at the start of training and random x and gradient. */
+/* Builds only the mixer on x (B,nodes,D), with its initial parameters, random x and random output gradient. */
 static enum status open_layer(struct layer_run *r, const char *model, struct dims tokens, struct error *e) {
     struct graph_options options = {.training = true, .kernels = kernel_list()};
     struct model_choice choice;
@@ -56,7 +56,7 @@ static enum status walk(void *context, struct error *e) {
     return ST_OK;
 }
 
-/* Measures a mixer at one length; *params receives its trained parameters. Errors: the mixer does not fit. */
+/* Measures a mixer at one length. *params: its number of trained parameters. Errors: the mixer does not fit. */
 static enum status measure_layer(const char *model, struct dims d, double seconds, int64_t *params, struct sitting *s,
                                  struct error *e) {
     struct layer_run *r = calloc(1, sizeof *r);
@@ -73,7 +73,7 @@ static enum status measure_layer(const char *model, struct dims d, double second
 }
 
 /* Prints the row of a mixer, and appends each number to OUT/perf.csv, from which tools/layers_table.awk makes
- * results/tables/speed.md. *misfit receives why the mixer does not fit. */
+ * results/tables/speed.md. *misfit says why the mixer does not fit. */
 static enum status print_layer(const struct perf_layers_request *q, const char *model, const struct machine *m,
                                struct error *misfit, struct error *e) {
     int64_t params = 0;
@@ -124,9 +124,9 @@ enum status perf_layers(const struct perf_layers_request *q, struct error *e) {
 /* Counts of one step: training graph forward and backward, the optimiser's graph, and the graph of the resident data.
  * */
 struct step_count {
-    int64_t calls; /* one for each op and pass: the launches, if each were one kernel */
+    int64_t calls; /* calls: one per op and pass, the launches if each call were one kernel */
     int64_t launches;
-    double scratch; /* bytes that kernels write and read for themselves */
+    double scratch; /* bytes of scratch memory of the kernels */
     struct cost cost;
 };
 
@@ -156,7 +156,7 @@ static enum status count_mixer(const struct perf_launches_request *q, const char
     if (!s) return e->status;
     struct trainer *t = trainer_open(trainer_create, s, e);
     enum status status = t ? ST_OK : e->status;
-    for (int step = 0; step < 2 && t; step++) trainer_step(t); /* the second is captured */
+    for (int step = 0; step < 2 && t; step++) trainer_step(t); /* the second step is captured */
     if (t) status = trainer_sync(t, e);
     if (status == ST_OK && !t->capture)
         status = fail(e, ST_DEVICE, "a step cannot be captured: %s", place_capture_failure(&t->place));

@@ -1,9 +1,9 @@
-/* op.c - `lrnn perf op` and `lrnn perf crossover`: kernels of one op on the CPU, beside their floors and beside each
- * other.
+/* op.c - `lrnn perf op` and `lrnn perf crossover`: compares kernels of one op on the CPU with their floors and with
+ * each other.
  *
- * The floor of an op is the larger of two: its bytes at the rate of a copy that moves as many, and its FLOPs at the
- * rate of multiply-adds on registers. Both rates are measured between the samples, so that they see the same machine.
- * */
+ * The floor is a lower bound for the time of an op, the larger of two: its bytes at the rate of a copy of the same
+ * size, and its FLOPs at the rate of multiply-adds on registers. Both rates are measured between the samples, under the
+ * same conditions. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -18,23 +18,23 @@
 #include "harness/store/clock.h"
 
 #define MIN_SAMPLES 5
-#define MIN_COPY    ((size_t)4 << 20) /* bytes; smaller buffers stay in the caches next to the core */
+#define MIN_COPY    ((size_t)4 << 20) /* bytes; smaller buffers would stay in the L1 or L2 cache */
 #define MAX_COPY    ((size_t)256 << 20)
 #define MAX_KERNELS 8
 #define MAX_LENGTHS 32
-#define MARGIN      1.05 /* a smaller ratio of best times is no difference */
+#define MARGIN      1.05 /* ratios of best times below this count as equal */
 
 static const char *const pass_names[3] = {"forward", "backward", "both"};
 
 /* Rates of the machine, shared by the kernels of an op. */
 struct rates {
-    struct copy_bench copy; /* made for the first kernel: all move the same bytes */
+    struct copy_bench copy; /* made for the first kernel, since all move the same bytes */
     struct floor_rates best;
     double foreign; /* share of the cores' time that other processes used while the latest kernel ran */
 };
 
-/* Samples the runs by turns, so that all see the same machine; those with a reason `why` not to run are left out, and
- * the first round, which warms up, is not kept. After each round the machine's rates are measured, if `rates`. */
+/* Samples the runs in turn, so that conditions are the same for all. Runs with a reason `why` are left out. The first
+ * round is a warm-up and not kept. After each round the machine's rates are measured, if `rates`. */
 static void sample_by_turns(struct kernel_run *runs, const char *const *why, int n, double seconds,
                             struct rates *rates) {
     struct samples rounds = {0};
@@ -50,9 +50,9 @@ static void sample_by_turns(struct kernel_run *runs, const char *const *why, int
     }
 }
 
-/* --- one kernel beside its floors --------------------------------------------------------------------------------- */
+/* --- a kernel and its floors --------------------------------------------------------------------------------- */
 
-/* Keeps one pass of a kernel as a row of perf.csv. */
+/* Describes one pass of a kernel as a row of perf.csv. */
 static void fill_row(struct perf_row *row, const struct kernel_run *r, const struct rates *rates, const char *kernel,
                      int pass) {
     static const char *const passes[3] = {"fwd", "bwd", "fwd+bwd"};
@@ -86,7 +86,7 @@ static void print_json(const struct op_time *m, int pass) {
     fflush(stdout);
 }
 
-/* Adds a row to the list, whose room the caller has made. */
+/* Adds a row to the list, which has room. */
 static enum status keep_pass(struct op_times *all, const struct kernel_run *r, const struct rates *rates,
                              const struct kernel *k, int pass, const struct perf_op_request *q, struct error *e) {
     struct op_time *m = &all->list[all->n++];
@@ -133,8 +133,8 @@ static enum status run_kernel(struct op_times *all, const struct kernel *k, int 
     return status;
 }
 
-/* Measures the kernels at one shape, beside rates of the machine of their own. At several shapes the reference is left
- * out unless it is named. */
+/* Measures the kernels at one shape, with the machine's rates. If there are several shapes, the reference is left out
+ * unless it is named. */
 static enum status run_shape(struct op_times *all, const struct op *op, int shape, const struct perf_op_request *q,
                              struct error *e) {
     struct rates rates = {0};
@@ -201,15 +201,15 @@ enum status perf_op(const struct op *op, const struct perf_op_request *q, struct
     return status;
 }
 
-/* --- kernels beside each other, by length ------------------------------------------------------------------------- */
+/* --- kernels compared by length ------------------------------------------------------------------------- */
 
 struct crossover {
     const struct op *op;
     const struct perf_crossover_request *q;
     int n_kernels, n_lengths;
-    const struct kernel *kernels[MAX_KERNELS + 1]; /* the last one is NULL: the kernel that is taken unasked */
+    const struct kernel *kernels[MAX_KERNELS + 1]; /* the last is NULL: the default kernel */
     int64_t lengths[MAX_LENGTHS];
-    double best[MAX_LENGTHS][MAX_KERNELS]; /* seconds; INFINITY where the kernel does not apply */
+    double best[MAX_LENGTHS][MAX_KERNELS]; /* seconds; INFINITY: the kernel does not apply */
     const char *why[MAX_KERNELS + 1];      /* why the kernel did not apply at the latest length; NULL if it did */
 };
 
@@ -273,7 +273,7 @@ static bool faster(const struct crossover *x, int at, int a, int b) {
     return isfinite(x->best[at][a]) && x->best[at][b] > MARGIN * x->best[at][a];
 }
 
-/* Prints at which lengths kernel a is faster than b: from one on to the last, up to one, at some, or at none. */
+/* Prints at which lengths kernel a is faster than b: from a length on, up to a length, at some, or at none. */
 static void print_verdict(const struct crossover *x, int a, int b) {
     const char *name = x->kernels[a]->name, *other = x->kernels[b]->name;
     int last = x->n_lengths - 1, from = -1, up_to = -1;

@@ -11,7 +11,7 @@
 #define MOST_SHAPES 1000
 #define MOST_BYTES  ((size_t)1 << 20)
 
-/* The flag's name of a size that is called by its letter (docs/design.md). */
+/* Returns the flag's name for a size named by its letter (docs/design.md). */
 static const char *size_name(const char *word) {
     static const char *const letters[][2] = {{"B", "batch"}, {"T", "length"}, {"N", "blocks"},
                                              {"D", "dim"},   {"V", "vocab"},  {"H", "heads"}};
@@ -74,7 +74,7 @@ static enum status read_file(struct op_shapes *s, const struct op *op, const str
 
 /* --- a sweep ------------------------------------------------------------------------------------------------------ */
 
-/* Replaces the list by the old one times the values of an axis; `text` is their list. */
+/* Combines every shape of the list with every value of an axis; `text` lists the values. */
 static enum status multiply(struct op_shapes *s, const struct op *op, const char *name, char *text, struct error *e) {
     struct op_shapes all = {0};
     enum status status = ST_OK;

@@ -9,11 +9,11 @@ struct op_shapes {
     int n;
 };
 
-/* Makes the list; sizes that are not named are those of `base`. `file` has a shape a line, "length=64 m=5", and lines
- * with # are remarks. `sweep` has axes, "T=64..4096 m=2,4", and all their combinations are measured: FROM..TO doubles,
- * commas list values. A size is named as its flag is, or by its letter (B, T, N, D, V, H). One of the two texts is "";
- * with both "" the list has `base` alone. ST_USAGE: a size that the op does not read, a bad value, no shape at all;
- * ST_DATA, ST_FAIL: the file cannot be read; ST_MEMORY. */
+/* Makes the list; sizes that are not named are as in `base`. `file` has a shape per line, "length=64 m=5", and comment
+ * lines that begin with #. `sweep` has axes, "T=64..4096 m=2,4", of which all combinations are listed: FROM..TO doubles
+ * the value, commas separate values. A size is named by its flag or its letter (B, T, N, D, V, H). At most one of the
+ * texts is not ""; if both are "", the list has only `base`. ST_USAGE: a size that the op does not read, a bad value,
+ * no shape at all; ST_DATA, ST_FAIL: the file cannot be read; ST_MEMORY. */
 enum status op_shapes_make(struct op_shapes *shapes, const struct op *op, const struct op_sizes *base, const char *file,
                            const char *sweep, struct error *e);
 

@@ -8,7 +8,7 @@
 #include "core/graph.h"
 #include "harness/plot/gnuplot.h"
 
-#define APART      1.2 /* times the best: a median above that is told */
+#define APART      1.2 /* a median above this multiple of the best time gets a note */
 #define SHAPE_TEXT 256
 
 /* --- names of shapes ---------------------------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ static void add_row(struct sheet *s, const struct op_times *t, const struct op_t
     sheet_real(s, "%.2f", measured ? r->floor_ns / r->best_ns : NAN);
 }
 
-/* The row whose median lies farthest from its best, by more than a quiet machine's. */
+/* Adds a note on the row with the largest ratio of median to best time, if it exceeds APART. */
 static void note_disturbed(struct sheet *s, const struct op_times *t) {
     const struct op_time *worst = NULL;
     double most = APART;
@@ -148,14 +148,14 @@ static bool is_drawn(const struct op_time *m) {
     return m->whole && !m->why && m->row.bytes > 0 && m->row.flops > 0;
 }
 
-/* The name of a mark: "length=64 scan_block_cpu". */
+/* Writes the name of a mark: "length=64 scan_block_cpu". */
 static void mark_name(const struct op_times *t, const struct op_time *m, char name[2 * SHAPE_TEXT]) {
     char words[SHAPE_TEXT];
     shape_words(t, m->shape, true, words);
     snprintf(name, 2 * SHAPE_TEXT, "%s%s%s", words, *words ? " " : "", m->row.bench);
 }
 
-/* Characters of the longest name of a mark; *n: how many marks there are. */
+/* Returns the characters of the longest name of a mark; *n: the number of marks. */
 static int longest_mark(const struct op_times *t, int *n) {
     char name[2 * SHAPE_TEXT];
     size_t longest = 0;
@@ -171,7 +171,7 @@ static int longest_mark(const struct op_times *t, int *n) {
 
 static void print_roofline(FILE *script, FILE *data, const void *context) {
     const struct op_times *t = context;
-    const double ridge = t->best.flops / t->least.bytes; /* FLOPs a byte from which on the registers are the limit */
+    const double ridge = t->best.flops / t->least.bytes; /* FLOPs per byte above which arithmetic is the limit */
     double left = ridge, right = ridge, low = INFINITY;
     char text[2 * SHAPE_TEXT];
     int n = 0;

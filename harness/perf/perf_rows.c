@@ -35,7 +35,7 @@ static enum status collect(struct perf_rows *rows, const struct csv_table *t, st
         table_from_csv(&perf_table, t, i, row);
         if (!(row->time_ns > 0)) continue;
         int k = 0;
-        while (!is_same_thing(&rows->list[k], row)) k++; /* ends at the row itself */
+        while (!is_same_thing(&rows->list[k], row)) k++; /* stops at the row itself */
         if (k == rows->n)
             rows->n++;
         else if (perf_replaces(row, &rows->list[k]))
@@ -65,7 +65,7 @@ void perf_pair_ns(const struct perf_row *a, const struct perf_row *b, double ns[
     ns[1] = best ? b->best_ns : b->time_ns;
 }
 
-/* Standard error of a row's median as a part of it; the factors are those of normal samples. */
+/* Returns the relative standard error of a row's median, with the factors of normal samples. */
 static double error_of(const struct perf_row *row) {
     const double sd_of_mad = 1.4826, of_median = 1.2533;
     return of_median * sd_of_mad * row->time_ns_mad / row->time_ns / sqrt((double)row->samples);
@@ -97,7 +97,7 @@ static void add_pair(struct sheet *s, const struct perf_row *a, const struct per
     sheet_real(s, "%.3f", perf_pair_error(a, b));
 }
 
-/* Names some rows of `rows` that have no partner in `other`. */
+/* Adds a note that names some rows without a partner in `other`. */
 static void note_alone(struct sheet *s, const struct perf_rows *rows, const struct perf_rows *other) {
     enum { NAMED = 3 };
     char names[4 * RECORD_TEXT] = "";

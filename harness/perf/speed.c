@@ -1,4 +1,4 @@
-/* speed.c - training throughput of a plan's cells, each alone on the machine; see speed.h. */
+/* speed.c - training throughput of a plan's cells, measured one at a time; see speed.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -20,12 +20,12 @@
 #include "harness/store/logs.h"
 
 #define LOOK_EVERY_MS 200
-#define ROUGH_STEPS   10 /* of a measurement that need not be quiet */
-#define ROUGH_SAMPLES 5  /* the last of them; the others warm up */
+#define ROUGH_STEPS   10 /* steps of a rough measurement */
+#define ROUGH_SAMPLES 5  /* the last steps, which are timed; the others warm up */
 
 struct stepping {
     struct trainer *trainer;
-    int64_t together; /* steps of a sample: on a device, as many as are queued at once */
+    int64_t together; /* steps per sample: on a device, as many as are queued at once */
 };
 
 static enum status take_steps(void *context, struct error *e) {
@@ -34,7 +34,7 @@ static enum status take_steps(void *context, struct error *e) {
     return trainer_sync(s->trainer, e);
 }
 
-/* Takes the mean of a few steps, for a guess at how long many will take. */
+/* Takes the mean of a few steps, to estimate how long many will take. */
 static enum status measure_roughly(struct stepping *s, struct sitting *sitting, struct error *e) {
     double start = 0;
     for (int i = 0; i < ROUGH_STEPS; i++) {
@@ -78,15 +78,15 @@ static enum status measure_here(struct setup *setup, int threads, double seconds
     return ST_OK;
 }
 
-/* Answer of the measuring process: a row, or why there is none. Smaller than PIPE_BUF, so it is written whole. */
+/* Answer of the measuring process: a row or an error. Smaller than PIPE_BUF, so that it is written atomically. */
 struct answer {
     struct perf_row row;
     struct error error;
 };
 _Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
 
-/* Measures in a child, since the parent of parallel runs must never start threads. A signal to this process ends the
- * child, which has nothing to save. */
+/* Measures in a child process, because the parent of parallel runs must never start threads. A signal to the parent
+ * ends the child, which has nothing to save. */
 enum status speed_measure(struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e) {
     int ends[2];
     struct answer a = {.error = {ST_OK, ""}};
@@ -117,12 +117,12 @@ enum status speed_measure(struct setup *s, int threads, double seconds, struct p
 
 /* --- the cells of a plan ------------------------------------------------------------------------------------------ */
 
-/* Cells of a plan, each with the row of a table that it is in: cells of one row differ in their rate alone, which
- * changes nothing in the work of a step. One of them is measured, and all have its numbers. */
+/* The cells of a plan (a cell is all runs that differ only in the seed). Cells of one row of a table differ only in the
+ * learning rate, which does not change the work of a step, so one of them is measured for all. */
 struct speeds {
     const struct plan *plan;
     int threads;
-    struct perf_row mine; /* this build, machine, system and threads */
+    struct perf_row mine; /* describes this build, machine, system and threads */
 };
 
 static void speeds_begin(struct speeds *s, const struct plan *plan, int threads) {
@@ -132,14 +132,14 @@ static void speeds_begin(struct speeds *s, const struct plan *plan, int threads)
     sitting_describe(&s->mine, &m, threads);
 }
 
-/* True if the folder has the cell's speed. A disturbed one counts: where others always work, another try would be no
- * better. */
+/* True if the folder has the cell's speed. A disturbed measurement counts too, because on a busy machine another try
+ * would be no better. */
 static bool has_row(const struct speeds *s, int i, struct perf_row *row) {
     const struct setup *setup = s->plan->setups[i];
     return perf_latest(setup->spec.config.out, setup->id.cell_id, &s->mine, row);
 }
 
-/* True if the cell of run i is to be measured. Its first run stands for all of them. */
+/* True if run i is the first of its cell, and the cell is to be measured. */
 static bool is_wanted(const struct speeds *s, int i) {
     struct perf_row row;
     for (int k = 0; k < i; k++)
@@ -147,7 +147,8 @@ static bool is_wanted(const struct speeds *s, int i) {
     return s->plan->setups[i]->spec.config.force || !has_row(s, i, &row);
 }
 
-/* Finds a cell of the same row whose speed is known, or will be known when this one's turn comes; -1: none. */
+/* Finds a run of another cell in the same row whose speed is known, or will be measured before this cell's turn; -1:
+ * none. */
 static int alike(const struct speeds *s, int i) {
     struct perf_row row;
     for (int k = 0; k < s->plan->n; k++) {
@@ -157,8 +158,8 @@ static int alike(const struct speeds *s, int i) {
     return -1;
 }
 
-/* Appends the speed of cell i: a copy of the row of a cell that is alike, else a new measurement. A cell that cannot be
- * measured has no speed in the table. */
+/* Appends the speed of run i's cell: a copy from a cell of the same row, else a new measurement. If it cannot be
+ * measured, the table has no speed. */
 static enum status measure_cell(const struct speeds *s, int i, double seconds, bool tell, struct error *e) {
     struct setup *setup = s->plan->setups[i];
     const char *out = setup->spec.config.out;
@@ -204,7 +205,8 @@ int speed_expect(const struct plan *plan, int threads, double seconds, double fl
     return n;
 }
 
-/* --- a time as steps ---------------------------------------------------------------------------------------------- */
+/* --- a time limit as a number of steps
+ * ---------------------------------------------------------------------------------------------- */
 
 double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs) {
     double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->spec.config.budget;
@@ -212,7 +214,7 @@ double limit_seconds(const struct plan *plan, const struct setup *s, double limi
     return own > 0 && own < share ? own : share;
 }
 
-/* Times a few steps of the run and sets how many it takes in `seconds`. */
+/* Times a few steps of the run, and computes how many steps fit into `seconds`. */
 static enum status steps_in(struct setup *s, double seconds, int threads, struct limit_row *row, struct error *e) {
     struct perf_row speed;
     *row = (struct limit_row){.seconds = seconds, .threads = threads};
@@ -229,14 +231,15 @@ static enum status steps_in(struct setup *s, double seconds, int threads, struct
     return ST_OK;
 }
 
-/* Decision for the first run of a row of a table. It holds for the whole row: seeds and rates go equally far. */
+/* Decision for the first run of a row of a table. It applies to the whole row, so that all seeds and rates get the same
+ * number of steps. */
 struct decided {
     char row[RUN_ID_HEX];
     struct limit_row limit;
 };
 
-/* Sets how far the run goes: as limits.csv says, else as its row goes, else as a measurement says; the answer is then
- * written for it. The first *n of `rows` are decided; one more has room. */
+/* Decides the number of steps of a run: from limits.csv, else as decided for its row, else by a measurement. A new
+ * decision is written to limits.csv. rows: *n decisions so far, with room for one more. */
 static enum status decide(struct decided *rows, int *n, struct setup *s, double seconds, int threads,
                           struct limit_row *limit, struct error *e) {
     const char *out = s->spec.config.out, *run_id = s->id.run_id;

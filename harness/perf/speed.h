@@ -1,6 +1,6 @@
-/* speed.h - training throughput, measured apart from training; and a time for training as a number of steps, which is
- * decided before the run starts. So the length of a run is a part of its identity, depends on nothing that runs beside
- * it, and can be repeated bit for bit. */
+/* speed.h - measures training throughput separately from training; and converts a time limit to a number of steps
+ * before a run starts. So the run's length is a part of its identity, does not depend on other processes, and the run
+ * can be repeated bit for bit. */
 #ifndef LRNN_HARNESS_PERF_SPEED_H
 #define LRNN_HARNESS_PERF_SPEED_H
 
@@ -9,33 +9,34 @@
 #include "harness/study/plan.h"
 #include "harness/store/logs.h"
 
-/* Measures the training throughput of one run with `threads` threads, in a process of its own: a sitting (measure.h) of
- * so many seconds, and another one if that was disturbed; 0 seconds: the mean of a few steps. ST_FAIL: it cannot be
+/* Measures the training throughput of one run with `threads` threads in its own process: a sitting (measure.h) of
+ * `seconds`, and a second one if the first was disturbed; seconds 0: the mean of a few steps. ST_FAIL: it cannot be
  * measured. */
 enum status speed_measure(struct setup *s, int threads, double seconds, struct perf_row *row, struct error *e);
 
-/* Measures each cell of the plan alone by speed_measure and appends a row each to
- * OUT/perf.csv. A cell that has a row of the same build and machine (logs.h) keeps it, disturbed or not, unless
- * --force asks for another. Cells that differ in their learning rate alone are measured once: their rows have one
- * sitting. */
+/* Measures each cell of the plan (all runs that differ only in the seed), one at a time, by speed_measure, and appends
+ * a row for each to OUT/perf.csv. A cell with a row of the same build and machine (logs.h) keeps it, disturbed or not,
+ * unless --force is given. Cells that differ only in their learning rate are measured once and get copies of the
+ * row. */
 enum status speed_measure_plan(const struct plan *plan, int threads, double seconds, bool quiet, struct error *e);
 
-/* Counts the cells that speed_measure_plan would measure, and estimates how long that takes at so many FLOPs per
- * second: on a quiet machine, and beside other work. */
+/* Counts the cells that speed_measure_plan would measure, and estimates how long that takes at that many FLOPs per
+ * second: least on a quiet machine, most on a busy one. */
 int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least, double *most);
 
-/* --- a time as steps ---------------------------------------------------------------------------------------------- */
+/* --- a time limit as a number of steps
+ * ---------------------------------------------------------------------------------------------- */
 
-/* Seconds of training that a run of the plan has by its --budget and its equal share of `limit_s`, as limits_apply
- * gives them; 0: no limit. */
+/* Returns the seconds of training of a run from its --budget and its equal share of `limit_s`, as limits_apply uses
+ * them; 0: no limit. */
 double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs);
 
-/* Sets --stop-after of each run that has a time (its --budget, or its equal share of `limit_s` seconds on `jobs`
- * processes; 0: no limit) to the steps that fit; a run that is no longer than that stays as it is. The number of steps
- * stands in OUT/limits.csv for the run and the time. Otherwise the run goes as far as another run of its row of a table
- * (row_key.h), so that seeds and rates go equally far; for a row's first run a few steps are timed with `threads`
- * threads. The answer is written there, so that the same command goes on with the same runs. Only steps are counted,
- * not validation. ST_USAGE: the time is over before the first step; ST_FAIL: a run cannot be timed, or limits.csv not
+/* Sets --stop-after of each run with a time limit (its --budget, or its equal share of `limit_s` seconds on `jobs`
+ * processes; 0: no limit) to the steps that fit into it. Shorter runs are unchanged. The number of steps is read from
+ * OUT/limits.csv if the run and the time are there. Otherwise it is that of another run of the same row of a table
+ * (row_key.h), so that seeds and rates get equal numbers of steps; for a row's first run a few steps are timed with
+ * `threads` threads. The number is written to limits.csv, so that the same command continues the same runs. Only the
+ * time of steps counts, not validation. ST_USAGE: no step fits; ST_FAIL: a run cannot be timed, or limits.csv not
  * written; 130 or 143 after a signal. */
 enum status limits_apply(struct plan *plan, double limit_s, int jobs, int threads, bool quiet, struct error *e);
 

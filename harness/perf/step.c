@@ -1,4 +1,4 @@
-/* step.c - `lrnn perf step`: a whole training step beside the matrix products that it cannot do without.
+/* step.c - `lrnn perf step`: measures a whole training step and compares it with the matrix products that it needs.
  *
  * The step is the trainer's own: batch, forward, backward, update. Its floor is 6 x matmul parameters x tokens FLOPs
  * (two for each multiply-add; forward, gradient of the input, gradient of the weight) at the rate of a 2048^3 product,
@@ -28,7 +28,7 @@
 /* --- random tokens as a task -------------------------------------------------------------------------------------- */
 
 struct uniform {
-    int64_t length, least, vocab; /* least: of the lengths, each alike */
+    int64_t length, least, vocab; /* lengths are uniform in least .. length */
 };
 
 static const struct option uniform_options[] = {
@@ -83,10 +83,10 @@ static const struct task uniform_task = {
 struct gemm_bench {
     struct arena arena; /* owns the matrices */
     real *a, *b, *c;
-    uint16_t *half_a, *half_b; /* in bf16; NULL: the product is of reals */
+    uint16_t *half_a, *half_b; /* the factors in bf16; NULL: the product is of reals */
 };
 
-/* Makes a product as this CPU computes it in that precision: of bf16 where that is faster, else of reals. */
+/* Makes a product in that precision: of bf16 if that is faster on this CPU, else of reals. */
 static enum status gemm_create(struct gemm_bench *g, enum precision precision, struct error *e) {
     const int64_t n = (int64_t)GEMM_SIZE * GEMM_SIZE;
     size_t bytes = (size_t)n * sizeof(real);
@@ -126,7 +126,7 @@ static double gemm_run(struct gemm_bench *g) {
 
 /* --- time by op --------------------------------------------------------------------------------------------------- */
 
-/* Best time of a call over the steps, so that what another process took is in none of them. */
+/* Best time of a call over the steps, which excludes disturbances by other processes. */
 struct call_time {
     const struct call *call; /* NULL: the end of the list */
     double best[2];          /* seconds, by enum pass; INFINITY: never walked */
@@ -135,11 +135,11 @@ struct call_time {
 struct op_time {
     const struct op *op;
     int calls;
-    double seconds[2], floor, by_bytes; /* by_bytes: the part of the floor that bytes make */
+    double seconds[2], floor, by_bytes; /* by_bytes: the part of the floor that is due to bytes */
     double lost;                        /* seconds above the floors of its calls, at least 0 */
 };
 
-/* Calls in the order of the walk, and the ops that they are gathered into. */
+/* Times of calls in the order of the walk, and their sums by op. */
 struct op_times {
     struct call_time *calls;
     struct op_time *ops;
@@ -163,9 +163,9 @@ static void look(void *watcher, const struct call *c, enum pass pass) {
     p->since = perf_time_s();
 }
 
-/* Looks on at the walks of both graphs from now on. p starts zeroed and outlives the walks. ST_MEMORY. */
+/* Times the calls of both graphs from now on. p starts zeroed, and must outlive the walks. ST_MEMORY. */
 static enum status op_times_begin(struct op_times *p, struct graph *train, struct graph *update, struct error *e) {
-    size_t room = (size_t)(train->n_calls + update->n_calls) + 1; /* the last one stays empty */
+    size_t room = (size_t)(train->n_calls + update->n_calls) + 1; /* the last entry stays empty */
     p->calls = calloc(room, sizeof *p->calls);
     p->ops = calloc(room, sizeof *p->ops);
     if (!p->calls || !p->ops) return fail(e, ST_MEMORY, "no memory for the times of %zu calls", room - 1);
@@ -179,8 +179,8 @@ static int by_loss(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Gathers the times of calls and prints a row per op, the most lost time first; what a step (`step` seconds at best)
- * took beyond all calls is the last. */
+/* Sums the times of calls by op and prints a row per op, sorted by lost time. The last row is the time of a step
+ * (`step`: its best seconds) outside all calls. */
 static void print_op_times(const struct op_times *p, const struct floor_rates *rates, double step, bool json) {
     int n = 0;
     double all = 0;
@@ -197,7 +197,7 @@ static void print_op_times(const struct op_times *p, const struct floor_rates *r
             double bytes = cost.bytes / rates->bytes, floor = fmax(bytes, flops);
             t->seconds[pass] += c->best[pass];
             t->floor += floor;
-            t->lost += fmax(c->best[pass] - floor, 0); /* the floor is measured as well, and may be passed */
+            t->lost += fmax(c->best[pass] - floor, 0); /* the floor is a measurement too, so a call can be faster */
             if (bytes > flops) t->by_bytes += bytes;
         }
     }
@@ -239,14 +239,14 @@ struct step_run {
     struct trainer trainer;
     struct gemm_bench gemm;
     struct samples step, product;
-    struct op_times times; /* if it was asked for */
+    struct op_times times; /* if requested */
     struct copy_bench copy;
     struct floor_rates rates;
     double noise;
-    size_t resident; /* before the product's matrices exist */
+    size_t resident; /* measured before the product's matrices exist */
 };
 
-/* Largest resident memory of this process so far, bytes; 0: the system does not say. */
+/* Returns the largest resident memory of this process so far in bytes; 0: unknown. */
 static size_t peak_resident_bytes(void) {
     char line[256];
     int64_t kb = 0;
@@ -272,7 +272,7 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
         if (i % ROUND == 0) {
             samples_add(&r->product, gemm_run(&r->gemm));
             if (q->profile) floor_rates_sample(&r->rates, &r->copy); /* for the floors of the calls */
-            trainer_step(&r->trainer);                               /* brings the caches back */
+            trainer_step(&r->trainer);                               /* refills the caches */
         }
         double start = perf_time_s();
         trainer_step(&r->trainer);
@@ -283,10 +283,10 @@ static enum status measure(struct step_run *r, const struct perf_step_request *q
 }
 
 struct step_result {
-    int64_t params, matmul;           /* trained; that a token meets in a product: of rank 2, but for the embedding */
-    double tokens;                    /* of a step, on average */
+    int64_t params, matmul;           /* trained parameters; those in matrix products: rank 2, no embedding */
+    double tokens;                    /* mean per step */
     double best, median, mad;         /* seconds */
-    double flops;                     /* of a step, as the ops declare them */
+    double flops;                     /* per step, as the ops declare them */
     double rate_best, rate_median;    /* FLOP/s of the product */
     double floor_best, floor_median;  /* seconds */
     double planned, arrays, resident; /* bytes */
