@@ -8,18 +8,18 @@
  *     lrnn_scan_block_forward(&d);                       reads data, writes data of outputs
  *     lrnn_scan_block_backward(&d);                      reads data, gradients of outputs; writes gradients of inputs
  *
- * The gradient of some ops needs values that are not among the outputs: the states of scan_lstm and scan_outer, and of
- * all ops those at an initial state. They are computed again, unless the forward pass leaves them in an array `kept`,
- * of as many bytes as lrnn_scan_block_workspace(&d, LRNN_KEPT, &n) says; 0: there is nothing to keep.
+ * The gradient of some ops needs values that are not among the outputs: the states of scan_lstm and scan_outer, and in
+ * all ops values at an initial state. Backward computes them again, unless the forward pass stores them in an array
+ * `kept` of the bytes that lrnn_scan_block_workspace(&d, LRNN_KEPT, &n) gives; 0: there is nothing to keep.
  *
  * Shapes: B batch, T length, N blocks or channels, m block size, H heads, dk and dv width of keys and values. An array
- * of shape (B,T,W) has one stride for each of its three axes, in elements; W joins the remaining axes, which lie one
- * after another. Index order is written out where W has parts.
+ * of shape (B,T,W) has one stride for each of its three axes, in elements; W joins the remaining axes, which are
+ * contiguous. If W has parts, their index order is given.
  *
- * Every function returns LRNN_OK or an error, whose sentence lrnn_last_error() gives to the thread that made the call.
- * After an error nothing was written. Nothing is printed. Memory is the caller's: arrays and a workspace; only the
- * matrix products of scan_lstm and grid_scan allocate, inside oneDNN or OpenBLAS. Any number of threads may call at
- * once. Results are the same bits at any number of threads.
+ * Every function returns LRNN_OK or an error, for which lrnn_last_error() gives a sentence to the calling thread. After
+ * an error nothing was written. Nothing is printed. The caller owns all memory, arrays and workspace; only the matrix
+ * products of scan_lstm and grid_scan allocate, inside oneDNN or OpenBLAS. Any number of threads may call at once.
+ * Results are the same bits at any number of threads.
  *
  * liblrnn.so works in float and takes LRNN_F32 and LRNN_BF16; liblrnn-f64.so has the same functions in double and takes
  * LRNN_F64. */
@@ -42,8 +42,8 @@ extern "C" {
 
 typedef enum lrnn_status {
     LRNN_OK = 0,
-    LRNN_BAD_ARGUMENT = 1, /* a size, stride, pointer or dtype that cannot be, or arrays that overlap */
-    LRNN_UNSUPPORTED = 2,  /* sound, and not in this library: a dtype, a device, a size that no kernel takes */
+    LRNN_BAD_ARGUMENT = 1, /* an invalid size, stride, pointer or dtype, or arrays that overlap */
+    LRNN_UNSUPPORTED = 2,  /* valid, but not in this library: a dtype, a device, a size without a kernel */
     LRNN_NO_WORKSPACE = 3  /* the workspace is missing, too small or not aligned to 64 bytes */
 } lrnn_status;
 
@@ -51,7 +51,7 @@ typedef enum lrnn_dtype { LRNN_F32 = 0, LRNN_BF16 = 1, LRNN_F64 = 2 } lrnn_dtype
 typedef enum lrnn_device { LRNN_CPU = 0, LRNN_CUDA = 1 } lrnn_device;
 typedef enum lrnn_pass { LRNN_FORWARD = 0, LRNN_BACKWARD = 1, LRNN_KEPT = 2 } lrnn_pass;
 
-/* The last error of the calling thread as one sentence; "" if it has made none. Valid until its next call. */
+/* The last error of the calling thread as one sentence; "" if there was none. Valid until the thread's next call. */
 LRNN_API const char *lrnn_last_error(void);
 
 /* "0.1.0" */
@@ -60,37 +60,36 @@ LRNN_API const char *lrnn_version(void);
 /* Names of the ops, one per line, in the order of this header. */
 LRNN_API const char *lrnn_ops(void);
 
-/* An array of the caller, and its gradient. data NULL: an optional array is absent. grad NULL: its gradient is not
- * wanted (inputs), or is zero (outputs). Strides are in elements; all zero stands for a dense array, last axis fastest.
+/* An array of the caller, and its gradient. data NULL: an optional array is absent. grad NULL: the gradient is not
+ * wanted (inputs) or zero (outputs). Strides are in elements; all zero stands for a dense array, last axis fastest.
  * Written arrays must not overlap any other array of the call. */
 typedef struct lrnn_array {
     void *data, *grad;
     int64_t strides[3], grad_strides[3];
 } lrnn_array;
 
-/* The part that descriptors of all ops begin with. */
+/* The common beginning of all descriptors. */
 typedef struct lrnn_call {
     size_t size;     /* sizeof of the whole descriptor, so that later versions can add fields: LRNN_INIT sets it */
     int32_t dtype;   /* lrnn_dtype of all arrays */
     int32_t device;  /* lrnn_device that holds all arrays and the workspace */
     int32_t index;   /* of the CUDA device */
-    int32_t threads; /* on the CPU; 0: as OpenMP would take */
+    int32_t threads; /* on the CPU; 0: OpenMP's default */
     void *stream;    /* CUDA stream (cudaStream_t); NULL: the default stream */
     void *workspace; /* aligned to 64 bytes; may be NULL if 0 bytes are needed */
     size_t workspace_bytes;
     int64_t batch, length; /* B, T */
-    /* NULL, or batch + 1 numbers in host memory that do not fall, the first one 0: sequences of unequal length, one
-     * after another. Sequence b has the tokens offsets[b] to offsets[b + 1] - 1 of arrays (T,W), where T = length =
-     * offsets[batch]. The first stride of such an array, which would be the batch's, is not read. Not for grid_scan and
-     * tree_solve. */
+    /* NULL, or batch + 1 non-decreasing numbers in host memory, from 0: sequences of unequal length, one after another.
+     * Sequence b has the tokens offsets[b] to offsets[b + 1] - 1 of arrays (T,W), where T = length = offsets[batch].
+     * The first stride of such an array, for the batch, is not read. Not for grid_scan and tree_solve. */
     const int64_t *offsets;
     void *kept; /* aligned to 64 bytes: written by the forward pass, read by the backward pass of the same
-                           descriptor; NULL: backward computes again what it needs */
+                           descriptor; NULL: backward computes the values again */
     size_t kept_bytes;
     void *reserved[2]; /* NULL: room for later versions */
 } lrnn_call;
 
-/* Initialises a descriptor: all zero but its size. */
+/* Initialises a descriptor: zeros, except its size. */
 #define LRNN_INIT(d) lrnn_init(&(d), sizeof(d))
 static inline void lrnn_init(void *descriptor, size_t size) {
     memset(descriptor, 0, size);
@@ -117,7 +116,7 @@ typedef struct lrnn_scan_diag {
 } lrnn_scan_diag;
 LRNN_OP(scan_diag);
 
-/* Like scan_diag over complex numbers, each plane an array of its own. */
+/* Like scan_diag over complex numbers, with a separate array for each plane. */
 typedef struct lrnn_scan_diag_complex {
     lrnn_call call;
     int64_t width;
@@ -184,7 +183,7 @@ typedef struct lrnn_scan_outer {
     double scale;
     lrnn_array q, k, v, decay, source;
     lrnn_array o;
-    lrnn_array c0, last; /* (B, H*dk*dv): element (h*dk + i)*dv + j. They cost dk tokens more a sequence, each. Not with
+    lrnn_array c0, last; /* (B, H*dk*dv): element (h*dk + i)*dv + j. Each costs dk more tokens per sequence. Not with
                             groups < heads */
 } lrnn_scan_outer;
 LRNN_OP(scan_outer);
@@ -195,10 +194,10 @@ LRNN_OP(scan_outer);
  *     with read and erase:  S <- S + k_j v_j^T - erase_j (rate S^T read_j)^T
  *     with none of them:    S <- S + k_j v_j^T
  * then o_t = scale S^T q_t. DeltaNet (arXiv 2406.06484) has beta, Gated DeltaNet (2412.06464) and decay, KDA
- * (2510.26692) one decay a channel, DeltaProduct (2502.10297) several steps; RWKV-7 (2503.14456) has read and erase,
- * GLA (2312.06635) none.
- * q (B,T, H*dk); k, read, erase (B,T, steps*H*dk); v (B,T, steps*H*dv); beta (B,T, steps*H), step outermost; decay
- * (B,T,H), or (B,T, H*dk) if channels = 1. beta, decay (1), read and erase may be absent. o (B,T, H*dv). */
+ * (2510.26692) one decay per channel, DeltaProduct (2502.10297) several steps; RWKV-7 (2503.14456) has read and erase,
+ * GLA (2312.06635) none of these. q (B,T, H*dk); k, read, erase (B,T, steps*H*dk); v (B,T, steps*H*dv); beta (B,T,
+ * steps*H), step outermost; decay (B,T,H), or (B,T, H*dk) if channels = 1. beta, decay (1), read and erase may be
+ * absent. o (B,T, H*dv). */
 typedef struct lrnn_scan_delta {
     lrnn_call call;
     int64_t heads, steps, key, value; /* H, steps <= 64, dk, dv */
@@ -207,7 +206,7 @@ typedef struct lrnn_scan_delta {
     int32_t reserved;
     lrnn_array q, k, v, beta, decay, read, erase;
     lrnn_array o;
-    lrnn_array s0, last; /* as c0 and last of scan_outer; with steps = 1 alone */
+    lrnn_array s0, last; /* as c0 and last of scan_outer; only with steps = 1 */
 } lrnn_scan_delta;
 LRNN_OP(scan_delta);
 
@@ -215,7 +214,7 @@ LRNN_OP(scan_delta);
  *     y_t = scale (sum_j M_t[j] C_{t-1}[j]^T q_t + D_t (q_t . k_t) v_t)
  *     C_t[i] = sum_j T_t[i][j] C_{t-1}[j] + S_t[i] k_t v_t^T
  * q, k (B,T, H*dk), v, y (B,T, H*dv); source S, mark M (B,T, H*J); transition T (B,T, H*J*J), element (h*J + i)*J + j;
- * direct D (B,T,H). J <= 16. c0, last: as in scan_outer, J*dk tokens more a sequence each. */
+ * direct D (B,T,H). J <= 16. c0 and last as in scan_outer; each costs J*dk more tokens per sequence. */
 typedef struct lrnn_scan_plstm {
     lrnn_call call;
     int64_t heads, states, key, value; /* H, J, dk, dv */
@@ -229,8 +228,8 @@ LRNN_OP(scan_plstm);
 /* pLSTM on a grid of X x Y nodes, node (r,s) at r*Y + s, four directions summed; directions are bit 0: first axis
  * flipped, bit 1: second axis flipped:
  *     y = scale (sum (Ml l + Mu u)^T q + D (q.k) v),  Cr = rl l + ru u + Sr k v^T,  Cd = dl l + du u + Sd k v^T
- * where l is Cr of the neighbour before on the first axis, and u is Cd of the one before on the second. T = X*Y.
- * q, k (B,T, H*dk), v, y (B,T, H*dv); gates (B,T, 8*4*H): planes Sr, Sd, rl, ru, dl, du, Ml, Mu, in each the element
+ * where l is Cr of the previous node on the first axis, and u is Cd of the previous node on the second. T = X*Y. q, k
+ * (B,T, H*dk), v, y (B,T, H*dv); gates (B,T, 8*4*H): planes Sr, Sd, rl, ru, dl, du, Ml, Mu, in each the element
  * direction*H + h; direct D (B,T,H). */
 typedef struct lrnn_grid_scan {
     lrnn_call call;
@@ -274,11 +273,12 @@ LRNN_OP(scan_hadamard);
 /* --- trees ---------------------------------------------------------------------------------------------------------*/
 
 /* A linear system on a perfect tree of arity k and L levels (Myosotis, section 3.5), over complex numbers, W systems
- * side by side: x_v + b_v x_parent(v) + sum over children c of c_c x_c = u_v. Nodes stand breadth first, leaves first:
- * the children of node i of a level are nodes k*i to k*i + k-1 of the level before.
+ * side by side: x_v + b_v x_parent(v) + sum over children c of c_c x_c = u_v. Nodes are stored by level, leaves first:
+ * the children of node i of a level are nodes k*i to k*i + k-1 of the previous level.
  *     b = beta theta / sqrt(1 + |theta|^2), beta = 0: b = theta
- *     hermitian: c = conj(b); skew: c = -conj(b); free: c from `down` as b from `up`
- * u, x (B,nodes,W); up, down (B,nodes,W), a theta for each child, the root's row unused. T = nodes = 1 + k + ... */
+ *     hermitian: c = conj(b); skew: c = -conj(b); free: c from `down` like b from `up`
+ * u, x (B,nodes,W); up, down (B,nodes,W): a theta for each child; the root's row is not used. T = nodes = 1 + k +
+ * ... */
 typedef enum lrnn_tree_form { LRNN_HERMITIAN = 0, LRNN_SKEW = 1, LRNN_FREE = 2 } lrnn_tree_form;
 typedef struct lrnn_tree_solve {
     lrnn_call call;
@@ -286,7 +286,7 @@ typedef struct lrnn_tree_solve {
     double beta;
     int32_t form; /* lrnn_tree_form */
     int32_t reserved;
-    lrnn_array up_re, up_im, down_re, down_im, u_re, u_im; /* down: in the free form alone */
+    lrnn_array up_re, up_im, down_re, down_im, u_re, u_im; /* down: only in the free form */
     lrnn_array x_re, x_im;
 } lrnn_tree_solve;
 LRNN_OP(tree_solve);

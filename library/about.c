@@ -1,4 +1,4 @@
-/* about.c - what the library says about itself. */
+/* about.c - version and ops of the library. */
 #include "include/lrnn.h"
 
 const char *lrnn_version(void) {

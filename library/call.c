@@ -16,7 +16,7 @@
 #include "library/copy.h"
 
 #define WORKSPACE_ALIGN 64
-#define MAX_DESCRIPTOR  2048 /* bytes; the largest of this version has half as many */
+#define MAX_DESCRIPTOR  2048 /* bytes; twice the largest descriptor of this version */
 
 static _Thread_local char last_error[1024];
 
@@ -106,7 +106,7 @@ void library_first_state(struct recorder *r, const char *name, const lrnn_array 
 
 void library_last_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t tail,
                         struct state_map map) {
-    /* With values kept, a backward pass has the tokens that its forward pass had. */
+    /* With kept values a backward pass must have the lead and tail tokens of its forward pass. */
     bool wanted = r->pass == LRNN_FORWARD ? a->data != NULL : a->grad || (r->kept && a->data);
     if (!wanted) return;
     add_state(r, name, a, ARRAY_LAST_STATE, width);
@@ -132,7 +132,7 @@ static size_t dtype_bytes(int32_t dtype) {
     return dtype == LRNN_BF16 ? 2 : dtype == LRNN_F32 ? 4 : 8;
 }
 
-/* Axes of the caller's array: their number, and their extents in dims[3]. */
+/* Returns the number of axes of the caller's array, and their extents in dims[3]. */
 static int array_dims(const struct recorder *r, const struct operand *o, int64_t *dims) {
     const struct lrnn_call *call = r->call;
     int rank = o->tensor->rank;
@@ -145,7 +145,7 @@ static int array_dims(const struct recorder *r, const struct operand *o, int64_t
     return rank;
 }
 
-/* One array that this call reads or writes. */
+/* An array that this call reads or writes. */
 struct use {
     const struct operand *operand;
     bool gradient, written;
@@ -153,7 +153,7 @@ struct use {
     const char *low, *high; /* the bytes from its first to its last element */
 };
 
-/* Fills in strides and bytes. LRNN_BAD_ARGUMENT: not aligned, too large, or written where two elements are one. */
+/* Fills in strides and bytes. LRNN_BAD_ARGUMENT: not aligned, too large, or written although two elements coincide. */
 static lrnn_status place_use(const struct library_op *op, const struct recorder *r, struct use *u) {
     const struct operand *o = u->operand;
     const lrnn_array *a = o->array;
@@ -185,7 +185,7 @@ static lrnn_status place_use(const struct library_op *op, const struct recorder 
         else
             high += step[i] * (dims[i] - 1);
     }
-    /* Elements stay apart if each stride is longer than all that the smaller strides span. */
+    /* No two elements coincide if each stride is longer than the span of all smaller strides. */
     for (int i = 0; i < rank && u->written && !empty; i++) {
         int64_t inner = 0, own = llabs(step[i]);
         for (int j = 0; j < rank; j++)
@@ -214,22 +214,22 @@ struct job {
     struct use uses[MAX_USES];
     int n_uses;
     bool copies;     /* tokens go through dense copies: there are lead or tail tokens, or padding */
-    bool lacks;      /* backward needs values that the outputs have not: those at lead or tail tokens, states */
-    bool recomputes; /* it does so, and they were not kept */
+    bool lacks;      /* backward needs values that the outputs lack: at lead or tail tokens, or states */
+    bool recomputes; /* lacks, and the values were not kept */
 };
 
-/* The head of the array `kept`: whose values follow. Its fields leave no gap, so that heads compare as bytes. */
+/* The head of the array `kept`, which describes the values after it. It has no padding, so that heads compare as
+ * bytes. */
 struct kept {
     _Alignas(WORKSPACE_ALIGN) char op[32];
     int64_t dtype;
-    uint64_t given; /* a bit an input: whether it is there */
+    uint64_t given; /* a bit per input: whether it is present */
     uint64_t bytes; /* of the whole array */
     uint64_t sizes; /* XXH3 of the op's sizes, of B, T, lead and tail tokens, and of the offsets */
 };
 _Static_assert(sizeof(struct kept) == WORKSPACE_ALIGN, "a gap in struct kept");
 
-/* Whether the outputs themselves are among the kept values, since they have more tokens than the caller's or more bits.
- */
+/* Whether the outputs are kept too, because they have more tokens or more bits than the caller's arrays. */
 static bool keeps_outputs(const struct job *j) {
     const struct recorder *r = &j->recorder;
     return j->lacks && r->kept && (r->lead || r->tail || r->call->dtype == LRNN_BF16);
@@ -281,7 +281,7 @@ static lrnn_status check_call(const struct library_op *op, const lrnn_call *d, l
     return LRNN_OK;
 }
 
-/* Copies the caller's descriptor, which may be one of an earlier or a later version. */
+/* Copies the caller's descriptor, which may be of an earlier or a later version. */
 static lrnn_status take_descriptor(const struct library_op *op, const lrnn_call *d, struct job *j) {
     if (!d) return refuse(LRNN_BAD_ARGUMENT, "%s: the descriptor is NULL", op->name);
     if (d->size < op->first_size || d->size > MAX_DESCRIPTOR)
@@ -358,7 +358,7 @@ static lrnn_status list_uses(const struct library_op *op, struct job *j) {
     return LRNN_OK;
 }
 
-/* The library of products is started by the first call. */
+/* The library of matrix products is started by the first call. */
 static pthread_once_t products = PTHREAD_ONCE_INIT;
 
 /* Checks the descriptor, and records the call of the op. */
@@ -370,7 +370,7 @@ static lrnn_status prepare(const struct library_op *op, const lrnn_call *d, lrnn
     struct recorder *r = &j->recorder;
     *r = (struct recorder){.graph = &j->graph, .call = (const lrnn_call *)(const void *)j->descriptor, .pass = pass};
     r->kept = r->call->kept;
-    r->B = r->call->batch > 0 ? r->call->batch : 1; /* an op has no empty shapes: one sequence that nobody sees */
+    r->B = r->call->batch > 0 ? r->call->batch : 1; /* ops have no empty shapes: use one, drop its result */
     r->T = r->call->length;
     if (r->call->offsets) {
         r->T = 0;
@@ -412,14 +412,14 @@ static struct side side_of(const struct use *u) {
     return u ? u->side : (struct side){0};
 }
 
-/* The state of a role, its values or its gradient. */
+/* Finds the state of a role, its values or its gradient. */
 static struct side state_side(const struct job *j, enum array_role role, bool gradient) {
     for (const struct operand *o = j->recorder.operands; o < j->recorder.operands + j->recorder.n; o++)
         if (o->role == role) return side_of(use_of(j, o, gradient));
     return (struct side){0};
 }
 
-/* Whether the kernel can use the caller's array as it is. */
+/* Whether the kernel can use the caller's array without a copy. */
 static bool usable(const struct job *j, const struct use *u) {
     const struct operand *o = u->operand;
     int64_t dims[TENSOR_MAX_RANK], dense = 1;
@@ -434,8 +434,7 @@ static bool usable(const struct job *j, const struct use *u) {
     return true;
 }
 
-/* Binds values or the gradient of a tensor: to the caller's array, or to a copy in the workspace or among what is kept.
- */
+/* Binds values or the gradient of a tensor to the caller's array, or to a copy in the workspace or in `kept`. */
 static void *bind(const struct job *j, const struct operand *o, bool gradient, struct cursor *c, struct cursor *kept) {
     const struct use *u = use_of(j, o, gradient);
     if (o->role == ARRAY_OUT && !gradient && keeps_outputs(j))
@@ -444,8 +443,8 @@ static void *bind(const struct job *j, const struct operand *o, bool gradient, s
     return take(c, (size_t)tensor_count(o->tensor) * sizeof(real));
 }
 
-/* Binds all tensors: to the caller's arrays, to the workspace c, and to what is kept; measures both where base is NULL.
- */
+/* Binds all tensors to the caller's arrays, the workspace c and `kept`. Only measures c and `kept` if their base is
+ * NULL. */
 static void bind_all(struct job *j, struct cursor *c, struct cursor *kept) {
     struct recorder *r = &j->recorder;
     bool backward = r->pass == LRNN_BACKWARD;
@@ -468,7 +467,7 @@ static void bind_all(struct job *j, struct cursor *c, struct cursor *kept) {
                 if (call->in[i] == t) call->din[i] = bind(j, o, true, c, kept);
         }
     }
-    /* Outputs that the public interface does not have: states that a kernel keeps for its gradient. */
+    /* Outputs that are not in the public interface: states that a kernel stores for its gradient. */
     for (int i = out; i < call->n_out && (!backward || j->lacks); i++)
         call->out[i]->data = take(j->lacks && r->kept ? kept : c, tensor_bytes(call->out[i]));
     for (int pass = 0; pass <= (int)r->pass; pass++) {
@@ -526,7 +525,7 @@ static void compute(struct job *j) {
     }
 }
 
-/* The head that a call with this descriptor writes. An op's own sizes lie before its first array. */
+/* Returns the head that a call with this descriptor writes. An op's own sizes are before its first array. */
 static struct kept head_of(const struct library_op *op, const struct job *j, size_t bytes) {
     const struct recorder *r = &j->recorder;
     const lrnn_call *call = r->call;
@@ -545,7 +544,7 @@ static struct kept head_of(const struct library_op *op, const struct job *j, siz
     return head;
 }
 
-/* Checks the array `kept` of `bytes` bytes beside a workspace of `room` bytes. A forward pass writes its head, a
+/* Checks the array `kept` of `bytes` bytes, with a workspace of `room` bytes. A forward pass writes its head, a
  * backward pass compares it. */
 static lrnn_status check_kept(const struct library_op *op, const struct job *j, size_t bytes, size_t room) {
     const struct recorder *r = &j->recorder;

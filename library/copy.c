@@ -49,14 +49,14 @@ int64_t library_length_of(const struct recorder *r, int64_t b) {
     return r->call->offsets ? r->call->offsets[b + 1] - r->call->offsets[b] : r->call->length;
 }
 
-/* Element 0 of token t of sequence b. */
+/* Returns the index of element 0 of token t of sequence b. */
 static int64_t token_at(const struct recorder *r, const struct side *s, int64_t b, int64_t t) {
     if (r->call->offsets) return (r->call->offsets[b] + t) * s->strides[1];
     return b * s->strides[0] + t * s->strides[1];
 }
 
-/* Calls `move` for the parts of a state (B,width) that token t of sequence b has: `at` is the index of the first
- * element of a part, which stands from element `column` of the token's row on. */
+/* Loops over the parts of a state (B,width) that token t of sequence b has: `at` is the index of a part's first element
+ * in the state, `column` its index in the token's row. */
 #define FOR_STATE_PARTS(map, s, b, W, t, tokens, column, at)                                                           \
     for (int64_t column = 0,                                                                                           \
                  at = (b) * (s)->strides[0] + ((map).down ? (tokens)-1 - (t) : (t)) * (map).step * (s)->strides[1];    \
@@ -71,7 +71,8 @@ static int64_t row_count(const struct operand *o) {
     return o->tensor->rank == 1 ? 1 : tensor_rows(o->tensor);
 }
 
-/* Arrays without tokens: (B,W), whose sequences may be fewer than the tensor's, and shared ones of rank 1 or 2. */
+/* Copies arrays without tokens: (B,W), which may have fewer sequences than the tensor, and shared arrays of rank 1 or
+ * 2. */
 static void rows_in(const struct recorder *r, const struct operand *o, const struct side *from, real *dense) {
     int64_t W = tensor_cols(o->tensor), rows = row_count(o),
             real_rows = o->axes == AXES_SEQUENCES ? r->call->batch : rows;

@@ -3,7 +3,8 @@
 
 #include "library/library.h"
 
-/* The last token of an output of width W is the state, and one lead token of the input makes it. */
+/* The map of ops whose state is a whole row of width W: the last token of the output is the state, and one lead token
+ * of the input sets it. */
 static struct state_map whole_row(int64_t W) {
     return (struct state_map){.I = W};
 }
@@ -35,8 +36,8 @@ static void scan_diag_complex_record(struct recorder *r, const lrnn_scan_diag_co
 }
 LIBRARY_OP(scan_diag_complex, h_im, true)
 
-/* Gates that let the input through and nothing else: a[m] = 1 and a[j] = 0, under every normaliser, where the state
- * before is zero. Rows of m + 1 gates, N neighbours interleaved. */
+/* Gates that let only the input through, from a zero state: a[m] = 1 and a[j] = 0 under every normaliser. Rows of m + 1
+ * gates, N neighbours interleaved. */
 static struct lead_pattern input_alone(int64_t N, int64_t m, enum gate gate) {
     bool divides_relu = gate == GATE_RELU || gate == GATE_NONE;
     return (struct lead_pattern){

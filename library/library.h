@@ -1,13 +1,14 @@
-/* library.h - how an op of the public interface (include/lrnn.h) is described: one function, which reads a descriptor,
- * names its arrays, and calls the op on a graph of that one call.
+/* library.h - describes an op of the public interface (include/lrnn.h) by one function, which reads a descriptor, names
+ * its arrays, and calls the op in a graph with only this call.
  *
  *   static void scan_diag_record(struct recorder *r, const lrnn_scan_diag *d) { ... }
  *   LIBRARY_OP(scan_diag, last, true)
- * makes the three entries: the last field of the first version's descriptor, and whether sequences may be unequal.
+ * makes the three public functions. `last` is the last field of the first version's descriptor; true: sequences may
+ * have unequal lengths.
  *
- * An initial state is given to ops that start from zero as lead tokens: tokens before the first one that leave exactly
- * that state. A state that no output shows is read by tail tokens after the last one. Both are made here, not by the
- * caller. */
+ * Ops start from a zero state. An initial state is therefore set by lead tokens before the first token, which leave
+ * exactly that state. A final state that no output shows is read by tail tokens after the last token. The library makes
+ * both, not the caller. */
 #ifndef LRNN_LIBRARY_LIBRARY_H
 #define LRNN_LIBRARY_LIBRARY_H
 
@@ -24,8 +25,8 @@ struct lead_pattern {
     real on, off;
 };
 
-/* The places of a state's elements in lead tokens of an input, and in tokens of an output: element o*I + i of token
- * t is element o*outer + t*step + i of the state; t counts down if `down`. */
+/* Maps the elements of lead tokens of an input, and of tokens of an output, to elements of a state: element o*I + i of
+ * token t is element o*outer + t*step + i of the state; t counts down if `down`. */
 struct state_map {
     int64_t I, outer, step;
     bool down;
@@ -39,7 +40,7 @@ struct operand {
     enum array_axes axes;
     struct tensor *tensor;          /* NULL: a state */
     struct lead_pattern lead, tail; /* of an input; count 0: zeros */
-    bool shows_state;               /* its lead tokens are the initial state, or its last tokens the final one */
+    bool shows_state;               /* its lead tokens are the initial state, or its last tokens the final state */
 };
 
 #define MAX_OPERANDS 12
@@ -50,19 +51,19 @@ struct recorder {
     enum lrnn_pass pass;
     int64_t B, T;       /* sequences, and the length of the longest */
     int64_t lead, tail; /* tokens before and after each sequence */
-    bool kept;          /* the call has an array of values that its forward pass keeps for its backward pass */
+    bool kept;          /* the call has an array `kept` */
     struct state_map first, last;
     struct operand operands[MAX_OPERANDS];
     int n;
 };
 
-/* A size of the descriptor, which must lie in 1..most; products of three of them fit 64 bits if one is at most
- * LIBRARY_SMALL. */
+/* Returns a size of the descriptor and checks that it is in 1..most. Products of three sizes fit into 64 bits if one is
+ * at most LIBRARY_SMALL. */
 #define LIBRARY_SMALL ((int64_t)1 << 15)
 #define LIBRARY_LARGE ((int64_t)1 << 22)
 int64_t library_size(struct recorder *r, const char *name, int64_t value, int64_t most);
 
-/* A choice of the descriptor, which must lie in 0..count-1. */
+/* Returns a choice of the descriptor and checks that it is in 0..count-1. */
 int library_choice(struct recorder *r, const char *name, int32_t value, int count);
 
 /* Fails unless the length of the call is `length`, which `what` names. */
@@ -76,23 +77,24 @@ struct tensor *library_shared(struct recorder *r, const char *name, const lrnn_a
 
 void library_output(struct recorder *r, const char *name, const lrnn_array *a, struct tensor *t);
 
-/* The states before the first and after the last token, each (B,width). To be called before any input. Where such an
- * array is given, sequences get as many tokens more as the map has: `lead` tokens whose outputs are the initial state,
- * `tail` tokens that read the final one; tail 0: the last token of an output shows it. */
+/* Declare the states before the first and after the last token, each (B,width). Call them before any input. If the
+ * caller gives such an array, sequences get `lead` more tokens whose outputs are the initial state, and `tail` more
+ * tokens that read the final state; tail 0: the last token of an output shows it. */
 void library_first_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t lead,
                          struct state_map map);
 void library_last_state(struct recorder *r, const char *name, const lrnn_array *a, int64_t width, int64_t tail,
                         struct state_map map);
 
-/* About the newest input or output. lead, tail: values of those tokens; none: zeros. shows_state: the lead tokens of
- * the input are the initial state; the tail tokens of the output, or its last token, are the final one. */
+/* Describe the newest input or output. library_lead, library_tail: values of these tokens; by default zeros.
+ * library_shows_state: the lead tokens of the input are the initial state; the tail tokens of the output, or its last
+ * token, are the final state. */
 void library_lead(struct recorder *r, struct lead_pattern pattern);
 void library_tail(struct recorder *r, struct lead_pattern pattern);
 void library_shows_state(struct recorder *r);
 
 struct library_op {
     const char *name;
-    size_t size, first_size; /* of the descriptor: of this version, of the first one */
+    size_t size, first_size; /* bytes of the descriptor, in this and in the first version */
     void (*record)(struct recorder *r, const void *descriptor);
     bool varying; /* takes sequences of unequal length */
 };

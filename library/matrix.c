@@ -4,8 +4,8 @@
 #include "kernels/plstm/plstm.h"
 #include "library/library.h"
 
-/* The state C (dk x dv a head) is set by dk lead tokens, k = e_i and v = row i of C, and read by dk tail tokens,
- * q = e_i / scale; decay 1 and source 1 or 0 leave it as it is otherwise. */
+/* The state C (dk x dv per head) is set by dk lead tokens, k = e_i and v = row i of C, and read by dk tail tokens, q =
+ * e_i / scale. Both have decay 1; source is 1 for lead tokens, 0 for tail tokens. */
 static void scan_outer_record(struct recorder *r, const lrnn_scan_outer *d) {
     int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL),
             G = library_size(r, "groups", d->groups, LIBRARY_SMALL);
@@ -37,7 +37,7 @@ static void scan_outer_record(struct recorder *r, const lrnn_scan_outer *d) {
 }
 LIBRARY_OP(scan_outer, last, true)
 
-/* Lead and tail tokens as in scan_outer: a lead token's error is its value, for its row of S is 0. */
+/* Lead and tail tokens are as in scan_outer. The error of a lead token is its value, because its row of S is 0. */
 static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
     int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL), n = library_size(r, "steps", d->steps, 64);
     int64_t dk = library_size(r, "key", d->key, LIBRARY_LARGE), dv = library_size(r, "value", d->value, LIBRARY_LARGE);
@@ -78,7 +78,7 @@ static void scan_delta_record(struct recorder *r, const lrnn_scan_delta *d) {
 LIBRARY_OP(scan_delta, last, true)
 
 /* The state C of J matrices per head is set by J*dk lead tokens, as in scan_outer, each with the source of one matrix,
- * and read by as many tail tokens, each with the mark of one; the identity as transition leaves it as it is. */
+ * and read by as many tail tokens, each with the mark of one matrix. The transition is the identity. */
 static void scan_plstm_record(struct recorder *r, const lrnn_scan_plstm *d) {
     int64_t H = library_size(r, "heads", d->heads, LIBRARY_SMALL);
     int64_t J = library_size(r, "states", d->states, SCAN_PLSTM_TRACK_MAX);

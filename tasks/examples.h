@@ -22,7 +22,7 @@ LRNN_INLINE struct rng example_rng(uint64_t seed, enum split split, int64_t inde
     return rng_at(split == SPLIT_TRAIN ? seed : 0, STREAM_DATA, (uint64_t)index | (uint64_t)split << 60);
 }
 
-/* Checks the options min_length and max_length. ST_USAGE: no length lies between them. */
+/* Checks the options min_length and max_length. ST_USAGE: min_length is larger than max_length. */
 LRNN_INLINE enum status check_length_range(const char *task, int64_t min, int64_t max, struct error *e) {
     if (max >= min) return ST_OK;
     return fail(e, ST_USAGE, "%s: no length is at least min_length=%lld and at most max_length=%lld", task,

@@ -83,7 +83,7 @@ static enum status base_options(const struct task *task, const struct task_alias
     return label_apply(&label, task->options, inst, alias->name, e);
 }
 
-#define NAMELESS ((unsigned)(OPT_HERE | OPT_FOUND)) /* where files are and what they hold: no part of a task's name */
+#define NAMELESS ((unsigned)(OPT_HERE | OPT_FOUND)) /* paths and hashes of files, which are not part of a task's name */
 
 /* Names the options of the choice that differ from the alias, or from the task itself if alias is NULL. */
 static enum status changes_of(const struct task_choice *choice, const struct task_alias *alias, struct label *changes,
@@ -97,8 +97,8 @@ static enum status changes_of(const struct task_choice *choice, const struct tas
     return label_difference(&own, &base, changes, e);
 }
 
-/* The label of a choice: an alias whose options are exactly these, however they were typed; else the typed name and its
- * differences. */
+/* Names a choice: by the alias with exactly these options, however they were typed; else by the typed name and the
+ * options that differ. */
 static enum status name_choice(struct task_choice *choice, const struct task_alias *typed, struct error *e) {
     struct label changes;
     choice->name = choice->label;
@@ -110,7 +110,7 @@ static enum status name_choice(struct task_choice *choice, const struct task_ali
     return label_format(&changes, choice->label, sizeof choice->label, e);
 }
 
-/* "some/words.jsonl:..." is the task own:name=words,file=some/words.jsonl,... */
+/* Rewrites "some/words.jsonl:..." as the task own:name=words,file=some/words.jsonl,... */
 static enum status name_own_file(struct label *l, struct error *e) {
     char path[OPTION_TEXT], name[OPTION_TEXT];
     if (!text_ends(label_name(l), ".jsonl") && !text_ends(label_name(l), ".npz")) return ST_OK;
@@ -167,7 +167,7 @@ void task_label_without(const char *task_label, unsigned flags, char *text, size
     label_format(&label, text, size, NULL); /* the text does not grow */
 }
 
-/* Lists the pairs of a choice that another one of the same task lacks; false if one of them is no option of files. */
+/* Lists the options in which two choices of one task differ; false if one of these is not about files. */
 static bool differ_in_files(const struct task_choice *own, const struct task_choice *other, struct label *files) {
     const struct option *options = own->task->options;
     struct label a, b;

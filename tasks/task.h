@@ -1,4 +1,4 @@
-/* task.h - where examples come from. One file per task, one line in list.def. An example is a pure function of the
+/* task.h - tasks make the examples. A task is one file and a line in list.def. An example is a pure function of the
  * task's options, the seed, the split and its index. */
 #ifndef LRNN_TASKS_TASK_H
 #define LRNN_TASKS_TASK_H
@@ -66,8 +66,8 @@ struct task {
     const char *name, *summary; /* summary ends with the source's short citation */
     const char *suite;          /* "word-problem", "mad", ... */
     const char *about;          /* protocol of the source, chance, published numbers; NULL: docs/data.md has them */
-    const char *data;           /* data set that it reads (tasks/data/datasets.h); NULL: it makes its examples */
-    bool divided_by_seed;       /* the seed chooses its validation and test data */
+    const char *data;           /* data set that it reads (tasks/data/datasets.h); NULL: examples are generated */
+    bool divided_by_seed;       /* the seed decides which data is for validation and test */
     bool hidden;                /* the template: tested like the others, not shown by `lrnn list` */
     int version;                /* raised when its examples change; see task_version */
     const struct option *options;
@@ -140,9 +140,9 @@ struct task_tested {
 /* A task with its parsed options, opened by task_open. */
 struct task_choice {
     const struct task *task;
-    const char *name; /* in published tables: the alias, or task:options; without places of files */
+    const char *name; /* name in tables: the alias, or task:options; without paths of files */
     char label[512];  /* owns `name` */
-    char asked[512];  /* the text as typed, with the places of its files */
+    char asked[512];  /* the text as typed, with paths of files */
     struct task_shape shape;
     uint64_t seed;
     int64_t T_own;                    /* positions of a validation example */
@@ -164,7 +164,7 @@ void task_label_without(const char *task_label, unsigned flags, char *text, size
  * new label would be too long. */
 enum status task_rename(char *label, const char *named, struct error *e);
 
-/* Version of its examples, from its shape: part of a run's identity. */
+/* Returns the version of the task's examples, which is part of a run's identity. */
 static inline int task_version(const struct task_choice *choice) {
     return choice->shape.version ? choice->shape.version : choice->task->version;
 }
@@ -172,7 +172,7 @@ static inline int task_version(const struct task_choice *choice) {
 /* Address space that `host` needs for the tables of any task; committed as used. */
 #define TASK_TABLE_BYTES ((size_t)256 << 20)
 
-/* Opens it for a data seed. */
+/* Opens a task for a data seed. */
 enum status task_open(struct task_choice *choice, uint64_t seed, struct arena *host, struct error *e);
 
 /* Fills one example of an opened task; positions past its length have inputs 0. Pure, thread-safe. index <

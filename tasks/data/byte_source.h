@@ -1,7 +1,6 @@
 /* byte_source.h - the bytes of a data file, plain or gzip, and the file's SHA-256.
  *
- * Decompression stops where the reader stops: a reader that knows its size from a header never takes more, however much
- * the file would unpack to. */
+ * Decompression stops where the reader stops: a reader that knows the size from a header never unpacks more. */
 #ifndef LRNN_TASKS_DATA_BYTE_SOURCE_H
 #define LRNN_TASKS_DATA_BYTE_SOURCE_H
 

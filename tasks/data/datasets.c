@@ -334,7 +334,7 @@ struct archive_set {
 static struct archive_set *archive_sets;
 static pthread_mutex_t archive_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Graphs: each set has three files for certain; the other files are read if they are there. */
+/* Graphs: each set has three files always; the other files are read if they exist. */
 static enum status import_archive_graphs(const struct dataset *d, const char *folder, struct image_pack *images,
                                          struct entry_pack *pack, struct import_log *log, struct error *e) {
     struct dataset there = *d;

@@ -11,7 +11,7 @@
 
 /* A released file; bytes is 0 and sha256 NULL if they are not published. */
 struct dataset_file {
-    const char *name; /* may also lie there without its ".gz", or with one */
+    const char *name; /* ".gz" may be missing or added */
     const char *url;
     int64_t bytes;
     const char *sha256; /* of the file as it is released */
@@ -41,7 +41,7 @@ struct import_log {
     int (*stop)(void);       /* a signal that asks to stop, else 0; or NULL */
     struct read_count count; /* of all files; `read` gets each file whose hash is published */
     int64_t examples;        /* that were read */
-    char folder[CACHE_PATH]; /* of several that it might have been, the one that was read; "": the one that was named */
+    char folder[CACHE_PATH]; /* the folder that was read, if it is not the named folder; else "" */
 };
 
 const struct dataset *const *dataset_list(void); /* NULL-terminated */

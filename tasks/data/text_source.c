@@ -159,7 +159,7 @@ bool text_number(struct text_source *t, double *value) {
     return n > 0;
 }
 
-/* Number of characters of the next number if it has digits alone, at most 18, which cannot overflow; else 0. */
+/* Returns the characters of the next number if it has only digits, at most 18, which cannot overflow; else 0. */
 static size_t read_digits(struct text_source *t, int64_t *value) {
     if (t->n - t->at <= TEXT_NUMBER) text_fill(t, TEXT_NUMBER + 1);
     const uint8_t *at = t->window + t->at;
@@ -167,7 +167,7 @@ static size_t read_digits(struct text_source *t, int64_t *value) {
     return n < left && part[at[n]] ? 0 : n;
 }
 
-/* Takes the shorter way for digits alone, which nearly all whole numbers are. */
+/* Reads numbers with only digits, nearly all integers, in a shorter way. */
 bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *value) {
     double number;
     size_t n = read_digits(t, value);

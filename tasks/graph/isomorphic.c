@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#define ROUNDS     8 /* beyond which molecules' colours change no more */
+#define ROUNDS     8 /* after these, colours of molecules no longer change */
 #define STEPS_MOST 1000000
 
-/* A hash of 64 bits (the finaliser of splitmix64). */
+/* Hashes 64 bits (the finaliser of splitmix64). */
 static uint64_t mixed(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
@@ -46,7 +46,7 @@ static bool has_edge(const struct coloured_graph *g, int32_t a, int32_t b) {
 /* The search for a numbering. */
 struct matching {
     const struct coloured_graph *a, *b;
-    int32_t *order; /* nodes of a, each beside an earlier one where there is such */
+    int32_t *order; /* nodes of a, each next to an earlier node if possible */
     int32_t *image; /* in b, of the node at each place of the order */
     int32_t *used;  /* of b's nodes */
     int64_t steps;
@@ -70,7 +70,8 @@ static void order_nodes(struct matching *m, int32_t *seen) {
     }
 }
 
-/* Whether b's node v can stand for the node at this place: as many edges on either side, so one direction suffices. */
+/* Whether b's node v can match the node at this place. Both graphs have equally many edges, so it suffices that each
+ * edge of a is in b. */
 static bool fits(const struct matching *m, int64_t place, int32_t v) {
     int32_t node = m->order[place];
     if (m->used[v] || m->a->colour[node] != m->b->colour[v]) return false;

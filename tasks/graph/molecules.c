@@ -157,9 +157,9 @@ static bool has_pair(const struct molecule *m, int64_t wanted) {
     return false;
 }
 
-#define PLACEMENTS 64 /* on a skeleton, before another one is grown */
+#define PLACEMENTS 64 /* attempts on a skeleton before a new one is grown */
 
-/* Draws an example; numbers come first, whatever the label. */
+/* Draws an example. The numbers of atoms are drawn first, independent of the label. */
 static void draw(const struct molecules *w, int64_t index, bool label, struct molecule *m) {
     struct rng r = rng_at(0, STREAM_DATA, (uint64_t)index);
     enum element elements[6] = {NITROGEN, NITROGEN, OXYGEN, OXYGEN};
@@ -189,8 +189,8 @@ static void sort_bonds(struct molecule *m) {
     }
 }
 
-/* Splits the graphs into ten folds, a tenth of each label's graphs in the order of seed 42. Test is the fold asked for,
- * validation the next one, training starts two after it, round and round. */
+/* Splits the graphs into ten folds, a tenth of each label's graphs in the order of seed 42. Test is fold `fold`,
+ * validation the next fold, training the eight after that, cyclically. */
 static int64_t graph_at(const struct molecules *w, enum split split, int64_t index) {
     int64_t label = index % 2, half = w->graphs / 2, fold = half / FOLDS;
     int64_t first = split == SPLIT_TEST ? 0 : split == SPLIT_VAL ? 1 : 2;

@@ -4,7 +4,7 @@
  * A node's input is its attributes, unchanged, and then a one at its label. Edges lead from the lower node to the
  * higher one. Ten folds, stratified and shuffled by seed 42: `fold` is for test, the next one for validation, the other
  * eight for training, and no seed of a run changes them. The paper shuffles with scikit-learn's generator, which is not
- * repeated here, so its fold of the same number holds other graphs. The files come from `lrnn data import`. */
+ * repeated here, so its fold of the same number has other graphs. The files come from `lrnn data import`. */
 #include <string.h>
 
 #include "core/philox.h"
@@ -24,7 +24,7 @@ struct tud_graph {
     const int32_t *kind;    /* (nodes) labels; borrowed */
     int64_t edges;
     const int32_t (*edge)[2]; /* (edges); borrowed */
-    const int32_t *words;     /* its links, with room for these alone */
+    const int32_t *words;     /* its links, without spare room */
     struct links_size links;
 };
 
@@ -41,7 +41,7 @@ struct tud {
     int64_t n_twins;               /* test graphs that are isomorphic to a training graph */
 };
 
-/* What becomes of such test graphs, which a net knows by heart. */
+/* Whether such test graphs, which a net may have memorised, are kept. */
 enum twins { TWINS_KEEP, TWINS_DROP };
 
 static const struct option options[] = {
@@ -80,7 +80,7 @@ static bool edges_ascend(const struct tud_graph *g) {
     return true;
 }
 
-/* Takes entry i apart. The set's hash says that the entry is whole, but not that it is a graph. */
+/* Parses entry i. The set's hash guarantees that the entry is unaltered, but not that it is a valid graph. */
 static enum status parse_graph(const struct entry_set *s, int64_t i, struct tud_graph *g, struct error *e) {
     struct entry r = entry_get(s, i);
     const int32_t *number = (const void *)r.bytes; /* a payload begins at a multiple of 4 */
@@ -170,7 +170,8 @@ static enum status open_folds(struct tud *w, struct arena *host, struct error *e
 
 /* --- twins -------------------------------------------------------------------------------------------------------- */
 
-/* A graph with refined colours, which begin as hashes of the nodes' inputs, and the number that its twins share. */
+/* A graph with refined colours, which begin as hashes of the nodes' inputs, and the hash that isomorphic graphs
+ * share. */
 struct twin {
     struct coloured_graph graph;
     uint64_t hash;
@@ -189,7 +190,7 @@ static void colour_graph(const struct tud_graph *g, struct twin *twin, uint64_t 
     twin->hash = graph_refine(&twin->graph, scratch);
 }
 
-/* Counts the test graphs that have a twin in training; twins=drop takes them out of the test. */
+/* Counts the test graphs with a twin (an isomorphic graph) in training; twins=drop removes them from the test. */
 static enum status find_twins(struct tud *w, struct arena *host, struct error *e) {
     int64_t graphs = entry_count(&w->from.set), nodes = 0, first = w->n[SPLIT_TRAIN] + w->n[SPLIT_VAL], kept = 0;
     for (int64_t i = 0; i < graphs; i++) nodes += w->graph[i].nodes;

@@ -9,8 +9,9 @@
  *   text         length uniform in min_length..max_length, a share of its characters brackets at random places, the
  *                others letters, uniform; then an end mark
  *
- * The floor is the accuracy of an answer from neighbouring brackets alone: a text is called unbalanced if one that
- * opens is closed at once by another kind, if it begins with one that closes, or if it ends with one that opens.
+ * The floor is the accuracy of an answer from neighbouring brackets only: a text is called unbalanced if an opening
+ * bracket is closed at once by another kind, if the text begins with a closing bracket, or if it ends with an opening
+ * bracket.
  *
  * Label 1: balanced, by a fair coin. Ids: 0 padding, 1 end, then ( ) [ ] { } < >, then 26 letters. */
 #include <string.h>
@@ -57,7 +58,7 @@ static int32_t bracket_id(int kind, bool closing) {
 static int32_t next_bracket(const struct brackets *w, struct rng *r, uint8_t *open, int64_t *n, int64_t left) {
     double up = (double)(*n + 2) * (double)(left - *n) / (2 * (double)left * (double)(*n + 1));
     bool opens = *n < w->depth && rng_uniform(r) < up;
-    if (!opens && *n > 0) return bracket_id(open[--*n], true); /* with none open `up` is 1 */
+    if (!opens && *n > 0) return bracket_id(open[--*n], true); /* if none is open, `up` is 1 */
     open[*n] = (uint8_t)rng_below(r, 4);
     return bracket_id(open[(*n)++], false);
 }
@@ -152,7 +153,7 @@ static int wrong_ones(const int32_t at[3]) {
 }
 
 /* Adds a text, and the share of its possible errors that two neighbours give away. Exchanged closing brackets are given
- * away if they stand after one that opens. Returns its number of brackets. */
+ * away if they follow an opening bracket. Returns its number of brackets. */
 static int64_t count_ways(const struct brackets *w, struct rng *r, double *texts, double *seen) {
     int64_t total = brackets_of(w, draw_length(r, w->min_length, w->max_length)), left = total, n = 0;
     int64_t pairs = 0, wrong = 0;

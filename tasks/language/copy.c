@@ -1,13 +1,13 @@
 /* copy.c - copy a string, as a whole or from an n-gram of it on.
  *
  *   form=whole    s_1 .. s_n | s_1 .. s_n
- *   form=suffix   s_1 .. s_n | k_1 .. k_g, then what follows k in s, `answer` letters
- *   form=prefix   k_1 .. k_g | s_1 .. s_n | the same
+ *   form=suffix s_1 .. s_n | k_1 .. k_g, then the `answer` letters that follow k in s form=prefix k_1 .. k_g | s_1 ..
+ *   s_n | the same
  *
  * Jelassi et al. 2024, "Repeat after me: transformers are better than state space models at copying". Letters are
- * uniform. The n-gram k is drawn from the places with a whole answer after them, and the answer is what follows its
- * first place in s. Each letter of the copy is the target one position before it; nothing else is scored or learnt.
- * Ids: letters, the separator, then padding. Validation and test strings are twice as long as the longest training
+ * uniform. The n-gram k is drawn from the places with a whole answer after them. The answer is the text after the first
+ * place of k in s. Each letter of the copy is the target one position before it; nothing else is scored or learnt. Ids:
+ * letters, the separator, then padding. Validation and test strings are twice as long as the longest training
  * string. */
 #include <string.h>
 
@@ -60,7 +60,7 @@ static enum status copy_open(void *inst, uint64_t seed, struct arena *host, stru
                 (long long)shortest, (long long)c->ngram, (long long)c->answer);
 }
 
-/* Number of inputs for a string of n letters: the last target has no input of its own. */
+/* Number of inputs for a string of n letters: the last target is not an input. */
 static int64_t inputs_of(const struct copy *c, int64_t n) {
     if (c->form == WHOLE) return 2 * n;
     return n + c->ngram + c->answer + (c->form == PREFIX);

@@ -1,4 +1,5 @@
-/* dyck.c - Dyck-(k,m): brackets of k kinds nested at most m deep; after each closing one, which must be closed next?
+/* dyck.c - Dyck-(k,m): brackets of k kinds nested at most m deep; after each closing bracket, which kind must be closed
+ * next?
  *
  * Hewitt et al. 2020, "RNNs can generate bounded hierarchical languages with optimal memory". A string opens when
  * nothing is open, closes when m are, and else does either with probability 1/2; the kind of a new bracket is uniform.

@@ -31,8 +31,8 @@ struct word_problem {
     double floor;
     int64_t sequences; /* min(k^length, INDEX_LIMIT) */
     int64_t examples[SPLIT_COUNT];
-    uint64_t seed, key; /* seed of the training set; of the numbering of sequences (group and length alone) */
-    uint64_t group_key; /* the latter, without the length */
+    uint64_t seed, key; /* seed of the training set; key of the numbering of sequences (from group and length) */
+    uint64_t group_key; /* `key` without the length */
 };
 
 static const struct option options[] = {
@@ -101,8 +101,8 @@ static int find_two(const struct group *g, uint16_t list[2]) {
     return 0;
 }
 
-/* Takes the first `count` elements, without the identity, of a permutation drawn from group and number; or of the next
- * permutation if they do not generate the group. 0: none of MAX_DRAWS do. */
+/* Takes the first `count` elements, without the identity, of a random permutation that depends only on the group and
+ * its number. If they do not generate the group, it tries the next permutation. 0: all MAX_DRAWS failed. */
 static int draw_generators(const struct group *g, int64_t count, uint16_t *list) {
     for (uint64_t draw = 0; draw < MAX_DRAWS && count < g->order; draw++) {
         for (int64_t i = 0; i < count; i++)
@@ -146,8 +146,8 @@ static enum status choose_letters(struct word_problem *w, struct arena *host, st
     }
 }
 
-/* Accuracy of the best answer from the position and the newest element alone: the likeliest product so far, times that
- * element. It is the mean over positions of the largest probability of a product. */
+/* Computes the accuracy of the best answer from only the position and the newest element: the likeliest product so far,
+ * times that element. It is the mean over positions of the largest probability of a product. */
 static enum status find_floor(struct word_problem *w, struct arena *host, struct error *e) {
     int32_t g = w->of.order;
     double *now = arena_alloc(host, 2 * (size_t)g * sizeof *now), sum = 0;
@@ -209,7 +209,7 @@ static void make_sequence(const struct word_problem *w, int64_t index, int32_t *
     }
 }
 
-/* Number of strings that are cut 80:20. */
+/* Returns the number of strings that are divided 80:20. */
 static int64_t pool_size(const struct word_problem *w) {
     int64_t left = w->sequences - w->n_val;
     return w->split == SPLIT_80_20_CAPPED && left < w->n_train ? left : w->n_train;

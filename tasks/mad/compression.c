@@ -2,8 +2,8 @@
  *
  *   x = c_0 .. c_{L-2} m,  c_t uniform;  y_t = x_t for every t, decoded from the vector at m alone
  *
- * MAD (Poli et al. 2024). The target is the input itself, marker and noise included: what makes it a task is the
- * auto-encoder backbone. Ids: content from 0, then noise, the marker m = V-1. */
+ * MAD (Poli et al. 2024). The target is the input itself, marker and noise included. The auto-encoder backbone makes
+ * this a task: all is decoded from one vector. Ids: content from 0, then noise, the marker m = V-1. */
 #include "tasks/mad/mad.h"
 
 struct compression {

@@ -1,5 +1,5 @@
-/* own.c - people's own examples: `lrnn train FILE.jsonl MODEL`, or FILE.npz, is the task own:file=FILE (own_file.h has
- * the form).
+/* own.c - the user's own examples: `lrnn train FILE.jsonl MODEL`, or FILE.npz, is the task own:file=FILE (own_file.h
+ * describes the files).
  *
  * The file's key "split" names the examples for validation and test, or they come from the files `val` and `test`.
  * Without either, a tenth of the training examples is for test, and then a tenth for validation: the last ones of a
@@ -18,10 +18,10 @@ struct own {
     bool causal;
 
     /* made by open */
-    struct own_file part[SPLIT_COUNT]; /* of the files that there are; the others have no example */
-    const int64_t *place[SPLIT_COUNT]; /* of each split's examples: number of the part in the low two bits */
-    int64_t n[SPLIT_COUNT], labels, vocab, longest[2]; /* longest: of training, of the others */
-    bool unequal;                                      /* lengths of test examples */
+    struct own_file part[SPLIT_COUNT]; /* contents of the files; splits without a file have no example */
+    const int64_t *place[SPLIT_COUNT]; /* per split, its examples; the low two bits are the number of the part */
+    int64_t n[SPLIT_COUNT], labels, vocab, longest[2]; /* longest: of training; of validation and test */
+    bool unequal;                                      /* test examples differ in length */
     double floor;
 };
 

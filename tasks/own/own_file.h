@@ -1,4 +1,4 @@
-/* own_file.h - reads files of people's own examples, in the form that `lrnn data dump` writes.
+/* own_file.h - reads files with the user's own examples, in the form that `lrnn data dump` writes.
  *
  *   FILE.jsonl   a JSON object a line: "input", a list of token ids, of numbers, or of lists of numbers (channels);
  *                "target", a label, or a list with one per position, -100 where nothing is scored. Optional: "mask", a
@@ -7,7 +7,7 @@
  *   FILE.npz     arrays input (n,T) or (n,T,C), target (n), (n,1) or (n,T); optional: length (n), mask (n,T) and
  *                split (n): 0 train, 1 val, 2 test. np.savez and np.savez_compressed write such files.
  *
- * If all inputs of a file are whole numbers from 0, they are tokens, else values. No file is trusted. */
+ * If all inputs of a file are whole numbers from 0, they are tokens, else values. Everything in a file is checked. */
 #ifndef LRNN_TASKS_OWN_OWN_FILE_H
 #define LRNN_TASKS_OWN_OWN_FILE_H
 
@@ -17,9 +17,9 @@
 struct own_file {
     int64_t n, longest;
     int64_t channels;                  /* numbers per position of the input */
-    int64_t vocab;                     /* the largest token and 1; 0: the inputs are values */
-    int64_t labels;                    /* the largest target and 1 */
-    bool per_sequence;                 /* one target an example; else one per position */
+    int64_t vocab;                     /* the largest token + 1; 0: the inputs are values */
+    int64_t labels;                    /* the largest target + 1 */
+    bool per_sequence;                 /* one target per example; else one per position */
     const struct own_example *example; /* (n) */
     const float *input;                /* channels per position, of all examples; tokens too */
     const int32_t *target;

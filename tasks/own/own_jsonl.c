@@ -1,4 +1,4 @@
-/* own_jsonl.c - reads own examples, a JSON object a line (own_file.h). */
+/* own_jsonl.c - reads own examples, one JSON object per line (own_file.h). */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static enum status wrong(const struct line *l, const char *what) {
     return fail(l->e, ST_DATA, "%s, %s: %s", l->pack->name, l->where, what);
 }
 
-/* The member under the first of its names that the object has. */
+/* Returns the member with the first of these names that the object has. */
 static const json_t *member(const struct line *l, const char *name, const char *other, const char *third) {
     const json_t *value = json_object_get(l->object, name);
     if (!value && other) value = json_object_get(l->object, other);

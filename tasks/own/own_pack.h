@@ -26,14 +26,14 @@ struct own_pack {
     int32_t *target;
     int64_t n, n_input, n_target;            /* so far */
     int64_t have, have_input, have_target;   /* room */
-    int64_t longest, channels, labels, kind; /* kind: 0 not known yet, 1 a target an example, 2 one per position */
+    int64_t longest, channels, labels, kind; /* kind: 0 not known yet, 1 a target per example, 2 per position */
     double largest;                          /* input */
     bool values;                             /* some input is not a token */
 };
 
-/* Adds a number to the inputs; adds a target; closes the example made of all since the last one, with `targets`
- * targets, 0 for one label. `where` ("line 3") stands in messages. ST_DATA: out of range, lengths differ, or another
- * kind than the examples before; ST_MEMORY. */
+/* own_pack_input adds a number to the inputs, own_pack_target a target; own_pack_example ends the example that was
+ * added since the last end. `where` ("line 3") is for messages. ST_DATA: out of range, lengths differ, or another kind
+ * of example than before; ST_MEMORY. */
 enum status own_pack_input(struct own_pack *p, double value, const char *where, struct error *e);
 enum status own_pack_target(struct own_pack *p, double value, bool scored, const char *where, struct error *e);
 enum status own_pack_example(struct own_pack *p, int64_t length, int64_t channels, bool per_sequence, int split,

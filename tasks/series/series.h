@@ -2,8 +2,8 @@
  *
  * A series has C values at each of `length` points. The input is those values, or with increments=yes x_0 and then x_t
  * - x_{t-1}: the path that drives a controlled differential equation, where the recurrence takes its first state from
- * row 0 and moves by the others (slice with intervals). With time=yes a channel t / length stands before the others and
- * is a part of the path like them. */
+ * row 0 and moves by the others (slice with intervals). With time=yes a channel t / length comes first and is a part of
+ * the path like the others. */
 #ifndef LRNN_TASKS_SERIES_SERIES_H
 #define LRNN_TASKS_SERIES_SERIES_H
 

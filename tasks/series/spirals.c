@@ -2,11 +2,12 @@
  *
  *   x_t = c + r_t (cos a_t, sin a_t) + noise,   a_t = a_0 + s 2 pi t / turn,   s = +1 or -1,   r_t from r_0 to r_1
  *
- * Turn (steps a turn) is uniform in min_turn..max_turn, a_0 uniform, r_0 and r_1 uniform in 0.5..1.5, c and the noise
+ * Turn (steps per turn) is uniform in min_turn..max_turn, a_0 uniform, r_0 and r_1 uniform in 0.5..1.5, c and the noise
  * normal; `walks` more channels are random walks without information. The label is the number whose bits are the signs
  * s, the first plane's first: 2^planes classes, equally frequent. A plane's sign is the sign of its signed area 1/2 sum
- * (x dy - y dx), so the log-signature of an interval has it at depth 2. Depth 1, the displacement, does not: over an
- * interval longer than half a turn, a turn in the other direction has the same one (log-ODE form of SLiCE). */
+ * (x dy - y dx), so the log-signature of an interval has it at depth 2. Depth 1, the displacement, does not show it:
+ * over an interval longer than half a turn, a turn in the other direction can have the same displacement (log-ODE form
+ * of SLiCE). */
 #include <math.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *
  * The archive's two parts are put together, exact duplicates of a series left out (the first one stays), and divided
  * anew by the seed: 70 % for training, 15 % for validation, the rest for test. scale=yes maps each channel to [-1, 1]
- * by its least and greatest value in the whole set, test series too, as there; channels that never change become 0. The
- * files come from `lrnn data import`. */
+ * by its least and greatest value in the whole set, test series included, as in SLiCE's code; constant channels become
+ * 0. The files come from `lrnn data import`. */
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -61,7 +61,7 @@ static bool same_series(const struct entry *a, const struct entry *b) {
     return a->length == b->length && a->size == b->size && memcmp(a->bytes, b->bytes, (size_t)a->size) == 0;
 }
 
-/* Lists the entries that repeat no earlier one, found in a table of 2^k slots by their hash. */
+/* Lists the entries that do not repeat an earlier entry, with a hash table of 2^k slots. */
 static enum status leave_duplicates_out(struct uea *w, struct arena *host, struct error *e) {
     const struct entry_set *s = &w->from.set;
     int64_t all = entry_count(s), slots = 2;
@@ -203,7 +203,7 @@ const struct task task_uea = {
     .suite = "uea",
     .data = "eigenworms",
     .divided_by_seed = true,
-    .version = 2, /* 1: one validation series less, each share rounded alone */
+    .version = 2, /* in version 1 each share was rounded separately */
     .options = options,
     .inst_bytes = sizeof(struct uea),
     .aliases = aliases,
