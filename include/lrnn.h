@@ -61,8 +61,8 @@ LRNN_API const char *lrnn_version(void);
 LRNN_API const char *lrnn_ops(void);
 
 /* An array of the caller, and its gradient. data NULL: an optional array is absent. grad NULL: the gradient is not
- * wanted (inputs) or zero (outputs). Strides are in elements; all zero stands for a dense array, last axis fastest.
- * Written arrays must not overlap any other array of the call. */
+ * wanted (inputs) or zero (outputs). Strides are in elements; all zero means a dense array, last axis fastest. Written
+ * arrays must not overlap any other array of the call. */
 typedef struct lrnn_array {
     void *data, *grad;
     int64_t strides[3], grad_strides[3];
@@ -72,7 +72,7 @@ typedef struct lrnn_array {
 typedef struct lrnn_call {
     size_t size;     /* sizeof of the whole descriptor, so that later versions can add fields: LRNN_INIT sets it */
     int32_t dtype;   /* lrnn_dtype of all arrays */
-    int32_t device;  /* lrnn_device that holds all arrays and the workspace */
+    int32_t device;  /* lrnn_device of all arrays and the workspace */
     int32_t index;   /* of the CUDA device */
     int32_t threads; /* on the CPU; 0: OpenMP's default */
     void *stream;    /* CUDA stream (cudaStream_t); NULL: the default stream */

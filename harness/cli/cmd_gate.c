@@ -92,8 +92,8 @@ static enum status write_baseline(const struct gate_flags *f, struct baseline *b
     return ST_OK;
 }
 
-/* Compares this program with itself alone: a difference between two programs is no floor. The floors of the benches are
- * written to the baseline, if there is one. */
+/* Compares this program only with itself, because a difference between two programs is not noise. The noise floors of
+ * the benches are written to the baseline, if there is one. */
 static enum status self_test(const struct gate_flags *f, struct baseline *b, struct error *e) {
     char own[PATH_BYTES];
     struct sheets sheets = {0};
@@ -135,7 +135,7 @@ static enum status history_path(const struct gate_flags *f, char path[PATH_BYTES
                        named ? "" : HISTORY_FILE);
 }
 
-/* Where people read: after tables for them, and on standard error beside other formats. */
+/* Returns the stream for messages: stdout after tables for people, standard error for other formats. */
 static FILE *talk(const struct gate_flags *f) {
     return sheet_formats()[f->format] == &format_term ? stdout : stderr;
 }
@@ -152,7 +152,7 @@ static enum status tell(const struct gate_flags *f, const struct gate_result *r,
     TRY(gate_history(r, name, worst, path, e));
     if (*f->badge) TRY(gate_badge(worst, f->badge, e));
     fprintf(talk(f), "%sthe gate: %s\n", talk(f) == stdout ? "\n" : "", verdict_names[worst]);
-    e->text[0] = 0; /* it has been told */
+    e->text[0] = 0; /* already printed */
     return verdict_status(worst);
 }
 
@@ -210,7 +210,7 @@ static enum status compare(const struct gate_flags *f, struct baseline *b, struc
     if (accuracy) status = gate_accuracy(b, r, e);
     if (throughput && status == ST_OK) status = gate_throughput(b, &q, f->benches, r, e);
     if (status == ST_OK) return tell(f, r, "gate", e);
-    struct error ignored; /* rows that came out before the error are shown; the error stands */
+    struct error ignored; /* rows that came out before the error are shown; the error is still returned */
     enum verdict worst;
     if (r->n) show(f, r, gate_worst(r, &worst, &ignored) == ST_OK ? worst : VERDICT_INCONCLUSIVE, &ignored);
     return status;

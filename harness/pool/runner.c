@@ -55,7 +55,7 @@ struct runner {
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
     struct population populations[MOST_PROCESSES]; /* one per device, or one per job; then one per job for its row */
-    int members;                                   /* of a population; 1: each run has a process of its own */
+    int members;                                   /* of a population; 1: each run has its own process */
     int devices;                                   /* with a population each; 1: the device of the runs */
     int n_jobs;
     struct setup **waiting;              /* `total` runs in the order to be done; NULL: begun or done */

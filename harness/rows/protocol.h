@@ -19,7 +19,7 @@ enum report_protocol {
 
 struct protocol {
     const char *name;
-    const char *heading;  /* of the column beside the number */
+    const char *heading;  /* heading of the column next to the number */
     const char *phrase;   /* explains the number of a row over several tasks */
     const char *sentence; /* explains the number; "%s" is the metric */
     double level;         /* coverage of the interval; 0: it has none */

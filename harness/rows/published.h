@@ -68,7 +68,7 @@ struct published_query {
  * NULL) gets the paper's name of the model, "" if the table does not have it. */
 struct published_value published_find(const struct published *p, const struct published_query *q, const char **row);
 
-/* Finds the number for a run, whatever its numbers of validation and test examples. */
+/* Finds the number for a run, ignoring its numbers of validation and test examples. */
 struct published_value published_of_run(const struct published *p, const struct run *run, const struct label *key);
 
 #endif

@@ -81,8 +81,8 @@ struct report_tables {
 };
 
 /* Loads the records of a folder for reports, read-only. Each run gets the profile that makes it now
- * (harness/study/profile.h), whatever its record says. Errors as records_load; ST_DATA: an identity that cannot be
- * read. report_load_sound treats damaged records as records_load_sound does. */
+ * (harness/study/profile.h), even if its record names another. Errors as records_load; ST_DATA: an identity that cannot
+ * be read. report_load_sound treats damaged records as records_load_sound does. */
 enum status report_load(struct record_set *set, const char *out, struct error *e);
 enum status report_load_sound(struct record_set *set, const char *out, FILE *broken, struct error *e);
 

@@ -76,7 +76,8 @@ double stats_iqm(const double *x, int n) {
 
 /* --- series ------------------------------------------------------------------------------------------------------- */
 
-/* How far the medians of the five values before place i and the five from it on are apart; 0: the two overlap. */
+/* Returns the distance of the medians of the five values before x[i] and the five values from x[i] on; 0: the two
+ * groups overlap. */
 static double step_at(const double *x, int i) {
     const double *before = x + i - STATS_STEP, *after = x + i;
     bool up = true, down = true;

@@ -75,14 +75,14 @@ struct interval stats_median_interval(const double *x, int n, double level);
 
 #define STATS_STEP 5 /* values on either side of a step */
 
-/* Finds where a series steps: all of the five values before x[i] lie on one side of all of the five from x[i] on, which
- * chance does with probability 2/252 at any one place. Of such places less than five apart the one with the most
- * distant medians counts. `at` has room for n; gives how many there are. */
+/* Finds steps in a series: places i where all five values before x[i] are below, or all above, all five values from
+ * x[i] on. By chance this has probability 2/252 at a given place. If such places are closer than five, the one with the
+ * most distant medians counts. Returns the number of steps; `at` has room for n. */
 int stats_steps(const double *x, int n, int *at);
 
 /* --- distributions ------------------------------------------------------------------------------------------------ */
 
-/* Regularised incomplete beta function I_x(a, b), a, b > 0, and the x at which it reaches p. */
+/* Return the regularised incomplete beta function I_x(a, b), a, b > 0, and the x at which it reaches p. */
 double stats_beta(double a, double b, double x);
 double stats_beta_quantile(double a, double b, double p);
 
@@ -93,8 +93,8 @@ double stats_normal_quantile(double p);
 /* Quantile of Student's t with `df` > 0 degrees of freedom, p in (0, 1). */
 double stats_t_quantile(double p, double df);
 
-/* The mean of the largest of n standard normal draws (n = 15: 1.74, n = 25: 1.97), for the note beside a best-of-grid
- * figure. */
+/* Returns the mean of the largest of n standard normal draws (n = 15: 1.74, n = 25: 1.97), for the note on best-of-grid
+ * numbers. */
 double stats_normal_max_mean(int n);
 
 #endif

@@ -1,5 +1,5 @@
 /* test_lengths.h - accuracy by the length of the test sequences, or by position in them: `by` is EVAL_BY_LENGTH or
- * EVAL_BY_POSITION (record.h), and "length" below stands for both. */
+ * EVAL_BY_POSITION (record.h), and "length" below means either. */
 #ifndef LRNN_HARNESS_ROWS_TEST_LENGTHS_H
 #define LRNN_HARNESS_ROWS_TEST_LENGTHS_H
 

@@ -29,7 +29,7 @@ struct train_hooks {
     bool *unwritten;       /* set if the run fails because its output cannot be written; or NULL */
 };
 
-/* Progress of a run, which a checkpoint keeps beside the trainer. */
+/* Progress of a run, which a checkpoint stores with the trainer. */
 struct run_progress {
     struct curve_point *curve;
     int64_t n_curve, curve_capacity;

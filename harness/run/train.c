@@ -234,7 +234,7 @@ static enum status save(struct running *r, struct error *e) {
     return running_written(r->hooks, checkpoint_write(&r->trainer, &r->progress, e));
 }
 
-/* Saves a checkpoint, from which the same command goes on, and returns the signal as a status. */
+/* Saves a checkpoint, from which the same command continues, and returns the signal as a status. */
 static enum status interrupted(struct running *r, const char *when, struct error *e) {
     TRY(save(r, e));
     return fail(e, (enum status)(128 + signal_received()),

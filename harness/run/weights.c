@@ -119,8 +119,8 @@ static void add_number(struct metadata *m, const char *key, double value) {
     add_text(m, key, text);
 }
 
-/* Adds the readout (enum readout), which is needed to build the net from the file alone. It is left out if the task's
- * data is not on this machine. */
+/* Adds the readout (enum readout), so that the file suffices to build the net. It is left out if the task's data is not
+ * on this machine. */
 static void add_readout(struct metadata *m, const struct run_record *r) {
     static const char *const names[] = {"positions", "sequence", "decoded"};
     struct error why;

@@ -177,14 +177,14 @@ enum status claim_take(struct claim *c, const char *out, const char *run_id, con
         *state = CLAIM_MINE;
         return ST_OK;
     }
-    return ST_OK; /* other processes want the run too; one of them gets it */
+    return ST_OK; /* other processes try too; one of them gets it */
 }
 
 void claim_beat(const struct claim *c) {
     if (*c->path) (void)utimensat(AT_FDCWD, c->path, NULL, 0);
 }
 
-/* Path of the text beside a claim; "" where there is no claim. */
+/* Gives the path of the live text of a claim; "": there is no claim. */
 static void live_path(const struct claim *c, char path[sizeof c->path + 16]) {
     const char *name = strrchr(c->path, '/'), *dot = strrchr(c->path, '.');
     path[0] = 0;

@@ -9,7 +9,7 @@
 
 #define MOST_BYTES ((size_t)256 << 20)
 
-/* Why an object of this version is no line; NULL: it is one. */
+/* Returns the key that is wrong in a line of this version; NULL: the line is valid. */
 static const char *misfit(const json_t *line) {
     static const char *const texts[] = {"date", "commit", "machine", "name", "verdict"};
     const json_t *figures = json_object_get(line, "figures");

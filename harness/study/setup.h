@@ -99,7 +99,7 @@ enum status setup_check_causal(const struct setup *s, struct error *e);
  * would have several ids. */
 enum status setup_check_asked(struct setup *const *setups, int n, const struct label *asked, struct error *e);
 
-/* Changes the run so that training ends after that step (--stop-after), whatever time limit it had. */
+/* Changes the run so that training ends after that step (--stop-after), and removes its time limit. */
 enum status setup_stop_after(struct setup *s, int64_t steps, struct error *e);
 
 /* Computes the steps of an epoch and of the run from the flags, into shapes and flags. The task must be open. Part of

@@ -9,7 +9,8 @@
 #include "harness/store/record_files.h"
 #include "harness/study/row_key.h"
 
-/* --- which value holds -------------------------------------------------------------------------------------------- */
+/* --- the value of a key
+ * -------------------------------------------------------------------------------------------- */
 
 static bool says(const struct study *s, enum origin o, const char *key) {
     return label_get(&s->said[o], key) != NULL;
@@ -162,7 +163,7 @@ static enum status add_option(struct label *l, const char *key, const char *valu
     return label_add(l, key, value, e);
 }
 
-/* "s5" or "s5:length=8" after "task="; the options may stand in lines of their own, before or after this one. */
+/* "s5" or "s5:length=8" after "task="; the options may also be in other lines, before or after this one. */
 static enum status set_name(struct label *l, const char *kind, const char *text, struct error *e) {
     struct label named;
     if (l->used && *label_name(l)) return fail(e, ST_USAGE, "'%s' is given twice", kind);

@@ -58,7 +58,7 @@ static inline size_t text_span(struct text_source *t, int stop) {
 /* Skips the rest of the line and its end. */
 void text_skip_line(struct text_source *t);
 
-/* Ends a line that has nothing but blanks left, mostly none. ST_DATA: something else follows. */
+/* Ends a line with only blanks left, usually none. ST_DATA: something else follows. */
 enum status text_end_blank_line(struct text_source *t);
 static inline enum status text_end_line(struct text_source *t) {
     if (t->at == t->n || t->window[t->at] != '\n') return text_end_blank_line(t);
@@ -79,15 +79,15 @@ bool text_number(struct text_source *t, double *value);
 bool text_integer(struct text_source *t, int64_t least, int64_t most, int64_t *value);
 
 /* Reads the next plain lines, `lines` at most; nearly all lines of such files are plain. A plain line is n numbers
- * apart by a comma, or a comma and a blank. Integers lie in least..most and have at most 8 digits and no sign; numbers
- * have at most 15 digits and no exponent. Returns the number of lines; the line after them has another form, a fault,
- * or does not fit in the window, and nothing of it is taken. */
+ * separated by a comma, or a comma and a blank. Integers lie in least..most and have at most 8 digits and no sign;
+ * numbers have at most 15 digits and no exponent. Returns the number of lines read. The next line has another form or
+ * an error, or does not fit into the window; it is not read. */
 int64_t text_plain_integers(struct text_source *t, int64_t n, int64_t least, int64_t most, int64_t lines,
                             int32_t *values);
 int64_t text_plain_numbers(struct text_source *t, int64_t n, int64_t lines, float *values);
 
 /* Returns ST_DATA, "NAME, line N: expected `what`, found ...", or the failure to read that has ended the text. `what`
- * may end with a comma of its own. */
+ * may end with a comma. */
 enum status text_fail(struct text_source *t, const char *what);
 
 #endif

@@ -1,9 +1,9 @@
-/* ts_files.h - reads time series in the archive's text format (.ts): lines of # are comments, lines of @ a header
- * (keys in any case: @dimensions, @univariate, @seriesLength, @classLabel true A B ..., @data), then a case a line:
+/* ts_files.h - reads time series in the archive's text format (.ts): lines with # are comments, lines with @ the header
+ * (keys in any case: @dimensions, @univariate, @seriesLength, @classLabel true A B ..., @data), then a case per line:
  * dimensions separated by ':', values by ',', the label after the last ':'.
  *
- * A payload is the case's values as 4-byte floats, dimension fastest; its length counts points. Labels are the places
- * of the names in the header's list in the order of their bytes. */
+ * A payload is the case's values as 4-byte floats, dimension fastest; its length counts points. A label is the rank of
+ * its name among the header's names, sorted by bytes. */
 #ifndef LRNN_TASKS_DATA_TS_FILES_H
 #define LRNN_TASKS_DATA_TS_FILES_H
 

@@ -35,7 +35,7 @@ struct tud {
     struct edge *edge;
     int64_t edges, edge_room, lines; /* lines: of NAME_A.txt, with loops */
     int32_t latest;                  /* graph of the last edge */
-    bool by_graph;                   /* edges of a graph stand before edges of later ones */
+    bool by_graph;                   /* edges are listed graph by graph */
     int32_t least, kinds;            /* of labels of nodes: the least; the count up to the greatest */
 };
 
@@ -65,7 +65,7 @@ static enum status no_memory(const struct tud *f, int64_t n, const char *what) {
     return fail(f->e, ST_MEMORY, "no memory for %" PRId64 " %s", n, what);
 }
 
-/* Whether another line comes. Empty lines may only stand at the end, because nodes and graphs are numbered by their
+/* Whether another line comes. Empty lines are allowed only at the end, because nodes and graphs are numbered by their
  * lines. */
 static enum status next_line(struct text_source *t, bool *comes) {
     int64_t line = t->line;
@@ -140,7 +140,7 @@ static enum status read_graphs(struct tud *f) {
                        &f->label);
 }
 
-/* Number of n ascending labels below this one: its rank. */
+/* Returns the rank of a label: the number of the n ascending labels below it. */
 static int64_t rank_of(const int32_t *known, int64_t n, int32_t label) {
     int64_t low = 0;
     for (int64_t high = n; low < high;) {
@@ -319,8 +319,8 @@ static int64_t end_of_graph(const struct tud *f, int64_t first) {
     return end;
 }
 
-/* Keeps each edge once, sorted by lower and then higher node. If the file has its edges graph by graph, as released
- * ones do, each graph is sorted alone, which fits the caches; else all at once. `other` and `count` have room for
+/* Keeps each edge once, sorted by lower and then higher node. If the file lists its edges graph by graph, as released
+ * files do, each graph is sorted separately, within the caches; else all at once. `other` and `count` have room for
  * all. */
 static enum status sort_and_merge(struct tud *f, struct edge *other, int32_t *count) {
     int64_t kept = 0;

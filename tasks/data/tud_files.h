@@ -1,8 +1,8 @@
 /* tud_files.h - reads labelled graphs in TUDataset's text format (https://chrsmrrs.github.io/datasets/docs/format):
  * files NAME_A.txt, NAME_graph_labels.txt, ... of a row per line, its numbers separated by commas. Nodes, edges and
- * graphs are the lines of their files and count from 1; the nodes of a graph stand together.
+ * graphs are the lines of their files and count from 1; the nodes of a graph are contiguous.
  *
- * A graph is undirected: NAME_A.txt has each edge in both directions; an edge in one direction alone is an error. Loops
+ * A graph is undirected: NAME_A.txt has each edge in both directions; an edge in only one direction is an error. Loops
  * and repeated edges are left out (torch_geometric, io/tu.py).
  *
  * A payload is 4-byte numbers: the number of attributes of a node; the attributes of each node, as floats; the label of
@@ -10,7 +10,7 @@
  * within the graph. An entry's length counts nodes. The set's width counts a node's features: its attributes, then one
  * for each label from the least to the greatest, where its own is 1 and the others 0. Nodes without attributes and
  * labels all have the same label. An entry's label is the rank of its graph's label. Labels of edges are checked and
- * dropped: pLSTM's nets on graphs take none. */
+ * dropped, since pLSTM's nets on graphs do not use them. */
 #ifndef LRNN_TASKS_DATA_TUD_FILES_H
 #define LRNN_TASKS_DATA_TUD_FILES_H
 

@@ -1,15 +1,15 @@
 /* digits.c - digits drawn with a pen: a stand-in for MNIST of our own, never reported as MNIST.
  *
- *   shape     a digit's strokes, one of its ways of being written: straight lines or Catmull-Rom curves
- *             through points of the unit square, each point moved by up to 0.05 distort
- *   affine    up to 15 degrees of rotation, 0.25 of shear, 0.75..1.05 times the size on each axis, and shifts, times
+ *   shape a digit's strokes in one of two ways of writing it: straight lines or Catmull-Rom curves through points of
+ *   the unit square, each point moved by up to 0.05 distort affine up to 15 degrees of rotation, 0.25 of shear,
+ *   0.75..1.05 times the size on each axis, and shifts, times
  *             distort
  *   pen       a disc of radius 0.7..1.5 pixels (at size 28), its edge one pixel soft, of grey 0.7..1
  *   clutter   that many stray strokes of up to a third of the image's size, fainter than the digit
  *   noise     of that standard deviation on each pixel
  *
- * Labels are uniform. Grey is rounded to a byte, and its value is p / 255, as MNIST's (smnist.c). Nothing but sums,
- * products and square roots, which are exact to the last bit on every machine. */
+ * Labels are uniform. Grey is rounded to a byte, and its value is p / 255, as MNIST's (smnist.c). Only sums, products
+ * and square roots are used, so that bits are equal on every machine. */
 #include <math.h>
 #include <string.h>
 
@@ -123,7 +123,7 @@ static const struct glyph glyphs[][2] = {
         {{.7, .26}, {.52, .07}, {.28, .24}, {.4, .48}, {.62, .44}, {.71, .24}, {.74, .56}, {.6, .88}, {.32, .92}}}}}},
 };
 
-/* A point between b and c of a curve through a, b, c, d. */
+/* Returns a point between b and c of a curve through a, b, c, d. */
 static struct point between(const struct point *p, double u) {
     double a = ((2 - u) * u - 1) * u / 2, b = ((3 * u - 5) * u * u + 2) / 2, c = ((4 - 3 * u) * u + 1) * u / 2,
            d = (u - 1) * u * u / 2;
@@ -136,7 +136,7 @@ static struct point between(const struct point *p, double u) {
 /* Squared distances from the pen's line in pixels, near the line only. */
 struct canvas {
     int64_t size;
-    double reach; /* no ink beyond it */
+    double reach; /* distance beyond which there is no ink */
     float near[MAX_SIDE * MAX_SIDE];
 };
 

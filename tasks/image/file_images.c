@@ -7,7 +7,7 @@
 
 #define SPLIT_SEED 42
 
-/* Makes the file's content part of a run's identity, wherever the file lies. */
+/* Makes the file's content part of a run's identity, independent of its path. */
 static enum status check_content(struct file_images *from, const char *task, struct error *e) {
     if (from->content[0] && strcmp(from->content, from->set.hash) != 0)
         return fail(e, ST_DATA, "%s: the XXH3-128 of the images is %s, expected content=%.40s: they are other images",
@@ -16,8 +16,8 @@ static enum status check_content(struct file_images *from, const char *task, str
     return ST_OK;
 }
 
-/* Number of images of each split, and where each begins in the order of the permutation; test images of the released
- * set are in no such order. */
+/* Number of images of each split, and where each begins in the order of the permutation; released test images keep
+ * their order. */
 struct division {
     int64_t n[SPLIT_COUNT], first[SPLIT_COUNT];
 };

@@ -17,7 +17,7 @@ static int64_t power_of_two(int64_t least) {
     return n;
 }
 
-/* Row and column of place d on the curve through a square of side n. */
+/* Row and column of a pixel; the functions below give those of place d on the curve through a square of side n. */
 struct pixel {
     int64_t row, column;
 };
@@ -31,7 +31,7 @@ static struct pixel morton(int64_t d) {
     return p;
 }
 
-/* Writes the curve, from its smallest square to the largest: each square is turned so that its ends meet those of its
+/* Builds the curve from the smallest square to the largest: each square is turned so that its ends meet the ends of its
  * neighbours (Hilbert 1891). */
 static struct pixel hilbert(int64_t d, int64_t n) {
     struct pixel p = {0, 0};

@@ -1,7 +1,8 @@
 /* image.h - shared by image tasks: the order in which pixels are visited, the splits, values from bytes.
  *
- * An image is a sequence of its pixels, C values each, or with `patch` P of its squares of P x P pixels, whose P*P*C
- *  values stand row by row: a linear encoder of them is the patch embedding of vision nets. Orders (docs/data.md):
+ * An image is a sequence of its pixels with C values each, or with `patch` P a sequence of squares of P x P pixels with
+ * their P*P*C values row by row. A linear encoder of these is the patch embedding of vision nets. Orders
+ * (docs/data.md):
  *   raster   row by row                           snake      like raster, every second row from right to left
  *   morton   by the code of interleaved bits, column first: (0,0) (0,1) (1,0) (1,1)
  *   hilbert  along Hilbert's curve                bitrev     pixel number with its bits reversed (S4's psMNIST)
@@ -15,7 +16,7 @@
 #include "tasks/task.h"
 
 #define IMAGE_CHANNELS 3   /* at most */
-#define IMAGE_SIDE     512 /* pixels a side at most */
+#define IMAGE_SIDE     512 /* most pixels per side */
 
 /* Value of a byte p: (p / 255 - mean) / sd. */
 struct image_level {
@@ -62,8 +63,8 @@ LRNN_INLINE int64_t image_values(const struct image *im) {
     return im->patch * im->patch * im->channels;
 }
 
-/* Makes the order on `host`. `most` is the number of images of each split, which holds if the user asks for none.
- * ST_USAGE: more are asked for than there are (`bounded`), or patches do not fill the image; ST_MEMORY: no room. */
+/* Makes the order on `host`. `most` is the default number of images of each split. ST_USAGE: the user asks for more
+ * images than there are (`bounded`), or patches do not fill the image; ST_MEMORY: no room. */
 enum status image_open(struct image *im, const char *task, const int64_t most[SPLIT_COUNT], bool bounded,
                        struct arena *host, struct error *e);
 
@@ -92,7 +93,7 @@ LRNN_INLINE double rng_bell(struct rng *r) {
     return ((double)(u & 255) + (double)(u >> 8 & 255) + (double)(u >> 16 & 255) + (double)(u >> 24) - 510) / 147.8;
 }
 
-/* The nearest byte to 255 x, x cut to [0, 1]. */
+/* Returns the nearest byte to 255 x, with x clipped to [0, 1]. */
 LRNN_INLINE uint8_t image_byte(double x) {
     return (uint8_t)(x <= 0 ? 0 : x >= 1 ? 255 : 255 * x + 0.5);
 }

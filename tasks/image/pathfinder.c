@@ -3,8 +3,8 @@
  * Two long curves begin near each other and cross the picture among shorter ones. One disc marks the beginning of the
  * first curve, the other disc the end of the first (label 1) or of the second (label 0), by a fair coin. Values are p /
  * 255, neither shifted nor scaled. Images are drawn (pathfinder_scene.h), for any side; with released=yes they come
- * from `lrnn data import pathfinder32` and so on, which papers' numbers are on. Of those 80 % are for training, 10 %
- * for validation and 10 % for test, by a permutation with seed 42 (S4's split cannot be repeated).
+ * from `lrnn data import pathfinder32` and so on, on which papers report. Of the released images 80 % are for training,
+ * 10 % for validation and 10 % for test, by a permutation with seed 42 (S4's split cannot be repeated).
  *
  * Linsley et al. 2018; Tay et al. 2021 (google-research/long-range-arena, lra_benchmarks/data/pathfinder.py). */
 #include <stdio.h>
@@ -119,7 +119,7 @@ static enum status pathfinder_open(void *inst, uint64_t seed, struct arena *host
 }
 
 /* The accuracy of one linear map of the pixels of drawn images, measured at 12, 16, 20 and 32 pixels a side
- * (docs/data.md). A side in between has the value of the smaller one, which is no less. */
+ * (docs/data.md). A side in between gets the value of the next smaller side, an upper bound. */
 static double floor_of(int64_t side) {
     return side < 16 ? 0.71 : side < 20 ? 0.63 : side < 32 ? 0.56 : side < 64 ? 0.52 : 0.5;
 }

@@ -1,4 +1,4 @@
-/* pathfinder_scene.c - see pathfinder_scene.h. Sums, products and square roots alone, as in digits.c. */
+/* pathfinder_scene.c - see pathfinder_scene.h. Only sums, products and square roots are used, as in digits.c. */
 #include "tasks/image/pathfinder_scene.h"
 
 #include <math.h>
@@ -36,11 +36,11 @@ struct pathfinder_sizes pathfinder_standard(int64_t side) {
     w.apart *= scale;
     w.marker = fmax(1, w.marker * scale);
     w.distractors = (int64_t)((double)w.distractors * scale * scale + 0.5);
-    /* Shortens curves to the room there is where a dash would become too small to be one. */
+    /* If a dash would become too small, shortens curves to fit into the image. */
     double dash = (w.length + 2 * w.margin) * scale;
     w.length = fmax(2, w.length * scale);
     w.margin = fmax(1, w.margin * scale);
-    w.wide *= scale; /* only sides above 64 have one, which stays above 1 */
+    w.wide *= scale; /* only sides above 64 have a second margin, which stays above 1 */
     w.thickness = fmax(0.5, w.thickness * scale);
     double room = dash / (w.length + 2 * w.margin);
     w.contour = (int64_t)((double)w.contour * fmin(1, room * room) + 0.5);
@@ -171,7 +171,7 @@ static int draw_degrees(struct rng *r) {
     return (int)rng_below(r, PATHFINDER_TURNS);
 }
 
-/* Grows the two long curves, dash by dash in turn; if one finds no way on, both go some dashes back. Their dashes
+/* Grows the two long curves, dash by dash in turn; if one curve is stuck, both go some dashes back. Their dashes
  * alternate in the list until the end. */
 static bool grow_targets(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                          struct pathfinder_scene *s) {

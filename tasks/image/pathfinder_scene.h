@@ -49,11 +49,10 @@ void pathfinder_table_make(struct pathfinder_table *t);
 /* Gives the sizes of the Long Range Arena's images of that side, or between two of them. */
 struct pathfinder_sizes pathfinder_standard(int64_t side);
 
-/* Draws what varies between images: which of two margins becomes the only one. Without a second margin nothing is
- * drawn. */
+/* Draws which of the two margins an image has. Without a second margin nothing is drawn. */
 void pathfinder_choose(struct pathfinder_sizes *w, struct rng *r);
 
-/* Makes one attempt; false if a long curve finds no way on. */
+/* Makes one attempt; false if a long curve gets stuck. */
 bool pathfinder_try(const struct pathfinder_sizes *w, const struct pathfinder_table *t, struct rng *r,
                     struct pathfinder_scene *s);
 

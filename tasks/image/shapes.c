@@ -1,15 +1,15 @@
-/* shapes.c - coloured, textured shapes on textured ground: a stand-in for CIFAR of our own, never reported as CIFAR.
+/* shapes.c - coloured, textured shapes on textured ground: our own stand-in for CIFAR, never reported as CIFAR.
  *
  *   label     disc, ring, half disc, crescent, triangle, square, star, cross, an L, arrow; uniform
  *   place     any rotation, mirrored or not, radius 0.28..0.44 of the side, wholly inside the picture
  *   colours   two for the shape, two for the ground, uniform in the cube; the means of both pairs are at least
  *             `contrast` apart
  *   texture   of shape and ground, one of plain, stripes, checks, dots, grain, at any angle and a period of 3..8
- *             pixels; it says nothing of the label
+ *             pixels; it is independent of the label
  *   noise     of that standard deviation on each value
  *
- * Four samples a pixel. Values are p / 127.5 - 1 of the rounded byte p. Nothing but sums, products and square roots, as
- * in digits.c. */
+ * Each pixel has four samples. Values are p / 127.5 - 1 of the rounded byte p. Only sums, products and square roots are
+ * used, as in digits.c. */
 #include <math.h>
 
 #include "tasks/image/image.h"

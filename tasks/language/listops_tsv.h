@@ -1,5 +1,5 @@
-/* listops_tsv.h - reads the released files of ListOps: a line "Source<TAB>Target", then an expression and its value a
- * line. Any file gives rows or one sentence; none is trusted. */
+/* listops_tsv.h - reads the released files of ListOps: a line "Source<TAB>Target", then an expression and its value per
+ * line. Everything in a file is checked; an error is one sentence. */
 #ifndef LRNN_TASKS_LANGUAGE_LISTOPS_TSV_H
 #define LRNN_TASKS_LANGUAGE_LISTOPS_TSV_H
 

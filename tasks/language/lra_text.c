@@ -1,7 +1,7 @@
 /* lra_text.c - the Long Range Arena's text task: is a film review kind? Characters of the IMDb reviews, as S4 reads
  * them (state-spaces/s4, src/dataloaders/lra.py): the first length - 1 characters of a review and an end mark,
- * characters that the training reviews have at least 15 times. A tenth of the training reviews is for validation. The
- * files come from `lrnn data import imdb`. */
+ * with the characters that occur at least 15 times in the training reviews. A tenth of the training reviews is for
+ * validation. The files come from `lrnn data import imdb`. */
 #include "tasks/language/documents.h"
 
 static const struct option options[] = {DOCUMENTS_OPTIONS("4096", "characters at most, the end mark among them", "15")};

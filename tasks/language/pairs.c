@@ -6,8 +6,8 @@
  *   label 1    both passages are the same, by a fair coin
  *   label 0    `differ` of the second one's words, at random places, are replaced by other words; with differ=auto all
  *
- * Words around the passages are drawn for each document alone. Ids: 0 padding, 1 end, 2 and 3 the marks, then words.
- */
+ * Words around the passages are drawn independently for each document. Ids: 0 padding, 1 end, 2 and 3 the marks, then
+ * words. */
 #include <string.h>
 
 #include "tasks/examples.h"
