@@ -9,8 +9,8 @@
  *   3. Write the equation of the target into this banner and delete these steps.
  *   4. Options: one field in the struct and one row in the table each. Flag difficulty axes with OPT_AXIS.
  *   5. open: check options against each other (ST_USAGE names the numbers) and make tables on the host arena.
- *   6. shape: sizes, whether a target depends only on the past, and the three thresholds: chance, floor, solved. 7.
- *   fill: one example out of (options, seed, split, index) and nothing else: no state, no allocation, any thread,
+ *   6. shape: sizes, whether a target depends only on the past, and the three thresholds: chance, floor, solved.
+ *   7. fill: one example out of (options, seed, split, index) and nothing else: no state, no allocation, any thread,
  *      any order. Test and validation must not depend on the seed. Targets arrive IGNORED: write the scored ones.
  *   8. tests/tasks/check_tasks.c covers it already; what is special about the task goes to
  *      tests/tasks/ROOM/check_NAME.c.

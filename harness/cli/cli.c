@@ -179,7 +179,7 @@ static char *end_of_name(char *name) {
     return end > name && end[-1] == ',' ? end + 1 + strcspn(end + 1, " ") : end;
 }
 
-/* Prints " --dim model width D (1..65536); default 128" as a paragraph under the flag's name. */
+/* Prints "  --dim            model width D (1..65536); default 128" as a paragraph under the flag's name. */
 static void man_option(const struct cli *cli, const struct option *o) {
     char *line = NULL;
     size_t size;

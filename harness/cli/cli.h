@@ -40,7 +40,7 @@ struct exit_code {
 };
 extern const struct exit_code cli_exit_codes[]; /* ends with code == NULL */
 
-/* Prints " NAME what it is", wrapped at the terminal's width; the second column begins after `width` + 3. */
+/* Prints "  NAME   what it is", wrapped at the terminal's width; the second column begins after `width` + 3. */
 void cli_print_pair(FILE *f, int width, const char *name, const char *text);
 
 /* Flag with which `lrnn man` asks a command for its section of the man page. */

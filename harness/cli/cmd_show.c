@@ -33,7 +33,7 @@ static const struct option rerun_flags[] = {
 
 /* --- show --------------------------------------------------------------------------------------------------------- */
 
-/* Prints "name value" of every field that has a value. */
+/* Prints "name   value" of every field that has a value. */
 static void print_fields(const struct run *run) {
     for (const struct field *f = runs_table.fields; f->name; f++) {
         char number[64];

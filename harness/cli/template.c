@@ -6,8 +6,8 @@
  *  3. Flags are a struct and its option table: name, type, default, bounds, help. The flags of a run are such tables
  *     too (harness/study/config.h); several tables can be read together.
  *  4. Data goes to stdout, messages to stderr. An error is one sentence in *e, with ST_USAGE, ST_DATA or ST_FAIL, which
- *  becomes the exit code. Nothing is half-written. 5. The work itself belongs into the other rooms, where tests can
- *  call it. A command only turns words into calls. */
+ *     becomes the exit code. Nothing is half-written.
+ *  5. The work itself belongs into the other rooms, where tests can call it. A command only turns words into calls. */
 #include "harness/cli/cli.h"
 
 #include <stdio.h>

@@ -3,7 +3,9 @@
  *
  *     trainer_create(&t, setup, e);
  *     while (...) trainer_step(&t);
- *     trainer_sync(&t, e); t.state has step, loss, norm trainer_free(&t); */
+ *     trainer_sync(&t, e);   t.state has step, loss, norm
+ *     trainer_free(&t);
+ */
 #ifndef LRNN_HARNESS_RUN_TRAINER_H
 #define LRNN_HARNESS_RUN_TRAINER_H
 

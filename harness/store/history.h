@@ -3,9 +3,10 @@
  *
  * A line is an object:
  *   gate      1, the version of this format
- *   date commit dirty version machine epoch real date, build, machine and precision name name of the plan or the
- *   baseline verdict verdict of the whole gate: same, improved, inconclusive, regressed figures list of {name, figure,
- *   value, judged, low, high, sense, bound, verdict, seeds, values}
+ *   date commit dirty version machine epoch real     date, build, machine and precision
+ *   name      name of the plan or the baseline
+ *   verdict   verdict of the whole gate: same, improved, inconclusive, regressed
+ *   figures   list of {name, figure, value, judged, low, high, sense, bound, verdict, seeds, values}
  * `value` is the figure, the mean of `values`. `judged`, with its interval low .. high, was compared with the bound; it
  * is the value or its ratio to the baseline. Numbers that do not apply are null. */
 #ifndef LRNN_HARNESS_STORE_HISTORY_H

@@ -4,8 +4,8 @@
  * Lines are key=value. A line that begins with a blank continues the previous value. '#' begins a comment line, in
  * which a plan names its sources. The keys are
  *   title link                         what it is: for people
- *   paper source                       whose numbers stand beside ours: the paper's arXiv id, and its table as
- *                                      results/published.csv calls it
+ *   paper source                       whose numbers are compared with ours: the paper's arXiv id, and its table as
+ *                                      named in results/published.csv
  *   table                              ours: the table is not in the paper; runs with a setting that the paper's table
  *                                      lacks get no verdict (harness/rows/setting.h)
  *   base                               another plan, by name or by a path relative to this plan's folder; its lines are

@@ -3,8 +3,8 @@
  *  1. cp harness/table/template.c harness/table/NAME.c, replace "template" by NAME, take .hidden away, and add the
  *     line REPORT(NAME) to harness/table/reports.def. `lrnn report --what NAME` prints it in every format; the tests
  *     walk the list.
- *  2. Write this banner: what is shown, and the paper's table that it follows, if there is one. 3. make: add a sheet
- *  per table (sheet.h): caption, columns, then a cell per column in every row. Numbers go in as
+ *  2. Write this banner: what is shown, and the paper's table that it follows, if there is one.
+ *  3. make: add a sheet per table (sheet.h): caption, columns, then a cell per column in every row. Numbers go in as
  *     numbers, with the format that people see. Mark what a reader could misread with sheet_footnote; say below with
  *     sheet_note what the columns mean. The sheet keeps its own errors; return ST_DATA if the rows have nothing to
  *     report.

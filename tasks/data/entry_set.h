@@ -5,8 +5,9 @@
  *   8..15           the kind, letters and then bytes of 0
  *   16..39          width, labels, training, validation and test entries, longest: six numbers of 4 bytes
  *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
- *   from 56 on per entry a label (4 bytes), a length (4 bytes) and an offset (8 bytes), in the order of the splits;
- *                   the offset of the end; then the payloads one after the other, each from a multiple of 4 bytes on
+ *   from 56 on      per entry a label (4 bytes), a length (4 bytes) and an offset (8 bytes), in the order of the
+ *                   splits; the offset of the end; then the payloads one after the other, each from a multiple of 4
+ *                   bytes on
  *
  * A file's name ends in .records. Numbers are little-endian. The kind decides what a payload is, and what `width` and
  * an entry's length count. A file is written under another name and then renamed, so there is a whole one or none. */

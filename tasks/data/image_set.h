@@ -5,7 +5,7 @@
  *                   little-endian
  *   40..55          XXH3-128 of all that follows and then of bytes 8..39, canonical form
  *   from 56 on      pixels (images, height, width, channels), training images first; then a label per image, a byte
- *   each
+ *                   each
  *
  * A file is written under another name and then renamed, so that there is a whole one or none. */
 #ifndef LRNN_TASKS_DATA_IMAGE_SET_H

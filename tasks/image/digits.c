@@ -1,8 +1,8 @@
-/* digits.c - digits drawn with a pen: a stand-in for MNIST of our own, never reported as MNIST.
+/* digits.c - digits drawn with a pen: our own stand-in for MNIST, never reported as MNIST.
  *
- *   shape a digit's strokes in one of two ways of writing it: straight lines or Catmull-Rom curves through points of
- *   the unit square, each point moved by up to 0.05 distort affine up to 15 degrees of rotation, 0.25 of shear,
- *   0.75..1.05 times the size on each axis, and shifts, times
+ *   shape     a digit's strokes in one of two ways of writing it: straight lines or Catmull-Rom curves through points
+ *             of the unit square, each point moved by up to 0.05 distort
+ *   affine    up to 15 degrees of rotation, 0.25 of shear, 0.75..1.05 times the size on each axis, and shifts, times
  *             distort
  *   pen       a disc of radius 0.7..1.5 pixels (at size 28), its edge one pixel soft, of grey 0.7..1
  *   clutter   that many stray strokes of up to a third of the image's size, fainter than the digit

@@ -1,8 +1,8 @@
 /* copy.c - copy a string, as a whole or from an n-gram of it on.
  *
  *   form=whole    s_1 .. s_n | s_1 .. s_n
- *   form=suffix s_1 .. s_n | k_1 .. k_g, then the `answer` letters that follow k in s form=prefix k_1 .. k_g | s_1 ..
- *   s_n | the same
+ *   form=suffix   s_1 .. s_n | k_1 .. k_g, then the `answer` letters that follow k in s
+ *   form=prefix   k_1 .. k_g | s_1 .. s_n | the same
  *
  * Jelassi et al. 2024, "Repeat after me: transformers are better than state space models at copying". Letters are
  * uniform. The n-gram k is drawn from the places with a whole answer after them. The answer is the text after the first

@@ -1,4 +1,4 @@
-/* pairs.c - do two documents share a passage? A stand-in of our own for the Long Range Arena's retrieval, never
+/* pairs.c - do two documents share a passage? Our own stand-in for the Long Range Arena's retrieval, never
  * reported as it.
  *
  *   document   length words, its length uniform in min_length..max_length, words uniform; somewhere in it, between

@@ -6,8 +6,8 @@
  * (g+1)^(power-1), so most keys come back soon. The value stands at the key's own position and never in the inputs
  * after it. Ids: 0 filler, keys 1..V/2-1, values from V/2. Three other forms of that library:
  *
- *   updates=U U of the keys come again after the pairs, each with a new value, which is then the target keys=pairs a
- *   key is two ids, k_i k'_j, of sqrt(K) each and all combined: neither tells the value. Entries and
+ *   updates=U   U of the keys come again after the pairs, each with a new value, which is then the target
+ *   keys=pairs  a key is two ids, k_i k'_j, of sqrt(K) each and all combined: neither tells the value. Entries and
  *               slots have three ids, the value is asked for at the second of a key; ids: 0, two thirds keys, values
  *   mix=zoology training has five pairs of length and K, 64:4 for 100 of 180 examples and 128:8, 256:16, 256:32, 256:64
  *               for 20 each; validation and test have 64:4, 64:8, 64:16, 128:32, 256:64, 512:128, 1024:256 alike */

@@ -95,7 +95,7 @@ static enum status evaluate(struct answer *a, const char *out, struct error *e) 
     return status;
 }
 
-/* Prints the scores of one length or of all: "512 2000 examples, accuracy 0.9120 (Wilson 0.8990 to 0.9240) ...". */
+/* Prints the scores of one length or of all: "512  2000 examples, accuracy 0.9120 (Wilson 0.8990 to 0.9240) ...". */
 static void print_point(const struct eval_point *p, const char *name) {
     struct interval w = stats_wilson_interval(p->acc, (double)p->n, 0.95);
     printf("  %-8s %8" PRId64 " examples, accuracy %.4f (Wilson %.4f to %.4f), sequences %.4f, last position %.4f\n",

@@ -5,8 +5,8 @@
  *
  * batches_keep_resident chooses the way, which is one file:
  *
- *     batches.c a thread of the host makes batches ahead of the steps and sends them into the net's inputs resident.c
- *     all training data is on the device, and a graph copies the batch of each step out of it
+ *     batches.c   a thread of the host makes batches ahead of the steps and sends them into the net's inputs
+ *     resident.c  all training data is on the device, and a graph copies the batch of each step out of it
  *
  * A batch depends only on the setup and the step, so both ways give the same bits. Validation and test need no copies:
  * the inputs of the net point at the stored examples (stored.c). */
