@@ -277,7 +277,8 @@ LRNN_OP(scan_hadamard);
  * the children of node i of a level are nodes k*i to k*i + k-1 of the previous level.
  *     b = beta theta / sqrt(1 + |theta|^2), beta = 0: b = theta
  *     hermitian: c = conj(b); skew: c = -conj(b); free: c from `down` like b from `up`
- * u, x (B,nodes,W); up, down (B,nodes,W): a theta for each child; the root's row is not used. T = nodes. */
+ * u, x (B,nodes,W); up, down (B,nodes,W): a theta for each child; the root's row is not used.
+ * T = nodes = 1 + k + ... */
 typedef enum lrnn_tree_form { LRNN_HERMITIAN = 0, LRNN_SKEW = 1, LRNN_FREE = 2 } lrnn_tree_form;
 typedef struct lrnn_tree_solve {
     lrnn_call call;
