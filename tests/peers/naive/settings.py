@@ -73,7 +73,9 @@ CAUSAL = (
        "gla:heads=2,headdim=5,keydim=3,rank=2,conv=3,divisor=4", "hgrn2:heads=2,bounds=no", "slstm:heads=2",
        "slstm:heads=4,conv=0", "mamba3:state=8,headdim=8",
        "mamba3:state=6,headdim=4,expand=1,rope=1,decay=softplus,norm=yes", "aussm:state=3",
-       "aussm:state=5,conv=2,rank=2"])
+       "aussm:state=5,conv=2,rank=2", "pdssm", "pdssm:state=9,dict=3,expand=1",
+       "pdssm:form=column", "pdssm:state=9,form=column,dict=2", "pdssm:permute=no",
+       "pdssm:state=9,form=column,permute=no"])
 
 WIDE_CAUSAL = (
     ["bdlru:blocks=8,m=3", "hlru:channels=24,m=3", "hlru:channels=24,m=3,layout=observer"]
@@ -85,7 +87,7 @@ WIDE_CAUSAL = (
        "mamba2:state=8,headdim=8,range=signed", "mingru:hidden=40", "rglru:heads=4,width=40", "s5:state=40",
        "linoss:state=40", "gated-deltanet:heads=4", "kda:heads=4", "gdn2:heads=4", "rwkv7:heads=4,vmix=no",
        "gla:heads=4", "hgrn2:heads=4,bounds=no", "slstm:heads=4",
-       "mamba3:state=12,headdim=8,norm=yes", "aussm:state=7"])
+       "mamba3:state=12,headdim=8,norm=yes", "aussm:state=7", "pdssm", "pdssm:form=column"])
 
 TWO_WAYS = ["bdlru:blocks=4,m=2", "hlru:channels=6,m=3", "hlru:channels=6,m=3,layout=observer",
             "slice:structure=block,penalty=0.01", "slice:structure=block,interval=3,depth=2", "plstm:heads=2",
@@ -133,8 +135,8 @@ def kernels():
 def defaults():
     """Mixers as they are trained: options not named, width 128."""
     for model in ["bdlru", "hlru", "slice", "plstm", "mamba2", "deltanet", "deltaproduct", "mlstm", "lru", "lstm",
-                  "attention", "conv", "mingru", "rglru", "s5", "linoss", "slstm",
-                  "mamba3", "aussm"]:
+                  "attention", "conv", "mingru", "rglru", "s5", "linoss", "slstm", "mamba3", "aussm",
+                  "pdssm"]:
         yield Setting("defaults", LONG_TAGGING, model, {**WIDE, "dim": 128})
     for model in ["plstm2d", "plstm-graph", "myosotis"]:
         yield Setting("defaults", DECODED, model, {**WIDE, "dim": 128})
