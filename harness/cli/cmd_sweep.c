@@ -18,13 +18,14 @@ static const struct option sweep_flags[] = {
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 100000, NULL,
      "seeds more at the rate that validation chose, which alone the table shows; 0 = none", 0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
-     "way in which a row's number is made of its runs", 0},
+     "how a row's number is computed from its runs", 0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
      "processes that train at once; auto = one per core, or one if --device is cuda (see --population)", OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
      "runs that one process trains side by side; auto = as a device has room, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "training time of all runs together, shared equally and turned into steps (in limits.csv); auto = none", OPT_AUTO},
+     "training time of all runs together: each gets an equal share, as a number of steps (in limits.csv); auto = none",
+     OPT_AUTO},
     {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "time after which a run is killed, and is a row; 0 = never",
      0},
     {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
@@ -54,7 +55,8 @@ static const struct option extra[] = {
     {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
      "values of options: 'task.length=8,16 model.gate=softmax,none'; of a flag: --decay 0,0.1", 0},
     {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "train the published variants of the task too (each changes one setting), and report their mean", 0},
+     "train the published variants of the task too (each changes one setting); report the mean over task and variants",
+     0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
      "part i/n of the runs, every n-th from the i-th on, without a table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
@@ -82,7 +84,8 @@ static void print_length(FILE *f) {
           "  Steps or epochs are the whole schedule; stop-after, budget and limit end a run early.\n"
           "  If two of these sources set steps or epochs, the one further left wins. If one source sets both, steps "
           "win.\n"
-          "  A source that sets any of the five replaces stop-after and budget of all sources to its right.\n",
+          "  A source that sets steps, epochs, stop-after, budget or limit voids stop-after and budget of all to its "
+          "right.\n",
           f);
 }
 

@@ -1,10 +1,11 @@
 /* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
  *
- * The loop is run_waiting: start jobs, read their reports, show a line. A job is a run in work, in its own process or
- * in a member of a population. The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. If
- * a process dies, only its unfinished runs are lost. The runs of a dead population are repeated, each in its own
- * process, so that only the run that caused the death is recorded as failed. A child process also writes the row of a
- * failed run, because that takes time: it makes the test examples. */
+ * The loop is run_waiting: start jobs, read their reports, show a line. A job is a run in progress. It has its own
+ * process, or is a thread (a member) of a process that trains several runs (a population). The parent stays
+ * single-threaded (it starts no OpenMP region), so forking it is safe. If a process dies, only its unfinished runs are
+ * lost. The runs of a dead population are repeated, each in its own process, so that only the run that caused the death
+ * is recorded as failed. When a run fails, a child process writes its row, because the row needs the test examples and
+ * making them takes time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -46,7 +47,7 @@ struct job {
     struct claim claim;
     char started[32];
     struct live live;
-    struct member_report last; /* its progress stays valid after the end */
+    struct member_report last; /* its `progress` stays valid after the run's last report */
     double work_before;        /* planned FLOPs that were done before this sweep */
 };
 
@@ -54,16 +55,16 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
-    struct population populations[MOST_PROCESSES]; /* one per device, or one per job; then one per job for its row */
+    struct population populations[MOST_PROCESSES]; /* one per device or job; then one per job for a failed run's row */
     int members;                                   /* of a population; 1: each run has its own process */
-    int devices;                                   /* with a population each; 1: the device of the runs */
+    int devices;                                   /* with a population each; 1: only the runs' own device */
     int n_jobs;
     struct setup **waiting;              /* `total` runs in the order to be done; NULL: begun or done */
     struct setup **alone;                /* at the same index, runs that a population lost, to be repeated last */
     int returned;                        /* number of runs in `alone` */
     int stopped;                         /* runs whose own process got a signal */
     int done, total, next;               /* next: index of the run to try next */
-    int elsewhere;                       /* tried runs that other sweeps do now */
+    int elsewhere;                       /* number of runs that were tried and that other sweeps do now */
     double looked;                       /* when a run was last tried */
     bool told_of_others, told_of_memory; /* messages that are printed once */
     bool several_tasks;                  /* if so, lines name the task */
@@ -153,7 +154,7 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
         population_end(p);
         p = population_of(r, j, setup);
         if (p && !population_give(p, member, setup, NULL, threads)) {
-            fail(&r->first_error, ST_FAIL, "a process for runs ends before it has one");
+            fail(&r->first_error, ST_FAIL, "a child process ended before it received a run");
             return false;
         }
     }
@@ -234,7 +235,8 @@ static void start_jobs(struct runner *r) {
 
 /* --- the end of a run --------------------------------------------------------------------------------------------- */
 
-/* Describes for the row how a run without a record ended. died: its process died, with that wait status. */
+/* Sets j->failure, from which the row of a run without a record is made: how the run ended. died: its process died,
+ * with that wait status. */
 static void classify(struct job *j, bool died, int wait_status) {
     struct failure *f = &j->failure;
     const size_t size = sizeof f->detail;
@@ -297,7 +299,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     if (died) fail(&end, ST_OK, "the process that writes the row of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    bool unwritten = j->writing || (ended && j->last.unwritten); /* not the model's fault: no row */
+    bool unwritten = j->writing || (ended && j->last.unwritten); /* no failure of the model: no row */
     if (done) {
         r->work_done += s->estimate.flops;
         r->work_before += j->work_before;
@@ -333,7 +335,7 @@ static void return_job(struct runner *r, struct job *j) {
 
 static void note_report(struct runner *r, struct job *j, struct member_report *report) {
     if (report->kind == REPORT_WAITS && !r->told_of_memory) {
-        say(r, "%s: the memory has no room for another run beside %d; it waits until one of them ends",
+        say(r, "%s: no memory for another run beside the %d in progress; the next waits until one of them ends",
             j->setup->spec.config.device, report->beside);
         r->told_of_memory = true;
     }
@@ -348,7 +350,7 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
 }
 
 /* True if the run must be repeated in its own process: its process died, lost its device, or ran out of memory while
- * other runs used some. */
+ * other runs were using memory. */
 static bool is_undone(const struct job *j) {
     return j->last.kind != REPORT_END || j->last.error.status == ST_DEVICE ||
            (j->last.error.status == ST_MEMORY && j->last.beside);
@@ -523,7 +525,7 @@ static void run_waiting(struct runner *r) {
 }
 
 const char *runner_goes_on(bool force, bool retry_failed) {
-    if (force) return "without --force trains what has no record, with it everything anew";
+    if (force) return "without --force trains what has no record, with --force everything anew";
     if (retry_failed) return "without --retry-failed trains what has no record, with it also what failed";
     return "goes on";
 }
@@ -556,8 +558,9 @@ enum status runner_do(const struct plan *plan, const struct runner_options *opti
     else if (status == ST_OK && r->write_failed)
         status = fail(e, ST_FAIL, "%.1000s", r->first_error.text);
     else if (status == ST_OK && r->stopped)
-        status = fail(e, ST_FAIL, "%d of %d runs were stopped by a signal of their own; the same command %s",
-                      r->stopped, r->total, goes_on);
+        status =
+            fail(e, ST_FAIL, "%d of %d runs were stopped by a signal that was sent to them alone; the same command %s",
+                 r->stopped, r->total, goes_on);
     free(waiting);
     free(r);
     return status;

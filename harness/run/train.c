@@ -14,8 +14,8 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 
-#define SYNC_EVERY    50  /* most steps queued on a device before the host reads their losses */
-#define LOOK_EVERY_MS 1e3 /* on a device, most time of the steps that are queued between two readings */
+#define SYNC_EVERY    50  /* largest number of steps queued on a device before the host reads their losses */
+#define LOOK_EVERY_MS 1e3 /* on a device, largest time of the steps that are queued between two readings */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
@@ -127,7 +127,7 @@ static enum status take_steps(struct running *r, struct error *e) {
     return step_log_add(&r->log, &t->state, e);
 }
 
-/* Returns whether the loss or the gradient norm of a step was not finite. It then sets the run's status and detail. */
+/* True if the loss or the gradient norm of a step is NaN or infinite; then it sets the run's status and detail. */
 static bool diverged(struct running *r) {
     struct trainer *t = &r->trainer;
     if (!t->state.frozen) return false;
@@ -158,8 +158,9 @@ static bool is_due(const struct trainer *t) {
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
 }
 
-/* Validates the current step and keeps the parameters if they are the best so far, or with --select last in any case,
- * since the last step is validated. False: a signal asked to stop meanwhile, and nothing has changed. */
+/* Validates the current step and keeps the parameters if they are the best so far. With --select last it always keeps
+ * them: the last step is always validated, so the last ones stay. False: a signal asked to stop meanwhile, and nothing
+ * has changed. */
 static bool validate(struct running *r) {
     struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
@@ -242,8 +243,8 @@ static enum status interrupted(struct running *r, const char *when, struct error
                 r->trainer.state.step, r->trainer.setup->shapes.steps);
 }
 
-/* Trains until there is a reason to stop, or a signal. A run that was interrupted while validating starts again with
- * this validation. */
+/* Trains until there is a reason to stop, or a signal. If a run was interrupted during a validation, it goes on by
+ * repeating this validation. */
 static enum status train_loop(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     double save_every = t->setup->spec.config.checkpoint_every;
@@ -315,7 +316,7 @@ static enum status begin(struct running *r, struct setup *setup, const struct re
     if (!reuse->again) TRY(checkpoint_read(t, p, &resumed, e));
     for (int64_t i = p->n_curve - 1; i >= 0 && p->curve[i].step == t->state.step; i--)
         r->validated |= p->curve[i].split == SPLIT_VAL;
-    /* If the current step is the best one and has reached the target, nothing is left to train. */
+    /* Restores the metric if the current step is the best one: a run that had reached its target then stops at once. */
     r->metric = t->best_step == t->state.step ? trainer_metric(t, &t->best_val) : -INFINITY;
     if (r->hooks && r->hooks->log_steps) TRY(step_log_open(&r->log, r->hooks->log_steps, t->state.step, e));
     TRY(reuse_release(setup, reuse, e));

@@ -71,7 +71,7 @@ const struct option config_options[] = {
     {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records and exports",
      OPT_RUNTIME | OPT_HERE | OPT_FILLED},
     {"profile", OPT_TEXT_FIELD, AT(profile), "custom", 0, 0, NULL,
-     "profile whose sizes, budget and learning rate are taken, as lrnn bench takes them", OPT_RUNTIME},
+     "take sizes, budget and learning rate from this profile, as lrnn bench does; custom = from none", OPT_RUNTIME},
     {"quiet", OPT_BOOL, AT(quiet), "no", 0, 0, NULL, "silence about progress", OPT_RUNTIME | OPT_HERE},
     {"json", OPT_BOOL, AT(json), "no", 0, 0, NULL, "result as one JSON line", OPT_RUNTIME | OPT_HERE},
     {0}};

@@ -5,7 +5,8 @@
  * reverse, recomputes the gates and carries A^T G in L1. Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's
  * gradient needs no sum over the row:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
- * In the code p is a before its division by S, and scale is 1 / S. */
+ * with w the derivative of the gate function over the row's sum S (softmax: w = a). In the code p is a before its
+ * division by S, and scale is 1 / S. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
@@ -88,7 +89,8 @@ FORCE_INLINE void rows_backward(int m, enum gate gate, const struct scan_row *r,
     }
 }
 
-/* A step back in time: G_t = dh_t + carry, in the buffer of the carry, and a new carry from the rows of A_t. */
+/* Goes back in time. Each step computes G_t = dh_t + carry in the carry's buffer, then a new carry from the rows of
+ * A_t. */
 FORCE_INLINE void backward(int order, enum gate gate, const struct scan_part *s) {
     int m = order ? order : s->m;
     real states[2][SCAN_STATES];
@@ -159,10 +161,11 @@ static void scan_block_cpu_backward(const struct call *c, const struct exec *x) 
     scan_parts(c, scan_attr(c)->m, backward_of[scan_attr(c)->gate]);
 }
 
-/* Tolerance: rows sum to 1, so old rounding errors do not grow. Each step adds about one unit, T steps at most T. The
- * reference sums in double. The error of dz = w G (x - h) counts in units of its terms (op->terms): if one gate of a
- * row is near 1, h equals x up to rounding, and the rest of x - h is multiplied by w, which is up to 1 / S with sigmoid
- * and relu gates. The form w G sum_l a_l (x - x_l) does not cancel, but takes m + 1 times the work. */
+/* Tolerance: rows sum to 1, so old rounding errors do not grow. Each step adds about one unit; the units of T steps
+ * have random signs and cancel in part. The reference sums in double. The error of dz = w G (x - h) is measured in
+ * units of its terms (op->terms), because if one gate of a row is near 1, x - h is rounding error alone, which w
+ * multiplies: w is up to 1 / S with sigmoid and relu gates. The form w G sum_l a_l (x - x_l) does not cancel, but takes
+ * m + 1 times the work. */
 const struct kernel kernel_scan_block_cpu = {
     .name = "scan_block_cpu",
     .op = &op_scan_block,

@@ -82,11 +82,11 @@ const struct op op_softmax_attention = {
 
 /* --- reference: one query after the other, sums in double --------------------------------------------------------- */
 
-/* One head of one sequence. Pointers point to its first column of token 0; tokens are 3D (qkv) and D (y) apart. */
+/* One head of one sequence. q, k and v point to the head's first column in token 0; tokens are `stride` = 3D apart. */
 struct head {
     const real *q, *k, *v;
     int64_t dk, stride;
-    double *p, *dk_sum, *dv_sum; /* scratch: a row of probabilities; backward, dk and dv of all tokens */
+    double *p, *dk_sum, *dv_sum; /* scratch: a row of probabilities; backward, the gradients of all k and v */
 };
 
 static struct head ref_head(const struct call *c, enum pass pass, struct scratch *s) {

@@ -1,7 +1,8 @@
 /* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (UT transform of Yang et al. 2024). A
  * chunk takes products of matrices and one triangular solve, and hands the state to the next chunk.
  *
- * Rows r of a chunk are its steps in order; f_r = decay before the first step of a token, else 1; b = rate beta;
+ * A token has one or more steps, and a chunk has one row r per step; f_r = decay at the first step of a token, else 1;
+ * b = rate beta, with rate a constant of the op;
  * a_r = f_first ... f_r; L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E:
  *   E = V - diag(a) K S - N U,  N = strict lower part of L o K K^T      the errors: (I + N diag(b)) E = V - diag(a) K S
  *   O = scale ((L o Q K^T) U + diag(a) Q S)                            L and a at the last step of each token
@@ -13,8 +14,8 @@
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
  * The gradient of f is computed like the gradient of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), plus
- * (q . k_s) (w . u_s) if r is the last step of the token of q and w. Unlike there, the factor f of the reading row
- * counts too. */
+ * (q . k_s) (w . u_s) if r is the last step of the token of q and w. Unlike there, the product over f includes
+ * the factor of the row that reads. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -26,7 +27,7 @@ struct head {
     const struct call *c;
     struct state_shape s;
     int64_t b, h, KW, VW; /* dk and dv padded */
-    int64_t tokens;       /* of a chunk: tokens * steps <= STATE_CHUNK rows; divides STATE_CHUNK */
+    int64_t tokens;       /* of a chunk, a divisor of STATE_CHUNK; tokens * steps <= STATE_CHUNK */
     real rate, scale;
 };
 
@@ -52,20 +53,20 @@ struct matrices {
     real *scores, *KQt; /* chunk x 2 chunk: [s][r] k_s . k_r, then k_s . q_r; KW x 2 chunk */
     real *E, *O;        /* chunk x VW */
     real *U, *S;        /* chunk x VW, KW x VW: of the current head and chunk */
-    real *G, *St, *Gt;  /* backward: KW x VW, likewise, VW x KW, VW x KW */
+    real *G, *St, *Gt;  /* backward: KW x VW, and S and G turned, VW x KW */
     real *PW, *PWt;     /* 2 chunk x VW: P, then W; VW x 2 chunk */
     real *mixed;        /* chunk x 2 chunk: [s][r] u_s . p_r, then u_s . w_r */
     real *dKQ, *keys;   /* 2 chunk x KW, chunk x KW */
     real *dU, *pairs;   /* chunk x VW, R [s][r] */
-    real *Y;            /* [t][r]: what row r would read of the state before row t, times its gradient */
-    /* Arrays in a row: S of the heads that are walked together (forward), their G (backward), and the states before the
-     * chunks between two kept states (backward). */
+    real *Y;            /* [t][r]: output of row r from the state before row t, times its gradient */
+    /* Rows of arrays: S of the heads that are computed together (forward), their G (backward), and the states before
+     * each chunk, computed again from the last state that forward stored (backward). */
     struct scratch_rows all_S, all_G, states;
 };
 
 enum { TWO = 2 * STATE_CHUNK };
 
-/* All arrays of a part; they depend only on the sizes of a head. */
+/* Takes all arrays of one thread's share of the work from the scratch; their sizes depend only on those of a head. */
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
     int64_t KW = d->KW, VW = d->VW, heads = heads_side_by_side(KW * VW);
     struct matrices m = {.x = scratch_bytes(scratch, sizeof(struct factors))};
@@ -118,7 +119,8 @@ FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, stru
     scale_row(STATE_CHUNK, x->f[0], x->L, x->a);
 }
 
-/* Reads rows of input i into `to`: a row per step in order or, for queries, a row per token, in its last step's row. */
+/* Reads rows of input i into `to`. Keys and values have one row per step. Queries have one per token, which goes to the
+ * row of the token's last step. */
 FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
     int64_t steps = d->s.steps, ld = d->s.heads * n;
     const real *from = value_row(d->c, i, k->token, d->h, n);

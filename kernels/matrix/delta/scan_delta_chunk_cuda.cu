@@ -26,7 +26,7 @@ struct delta_chunk {
     struct matrix S, K, Q, E, keys, queries;
     struct matrix G, D, W, KS, QS; /* backward, with what follows */
     struct matrix steps, reads;    /* [s][r]: e_s . dU_r, e_s . w_r */
-    struct matrix Y;               /* [t][r]: what row r would read of the state before row t, times its gradient */
+    struct matrix Y;               /* [t][r]: output of row r from the state before row t, times its gradient */
     real *writes, *left;           /* left: like Y, for the state that passes through the chunk */
     real *warps;                   /* of block_sum */
 };

@@ -147,7 +147,7 @@ START_TEST(a_process_that_is_told_to_stop_gets_no_further_run) {
     kill(worker_of(pid), SIGTERM);
     ck_assert_int_eq(wait_for(pid), ST_FAIL);
     expect_log("was stopped; the same command goes on with it");
-    expect_log("runs were stopped by a signal of their own; the same command goes on");
+    expect_log("runs were stopped by a signal that was sent to them alone; the same command goes on");
     expect_log("tok/s"); /* the table of the others */
     int before = good_records();
     ck_assert_msg(before >= 3 && before < RUNS, "%d runs are on record", before);
