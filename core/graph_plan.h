@@ -23,6 +23,7 @@ typedef void graph_watch(void *watcher, const struct call *c, enum pass pass);
 struct graph_plan {
     struct plan_buffer *buffers; /* every activation, gradient, workspace and table */
     int n_buffers;
+    int rounded_params;      /* index of the buffer of parameters rounded for products; -1 = none */
     size_t bytes;            /* memory of all buffers */
     size_t sum_bytes;        /* memory that they would take without reuse */
     char *base;              /* address of the buffers, in the memory of the graph or of options.beside; NULL: the graph

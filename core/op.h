@@ -66,6 +66,13 @@ struct call_plan {
     int workspace_buffer[2], table_buffer; /* index of the buffer, by pass; -1 = none */
 };
 
+/* Parameters that the first product of a forward walk rounds for all products of the graph; n 0: it is another call. */
+struct rounded_params {
+    const real *from;
+    real *to;
+    int64_t n;
+};
+
 /* One use of an op in a graph, with everything a kernel needs. Pointers in tensors are bound by graph_plan. */
 struct call {
     const struct op *op;
@@ -76,11 +83,12 @@ struct call {
     int n_in, n_out;
     struct tensor *in[OP_MAX_IN]; /* NULL where an optional input is absent */
     struct tensor *out[OP_MAX_OUT];
-    real *din[OP_MAX_IN];       /* where the gradient of input i goes; NULL = not wanted */
-    uint32_t accumulate;        /* bit i: add to din[i] instead of overwriting it */
-    void *scratch[2];           /* by pass: as many bytes as kernel->workspace asks for, undefined; NULL if 0 */
-    size_t scratch_bytes[2];    /* by pass */
-    enum precision precision;   /* of the factors of its products, if its op rounds them (linear) */
+    real *din[OP_MAX_IN];     /* where the gradient of input i goes; NULL = not wanted */
+    uint32_t accumulate;      /* bit i: add to din[i] instead of overwriting it */
+    void *scratch[2];         /* by pass: as many bytes as kernel->workspace asks for, undefined; NULL if 0 */
+    size_t scratch_bytes[2];  /* by pass */
+    enum precision precision; /* of the graph's products: of its own, or of those that read what it stores rounded */
+    struct rounded_params rounds;
     bool guards;                /* tests: after each array of scratch lies a zone that nothing may read or write */
     int index;                  /* position in the graph */
     int stream;                 /* the dropout sub-stream: its position if no call before it were fused */
@@ -171,6 +179,12 @@ struct kernel {
     /* Bytes of scratch of one pass; NULL = none. Depends only on shapes, attributes, precision and c->guards (scratch.h
      * adds the zones). */
     size_t (*workspace)(const struct call *c, enum pass pass);
+    /* Whether the kernel reads input i (-1: the gradient of output 0) only as a factor of products in the call's
+     * precision: then it takes it from where it is rounded already, if it is. NULL: no. */
+    bool (*is_factor)(const struct call *c, int i);
+    /* Bit j: it stores output j rounded where c->out[j]->rounded asks for it; bit i: the gradient of input i, where
+     * c->in[i]->grad_rounded does. */
+    uint32_t rounds_out, rounds_din;
     /* Writes all outputs. Allocates nothing; async on CUDA. Bit-identical at any thread count. */
     void (*forward)(const struct call *c, const struct exec *x);
     /* Writes (or adds to, see call_accumulates) every din[i] that is not NULL. NULL for ops that have no gradient. */

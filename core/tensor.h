@@ -24,6 +24,7 @@ struct tensor_plan {
     bool has_grad, written;        /* a gradient flows here; a call has written it */
     int value_last, grad_first;    /* moment the value is last read, the gradient first written */
     int value_buffer, grad_buffer; /* index of the buffer, -1 = none */
+    int grad_writers;              /* calls that write the gradient */
 };
 
 struct tensor {
@@ -41,6 +42,11 @@ struct tensor {
     int id;              /* index in the graph's list of tensors */
     int32_t limit;       /* ids lie in [0, limit) */
     bool ignorable;      /* ids may also be -100 */
+    /* Only products read the value, or the gradient, as a factor: its producer, or the one call that writes the
+     * gradient, stores it rounded to its precision (graph_plan.c). A parameter keeps its value: `factor` is a copy that
+     * the first product of a forward walk rounds. */
+    bool rounded, grad_rounded;
+    const real *factor;
     struct tensor_plan plan;
 };
 

@@ -33,7 +33,7 @@ allowed() {
 # as before all rooms, a source or a list as after them.
 rooms() {
     case $1 in
-    core) echo file cuda ;;
+    core) echo file plan cuda ;;
     kernels) echo lib dense norm move token gated flow matrix stable route links plstm tree train ;;
     tasks) echo data own language mad image series graph ;;
     harness) echo store study run rows sheet plot table perf pool site gate cli ;;

@@ -3,6 +3,7 @@
 #include "kernels/dense/dense.h"
 #include "kernels/dense/dropout.h"
 #include "kernels/lib/cuda.cuh"
+#include "kernels/lib/round.h"
 
 #include <utility>
 
@@ -17,6 +18,7 @@ enum binary_rule { BINARY_ADD, BINARY_SUB, BINARY_MUL, BINARY_SILU_MUL };
 template <binary_rule RULE> struct binary_value {
     const real *a, *b;
     real *y;
+    enum precision p; /* that y is stored in */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> u = load_lanes<W>(a + i), v = load_lanes<W>(b + i);
@@ -25,6 +27,7 @@ template <binary_rule RULE> struct binary_value {
             if constexpr (RULE == BINARY_SUB) u.v[k] -= v.v[k];
             if constexpr (RULE == BINARY_MUL) u.v[k] *= v.v[k];
             if constexpr (RULE == BINARY_SILU_MUL) u.v[k] = u.v[k] * real_sigmoid(u.v[k]) * v.v[k];
+            u.v[k] = rounded(p, u.v[k]);
         }
         store_lanes<W>(y + i, u);
     }
@@ -35,6 +38,7 @@ template <binary_rule RULE> struct binary_gradient {
     const real *a, *b, *dy;
     real *da, *db;
     bool add_a, add_b;
+    enum precision a_in, b_in; /* that they are stored in */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> d = load_lanes<W>(dy + i), by_a = d, by_b = d;
@@ -49,6 +53,10 @@ template <binary_rule RULE> struct binary_gradient {
                 by_b.v[k] = d.v[k] * us;
             }
         }
+        for (int k = 0; k < W; k++) {
+            by_a.v[k] = rounded(a_in, by_a.v[k]);
+            by_b.v[k] = rounded(b_in, by_b.v[k]);
+        }
         if (da) put_lanes<W>(da + i, add_a, by_a);
         if (db) put_lanes<W>(db + i, add_b, by_b);
     }
@@ -58,13 +66,14 @@ template <binary_rule RULE> struct binary_gradient {
 
 template <binary_rule RULE> static void binary_cuda_forward(const struct call *c, const struct exec *x) {
     each(c, x, tensor_count(c->out[0]),
-         binary_value<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), tensor_real(c->out[0])});
+         binary_value<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), tensor_real(c->out[0]), out_precision(c, 0)});
 }
 
 template <binary_rule RULE> static void binary_cuda_backward(const struct call *c, const struct exec *x) {
     each(c, x, tensor_count(c->out[0]),
          binary_gradient<RULE>{tensor_real(c->in[0]), tensor_real(c->in[1]), call_dout(c, 0), c->din[0], c->din[1],
-                               call_accumulates(c, 0), call_accumulates(c, 1)});
+                               call_accumulates(c, 0), call_accumulates(c, 1), din_precision(c, 0),
+                               din_precision(c, 1)});
 }
 
 /* --- one input ---------------------------------------------------------------------------------------------------- */
@@ -187,10 +196,11 @@ namespace {
 template <activation F> struct activation_value {
     const real *x;
     real *y;
+    enum precision p; /* that y is stored in */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> v = load_lanes<W>(x + i);
-        for (int k = 0; k < W; k++) v.v[k] = value_of<F>(v.v[k]);
+        for (int k = 0; k < W; k++) v.v[k] = rounded(p, value_of<F>(v.v[k]));
         store_lanes<W>(y + i, v);
     }
 };
@@ -199,10 +209,11 @@ template <activation F> struct activation_gradient {
     const real *x, *dy;
     real *dx;
     bool accumulate;
+    enum precision p; /* that dx is stored in */
 
     template <int W> __device__ void run(int64_t i) const {
         lanes<W> v = load_lanes<W>(x + i), d = load_lanes<W>(dy + i);
-        for (int k = 0; k < W; k++) v.v[k] = d.v[k] * slope_of<F>(v.v[k]);
+        for (int k = 0; k < W; k++) v.v[k] = rounded(p, d.v[k] * slope_of<F>(v.v[k]));
         put_lanes<W>(dx + i, accumulate, v);
     }
 };
@@ -212,10 +223,11 @@ template <activation F> struct activation_gradient {
 template <activation F> static void activation_pass(const struct call *c, const struct exec *x, enum pass pass) {
     int64_t n = tensor_count(c->out[0]);
     if (pass == PASS_FORWARD)
-        each(c, x, n, activation_value<F>{tensor_real(c->in[0]), tensor_real(c->out[0])});
+        each(c, x, n, activation_value<F>{tensor_real(c->in[0]), tensor_real(c->out[0]), out_precision(c, 0)});
     else
         each(c, x, n,
-             activation_gradient<F>{tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0)});
+             activation_gradient<F>{tensor_real(c->in[0]), call_dout(c, 0), c->din[0], call_accumulates(c, 0),
+                                    din_precision(c, 0)});
 }
 
 /* Calls the function made for the call's activation. */
@@ -283,6 +295,8 @@ const struct kernel kernel_add_cuda = {
     .name = "add_cuda",
     .op = &op_add,
     .device = DEVICE_CUDA,
+    .rounds_out = 1,
+    .rounds_din = 3,
     .forward = binary_cuda_forward<BINARY_ADD>,
     .backward = binary_cuda_backward<BINARY_ADD>,
 };
@@ -291,6 +305,8 @@ const struct kernel kernel_sub_cuda = {
     .name = "sub_cuda",
     .op = &op_sub,
     .device = DEVICE_CUDA,
+    .rounds_out = 1,
+    .rounds_din = 3,
     .forward = binary_cuda_forward<BINARY_SUB>,
     .backward = binary_cuda_backward<BINARY_SUB>,
 };
@@ -299,6 +315,8 @@ const struct kernel kernel_mul_cuda = {
     .name = "mul_cuda",
     .op = &op_mul,
     .device = DEVICE_CUDA,
+    .rounds_out = 1,
+    .rounds_din = 3,
     .forward = binary_cuda_forward<BINARY_MUL>,
     .backward = binary_cuda_backward<BINARY_MUL>,
 };
@@ -310,6 +328,8 @@ const struct kernel kernel_silu_mul_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 16,
+    .rounds_out = 1,
+    .rounds_din = 3,
     .forward = binary_cuda_forward<BINARY_SILU_MUL>,
     .backward = binary_cuda_backward<BINARY_SILU_MUL>,
 };
@@ -329,6 +349,8 @@ const struct kernel kernel_activate_cuda = {
     .device = DEVICE_CUDA,
     .inexact = true,
     .tolerance = 16,
+    .rounds_out = 1,
+    .rounds_din = 1,
     .forward = activate_cuda_forward,
     .backward = activate_cuda_backward,
 };

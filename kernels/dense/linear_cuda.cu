@@ -35,7 +35,7 @@ struct bias_rows {
     }
 };
 
-#define FACTORS 3 /* a pass has at most so many factors */
+#define FACTORS 3 /* that a launch rounds at most */
 
 /* to[i] = from[i] rounded, for i < n */
 struct rounding {
@@ -85,9 +85,16 @@ struct roundings {
     }
 };
 
-/* x, w or dy as the products read it: unchanged, or in scratch, into which `all` will round it. */
-const real *factor(const struct call *c, struct roundings *all, struct scratch *s, int64_t n, const real *from) {
-    if (c->precision == PRECISION_FULL) return from;
+/* A value, or the copy that is kept of it rounded. */
+const real *factor_source(const struct tensor *t) {
+    return t->factor ? t->factor : tensor_real(t);
+}
+
+/* x, w and dy as the products take them: as they are, where they are rounded already, or in scratch, where `all` will
+ * round them to. */
+const real *factor(const struct call *c, struct roundings *all, struct scratch *s, int64_t n, const real *from,
+                   bool is_rounded) {
+    if (c->precision == PRECISION_FULL || is_rounded) return from;
     real *to = scratch_reals(s, n);
     all->of[all->count++] = {from, to, n};
     return to;
@@ -140,9 +147,11 @@ factors factors_of(const struct call *c, const struct exec *exec, enum pass pass
     bool backward = pass == PASS_BACKWARD;
     factors f = {nullptr, nullptr, nullptr};
     struct roundings all = {{}, 0, c->precision};
-    if (!backward || w->needs_grad) f.x = factor(c, &all, s, tensor_count(x), tensor_real(x));
-    if (!backward || x->needs_grad) f.w = factor(c, &all, s, tensor_count(w), tensor_real(w));
-    if (backward && (w->needs_grad || x->needs_grad)) f.dy = factor(c, &all, s, tensor_count(y), call_dout(c, 0));
+    if (!backward || w->needs_grad) f.x = factor(c, &all, s, tensor_count(x), factor_source(x), x->rounded);
+    if (!backward || x->needs_grad) f.w = factor(c, &all, s, tensor_count(w), factor_source(w), w->rounded);
+    if (backward && (w->needs_grad || x->needs_grad))
+        f.dy = factor(c, &all, s, tensor_count(y), call_dout(c, 0), y->grad_rounded);
+    if (!backward && c->rounds.n) all.of[all.count++] = {c->rounds.from, c->rounds.to, c->rounds.n};
     if (!exec || all.count == 0) return f;
     if (!backward || !sums_as_it_rounds(c)) {
         each_value(c, exec, groups_of_all(&all), all);
@@ -200,6 +209,11 @@ static void linear_cuda_backward(const struct call *c, const struct exec *x) {
         weights();
 }
 
+/* x and w; and dy, unless the bias's gradient sums it as it is. */
+static bool linear_cuda_is_factor(const struct call *c, int i) {
+    return i == 0 || i == 1 || (i == -1 && !c->in[2]);
+}
+
 /* Tolerance: a sum of K products in working precision, K up to thousands, has an error of about sqrt(K) units. */
 const struct kernel kernel_linear_cuda = {
     .name = "linear_cuda",
@@ -211,6 +225,7 @@ const struct kernel kernel_linear_cuda = {
     .together = "the product of the weight's gradient sums the bias's",
     .applicable = linear_cuda_applicable,
     .workspace = linear_cuda_workspace,
+    .is_factor = linear_cuda_is_factor,
     .forward = linear_cuda_forward,
     .backward = linear_cuda_backward,
 };

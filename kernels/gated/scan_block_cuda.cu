@@ -8,6 +8,7 @@
  * In a chunk with first step f and last step e, P = A_e ... A_f takes a state over the chunk, and P^T a carry. The
  * summaries of both passes go forward in time, because a chunk adds sum_t (A_t ... A_f)^T dh_t to the carry. */
 #include "kernels/gated/scan_gates.cuh"
+#include "kernels/lib/round.h"
 
 namespace {
 
@@ -92,6 +93,7 @@ template <int m> struct block_adjoint : block_walk<m> {
     const real *h, *dh, *carry; /* carry: A_{t+1}^T G_{t+1} of each lane's last step t; NULL is zero */
     real *dz, *dv;
     bool add_dz, add_dv;
+    enum precision dz_in, dv_in; /* that they are stored in */
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
         s = {h[this->state_at(lane, lane.last())], scan_first(carry, this->shape, lane, lane.row), 0};
@@ -114,12 +116,13 @@ template <int m> struct block_adjoint : block_walk<m> {
         real mean = gate_divides(this->gate) ? s.h : 0;
         s.h = in.before;
         if (!lane.stores) return;
-        if (dv) put(&dv[this->state_at(lane, t)], add_dv, in.gates.p[m] * (s.G * in.gates.scale));
+        if (dv) put(&dv[this->state_at(lane, t)], add_dv, rounded(dv_in, in.gates.p[m] * (s.G * in.gates.scale)));
         if (!dz) return;
         real *row = dz + this->gate_at(lane, t);
 #pragma unroll
         for (int j = 0; j <= m; j++)
-            put(&row[j * lane.N], add_dz, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean)));
+            put(&row[j * lane.N], add_dz,
+                rounded(dz_in, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean))));
     }
 
     /* Gives the other rows this row's a_t[.] G and h_{t-1}. */
@@ -284,7 +287,8 @@ template <bool CHUNKED> void block_cuda_backward(const struct call *c, const str
         if constexpr (CHUNKED) carry = chunk_states<m, true>(c, e, shape, call_dout(c, 0));
         scan_launch_long(c, e,
                          block_adjoint<m>{walk_of<m>(c, shape), tensor_real(c->out[0]), call_dout(c, 0), carry,
-                                          c->din[0], c->din[1], call_accumulates(c, 0), call_accumulates(c, 1)});
+                                          c->din[0], c->din[1], call_accumulates(c, 0), call_accumulates(c, 1),
+                                          din_precision(c, 0), din_precision(c, 1)});
     });
 }
 
@@ -309,6 +313,7 @@ const struct kernel kernel_scan_block_cuda = {
     .inexact = true,
     .tolerance = 64,
     .applicable = scan_gates_fit,
+    .rounds_din = 3,
     .forward = block_cuda_forward<false>,
     .backward = block_cuda_backward<false>,
 };
@@ -322,6 +327,7 @@ const struct kernel kernel_scan_block_chunk_cuda = {
     .applicable = scan_gates_fit,
     .preferred = chunks_preferred,
     .workspace = chunk_workspace,
+    .rounds_din = 3,
     .forward = block_cuda_forward<true>,
     .backward = block_cuda_backward<true>,
 };

@@ -28,6 +28,15 @@ LRNN_INLINE real rounded(enum precision p, real x) {
     return y;
 }
 
+/* The precision in which a kernel stores output j, and the gradient of input i (op.h, rounds_out and rounds_din). */
+LRNN_INLINE enum precision out_precision(const struct call *c, int j) {
+    return c->out[j]->rounded ? c->precision : PRECISION_FULL;
+}
+
+LRNN_INLINE enum precision din_precision(const struct call *c, int i) {
+    return c->in[i] && c->in[i]->grad_rounded ? c->precision : PRECISION_FULL;
+}
+
 /* to[i] = from[i] rounded, i < n, on OpenMP's threads. `to` must not be `from`. */
 void round_reals(enum precision p, int64_t n, const real *from, real *to);
 

@@ -3,6 +3,7 @@
  * it has just read, the last block of a group adds the group's sums, and the last group adds all. The equations are in
  * norm.c. */
 #include "kernels/lib/cuda.cuh"
+#include "kernels/lib/round.h"
 #include "kernels/norm/norm.h"
 
 #include "core/real_math.h"
@@ -23,6 +24,7 @@ struct summands {
     const real *ds;
     real *dx, *dbranch;
     bool add_x, add_branch;
+    enum precision x_in, branch_in; /* precision that they are stored in */
 };
 
 /* Destinations of the parameters' gradients, dw = sum dy n and db = sum dy over the rows; NULL: there is none, or it is
@@ -49,6 +51,11 @@ static struct norm_cut cut_of(int64_t rows) {
 }
 static_assert(BLOCKS_MOST / GROUP + 1 <= CUDA_COUNTERS, "a counter for each group, and one");
 
+template <int W> __device__ __forceinline__ lanes<W> rounded_lanes(enum precision p, lanes<W> x) {
+    for (int k = 0; k < W; k++) x.v[k] = rounded(p, x.v[k]);
+    return x;
+}
+
 /* Statistics of a row of D columns, W at a time, in every lane of the warp; mean 0 for rmsnorm. */
 template <bool LAYER, int W>
 __device__ __forceinline__ struct statistics row_statistics(int64_t D, const real *x, real eps, int lane) {
@@ -73,7 +80,7 @@ __device__ __forceinline__ struct statistics row_statistics(int64_t D, const rea
 template <bool LAYER, int W>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     norm_forward_kernel(int64_t rows, int64_t D, real eps, const real *x, const real *branch, const real *w,
-                        const real *b, real *sum, real *y) {
+                        const real *b, real *sum, real *y, enum precision p) {
     await_previous();
     int64_t r = cuda_index() / WARP;
     int lane = (int)threadIdx.x % WARP;
@@ -98,6 +105,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
                 u.v[k] = real_fma((u.v[k] - s.mean) * s.q, v.v[k], shift.v[k]);
             else
                 u.v[k] = u.v[k] * s.q * v.v[k];
+            u.v[k] = rounded(p, u.v[k]);
         }
         store_lanes<W>(y + r * D + i, u);
     }
@@ -131,8 +139,8 @@ static __device__ __forceinline__ struct statistics row_gradients(int64_t r, int
             lanes<W> ds = load_lanes<W>(to.ds + r * D + i);
             for (int k = 0; k < W; k++) d.v[k] = ds.v[k] + d.v[k];
         }
-        if (to.dx) put_lanes<W>(to.dx + r * D + i, to.add_x, d);
-        if (to.dbranch) put_lanes<W>(to.dbranch + r * D + i, to.add_branch, d);
+        if (to.dx) put_lanes<W>(to.dx + r * D + i, to.add_x, rounded_lanes<W>(to.x_in, d));
+        if (to.dbranch) put_lanes<W>(to.dbranch + r * D + i, to.add_branch, rounded_lanes<W>(to.branch_in, d));
     }
     return s;
 }
@@ -196,7 +204,7 @@ template <bool LAYER, int W> static void launch_forward(const struct call *c, co
     LAUNCH(x, (norm_forward_kernel<LAYER, W>), cuda_blocks(rows, BLOCK_ROWS), dim3(CUDA_THREADS), 0, rows,
            tensor_cols(c->in[0]), (real)norm_attr(c)->eps, tensor_real(c->in[0]),
            c->in[3] ? tensor_real(c->in[3]) : nullptr, tensor_real(c->in[1]), LAYER ? tensor_real(c->in[2]) : nullptr,
-           c->in[3] ? tensor_real(c->out[1]) : nullptr, tensor_real(c->out[0]));
+           c->in[3] ? tensor_real(c->out[1]) : nullptr, tensor_real(c->out[0]), out_precision(c, 0));
 }
 
 /* Rows of a multiple of 4 columns begin where 4 values can be moved at once. */
@@ -217,7 +225,9 @@ static size_t norm_cuda_workspace(const struct call *c, enum pass pass) {
 template <bool LAYER, int W> static void launch_backward(const struct call *c, const struct exec *x) {
     int64_t rows = tensor_rows(c->in[0]);
     struct norm_cut cut = cut_of(rows);
-    struct summands to = {sum_dout(c), c->din[0], c->din[3], call_accumulates(c, 0), call_accumulates(c, 3)};
+    struct summands to = {
+        sum_dout(c),         c->din[0],          c->din[3], call_accumulates(c, 0), call_accumulates(c, 3),
+        din_precision(c, 0), din_precision(c, 3)};
     struct parameter_sums sums = {c->din[1],
                                   c->din[2],
                                   call_accumulates(c, 1),
@@ -246,6 +256,8 @@ const struct kernel kernel_rmsnorm_cuda = {
     .inexact = true,
     .tolerance = 64,
     .workspace = norm_cuda_workspace,
+    .rounds_out = 1,
+    .rounds_din = 1 | 1 << 3,
     .forward = norm_cuda_forward,
     .backward = norm_cuda_backward,
 };
@@ -258,6 +270,8 @@ const struct kernel kernel_layernorm_cuda = {
     .inexact = true,
     .tolerance = 64,
     .workspace = norm_cuda_workspace,
+    .rounds_out = 1,
+    .rounds_din = 1 | 1 << 3,
     .forward = norm_cuda_forward,
     .backward = norm_cuda_backward,
 };
@@ -271,6 +285,8 @@ const struct kernel kernel_add_norm_cuda = {
     .inexact = true,
     .tolerance = 64,
     .workspace = norm_cuda_workspace,
+    .rounds_out = 1,
+    .rounds_din = 1 | 1 << 3,
     .forward = norm_cuda_forward,
     .backward = norm_cuda_backward,
 };

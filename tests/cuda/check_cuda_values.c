@@ -1,9 +1,15 @@
-/* check_cuda_values.c - inputs that are values, on a device: an evaluation batch is a part of its split, which begins
- * wherever the one before has ended, on no boundary that loads of several values could count on. */
+/* check_cuda_values.c - values on a device: an evaluation batch is a part of its split, which begins wherever the one
+ * before has ended, on no boundary that loads of several values could count on; and what products alone read is stored
+ * rounded. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/graph_walk.h"
 #include "harness/run/trainer.h"
+#include "kernels/dense/dense.h"
+#include "kernels/gated/gated.h"
+#include "kernels/norm/norm.h"
 #include "tests/cuda/cuda_cases.h"
 #include "tests/harness/run/small_run.h"
 #include "tests/lib/program.h"
@@ -74,6 +80,106 @@ START_TEST(copies_are_whole) {
 }
 END_TEST
 
+/* --- factors of products ------------------------------------------------------------------------------------------ */
+
+static struct tensor *param(struct graph *g, const char *name, int64_t rows, int64_t cols) {
+    struct param_spec spec = {.name = name, .rank = 2, .dims = {rows, cols}, .init = {.kind = INIT_NORMAL, .b = 0.3}};
+    if (cols == 0) spec = (struct param_spec){.name = name, .rank = 1, .dims = {rows}, .init = spec.init};
+    return graph_param(g, &spec);
+}
+
+#define ROWS  37 /* of D columns; heads of HEADS, and blocks of M that are N */
+#define D     8
+#define N     3
+#define M     2
+#define INNER 12
+
+/* A net with each place where a product meets another op. */
+struct product_net {
+    struct params params;
+    struct graph graph;
+    struct tensor *x, *normed, *v, *h, *mixed, *a, *b, *inner, *branch, *logits;
+};
+
+static void open_product_net(struct product_net *t, const struct place *place, enum precision precision, bool keeps) {
+    struct graph_options options = {
+        .training = true, .guards = true, .precision = precision, .place = place, .kernels = kernel_list()};
+    struct error e;
+    struct graph *g = &t->graph;
+    struct tensor *sum;
+    memset(t, 0, sizeof *t);
+    ck_assert_int_eq(params_create(&t->params, &e), ST_OK);
+    t->params.place = place;
+    ck_assert_int_eq(graph_create(g, &options, &t->params, &e), ST_OK);
+    t->x = graph_input(g, "x", 3, (int64_t[]){1, ROWS, D}, true);
+    t->normed = rmsnorm(g, t->x, param(g, "norm", D, 0), 1e-5);
+    struct tensor *z =
+        linear(g, t->normed, param(g, "gates", N * M * (M + 1), D), param(g, "bias", N * M * (M + 1), 0));
+    t->v = linear(g, t->normed, param(g, "v", N * M, D), NULL);
+    t->h = scan_block(g, z, t->v, N, M, GATE_SOFTMAX);
+    t->mixed = linear(g, t->h, param(g, "out", D, N * M), NULL);
+    struct tensor *again = add_norm(g, t->x, t->mixed, param(g, "norm2", D, 0), NULL, 1e-5, &sum);
+    t->a = linear(g, again, param(g, "w1", INNER, D), NULL);
+    t->b = linear(g, again, param(g, "w2", INNER, D), NULL);
+    t->inner = silu_mul(g, t->a, t->b);
+    t->branch = linear(g, t->inner, param(g, "w3", D, INNER), NULL);
+    t->logits = linear(g, add(g, sum, t->branch), param(g, "head", 5, D), param(g, "head_bias", 5, 0));
+    struct tensor *kept[] = {t->normed, t->v, t->h, t->mixed, t->a, t->b, t->inner, t->branch, again};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept && keeps; i++) tensor_keep(kept[i]);
+    graph_set_root(g, frobenius(g, t->logits, NULL));
+    ck_assert_msg(g->error.status == ST_OK, "%s", g->error.text);
+    ck_assert_int_eq(params_reserve(&t->params, true, &e), ST_OK);
+    ck_assert_msg(graph_plan(g, &e) == ST_OK, "%s", e.text);
+    params_init(&t->params, 3);
+}
+
+/* Walks forward and backward; the gradients of the parameters are then in params.host. */
+static void walk_product_net(struct product_net *t) {
+    real x[ROWS * D];
+    struct error e;
+    for (int i = 0; i < ROWS * D; i++) x[i] = (real)(i * 37 % 41 - 20) / 13;
+    graph_put(&t->graph, t->x, x);
+    graph_forward(&t->graph, NULL);
+    graph_backward(&t->graph, NULL);
+    ck_assert_msg(place_wait(&t->graph.options.place[0], &e) == ST_OK, "%s", e.text);
+    ck_assert_int_lt(t->graph.plan->first_guard_failure, 0);
+    params_fetch(&t->params, t->params.grad);
+}
+
+static void close_product_net(struct product_net *t) {
+    graph_free(&t->graph);
+    params_free(&t->params);
+}
+
+/* The same bits as where each product rounds its factors itself, since its operands are to be kept as they are. */
+START_TEST(producers_round_what_products_alone_read) {
+    static struct product_net by_producers, by_products;
+    struct place place;
+    struct error e;
+    if (REAL_IS_DOUBLE) return; /* double has no such products */
+    ck_assert_msg(place_open(&place, "cuda", &e) == ST_OK, "%s", e.text);
+    open_product_net(&by_producers, &place, _i ? PRECISION_BF16 : PRECISION_TF32, false);
+    open_product_net(&by_products, &place, _i ? PRECISION_BF16 : PRECISION_TF32, true);
+    const struct product_net *t = &by_producers;
+    ck_assert(t->normed->rounded && t->inner->rounded);
+    ck_assert(t->v->grad_rounded && t->mixed->grad_rounded && t->a->grad_rounded && t->b->grad_rounded);
+    ck_assert(t->branch->grad_rounded);
+    ck_assert(!t->h->rounded && !t->logits->grad_rounded && !t->x->rounded); /* the scan's gradient reads h */
+    ck_assert(!by_products.normed->rounded && !by_products.a->grad_rounded);
+    for (int step = 0; step < 2; step++) { /* the second time with other parameters in the same memory */
+        walk_product_net(&by_producers);
+        walk_product_net(&by_products);
+        size_t bytes = (size_t)t->params.floats * sizeof(real);
+        ck_assert_mem_eq(t->params.host, by_products.params.host, bytes);
+        params_init(&by_producers.params, 4);
+        params_init(&by_products.params, 4);
+    }
+    close_product_net(&by_producers);
+    close_product_net(&by_products);
+    place_close(&place);
+}
+END_TEST
+
 Suite *check_cuda_values(void);
 Suite *check_cuda_values(void) {
     Suite *suite = suite_create("cuda_values");
@@ -82,6 +188,7 @@ Suite *check_cuda_values(void) {
     tcase_add_test(tests, what_no_memory_holds_is_sent);
     tcase_add_loop_test(tests, batches_of_values_begin_anywhere, 0, 3);
     tcase_add_loop_test(tests, copies_are_whole, 0, 4);
+    tcase_add_loop_test(tests, producers_round_what_products_alone_read, 0, 2);
     suite_add_tcase(suite, tests);
     return suite;
 }

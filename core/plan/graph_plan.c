@@ -1,4 +1,4 @@
-/* graph_plan.c - choice of kernels and the memory plan.
+/* graph_plan.c - choice of kernels, what is stored rounded for products, and the memory plan.
  *
  * Time runs over the forward walk, 0..n-1, then the backward walk: the gradient of call i runs at 2n-1-i. Every buffer
  * (activation, gradient, workspace) lives over one interval of time; two buffers may share memory if their intervals do
@@ -83,6 +83,51 @@ static void mark_active(struct graph *g) {
     }
 }
 
+/* A tensor whose producer can store it rounded: nobody else reads it in full. */
+static bool can_be_rounded(const struct graph *g, const struct tensor *t) {
+    if (t->dtype != DT_REAL || t->base || t->keep || t->producer < 0 || (g->root && t == tensor_base(g->root)))
+        return false;
+    const struct call *c = &g->calls[t->producer];
+    for (int j = 0; j < c->n_out; j++)
+        if (c->out[j] == t) return c->kernel->rounds_out >> j & 1u && !(c->plan.active && c->op->needs_out >> j & 1u);
+    return false;
+}
+
+static bool is_factor(const struct call *c, int i) {
+    return c->kernel->is_factor && c->kernel->is_factor(c, i);
+}
+
+/* Marks what is stored rounded: values that products alone read, and gradients of a product's output that one call
+ * writes. Then no product has to round it, in a launch of its own. Parameters that a product reads are rounded too, all
+ * at once, in a copy. */
+static void mark_rounded(struct graph *g) {
+    bool reduced = g->options.precision != PRECISION_FULL;
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i];
+        const struct call *c = t->producer >= 0 ? &g->calls[t->producer] : NULL;
+        t->rounded = reduced && can_be_rounded(g, t);
+        t->grad_rounded = reduced && c && !t->base && !t->keep && t->plan.has_grad && !c->plan.zero_dout &&
+                          t != tensor_base(g->root) && is_factor(c, -1);
+        t->plan.grad_writers = 0;
+    }
+    for (struct call *c = g->calls; c < g->calls + g->n_calls; c++)
+        for (int i = 0; i < c->n_in; i++) {
+            if (!c->in[i]) continue;
+            struct tensor *t = tensor_base(c->in[i]);
+            if (t->param)
+                t->rounded |= reduced && is_factor(c, i);
+            else
+                t->rounded &= is_factor(c, i);
+            if (!c->plan.active || !wants_gradient(c, i)) continue;
+            t->grad_rounded &= c->kernel->rounds_din >> i & 1u && t->plan.grad_writers++ == 0;
+        }
+    for (int i = 0; i < g->n_tensors; i++) {
+        struct tensor *t = g->tensors[i], *base = tensor_base(t);
+        t->rounded = base->rounded;
+        t->grad_rounded = base->grad_rounded;
+    }
+}
+
 static void extend(struct tensor *t, int time) {
     struct tensor *base = tensor_base(t);
     if (time > base->plan.value_last) base->plan.value_last = time;
@@ -163,6 +208,24 @@ static void add_tables(struct graph *g) {
     }
 }
 
+/* Range of the flat array that holds all parameters which products read. */
+static void rounded_range(const struct graph *g, int64_t *begin, int64_t *end) {
+    *begin = *end = 0;
+    for (int i = 0; i < g->n_tensors; i++) {
+        const struct tensor *t = g->tensors[i];
+        if (!t->param || !t->rounded) continue;
+        if (*end == 0 || t->param->offset < *begin) *begin = t->param->offset;
+        if (t->param->offset + t->param->count > *end) *end = t->param->offset + t->param->count;
+    }
+}
+
+static void add_rounded_params(struct graph *g) {
+    int64_t begin, end;
+    rounded_range(g, &begin, &end);
+    g->plan->rounded_params = end > begin ? g->plan->n_buffers : -1;
+    if (end > begin) add_buffer(g, (size_t)(end - begin) * sizeof(real), -1, 2 * g->n_calls);
+}
+
 /* --- placement ---------------------------------------------------------------------------------------------------- */
 
 static int larger_first(const void *a, const void *b) {
@@ -208,11 +271,12 @@ static enum status make_plan(struct graph *g, struct error *e) {
     if (g->error.status != ST_OK) return fail(e, g->error.status, "%s", g->error.text);
     TRY(choose_kernels(g, e));
     mark_active(g);
+    mark_rounded(g);
     value_lifetimes(g);
     gradient_lifetimes(g);
     if (!g->plan) {
         struct graph_plan *plan = arena_alloc(&g->host, sizeof *plan);
-        size_t most = (size_t)(2 * g->n_tensors + 3 * g->n_calls + 1) * sizeof *plan->buffers;
+        size_t most = (size_t)(2 * g->n_tensors + 3 * g->n_calls + 2) * sizeof *plan->buffers;
         struct plan_buffer *buffers = arena_alloc(&g->host, most);
         if (!plan || !buffers) return fail(e, ST_FAIL, "the graph is too large to plan: %d tensors", g->n_tensors);
         *plan = (struct graph_plan){.buffers = buffers, .first_guard_failure = -1};
@@ -222,6 +286,7 @@ static enum status make_plan(struct graph *g, struct error *e) {
     add_tensor_buffers(g);
     add_workspaces(g);
     add_tables(g);
+    add_rounded_params(g);
     return lay_out(g, e);
 }
 
@@ -292,6 +357,24 @@ static void bind_calls(struct graph *g) {
             c->scratch[pass] = address(g, c->plan.workspace_buffer[pass]);
             c->scratch_bytes[pass] = c->scratch[pass] ? g->plan->buffers[c->plan.workspace_buffer[pass]].used : 0;
         }
+}
+
+/* The first call that reads such a parameter rounds them all. */
+static void bind_rounded_params(struct graph *g) {
+    int64_t begin, end;
+    real *to = address(g, g->plan->rounded_params);
+    rounded_range(g, &begin, &end);
+    for (int i = 0; i < g->n_tensors; i++) {
+        const struct param *param = tensor_base(g->tensors[i])->param;
+        g->tensors[i]->factor = to && param && g->tensors[i]->rounded ? to + (param->offset - begin) : NULL;
+    }
+    for (int i = 0; i < g->n_calls; i++) g->calls[i].rounds = (struct rounded_params){NULL, NULL, 0};
+    for (int i = 0; i < g->n_calls && to; i++)
+        for (int j = 0; j < g->calls[i].n_in; j++)
+            if (g->calls[i].in[j] && g->calls[i].in[j]->factor) {
+                g->calls[i].rounds = (struct rounded_params){g->params->value + begin, to, end - begin};
+                return;
+            }
 }
 
 static enum status fill_tables(struct graph *g, struct error *e) {
@@ -410,6 +493,7 @@ enum status graph_plan(struct graph *g, struct error *e) {
     TRY(reserve(g, e));
     bind_tensors(g);
     bind_calls(g);
+    bind_rounded_params(g);
     if (g->options.guards) guard_before(g, -1);
     if (graph_keeps_root(g)) place_fill(g->options.place, g->root->grad, 1, 1);
     return fill_tables(g, e);
