@@ -36,7 +36,8 @@ struct model {
     /* For a mixer with more nodes than tokens (a tree); else both are NULL. `nodes` gives the number of nodes for T
      * tokens and fills options that are auto; the backbone then takes the nodes as the length. `append` is called
      * before the first layer. It makes (B,T,D) -> (B,nodes,D), the tokens first, and says in
-     * graph_builder(g)->row_first which rows have a token below them. The head reads only the tokens. */
+     * graph_builder(g)->row_first which rows have a token below them. The head reads only the tokens, unless --pool top
+     * reads the uppermost levels. */
     enum status (*nodes)(void *inst, int64_t T, int64_t *nodes, struct error *e);
     struct tensor *(*append)(const void *inst, struct graph *g, struct tensor *x);
     /* Whether xLSTM's nets give the layer an MLP: they do after sLSTM, which has no maps to another width

@@ -27,7 +27,7 @@ static const struct model *mixer_of(const void *inst, int64_t layer) {
 static enum status check(void *inst, const struct dims *d, struct error *e) {
     struct xlstm *o = inst;
     if (o->m + o->s == 0)
-        return fail(e, ST_USAGE, "xlstm: m=0 and s=0 leave no layer per mixer; give one of them a number");
+        return fail(e, ST_USAGE, "xlstm: m=0 and s=0 leave every layer without a mixer; give one of them a number");
     if (o->m > 0) TRY(model_mlstm.check(&o->cell, d, e));
     return o->s > 0 ? model_slstm.check(&o->cell, d, e) : ST_OK;
 }

@@ -265,7 +265,8 @@ static void regular_shape(const void *inst, struct task_shape *out) {
     out->vocab_out = w->alphabet->vocab_out;
     out->needs_causal = false;
     for (int split = 0; split < SPLIT_COUNT; split++) out->examples[split] = w->examples[split];
-    out->curriculum = (struct length_range){w->train.min + (w->encoding == XLSTM), w->train.max};
+    int64_t least = w->train.min + (w->encoding == XLSTM), pairs = symbols_of(w, least);
+    out->curriculum = (struct length_range){pairs > least ? pairs : least, w->train.max};
     out->chance = out->floor = 1.0 / w->language->states;
     out->solved = 0.9995;
     out->metric = METRIC_ACC;
@@ -276,7 +277,7 @@ static void regular_fill(const void *inst, enum split split, int64_t index, stru
     const struct alphabet *alphabet = w->alphabet;
     struct rng r = example_rng(w->seed, split, index);
     struct lengths lengths = split == SPLIT_TRAIN ? w->train : w->eval;
-    if (x->most) lengths.max = x->most;
+    if (x->most) lengths.max = x->most - (x->most > lengths.min && symbols_of(w, x->most) > x->most);
     struct lengths numbers = drawn(w, lengths);
     int64_t number = draw_length(&r, numbers.min, numbers.max);
     int64_t n = symbols_of(w, length_of(w, number));

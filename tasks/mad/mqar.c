@@ -132,7 +132,7 @@ static enum status check_sizes(const struct mqar *c, struct error *e) {
 static enum status mqar_open(void *inst, uint64_t seed, struct arena *host, struct error *e) {
     struct mqar *c = inst;
     TRY(check_sizes(c, e));
-    int64_t slots = slots_of(c, longest(c, false));
+    int64_t slots = longest(c, false).length / width_of(c); /* the most that any example has, shortened ones too */
     size_t bytes = (size_t)slots * sizeof *c->weight;
     double *weight = arena_alloc(host, bytes), sum = 0;
     if (!weight) return fail(e, ST_MEMORY, "mqar: no room for the %zu bytes of the slots' weights", bytes);

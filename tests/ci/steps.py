@@ -13,7 +13,7 @@ import sys
 
 import yaml
 
-PINNED_ACTION = re.compile(r"^[\w-]+/[\w-]+@[0-9a-f]{40}$")
+PINNED_ACTION = re.compile(r"^[\w-]+(/[\w-]+)+@[0-9a-f]{40}$")
 PINNED_IMAGE = re.compile(r"^[\w./-]+:[a-z]+-\d{8}(-slim)?$")
 
 
@@ -27,7 +27,7 @@ def check_image(image):
 
 
 def holds(condition, event):
-    known = {"": True, "always()": True, "github.ref == 'refs/heads/main'": event == "push"}
+    known = {"": True, "always()": True, "always() && github.ref == 'refs/heads/main'": event == "push"}
     if condition not in known:
         wrong(f"unknown condition: {condition}")
     return known[condition]

@@ -205,7 +205,7 @@ START_TEST(misfits_name_their_numbers) {
     static const struct {
         const char *model, *says;
     } bad[] = {{"slstm:heads=5", "slstm: heads=5"},
-               {"xlstm:m=0,s=0", "xlstm: m=0 and s=0 leave no layer per mixer"},
+               {"xlstm:m=0,s=0", "xlstm: m=0 and s=0 leave every layer without a mixer"},
                {"xlstm:heads=8", "slstm: heads=8"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct model_choice choice;

@@ -54,13 +54,24 @@ START_TEST(each_part_of_a_run_has_its_longest_length) {
         {SMALL_TASK ",min_length=3", "2:5:8", {2, 5, 8}, 3, true},
         {"parity:max_length=20,eval_max_length=50,n_train=300,n_val=50,n_test=60", "4:9:20", {4, 9, 20}, 3, true},
         {"modular-arithmetic:max_length=20,eval_max_length=50,n_train=300,n_val=50,n_test=60",
-         "4:8:20",
+         "4:9:20",
          {4, 8, 20},
          3,
          true},
         {"mqar:vocab=64,length=24,pairs=3,n_train=300,n_val=50,n_test=60", "8:17:24", {8, 16, 24}, 0, false},
         {"mqar:vocab=64,length=48,keys=pairs,n_train=300,n_val=50,n_test=60", "12:40:48", {12, 39, 48}, 0, false},
         {"mqar:vocab=64,length=48,pairs=6,updates=3,n_train=300,n_val=50,n_test=60", "8:31:48", {8, 30, 48}, 0, false},
+        /* a little shorter: fewer pairs and updates leave more slots than the full length has */
+        {"mqar:vocab=128,length=64,pairs=8,updates=4,n_train=300,n_val=50,n_test=60",
+         "32:62:64",
+         {32, 62, 64},
+         0,
+         false},
+        {"mqar:vocab=160,length=126,pairs=16,keys=pairs,n_train=300,n_val=50,n_test=60",
+         "60:120:126",
+         {60, 120, 126},
+         0,
+         false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setup *s = run_of(cases[i].task, "curriculum", cases[i].stages);

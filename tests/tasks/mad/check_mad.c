@@ -109,7 +109,7 @@ START_TEST(the_tightest_options_are_accepted) {
 END_TEST
 
 START_TEST(a_full_arena_is_an_error_and_not_a_crash) {
-    static const char *const rows[][2] = {{"memorization", "508 bytes of the map"}, {"mqar", "224 bytes of the slots"}};
+    static const char *const rows[][2] = {{"memorization", "508 bytes of the map"}, {"mqar", "256 bytes of the slots"}};
     for (int i = 0; i < 2; i++) {
         struct task_choice c;
         struct error e;
