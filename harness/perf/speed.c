@@ -205,8 +205,7 @@ int speed_expect(const struct plan *plan, int threads, double seconds, double fl
     return n;
 }
 
-/* --- a time limit as a number of steps
- * ---------------------------------------------------------------------------------------------- */
+/* --- a time limit as a number of steps ---------------------------------------------------------------------------- */
 
 double limit_seconds(const struct plan *plan, const struct setup *s, double limit_s, int jobs) {
     double share = jobs < plan->n ? limit_s * jobs / plan->n : limit_s, own = s->spec.config.budget;

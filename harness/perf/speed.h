@@ -24,8 +24,7 @@ enum status speed_measure_plan(const struct plan *plan, int threads, double seco
  * second: least on a quiet machine, most on a busy one. */
 int speed_expect(const struct plan *plan, int threads, double seconds, double flops_per_s, double *least, double *most);
 
-/* --- a time limit as a number of steps
- * ---------------------------------------------------------------------------------------------- */
+/* --- a time limit as a number of steps ---------------------------------------------------------------------------- */
 
 /* Returns the seconds of training of a run from its --budget and its equal share of `limit_s`, as limits_apply uses
  * them; 0: no limit. */

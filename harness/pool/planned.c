@@ -18,8 +18,7 @@
 #include "harness/study/row_key.h"
 #include "harness/study/sweep_list.h"
 
-/* --- lists of runs, before they are done
- * --------------------------------------------------------------------------------- */
+/* --- lists of runs, before they are done -------------------------------------------------------------------------- */
 
 /* True if a run's steps follow from a time limit. They are then not known before the runs are done. */
 static bool is_timed(const struct setup *s, bool timed) {
@@ -61,8 +60,7 @@ enum status run_list_json(const struct plan *plan, bool timed, bool retry, struc
     return ST_OK;
 }
 
-/* --- progress of sweeps
- * --------------------------------------------------------------------------------------------- */
+/* --- progress of sweeps ------------------------------------------------------------------------------------------- */
 
 /* Content of a folder of records. */
 struct folder {
@@ -169,9 +167,11 @@ static void print_claims(const struct folder *folder, const struct run_look *loo
         if (look && shown < room) run_lines_print(f, look, folder->out, c), shown++;
         if (look) continue;
         int64_t step = checkpoint_step(folder->out, c->run_id);
-        fprintf(f, "  %.8s %s: %s %ld, since %s", c->run_id, c->what, c->host, c->pid, c->since);
-        if (step >= 0) fprintf(f, ", saved at step %" PRId64, step);
-        fputs(c->live ? "\n" : "; gone, its next start goes on with it\n", f);
+        char line[RECORD_TEXT + 256], saved[64] = "";
+        if (step >= 0) snprintf(saved, sizeof saved, ", saved at step %" PRId64, step);
+        snprintf(line, sizeof line, "  %.8s %s: %s %ld, since %s%s%s", c->run_id, c->what, c->host, c->pid, c->since,
+                 saved, c->live ? "" : "; gone, its next start goes on with it");
+        print_cut(f, INT_MAX, line);
     }
     if (look && open > shown) fprintf(f, "and %d more\n", open - shown);
 }
@@ -191,7 +191,7 @@ enum status status_print(const char *out, const struct run_look *look, FILE *f, 
         for (int i = 0; i < folder.n_sweeps; i++) idle = print_sweep(&folder, &folder.sweeps[i], width, f) || idle;
         print_claims(&folder, look, f, &left->working);
         if (idle && !look)
-            fprintf(f, "(a sweep that is given up is counted until its list in %s/sweeps is taken away)\n", out);
+            fprintf(f, "(delete its list in %s/sweeps to stop counting an abandoned sweep)\n", out);
         if (folder.n_sweeps == 0 && !look)
             fprintf(f, "%d record%s, no list of a sweep: %s sweep writes one\n", folder.set.n,
                     folder.set.n == 1 ? "" : "s", shell_program());

@@ -104,8 +104,7 @@ static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spo
     return status;
 }
 
-/* --- differences that the plan names
- * ------------------------------------------------------------------------------- */
+/* --- differences that the plan names ------------------------------------------------------------------------------ */
 
 static const char *difference(const struct paper_cells *p, int k, const char **model) {
     return plan_file_differs(&p->request.file, p->resolved.profile, k, model);

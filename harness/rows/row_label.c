@@ -46,8 +46,7 @@ void row_mixer(const struct run_record *r, char *text, size_t size) {
     if (row_outdated(r)) snprintf(text + used, size - used, " numerics=%s", r->run.numerics);
 }
 
-/* --- options that distinguish rows
- * ---------------------------------------------------------------------------------------- */
+/* --- options that distinguish rows -------------------------------------------------------------------------------- */
 
 static bool differ(const struct row_name *a, const struct row_name *b, const char *key) {
     return strcmp(row_key_value(a->key, key), row_key_value(b->key, key)) != 0;

@@ -21,8 +21,7 @@ enum setting_place setting_place(const char *key) {
     return !strcmp(key, "dtype") ? SETTING_FOOT : SETTING_MARKED;
 }
 
-/* --- own runs: the runs of a plan for its paper's table
- * ----------------------------------------------------------------------- */
+/* --- own runs: the runs of a plan for its paper's table ----------------------------------------------------------- */
 
 /* Whether a blank-separated list has a word. */
 static bool has_word(const char *list, const char *word) {

@@ -9,8 +9,7 @@
 #include "harness/store/record_files.h"
 #include "harness/study/row_key.h"
 
-/* --- the value of a key
- * -------------------------------------------------------------------------------------------- */
+/* --- the value of a key ------------------------------------------------------------------------------------------- */
 
 static bool says(const struct study *s, enum origin o, const char *key) {
     return label_get(&s->said[o], key) != NULL;

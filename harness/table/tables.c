@@ -151,8 +151,7 @@ static void add_row(struct sheet *s, const struct report_row *row, const struct 
     for (int i = 0; i < row->n; i++) sheet_append(s, "%s%.8s", i ? " " : "", row->chosen[i]->run.run_id);
 }
 
-/* --- meaning of the columns
- * ---------------------------------------------------------------------------------------- */
+/* --- meaning of the columns --------------------------------------------------------------------------------------- */
 
 /* Says which of our numbers is compared with the published number: the same kind, best or mean. */
 static void note_best(struct sheet *s, const struct report_table *t) {

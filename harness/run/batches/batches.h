@@ -55,8 +55,7 @@ void batches_take(struct batches *b, struct step_state *live);
 /* Frees everything, from any state, also from all zeros. */
 void batches_free(struct batches *b);
 
-/* --- for the files of the ways
- * ------------------------------------------------------------------------------------------------- */
+/* --- for the files of the ways ------------------------------------------------------------------------------------ */
 
 /* Batches of two steps in turn: while one is used, a thread makes the next. */
 struct feeder {
