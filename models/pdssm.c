@@ -88,7 +88,7 @@ static struct tensor *build(const void *inst, struct graph *g, struct tensor *x)
     struct tensor *d[] = {mul(g, radius, activate(g, angle, ACT_COS)), mul(g, radius, activate(g, angle, ACT_SIN))};
     double entry = 1 / (2 * (double)(row ? N : D));
     struct tensor *u[] = {map(g, x, "B.re", N, entry), map(g, x, "B.im", N, entry)};
-    struct tensor *h_im, *h_re = scan_route(g, o->form, d, u, dict, s, &h_im);
+    struct tensor *h_im, *h_re = scan_route(g, (enum route_form)o->form, d, u, dict, s, &h_im);
     if (!h_re) return NULL;
     struct tensor *y = row ? affine_map(g, join_columns(g, h_re, h_im), "readout", D)
                            : sub(g, map(g, h_re, "C.re", D, 1 / (double)N), map(g, h_im, "C.im", D, 1 / (double)N));

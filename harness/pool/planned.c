@@ -190,8 +190,7 @@ enum status status_print(const char *out, const struct run_look *look, FILE *f, 
         bool idle = false;
         for (int i = 0; i < folder.n_sweeps; i++) idle = print_sweep(&folder, &folder.sweeps[i], width, f) || idle;
         print_claims(&folder, look, f, &left->working);
-        if (idle && !look)
-            fprintf(f, "(delete its list in %s/sweeps to stop counting an abandoned sweep)\n", out);
+        if (idle && !look) fprintf(f, "(delete its list in %s/sweeps to stop counting an abandoned sweep)\n", out);
         if (folder.n_sweeps == 0 && !look)
             fprintf(f, "%d record%s, no list of a sweep: %s sweep writes one\n", folder.set.n,
                     folder.set.n == 1 ? "" : "s", shell_program());
