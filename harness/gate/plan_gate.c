@@ -33,6 +33,14 @@ static bool is_speed(const struct expectation *x) {
     return !strcmp(x->figure, FIGURE_SPEED);
 }
 
+/* Gives the mixer of a layer "MIXER;MLP". */
+static enum status mixer_of(const struct setup *s, struct label *mixer, struct error *e) {
+    char text[sizeof s->id.model_label];
+    const char *at = s->id.model_label;
+    TRY(text_part(&at, ";", text, sizeof text, e));
+    return label_parse(mixer, "model", text, e);
+}
+
 /* Refuses what would be found out only once all runs are trained. */
 static enum status check_expectations(const struct gating *g, struct error *e) {
     int n = g->plan.n, beside = 0;
@@ -40,7 +48,7 @@ static enum status check_expectations(const struct gating *g, struct error *e) {
     enum status status = labels ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < n && status == ST_OK; i++) {
         status = label_parse(&labels[i], "task", g->plan.setups[i]->spec.task.name, e);
-        if (status == ST_OK) status = label_parse(&labels[n + i], "model", g->plan.setups[i]->id.model_label, e);
+        if (status == ST_OK) status = mixer_of(g->plan.setups[i], &labels[n + i], e);
     }
     for (int i = 0; i < g->n_expected && status == ST_OK; i++) {
         status = expectation_check_words(&g->expected[i], g->q->plan, labels, labels + n, n, e);
@@ -318,6 +326,8 @@ static enum status judge_cells(struct gating *g, struct gate_result *r, struct e
             struct label task, mixer;
             TRY(label_parse(&task, "task", cell->run->task, e));
             TRY(run_mixer(cell->run, &mixer, e));
+            if (signal_received())
+                return fail(e, (enum status)(128 + signal_received()), "stopped before every cell was judged");
             for (int i = 0; i < g->n_expected; i++)
                 if (expectation_is_for(&g->expected[i], &task, &mixer)) TRY(add_row(g, &g->expected[i], cell, r, e));
         }

@@ -143,6 +143,17 @@ START_TEST(an_expectation_is_for_the_cells_that_it_names) {
 }
 END_TEST
 
+/* A layer of a cell has an MLP beside its mixer. */
+START_TEST(an_expectation_names_a_mixer_with_its_options) {
+    static const char plan[] = "dim=8\nlayers=1\nbatch=16\nsteps=4\neval-every=2\ntasks=" S3 "\n"
+                               "models=lstm:hidden=8 attention\nlr=0.02\nseeds=1\n"
+                               "expect params >= 1 for attention\nexpect params >= 1 for lstm:hidden=8\n";
+    spill_in_folder("gate.plan", plan);
+    expect_gate("--format csv", 0, " attention");
+    expect_text(out, " lstm:hidden=8", "its options");
+}
+END_TEST
+
 START_TEST(a_bad_line_is_named_before_anything_is_trained) {
     static const struct {
         const char *line, *said;
@@ -301,6 +312,7 @@ Suite *check_gate_plan(void) {
                                   runs_that_learn_nothing_are_red,
                                   lost_figures_are_red_and_red_runs_make_no_baseline,
                                   an_expectation_is_for_the_cells_that_it_names,
+                                  an_expectation_names_a_mixer_with_its_options,
                                   a_bad_line_is_named_before_anything_is_trained,
                                   a_slowed_kernel_is_red,
                                   a_speed_is_compared_with_that_of_this_machine,
