@@ -107,8 +107,7 @@ static enum status peer_start(struct peer *p, const char *program, const struct 
     TRY(make_process(p, word, q->seconds, delay, e));
     bool read = read_line(p, line, sizeof line);
     if (p->late) return say_late(p, e);
-    if (!read ||
-        sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]", p->real, p->compiler, p->flags) != 3)
+    if (!read || sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]", p->real, p->compiler, p->flags) != 3)
         return fail(e, ST_INCONCLUSIVE,
                     "%s does not serve the bench %s as " GATE_PROTOCOL
                     "; the gate compares builds that have `lrnn gate` and the bench",

@@ -50,7 +50,7 @@ struct compare_request {
     double load;       /* share of the cores' time that others may use; a row with more is inconclusive */
     uint64_t seed;     /* of the order of pairs */
     bool force;        /* also where compiler or flags differ */
-    int patience_ms;   /* how long a program may say nothing; 0: a minute. A step of a run may take as long as it takes */
+    int patience_ms; /* how long a program may say nothing; 0: a minute. A step of a run may take as long as it takes */
 };
 
 struct compare_row {

@@ -247,7 +247,13 @@ START_TEST(a_baseline_of_other_numerics_is_refused) {
     snprintf(kept.commit, sizeof kept.commit, "0123456789abcdef");
     keep();
     expect_gate("--accuracy", 2, ", of commit 0123456789ab, is of other numerics: ");
-    expect_gate("--accuracy --force", 4, "the gate: inconclusive");
+    expect_gate("--accuracy --force --history undecided.jsonl", 4, "the gate: inconclusive");
+    char path[SCRATCH_BYTES + 32];
+    size_t size;
+    snprintf(path, sizeof path, "%s/undecided.jsonl", program_folder);
+    char *line = slurp(path, &size);
+    expect_text(line, "\"value\":1,\"judged\":1,\"sense\":\">=\",\"bound\":2,\"verdict\":\"inconclusive\"", path);
+    free(line);
 }
 END_TEST
 
