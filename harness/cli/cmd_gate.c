@@ -161,7 +161,7 @@ static enum status tell(const struct gate_flags *f, const struct gate_result *r,
     return verdict_status(worst);
 }
 
-/* Checks whether line_append would succeed. It makes the folders above a file, so the nearest one that is there counts. */
+/* Checks whether line_append would succeed. It makes missing folders, so the nearest one that is there counts. */
 static enum status check_history(const struct gate_flags *f, struct error *e) {
     char path[PATH_BYTES], at[PATH_BYTES], above[PATH_BYTES];
     struct stat there;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "harness/gate/gate.h"
-#include "harness/run/signals.h"
 #include "harness/store/files.h"
 #include "tests/lib/not_run.h"
 #include "tests/lib/program.h"
@@ -427,48 +426,6 @@ START_TEST(verdicts_are_told_beside_an_error) {
 }
 END_TEST
 
-/* A program that says what it is, and whose sitting does as told. */
-static const char *scripted(const char *name, const char *sitting) {
-    static char paths[2][SCRATCH_BYTES + 16];
-    char text[512], *path = paths[*name == 'b'];
-    snprintf(path, sizeof *paths, "%s/%s", program_folder, name);
-    int n = snprintf(text, sizeof text,
-                     "#!/bin/sh\nprintf 'lrnn-gate-1\\tr\\tc\\tf\\tx\\n'\nwhile read -r _; do %s; done\n", sitting);
-    spill(path, text, (size_t)n);
-    ck_assert_int_eq(chmod(path, 0755), 0);
-    return path;
-}
-
-/* One that is late has not lost its bench, and a step of a run may take longer than any bench. */
-START_TEST(a_late_answer_is_no_regression) {
-    const struct gate_bench run = {.name = "run", .config = "run.conf"};
-    struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
-    struct compare_request q = quickly();
-    struct error e = {0};
-    q.pairs = 1;
-    q.patience_ms = 100;
-    q.a = scripted("a", "echo 0.001 5");
-    q.b = scripted("b", "sleep 0.3; echo 0.001 5");
-    ck_assert_int_eq(compare_builds(&q, &row, 1, &e), ST_FAIL);
-    ck_assert_msg(strstr(e.text, "/b said nothing for 0.1 s") && row.verdict != VERDICT_REGRESSED, "%s", e.text);
-    row = (struct compare_row){.bench = &run, .floor = GATE_FLOOR};
-    ck_assert_msg(compare_builds(&q, &row, 1, &e) == ST_OK && row.measured, "%s%s", e.text, row.detail);
-}
-END_TEST
-
-/* Ctrl-C ends the programs too. */
-START_TEST(a_signal_is_no_regression) {
-    struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
-    struct compare_request q = quickly();
-    struct error e = {0};
-    q.a = scripted("a", "echo 0.001 5");
-    q.b = scripted("b", "kill -INT $PPID; exit 1");
-    signals_install();
-    ck_assert_int_eq(compare_builds(&q, &row, 1, &e), 128 + SIGINT);
-    ck_assert_msg(row.verdict != VERDICT_REGRESSED && strstr(e.text, "stopped while"), "%s", e.text);
-}
-END_TEST
-
 /* A reader of the file needs no other one: the figure and its bound stand in the message. */
 START_TEST(a_failure_says_the_figure_and_its_bound) {
     char path[SCRATCH_BYTES + 16];
@@ -504,22 +461,6 @@ START_TEST(a_failure_says_the_figure_and_its_bound) {
     json_decref(row);
     free(xml);
     free(r);
-}
-END_TEST
-
-/* The pipe to a peer then has the number that the peer reads from. */
-START_TEST(a_gate_needs_no_standard_input) {
-    struct compare_row row = {.bench = gate_benches(), .floor = GATE_FLOOR};
-    struct compare_request q = quickly();
-    struct error e = {0};
-    q.pairs = 1;
-    int input = dup(STDIN_FILENO);
-    ck_assert_int_gt(input, STDERR_FILENO);
-    close(STDIN_FILENO);
-    enum status status = compare_builds(&q, &row, 1, &e);
-    dup2(input, STDIN_FILENO);
-    close(input);
-    ck_assert_msg(status == ST_OK && row.measured, "%s%s", e.text, row.detail);
 }
 END_TEST
 
@@ -630,11 +571,8 @@ Suite *check_gate(void) {
                                    every_bench_can_be_served,
                                    a_bench_that_a_build_has_lost_is_a_regression,
                                    a_build_that_dies_in_a_bench_is_a_regression,
-                                   a_late_answer_is_no_regression,
-                                   a_signal_is_no_regression,
                                    a_failure_says_the_figure_and_its_bound,
                                    verdicts_are_told_beside_an_error,
-                                   a_gate_needs_no_standard_input,
                                    a_busy_machine_is_inconclusive,
                                    the_self_test_counts_verdicts_and_keeps_the_floors,
                                    a_floor_goes_into_no_baseline_of_another_machine,
