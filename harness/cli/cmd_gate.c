@@ -1,13 +1,16 @@
 /* cmd_gate.c - `lrnn gate`: whether this build is as accurate and as fast as a baseline, or a plan's runs as the plan
  * expects. */
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/file/name.h"
 #include "harness/cli/cli.h"
 #include "harness/gate/gate.h"
 #include "harness/pool/runner.h"
@@ -140,7 +143,8 @@ static FILE *talk(const struct gate_flags *f) {
     return sheet_formats()[f->format] == &format_term ? stdout : stderr;
 }
 
-/* Shows the result, keeps it in the history under a name, and prints the verdict. */
+/* Shows the result, prints the verdict, and keeps it in the history under a name. A history that cannot be written
+ * hides no verdict: it is told, and is the status where the verdict is a good one. */
 static enum status tell(const struct gate_flags *f, const struct gate_result *r, const char *name, struct error *e) {
     enum verdict worst = VERDICT_SAME;
     char path[PATH_BYTES];
@@ -149,14 +153,33 @@ static enum status tell(const struct gate_flags *f, const struct gate_result *r,
     TRY(show(f, r, worst, e));
     if (status != ST_OK) return fail(e, status, "%s", nothing.text);
     TRY(history_path(f, path, e));
-    TRY(gate_history(r, name, worst, path, e));
     if (*f->badge) TRY(gate_badge(worst, f->badge, e));
     fprintf(talk(f), "%sthe gate: %s\n", talk(f) == stdout ? "\n" : "", verdict_names[worst]);
-    e->text[0] = 0; /* already printed */
+    status = gate_history(r, name, worst, path, e);
+    if (verdict_status(worst) == ST_OK) return status;
+    if (status == ST_OK) e->text[0] = 0; /* already printed */
     return verdict_status(worst);
 }
 
+/* Checks whether line_append would succeed. It makes missing folders, so the nearest one that is there counts. */
+static enum status check_history(const struct gate_flags *f, struct error *e) {
+    char path[PATH_BYTES], at[PATH_BYTES], above[PATH_BYTES];
+    struct stat there;
+    TRY(history_path(f, path, e));
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return fail(e, ST_FAIL, "cannot write the history %s: %s", path, strerror(EISDIR));
+    TRY(path_format(at, sizeof at, e, "%s", path));
+    while (access(at, W_OK) != 0) {
+        if (errno != ENOENT || !strcmp(at, "."))
+            return fail(e, ST_FAIL, "cannot write the history %s: %s", path, strerror(errno));
+        path_folder(at, above, sizeof above);
+        TRY(text_copy(above, at, sizeof at, e));
+    }
+    return ST_OK;
+}
+
 static enum status check_files(const struct gate_flags *f, struct error *e) {
+    TRY(check_history(f, e));
     if (*f->junit) TRY(file_write_check(f->junit, e));
     if (*f->markdown) TRY(file_write_check(f->markdown, e));
     return *f->badge ? file_write_check(f->badge, e) : ST_OK;
@@ -186,7 +209,7 @@ static void say_chosen(const struct gate_flags *f, const struct baseline *b, cha
     machine_read(&m);
     (void)options_default(options, &usual, NULL);
     if (f->force) used += (size_t)snprintf(text, size, "--force ");
-    if (f->force && strcmp(b->machine_id, m.id) != 0)
+    if (f->force && *b->machine_id && strcmp(b->machine_id, m.id) != 0)
         used += (size_t)snprintf(text + used, size - used, "(the baseline is of machine %.8s, this is %.8s) ",
                                  b->machine_id, m.id);
     if (*f->benches) used += (size_t)snprintf(text + used, size - used, "--benches '%.200s' ", f->benches);
@@ -218,24 +241,27 @@ static enum status compare(const struct gate_flags *f, struct baseline *b, struc
 
 /* --- the gate of a plan ------------------------------------------------------------------------------------------- */
 
-/* A folder for the runs' records that nobody has: OUT/gate/DATE-COMMIT. */
-static enum status new_folder(const char *out, char path[PATH_BYTES], struct error *e) {
+/* Names a folder for the runs' records: OUT/gate/DATE-COMMIT. */
+static enum status name_folder(const char *out, char path[PATH_BYTES], struct error *e) {
     char date[32], stamp[32];
     size_t n = 0;
     time_now_text(date, sizeof date);
     for (const char *c = date; *c; c++)
         if (*c != ':' && *c != '-') stamp[n++] = *c;
     stamp[n] = 0;
-    for (int i = 1; i == 1 || access(path, F_OK) == 0; i++)
-        TRY(path_format(path, PATH_BYTES, e, "%s/gate/%s-%.8s%s%.0d", out, stamp, build_info()->commit,
-                        i > 1 ? "-" : "", i > 1 ? i : 0));
-    return ST_OK;
+    return path_format(path, PATH_BYTES, e, "%s/gate/%s-%.8s", out, stamp, build_info()->commit);
 }
 
-/* Writes the baseline of a plan's rows, and says what changes. */
+/* Writes the baseline of a plan's rows, and says what changes. A speed beside too much load makes none. */
 static enum status keep_baseline(const struct gate_flags *f, const struct gate_result *r, const struct baseline *before,
                                  const char *path, struct error *e) {
     struct sheets sheets = {0};
+    const struct gate_row *busy = gate_busy(r);
+    if (busy) {
+        fprintf(talk(f), "%s: not written, since the speed of %s was taken beside other processes; run it again\n\n",
+                path, busy->name);
+        return ST_OK;
+    }
     struct baseline *after = calloc(1, sizeof *after);
     if (!after) return fail(e, ST_MEMORY, "no memory for a baseline");
     baseline_init(after);
@@ -265,9 +291,13 @@ static enum status gate_of_plan(const struct gate_flags *f, const char *plan, st
     TRY(check_files(f, e));
     TRY(path_format(path, sizeof path, e, *f->baseline ? f->baseline : "%.*s.baseline", (int)stem, plan));
     bool there = access(path, F_OK) == 0;
-    if (there) TRY(baseline_read(b, path, e));
+    enum status status = there ? baseline_read(b, path, e) : ST_OK;
+    if (status == ST_DATA && f->update)
+        *b = (struct baseline){0}; /* what is damaged is replaced */
+    else
+        TRY(status);
     TRY(file_write_check(path, e));
-    TRY(new_folder(f->out, out, e));
+    TRY(name_folder(f->out, out, e));
     TRY(own_program(own, e));
     const struct plan_gate q = {.plan = plan,
                                 .out = out,
@@ -275,7 +305,7 @@ static enum status gate_of_plan(const struct gate_flags *f, const char *plan, st
                                 .jobs = (int)f->jobs,
                                 .quiet = !isatty(STDERR_FILENO),
                                 .compare = request_of(f, f->against, own)};
-    if (f->force) snprintf(r->chosen, sizeof r->chosen, "--force");
+    say_chosen(f, b, r->chosen, sizeof r->chosen);
     TRY(gate_plan(&q, r, e));
     bool red = gate_worst(r, &worst, &nothing) == ST_OK && worst == VERDICT_REGRESSED;
     if (f->update || (!there && !red)) TRY(keep_baseline(f, r, b, path, e));

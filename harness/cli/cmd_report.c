@@ -1,7 +1,9 @@
 /* cmd_report.c - lrnn report and lrnn plot: tables and figures from the run records of a folder. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/paragraph.h"
 #include "harness/cli/cli.h"
@@ -149,13 +151,15 @@ static enum status run_paper(const struct report_flags *f, struct error *e) {
     return paper_print(&choice, f->out, &view, sheet_formats()[f->format], stdout, e);
 }
 
-/* Loads the history of gates, with a line on each of its broken ones. */
+/* Loads the history of gates, with a line on each of its broken ones. Only one that is named must be there. */
 static enum status load_history(const struct report_flags *f, struct history *h, struct printed *broken,
                                 struct error *e) {
     char path[PATH_BYTES];
     bool named = strcmp(f->history, "auto") != 0;
     TRY(path_format(path, sizeof path, e, "%s%s%s", named ? f->history : f->out, named ? "" : "/",
                     named ? "" : HISTORY_FILE));
+    if (named && access(path, F_OK) != 0)
+        return fail(e, ST_DATA, "--history %s: %s; `lrnn gate` writes one", path, strerror(errno));
     TRY(printed_begin(broken, "a page", e));
     return printed_end(broken, history_read(h, path, broken->f, e), "a page", e);
 }

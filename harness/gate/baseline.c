@@ -137,13 +137,13 @@ static enum status read_text(struct baseline *b, char *text, size_t size, const 
     if (size < HEAD_BYTES || memcmp(text, HEAD, sizeof HEAD - 1) != 0 || text[HEAD_BYTES - 1] != '\n')
         return fail(e, ST_DATA,
                     "%s is no baseline of a gate, or is cut off in its first line, \"" HEAD
-                    "HASH\"; `lrnn gate --write %s` makes one",
+                    "HASH\"; `lrnn gate --write %s` makes one, and `lrnn gate PLAN --update` that of a plan",
                     path, path);
     record_hash_bytes(text + HEAD_BYTES, size - HEAD_BYTES, hex);
     if (memcmp(text + sizeof HEAD - 1, hex, HASH_HEX - 1) != 0)
         return fail(e, ST_DATA,
                     "the baseline %s was cut off or edited: what it holds has the hash %s, its first line says %.32s; "
-                    "`lrnn gate --write %s` makes a new one",
+                    "`lrnn gate --write %s` makes a new one, and `lrnn gate PLAN --update` that of a plan",
                     path, hex, text + sizeof HEAD - 1, path);
     for (char *line = strtok_r(text + HEAD_BYTES, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         number++;

@@ -28,7 +28,7 @@ struct baseline_bank {
 
 struct baseline_floor {
     char bench[64];
-    double aa_p99; /* of |log(B/A)| medians of A/A sittings */
+    double aa_p99; /* of expm1(|log(B/A)|) of A/A sittings' medians */
 };
 
 /* Figure of a plan's cell (expect.h), of each of its seeds or sittings. */

@@ -15,10 +15,11 @@
 
 #include "core/philox.h"
 #include "harness/perf/measure.h"
+#include "harness/run/signals.h"
 #include "harness/store/clock.h"
 #include "harness/store/files.h"
 
-#define PATIENCE_MS 60000 /* a little more than GATE_SECONDS may take */
+#define PATIENCE_MS 60000 /* for a program that says nothing: a little more than GATE_SECONDS may take */
 
 enum status program_check(const char *program, struct error *e) {
     if (access(program, X_OK) == 0) return ST_OK;
@@ -31,6 +32,8 @@ struct peer {
     const char *program;
     pid_t pid;
     FILE *to, *from;
+    int patience_ms; /* -1: as long as it lives */
+    bool late;       /* it said nothing for so long */
     char real[16], compiler[256], flags[1024];
 };
 
@@ -76,39 +79,50 @@ static enum status make_process(struct peer *p, const char *bench, double second
     return ST_OK;
 }
 
-/* Reads a line without its end; false: none came. */
+/* Reads a line without its end; false: none came, since the peer has ended or is late, or a signal came. */
 static bool read_line(struct peer *p, char *line, size_t size) {
     struct pollfd ready = {.fd = fileno(p->from), .events = POLLIN};
     int n;
-    while ((n = poll(&ready, 1, PATIENCE_MS)) < 0 && errno == EINTR) continue;
+    while ((n = poll(&ready, 1, p->patience_ms)) < 0 && errno == EINTR && !signal_received()) continue;
+    p->late = n == 0;
     if (n <= 0 || !fgets(line, (int)size, p->from)) return false;
     line[strcspn(line, "\n")] = 0;
     return true;
 }
 
+static enum status say_late(const struct peer *p, struct error *e) {
+    return fail(e, ST_FAIL, "%s said nothing for %g s, which decides nothing; the machine may be busy", p->program,
+                p->patience_ms / 1000.0);
+}
+
 /* Starts the program, no shell between, and reads what it is. ST_INCONCLUSIVE: it does not answer as a gate with that
- * bench; ST_DATA: as program_check; ST_FAIL: no process. p is to be stopped in any case. */
-static enum status peer_start(struct peer *p, const char *program, const char *bench, double seconds, double delay,
-                              struct error *e) {
+ * bench; ST_DATA: as program_check; ST_FAIL: no process, or it is late. p is to be stopped in any case. */
+static enum status peer_start(struct peer *p, const char *program, const struct compare_request *q,
+                              const struct gate_bench *bench, double delay, struct error *e) {
     char line[2048];
-    *p = (struct peer){.program = program};
+    const char *word = bench->config ? bench->config : bench->name;
+    int patience_ms = bench->config ? -1 : q->patience_ms ? q->patience_ms : PATIENCE_MS;
+    *p = (struct peer){.program = program, .patience_ms = patience_ms};
     TRY(program_check(program, e));
-    TRY(make_process(p, bench, seconds, delay, e));
-    if (!read_line(p, line, sizeof line) ||
-        sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]", p->real, p->compiler, p->flags) != 3)
+    TRY(make_process(p, word, q->seconds, delay, e));
+    bool read = read_line(p, line, sizeof line);
+    if (p->late) return say_late(p, e);
+    if (!read || sscanf(line, GATE_PROTOCOL "\t%15[^\t]\t%255[^\t]\t%1023[^\t]", p->real, p->compiler, p->flags) != 3)
         return fail(e, ST_INCONCLUSIVE,
                     "%s does not serve the bench %s as " GATE_PROTOCOL
                     "; the gate compares builds that have `lrnn gate` and the bench",
-                    program, bench);
+                    program, word);
     return ST_OK;
 }
 
-/* Takes a sitting; *seconds of a call, its median. ST_FAIL: the peer ended, or said nothing for a minute. */
+/* Takes a sitting; *seconds of a call, its median. ST_FAIL: the peer ended, or is late. */
 static enum status peer_time(struct peer *p, double *seconds, struct error *e) {
     char line[128];
     bool asked = fputs("sit\n", p->to) != EOF && fflush(p->to) == 0;
-    if (!asked || !read_line(p, line, sizeof line) || sscanf(line, "%lf", seconds) != 1 || !(*seconds > 0))
-        return fail(e, ST_FAIL, "%s ended, or said nothing for a minute, in the middle of a bench", p->program);
+    bool read = asked && read_line(p, line, sizeof line);
+    if (p->late) return say_late(p, e);
+    if (!read || sscanf(line, "%lf", seconds) != 1 || !(*seconds > 0))
+        return fail(e, ST_FAIL, "%s ended in the middle of a bench", p->program);
     return ST_OK;
 }
 
@@ -143,15 +157,14 @@ static enum status same_build(const struct compare_request *q, const struct peer
     return ST_OK;
 }
 
-/* Takes a round of pairs in fresh processes. A build under test that does not answer has lost what the baseline's can
- * do: ST_REGRESSED. */
+/* Takes a round of pairs in fresh processes. A build under test that ends without an answer has lost what the
+ * baseline's can do: ST_REGRESSED. A late one, or one that a signal of the gate has ended, is no regression. */
 static enum status take_round(const struct compare_request *q, const struct gate_bench *bench, int pairs,
                               struct rng *order, struct times *t, struct error *e) {
     struct peer a = {0}, b = {0};
-    const char *word = bench->config ? bench->config : bench->name;
-    enum status status = peer_start(&a, q->a, word, q->seconds, 0, e);
+    enum status status = peer_start(&a, q->a, q, bench, 0, e);
     if (status == ST_OK) {
-        status = peer_start(&b, q->b, word, q->seconds, q->delay, e);
+        status = peer_start(&b, q->b, q, bench, q->delay, e);
         if (status == ST_INCONCLUSIVE) status = e->status = ST_REGRESSED;
     }
     if (status == ST_OK) status = same_build(q, &a, &b, e);
@@ -160,12 +173,14 @@ static enum status take_round(const struct compare_request *q, const struct gate
         for (int turn = 0; turn < 2 && status == ST_OK; turn++) {
             bool of_b = b_first == (turn == 0);
             status = peer_time(of_b ? &b : &a, of_b ? &t->b[t->n] : &t->a[t->n], e);
-            if (of_b && status == ST_FAIL) status = e->status = ST_REGRESSED;
+            if (of_b && status == ST_FAIL && !b.late) status = e->status = ST_REGRESSED;
         }
         t->n += status == ST_OK;
     }
     peer_stop(&a);
     peer_stop(&b);
+    if (signal_received())
+        return fail(e, (enum status)(128 + signal_received()), "stopped while %s was compared", bench->name);
     return status;
 }
 

@@ -50,6 +50,7 @@ struct compare_request {
     double load;       /* share of the cores' time that others may use; a row with more is inconclusive */
     uint64_t seed;     /* of the order of pairs */
     bool force;        /* also where compiler or flags differ */
+    int patience_ms; /* how long a program may say nothing; 0: a minute. A step of a run may take as long as it takes */
 };
 
 struct compare_row {
@@ -70,8 +71,8 @@ struct compare_row {
 enum status gate_benches_choose(const char *names, struct compare_row *rows, int *n, struct error *e);
 
 /* Measures and judges all rows together; after an error those that have been measured. Errors: ST_FAIL: a program does
- * not start, or the baseline's ended in the middle; ST_DATA: there is none; ST_USAGE: it has another precision, or
- * (without `force`) another compiler or other flags. */
+ * not start or says nothing for too long, or the baseline's ended in the middle; ST_DATA: there is none; ST_USAGE: it
+ * has another precision, or (without `force`) another compiler or other flags; 128 + a signal that came meanwhile. */
 enum status compare_builds(const struct compare_request *q, struct compare_row *rows, int n, struct error *e);
 
 /* Sets verdict and detail of rows that have been measured; part of compare_builds. */

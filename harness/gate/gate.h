@@ -20,6 +20,7 @@ struct gate_row {
     enum sense sense;
     struct baseline_figure made; /* of which values; n 0: none */
     struct compare_row speed;    /* of throughput, and of a plan's speed beside another program */
+    bool busy;                   /* a plan's speed beside more load than the request allows, so no baseline */
 };
 
 #define GATE_ROWS (BASELINE_TRACES + BASELINE_FIGURES)
@@ -43,8 +44,8 @@ enum status gate_accuracy(const struct baseline *b, struct gate_result *r, struc
  * program that cannot be started. */
 enum status gate_throughput_check(const struct compare_request *q, const char *names, struct error *e);
 
-/* Adds a row for each bench of the request's names (blank-separated; "" = all). Errors: as gate_throughput_check; as
- * compare_builds, with the rows of what was compared before that. */
+/* Adds a row for each bench of the request's names (blank-separated; "" = the usual ones). Errors: as
+ * gate_throughput_check; as compare_builds, with the rows of what was compared before that. */
 enum status gate_throughput(const struct baseline *b, const struct compare_request *q, const char *names,
                             struct gate_result *r, struct error *e);
 
@@ -52,7 +53,7 @@ enum status gate_throughput(const struct baseline *b, const struct compare_reque
 
 struct plan_gate {
     const char *plan;                /* path */
-    const char *out;                 /* new folder of the runs' records */
+    const char *out;                 /* folder to make for the runs' records; if it is there, "OUT-2" and so on */
     const struct baseline *baseline; /* NULL: this run makes it */
     int jobs;                        /* runs at a time; 0: one a core */
     bool quiet;
@@ -68,6 +69,9 @@ enum status gate_plan(const struct plan_gate *q, struct gate_result *r, struct e
 
 /* Sets a baseline's figures to those of the rows. ST_USAGE: more than it has room for. */
 enum status gate_plan_baseline(const struct gate_result *r, struct baseline *b, struct error *e);
+
+/* Finds a busy row; NULL: there is none. */
+const struct gate_row *gate_busy(const struct gate_result *r);
 
 /* Adds a table of what another baseline would change: each figure before and after. */
 void gate_plan_changes(const struct baseline *before, const struct baseline *after, struct sheet *s);

@@ -8,6 +8,7 @@
 #include "harness/store/clock.h"
 #include "harness/store/history.h"
 #include "harness/store/logs.h"
+#include "harness/store/record_json.h"
 #include "harness/store/version.h"
 
 static json_t *number(double value) {
@@ -21,24 +22,27 @@ static json_t *figure_of_row(const struct gate_row *row) {
         json_array_append_new(seeds, json_integer(made->seed[i]));
         json_array_append_new(values, number(made->value[i]));
     }
-    return json_pack(
-        "{ss ss so so so so ss so ss so so}", "name", row->name, "figure", *made->figure ? made->figure : row->figure,
-        "value", number(made->n ? stats_mean(made->value, made->n) : row->value), "judged", number(row->value), "low",
-        number(row->low), "high", number(row->high), "sense", sense_names[row->sense], "bound", number(row->bound),
-        "verdict", row->compared ? verdict_names[row->verdict] : "not compared", "seeds", seeds, "values", values);
+    return json_pack("{so ss so so so so ss so ss so so}", "name", json_from_text(row->name), "figure",
+                     *made->figure ? made->figure : row->figure, "value",
+                     number(made->n ? stats_mean(made->value, made->n) : row->value), "judged", number(row->value),
+                     "low", number(row->low), "high", number(row->high), "sense", sense_names[row->sense], "bound",
+                     number(row->bound), "verdict", row->compared ? verdict_names[row->verdict] : "not compared",
+                     "seeds", seeds, "values", values);
 }
 
 /* Traces are counted: each alone has no figure. */
 static json_t *figure_of_traces(const struct gate_result *r) {
     int same = 0, all = 0;
+    enum verdict worst = VERDICT_SAME;
     for (int i = 0; i < r->n; i++) {
         if (strcmp(r->rows[i].kind, "trace") != 0 || !r->rows[i].compared) continue;
         all++;
         same += r->rows[i].verdict == VERDICT_SAME;
+        if (r->rows[i].verdict > worst) worst = r->rows[i].verdict;
     }
     if (!all) return NULL;
     return json_pack("{ss ss si si ss si ss}", "name", "golden traces", "figure", "same", "value", same, "judged", same,
-                     "sense", ">=", "bound", all, "verdict", same == all ? "same" : "regressed");
+                     "sense", ">=", "bound", all, "verdict", verdict_names[worst]);
 }
 
 enum status gate_history(const struct gate_result *r, const char *name, enum verdict worst, const char *path,
@@ -52,9 +56,10 @@ enum status gate_history(const struct gate_result *r, const char *name, enum ver
     if (traces) json_array_append_new(figures, traces);
     for (int i = 0; i < r->n; i++)
         if (*r->rows[i].figure) json_array_append_new(figures, figure_of_row(&r->rows[i]));
-    json_t *line = json_pack("{si ss ss sb ss ss ss ss ss ss so}", "gate", HISTORY_VERSION, "date", date, "commit",
-                             b->commit, "dirty", b->dirty, "version", b->version, "machine", m.id, "epoch", m.env_epoch,
-                             "real", REAL_NAME, "name", name, "verdict", verdict_names[worst], "figures", figures);
+    json_t *line =
+        json_pack("{si ss ss sb ss ss ss ss so ss so}", "gate", HISTORY_VERSION, "date", date, "commit", b->commit,
+                  "dirty", b->dirty, "version", b->version, "machine", m.id, "epoch", m.env_epoch, "real", REAL_NAME,
+                  "name", json_from_text(name), "verdict", verdict_names[worst], "figures", figures);
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
     enum status status = text ? line_append(path, text, e) : fail(e, ST_MEMORY, "no memory for a line of %s", path);
     free(text);

@@ -1,10 +1,13 @@
 /* plan_gate.c - the runs of a plan, trained anew, beside what the plan expects and beside its baseline; see gate.h. */
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "core/file/name.h"
 #include "harness/gate/gate.h"
 #include "harness/perf/speed.h"
 #include "harness/pool/runner.h"
@@ -25,12 +28,21 @@ struct gating {
     int n_expected;
     struct record_set set;
     struct report_tables tables;
+    char out[PATH_BYTES]; /* folder of the records: the request's, or with a number */
 };
 
 /* --- before the runs ---------------------------------------------------------------------------------------------- */
 
 static bool is_speed(const struct expectation *x) {
     return !strcmp(x->figure, FIGURE_SPEED);
+}
+
+/* Gives the mixer of a layer "MIXER;MLP". */
+static enum status mixer_of(const struct setup *s, struct label *mixer, struct error *e) {
+    char text[sizeof s->id.model_label];
+    const char *at = s->id.model_label;
+    TRY(text_part(&at, ";", text, sizeof text, e));
+    return label_parse(mixer, "model", text, e);
 }
 
 /* Refuses what would be found out only once all runs are trained. */
@@ -40,7 +52,7 @@ static enum status check_expectations(const struct gating *g, struct error *e) {
     enum status status = labels ? ST_OK : fail(e, ST_MEMORY, "no memory for a plan");
     for (int i = 0; i < n && status == ST_OK; i++) {
         status = label_parse(&labels[i], "task", g->plan.setups[i]->spec.task.name, e);
-        if (status == ST_OK) status = label_parse(&labels[n + i], "model", g->plan.setups[i]->id.model_label, e);
+        if (status == ST_OK) status = mixer_of(g->plan.setups[i], &labels[n + i], e);
     }
     for (int i = 0; i < g->n_expected && status == ST_OK; i++) {
         status = expectation_check_words(&g->expected[i], g->q->plan, labels, labels + n, n, e);
@@ -70,6 +82,23 @@ static enum status make_plan(struct gating *g, struct error *e) {
     return *g->q->compare.a ? program_check(g->q->compare.a, e) : ST_OK;
 }
 
+/* Makes the folder of the records, which no other gate of the same second has. */
+static enum status take_folder(struct gating *g, struct error *e) {
+    char above[PATH_BYTES];
+    path_folder(g->q->out, above, sizeof above);
+    TRY(make_folder(above, e));
+    TRY(path_format(g->out, sizeof g->out, e, "%s", g->q->out));
+    for (int i = 2; mkdir(g->out, 0777) != 0; i++) {
+        if (errno != EEXIST) return fail(e, ST_FAIL, "cannot make the folder %s: %s", g->out, strerror(errno));
+        TRY(path_format(g->out, sizeof g->out, e, "%s-%d", g->q->out, i));
+    }
+    for (int i = 0; i < g->plan.n; i++) {
+        struct config *c = &g->plan.setups[i]->spec.config;
+        TRY(text_copy(g->out, c->out, sizeof c->out, e));
+    }
+    return ST_OK;
+}
+
 static enum status train(struct gating *g, struct error *e) {
     struct runner_options options = {
         .jobs = g->q->jobs ? g->q->jobs : omp_get_num_procs(), .members = 1, .quiet = g->q->quiet};
@@ -80,10 +109,10 @@ static enum status train(struct gating *g, struct error *e) {
     filter.runs = runs;
     enum status status = place_probe(g->resolved.config.device, e);
     signals_install();
-    if (status == ST_OK) status = make_folder(g->q->out, e);
+    if (status == ST_OK) status = take_folder(g, e);
     if (status == ST_OK) status = runner_do(&g->plan, &options, e);
-    if (status == ST_OK) status = report_load(&g->set, g->q->out, e);
-    if (status == ST_OK) status = report_tables_make(&g->tables, &g->set, &filter, g->q->out, e);
+    if (status == ST_OK) status = report_load(&g->set, g->out, e);
+    if (status == ST_OK) status = report_tables_make(&g->tables, &g->set, &filter, g->out, e);
     free(runs);
     return status;
 }
@@ -225,7 +254,7 @@ static enum status sit(const struct gating *g, struct setup *s, struct gate_row 
 static enum status compare_programs(const struct gating *g, const struct expectation *x, const struct setup *s,
                                     const struct run *run, struct gate_row *row, struct error *e) {
     char path[PATH_BYTES], config[CONFIG_TEXT];
-    TRY(path_format(path, sizeof path, e, "%s/%.32s.conf", g->q->out, s->id.cell_id));
+    TRY(path_format(path, sizeof path, e, "%s/%.32s.conf", g->out, s->id.cell_id));
     TRY(setup_config_text(s, config, e));
     TRY(write_file_atomic(path, config, strlen(config), e));
     struct gate_bench bench = {.name = row->name, .config = path};
@@ -243,7 +272,8 @@ static enum status compare_programs(const struct gating *g, const struct expecta
     row->made.n = 1;
     row->made.value[0] = (double)run->tokens / (double)run->steps / c->b;
     set_figure(row, exp(-c->pairs.median), &i, x->bound);
-    bool decided = !(c->foreign > g->q->compare.load) && i.level >= GATE_LEVEL;
+    row->busy = c->foreign > g->q->compare.load;
+    bool decided = !row->busy && i.level >= GATE_LEVEL;
     row->verdict = decided ? bound_verdict(row->value, &i, x->sense, x->bound) : VERDICT_INCONCLUSIVE;
     return ST_OK;
 }
@@ -259,6 +289,7 @@ static enum status judge_speeds(const struct gating *g, const struct expectation
     else
         judge_absolute(x, row);
     if (foreign <= g->q->compare.load) return ST_OK;
+    row->busy = true;
     row->verdict = VERDICT_INCONCLUSIVE;
     snprintf(row->detail, sizeof row->detail, "other processes used %.0f %% of the cores, more than %.0f %%",
              100 * foreign, 100 * g->q->compare.load);
@@ -318,6 +349,8 @@ static enum status judge_cells(struct gating *g, struct gate_result *r, struct e
             struct label task, mixer;
             TRY(label_parse(&task, "task", cell->run->task, e));
             TRY(run_mixer(cell->run, &mixer, e));
+            if (signal_received())
+                return fail(e, (enum status)(128 + signal_received()), "stopped before every cell was judged");
             for (int i = 0; i < g->n_expected; i++)
                 if (expectation_is_for(&g->expected[i], &task, &mixer)) TRY(add_row(g, &g->expected[i], cell, r, e));
         }
@@ -376,6 +409,12 @@ enum status gate_plan_baseline(const struct gate_result *r, struct baseline *b, 
         b->figures[b->n_figures++] = r->rows[i].made;
     }
     return ST_OK;
+}
+
+const struct gate_row *gate_busy(const struct gate_result *r) {
+    int i = 0;
+    while (i < r->n && !r->rows[i].busy) i++;
+    return i < r->n ? &r->rows[i] : NULL;
 }
 
 static void add_change(struct sheet *s, const struct baseline_figure *of, const struct baseline_figure *then,

@@ -80,6 +80,9 @@ static enum status multiply(struct op_shapes *s, const struct op *op, const char
     enum status status = ST_OK;
     char *state = NULL, value[32], *dots = strstr(text, "..");
     int64_t from = 0, to = 0;
+    if (!text[strspn(text, ",")])
+        return fail(e, ST_USAGE, "--sweep %s: expected sizes as %s=64..4096 or %s=2,4, got '%s'", name, name, name,
+                    text);
     if (dots) {
         *dots = 0;
         if (!parse_int64(text, &from) || !parse_int64(dots + 2, &to) || from < 1 || to < from)

@@ -8,8 +8,9 @@
 #include "harness/site/script.h"
 #include "harness/site/site_parts.h"
 #include "harness/store/history.h"
+#include "harness/store/schema.h"
 
-/* A figure of a cell or a bench over the gates of one name; speeds of one machine. */
+/* A figure of a cell or a bench over the gates of one name; times, speeds and memory of one machine. */
 struct series {
     const char *gate, *name, *figure, *machine; /* borrowed from the lines; machine "": of all */
     int n, *line;                               /* of the history, and the figure's */
@@ -22,15 +23,21 @@ static const char *text_of(const json_t *object, const char *key) {
     return text ? text : "";
 }
 
-static bool is_speed(const char *figure) {
-    return !strcmp(figure, "ms") || !strcmp(figure, "tokens/s");
+/* Tells figures that another machine changes by their unit: a bench's or a plan's speed is named by it, a column of
+ * runs.csv has it. */
+static bool is_of_machine(const char *figure) {
+    static const char *const units[] = {"s", "ms", "tokens/s", "1e12/s", "bytes"};
+    const struct field *column = table_field(&runs_table, figure);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcmp(column ? column->unit : figure, units[i])) return true;
+    return false;
 }
 
 /* Adds a point to its series, which may be new; lines: how many a series can have at most. ST_MEMORY. */
 static enum status add_point(struct series **list, int *n, const json_t *line, const json_t *figure, int number,
                              int lines, struct error *e) {
     const char *gate = text_of(line, "name"), *name = text_of(figure, "name"), *kind = text_of(figure, "figure");
-    const char *machine = is_speed(kind) ? text_of(line, "machine") : "";
+    const char *machine = is_of_machine(kind) ? text_of(line, "machine") : "";
     const json_t *value = json_object_get(figure, "value");
     int i = 0;
     if (!json_is_number(value)) return ST_OK; /* steps that were never reached */

@@ -190,6 +190,9 @@ START_TEST(commands_that_look_at_runs_leave_the_folder_alone) {
     snprintf(commands[3], sizeof commands[3], "status");
     snprintf(commands[4], sizeof commands[4], "status --watch"); /* all is done, so that it looks once */
     for (int i = 0; i < 5; i++) expect_status(reads_only(commands[i]), 0, commands[i]);
+    snprintf(commands[2], sizeof commands[2], "report --html %s/pages --history nowhere.jsonl", program_folder);
+    expect_status(run(commands[2]), 5, commands[2]);
+    expect_text(err, "--history nowhere.jsonl: No such file or directory", commands[2]);
     char *before = listing();
     snprintf(commands[5], sizeof commands[5], "compare %s %s", results, results);
     expect_status(run(commands[5]), 0, commands[5]);

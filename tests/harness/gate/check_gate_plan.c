@@ -1,5 +1,6 @@
 /* check_gate_plan.c - the gate of a plan: what it says of runs beside what the plan expects and beside its baseline. */
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,6 +141,17 @@ START_TEST(an_expectation_is_for_the_cells_that_it_names) {
     for (const char *at = out; (at = strstr(at, "\"kind\"")); at++) rows++;
     ck_assert_int_eq(rows, 3);
     expect_text(err, "the gate: same", "--format json");
+}
+END_TEST
+
+/* A layer of a cell has an MLP beside its mixer. */
+START_TEST(an_expectation_names_a_mixer_with_its_options) {
+    static const char plan[] = "dim=8\nlayers=1\nbatch=16\nsteps=4\neval-every=2\ntasks=" S3 "\n"
+                               "models=lstm:hidden=8 attention\nlr=0.02\nseeds=1\n"
+                               "expect params >= 1 for attention\nexpect params >= 1 for lstm:hidden=8\n";
+    spill_in_folder("gate.plan", plan);
+    expect_gate("--format csv", 0, " attention");
+    expect_text(out, " lstm:hidden=8", "its options");
 }
 END_TEST
 
@@ -289,8 +301,83 @@ START_TEST(many_writers_lose_no_line_of_the_history) {
 END_TEST
 
 START_TEST(a_history_that_cannot_be_written_is_an_error) {
+    write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1e9\n");
+    expect_gate("--history /dev/null/gate.jsonl", 1, "/dev/null/gate.jsonl: Not a directory");
+    expect_gate("--history .", 1, "cannot write the history .: Is a directory");
+    ck_assert_msg(!is_in_folder("results"), "it is told before anything is trained");
+    expect_gate("--history /dev/full --badge b.svg", 3, "the gate: regressed"); /* found out only by writing */
+    expect_text(err, "/dev/full", "the history");
+    expect_file("b.svg", "<title>gate: regressed</title>");
     write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1\n");
-    expect_gate("--history /dev/null/gate.jsonl", 1, "/dev/null");
+    expect_gate("--history /dev/full", 1, "/dev/full");
+    expect_text(out, "the gate: same", "a good verdict that is not kept");
+}
+END_TEST
+
+/* A name is bytes, a line of the history is UTF-8. */
+START_TEST(a_plan_of_any_name_has_a_line_in_the_history) {
+    write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1\n");
+    ck_assert_int_eq(rename("gate.plan", "n\xff.plan"), 0);
+    expect_status(run("gate n\xff.plan"), 0, "a name that is no UTF-8");
+    expect_file("results/gate.jsonl", "\"name\":\"n?\"");
+}
+END_TEST
+
+/* --- the baseline ------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_damaged_baseline_is_replaced_by_update) {
+    write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1\n");
+    spill_in_folder("gate.baseline", "no baseline");
+    expect_gate("", 5, "`lrnn gate PLAN --update` that of a plan");
+    expect_gate("--update", 0, "gate.baseline: written, 1 figures");
+    expect_gate("", 0, "the gate: same");
+}
+END_TEST
+
+/* Speeds beside busy neighbours would let slow programs pass from then on. */
+START_TEST(a_busy_machine_makes_no_baseline) {
+    pid_t busy[64];
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (cores > 64) cores = 64;
+    write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect tokens/s >= .9 of baseline\n");
+    for (int i = 0; i < cores; i++) {
+        busy[i] = fork();
+        if (busy[i] == 0)
+            for (volatile int spin = 0;; spin = !spin) continue;
+    }
+    int first = run("gate gate.plan --load 0.01"), update = run("gate gate.plan --load 0.01 --update");
+    for (int i = 0; i < cores; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    expect_status(first, 4, "the first run");
+    expect_status(update, 4, "--update");
+    expect_text(out, "gate.baseline: not written, since the speed of " S3, "--update");
+    ck_assert(!is_in_folder("gate.baseline"));
+}
+END_TEST
+
+/* Whoever reads the verdict sees by which flags it was made easier. */
+START_TEST(flags_that_ease_a_verdict_are_disclosed) {
+    write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1\n");
+    expect_gate("--force --load 1 --pairs 3", 0, "Chosen by who asked: --force --load 1 --pairs 3");
+}
+END_TEST
+
+/* Two gates that begin in one second. */
+START_TEST(gates_share_no_folder) {
+    char plan[SCRATCH_BYTES + 16], folder[SCRATCH_BYTES + 16];
+    struct error e = {0};
+    struct gate_result *r = calloc(1, sizeof *r);
+    write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1\n");
+    snprintf(plan, sizeof plan, "%s/gate.plan", program_folder);
+    snprintf(folder, sizeof folder, "%s/gate", program_folder);
+    const struct plan_gate q = {.plan = plan, .out = folder, .quiet = true, .compare = {.a = "", .b = ""}};
+    for (int i = 0; i < 3; i++) ck_assert_msg(gate_plan(&q, r, &e) == ST_OK, "%s", e.text);
+    ck_assert_int_eq(records_in("gate"), 1);
+    ck_assert_int_eq(records_in("gate-2"), 1);
+    ck_assert_int_eq(records_in("gate-3"), 1);
+    free(r);
 }
 END_TEST
 
@@ -301,11 +388,17 @@ Suite *check_gate_plan(void) {
                                   runs_that_learn_nothing_are_red,
                                   lost_figures_are_red_and_red_runs_make_no_baseline,
                                   an_expectation_is_for_the_cells_that_it_names,
+                                  an_expectation_names_a_mixer_with_its_options,
                                   a_bad_line_is_named_before_anything_is_trained,
                                   a_slowed_kernel_is_red,
                                   a_speed_is_compared_with_that_of_this_machine,
                                   many_writers_lose_no_line_of_the_history,
-                                  a_history_that_cannot_be_written_is_an_error};
+                                  a_history_that_cannot_be_written_is_an_error,
+                                  a_plan_of_any_name_has_a_line_in_the_history,
+                                  a_damaged_baseline_is_replaced_by_update,
+                                  a_busy_machine_makes_no_baseline,
+                                  flags_that_ease_a_verdict_are_disclosed,
+                                  gates_share_no_folder};
     Suite *suite = suite_create("gate_plan");
     TCase *c = tcase_create("gate_plan");
     tcase_add_checked_fixture(c, start_kernels, NULL);

@@ -157,6 +157,7 @@ START_TEST(a_sweep_says_what_is_wrong_with_it) {
         {"--sweep T=64..4", "--sweep T=64..4: expected whole numbers from 1 on, the smaller first"},
         {"--sweep T=a..4", "expected whole numbers"},
         {"--sweep T", "expected sizes as T=64..4096 or m=2,4, got 'T'"},
+        {"--sweep 'T=,'", "--sweep T: expected sizes as T=64..4096 or T=2,4, got ','"},
         {"--sweep 'H=1,2'", "--sweep: scan_block has no size heads"},
         {"--sweep m=65", "expected a whole number from 1 to 64"},
         {"--sweep 'T=1..1000000 B=1..1000000 m=1..64'", "more than 1000 shapes"},

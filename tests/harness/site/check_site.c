@@ -67,7 +67,9 @@ START_TEST(the_history_of_gates_has_its_steps) {
         fprintf(lines.f,
                 "{\"gate\":1,\"date\":\"2026-01-%02d\",\"commit\":\"c%d\",\"machine\":\"%s\",\"name\":\"<b>\\\"\","
                 "\"verdict\":\"same\",\"figures\":[{\"name\":\"linear\",\"figure\":\"ms\",\"value\":%g,"
-                "\"verdict\":\"same\"},{\"name\":\"s3 lstm\",\"figure\":\"steps_to_90\",\"value\":null}]}\n",
+                "\"verdict\":\"same\"},{\"name\":\"s3 lstm\",\"figure\":\"steps_to_90\",\"value\":null},"
+                "{\"name\":\"s3 lstm\",\"figure\":\"step_ms_med\",\"value\":1,\"verdict\":\"same\"},"
+                "{\"name\":\"s3 lstm\",\"figure\":\"params\",\"value\":1,\"verdict\":\"same\"}]}\n",
                 i + 1, i, i == 12 ? "other" : "mine", i < 6 ? 1 + 0.01 * (i % 3) : 2 + 0.01 * (i % 2));
     fputs("{\"gate\":2}\n{\"gate\":1,\"date\":1}\n", lines.f);
     ck_ok(printed_end(&lines, ST_OK, "history", &fixture_problem));
@@ -83,6 +85,8 @@ START_TEST(the_history_of_gates_has_its_steps) {
     char *text = file("site/data/history.js");
     ck_holds(text, "\"gate\":\"<b>\\\"\",\"name\":\"linear\",\"figure\":\"ms\",\"machine\":\"mine\"");
     ck_holds(text, "\"machine\":\"other\"");
+    ck_holds(text, "\"name\":\"s3 lstm\",\"figure\":\"step_ms_med\",\"machine\":\"other\"");
+    ck_holds(text, "\"name\":\"s3 lstm\",\"figure\":\"params\",\"machine\":\"\"");
     ck_holds(text, "\"steps\":[[6,1.01,2,],\n]");
     ck_holds(text, "\"later\":1,");
     ck_holds(text, "gate.jsonl line 15: the line has no date, or another kind of it");
