@@ -44,9 +44,9 @@ START_TEST(ranges_and_lists_make_every_combination) {
     expect_plan("s3 --models lstm --decay 0,0.1,0.1", 2, NULL); /* the same run once */
     expect_plan("s3:length=3,n_train=20,n_val=5,n_test=5 --models lstm:hidden=4 --profile smoke --steps 1", 1, NULL);
     expect_text(err, ": 1 run, seed 1, 1 at a time, under a second and ", "a small run");
-    expect_plan("a5-slice --profile paper", 18 * 4 * 10,
+    expect_plan("a5-slice --profile paper", 18 * 4 * 11,
                 (const char *[]){" a5-slice:length=3 ", " a5-slice lstm", NULL});
-    expect_plan("a5-slice:length=4..5 --profile paper --layers 2", 2 * 10, NULL);
+    expect_plan("a5-slice:length=4..5 --profile paper --layers 2", 2 * 11, NULL);
     expect_plan("a5-slice:length=4 --profile paper --layers 2..3 --models lstm", 2, NULL);
     expect_plan("hlru-recall --profile hlru-paper --models lstm --seeds 2", 4 * 3 * 2,
                 (const char *[]){" hlru-recall lstm", " hlru-recall:vocab=32 ", " hlru-recall:length=128 ",
