@@ -428,7 +428,7 @@ START_TEST(misuse_is_refused) {
     expect("report --paper hlru-table2 --protocol iqm", ST_USAGE);
     expect_text(err, "report --paper has no use for --protocol; it takes paper out ", "report");
     expect("report --html %s/pages --format csv", ST_USAGE);
-    expect_text(err, "report --html has no use for --format; it takes html out ", "report");
+    expect_text(err, "report --html has no use for --format; it takes html history out ", "report");
     expect("sweep hlru-table2 --protocol iqm --dry-run --out %s/r", ST_USAGE);
     expect_text(err, "hlru-table2 says itself how a cell's number is made", "sweep");
     expect("report --paper s3", ST_USAGE);

@@ -348,7 +348,7 @@ START_TEST(a_full_arena_ends_reading) {
     for (int n = 1; n <= 12; n++) { /* the buffer, ten rows, their index */
         task_host.fail_after = n;
         ck_assert_int_eq(parse(&rows, t.bytes, t.n, 60, &e), ST_MEMORY);
-        ck_assert_ptr_nonnull(strstr(e.text, "no room for more; the 64 MB for tables of a task are full"));
+        ck_assert_ptr_nonnull(strstr(e.text, "no room for more; the 128 MB for tables of a task are full"));
     }
     task_host.fail_after = 13;
     ck_assert_int_eq(parse(&rows, t.bytes, t.n, 60, &e), ST_OK);
