@@ -44,7 +44,8 @@ static void scan_turned_infer(struct graph *g, struct call *c) {
     } else {
         struct turned_size s = turned_size_of(c);
         graph_output(g, c, DT_REAL, 3, x->dims);
-        graph_output(g, c, DT_REAL, 3, (int64_t[]){s.B, s.chunks, 2 * s.channels});
+        struct tensor *kept = graph_output(g, c, DT_REAL, 3, (int64_t[]){s.B, s.chunks, 2 * s.channels});
+        if (kept) kept->needs_grad = false;
     }
 }
 
