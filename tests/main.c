@@ -6,6 +6,7 @@
  * Suites are taken by as many processes as there are cores (CHECK_JOBS changes that), the longest first.
  *
  *   check [--list] [SUITE...]      exit status: 0 all passed, 1 something failed, 2 no such suite */
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -143,6 +144,7 @@ int main(int argc, char **argv) {
     }
     if (!all_known(argc - 1, argv + 1)) return 2;
     setenv("CK_DEFAULT_TIMEOUT", TEST_TIMEOUT, 0);
+    signal(SIGHUP, SIG_DFL); /* below nohup too: some tests stop a program by it */
     struct error why = {ST_OK, ""};
     struct work w = {.n = argc - 1, .names = argv + 1, .shared = workers_share(sizeof *w.shared)};
     w.device = place_probe("cuda", &why) == ST_OK;

@@ -1,17 +1,14 @@
 # torture_table.awk - the table of attacks in docs/trust.md from results/torture.csv; all fuzzers are one row.
 #
 #     awk -f tools/torture_table.awk results/torture.csv
-#
-# The faults found are those of the program that the attack has found, with a test each; those that are left would show
-# as cases that fail.
 function number(n,   text, i) {
     text = sprintf("%d", n)
     for (i = length(text) - 3; i > 0; i -= 3) text = substr(text, 1, i) " " substr(text, i + 1)
     return text
 }
-function row(promise, what, cases, all, lost, found) {
-    printf "| %s | %s | %s%s | %d | %d | %d |\n", promise, what, number(cases),
-           (all + 0 > cases + 0 ? " of " number(all) : ""), found, found, lost
+function row(promise, what, cases, all, lost) {
+    printf "| %s | %s | %s%s | %d |\n", promise, what, number(cases),
+           (all + 0 > cases + 0 ? " of " number(all) : ""), lost
 }
 # The cells of a line, some of them in quotes.
 function read_cells(line,   n) {
@@ -22,13 +19,13 @@ function read_cells(line,   n) {
     }
 }
 NR == 1 {
-    print "| promise | attack | cases | faults found | mended | cases that fail |"
-    print "|:--|:--|--:|--:|--:|--:|"
+    print "| promise | attack | cases | cases that fail |"
+    print "|:--|:--|--:|--:|"
     next
 }
 { read_cells($0) }
 cell[1] ~ /^fuzz-/ { fuzzers++; runs += cell[3]; seconds += cell[8]; lost += cell[6]; next }
-{ row(cell[12], cell[2], cell[3], cell[4], cell[6], cell[13]) }
+{ row(cell[12], cell[2], cell[3], cell[4], cell[6]) }
 END {
-    if (fuzzers) row("P7", "bytes that " fuzzers " fuzzers make, in " int(seconds / 60) " minutes", runs, 0, lost, 0)
+    if (fuzzers) row("P7", "bytes that " fuzzers " fuzzers make, in " int(seconds / 60) " minutes", runs, 0, lost)
 }

@@ -55,10 +55,10 @@ struct plan_gate {
     const char *plan;                /* path */
     const char *out;                 /* folder to make for the runs' records; if it is there, "OUT-2" and so on */
     const struct baseline *baseline; /* NULL: this run makes it */
-    int jobs;                        /* runs at a time; 0: one a core */
+    int jobs;                        /* runs at a time; 0: one per core */
     bool quiet;
-    /* Of speeds: a is the program that speeds "of baseline" are compared with, in turns, "": the baseline's figures; b
-     * is this one. */
+    /* How speeds are compared. a: the program whose steps are timed in turns with this one's; "": speeds "of baseline"
+     * are compared with the baseline's figures. b: this program. */
     struct compare_request compare;
 };
 

@@ -171,7 +171,7 @@ static void print_claims(const struct folder *folder, const struct run_look *loo
         if (step >= 0) snprintf(saved, sizeof saved, ", saved at step %" PRId64, step);
         snprintf(line, sizeof line, "  %.8s %s: %s %ld, since %s%s%s", c->run_id, c->what, c->host, c->pid, c->since,
                  saved, c->live ? "" : "; gone, its next start goes on with it");
-        print_cut(f, INT_MAX, line);
+        print_cut(f, 0, line);
     }
     if (look && open > shown) fprintf(f, "and %d more\n", open - shown);
 }

@@ -399,7 +399,7 @@ static size_t arena_bytes(int n) {
     return (size_t)(n + 1) * (each + 9 * ARENA_ALIGN);
 }
 
-/* Where rows lie, by their ids, which are hashes: numbers of rows, and 1 more; 0: none. */
+/* A hash table from a row's id to its number plus 1; 0: none. */
 struct row_slots {
     int *row;
     size_t n; /* a power of 2 */

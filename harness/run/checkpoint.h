@@ -23,7 +23,7 @@ void checkpoint_remove(const struct setup *setup);
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-/* What is known of the record of a run to be done. */
+/* Findings about the record of a run to be done. */
 struct reuse {
     bool known;  /* there is a record */
     bool again;  /* the run is to be done again in spite of its record */

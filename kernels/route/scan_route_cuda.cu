@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(ROUTE_THREADS) route_forward_kernel(str
 
 namespace {
 
-/* Where gradients of d and x go; NULL: nowhere. */
+/* Arrays of the gradients of d and x; NULL: not wanted. */
 struct route_grads {
     const real *dh[2];
     real *dd[2], *dx[2];

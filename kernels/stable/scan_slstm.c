@@ -119,7 +119,7 @@ static size_t scan_slstm_ref_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Where one head of one sequence begins in a tensor whose parts are D wide; at() gives the index of (t, part, j). */
+/* Start of one head of one sequence in a tensor whose parts are D wide; at() gives the index of (t, part, j). */
 struct place_of {
     int64_t first, D;
 };

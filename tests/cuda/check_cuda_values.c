@@ -151,7 +151,7 @@ static void close_product_net(struct product_net *t) {
     params_free(&t->params);
 }
 
-/* The same bits as where each product rounds its factors itself, since its operands are to be kept as they are. */
+/* The bits equal those of a graph in which each product rounds its factors itself. */
 START_TEST(producers_round_what_products_alone_read) {
     static struct product_net by_producers, by_products;
     struct place place;

@@ -22,7 +22,8 @@
     "train s3:length=6,n_train=256,n_val=64,n_test=64 bdlru:m=2,blocks=4 --dim 8 --layers 1 --mlp none --batch 8 "     \
     "--steps 600 --eval-every 100 --threads 1 --checkpoint-every 0.01s --quiet --out %s"
 
-/* What is damaged, below the folder, and how it is read. %1$s: the folder; %2$s: the id of its finished run. */
+/* Files that are damaged, below the folder, and the command that reads each. %1$s: the folder; %2$s: the id of its
+ * finished run. */
 static const struct kind {
     const char *file, *command;
     bool checked; /* a checksum is in the file, or a record has it: what is accepted is the whole file's result */

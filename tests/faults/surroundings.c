@@ -253,8 +253,8 @@ void surroundings_exercise(struct tally *t) {
         char *command, *said_text;
         size_t size;
         FILE *f = open_memstream(&command, &size);
-        fprintf(f,
-                "cd %s && L=%s && T='train " SHORT "' && "
+        fprintf(f, /* without the descriptors that this process has open: they would count against `ulimit -n` */
+                "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; cd %s && L=%s && T='train " SHORT "' && "
                 "ends() { s=0; \"$@\" || s=$?; [ $s -le 6 ]; } && refused() { ends \"$@\" && [ $s -ge 1 ]; } && "
                 "( set -e; %s ) >last.out 2>last.err </dev/null",
                 folder, where, surroundings[i]);

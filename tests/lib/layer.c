@@ -33,10 +33,24 @@ void layer_close(struct layer *l) {
     params_free(&l->params);
 }
 
-void multiply(struct layer *l, const char *name, real factor) {
+static const struct param *param_of(struct layer *l, const char *name) {
     const struct param *p = params_find(&l->params, name);
     ck_assert_msg(p != NULL, "there is no parameter %s", name);
-    for (int64_t i = 0; i < p->count; i++) l->params.value[p->offset + i] *= factor;
+    return p;
+}
+
+real *layer_values(struct layer *l, const char *name) {
+    return l->params.value + param_of(l, name)->offset;
+}
+
+void layer_set_all(struct layer *l, const char *name, double value) {
+    real *to = layer_values(l, name);
+    for (int64_t i = 0; i < param_of(l, name)->count; i++) to[i] = (real)value;
+}
+
+void multiply(struct layer *l, const char *name, real factor) {
+    real *to = layer_values(l, name);
+    for (int64_t i = 0; i < param_of(l, name)->count; i++) to[i] *= factor;
 }
 
 void expect_layer_refused(const char *text, int64_t D, const char *one, const char *other) {

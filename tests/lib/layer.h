@@ -16,7 +16,11 @@ void layer_open(struct layer *l, const char *text, int64_t T, int64_t D);
 void layer_run(struct layer *l);
 void layer_close(struct layer *l);
 
-/* All elements of the parameter, times `factor`. */
+/* Returns the values of a parameter. */
+real *layer_values(struct layer *l, const char *name);
+
+/* Sets all elements of a parameter to one value, or multiplies them by `factor`. */
+void layer_set_all(struct layer *l, const char *name, double value);
 void multiply(struct layer *l, const char *name, real factor);
 
 /* The mixer does not fit width D at batch 2 and length 5, and the sentence has both words in it. */

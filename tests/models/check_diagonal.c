@@ -9,18 +9,6 @@
 #include "kernels/token/token.h"
 #include "tests/lib/layer.h"
 
-static real *values_of(struct layer *l, const char *name) {
-    const struct param *p = params_find(&l->params, name);
-    ck_assert_msg(p != NULL, "there is no parameter %s", name);
-    return l->params.value + p->offset;
-}
-
-static void set_all(struct layer *l, const char *name, double value) {
-    const struct param *p = params_find(&l->params, name);
-    real *to = values_of(l, name);
-    for (int64_t i = 0; i < p->count; i++) to[i] = (real)value;
-}
-
 /* --- Mamba2 with a signed decay ----------------------------------------------------------------------------------- */
 
 /* Bits as one-hot vectors. A bit 0 has no step, so that the state stays; a bit 1 has one of 40, whose decay is -1, so
@@ -28,15 +16,15 @@ static void set_all(struct layer *l, const char *name, double value) {
 static void parity_open(struct layer *l, const char *model, int64_t T) {
     layer_open(l, model, T, 2);
     uint32_t noise = 12345;
-    set_all(l, "in.weight", 1);
-    set_all(l, "conv.weight", 0);
-    for (int c = 0; c < 6; c++) values_of(l, "conv.weight")[3 * 6 + c] = 1; /* stored tap by tap */
-    values_of(l, "in.weight")[10 * 2] = -40;
-    values_of(l, "in.weight")[10 * 2 + 1] = 40;
+    layer_set_all(l, "in.weight", 1);
+    layer_set_all(l, "conv.weight", 0);
+    for (int c = 0; c < 6; c++) layer_values(l, "conv.weight")[3 * 6 + c] = 1; /* stored tap by tap */
+    layer_values(l, "in.weight")[10 * 2] = -40;
+    layer_values(l, "in.weight")[10 * 2 + 1] = 40;
     static const char *const zeros[] = {"conv.bias", "dt.bias", "A.log", "skip", "out.weight"};
-    for (int i = 0; i < 5; i++) set_all(l, zeros[i], 0);
-    set_all(l, "norm.weight", 1);
-    for (int i = 0; i < 4; i++) values_of(l, "out.weight")[i] = 1;
+    for (int i = 0; i < 5; i++) layer_set_all(l, zeros[i], 0);
+    layer_set_all(l, "norm.weight", 1);
+    for (int i = 0; i < 4; i++) layer_values(l, "out.weight")[i] = 1;
     for (int64_t t = 0; t < 2 * T; t++) {
         noise = noise * 1664525u + 1013904223u;
         tensor_real(l->x)[2 * t] = (real)(noise >> 31 ? 0 : 1);
@@ -78,8 +66,8 @@ static double sigmoid(double x) {
 
 /* Row i of W x + b at one token, D = 5. */
 static double affine_at(struct layer *l, const char *weight, const char *bias, const real *x, int64_t i) {
-    double sum = values_of(l, bias)[i];
-    for (int64_t j = 0; j < 5; j++) sum += (double)values_of(l, weight)[i * 5 + j] * x[j];
+    double sum = layer_values(l, bias)[i];
+    for (int64_t j = 0; j < 5; j++) sum += (double)layer_values(l, weight)[i * 5 + j] * x[j];
     return sum;
 }
 
@@ -148,8 +136,8 @@ START_TEST(s5_pairs_are_states_and_their_conjugates) {
         layer_open(&pairs, text[0], 31, 4);
         layer_open(&all, text[1], 31, 4);
         for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
-            const real *from = values_of(&pairs, params[i].name);
-            real *to = values_of(&all, params[i].name), sign = params[i].flips ? -1 : 1;
+            const real *from = layer_values(&pairs, params[i].name);
+            real *to = layer_values(&all, params[i].name), sign = params[i].flips ? -1 : 1;
             for (int64_t r = 0; r < params[i].rows; r++)
                 for (int64_t c = 0; c < params[i].columns; c++) {
                     int64_t n = params[i].columns, at = r * n + c;
@@ -162,7 +150,7 @@ START_TEST(s5_pairs_are_states_and_their_conjugates) {
                     }
                 }
         }
-        memcpy(values_of(&all, "skip"), values_of(&pairs, "skip"), 4 * sizeof(real));
+        memcpy(layer_values(&all, "skip"), layer_values(&pairs, "skip"), 4 * sizeof(real));
         layer_run(&pairs);
         layer_run(&all);
         expect_close(tensor_real(all.y), tensor_real(pairs.y), tensor_count(pairs.y), 64 * REAL_EPSILON, steps[step]);
@@ -215,13 +203,13 @@ START_TEST(linoss_is_an_oscillator) {
         struct layer l;
         layer_open(&l, steps[imex], 40, 1);
         layer_run(&l);
-        double A = fmax(values_of(&l, "A")[0], 0), d = sigmoid(values_of(&l, "step")[0]);
-        double B[2] = {values_of(&l, "B.re")[0], values_of(&l, "B.im")[0]};
-        double C[2] = {values_of(&l, "C.re")[0], values_of(&l, "C.im")[0]};
+        double A = fmax(layer_values(&l, "A")[0], 0), d = sigmoid(layer_values(&l, "step")[0]);
+        double B[2] = {layer_values(&l, "B.re")[0], layer_values(&l, "B.im")[0]};
+        double C[2] = {layer_values(&l, "C.re")[0], layer_values(&l, "C.im")[0]};
         for (int64_t b = 0; b < 2; b++) {
             double z[2] = {0}, w[2] = {0};
             for (int64_t t = 0; t < 40; t++) {
-                double x = tensor_real(l.x)[b * 40 + t], y = values_of(&l, "skip")[0] * x;
+                double x = tensor_real(l.x)[b * 40 + t], y = layer_values(&l, "skip")[0] * x;
                 for (int part = 0; part < 2; part++) {
                     z[part] = (z[part] + d * (B[part] * x - A * w[part])) / (imex ? 1 : 1 + d * d * A);
                     w[part] += d * z[part];
@@ -242,10 +230,10 @@ START_TEST(linoss_eigenvalues_are_as_its_paper_says) {
     for (int imex = 0; imex < 2; imex++) {
         struct layer l;
         layer_open(&l, steps[imex], 12, 1);
-        set_all(&l, "A", 1.5);
-        set_all(&l, "step", 0.3);
+        layer_set_all(&l, "A", 1.5);
+        layer_set_all(&l, "step", 0.3);
         for (int i = 0; i < 5; i++)
-            set_all(&l, (const char *[]){"B.re", "C.re", "B.im", "C.im", "skip"}[i], i < 2 ? 1 : 0);
+            layer_set_all(&l, (const char *[]){"B.re", "C.re", "B.im", "C.im", "skip"}[i], i < 2 ? 1 : 0);
         for (int64_t t = 0; t < 24; t++) tensor_real(l.x)[t] = t % 12 == 0;
         layer_run(&l);
         const real *w = tensor_real(l.y);

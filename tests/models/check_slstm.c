@@ -129,7 +129,7 @@ static const struct param *param_of(const struct trial *t, int layer, const char
     return params_find(&t->params, full);
 }
 
-/* Of channel j of a head: 5 - 12 (j / (dh - 1))^(0.3 + 1.3 layer / (layers - 1)); other biases are 0. */
+/* The bias of channel j of a head is 5 - 12 (j / (dh - 1))^(0.3 + 1.3 layer / (layers - 1)); other biases are 0. */
 START_TEST(forget_gates_start_by_a_power_law) {
     struct trial t;
     struct trial_shape s = small;

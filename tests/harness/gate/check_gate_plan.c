@@ -119,7 +119,7 @@ START_TEST(runs_that_learn_nothing_are_red) {
 }
 END_TEST
 
-/* What the plan does not ask for any more would pass unseen; a red first run is no baseline. */
+/* A figure that the plan no longer expects is red, since it would pass unseen; a red first run makes no baseline. */
 START_TEST(lost_figures_are_red_and_red_runs_make_no_baseline) {
     write_plan("tasks=" S3 "\nmodels=lstm:hidden=8\nlr=0.02\nseeds=1\n", "expect params >= 1e9\n");
     expect_gate("", 3, "regressed");

@@ -145,8 +145,8 @@ START_TEST(other_products_do_not_go_on_unmarked) {
 }
 END_TEST
 
-/* What was said first is not waited for: no checkpoint is written, and the slow step has no end. What comes within a
- * second of the first says the same once more. */
+/* A second signal ends the run at once: no checkpoint is written, although the slow step has not ended. A signal within
+ * a second of the first repeats it. */
 START_TEST(another_signal_ends_it_at_once) {
     pid_t pid = start(SLOW);
     wait_for_lines(1);

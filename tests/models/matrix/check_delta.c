@@ -7,18 +7,6 @@
 #include "kernels/matrix/matrix.h"
 #include "tests/lib/layer.h"
 
-static real *values_of(struct layer *l, const char *name) {
-    const struct param *p = params_find(&l->params, name);
-    ck_assert_msg(p != NULL, "there is no parameter %s", name);
-    return l->params.value + p->offset;
-}
-
-static void set_all(struct layer *l, const char *name, double value) {
-    const struct param *p = params_find(&l->params, name);
-    real *to = values_of(l, name);
-    for (int64_t i = 0; i < p->count; i++) to[i] = (real)value;
-}
-
 /* --- the recurrences as they are printed -------------------------------------------------------------------------- */
 
 enum form { DELTANET, GATED, KDA, GDN2, RWKV7, GLA, FORMS };
@@ -199,7 +187,7 @@ START_TEST(gated_deltanet_is_deltaproduct_of_one_step) {
     expect_alike(&a, &b, "with its decay");
     layer_open(&a, "gated-deltanet:heads=2,beta=2", 37, 12);
     layer_open(&b, "deltaproduct:heads=2,steps=1,forget=no,outgate=yes", 37, 12);
-    set_all(&a, "A.log", -60); /* its decay is 1 */
+    layer_set_all(&a, "A.log", -60); /* its decay is 1 */
     layer_run(&a);
     layer_run(&b);
     expect_close(tensor_real(a.y), tensor_real(b.y), tensor_count(a.y), 64 * REAL_EPSILON, "without decay");
@@ -214,9 +202,9 @@ START_TEST(gdn2_with_one_gate_a_head_is_kda) {
     layer_open(&a, "gdn2:heads=2", 37, D);
     layer_open(&b, "kda:heads=2", 37, D);
     for (int64_t row = 0; row < D; row++) {
-        const real *from = values_of(&b, "beta.weight") + row / (D / HEADS) * D;
-        memcpy(values_of(&a, "erase.weight") + row * D, from, D * sizeof(real));
-        memcpy(values_of(&a, "write.weight") + row * D, from, D * sizeof(real));
+        const real *from = layer_values(&b, "beta.weight") + row / (D / HEADS) * D;
+        memcpy(layer_values(&a, "erase.weight") + row * D, from, D * sizeof(real));
+        memcpy(layer_values(&a, "write.weight") + row * D, from, D * sizeof(real));
     }
     layer_run(&a);
     layer_run(&b);
@@ -232,15 +220,15 @@ END_TEST
 static void rwkv_open(struct layer *l, const char *text, int64_t T, int64_t D) {
     static const char *const zeros[] = {"mix.r", "mix.w", "mix.k", "mix.v", "mix.a", "mix.g", "bonus"};
     layer_open(l, text, T, D);
-    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) set_all(l, zeros[i], 0);
-    set_all(l, "key.scale", 1);
-    for (int64_t i = 0; i < D; i++) values_of(l, "out.weight")[i * D + i] = 1;
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) layer_set_all(l, zeros[i], 0);
+    layer_set_all(l, "key.scale", 1);
+    for (int64_t i = 0; i < D; i++) layer_values(l, "out.weight")[i * D + i] = 1;
 }
 
 /* Row i of W x. */
 static double mapped(struct layer *l, const char *name, const real *x, int64_t D, int64_t i) {
     double sum = 0;
-    for (int64_t j = 0; j < D; j++) sum += (double)values_of(l, name)[i * D + j] * x[j];
+    for (int64_t j = 0; j < D; j++) sum += (double)layer_values(l, name)[i * D + j] * x[j];
     return sum;
 }
 
@@ -252,9 +240,9 @@ START_TEST(rwkv7_is_deltanet_or_linear_attention) {
         struct layer l;
         double w = erases ? 1 : exp(-exp(-0.5));
         rwkv_open(&l, "rwkv7:heads=2", T, D);
-        set_all(&l, "rate.bias", erases ? 60 : -60);
-        set_all(&l, "decay.bias", erases ? -60 : 60);
-        if (!erases) set_all(&l, "key.rate", 0);
+        layer_set_all(&l, "rate.bias", erases ? 60 : -60);
+        layer_set_all(&l, "decay.bias", erases ? -60 : 60);
+        if (!erases) layer_set_all(&l, "key.rate", 0);
         layer_run(&l);
         for (int64_t h = 0; h < 2 * HEADS; h++) {
             double S[DH][DH] = {{0}};
@@ -276,7 +264,7 @@ START_TEST(rwkv7_is_deltanet_or_linear_attention) {
                 for (int j = 0; j < DH; j++) squares += pow(o[j] - mean, 2) / DH;
                 for (int j = 0; j < DH; j++) {
                     double gate = 0;
-                    for (int r = 0; r < 8; r++) gate += values_of(&l, "gate.up")[(first + j) * 8 + r] / 2;
+                    for (int r = 0; r < 8; r++) gate += layer_values(&l, "gate.up")[(first + j) * 8 + r] / 2;
                     double y = (o[j] - mean) / sqrt(squares + 64e-5) * gate;
                     expect_near(tensor_real(l.y)[token * D + first + j], y, 1024 * REAL_EPSILON, "y");
                 }
@@ -291,7 +279,7 @@ START_TEST(rwkv7_without_a_share_of_the_first_values_has_none) {
     struct layer a, b;
     rwkv_open(&a, "rwkv7:heads=2,vmix=yes", 23, 8);
     rwkv_open(&b, "rwkv7:heads=2,vmix=no", 23, 8);
-    set_all(&a, "vmix.bias", -60);
+    layer_set_all(&a, "vmix.bias", -60);
     layer_run(&a);
     layer_run(&b);
     expect_close(tensor_real(a.y), tensor_real(b.y), tensor_count(a.y), REAL_EPSILON, "y");
@@ -310,14 +298,14 @@ START_TEST(rwkv7_tracks_resets_at_any_length) {
     struct layer l;
     rwkv_open(&l, "rwkv7:heads=1", T, D);
     static const char *const maps[] = {"r.weight", "k.weight", "v.weight", "key.rate"};
-    for (int i = 0; i < 4; i++) set_all(&l, maps[i], 0);
-    set_all(&l, "rate.bias", 60);
-    set_all(&l, "decay.bias", -60);
-    set_all(&l, "gate.up", 1);
+    for (int i = 0; i < 4; i++) layer_set_all(&l, maps[i], 0);
+    layer_set_all(&l, "rate.bias", 60);
+    layer_set_all(&l, "decay.bias", -60);
+    layer_set_all(&l, "gate.up", 1);
     for (int token = 0; token < D; token++) {
-        values_of(&l, "r.weight")[token] = 1;
-        if (token > 0) values_of(&l, "k.weight")[token] = 1;
-        values_of(&l, "v.weight")[token * D + token] = 1;
+        layer_values(&l, "r.weight")[token] = 1;
+        if (token > 0) layer_values(&l, "k.weight")[token] = 1;
+        layer_values(&l, "v.weight")[token * D + token] = 1;
     }
     uint32_t noise = 12345;
     memset(l.x->data, 0, tensor_bytes(l.x));

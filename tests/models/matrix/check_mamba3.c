@@ -9,15 +9,9 @@
 static const char *const kernels[] = {"reference", ""};
 #define N_KERNELS (int)(sizeof kernels / sizeof *kernels)
 
-static real *values_of(struct layer *l, const char *name) {
-    const struct param *p = params_find(&l->params, name);
-    ck_assert_msg(p != NULL, "there is no parameter %s", name);
-    return l->params.value + p->offset;
-}
-
 static void set(struct layer *l, const char *name, int n, const double *values) {
     ck_assert_int_eq(params_find(&l->params, name)->count, n);
-    for (int i = 0; i < n; i++) values_of(l, name)[i] = (real)values[i];
+    for (int i = 0; i < n; i++) layer_values(l, name)[i] = (real)values[i];
 }
 
 /* Bits as one-hot vectors, the columns of in.weight. A bit 1 turns keys and queries by half a turn and writes; a bit 0
