@@ -4,11 +4,12 @@
  *
  * A plan's `rows` and `columns` name the options that distinguish rows and columns: "model" (the mixer with its
  * options, default of rows), "task" (default of columns), "model.OPTION", "task.OPTION", or a flag. Other options with
- * several values are part of a cell's grid. A task and its one-at-a-time changes share a cell, which has their mean. A
- * row has the paper's name of its model. If a cell would have several models of one name, each gets its own row, "NAME
- * (MIXER)". A plan's `lengths` ("192,384") are lengths of test sequences (for images, sides in pixels): each column is
- * repeated for each length, with the accuracy at that length beside the published "acc_192". A plan's `differs` and
- * `differs.MODEL` say how its runs differ from the paper's: such cells get no verdict. */
+ * several values are part of a cell's grid. A label has a task's options only if the plan has another of that name. A
+ * task and its one-at-a-time changes share a cell, which has their mean. A row has the paper's name of its model. If a
+ * cell would have several models of one name, each gets its own row, "NAME (MIXER)". A plan's `lengths` ("192,384") are
+ * lengths of test sequences (for images, sides in pixels): each column is repeated for each length, with the accuracy at
+ * that length beside the published "acc_192". A plan's `differs` and `differs.MODEL` say how its runs differ from the
+ * paper's: such cells get no verdict. */
 #ifndef LRNN_HARNESS_ROWS_PAPER_CELLS_H
 #define LRNN_HARNESS_ROWS_PAPER_CELLS_H
 
@@ -69,6 +70,7 @@ struct paper_cells {
     struct plan plan;
     char (*rows)[RECORD_TEXT], (*columns)[RECORD_TEXT]; /* labels, in the plan's order */
     int n_rows, n_columns;
+    bool short_tasks;                    /* a label has a task without the options that the plan gives it */
     int64_t lengths[PAPER_MOST_LENGTHS]; /* of the plan; only 0: all test sequences together */
     int n_lengths;                       /* at least 1 */
     struct paper_cell *cells;            /* n_rows * n_columns, row-major; empty places have planned == 0 */

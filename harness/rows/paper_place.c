@@ -58,13 +58,25 @@ enum status paper_find_number(const struct paper_cells *p, const struct publishe
     return ST_OK;
 }
 
+/* Names a task of the plan by its word, without the options if no other word has the same name. */
+static void name_task(struct paper_cells *p, int word, char *text, size_t size) {
+    char other[RECORD_TEXT];
+    paper_word(p, word, text, size);
+    size_t length = strcspn(text, ":");
+    if (!text[length]) return;
+    for (int i = 0; paper_word(p, i, other, sizeof other), *other; i++)
+        if (i != word && strcspn(other, ":") == length && !strncmp(other, text, length)) return;
+    text[length] = 0;
+    p->short_tasks = true;
+}
+
 /* Gives a run's value of a key of `rows` or `columns`; "": its model or task lacks the option. */
-static enum status value_of(const struct paper_cells *p, const struct setup *s, int word, const char *key, char *text,
+static enum status value_of(struct paper_cells *p, const struct setup *s, int word, const char *key, char *text,
                             size_t size, struct error *e) {
     struct label l;
     text[0] = 0;
     if (!strcmp(key, "task")) {
-        paper_word(p, word, text, size);
+        name_task(p, word, text, size);
     } else if (!strncmp(key, "task.", 5)) {
         TRY(label_of(&l, "task", s->spec.task.task->options, s->spec.task.inst, 0, e));
         if (label_get(&l, key + 5)) snprintf(text, size, "%s", label_get(&l, key + 5));
@@ -98,8 +110,8 @@ static bool has_whole_models(const struct paper_cells *p) {
 
 /* Names the row of a run: the paper's name of its model, or the mixer, or `both`; then " key=value" of the other keys
  * of `rows`. */
-static enum status name_row(const struct paper_cells *p, const struct published *published, const struct setup *s,
-                            int word, bool both, char *text, size_t size, struct error *e) {
+static enum status name_row(struct paper_cells *p, const struct published *published, const struct setup *s, int word,
+                            bool both, char *text, size_t size, struct error *e) {
     struct published_value number;
     const char *row;
     char mixer[LABEL_TEXT];

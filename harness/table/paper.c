@@ -116,6 +116,7 @@ static void note_matrix(struct sheet *s, const struct paper_cells *p) {
     note_own_numbers(s, p->has_published && p->own_numbers);
     marks_note_facts(s, &p->facts);
     note_differences(s, p);
+    if (p->short_tasks) sheet_note(s, "Tasks: %s.", p->resolved.tasks);
     if (*paper_setting(p, "note", "")) sheet_note(s, "%s.", paper_setting(p, "note", ""));
 }
 
