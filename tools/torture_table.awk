@@ -27,5 +27,5 @@ NR == 1 {
 cell[1] ~ /^fuzz-/ { fuzzers++; runs += cell[3]; seconds += cell[8]; lost += cell[6]; next }
 { row(cell[12], cell[2], cell[3], cell[4], cell[6]) }
 END {
-    if (fuzzers) row("P7", "bytes that " fuzzers " fuzzers make, in " int(seconds / 60) " minutes", runs, 0, lost)
+    if (fuzzers) row("P7", fuzzers " fuzzers make input files for " int(seconds / 60) " minutes", runs, 0, lost)
 }

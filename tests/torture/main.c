@@ -27,18 +27,18 @@ struct request {
 
 #define AT(field) offsetof(struct request, field)
 static const struct option request_options[] = {
-    {"time", OPT_TIME, AT(seconds), "40m", 1, 86400, NULL, "for all exercises together, shared out", 0},
-    {"cases", OPT_INT, AT(cases), "1000000", 1, 1e9, NULL, "of an exercise at most", 0},
+    {"time", OPT_TIME, AT(seconds), "40m", 1, 86400, NULL, "time for all exercises together", 0},
+    {"cases", OPT_INT, AT(cases), "1000000", 1, 1e9, NULL, "most cases of each exercise", 0},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "CSV file that gets the counts", 0},
-    {"fuzz", OPT_TEXT_FIELD, AT(fuzz), "", 0, 0, NULL, "what `make fuzz` has printed, for its counts", 0},
+    {"fuzz", OPT_TEXT_FIELD, AT(fuzz), "", 0, 0, NULL, "output of `make fuzz`, whose counts are added", 0},
     {"kernels", OPT_TEXT_FIELD, AT(kernels), "", 0, 0, NULL,
-     "what `make fuzz-kernels` prints, a pipe from it: read to its end after the exercises", 0},
+     "pipe from `make fuzz-kernels`, read to its end after the exercises; its counts are added", 0},
     {0}};
 
 static const struct command command_torture = {
     .name = "torture",
     .usage = "torture [flags]",
-    .summary = "calls that fail, power that goes, kills, flips, writers and interrupts: is anything lost?"};
+    .summary = "failing calls, power loss, kills, flipped bits, several writers, interrupts: is anything lost?"};
 
 static struct request request;
 
@@ -132,20 +132,20 @@ static const struct exercise {
     void (*run)(double seconds, struct tally *t);
     double share; /* of the time of one of the processes */
 } exercises[] = {
-    {"memory", "P5", "an allocation fails, once", memory_once, 0.70},
-    {"kills", "P1", "a bench of 40 runs is killed at random moments", kills, 0.50},
-    {"calls", "P4", "mmap, open, write, fsync, link, rename or mkdir fails, once", calls_once, 0.25},
-    {"for-ever", "P4", "a call of any kind and all after it fail", for_ever, 0.20},
+    {"memory", "P5", "one memory allocation fails", memory_once, 0.70},
+    {"kills", "P1", "a bench of 40 runs is killed at random moments and started again", kills, 0.50},
+    {"calls", "P4", "one call of mmap, open, write, fsync, link, rename or mkdir fails", calls_once, 0.25},
+    {"for-ever", "P4", "a call fails, and so do all later calls of its kind", for_ever, 0.20},
     {"killed-calls", "P1", "a training is killed at a call that changes files", killed_at_calls, 0.10},
-    {"damage", "P8", "another byte in one of nine kinds of files, or no end", damage, 0.20},
-    {"writers", "P15", "16 processes train the same run into one folder", writers, 0.10},
-    {"pauses", "P15", "one of several benches stops for longer than its claims last", pauses, 0.10},
-    {"values", "P7", "a record with a value that no run has, its checksum right", values, 0.10},
-    {"surroundings", "P4", "odd folders, streams, variables and limits", surroundings, 0.02},
-    {"interrupts", "P21", "Ctrl-C at random moments of validation", interrupts, 0.10},
-    {"flips", "P8", "a bit of a record is another", flips, 0.02},
-    {"power", "P3", "the disk as it may be found after each call", power, 0.02},
-    {"audit", "P16, P18", "sockets, and files elsewhere", audit, 0.01},
+    {"damage", "P8", "a file of ours (nine kinds) has one byte changed or its end cut off", damage, 0.20},
+    {"writers", "P15", "16 processes train the same runs into one folder at once", writers, 0.10},
+    {"pauses", "P15", "one of several benches is stopped until its locks on runs expire, then woken", pauses, 0.10},
+    {"values", "P7", "a record with a correct checksum has an impossible value, such as null", values, 0.10},
+    {"surroundings", "P4", "folders have odd names, streams are closed, limits are low", surroundings, 0.02},
+    {"interrupts", "P21", "Ctrl-C is pressed at random moments of validation", interrupts, 0.10},
+    {"flips", "P8", "one bit of a record is flipped", flips, 0.02},
+    {"power", "P3", "the power fails after a call that changes files; each state of the disk is a case", power, 0.02},
+    {"audit", "P16, P18", "each command runs; it may open no socket and write only into its folder", audit, 0.01},
 };
 #define N_EXERCISES (int)(sizeof exercises / sizeof *exercises)
 
@@ -216,8 +216,9 @@ static enum status read_kernels(const char *path, struct error *e) {
         if (sscanf(line, "seed %lld, %15[^:]: %lld cases of %d ops, %d kernels; %lld kernels failed, %lld s", &seed,
                    precision, &r.cases, &ops, &kernels, &r.failed, &r.seconds) != 7)
             continue;
-        snprintf(r.what, sizeof r.what, "%d kernels of %d ops against the references at random shapes, %s, seed %lld",
-                 kernels, ops, precision, seed);
+        snprintf(r.what, sizeof r.what,
+                 "%d kernels of %d ops are compared with the references at random shapes (%s, seed %lld)", kernels, ops,
+                 precision, seed);
         kernel_row = r;
     }
     fclose(f);
@@ -255,7 +256,7 @@ static enum status write_rows(struct error *e) {
     for (int i = 0; i < n_fuzz; i++) {
         struct tally t = {.tried = fuzz_rows[i].runs, .bad = fuzz_rows[i].lost};
         char name[80];
-        struct exercise fuzz = {.name = name, .promise = "P7", .what = "libFuzzer's executions"};
+        struct exercise fuzz = {.name = name, .promise = "P7", .what = "a fuzzer makes input files"};
         snprintf(name, sizeof name, "fuzz-%.63s", fuzz_rows[i].target);
         print_counts(f, &m, when, &fuzz, &t, (double)fuzz_rows[i].seconds);
     }
