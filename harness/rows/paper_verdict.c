@@ -121,10 +121,10 @@ enum status paper_check_differences(const struct paper_cells *p, struct error *e
 static bool is_whole(const struct paper_cells *p, const char *tasks) {
     bool whole = !strcmp(paper_setting(p, "columns", "task"), "task") && !p->lengths[0];
     for (const char *at = tasks; *at && whole; at += strspn(at, " ")) {
-        char word[LABEL_TEXT];
+        char word[LABEL_TEXT], chosen[LABEL_TEXT];
         bool there = false;
         whole = text_part(&at, " ", word, sizeof word, NULL) == ST_OK;
-        for (int c = 0; c < p->n_columns && *word; c++) there = there || !strcmp(p->columns[c], word);
+        for (int i = 0; paper_word(p, i, chosen, sizeof chosen), *chosen; i++) there = there || !strcmp(chosen, word);
         whole = whole && (there || !*word);
     }
     return whole;

@@ -16,7 +16,7 @@ START_TEST(a_cell_goes_from_not_run_to_its_verdict) {
     begin_plan(own_plan);
     expect(REPORT, 0);
     expect_text(out, "A table; profile smoke, 0 of 16 runs", "report");
-    expect_text(out, "\nLRU!           s3:n_train=", "report");
+    expect_text(out, "\nLRU!           s3  ", "report");
     expect_text(out, "  0.001     -         -   0/4      -  not run", "report");
     expect_text(out, "None of its runs is on record there; runs of another profile", "report");
     expect("report --paper %s/own.plan --out %s/nowhere", ST_DATA);
@@ -180,6 +180,16 @@ START_TEST(rows_and_columns_are_options_or_flags) {
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "profile smoke, 8 of 8 runs", "sweep");
     expect_text(out, "\nhlru gate=none layers=2 ", "sweep");
+}
+END_TEST
+
+/* Tasks of one name keep their options in labels, and a task whose name is its own has none. */
+START_TEST(labels_tell_tasks_of_one_name_apart) {
+    begin_plan("title=T\nprofile=smoke\ntasks=s3:length=4 s3:length=6 s4:length=4,n_train=200\nmodels=lstm\n");
+    expect(REPORT " --columns bogus", ST_USAGE);
+    expect_text(err, "there are: model, s3:length=4, s3:length=6, s4;", "report");
+    expect(REPORT, 0);
+    expect_text(out, "\nTasks: s3:length=4 s3:length=6 s4:length=4,n_train=200.\n", "report");
 }
 END_TEST
 
@@ -366,12 +376,13 @@ START_TEST(each_length_has_a_column_of_its_own) {
     write_text("r/published.csv", size_numbers);
     expect("sweep %s/own.plan --quiet --out %s/r", 0);
     expect_text(out, "Arrows; profile smoke, 6 of 6 runs", "sweep"); /* each counts once */
-    expect_text(out, "n_test=40 at 24  arrow:", "sweep");
+    expect_text(out, " arrow at 24 ", "sweep");
+    expect_text(out, "\nTasks: arrow:size=24,patch=6,n_train=64,n_val=16,n_test=40.\n", "sweep");
     expect_text(out, "\nGrid ", "sweep");
     expect_text(out, "\nBare ", "sweep");
     expect_text(out, "accuracy of the test sequences of length N alone", "sweep");
     expect(REPORT " --format csv", 0);
-    const char *grid = "own,smoke,val-mean,Grid,\"arrow:size=24,patch=6,n_train=64,n_val=16,n_test=40 at ";
+    const char *grid = "own,smoke,val-mean,Grid,arrow at ";
     char first[160], second[160];
     snprintf(first, sizeof first, "%s24", grid);
     snprintf(second, sizeof second, "%s48", grid);
@@ -381,7 +392,7 @@ START_TEST(each_length_has_a_column_of_its_own) {
     large = csv_number(out, second, 6);
     expect_text(out, ",above,0,0,", "report");
     expect_text(out, ",below,0,0,", "report");
-    snprintf(first, sizeof first, "own,smoke,val-mean,Bare,%s24", strstr(grid, "\"arrow"));
+    snprintf(first, sizeof first, "own,smoke,val-mean,Bare,%s24", strstr(grid, "arrow"));
     ck_assert_double_eq(csv_number(out, first, 5), 0.125);
     expect("report --what lengths --format csv --where 'model=plstm2d positions=learnt' --out %s/r", 0);
     ck_assert_double_eq(csv_number(strstr(out, ",16,16,"), ",16,16,", 3), small);
@@ -552,6 +563,7 @@ Suite *check_paper(void) {
     tcase_add_test(c, a_plans_options_hold_for_the_models_that_have_them);
     tcase_add_test(c, a_short_profile_needs_no_data_of_the_papers);
     tcase_add_test(c, rows_and_columns_are_options_or_flags);
+    tcase_add_test(c, labels_tell_tasks_of_one_name_apart);
     tcase_add_test(c, models_of_one_published_name_have_rows_of_their_own);
     tcase_add_test(c, what_makes_no_table_is_said_before_anything_runs);
     tcase_add_test(c, a_plan_of_speeds_trains_nothing);
