@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(kills_take_no_finished_run) {
     struct tally t = {0};
-    kill_exercise(4, 8, 1, 0, &t);
+    for (uint64_t seed = 1; seed <= 10 && t.failed == 0; seed++) kill_exercise(4, 8, seed, 0, &t);
     expect_nothing_lost(&t);
     ck_assert_msg(t.failed > 0, "none of %lld kills fell between the first record and the last", (long long)t.tried);
 }
