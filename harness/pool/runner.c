@@ -1,11 +1,12 @@
 /* runner.c - the plan's runs in parallel processes, with a live line; see runner.h.
  *
- * The loop is run_waiting: start jobs, read their reports, show a line. A job is a run in progress. It has its own
- * process, or is a thread (a member) of a process that trains several runs (a population). The parent stays
- * single-threaded (it starts no OpenMP region), so forking it is safe. If a process dies, only its unfinished runs are
- * lost. The runs of a dead population are repeated, each in its own process, so that only the run that caused the death
- * is recorded as failed. When a run fails, a child process writes its row, because the row needs the test examples and
- * making them takes time. */
+ * The main loop is run_waiting: it starts jobs, reads their reports, and shows a line. A job is a run in progress. It
+ * runs in a child process. A child process (a population) trains one run, or several runs in as many threads, its
+ * members. The parent stays single-threaded (it starts no OpenMP region), so forking it is safe. If a child process
+ * dies, only its unfinished runs are lost. If it had several members, these runs are repeated, each in its own process,
+ * so that only the run that caused the death is recorded as failed. When a run fails, another child process writes its
+ * row into the record, because the row needs the test examples and making them takes time. A claim is a lock file: it
+ * tells other sweeps in the same folder that this sweep does the run. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -31,19 +32,19 @@
 #include "harness/store/shell.h"
 
 #define PLAIN_EVERY    30.0 /* seconds between progress lines when stderr is not a terminal */
-#define LOOK_EVERY     2.0  /* seconds between checks of runs that other sweeps do */
+#define LOOK_EVERY     2.0  /* seconds between checks whether other sweeps have finished their runs */
 #define MOST_PROCESSES (2 * RUNNER_MOST_JOBS)
 
 struct job {
-    struct setup *setup; /* NULL: idle */
-    int index;           /* index in `waiting` */
-    struct population *by;
-    int member;
+    struct setup *setup;   /* the run; NULL: the job is idle */
+    int index;             /* the run's index in `waiting` */
+    struct population *by; /* the process that does the run */
+    int member;            /* the member of `by` that does the run */
     int threads;
     bool timed_out;
     bool writing;           /* the run has failed, and `by` writes its row */
     struct failure failure; /* the content of that row */
-    double began, beat;     /* beat: when the claim was touched */
+    double began, beat;     /* when the run began; when its claim was last touched */
     struct claim claim;
     char started[32];
     struct live live;
@@ -55,34 +56,37 @@ struct runner {
     const struct runner_options *options;
     const struct plan *plan;
     struct job jobs[RUNNER_MOST_JOBS];
-    struct population populations[MOST_PROCESSES]; /* one per device or job; then one per job for a failed run's row */
-    int members;                                   /* of a population; 1: each run has its own process */
-    int devices;                                   /* with a population each; 1: only the runs' own device */
+    /* Index i < RUNNER_MOST_JOBS: the process that trains, one per device or one per job. Index RUNNER_MOST_JOBS + j:
+     * the process that writes the row of job j's failed run. */
+    struct population populations[MOST_PROCESSES];
+    int members; /* members per population; 1: each run has its own process */
+    int devices; /* number of devices with a population each; 1: all runs use the device that their setups name */
     int n_jobs;
-    struct setup **waiting;              /* `total` runs in the order to be done; NULL: begun or done */
-    struct setup **alone;                /* at the same index, runs that a population lost, to be repeated last */
+    struct setup **waiting;              /* `total` runs in the order to be done; NULL: the run has begun or is done */
+    struct setup **alone;                /* at the same index, runs that a population lost; they are repeated last */
     int returned;                        /* number of runs in `alone` */
-    int stopped;                         /* runs whose own process got a signal */
+    int stopped;                         /* number of runs whose own process was told to stop by a signal */
     int done, total, next;               /* next: index of the run to try next */
-    int elsewhere;                       /* number of runs that were tried and that other sweeps do now */
+    int elsewhere;                       /* number of runs that could not begin because other sweeps are doing them */
     double looked;                       /* when a run was last tried */
-    bool told_of_others, told_of_memory; /* messages that are printed once */
-    bool several_tasks;                  /* if so, lines name the task */
+    bool told_of_others, told_of_memory; /* these messages have been printed; they are printed only once */
+    bool several_tasks;                  /* the plan has several tasks, so lines name the task */
     bool write_failed, stopping, terminal;
-    const struct setup *longest; /* done first, with no other run beside it, on all cores; NULL: none */
-    double last_line;
+    const struct setup *longest; /* a run that is done first, on all cores, while no other run starts; NULL: none */
+    double last_line;            /* when the progress line was last shown */
     struct time_left left;
-    double best;                               /* validation metric of any run so far; NAN: none */
-    double work_total, work_done, work_before; /* planned FLOPs: all; of ended runs; done before this sweep */
+    double best; /* the best validation metric of all runs so far; NAN: none */
+    /* Planned FLOPs: of all runs; of the runs that have ended; the part that earlier sweeps had done. */
+    double work_total, work_done, work_before;
     struct error first_error;
 };
 
 /* --- display ------------------------------------------------------------------------------------------------------ */
 
-/* On a terminal rewrites one line; elsewhere prints a line from time to time. */
+/* Shows the progress: on a terminal it rewrites one line, elsewhere it prints a line from time to time. */
 static void show_line(struct runner *r) {
     double now = time_now_s(), done = r->work_done, before = r->work_before;
-    const struct job *shown = NULL; /* jobs take turns of 2 seconds */
+    const struct job *shown = NULL; /* each job is shown for 2 seconds in turn */
     char text[512];
     if (r->options->quiet || (!r->terminal && now - r->last_line < PLAIN_EVERY)) return;
     for (int i = 0; i < r->n_jobs; i++) {
@@ -128,13 +132,13 @@ static void say(const struct runner *r, const char *format, ...) {
 
 /* --- starting ----------------------------------------------------------------------------------------------------- */
 
-/* Finds the population of a job. Starts a new one if there is none or it takes no further runs. NULL: it cannot be
- * started. */
+/* Returns the population of a job. Starts a new one if there is none, or if the old one takes no further runs. NULL: no
+ * process can be started. */
 static struct population *population_of(struct runner *r, const struct job *j, const struct setup *setup) {
     char numbered[16];
     int number = (int)(j - r->jobs) / r->members;
     struct population *p = &r->populations[number];
-    if (p->pid && p->told_to_stop) population_end(p); /* it is idle, see may_start */
+    if (p->pid && p->told_to_stop) population_end(p); /* it is idle: may_start has checked that */
     if (p->pid) return p;
     snprintf(numbered, sizeof numbered, "cuda:%d", number);
     const char *device = r->devices > 1 ? numbered : setup->spec.config.device;
@@ -142,7 +146,8 @@ static struct population *population_of(struct runner *r, const struct job *j, c
     return status == ST_OK ? p : NULL;
 }
 
-/* Gives the run to the job's process. The longest run gets all cores; the number of threads does not change results. */
+/* Gives the run to the job's process. The run r->longest gets all cores; the number of threads does not change results.
+ * False: the process cannot be started. */
 static bool start_job(struct runner *r, struct job *j, int index, const struct claim *claim) {
     struct setup *setup = r->waiting[index];
     int member = (int)(j - r->jobs) % r->members, cores = omp_get_num_procs();
@@ -177,8 +182,8 @@ static bool start_job(struct runner *r, struct job *j, int index, const struct c
     return true;
 }
 
-/* Whether another run may start. Not while the longest run has all cores, not before a population that was told to stop
- * has ended, and not when the sweep ends. */
+/* Whether another run may start. False while r->longest uses all cores, until a population that was told to stop has
+ * ended, and when the sweep is ending. */
 static bool may_start(const struct runner *r) {
     for (int i = 0; i < r->n_jobs; i++) {
         const struct job *j = &r->jobs[i];
@@ -189,7 +194,7 @@ static bool may_start(const struct runner *r) {
     return !r->stopping && !r->write_failed;
 }
 
-/* True if another sweep has recorded the run meanwhile. */
+/* Whether another sweep has recorded run number i meanwhile. Then the run counts as done. */
 static bool is_done_elsewhere(struct runner *r, int i) {
     struct setup *s = r->waiting[i];
     if (record_check(s->spec.config.out, s->id.run_id) != RECORD_DONE) return false;
@@ -199,7 +204,7 @@ static bool is_done_elsewhere(struct runner *r, int i) {
     return true;
 }
 
-/* Begins waiting run number i unless another process does it or has done it. */
+/* Begins run number i of `waiting`, unless another process is doing it or has done it. */
 static void try_to_start(struct runner *r, struct job *j, int i) {
     struct setup *s = r->waiting[i];
     struct claim claim;
@@ -235,8 +240,8 @@ static void start_jobs(struct runner *r) {
 
 /* --- the end of a run --------------------------------------------------------------------------------------------- */
 
-/* Sets j->failure, from which the row of a run without a record is made: how the run ended. died: its process died,
- * with that wait status. */
+/* Sets j->failure, which says how the run ended; the row of the failed run is made from it. `died`: its process has
+ * died, with this wait status. */
 static void classify(struct job *j, bool died, int wait_status) {
     struct failure *f = &j->failure;
     const size_t size = sizeof f->detail;
@@ -257,7 +262,7 @@ static void classify(struct job *j, bool died, int wait_status) {
     }
 }
 
-/* Starts a process that writes the row of the job's run, which has failed. False: no process can be started. */
+/* Starts a process that writes the row of the job's failed run. False: no process can be started. */
 static bool begin_row(struct runner *r, struct job *j) {
     struct population *p = &r->populations[RUNNER_MOST_JOBS + (j - r->jobs)];
     j->by = p;
@@ -299,7 +304,8 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     if (died) fail(&end, ST_OK, "the process that writes the row of run %.8s has died", s->id.run_id);
     int ended = (int)end.status;
     bool done = record_check(s->spec.config.out, s->id.run_id) == RECORD_DONE;
-    bool unwritten = j->writing || (ended && j->last.unwritten); /* no failure of the model: no row */
+    /* A file could not be written. The model did not fail, so no row is written. */
+    bool unwritten = j->writing || (ended && j->last.unwritten);
     if (done) {
         r->work_done += s->estimate.flops;
         r->work_before += j->work_before;
@@ -323,7 +329,7 @@ static void finish_job(struct runner *r, struct job *j, bool died, int wait_stat
     j->setup = NULL;
 }
 
-/* Puts a run that a population lost into `alone`, to be repeated in its own process. */
+/* Puts a run that a population lost into `alone`, so that it is repeated in its own process. */
 static void return_job(struct runner *r, struct job *j) {
     claim_release(&j->claim);
     r->alone[j->index] = j->setup;
@@ -349,14 +355,15 @@ static void note_report(struct runner *r, struct job *j, struct member_report *r
     if (isfinite(acc) && !(acc <= r->best)) r->best = acc;
 }
 
-/* True if the run must be repeated in its own process: its process died, lost its device, or ran out of memory while
+/* Whether the run must be repeated in its own process: its process died, lost its device, or ran out of memory while
  * other runs were using memory. */
 static bool is_undone(const struct job *j) {
     return j->last.kind != REPORT_END || j->last.error.status == ST_DEVICE ||
            (j->last.error.status == ST_MEMORY && j->last.beside);
 }
 
-/* Ends a population of several members that has died or will. Reads its members' last reports first. */
+/* Ends a population of several members that has died, or that has lost its device (*why). First reads the last reports
+ * of its members. Runs that are not finished are put into `alone`. */
 static void bury(struct runner *r, struct population *p, const struct error *why) {
     int before = r->returned;
     for (int i = 0; i < r->n_jobs; i++) {
@@ -377,10 +384,10 @@ static void bury(struct runner *r, struct population *p, const struct error *why
     else
         say(r, "a process of several runs ended by %s %d", WIFSIGNALED(status) ? "signal" : "exit status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    say(r, "%d run%s that it left undone %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
+    say(r, "%d run%s that it did not finish %s done again, each alone", n, n > 1 ? "s" : "", n > 1 ? "are" : "is");
 }
 
-/* Ends the run of a job after its last report. */
+/* Ends the job's run after its last report. */
 static void end_of_run(struct runner *r, struct job *j) {
     if (j->by->n == 1) {
         population_end(j->by);
@@ -397,7 +404,7 @@ static void end_of_run(struct runner *r, struct job *j) {
     }
 }
 
-/* Reads a report of a job, or finds that its process has died. */
+/* Reads the next report of a job, or notices that its process has died. */
 static void hear(struct runner *r, struct job *j) {
     struct member_report report;
     if (population_read(j->by, j->member, &report)) {
@@ -410,7 +417,8 @@ static void hear(struct runner *r, struct job *j) {
     }
 }
 
-/* Waits at most 0.2 s for reports, and ends runs past their time-out. Returns the number of jobs at work. */
+/* Waits at most 0.2 s for reports, and ends runs that have taken longer than the time-out. Returns the number of jobs
+ * with a run. */
 static int wait_for_news(struct runner *r) {
     struct pollfd fds[RUNNER_MOST_JOBS];
     struct job *of[RUNNER_MOST_JOBS];
@@ -439,8 +447,8 @@ static int wait_for_news(struct runner *r) {
 
 /* --- all runs ----------------------------------------------------------------------------------------------------- */
 
-/* Orders runs by seed over all models, so that a stopped sweep still compares models. Within a seed the longest run is
- * first. */
+/* Orders runs by seed, so that a sweep that is stopped still has the same seeds for all models. Within a seed, longer
+ * runs come first. */
 static int by_seed_and_length(const void *a, const void *b) {
     struct setup *const *x = a, *const *y = b;
     if ((*x)->spec.config.seed != (*y)->spec.config.seed)
@@ -453,8 +461,8 @@ void runner_order(struct setup **setups, int n) {
     qsort(setups, (size_t)n, sizeof *setups, by_seed_and_length);
 }
 
-/* Fills r->waiting with the setups to be done, in order. All checkpoints are checked first, so that an error changes
- * nothing. ST_USAGE: a checkpoint is from another build. */
+/* Fills r->waiting with the setups whose runs are to be done, in order. It checks all checkpoints before it changes
+ * any file. ST_USAGE: a checkpoint is from another build. */
 static enum status select_waiting(struct runner *r, struct error *e) {
     int other = 0;
     bool retry = r->options->retry_failed;
@@ -479,8 +487,9 @@ static enum status select_waiting(struct runner *r, struct error *e) {
     return ST_OK;
 }
 
-/* Sets how many runs are done at a time. A population has no more members than runs. On the CPU a run that would still
- * be running at the end, when all others are done, goes first and gets all cores; on a device this gains nothing. */
+/* Sets how many runs are done at a time. A population has at most as many members as there are runs. On the CPU, the
+ * longest run gets all cores if it would otherwise still be in progress when all others are done. On a device this
+ * gains nothing. */
 static void set_jobs(struct runner *r) {
     int most = r->options->members < POPULATION_MOST ? r->options->members : POPULATION_MOST;
     r->devices = r->options->devices > 1 && most > 1 ? r->options->devices : 1;
@@ -495,8 +504,8 @@ static void set_jobs(struct runner *r) {
     r->longest = is_long && r->options->members <= 1 ? r->waiting[0] : NULL;
 }
 
-/* Does the waiting runs, then the runs that populations lost, one at a time, each in its own process. Runs of other
- * sweeps are checked again from time to time: they may be done or abandoned. */
+/* Does the waiting runs. Then repeats the runs that populations lost, one at a time, each in its own process. Tries the
+ * runs that other sweeps are doing again from time to time: they may be done by then, or abandoned. */
 static void run_waiting(struct runner *r) {
     for (int busy = 1;;) {
         bool looked_at_all = r->next == r->total;
@@ -525,8 +534,9 @@ static void run_waiting(struct runner *r) {
 }
 
 const char *runner_goes_on(bool force, bool retry_failed) {
-    if (force) return "without --force trains what has no record, with --force everything anew";
-    if (retry_failed) return "without --retry-failed trains what has no record, with it also what failed";
+    if (force) return "without --force trains only the runs that are missing, with --force all runs again";
+    if (retry_failed)
+        return "without --retry-failed trains only the runs that are missing, with it also those that failed";
     return "goes on";
 }
 

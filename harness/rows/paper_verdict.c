@@ -97,7 +97,7 @@ static enum status mark_runs(struct paper_cells *p, const struct paper_spot *spo
             struct paper_cell *cell = paper_cell_at(p, spots[k].row, spots[k].column);
             if (is && (!is->differs || cell->differs)) continue;
             cell->other = true;
-            unlike_add(cell->unlike, is ? "what the program's own plan says of it" : unlike);
+            unlike_add(cell->unlike, is ? "the program's plan for this table differs from the paper" : unlike);
         }
     }
     free(c.uses);

@@ -118,8 +118,8 @@ static int by_rate_and_seed(const void *left, const void *right) {
     return order ? order : compare((double)a->attempt, (double)b->attempt);
 }
 
-/* Orders rows by task in the order of the filter, profile, rank of the mixer in the list of models, parameters,
- * label. */
+/* Orders rows by task (in the order of the filter's list), then by profile, by the mixer's place in the list of models,
+ * by number of parameters, and by label. */
 static int by_model(const void *left, const void *right) {
     const struct report_row *a = left, *b = right;
     int order = a->rank - b->rank;
@@ -130,7 +130,7 @@ static int by_model(const void *left, const void *right) {
     return order ? order : row_label_compare(a->label, b->label);
 }
 
-/* Returns the lowest rank of the row's runs in the filter's list. */
+/* Returns the place of the row's earliest run in the filter's list of runs. */
 static int row_rank(const struct report_row *row, const struct filter *filter) {
     int first = filter->asked->n_runs;
     for (int i = 0; i < row->n_all; i++) {
@@ -140,8 +140,8 @@ static int row_rank(const struct report_row *row, const struct filter *filter) {
     return first;
 }
 
-/* Sorts rows within a task and profile by the filter's list of runs. Insertion sort is stable, and there are few
- * rows. */
+/* Sorts the rows of each task and profile in the order of the filter's list of runs. Insertion sort suffices for few
+ * rows, and it is stable. */
 static void sort_as_asked(struct report_row *rows, int n, const struct filter *filter) {
     for (int i = 1; i < n; i++)
         for (int k = i; k > 0; k--) {
@@ -191,7 +191,7 @@ bool validation_is_better(const struct validation *v, const struct validation *t
     return v->loss < than->loss;
 }
 
-/* Finds the smallest of the `confirm` largest seeds of a row; UINT64_MAX if confirm is 0. ST_USAGE: no seed would be
+/* Finds the smallest of the `confirm` largest seeds of a row; UINT64_MAX if `confirm` is 0. ST_USAGE: no other seed is
  * left to choose the rate. */
 static enum status first_to_confirm(const struct report_row *row, int64_t confirm, uint64_t *first, struct error *e) {
     *first = UINT64_MAX;
@@ -214,8 +214,8 @@ static enum status first_to_confirm(const struct report_row *row, int64_t confir
     return ST_OK;
 }
 
-/* Sets chosen, n, lr and n_rates. `all` is sorted by rate, then seed. Seeds from *fresh on are reported, and the others
- * choose the rate. NULL: all seeds do both. */
+/* Sets chosen, n, lr, n_rates and uneven. `all` is sorted by rate, then by seed. Seeds of at least *fresh are reported,
+ * and smaller seeds choose the rate. If fresh is NULL, all seeds choose the rate and all are reported. */
 static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     struct validation best = VALIDATION_NONE;
     int seeds_before = 0;
@@ -229,7 +229,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
             seeds += !row->all[middle]->set_aside;
         }
         for (last = middle; last < row->n_all && row->all[last]->run.lr == lr;) last++;
-        if (middle == first) continue; /* no seed to choose this rate by */
+        if (middle == first) continue; /* no run at this rate has a seed that chooses */
         row->uneven = row->uneven || (row->n_rates && seeds != seeds_before);
         seeds_before = seeds;
         struct validation own = validation_of(row->all + first, middle - first);
@@ -242,7 +242,7 @@ static void choose_rate(struct report_row *row, const uint64_t *fresh) {
     }
 }
 
-/* Chooses the rate by the smaller seeds; the `confirm` largest are reported. */
+/* Chooses the rate by all seeds but the `confirm` largest. Only these largest seeds are reported. */
 static enum status choose_apart(struct report_row *row, int64_t confirm, struct error *e) {
     uint64_t fresh;
     TRY(first_to_confirm(row, confirm, &fresh, e));
@@ -251,8 +251,8 @@ static enum status choose_apart(struct report_row *row, int64_t confirm, struct 
     if (row->n) return ST_OK;
     return fail(
         e, ST_DATA,
-        "--confirm-seeds %lld: %s on %s has no run of these seeds at rate %g, which the others choose; `lrnn bench "
-        "--confirm-seeds` does them",
+        "--confirm-seeds %lld: for %s on %s the other seeds choose rate %g, but no seed that confirms it has a run at "
+        "this rate; `lrnn bench --confirm-seeds` trains these runs",
         (long long)confirm, row->mixer, row->run->task, row->lr);
 }
 
@@ -266,8 +266,8 @@ static enum status choose(struct report_row *row, const struct report_filter *as
     return ST_OK;
 }
 
-/* Finds the speed of the chosen cell (runs that differ only in seed), else of another rate's cell, since the rate does
- * not change the speed. */
+/* Finds a measured speed for the chosen rate, else for another rate, since the rate does not change the speed. (A cell
+ * is a set of runs that differ only in seed.) */
 static void find_speed(struct report_row *row, const char *out) {
     struct perf_row perf;
     bool found = perf_latest(out, row->chosen[0]->run.cell_id, NULL, &perf);
@@ -282,27 +282,28 @@ static double sequence_accuracy(const struct run *run) {
     return isfinite(run->seq_chance) ? run->seq_chance : 0;
 }
 
-/* Checks that the sorted runs of a row differ in rate or seed, or are attempts at one run. */
+/* Checks that no two different runs of a row have the same rate and seed. Several attempts at one run are allowed. */
 static enum status check_seeds(const struct report_row *row, struct error *e) {
     for (int i = 1; i < row->n_all; i++) {
         const struct run *a = &row->all[i - 1]->run, *b = &row->all[i]->run;
         if (a->lr != b->lr || a->seed != b->seed || strcmp(a->run_id, b->run_id) == 0) continue;
         return fail(e, ST_DATA,
-                    "runs %s and %s are of one row (%s, %s) and both of rate %g and seed %llu, which counts once; move "
-                    "one of the records away",
+                    "runs %s and %s belong to one row (%s, %s), and both have rate %g and seed %llu; a row may have "
+                    "only one such run, so move one of the records away",
                     a->run_id, b->run_id, a->task, row->mixer, a->lr, (unsigned long long)a->seed);
     }
     return ST_OK;
 }
 
-/* The own runs (setting.h) of a table of a paper, for one task. */
+/* The runs that the built-in plans have for one table of a paper and one task ("own runs", setting.h). */
 struct paper_runs {
-    const char *arxiv, *source; /* borrowed */
-    char task[RECORD_TEXT];     /* its name without options */
+    const char *arxiv, *source; /* the paper and its table; borrowed */
+    char task[RECORD_TEXT];     /* the task's name without options */
     struct own_runs runs;
 };
 
-/* Finds the own runs of the table of a published number. NULL with *e set. */
+/* Returns the own runs for the table that contains the published number v and for the row's task. It looks them up in
+ * `tables`, and adds them there if they are missing. NULL with *e set after an error. */
 static const struct own_runs *own_runs_of(struct report_tables *tables, const struct report_row *row,
                                           const struct published_value *v, struct error *e) {
     char task[RECORD_TEXT];
@@ -322,8 +323,8 @@ static const struct own_runs *own_runs_of(struct report_tables *tables, const st
     return own_runs_find(&next->runs, v->arxiv, v->source, task, NULL, e) == ST_OK ? &next->runs : NULL;
 }
 
-/* Finds a published mean over the task and its changes, under the task's name without options, because the row may be
- * one of the changes. */
+/* Some papers publish only the mean over a task and its variants, in which one option has another value. Returns such a
+ * mean. The row may be one of the variants, so the mean is looked up by the task's name without options. */
 static struct published_value published_of_base(const struct published *published, const struct report_row *row) {
     struct run base = *row->run;
     base.task[strcspn(base.task, ":")] = 0;
@@ -331,7 +332,7 @@ static struct published_value published_of_base(const struct published *publishe
     return v.settings ? v : PUBLISHED_NONE;
 }
 
-/* Compares the row's setting with that of the published number, and describes the differences. */
+/* Compares the row's setting with the setting of the published number, and describes the differences in row->unlike. */
 static enum status compare_setting(struct report_tables *tables, struct report_row *row, struct error *e) {
     struct published_value number = row->published;
     if (!isfinite(number.value)) number = published_of_base(&tables->published, row);
@@ -339,8 +340,9 @@ static enum status compare_setting(struct report_tables *tables, struct report_r
     const struct own_runs *own = own_runs_of(tables, row, &number, e);
     if (!own) return e->status;
     const struct own_run *nearest = own_runs_nearest(own, &row->key, row->unlike);
-    if (!nearest) unlike_add(row->unlike, "no plan of the program has its task and model in that table");
-    if (nearest && nearest->differs) unlike_add(row->unlike, "what the program's own plan says of it");
+    if (!nearest) unlike_add(row->unlike, "no built-in plan for this table has this task and model");
+    if (nearest && nearest->differs)
+        unlike_add(row->unlike, "the program's plan for this table differs from the paper");
     if (!published_data_fits(row->run)) unlike_add(row->unlike, "its data are not the whole released files");
     row->unlike_published = isfinite(row->published.value) && (*row->unlike || row->published.settings);
     return ST_OK;
@@ -392,21 +394,21 @@ static enum status compute(struct report_row *row, const struct report_filter *a
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the bytes that suffice for the tables of n records, with every allocation rounded up. */
+/* Returns how many bytes the tables of n records need at most, with every allocation rounded up. */
 static size_t arena_bytes(int n) {
     size_t each = sizeof(struct report_row) + sizeof(struct report_table) + sizeof(struct row_name) + sizeof(void *) +
                   sizeof(double) + 5 * sizeof(int);
     return (size_t)(n + 1) * (each + 9 * ARENA_ALIGN);
 }
 
-/* A hash table from a row's id to its number plus 1; 0: none. */
+/* A hash table that finds a row by its id. */
 struct row_slots {
-    int *row;
+    int *row; /* [n] a row's index plus 1, or 0 for an empty slot */
     size_t n; /* a power of 2 */
 };
 
-/* Finds the row of a run among the first n, by task and key. *k = n: it is a new row, whose key is set; -1: the run's
- * key does not match the filter. */
+/* Finds the row of a run among the first n rows, by task and key. *k is the row's index. *k = n: the row is new, and
+ * its fields are set. *k = -1: the run's key does not match the filter. */
 static enum status find_row(struct report_row *rows, int n, struct row_slots *slots, const struct run_record *r,
                             struct filter *filter, int *k, struct error *e) {
     struct report_row *next = &rows[n];
@@ -432,8 +434,8 @@ static enum status find_row(struct report_row *rows, int n, struct row_slots *sl
     return ST_OK;
 }
 
-/* Makes the rows, with their runs in `all`. rows: one more than there are records; runs: room for all; row_of: room for
- * one number a record; slots: empty. */
+/* Makes the rows, each with its runs in `all`. For n records, `rows` has room for n + 1 rows, `runs` for n pointers and
+ * `row_of` for n numbers. `slots` is empty. */
 static enum status gather(struct report_row *rows, int *n_rows, const struct run_record **runs, int *row_of,
                           struct row_slots *slots, const struct record_set *set, struct filter *filter,
                           struct error *e) {
@@ -468,8 +470,8 @@ static bool profile_makes_all(const struct report_row *row, const char *name) {
     return true;
 }
 
-/* Returns the profile that makes all runs of the row, or custom: a single run with another rate makes the whole row
- * custom, since its runs are reported together. */
+/* Returns the profile that has all runs of the row, else custom. The runs of a row are reported together, so a single
+ * run with a rate that the profile lacks makes the whole row custom. */
 static const char *profile_of_row(const struct report_row *row) {
     for (int i = 0; i < row->n_all; i++)
         if (profile_makes_all(row, row->all[i]->run.profile)) return row->all[i]->run.profile;
@@ -494,12 +496,12 @@ static bool has_run_of(const struct report_row *row, const char *profile) {
     return false;
 }
 
-/* Sets each row's profile as the filter's `together` says, and removes rows of other profiles than the filter asks
+/* Sets each row's profile (report_filter.together says how), and removes the rows whose profile the filter does not ask
  * for. */
 static enum status name_profiles(struct report_row *rows, int *n_rows, const struct report_filter *by,
                                  struct error *e) {
     int n = 0;
-    bool joined = false; /* rows have runs of several profiles */
+    bool joined = false; /* a row has runs of the profile that the filter asks for */
     for (int i = 0; i < *n_rows; i++)
         rows[i].profile = !by->together   ? profile_of_row(&rows[i])
                           : *by->together ? by->together
@@ -511,12 +513,12 @@ static enum status name_profiles(struct report_row *rows, int *n_rows, const str
     *n_rows = n;
     if (n || !joined) return ST_OK;
     return fail(e, ST_DATA,
-                "no row is of profile %s: its runs have others at further rates beside them, with which they are "
-                "--profile " PROFILE_CUSTOM,
+                "no row has only runs of profile %s: rows with such runs also have others, such as runs at further "
+                "rates, and so belong to --profile " PROFILE_CUSTOM,
                 by->profile);
 }
 
-/* Divides the sorted rows into tables; returns their number. */
+/* Divides the sorted rows into tables, one for each task and profile. Returns the number of tables. */
 static int cut(struct report_table *list, struct report_row *rows, int n_rows) {
     int n = 0;
     for (int i = 0; i < n_rows; i++) {

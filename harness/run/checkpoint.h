@@ -1,51 +1,51 @@
-/* checkpoint.h - files that earlier calls left of a run: its record, or the state from which the same command
- * continues, OUT/checkpoints/<run_id>.ckpt. */
+/* checkpoint.h - the files that earlier commands have left for a run: its record, or its checkpoint. The checkpoint
+ * OUT/checkpoints/<run_id>.ckpt is the state from which the same command continues. */
 #ifndef LRNN_HARNESS_RUN_CHECKPOINT_H
 #define LRNN_HARNESS_RUN_CHECKPOINT_H
 
 #include "harness/run/running.h"
 
-/* Writes a checkpoint, replacing the previous one atomically. ST_FAIL, ST_MEMORY, ST_DEVICE. */
+/* Writes a checkpoint, which atomically replaces the previous one. ST_FAIL, ST_MEMORY, ST_DEVICE. */
 enum status checkpoint_write(const struct trainer *t, const struct run_progress *p, struct error *e);
 
-/* Restores trainer and progress; *found = false if there is no checkpoint. A corrupt checkpoint is renamed to .corrupt,
- * or .corrupt.2, .3 (never deleted), reported on stderr, and then ignored. ST_FAIL: it cannot be read, or not renamed;
- * ST_USAGE: it was written by another build or with other kernels of matrix products, and the run has no
- * --force-resume. */
+/* Restores trainer and progress from the checkpoint; *found = false if there is none. A corrupt checkpoint is renamed
+ * to .corrupt, or .corrupt.2, .corrupt.3 (never deleted), reported on stderr, and then ignored. ST_FAIL: it cannot be
+ * read or cannot be renamed. ST_USAGE: another build wrote it, or its matrix products came from other kernels, and the
+ * run has no --force-resume. */
 enum status checkpoint_read(struct trainer *t, struct run_progress *p, bool *found, struct error *e);
 
-/* Makes the checks of checkpoint_read before a run starts, reading only the header of the file. */
+/* Makes the checks of checkpoint_read before a run starts. It reads only the header of the file. */
 enum status checkpoint_admit(const struct setup *setup, struct error *e);
 
-/* Returns the step of the run's checkpoint in OUT; -1: it has no readable checkpoint. */
+/* Returns the step of the run's checkpoint in the folder `out`; -1: the run has no readable checkpoint. */
 int64_t checkpoint_step(const char *out, const char *run_id);
 void checkpoint_remove(const struct setup *setup);
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-/* Findings about the record of a run to be done. */
+/* Facts about the record of a planned run. */
 struct reuse {
-    bool known;  /* there is a record */
-    bool again;  /* the run is to be done again in spite of its record */
-    bool failed; /* the record tells of a failure that may not happen again: time-out, kill, memory, error */
-    bool other;  /* the record is from other sources, compiler or flags than this build's, or does not name them */
+    bool known;  /* the run has a record */
+    bool again;  /* the run must be done again although it has a record */
+    bool failed; /* the run failed in a way that may not happen again: time-out, kill, memory, error */
+    bool other;  /* the record is from a build of other sources, compiler or flags, or does not say from which */
 };
 
-/* Looks for the record of the run in its folder; a damaged record is set aside as by record_check. Runs with --force
- * are to be done again, and with `retry` those that failed. */
+/* Looks for the record of the run in its folder. A damaged record is set aside, as in record_check. A run must be done
+ * again if it has --force, or if `retry` is set and it failed. */
 struct reuse reuse_find(const struct setup *s, bool retry);
 
-/* Tells whether the run is to be done. */
+/* Tells whether the run must be done. */
 static inline bool reuse_wanted(const struct reuse *found) {
     return !found->known || found->again;
 }
 
-/* Sets the record of a run that is to be done again aside; with --force removes its checkpoint too. ST_FAIL: it could
- * not be renamed. */
+/* Sets aside the record of a run that must be done again. With --force, it also removes the checkpoint. ST_FAIL: the
+ * record could not be renamed. */
 enum status reuse_release(const struct setup *s, const struct reuse *found, struct error *e);
 
-/* Tells whether the run has a record that a sweep would keep, only from the file's name; nothing is renamed. With
- * `retry` a record of a failure does not count. */
+/* Tells whether the run has a record that a sweep would use. It only looks whether the file exists and renames nothing.
+ * With `retry` it also reads the record, because a failed run then does not count. */
 bool reuse_is_there(const struct setup *s, bool retry);
 
 /* Writes one line to stderr if `other` of `total` runs have records from other builds. */

@@ -1,5 +1,6 @@
-/* train.c - one run, in this order: a step (take a batch, walk, update), the check of the loss, validation, the reasons
- * to stop, the loop, the test of the best parameters, the record. The graphs are built in trainer.c. */
+/* train.c - trains one run and writes its record. The order of the file: one training step; an evaluation; the loop
+ * with the check of the loss, validation and the reasons to stop; the test of the best parameters and the record. The
+ * graphs are built in trainer.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -14,12 +15,13 @@
 #include "harness/store/files.h"
 #include "harness/store/record_files.h"
 
-#define SYNC_EVERY    50  /* largest number of steps queued on a device before the host reads their losses */
-#define LOOK_EVERY_MS 1e3 /* on a device, largest time of the steps that are queued between two readings */
+/* A device gets several steps at once before the host waits for them and reads the loss. */
+#define SYNC_EVERY    50  /* at most this number of steps */
+#define LOOK_EVERY_MS 1e3 /* at most steps that take this time together */
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
-/* Walks the batch forward and backward, and updates the parameters. */
+/* Computes one training step: takes the batch, runs the graphs forward and backward, and updates the parameters. */
 static void walk_step(struct trainer *t) {
     batches_take(&t->batches, t->live);
     graph_forward(&t->train, t->live);
@@ -27,8 +29,8 @@ static void walk_step(struct trainer *t) {
     graph_forward(&t->update, t->live);
 }
 
-/* Captures a step on a device, to be replayed. A step that cannot be captured is walked each time, which gives the same
- * bits and is slower. */
+/* Captures the launches of a step on a device, so that later steps can replay them. If a step cannot be captured, every
+ * step launches its kernels anew, which is slower but gives the same bits. */
 static void capture_step(struct trainer *t) {
     while (!t->capture && place_capture_begin(&t->place)) {
         walk_step(t);
@@ -41,7 +43,8 @@ static void capture_step(struct trainer *t) {
                 place_capture_failure(&t->place));
 }
 
-/* Takes a step. On a device the first step loads the kernels, the second is captured, and later steps replay it. */
+/* Does one training step. On a device the first step loads the kernels, the second is captured, and later steps replay
+ * the captured one. */
 void trainer_step(struct trainer *t) {
     double start = time_now_s();
     batches_next(&t->batches, t->state.step);
@@ -104,9 +107,9 @@ double trainer_metric(const struct trainer *t, const struct scores *scores) {
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* Takes steps until the host reads the loss again, at most until the next validation. A device gets about a second of
- * steps at a time, so that signals and checkpoints need not wait long. With --log-steps the loss is read after each
- * step. */
+/* Does some steps and then reads the loss. The CPU does one step; a device does steps for about a second, so that
+ * signals and checkpoints need not wait long. The next validation ends them earlier. With --log-steps the loss is read
+ * after each step. */
 static enum status take_steps(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     const struct shapes *s = &t->setup->shapes;
@@ -127,7 +130,8 @@ static enum status take_steps(struct running *r, struct error *e) {
     return step_log_add(&r->log, &t->state, e);
 }
 
-/* True if the loss or the gradient norm of a step is NaN or infinite; then it sets the run's status and detail. */
+/* Tells whether the loss or the gradient norm of a step was NaN or infinite. If so, it sets the run's status and
+ * detail. */
 static bool diverged(struct running *r) {
     struct trainer *t = &r->trainer;
     if (!t->state.frozen) return false;
@@ -138,7 +142,7 @@ static bool diverged(struct running *r) {
     format_double(t->state.grad_norm, norm, sizeof norm);
     const char *tensor = trainer_find_nonfinite(t, step);
     r->status = isinf(loss) || !tensor ? RUN_DIVERGED : RUN_NAN;
-    t->state.step = step + 1; /* steps queued after it on a device changed no parameter */
+    t->state.step = step + 1; /* a device may have done further steps, but they changed no parameter */
     trainer_set_state(t);
     if (tensor)
         snprintf(r->detail, sizeof r->detail, "step %" PRId64 ": loss %s, first value that is not finite in %s",
@@ -152,15 +156,15 @@ static bool diverged(struct running *r) {
     return true;
 }
 
-/* Tells whether the current step is one that is validated. */
+/* Tells whether a validation follows the current step. */
 static bool is_due(const struct trainer *t) {
     const struct shapes *s = &t->setup->shapes;
     return t->state.step > 0 && (t->state.step % s->eval_every == 0 || t->state.step == s->steps);
 }
 
-/* Validates the current step and keeps the parameters if they are the best so far. With --select last it always keeps
- * them: the last step is always validated, so the last ones stay. False: a signal asked to stop meanwhile, and nothing
- * has changed. */
+/* Validates the current parameters, and stores a copy of them in t->best if they are the best so far. With --select
+ * last it always stores them; the last step is always validated, so t->best ends with the parameters of the last step.
+ * False: a signal came during the validation, and nothing has changed. */
 static bool validate(struct running *r) {
     struct trainer *t = &r->trainer;
     struct run_progress *p = &r->progress;
@@ -213,8 +217,8 @@ static bool at_budget(const struct running *r) {
     return at_end(r) && r->trainer.setup->shapes.steps < r->trainer.setup->shapes.schedule_steps;
 }
 
-/* Reasons to end a run, each with its name in the record (stop_reason) and its test. The first true test counts. To add
- * a reason, add a row. */
+/* The reasons to end a run. A row has the reason's name in the record (stop_reason) and its test. The first row whose
+ * test is true counts. To add a reason, add a row. */
 static const struct {
     const char *name;
     bool (*holds)(const struct running *r);
@@ -235,7 +239,7 @@ static enum status save(struct running *r, struct error *e) {
     return running_written(r->hooks, checkpoint_write(&r->trainer, &r->progress, e));
 }
 
-/* Saves a checkpoint, from which the same command continues, and returns the signal as a status. */
+/* Saves a checkpoint, from which the same command continues. Returns the received signal as a status. */
 static enum status interrupted(struct running *r, const char *when, struct error *e) {
     TRY(save(r, e));
     return fail(e, (enum status)(128 + signal_received()),
@@ -243,8 +247,8 @@ static enum status interrupted(struct running *r, const char *when, struct error
                 r->trainer.state.step, r->trainer.setup->shapes.steps);
 }
 
-/* Trains until there is a reason to stop, or a signal. If a run was interrupted during a validation, it goes on by
- * repeating this validation. */
+/* Trains until there is a reason to stop or a signal. A run that was interrupted during a validation continues with
+ * this validation. */
 static enum status train_loop(struct running *r, struct error *e) {
     struct trainer *t = &r->trainer;
     double save_every = t->setup->spec.config.checkpoint_every;
@@ -261,7 +265,7 @@ static enum status train_loop(struct running *r, struct error *e) {
 
 /* --- test and record ---------------------------------------------------------------------------------------------- */
 
-/* Exchanges the parameters of the last step and the best. */
+/* Exchanges the net's parameters, which are those of the last step, with the best ones in t->best. */
 static void exchange_best(struct trainer *t) {
     real *last = params_fetch(&t->params, t->params.value);
     for (int64_t i = 0; i < t->params.floats; i++) {
@@ -272,9 +276,8 @@ static void exchange_best(struct trainer *t) {
     params_store(&t->params, t->params.value);
 }
 
-/* Evaluates the test set once, with the parameters that validation chose, and writes the record. After a signal it
- * restores the last parameters and saves a checkpoint instead. A run that diverged has no state to save, and is not
- * tested. */
+/* Evaluates the test set with the parameters that validation chose, and writes the record. After a signal it puts the
+ * parameters of the last step back and saves a checkpoint instead. A run that diverged is not tested. */
 static enum status test_and_record(struct running *r, struct run *row, struct error *e) {
     struct trainer *t = &r->trainer;
     if (r->status == RUN_OK) exchange_best(t);
@@ -291,8 +294,8 @@ static enum status test_and_record(struct running *r, struct run *row, struct er
 
 /* --- from first to last ------------------------------------------------------------------------------------------- */
 
-/* Builds the trainer, and restores the checkpoint if there is one. A repeated run begins at its first step. Its earlier
- * record stays until all checks have passed and the run really starts. */
+/* Builds the trainer, and restores the checkpoint if there is one. A run that is done again (reuse->again) begins at
+ * its first step. Its earlier record is set aside only after all checks have passed. */
 static enum status begin(struct running *r, struct setup *setup, const struct reuse *reuse, struct error *e) {
     struct run_progress *p = &r->progress;
     struct trainer *t = &r->trainer;

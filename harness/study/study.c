@@ -1,4 +1,5 @@
-/* study.c - see study.h. */
+/* study.c - finds the value of each key, reads the command line and config files, and makes setups; see study.h. A key
+ * is a flag or an option. An origin is one of the places that set values: profile, plan, config file, command line. */
 #include "harness/study/study.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ static bool says(const struct study *s, enum origin o, const char *key) {
     return label_get(&s->said[o], key) != NULL;
 }
 
-/* Whether an origin sets the length of runs, by steps, epochs, stop-after or budget. */
+/* Whether an origin limits the length of runs by one of these keys, or by --limit. */
 static bool says_length(const struct study *s, enum origin o) {
     static const char *const keys[] = {"steps", "epochs", "stop-after", "budget"};
     for (int i = 0; i < 4; i++)
@@ -23,8 +24,9 @@ static bool says_length(const struct study *s, enum origin o) {
     return o == FROM_COMMAND && s->limited;
 }
 
-/* Whether a length is ignored because a stronger origin sets another, or because steps of the same origin overrule a
- * list of epochs. */
+/* Whether the value that origin o gives to `key` has no effect. `key` is steps or epochs, and a stronger origin sets
+ * the other of the two; `key` is stop-after or budget, and a stronger origin limits the length of runs; or the value is
+ * a list of epochs, and the same origin sets steps. */
 static bool is_void(const struct study *s, enum origin o, const char *key, const char *value) {
     const char *other = config_other_length(key);
     bool ends = !strcmp(key, "stop-after") || !strcmp(key, "budget");
@@ -99,7 +101,7 @@ enum status study_note(struct label *said, char config_file[OPTION_TEXT], const 
     return label_add(said, name, value, e);
 }
 
-/* Parses a text of config_read: "s5:length=8", "s5", or only options, "length=8". */
+/* Parses a task or model that config_read returned: "s5:length=8", "s5", or only options, "length=8". */
 static enum status read_label(const char *kind, const char *text, struct label *l, struct error *e) {
     const char *equals = strchr(text, '='), *colon = strchr(text, ':');
     if (equals && (!colon || equals < colon)) return label_parse_pairs(l, kind, text, ",", e);
@@ -123,7 +125,7 @@ enum status study_file(const char *config_file, struct label *task, struct label
     return read_label("model", texts[1], model, e);
 }
 
-/* Adds the configuration file's options to `asked`, the task or model of the command line, which may be empty. */
+/* Adds the options in the config file to `asked`, which is the command line's task or model, or "". */
 static enum status merge(const char *kind, const char *path, const struct label *file, char asked[LABEL_TEXT],
                          struct error *e) {
     struct label own;
@@ -156,13 +158,13 @@ enum status study_words(const char *config_file, char task[LABEL_TEXT], char mod
 
 /* --- config files ------------------------------------------------------------------------------------------------- */
 
-/* Adds the flag or option of one line. */
 static enum status add_option(struct label *l, const char *key, const char *value, struct error *e) {
     if (label_get(l, key)) return fail(e, ST_USAGE, "'%.60s' is given twice", key);
     return label_add(l, key, value, e);
 }
 
-/* "s5" or "s5:length=8" after "task="; the options may also be in other lines, before or after this one. */
+/* Reads the value of a line "task=...", such as "s5" or "s5:length=8". Other lines of the file, before or after this
+ * one, may add options. */
 static enum status set_name(struct label *l, const char *kind, const char *text, struct error *e) {
     struct label named;
     if (l->used && *label_name(l)) return fail(e, ST_USAGE, "'%s' is given twice", kind);
@@ -172,14 +174,14 @@ static enum status set_name(struct label *l, const char *kind, const char *text,
     return ST_OK;
 }
 
-/* Contents of a file's lines. */
+/* The contents of a file. */
 struct lines {
-    struct config *c; /* in which flags are set */
-    bool typed;       /* by a person: bad values are errors. Otherwise from a record, and taken unchanged */
-    struct label task, model, flags;
+    struct config *c;                /* gets the values of flags */
+    bool typed;                      /* a person wrote the file, so values are checked; else it is a record */
+    struct label task, model, flags; /* the same values as text */
 };
 
-/* Whether the key is for the task or the model: its name or one of its options. */
+/* Whether a key names the task or the model, or one of their options. */
 static bool is_of_label(const char *key) {
     static const char *const of[] = {"task", "model"};
     for (int i = 0; i < 2; i++) {
@@ -244,7 +246,8 @@ static enum status format_labels(const struct lines *l, char task[LABEL_TEXT], c
     return l->model.used ? label_format(&l->model, model, LABEL_TEXT, e) : ST_OK;
 }
 
-/* Gives options that describe this machine or this call (OPT_HERE) the caller's values, in place of the record's. */
+/* Some options describe this machine or this command, not the run (OPT_HERE). Replaces their values from the record by
+ * the values in `own`. */
 static enum status keep_own(struct lines *l, const struct config *own, struct error *e) {
     for (const struct option *o = config_options; o->name; o++) {
         char value[OPTION_TEXT + 1];
@@ -304,7 +307,8 @@ struct setup *setup_stored(const char *text, const char *name, int64_t threads, 
     struct error why = {ST_OK, ""};
     enum status status = config_default(&config, &why);
     if (status == ST_OK) status = config_read_text(text, where, &config, task, model, &why);
-    if (status == ST_OK && (!*task || !*model)) status = fail(&why, ST_DATA, "%s names no task or no model", where);
+    if (status == ST_OK && (!*task || !*model))
+        status = fail(&why, ST_DATA, "%s does not name both a task and a model", where);
     config.threads = threads;
     struct setup *s = status == ST_OK ? setup_make(&config, task, model, &why) : NULL;
     if (!s)

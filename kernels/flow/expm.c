@@ -1,17 +1,19 @@
-/* expm.c - exponentials of matrices: the orthogonal U = expm(A - A^T) and the product U diag(e) W; the increment
- * E = expm(L) - I of a linear flow; ops and references.
+/* expm.c - three ops on small matrices, with their references: expm_skew, U = expm(A - A^T), which is orthogonal;
+ * sandwich, T = U diag(e) W; and expm_flow, E = expm(L) - I, the increment of a linear flow.
  *
- * The exponential by scaling and squaring (pLSTM's code takes 16 terms of the series, which is not orthogonal for
- * large A): K = A - A^T, q squarings so that X = K / 2^q has ||X||_F <= 1/2, Taylor's series to order EXPM_ORDER in
- * Horner's form, P <- P P q times. The series' remainder is below (1/2)^15 / 15! = 2.4e-17. Adjoint of exactly these
- * steps, run backwards:
- *   P_{i+1} = P_i P_i:          dP_i = dP P_i^T + P_i^T dP
- *   S_{i-1} = I + X S_i / i:    dX += dS_{i-1} S_i^T / i,   dS_i = X^T dS_{i-1} / i
- *   X = (A - A^T) / 2^q:        dA = (dX - dX^T) / 2^q
- * The flow takes X = L / 2^q and leaves the identity out, so that small increments keep their digits:
- *   S_0 = X S_1,   P_{i+1} = 2 P_i + P_i P_i:   dP_i = 2 dP + dP P_i^T + P_i^T dP,   dL = dX / 2^q
- * For a 1 x 1 matrix the flow is expm1(L), dL = e^L dE.
- * Sandwich T = U diag(e) W: de_l = (U^T dT W^T)[l][l],  dU = dT W^T diag(e),  dW = diag(e) U^T dT. */
+ * expm_skew computes the exponential by scaling and squaring:
+ *   1. X = (A - A^T) / 2^q, with the smallest q for which ||X||_F <= 1/2
+ *   2. Taylor's series to order EXPM_ORDER in Horner's form: S_ORDER = I, then S_{i-1} = I + X S_i / i, down to S_0
+ *   3. P_0 = S_0, then P_{i+1} = P_i P_i, q times; U = P_q
+ * The remainder of the series is below (1/2)^15 / 15! = 2.4e-17. (pLSTM's code takes 16 terms of the series without
+ * scaling. Its result is not orthogonal for large A.) The gradient is that of these steps, from the last to the first:
+ *   3. dP_i = dP_{i+1} P_i^T + P_i^T dP_{i+1}
+ *   2. dX += dS_{i-1} S_i^T / i,   dS_i = X^T dS_{i-1} / i
+ *   1. dA = (dX - dX^T) / 2^q
+ * expm_flow starts with X = L / 2^q and leaves the identity out, so that small increments keep their digits:
+ *   S_0 = X S_1,   P_{i+1} = 2 P_i + P_i P_i,   dP_i = 2 dP_{i+1} + dP_{i+1} P_i^T + P_i^T dP_{i+1},   dL = dX / 2^q
+ * For a 1 x 1 matrix, it computes E = expm1(L) and dL = e^L dE.
+ * sandwich: de_l = (U^T dT W^T)[l][l],  dU = dT W^T diag(e),  dW = diag(e) U^T dT. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -36,7 +38,7 @@ struct tensor *sandwich(struct graph *g, struct tensor *u, struct tensor *e, str
     return call1(g, &op_sandwich, &attr, sizeof attr, (struct tensor *[]){u, e, w}, 3);
 }
 
-/* The last axis of input i must be a multiple of `unit`. */
+/* Checks that all inputs are present, that 1 <= J <= EXPM_MAX, and that input 0 has a multiple of J*J columns. */
 static bool infer_matrices(struct graph *g, const struct call *c, int64_t J) {
     if (!infer_present(g, c, c->n_in)) return false;
     if (J < 1 || J > EXPM_MAX) {
@@ -76,8 +78,9 @@ static void sandwich_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, c->in[0]->rank, c->in[0]->dims);
 }
 
-/* A product of J x J matrices counts 2 J^3. The number of squarings depends on the values: we count three (norms up to
- * 4), and none for a flow, whose steps are small (norms up to 1/2). expm1 of a number counts as in `activate`. */
+/* A product of J x J matrices counts 2 J^3 FLOPs. The number of squarings depends on the values. We count three for
+ * expm_skew (norms up to 4) and none for expm_flow, whose steps are small (norms up to 1/2). For 1 x 1 matrices, expm1
+ * counts 12 FLOPs forward and 16 backward. */
 static struct cost expm_cost(const struct call *c, enum pass pass) {
     const struct expm_attr *a = expm_attr(c);
     double n = (double)tensor_count(c->out[0]), bytes = (pass == PASS_FORWARD ? 2 : 3) * n * sizeof(real);
@@ -93,7 +96,7 @@ static struct cost sandwich_cost(const struct call *c, enum pass pass) {
     return (struct cost){(4 * J + 4) * n, (5 * n + 2 * e) * sizeof(real)};
 }
 
-/* The size of the matrices: m, but at most EXPM_MAX. */
+/* Returns the size of the matrices: m, but at most EXPM_MAX. */
 static int64_t matrix_size(const struct op_sizes *s) {
     return s->m < EXPM_MAX ? s->m : EXPM_MAX;
 }
@@ -191,7 +194,7 @@ struct expm_work expm_work_of(struct scratch *s, int64_t n, expm_product *multip
     return w;
 }
 
-/* Fills X and returns q. */
+/* Computes X and returns q (step 1). */
 static int scale_down(const struct expm_work *w, const struct expm_attr *a, const real *from) {
     int64_t J = a->J, N = a->N;
     double norm = 0;
@@ -211,7 +214,7 @@ static void double_of(int64_t n, const double *from, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] = 2 * from[i];
 }
 
-/* Fills the work and returns q; the result is P_q. */
+/* Computes X, all S_i and all P_i, and returns q. The result is P_q. */
 static int exponentiate(const struct expm_work *w, const struct expm_attr *a, const real *from) {
     int64_t J = a->J, n = J * J;
     int q = scale_down(w, a, from);

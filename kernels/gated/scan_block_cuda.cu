@@ -1,12 +1,16 @@
-/* scan_block_cuda.cu - BD-LRU on CUDA, by the engine of scan.cuh: each row of a block has its own thread.
+/* scan_block_cuda.cu - BD-LRU (scan_block.c) on CUDA, with the scan engine of scan.cuh. Each of the m rows of a block
+ * of the recurrence has its own thread.
  *
- * A row's thread reads and normalises its m + 1 gates ahead of time. At each time step the rows of a block exchange
- * their states through shared memory. A warp has one row of neighbouring blocks, so every access reads neighbouring
- * values. Backward recomputes the gates. A row contributes a_t[i][j] G_t[i] to the carried A_t^T G_t of every row j.
- * Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's gradient needs no sum:
- *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
- * In a chunk with first step f and last step e, P = A_e ... A_f takes a state over the chunk, and P^T a carry. The
- * summaries of both passes go forward in time, because a chunk adds sum_t (A_t ... A_f)^T dh_t to the carry. */
+ * This thread reads and normalises the row's m + 1 gates some time steps before they are used. At each time step the m
+ * threads of a block exchange their states through shared memory. The threads of a warp have the same row of 32
+ * neighbouring blocks, so they read neighbouring values. Backward recomputes the gates. Let G_t be the gradient of h_t
+ * from all later steps. The carry is A_t^T G_t; row i adds a_t[i][j] G_t[i] to its element j. Since sum_l a_l da_l =
+ * G_t[i] h_t[i], the normaliser's gradient needs no sum:
+ *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])   (w: gate.h)
+ * Long sequences are cut into chunks (scan.cuh). For a chunk from step f to step e, let P = A_e ... A_f. A state before
+ * the chunk contributes P times itself to the state after it; a carry from later chunks contributes P^T times itself to
+ * the carry that leaves the chunk at step f. The chunk itself adds sum_t (A_t ... A_f)^T dh_t to that carry. This sum
+ * needs the same products as P, so the summary of a chunk is computed forward in time in both passes. */
 #include "kernels/gated/scan_gates.cuh"
 #include "kernels/lib/round.h"
 
@@ -14,9 +18,8 @@ namespace {
 
 template <int m> struct block_walk {
     static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32;
-    static constexpr int IN_FLIGHT = m == 1   ? 72
-                                     : m == 2 ? 48
-                                              : 32; /* values per thread asks for at once: few rows are few threads */
+    /* Values that a thread requests at once. A smaller m means fewer threads, so each has to request more. */
+    static constexpr int IN_FLIGHT = m == 1 ? 72 : m == 2 ? 48 : 32;
     scan_shape shape;
     enum gate gate;
     const real *z, *v;
@@ -43,7 +46,7 @@ template <int m> struct block_forward : block_walk<m> {
     struct shared {
         real h[2][m][block_walk<m>::LANES];
     };
-    const real *carry; /* the first state of each lane; NULL means zeros */
+    const real *carry; /* the state before each lane's first step; NULL means zeros */
     real *h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
@@ -90,10 +93,10 @@ template <int m> struct block_adjoint : block_walk<m> {
     struct shared {
         real product[2][m][m][block_walk<m>::LANES], before[2][m][block_walk<m>::LANES];
     };
-    const real *h, *dh, *carry; /* carry: A_{t+1}^T G_{t+1} of each lane's last step t; NULL is zero */
+    const real *h, *dh, *carry; /* carry: A_{t+1}^T G_{t+1} for each lane's last step t; NULL means zeros */
     real *dz, *dv;
     bool add_dz, add_dv;
-    enum precision dz_in, dv_in; /* that they are stored in */
+    enum precision dz_in, dv_in; /* the precisions in which dz and dv are stored */
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, shared &) const {
         s = {h[this->state_at(lane, lane.last())], scan_first(carry, this->shape, lane, lane.row), 0};
@@ -125,7 +128,7 @@ template <int m> struct block_adjoint : block_walk<m> {
                 rounded(dz_in, in.gates.slope(this->gate, j) * (s.G * ((j < m ? before[j] : in.v) - mean))));
     }
 
-    /* Gives the other rows this row's a_t[.] G and h_{t-1}. */
+    /* Computes G and gives the other rows this row's products a_t[.] G and its h_{t-1}. */
     __device__ __forceinline__ void step(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         s.G = in.dh + s.carry;
         real G_scale = s.G * in.gates.scale;
@@ -140,7 +143,7 @@ template <int m> struct block_adjoint : block_walk<m> {
         }
     }
 
-    /* Reads this row's carry and all of h_{t-1} from the other rows. */
+    /* Sums this row's carry from the products of all rows, reads their h_{t-1}, and stores the gradients. */
     __device__ __forceinline__ void hear(const scan_lane &lane, int t, const input &in, state &s, shared &rows) const {
         real before[m];
         s.carry = 0;
@@ -154,8 +157,9 @@ template <int m> struct block_adjoint : block_walk<m> {
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* A chunk's product P and its last state from a zero state; for the adjoint, the sum that it adds to the carry. A row's
- * thread has its row of P, and needs all rows at every step. */
+/* Computes the summary of a chunk: its product P, and the state after it if the state before it is zero. For the
+ * adjoint (ADJOINT), it computes P and the sum that the chunk adds to the carry. A row's thread stores its own row of
+ * P, and reads all rows of P at every step. */
 template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     static constexpr int VALUES = m + 2, STEPS = scan_steps(VALUES, block_walk<m>::IN_FLIGHT);
     static constexpr int LANES = block_walk<m>::LANES;
@@ -166,7 +170,7 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     };
     struct state {
         real product[m];
-        real sum[ADJOINT ? m : 1]; /* the row's state, or its part of all rows' carry */
+        real sum[ADJOINT ? m : 1]; /* the row's state; for the adjoint, what it adds to the carries of all rows */
     };
     struct shared {
         real product[2][m][m][LANES], sum[2][ADJOINT ? 1 : m][LANES];
@@ -187,8 +191,8 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
         scan_normalise<m, STEPS>(this->gate, in);
     }
 
-    /* Computes this row of A_t P and of A_t h, with the previous step's P and h, from the gates before they are scaled.
-     */
+    /* Computes this row of A_t P and of A_t h from P and h of the previous step. The result lacks the factor
+     * `scale`. */
     __device__ __forceinline__ void multiply(const scan_lane &lane, int t, const input &in, state &s,
                                              const shared &rows) const {
         const real *p = in.gates.p;
@@ -232,7 +236,7 @@ template <int m, bool ADJOINT> struct block_summary : block_walk<m> {
     }
     __device__ __forceinline__ void hear(const scan_lane &, int, const input &, state &, shared &) const {}
 
-    /* The transition of the carry is P^T. */
+    /* Stores the summary. For the adjoint, the stored product is P^T. */
     __device__ __forceinline__ void end(const scan_lane &lane, const state &s, shared &rows) const {
         real sum = s.sum[0], *to = summary + lane.index;
         int64_t plane = scan_lanes(this->shape);
@@ -263,7 +267,8 @@ template <int m> block_walk<m> walk_of(const struct call *c, const scan_shape &s
     return {shape, scan_attr(c)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
 }
 
-/* The first states of chunks, or carries into them; x: v or dh. */
+/* Returns the state before each chunk; for the adjoint, the carry that enters each chunk from later ones. x is v, or dh
+ * for the adjoint. */
 template <int m, bool ADJOINT>
 const real *chunk_states(const struct call *c, const struct exec *e, const scan_shape &shape, const real *x) {
     real *summary = (real *)c->scratch[ADJOINT ? PASS_BACKWARD : PASS_FORWARD];
@@ -304,8 +309,9 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Tolerance: as scan_block_cpu, for the same reasons. In chunks, the products and their results also round once per
- * time step. */
+/* Tolerance: a row's gates sum to 1, so old rounding errors do not grow, and each step adds about one unit with random
+ * sign. The reference sums in double. The error of dz = w G (x - h) is measured in units of its terms (op->terms),
+ * because x - h may be almost 0. In chunks, the products and their results also round once per time step. */
 const struct kernel kernel_scan_block_cuda = {
     .name = "scan_block_cuda",
     .op = &op_scan_block,

@@ -1,16 +1,17 @@
-/* scan_companion_cpu.c - H-LRU on the CPU: the outer loop runs over time, the inner one over channels in vector lanes.
- * It differs from scan_block_cpu.c in that each channel has one row of gates. In the code p is a before its division by
- * S, and scale is 1 / S.
+/* scan_companion_cpu.c - H-LRU (scan_companion.c) on the CPU. The outer loop runs over time, the inner loop over
+ * channels in vector lanes. Each channel has one row of m + 1 gates per step.
  *
- * Companion layout: only row 0 of A has gates, so the sum that softmax's adjoint subtracts, sum_l a_l da_l, is
- * G[0] s_t[0]. Observer layout: only column 0 has gates. */
+ * In the code `p` holds the gates before normalisation: a = p * scale, scale = 1 / S, where S is the sum of p. The
+ * gradient of the raw gates is dz_j = w_j (da_j - sum_l a_l da_l), with w from gate.h.
+ * Companion layout: only row 0 of the transition matrix A has gates, so sum_l a_l da_l = G[0] s_t[0].
+ * Observer layout: only column 0 of A has gates, and the code computes this sum. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
 
 /* --- forward: s_t from s_{t-1} ------------------------------------------------------------------------------------ */
 
-/* Channel k at one step, m states. */
+/* Computes the m states of channel k at one step. */
 FORCE_INLINE void companion_forward(int m, enum gate gate, const struct scan_row *r, int64_t k) {
     const real *before = r->before + k;
     int64_t N = r->N, stride = r->stride;
@@ -30,7 +31,7 @@ FORCE_INLINE void observer_forward(int m, enum gate gate, const struct scan_row 
     s[0] = real_fma(sum, scale, s[0]);
 }
 
-/* Both layouts for any m and all `width` channels of the strip. */
+/* Computes one step of all `width` channels of the strip, in both layouts and for any m. */
 FORCE_INLINE void rows_forward(int m, enum gate gate, const struct scan_part *part, const struct scan_row *r) {
     real p[SCAN_GATES], scale[SCAN_WIDTH], sum[SCAN_WIDTH], *s = r->h;
     int64_t N = r->N, width = part->width;
@@ -73,7 +74,7 @@ FORCE_INLINE void forward(int order, enum gate gate, const struct scan_part *s) 
 
 /* --- backward: G = ds + carry; then dz and dv; then the next carry, A^T G ----------------------------------------- */
 
-/* Channel k at one step. ds is the incoming gradient of the states: m rows, N apart. */
+/* Computes the gradients of channel k at one step. `ds` is the incoming gradient of the states: m rows, N apart. */
 FORCE_INLINE void companion_backward(int m, enum gate gate, const struct scan_row *r, const real *ds, int64_t k) {
     const real *before = r->before + k;
     real *carry = r->carry + k, *dz = r->dz + k;
@@ -108,7 +109,7 @@ FORCE_INLINE void observer_backward(int m, enum gate gate, const struct scan_row
     r->dv[k] = dv;
 }
 
-/* Both layouts for any m and all `width` channels of the strip. */
+/* Computes the gradients of one step of all `width` channels of the strip, in both layouts and for any m. */
 FORCE_INLINE void rows_backward(int m, enum gate gate, const struct scan_part *part, const struct scan_row *r,
                                 const real *ds) {
     real p[SCAN_GATES], scale[SCAN_WIDTH], G_0[SCAN_WIDTH], back[SCAN_WIDTH], mean[SCAN_WIDTH];
@@ -117,7 +118,7 @@ FORCE_INLINE void rows_backward(int m, enum gate gate, const struct scan_part *p
     bool companion = part->layout == LAYOUT_COMPANION;
     size_t rest = (size_t)(m - 1) * SCAN_STRIDE * sizeof *carry;
     scan_gates_in_memory(gate, m + 1, width, r->z, r->N, p, scale);
-    for (int j = 0; j < m; j++) scan_add(carry + j * SCAN_STRIDE, ds + j * r->N, width); /* now G */
+    for (int j = 0; j < m; j++) scan_add(carry + j * SCAN_STRIDE, ds + j * r->N, width); /* carry becomes G */
     for (int64_t k = 0; k < width; k++) {
         G_0[k] = carry[k];
         dv[k] = p[m * SCAN_STRIDE + k] * (G_0[k] * scale[k]);
@@ -221,8 +222,9 @@ static void scan_companion_cpu_backward(const struct call *c, const struct exec 
     scan_parts(c, 1, backward_of[scan_attr(c)->gate]);
 }
 
-/* The tolerance is in rounding units, as in scan_block_cpu. In the observer layout the columns of A sum to 1 but the
- * rows do not, so the state and its rounding errors may grow with T. */
+/* Tolerance: each step adds about one rounding unit, and the reference sums in double. In the companion layout the
+ * gates sum to 1, so old errors do not grow. In the observer layout the columns of A sum to 1 but its rows do not, so
+ * the state and its rounding errors may grow with T. */
 const struct kernel kernel_scan_companion_cpu = {
     .name = "scan_companion_cpu",
     .op = &op_scan_companion,

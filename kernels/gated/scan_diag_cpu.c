@@ -1,13 +1,14 @@
-/* scan_diag_cpu.c - the diagonal recurrence on the CPU, real and complex: time outer, channels inner in vector lanes.
+/* scan_diag_cpu.c - the diagonal recurrence h_t = a_t h_{t-1} + x_t on the CPU, real and complex. The outer loop runs
+ * over time, the inner loop over channels in vector lanes. The previous state is read from the output h.
  *
- * The previous state is read from h itself. The gradient of a constant a is summed over time for each batch element,
- * then over batch elements in order. */
+ * With G_t the gradient of h_t from all later steps: G_t = dh_t + a_{t+1} G_{t+1}, dx_t = G_t, da_t = G_t h_{t-1}. If
+ * `a` is constant, its gradient is summed over time for each batch element, then over the batch elements in order. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
 #include "kernels/lib/scratch.h"
 
-/* One batch element and one strip of its channels, k <= channel < k + width. Arrays are (B, T, N). */
+/* One batch element b and a strip of its channels, from k to k + width - 1. Arrays are (B, T, N). */
 struct piece {
     int64_t b, k, width, T, N;
 };
@@ -22,8 +23,8 @@ static int64_t at(const struct piece *p, int64_t t) {
     return (p->b * p->T + t) * p->N + p->k;
 }
 
-/* Returns the place to write a row of a gradient: the gradient itself, or `buffer` if the row has to be added or is not
- * wanted. */
+/* Returns where to write a row of an input's gradient: into the gradient itself, or into `buffer` if the row must be
+ * added to earlier values or the gradient is not wanted. */
 static real *row_of(const struct call *c, int input, int64_t offset, real *buffer) {
     return c->din[input] && !call_accumulates(c, input) ? c->din[input] + offset : buffer;
 }
@@ -32,18 +33,20 @@ static void add_row(const struct call *c, int input, int64_t offset, const real 
     if (c->din[input] && call_accumulates(c, input)) scan_add(c->din[input] + offset, buffer, width);
 }
 
-/* Scratch for the gradient of a constant a: one row per batch element. Empty if a is per token. */
+/* Takes scratch for the gradient of a constant `a`: one row per batch element. Returns no rows if each token has its
+ * own `a`. */
 static struct scratch_rows constant_gradients(const struct call *c, struct scratch *s) {
     struct tensor *h = c->out[0];
     return c->in[0]->rank == 1 ? scratch_rows(s, h->dims[0], h->dims[2]) : (struct scratch_rows){NULL, 0};
 }
 
-/* Brings steps first..t of an array into the cache (kernels/lib/fetch.h). A walk back in time reads the array, or
- * writes it if it is a gradient. NULL is skipped. */
+/* Brings steps first..t of an array into the cache before a backward pass reads them (kernels/lib/fetch.h). Skips
+ * NULL. */
 static void fetch(const real *array, const struct piece *p, int64_t first, int64_t t) {
     if (array) fetch_rows(array + at(p, first), t + 1 - first, p->width, p->N);
 }
 
+/* Does the same for an array that the backward pass writes. */
 static void fetch_gradient(const real *gradient, const struct piece *p, int64_t first, int64_t t) {
     if (gradient) fetch_written(gradient + at(p, first), t + 1 - first, p->width, p->N);
 }
@@ -76,7 +79,8 @@ static size_t scan_diag_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* The carry is a_{t+1} G_{t+1}. da_sum sums the gradient of a constant a over time; NULL if a is per token. */
+/* Computes the gradients of a piece. `carry` is a_{t+1} G_{t+1}. `da_sum` sums the gradient of a constant `a` over
+ * time; it is NULL if each token has its own `a`. */
 static void scan_diag_backward_piece(const struct call *c, struct scratch_rows sums, const struct piece *p) {
     real carry[SCAN_WIDTH], da_row[SCAN_WIDTH], dx_row[SCAN_WIDTH];
     int64_t T = p->T, N = p->N, width = p->width;
@@ -159,13 +163,14 @@ static void scan_diag_complex_cpu_forward(const struct call *c, const struct exe
     }
 }
 
-/* Rows of one time step. `before` is h_{t-1}; the carry is conj(a_{t+1}) G_{t+1}. */
+/* Rows of one time step. `before` is h_{t-1}. `carry` is conj(a_{t+1}) G_{t+1}. */
 struct planes {
     const real *a_re, *a_im, *before_re, *before_im, *dh_re, *dh_im;
     real *carry_re, *carry_im, *da_re, *da_im, *dx_re, *dx_im;
 };
 
-/* One step back. `sum`: a is constant, so da is a running sum. */
+/* Computes the gradients of one time step and the next carry. `sum` says that `a` is constant, so that da is a running
+ * sum. */
 FORCE_INLINE void complex_row(bool sum, int64_t width, struct planes p) {
 #pragma omp simd
     for (int64_t k = 0; k < width; k++) {
@@ -243,9 +248,9 @@ static void scan_diag_complex_cpu_backward(const struct call *c, const struct ex
             sum_partials(N, B, sums[plane].at, sums[plane].stride, c->din[plane], call_accumulates(c, plane));
 }
 
-/* The reference keeps the state in double; here each step rounds, as does each of the B * T terms of a constant a's
- * gradient. If |a| <= 1 the error grows like the square root of the number of roundings, if |a| > 1 as fast as the
- * state. */
+/* Tolerance: the reference computes the state in double. Here every step rounds. If `a` is constant, each of the B * T
+ * terms of its gradient rounds too. The error grows like the square root of the number of roundings if |a| <= 1, and as
+ * fast as the state if |a| > 1. */
 const struct kernel kernel_scan_diag_cpu = {
     .name = "scan_diag_cpu",
     .op = &op_scan_diag,

@@ -1,21 +1,24 @@
-/* scan_delta_chunk_cpu.c - the delta rule on the CPU, a chunk of steps at a time (UT transform of Yang et al. 2024). A
- * chunk takes products of matrices and one triangular solve, and hands the state to the next chunk.
+/* scan_delta_chunk_cpu.c - the delta rule (scan_delta.c) with one beta and at most one decay per head on the CPU, a
+ * chunk of steps at a time (UT transform of Yang et al. 2024). A chunk costs products of matrices and one triangular
+ * solve, and hands the state to the next chunk.
  *
- * A token has one or more steps, and a chunk has one row r per step; f_r = decay at the first step of a token, else 1;
- * b = rate beta, with rate a constant of the op;
- * a_r = f_first ... f_r; L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E:
- *   E = V - diag(a) K S - N U,  N = strict lower part of L o K K^T      the errors: (I + N diag(b)) E = V - diag(a) K S
- *   O = scale ((L o Q K^T) U + diag(a) Q S)                            L and a at the last step of each token
+ * A token has one or more steps, and a chunk has one row r per step. f_r is the decay at the first step of a token,
+ * else 1. b = rate beta, where rate is a constant of the op. a_r = f_first ... f_r;
+ * L[r][s] = f_{s+1} ... f_r for s <= r; l_s = L[last][s]. With U = diag(b) E and N = strict lower part of L o K K^T:
+ *   E = V - diag(a) K S - N U      the errors: (I + N diag(b)) E = V - diag(a) K S
+ *   O = scale ((L o Q K^T) U + diag(a) Q S)      a token's q and o are in the row of its last step
  *   S <- a_last S + K^T diag(l) U
- * Adjoint, G the gradient of the state after the chunk, W = scale dO:
- *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P,  P = diag(b) dU        from the last row up; P is the gradient of V
+ * Adjoint, with G the gradient of the state after the chunk, W = scale dO and P = diag(b) dU, the gradient of V:
+ *   dU = (L o Q K^T)^T W + diag(l) K G - N^T P      from the last row to the first
  *   dbeta = rate dU . E
  *   dK = (diag(l) U) G^T - diag(a) P S^T - (L o P U^T) K - (L o P U^T)^T K + (L o W U^T)^T Q
  *   dQ = diag(a) W S^T + (L o W U^T) K
  *   G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P
- * The gradient of f is computed like the gradient of T in chunk_gates.h, with R[r][s] = -(k_r . k_s)(p_r . u_s), plus
- * (q . k_s) (w . u_s) if r is the last step of the token of q and w. Unlike there, the product over f includes
- * the factor of the row that reads. */
+ * The gradient of f needs no division and no logarithm, so f may be negative or 0. S is the state before the chunk:
+ *   R[r][s] = (q_r . k_s)(w_r . u_s) - (k_r . k_s)(p_r . u_s)
+ *   Y_0[r] = q_r . S w_r - k_r . S p_r      Y_{t+1}[r] = f_t Y_t[r] + R[r][t]
+ *   c_0 = sum(G o S)      c_{t+1} = f_t c_t + k_t . G u_t
+ *   df_t = l_t c_t + sum_r L[r][t] Y_t[r] */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -26,47 +29,54 @@
 struct head {
     const struct call *c;
     struct state_shape s;
-    int64_t b, h, KW, VW; /* dk and dv padded */
-    int64_t tokens;       /* of a chunk, a divisor of STATE_CHUNK; tokens * steps <= STATE_CHUNK */
+    int64_t b, h, KW, VW; /* KW, VW: dk and dv padded */
+    int64_t tokens;       /* tokens per chunk: a divisor of STATE_CHUNK with tokens * steps <= STATE_CHUNK */
     real rate, scale;
 };
 
-/* The factors of a chunk's rows. Missing rows have f = 1, b = 0 and zero vectors. Lies in scratch. */
+/* The factors of a chunk's rows. Rows after the end of the sequence have f = 1, b = 0 and zero vectors. */
 struct factors {
     real f[STATE_CHUNK], b[STATE_CHUNK], a[STATE_CHUNK], after[STATE_CHUNK]; /* after: l */
-    real reads[STATE_CHUNK], writes[STATE_CHUNK]; /* for the gradient of f: terms that cross the chunk's borders */
+    real reads[STATE_CHUNK];                                                 /* Y_0 */
+    real writes[STATE_CHUNK];                                                /* k_t . G u_t */
     real df[STATE_CHUNK], dots[STATE_CHUNK];
-    real L[SCORES]; /* [s][r] */
+    real L[SCORES]; /* stored as [s][r] */
 };
 
-/* Place of a chunk. */
+/* Where a chunk lies. */
 struct chunk {
-    int64_t token, count; /* first token in the batch, tokens */
-    bool first, last;     /* in the sequence: no state before it, no gradient after it */
+    int64_t token, count; /* token: index of its first token in the batch; count: number of tokens */
+    bool first, last;     /* it is the first chunk of the sequence (S = 0); it is the last (G = 0) */
 };
 
-/* Matrices of one chunk, each in its own array, so that tests see a read past its end. A query is in the row of its
- * token's last step; the other rows of Q and W are zero. */
+/* Matrices of one chunk, each in its own array, so that tests detect a read past its end. In sizes, "chunk" means its
+ * 16 rows. Rows of Q and W are zero except at a token's last step. */
 struct matrices {
     struct factors *x;
-    real *KQ;           /* 2 chunk x KW: keys, then queries */
-    real *scores, *KQt; /* chunk x 2 chunk: [s][r] k_s . k_r, then k_s . q_r; KW x 2 chunk */
-    real *E, *O;        /* chunk x VW */
-    real *U, *S;        /* chunk x VW, KW x VW: of the current head and chunk */
-    real *G, *St, *Gt;  /* backward: KW x VW, and S and G turned, VW x KW */
-    real *PW, *PWt;     /* 2 chunk x VW: P, then W; VW x 2 chunk */
-    real *mixed;        /* chunk x 2 chunk: [s][r] u_s . p_r, then u_s . w_r */
-    real *dKQ, *keys;   /* 2 chunk x KW, chunk x KW */
-    real *dU, *pairs;   /* chunk x VW, R [s][r] */
-    real *Y;            /* [t][r]: output of row r from the state before row t, times its gradient */
-    /* Rows of arrays: S of the heads that are computed together (forward), their G (backward), and the states before
-     * each chunk, computed again from the last state that forward stored (backward). */
-    struct scratch_rows all_S, all_G, states;
+    real *KQ;     /* 2 chunk x KW: keys, then queries */
+    real *KQt;    /* KW x 2 chunk: KQ transposed */
+    real *scores; /* chunk x 2 chunk: row s has k_s . k_r for all r, then k_s . q_r for all r */
+    real *E, *O;  /* chunk x VW */
+    real *U;      /* chunk x VW */
+    real *S;      /* KW x VW: the state of the current head */
+    real *pairs;  /* chunk x chunk: coefficients of the solves; in backward then R, stored as [s][r] */
+    /* Only backward has the following. */
+    real *G, *St, *Gt; /* G, KW x VW: the gradient of the state after the chunk; St, Gt: S and G transposed */
+    real *PW, *PWt;    /* 2 chunk x VW: P, then W; and its transpose */
+    real *mixed;       /* chunk x 2 chunk: row s has u_s . p_r for all r, then u_s . w_r for all r */
+    real *dKQ;         /* 2 chunk x KW: gradients of keys, then of queries */
+    real *keys;        /* chunk x KW: U G^T */
+    real *dU;          /* chunk x VW */
+    real *Y;           /* chunk x chunk: Y_t[r] of the equations */
+    /* One state per row: */
+    struct scratch_rows all_S;  /* forward: S of each head of the group that is computed together */
+    struct scratch_rows all_G;  /* backward: G of each head of the group */
+    struct scratch_rows states; /* backward: the state before each chunk from one stored state to the next */
 };
 
 enum { TWO = 2 * STATE_CHUNK };
 
-/* Takes all arrays of one thread's share of the work from the scratch; their sizes depend only on those of a head. */
+/* Takes all arrays of one thread from the scratch. Their sizes depend only on the sizes of a head. */
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
     int64_t KW = d->KW, VW = d->VW, heads = heads_side_by_side(KW * VW);
     struct matrices m = {.x = scratch_bytes(scratch, sizeof(struct factors))};
@@ -108,7 +118,7 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
 FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, struct factors *x) {
     int64_t steps = d->s.steps, H = d->s.heads, rows = k->count * steps;
     const real *decay = value_row(d->c, DELTA_DECAY, k->token, d->h, 1);
-    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* steps are H apart, like tokens */
+    const real *beta = value_row(d->c, DELTA_BETA, k->token, d->h, 1); /* betas of successive steps lie H apart */
     for (int64_t r = 0; r < STATE_CHUNK; r++) {
         x->f[r] = 1;
         x->b[r] = r < rows ? d->rate * beta[r * H] : 0;
@@ -119,8 +129,8 @@ FORCE_INLINE void read_factors(const struct head *d, const struct chunk *k, stru
     scale_row(STATE_CHUNK, x->f[0], x->L, x->a);
 }
 
-/* Reads rows of input i into `to`. Keys and values have one row per step. Queries have one per token, which goes to the
- * row of the token's last step. */
+/* Reads rows of input i into `to`. Keys and values have one row per step. Queries have one row per token, which goes to
+ * the row of the token's last step. */
 FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, int64_t n, int64_t width, real *to) {
     int64_t steps = d->s.steps, ld = d->s.heads * n;
     const real *from = value_row(d->c, i, k->token, d->h, n);
@@ -132,7 +142,7 @@ FORCE_INLINE void read_rows(const struct head *d, const struct chunk *k, int i, 
     for (int64_t t = 0; t < k->count; t++) copy_row(n, from + t * ld, to + ((t + 1) * steps - 1) * width);
 }
 
-/* Computes the scores of all pairs (not multiplied by L), the errors and U; m->S is the state before the chunk. */
+/* Computes the scores of all pairs (not multiplied by L), the errors and U. m->S is the state before the chunk. */
 FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, dk = d->s.dk;
     const struct factors *x = m->x;
@@ -155,7 +165,7 @@ FORCE_INLINE void solve_errors(const struct head *d, const struct chunk *k, cons
     for (int s = 0; s < STATE_CHUNK; s++) scale_row(VW, x->b[s], m->E + s * VW, m->U + s * VW);
 }
 
-/* S <- a_last S + K^T diag(l) U; U becomes diag(l) U. */
+/* Computes S <- a_last S + K^T diag(l) U, and multiplies the rows of U by l. */
 FORCE_INLINE void next_state(const struct head *d, const struct chunk *k, const struct matrices *m, real *S) {
     const struct factors *x = m->x;
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(d->VW, x->after[r], m->U + r * d->VW, m->U + r * d->VW);
@@ -163,7 +173,7 @@ FORCE_INLINE void next_state(const struct head *d, const struct chunk *k, const 
                   (struct right){m->U, d->VW}, k->first ? 0 : x->a[STATE_CHUNK - 1], S, d->VW);
 }
 
-/* to = factor L o scores; rows of scores are TWO apart, rows of `to` ldt. */
+/* Computes to = factor * (L o scores). Rows of `scores` lie TWO elements apart, rows of `to` lie ldt apart. */
 FORCE_INLINE void range_scores(const struct factors *x, real factor, const real *scores, real *to, int64_t ldt) {
     for (int s = 0; s < STATE_CHUNK; s++) {
 #pragma omp simd
@@ -192,7 +202,7 @@ FORCE_INLINE void write_outputs(const struct head *d, const struct chunk *k, con
                  tensor_real(d->c->out[0]) + ((k->token + t) * d->s.heads + d->h) * dv);
 }
 
-/* One chunk forward: m->S becomes the state after it. */
+/* Computes one chunk. m->S is the state before the chunk and becomes the state after it. */
 FORCE_INLINE void forward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     read_factors(d, k, m->x);
     solve_errors(d, k, m);
@@ -207,7 +217,7 @@ static struct chunk chunk_at(const struct head *d, int64_t first) {
     return (struct chunk){d->b * d->s.T + first, left < d->tokens ? left : d->tokens, first == 0, left <= d->tokens};
 }
 
-/* Prefetches what `count` tokens, from token `first` of the sequence on, will read. */
+/* Prefetches the inputs of `count` tokens, starting at token `first` of the sequence. */
 static void prefetch_tokens(const struct head *d, int64_t first, int64_t count, enum pass pass) {
     const struct call *c = d->c;
     int64_t H = d->s.heads, dk = d->s.dk, dv = d->s.dv, h = d->h;
@@ -238,7 +248,7 @@ static void forward_heads(const struct head *d, int64_t n, struct matrices *m) {
 
 /* --- a chunk backwards -------------------------------------------------------------------------------------------- */
 
-/* dU and P = diag(b) dU, from the last row up. */
+/* Computes dU and P = diag(b) dU from the last row to the first. */
 FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t VW = d->VW;
     const struct factors *x = m->x;
@@ -260,8 +270,8 @@ FORCE_INLINE void solve_adjoint(const struct head *d, const struct chunk *k, con
     for (int r = 0; r < STATE_CHUNK; r++) scale_row(VW, x->b[r], m->dU + r * VW, P + r * VW);
 }
 
-/* The parts of dK and dQ that come from S and G at the chunk's borders, and the terms of f's gradient that cross a
- * border. */
+/* Computes the parts of dK and dQ that come from S and G at the chunk's borders, and `reads` and `writes` for the
+ * gradient of f. */
 FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
@@ -292,7 +302,7 @@ FORCE_INLINE void border_gradients(const struct head *d, const struct chunk *k, 
     for (int s = 0; s < STATE_CHUNK; s++) add_row(KW, x->after[s], m->keys + s * KW, dK + s * KW);
 }
 
-/* The gradient of f; corner = <G, S>. */
+/* Computes the gradient of f; `corner` is c_0. */
 FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
     struct factors *x = m->x;
     real corners[STATE_CHUNK];
@@ -314,8 +324,8 @@ FORCE_INLINE void factor_gradients(const struct matrices *m, real corner) {
         lanes_to(x->df + t, lanes_at(x->df + t) + lanes_at(x->after + t) * lanes_at(corners + t));
 }
 
-/* Multiplies U with P and W. Stores R in `pairs`, and the products times L in `mixed`; the first half of `mixed` is
- * strict and has a minus sign. */
+/* Multiplies U with P and W. Stores R in `pairs`, and the products times L in `mixed`. The first half of `mixed`, the
+ * products with P, is strictly triangular and negated. */
 FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     const struct factors *x = m->x;
     transpose(TWO, d->VW, m->PW, d->VW, m->PWt, TWO);
@@ -334,7 +344,8 @@ FORCE_INLINE void mix(const struct head *d, const struct matrices *m) {
     }
 }
 
-/* Adds the gradients that rows of the chunk give each other: steps as writers and readers, and queries. */
+/* Adds the gradients that come from other rows of the same chunk. Keys get them as writers and as readers, queries get
+ * them as readers. */
 FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrices *m) {
     int64_t KW = d->KW;
     real *dK = m->dKQ, *dQ = dK + STATE_CHUNK * KW;
@@ -345,7 +356,8 @@ FORCE_INLINE void add_inner_gradients(const struct head *d, const struct matrice
     triangle_product(LOWER, KW, (struct factor){reads, 1, TWO}, (struct right){K, KW}, 1, dQ, KW);
 }
 
-/* Writes rows of `from` to the gradient of input i; they are placed as in read_rows. */
+/* Writes the rows of `from` to the gradient of input i. For queries it takes only the rows of the tokens' last
+ * steps. */
 FORCE_INLINE void write_rows(const struct head *d, const struct chunk *k, int i, int64_t n, const real *from,
                              int64_t width) {
     int64_t steps = d->s.steps, ld = d->s.heads * n, every = i == DELTA_Q ? steps : 1;
@@ -371,7 +383,7 @@ FORCE_INLINE void write_gradients(const struct head *d, const struct chunk *k, c
     }
 }
 
-/* W = scale dO, each token in the row of its last step. */
+/* Computes W = scale dO. A token's gradient goes to the row of its last step. */
 FORCE_INLINE void read_output_gradient(const struct head *d, const struct chunk *k, real *W) {
     int64_t VW = d->VW, dv = d->s.dv, steps = d->s.steps;
     const real *d_o = call_dout(d->c, 0) + (k->token * d->s.heads + d->h) * dv;
@@ -383,7 +395,8 @@ FORCE_INLINE void read_output_gradient(const struct head *d, const struct chunk 
     }
 }
 
-/* One chunk in reverse; m->S is the state before it. */
+/* Computes the gradients of one chunk. m->S is the state before the chunk. m->G is the gradient of the state after the
+ * chunk, and becomes the gradient of m->S. */
 FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     struct factors *x = m->x;
@@ -411,7 +424,7 @@ FORCE_INLINE void backward_sized(const struct head *d, const struct chunk *k, co
 
 STATE_EACH_SIZE(backward_chunk, backward_sized)
 
-/* A kept state, in place if it needs no padding, else a copy with padded rows. */
+/* Returns a state that forward stored: in place if it needs no padding, else a copy with padded rows. */
 static real *state_before(const struct head *d, int64_t kept, real *copy) {
     real *S = kept_state(d->c, &d->s, d->b, kept, d->h);
     if (d->KW == d->s.dk && d->VW == d->s.dv) return S;
@@ -420,8 +433,8 @@ static real *state_before(const struct head *d, int64_t kept, real *copy) {
     return copy;
 }
 
-/* Backward over the tokens from kept state `kept` to the next one. The chunks are first computed forward again, for the
- * states before them. */
+/* Computes the gradients of the tokens from the stored state `kept` to the next stored state. It first computes the
+ * state before each chunk again. */
 static void backward_between(const struct head *d, int64_t kept, struct matrices *m) {
     int64_t begin = kept * STATE_CHUNK, left = d->s.T - begin, chunks = STATE_CHUNK / d->tokens;
     real *before[STATE_CHUNK];
@@ -443,7 +456,7 @@ static void backward_between(const struct head *d, int64_t kept, struct matrices
     }
 }
 
-/* Like forward_heads, in reverse, with G. */
+/* Computes the gradients of heads d[0] to d[n-1] together, from the last stored state to the first. */
 static void backward_heads(const struct head *d, int64_t n, struct matrices *m) {
     for (int64_t kept = d->s.chunks - 1; kept >= 0; kept--)
         for (int64_t h = 0; h < n; h++) {
@@ -468,8 +481,8 @@ static bool scan_delta_chunk_applicable(const struct call *c, const char **why) 
     return delta_is_scalar(c) && delta_attr(c)->steps <= STATE_CHUNK;
 }
 
-/* Measured, forward + backward (`lrnn perf crossover`), as in scan_outer_chunk_cpu.c. With several steps per token the
- * gain is smaller: most rows of Q are empty, and backward computes more states again. */
+/* Above these bounds, forward + backward is faster than scan_delta_cpu (measured with `lrnn perf crossover`). With
+ * several steps per token the gain is smaller: most rows of Q are empty, and backward recomputes more states. */
 static bool scan_delta_chunk_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
     return s.T >= 4 && s.dk >= 8 * s.steps && s.T * s.steps * s.dk >= 128;
@@ -483,7 +496,7 @@ static size_t scan_delta_chunk_workspace(const struct call *c, enum pass pass) {
     return scratch.used;
 }
 
-/* Runs heads from `first` on, before `end`: as many as are walked together. */
+/* Runs one group of heads, which starts at `first` and stops before `end`. */
 static void run_heads(const struct call *c, const struct state_shape *s, enum pass pass, int64_t first, int64_t end,
                       struct matrices *m) {
     struct head d[STATE_BUNDLE];
@@ -520,7 +533,8 @@ static void scan_delta_chunk_backward(const struct call *c, const struct exec *x
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: as scan_delta_cpu; the solve inside a chunk subtracts the same products in another order. */
+/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, the solve inside a
+ * chunk subtracts such sums from each other, and the state carries rounding errors through T steps. */
 const struct kernel kernel_scan_delta_chunk = {
     .name = "scan_delta_chunk",
     .op = &op_scan_delta,

@@ -1,13 +1,14 @@
-/* scan_delta_cpu.c - the delta rule on the CPU: one head at a time in L1, columns of the state (dv) in vectors, tokens
- * and steps sequential. Rows of the state are padded to whole vectors with zeros, which stay zero. Backward walks the
- * chunks in reverse and keeps the states inside one chunk. */
+/* scan_delta_cpu.c - the delta rule (scan_delta.c) on the CPU, one step after the other. A thread computes one head at
+ * a time, so that its state stays in L1. Vector instructions compute the columns of the state (dv): its rows are padded
+ * to whole vectors with zeros, which stay zero. A chunk is 16 tokens. Forward stores the state before every chunk.
+ * Backward takes the chunks from the last to the first, and recomputes the states of one chunk at a time. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
 #include "kernels/lib/scratch.h"
 #include "kernels/matrix/state_cpu.h"
 
-/* e = v - f S^T k; after = f S + k (b e)^T. S may be after. */
+/* Computes e = v - f S^T k and after = f S + k (b e)^T. S and `after` may be the same array. */
 FORCE_INLINE void step_forward(int64_t width, int64_t dk, real f, real b, const real *k, const real *v, const real *S,
                                real *after, real *restrict e) {
     memcpy(e, v, (size_t)width * sizeof *e);
@@ -28,7 +29,7 @@ STATE_EACH_WIDTH(forward_any, step_forward,
                   real *e),
                  dk, f, b, k, v, S, after, e)
 
-/* o = S^T q */
+/* Computes o = S^T q. */
 FORCE_INLINE void step_read(int64_t width, int64_t dk, const real *q, const real *S, real *restrict o) {
     memset(o, 0, (size_t)width * sizeof *o);
     for (int64_t i = 0; i < dk; i++) {
@@ -40,7 +41,7 @@ FORCE_INLINE void step_read(int64_t width, int64_t dk, const real *q, const real
 
 STATE_EACH_WIDTH(read_any, step_read, (int64_t width, int64_t dk, const real *q, const real *S, real *o), dk, q, S, o)
 
-/* The readout in reverse: sums = S w, G += q w^T. */
+/* Computes the gradients of the readout o = S^T q, given w = do: sums = S w is the gradient of q; G += q w^T. */
 FORCE_INLINE void step_unread(int64_t width, int64_t dk, const real *q, const real *w, const real *S, real *G,
                               real *sums) {
     for (int64_t i = 0; i < dk; i++) {
@@ -58,7 +59,8 @@ STATE_EACH_WIDTH(unread_any, step_unread,
                  (int64_t width, int64_t dk, const real *q, const real *w, const real *S, real *G, real *sums), dk, q,
                  w, S, G, sums)
 
-/* A step in reverse, u = G^T k and dv = b u given: sums = b G e - f S dv, then G -= k dv^T. be = b e. */
+/* Computes the gradients of a step, given be = b e and dv = b G^T k: sums = b G e - f S dv is the gradient of k. Then
+ * G -= k dv^T makes G the gradient of f S. */
 FORCE_INLINE void step_backward(int64_t width, int64_t dk, real f, const real *k, const real *be, const real *dv,
                                 const real *S, real *G, real *sums) {
     for (int64_t i = 0; i < dk; i++) {
@@ -82,14 +84,16 @@ STATE_EACH_WIDTH(backward_any, step_backward,
 struct head {
     const struct call *c;
     struct state_shape s;
-    int64_t b, h, width, n; /* n: reals of a padded state */
+    int64_t b, h, width, n; /* width: dv padded; n: elements of a padded state */
     real rate, scale;
 };
 
-/* Arrays of one head: rows padded to width, except `sums`, which has dk. */
+/* Arrays of one head. All but `sums` have rows padded to width. */
 struct work {
-    real *v, *sums, *G;       /* only backward has sums and G, the gradient of the state */
-    struct scratch_rows S, e; /* states and errors: forward one each; backward of the steps of a chunk, S one more */
+    real *v;               /* one row */
+    real *sums, *G;        /* only for backward: dk sums, and the gradient of the state */
+    struct scratch_rows S; /* forward: one state; backward: the state before each step of a chunk and after the last */
+    struct scratch_rows e; /* forward: one error; backward: the error of each step of a chunk */
 };
 
 static struct work work_of(const struct state_shape *s, enum pass pass, struct scratch *scratch) {
@@ -107,7 +111,8 @@ static real decay_at(const struct head *d, int64_t token) {
     return d->c->in[DELTA_DECAY] ? *value_row(d->c, DELTA_DECAY, token, d->h, 1) : 1;
 }
 
-/* Step j of a token, from S to `after`; stores its error in e. v is scratch for a padded row. */
+/* Computes step j of a token: the state `after` from the state S before it, and the error e. v is scratch for a padded
+ * row. */
 static void forward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *after, real *v, real *e) {
     int64_t row = j * d->s.heads + d->h;
     real b = d->rate * *value_row(d->c, DELTA_BETA, token, row, 1);
@@ -136,7 +141,8 @@ static void write_row(const struct call *c, int i, int64_t token, int64_t row, i
     for (int64_t j = 0; to && j < n; j++) put(to + j, call_accumulates(c, i), from[j]);
 }
 
-/* Step j of a token in reverse. S is the state before it; e is its error and becomes b e. */
+/* Computes the gradients of step j of a token. S is the state before the step, and e the step's error, which this
+ * function multiplies by b. */
 static void backward_step(const struct head *d, int64_t token, int64_t j, const real *S, real *e,
                           const struct work *w) {
     const struct call *c = d->c;
@@ -157,7 +163,7 @@ static void backward_step(const struct head *d, int64_t token, int64_t j, const 
     write_row(c, DELTA_K, token, row, dk, w->sums);
 }
 
-/* One token in reverse, token t of the chunk whose states and errors are in w. */
+/* Computes the gradients of a token, which is token t of the chunk whose states and errors are in w. */
 static void backward_token(const struct head *d, int64_t token, int64_t t, const struct work *w) {
     const struct call *c = d->c;
     int64_t steps = d->s.steps, dk = d->s.dk, dv = d->s.dv;

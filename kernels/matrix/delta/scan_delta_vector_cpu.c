@@ -1,18 +1,27 @@
-/* scan_delta_vector_cpu.c - the delta rules with decays per channel or with read and erase vectors on the CPU, 16 steps
- * at a time (the UT transform with decays; Kimi Team 2025). It supports every form of the op.
+/* scan_delta_vector_cpu.c - all forms of the delta rule (scan_delta.c) on the CPU, 16 steps at a time, by the UT
+ * transform with a decay per channel (Kimi Team 2025). Only this kernel is fast for the forms with a decay per channel,
+ * with read and erase vectors, or without beta.
  *
- * Rows of a chunk are its steps in order. Row i has d_i, q_i (0 except at its token's last step), k_i, e_i, u_i = m v_i
- * and the decays F_i before it (1 except at its token's first step). Readers are d and q, writers k and, if given, e.
- * With P(j,i) = F_{j+1} o ... o F_i (from -1: the state before the chunk; to N: the state after it):
- *   X[j][i] = sum_c reader_i[c] writer_j[c] P(j,i)[c], j < i for d, j <= i for q
- *   R = P(-1,i) o reader_i S                                       what the readers see of the state before
- *   without e: (I + X_d^T) Z = U - R_d, the values that k writes
- *   with e: (I + X_de^T) Z = -R_d - X_dk^T U, the values that e writes, while k writes U
+ * A chunk is N = 16 consecutive steps, one row per step. Row i has
+ *   d_i  the vector that reads the state: rate beta k_i, or rate read_i, or 0
+ *   k_i  the vector that writes the value u_i = m v_i, where m = rate beta, or 1 without beta
+ *   e_i  the vector that erases; without it, k_i erases too
+ *   F_i  the decays that the state takes before the step: 1 except at a token's first step
+ *   q_i  the query: 0 except at a token's last step
+ * d and q are the readers; k and, if given, e are the writers. The product of all decays between rows j and i is
+ * P(j,i) = F_{j+1} o ... o F_i; row -1 stands for the state before the chunk and row N for the state after it.
+ *   X[j][i] = sum_c reader_i[c] writer_j[c] P(j,i)[c], for j < i if the reader is d, for j <= i if it is q
+ *   R_i = (P(-1,i) o reader_i) S             is read from the state S before the chunk: R_d with d, R_q with q
+ *   Without e, k writes Z:                   (I + X_d^T) Z = U - R_d
+ *   With e, k writes U and e writes Z:       (I + X_de^T) Z = -R_d - X_dk^T U
  *   O = scale (R_q + X_q^T (U, Z));   S <- P(-1,N) o S + (writer_j o P(j,N))^T (U, Z)
- * P is never stored: a writer's row is multiplied by F from reader to reader. So decays may be 0, and nothing
- * overflows. Dividing by products of decays would make X one product of matrices, but would lose both properties.
- * Adjoint: with dC from (I + X_d) dC = dZ, the gradient of R is (-dC, W), W = scale dO; the gradient of X[j][i] is row
- * i of (-dC, W) times what j wrote; the gradients of F, readers and writers follow the rows back. */
+ * The kernel never divides by a decay: it carries a copy of each writer's row through the rows after it and multiplies
+ * the copy by each F_i. So decays may be 0, and nothing overflows. Dividing by products of decays would make X one
+ * product of matrices, but would lose both properties.
+ * Adjoint: Let C be the right side of the equation for Z. Its gradient dC follows from (I + X_d) dC = dZ, with X_de for
+ * X_d if e is given. Then -dC is the gradient of R_d, and W = scale dO is the gradient of R_q. The gradient of X[j][i]
+ * is the scalar product of reader i's row of (-dC, W) with the value that j wrote. The gradients of F, readers and
+ * writers come last and are computed from the last row to the first. */
 #include <string.h>
 
 #include "kernels/lib/infer.h"
@@ -25,23 +34,32 @@ enum { N = STATE_CHUNK, TWO = 2 * STATE_CHUNK };
 struct head {
     const struct call *c;
     struct state_shape s;
-    int64_t b, h, KW, VW, rows; /* dk and dv padded; steps of a sequence */
-    bool reads, erases;
-    int64_t writers; /* rows of writers: N, or TWO with e */
+    int64_t b, h, KW, VW, rows; /* KW, VW: dk and dv padded; rows: steps of a whole sequence */
+    bool reads, erases;         /* the op has d (beta or read); it has e */
+    int64_t writers;            /* rows of writers: N, or TWO with e */
 };
 
-/* Matrices of one chunk, each in its own array. Readers: d, then q; writers: k, then e; written: U or Z, then Z. */
+/* Matrices of one chunk, each in its own array. A state is kept if forward stored it: state.h says which. */
 struct matrices {
-    real *readers, *writers, *F;              /* TWO x KW, TWO x KW, N x KW */
-    real *from_start, *to_end;                /* readers o P(-1,i), writers o P(j,N) */
-    real *through;                            /* KW: P(-1,N) */
-    real *X, *solved, *direct;                /* TWO x TWO [writer][reader]; -X_d of Z; -X_dk */
-    real *written, *seen, *S;                 /* TWO x VW, TWO x VW: R, then O in its second half; KW x VW */
-    real *G, *St, *Gt, *PW, *PWt;             /* backward: KW x VW, VW x KW twice; (-dC, W) TWO x VW, and transposed */
-    real *d_written, *dX, *d_seen;            /* TWO x VW, TWO x TWO; of from_start, TWO x KW */
-    real *d_end, *d_readers, *d_writers, *dF; /* of to_end; each TWO x KW, dF N x KW */
-    real *d_through;                          /* KW */
-    struct scratch_rows states;               /* before the chunks between two kept states */
+    real *readers;    /* TWO x KW: d, then q */
+    real *writers;    /* TWO x KW: k, then e */
+    real *F;          /* N x KW */
+    real *from_start; /* TWO x KW: readers o P(-1,i) */
+    real *to_end;     /* TWO x KW: writers o P(j,N) */
+    real *through;    /* KW: P(-1,N) */
+    real *X;          /* TWO x TWO: [writer][reader] */
+    real *solved;     /* N x N: -X_d for the writers whose values are Z */
+    real *direct;     /* N x N: -X_dk, if e is given */
+    real *written;    /* TWO x VW: with e, U then Z; without e, only Z, which is U if no vector d reads */
+    real *seen;       /* TWO x VW: R_d, then R_q, which becomes O */
+    real *S;          /* KW x VW: the state before the chunk */
+    /* Only backward has the following. */
+    real *G, *St, *Gt; /* G, KW x VW: the gradient of the state after the chunk; St, Gt: S and G transposed */
+    real *PW, *PWt;    /* TWO x VW: (-dC, W), and its transpose */
+    real *d_written, *dX, *d_readers, *d_writers, *dF, *d_through; /* gradients, with the shapes from above */
+    real *d_seen;                                                  /* TWO x KW: the gradient of from_start */
+    real *d_end;                                                   /* TWO x KW: the gradient of to_end */
+    struct scratch_rows states; /* the state before each chunk from one kept state to the next */
 };
 
 static struct matrices matrices_of(const struct head *d, enum pass pass, struct scratch *scratch) {
@@ -67,9 +85,10 @@ static struct matrices matrices_of(const struct head *d, enum pass pass, struct 
 
 /* Row i of the chunk that begins at row `first` of the sequence. */
 struct row {
-    bool in, begins, ends; /* of the sequence; first or last step of its token */
-    int64_t token, index;  /* index: step and head */
-    real b;                /* rate beta, or 1 without beta */
+    bool in;              /* the row lies inside the sequence */
+    bool begins, ends;    /* it is the first step of its token; the last one */
+    int64_t token, index; /* index: the row of this step and head among the token's rows of k, v and beta */
+    real b;               /* m of the equations: rate beta, or 1 without beta */
 };
 
 FORCE_INLINE struct row row_at(const struct head *d, int64_t first, int64_t i) {
@@ -80,7 +99,7 @@ FORCE_INLINE struct row row_at(const struct head *d, int64_t first, int64_t i) {
     return row;
 }
 
-/* to = factor from, then zeros. */
+/* to[0..n-1] = factor * from, and zeros up to width. */
 FORCE_INLINE void read_row(int64_t n, int64_t width, real factor, const real *from, real *to) {
     for (int64_t i = 0; i < n; i++) to[i] = factor * from[i];
     for (int64_t i = n; i < width; i++) to[i] = 0;
@@ -111,7 +130,7 @@ static void read_chunk(const struct head *d, int64_t first, const struct matrice
     }
 }
 
-/* Computes X of one writer of row j, and y, the writer's row times the decays up to the chunk's end. */
+/* Computes X of one writer of row j. Stores in y the writer's row times all decays up to the chunk's end. */
 static void writer_scores(int64_t KW, int64_t j, const struct matrices *m, const real *writer, real *y, real *X) {
     const real *q = m->readers + N * KW;
     lanes of_d[N] = {0}, of_q[N] = {0};
@@ -137,7 +156,6 @@ static void writer_scores(int64_t KW, int64_t j, const struct matrices *m, const
     }
 }
 
-/* Computes from_start and `through`. */
 static void scale_readers(int64_t KW, const struct matrices *m) {
     for (int64_t c = 0; c < KW; c += LANES) {
         lanes y = all_lanes(1);
@@ -150,13 +168,13 @@ static void scale_readers(int64_t KW, const struct matrices *m) {
     }
 }
 
-/* to = -X of N writers and the readers d. */
+/* Copies -X of N writers and the readers d to `to`. */
 static void minus_scores(const real *X, real *to) {
     for (int64_t j = 0; j < N; j++)
         for (int64_t i = 0; i < N; i++) to[j * N + i] = -X[j * TWO + i];
 }
 
-/* Computes a chunk up to the values that its rows write; m->S is the state before it. */
+/* Computes the values that the chunk's rows write. m->S is the state before the chunk. */
 static void solve_chunk(const struct head *d, int64_t first, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW;
     read_chunk(d, first, m);
@@ -189,7 +207,7 @@ static void write_outputs(const struct head *d, int64_t first, const struct matr
     }
 }
 
-/* S becomes the state after the chunk. */
+/* Turns S from the state before the chunk into the state after it. */
 static void next_state(const struct head *d, const struct matrices *m, real *S) {
     int64_t KW = d->KW, VW = d->VW;
     for (int64_t i = 0; i < KW; i++) scale_row(VW, m->through[i], S + i * VW, S + i * VW);
@@ -221,8 +239,8 @@ static void read_output_gradient(const struct head *d, int64_t first, real *W) {
     }
 }
 
-/* The gradients of the written values, P = -dC, and the gradients of scores and of all that crosses the chunk's
- * borders. */
+/* Computes the gradients of the written values and of R_d (-dC), then of the scores X, of from_start, to_end and
+ * `through`. */
 static void value_gradients(const struct head *d, int64_t first, const struct matrices *m) {
     int64_t KW = d->KW, VW = d->VW, writers = d->writers;
     real *W = m->PW + N * VW, *dU = m->d_written, *dC = dU + (d->erases ? N * VW : 0);
@@ -255,12 +273,13 @@ static void value_gradients(const struct head *d, int64_t first, const struct ma
     }
 }
 
-/* LANES channels of the chunk: its rows, and gradients that are summed over the writers. */
+/* LANES channels of all rows of the chunk. The gradients dd, dq and dF are sums over the writers. */
 struct channels {
     lanes d[N], q[N], F[N], dd[N], dq[N], dF[N];
 };
 
-/* Gradients through the state before the chunk, which reaches each reader channel by channel like a writer's row. */
+/* Starts the sums dd, dq and dF with the part that comes from the state before the chunk. This state reaches readers
+ * as a writer's row does; y[i + 1] is the product of the decays up to row i. */
 FORCE_INLINE void entry_gradients(int64_t KW, int64_t c, const struct matrices *m, struct channels *x) {
     lanes y[N + 1], dy = lanes_at(m->d_through + c);
     y[0] = all_lanes(1);
@@ -275,7 +294,8 @@ FORCE_INLINE void entry_gradients(int64_t KW, int64_t c, const struct matrices *
     }
 }
 
-/* Returns the gradient of a writer of row j. dX is its row of dX, dy the gradient of its row at the chunk's end. */
+/* Returns the gradient of a writer of row j, and adds its part to dd, dq and dF. `dX` is this writer's row of m->dX.
+ * `dy` is the gradient of the writer's copy that has all decays up to the chunk's end. */
 FORCE_INLINE lanes writer_gradients(int j, lanes writer, lanes dy, const real *dX, struct channels *x) {
     lanes y[N];
     y[j] = writer;
@@ -363,7 +383,8 @@ static void backward_chunk(const struct head *d, int64_t first, const struct mat
                   m->G, VW);
 }
 
-/* Walks back from kept state to kept state. The chunks between two of them are first computed forward again. */
+/* Goes from the last kept state to the first. After each, it computes the states before the chunks up to the next kept
+ * state forward again, and then takes these chunks in reverse. */
 static void backward_head(const struct head *d, struct matrices *m) {
     int64_t steps = d->s.steps, size = d->KW * d->VW;
     memset(m->G, 0, (size_t)size * sizeof(real));
@@ -431,7 +452,8 @@ static void scan_delta_vector_backward(const struct call *c, const struct exec *
     run(c, PASS_BACKWARD);
 }
 
-/* Tolerance: as scan_delta_chunk. */
+/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, the solve inside a
+ * chunk subtracts such sums from each other, and the state carries rounding errors through T steps. */
 const struct kernel kernel_scan_delta_vector = {
     .name = "scan_delta_vector",
     .op = &op_scan_delta,

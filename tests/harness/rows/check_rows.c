@@ -130,7 +130,7 @@ START_TEST(a_grid_of_rates_is_one_row_whatever_profiles_its_runs_are_of) {
         report_tables_free(&tables);
     }
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem), ST_DATA);
-    ck_holds(fixture_problem.text, "no row is of profile paper: its runs have others at further rates beside them");
+    ck_holds(fixture_problem.text, "no row has only runs of profile paper: rows with such runs also have others");
     filter.where = "lr=0.003";
     ck_ok(report_tables_make(&tables, &fixture_set, &filter, fixture_folder, &fixture_problem));
     ck_assert_int_eq(tables.list->rows->n_all, 3);
@@ -177,7 +177,7 @@ START_TEST(a_seed_counts_once) {
     ck_assert_int_eq(report_tables_make(&tables, &fixture_set, NULL, fixture_folder, &fixture_problem), ST_DATA);
     ck_holds(fixture_problem.text, "runs 00000000000000000000000000000002 and ");
     ck_holds(fixture_problem.text, fixture_records[0].run.run_id);
-    ck_holds(fixture_problem.text, "(s5, lstm) and both of rate 0.001 and seed 3");
+    ck_holds(fixture_problem.text, "(s5, lstm), and both have rate 0.001 and seed 3");
 }
 END_TEST
 

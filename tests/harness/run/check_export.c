@@ -399,7 +399,7 @@ static const struct {
     {"lrnn_weights", NULL, "its __metadata__ has no lrnn_weights"},
     {"lrnn_weights", "2", "lrnn_weights is \"2\", expected \"1\""},
     {"config", NULL, "has no configuration in its __metadata__"},
-    {"config", "", "names no task or no model"},
+    {"config", "", "does not name both a task and a model"},
     {"config", "task=s3\nmodel=bdlru\nnonsense\n", "line 3: 'nonsense' is not of the form key=value"},
     {"config", "task=s3\nmodel=bdlru\ndmi=16\n", "w.safetensors: its configuration line 3 has no option 'dmi'"},
     {"config", "task=s33\nmodel=bdlru\n", "unknown task 's33'"},
