@@ -12,7 +12,7 @@ extern "C" {
 
 /* --- recurrences -------------------------------------------------------------------------------------------------- */
 
-/* Gate normalisers (H-LRU/BD-LRU, arXiv 2602.12021, Eq. 6): p = f(z), a = p / sum p over the m+1 entries of a row. */
+/* How the m + 1 raw gates z of a row are normalised (gate.h): p = f(z), a = p / sum p. */
 enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
 
 /* BD-LRU: h_t[i] = sum_j a_t[i][j] h_{t-1}[j] + a_t[i][m] v_t[i] per block, gates normalised per row i; h_{-1} = 0.
@@ -20,10 +20,10 @@ enum gate { GATE_SOFTMAX, GATE_SIGMOID, GATE_RELU, GATE_NONE, GATE_COUNT };
  * v (B,T, m*N) element i*N + k -> h (B,T, m*N) likewise. */
 struct tensor *scan_block(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate);
 
-/* H-LRU, state s of m values per channel, s_{-1} = 0; gates z (B,T,(m+1)*N), element j*N + k: lag j+1 for j<m, input
- * gate j=m; v (B,T,N) -> s (B,T, m*N), element i*N + k.
- * companion (Eq. 3 of the same): s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t, s_t[i] = s_{t-1}[i-1].
- * observer (the App. G listing, its transpose): s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i=0). */
+/* H-LRU. State s has m values per channel; s_{-1} = 0. Gates z (B,T,(m+1)*N), element j*N + k: for j < m the gate of
+ * lag j+1, for j = m the input gate. v (B,T,N) -> s (B,T, m*N), element i*N + k.
+ *   companion (Eq. 3):          s_t[0] = sum_i a_t[i] s_{t-1}[i] + a_t[m] v_t,  s_t[i] = s_{t-1}[i-1]
+ *   observer (App. G listing):  the transpose, s_t[i] = a_t[i] s_{t-1}[0] + s_{t-1}[i+1] (+ a_t[m] v_t for i=0) */
 enum companion_layout { LAYOUT_COMPANION, LAYOUT_OBSERVER };
 struct tensor *scan_companion(struct graph *g, struct tensor *z, struct tensor *v, int64_t N, int64_t m, enum gate gate,
                               enum companion_layout layout);
@@ -37,8 +37,8 @@ struct tensor *scan_diag(struct graph *g, struct tensor *a, struct tensor *x);
 struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct tensor *a_im, struct tensor *x_re,
                                  struct tensor *x_im, struct tensor **h_im);
 
-/* LSTM recurrence (PyTorch gates i,f,g,o): p_t = u_t + wh h_{t-1} + bh; c_t = sig(f) c_{t-1} + sig(i) tanh(g);
- * h_t = sig(o) tanh(c_t); zero start. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
+/* LSTM recurrence with PyTorch's gate order i,f,g,o: p_t = u_t + wh h_{t-1} + bh; c_t = sig(f) c_{t-1} + sig(i)
+ * tanh(g); h_t = sig(o) tanh(c_t); h_{-1} = c_{-1} = 0. u (B,T,4H) = wx x_t + bx, wh [4H][H], bh [4H] -> h (B,T,H). */
 struct tensor *scan_lstm(struct graph *g, struct tensor *u, struct tensor *wh, struct tensor *bh);
 
 /* --- attributes of a call, for its twins -------------------------------------------------------------------------- */

@@ -12,12 +12,12 @@ static __device__ __forceinline__ real lstm_sigmoid(real x) {
     return 1 / (1 + real_exp(-x));
 }
 
-/* Values of a channel at one time step: its gates i, f, g, o, its cell, and the previous cell. */
+/* Values of a channel at one time step: gates i, f, g, o, cell c_t and previous cell c_{t-1}. */
 struct lstm_channel {
     real gate[4], cell, before;
 };
 
-/* One step from the channel's four pre-activations: stores the gates and the cell in x, and returns h. */
+/* Computes one step from the channel's four pre-activations. Stores the gates and the cell in x, and returns h. */
 static __device__ __forceinline__ real lstm_channel_forward(const real p[4], struct lstm_channel *x) {
     x->gate[0] = lstm_sigmoid(p[0]);
     x->gate[1] = lstm_sigmoid(p[1]);
@@ -27,8 +27,8 @@ static __device__ __forceinline__ real lstm_channel_forward(const real p[4], str
     return x->gate[3] * real_tanh(x->cell);
 }
 
-/* d is the gradient of h. *dc is the cell's gradient from time t + 1, and becomes that for time t - 1. dp receives the
- * gradients of the four pre-activations. */
+/* Computes the gradients of one step. d is the gradient of h. *dc is the cell's gradient from time t + 1, and becomes
+ * the gradient for time t - 1. dp receives the gradients of the four pre-activations. */
 static __device__ __forceinline__ void lstm_channel_backward(const struct lstm_channel *x, real d, real *dc,
                                                              real dp[4]) {
     real i = x->gate[0], f = x->gate[1], g = x->gate[2], o = x->gate[3], tanh_c = real_tanh(x->cell);
@@ -40,15 +40,15 @@ static __device__ __forceinline__ void lstm_channel_backward(const struct lstm_c
     *dc = d_cell * f;
 }
 
-/* Writes or adds the gradients of wh and bh, from dp (B,T,4H) and `before` (B,T,H): h of the previous time step, zeros
- * at the first. sums: scratch of cuda_column_sums_bytes. */
+/* Writes or adds the gradients of wh and bh. dp (B,T,4H) is the gradient of the pre-activations; `before` (B,T,H) is h
+ * of the previous time step, with zeros at the first step. `sums` is scratch of cuda_column_sums_bytes. */
 static inline void lstm_weight_gradients(const struct call *c, const struct exec *x, const real *dp, const real *before,
                                          real *sums) {
     int64_t rows = tensor_rows(c->in[0]), H = tensor_cols(c->in[1]);
     cuda_weight_gradients(c, x, PRECISION_FULL, rows, 4 * H, H, dp, before, dp, sums);
 }
 
-/* cuBLAS counts in int. */
+/* cuBLAS takes sizes as int. */
 static inline bool lstm_products_fit(const struct call *c, const char **why) {
     bool fits = tensor_rows(c->in[0]) <= INT32_MAX && c->in[0]->dims[1] * tensor_cols(c->in[0]) <= INT32_MAX;
     if (!fits) *why = "a sequence's gates go up to 2147483647";

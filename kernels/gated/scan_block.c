@@ -25,7 +25,7 @@ static void scan_block_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, c->in[1]->dims);
 }
 
-/* FLOPs per row entry: exp counts 10, normalising 3, the recurrence 2; backward recomputes and adds 6. */
+/* FLOPs per row entry: exp counts 10, normalising 3, the recurrence 2. Backward computes these again and adds 6. */
 static struct cost scan_block_cost(const struct call *c, enum pass pass) {
     double gates = (double)tensor_count(c->in[0]), states = (double)tensor_count(c->in[1]);
     if (pass == PASS_FORWARD) return (struct cost){15 * gates, sizeof(real) * (gates + 2 * states)};
@@ -79,8 +79,9 @@ static void scan_block_ref_forward(const struct call *c, const struct exec *x) {
             }
 }
 
-/* One block at one step: reads r->G and stores A_t^T G_t in r->carry. The pointers point to element k of token (b,t).
- * If `terms` is given, no gradient is written; *terms is raised to the largest sum of magnitudes of a dz's terms. */
+/* Computes the gradients of one block at one step: reads r->G and stores A_t^T G_t in r->carry. The pointers point to
+ * element k of token (b,t). If `terms` is given, it writes no gradient; instead it raises *terms to the largest sum of
+ * magnitudes that an element of dz has. */
 static void ref_backward_step(const struct call *c, struct ref_row *r, int64_t token, int64_t t, int64_t k,
                               double *terms) {
     const struct scan_attr *at = scan_attr(c);
@@ -132,8 +133,8 @@ static void scan_block_ref_backward(const struct call *c, const struct exec *x) 
     ref_backward(c, NULL);
 }
 
-/* dz = w G (x - h) has its own scale: x - h cancels where one gate of a row is near 1, and w may be as large as 1 / S
- * with sigmoid and relu gates. */
+/* Returns the scale of rounding errors in dz = w G (x - h). This needs its own scale: x - h cancels if one gate of a
+ * row is near 1, and w may be as large as 1 / S with sigmoid and relu gates. */
 static double scan_block_terms(const struct call *c, enum pass pass, int j) {
     double terms = 0;
     if (pass == PASS_BACKWARD && j == 0) ref_backward(c, &terms);

@@ -1,17 +1,18 @@
-/* scan_block_cpu.c - BD-LRU on the CPU: time outer, rows of a block next, blocks inner in vector lanes.
+/* scan_block_cpu.c - BD-LRU (scan_block.c) on the CPU. The outer loop runs over time, the next over the rows of a
+ * block, the inner one over blocks in vector lanes.
  *
- * Each pass moves the raw gates through memory once. A row's m + 1 gates are normalised in registers and used there;
- * for m above 8 they stay in L1. The previous state is read from h itself, which is still in L1. Backward walks time in
- * reverse, recomputes the gates and carries A^T G in L1. Since sum_l a_l da_l = G_t[i] h_t[i], the normaliser's
- * gradient needs no sum over the row:
+ * Each pass reads the raw gates only once from memory. A row's m + 1 gates are normalised in registers and used there;
+ * if m is above 8 they stay in L1. The previous state is read from the output h, which is still in L1. Backward goes
+ * from the last step to the first, recomputes the gates and carries A^T G in L1. Since sum_l a_l da_l = G_t[i] h_t[i],
+ * the normaliser's gradient needs no sum over the row:
  *   dz_t[i][j] = w_t[i][j] G_t[i] (x_j - h_t[i]),   x = (h_{t-1}, v_t[i])
- * with w the derivative of the gate function over the row's sum S (softmax: w = a). In the code p is a before its
- * division by S, and scale is 1 / S. */
+ * where w is the derivative of the gate function divided by the row's sum S (softmax: w = a). In the code `p` holds the
+ * gates before the division by S: a = p * scale, scale = 1 / S. */
 #include <string.h>
 
 #include "kernels/gated/scan_cpu.h"
 
-/* One row of block k: h = sum_j a_j before_j + a_m v. */
+/* Computes one row of block k: h = sum_j a_j before_j + a_m v. */
 FORCE_INLINE void row_forward(int m, enum gate gate, const struct scan_row *r, int64_t k) {
     real p[GATE_MAX];
     real scale = scan_gates(gate, m + 1, r->z + k, r->N, p), sum = p[m] * r->v[k];
@@ -47,7 +48,7 @@ FORCE_INLINE void forward(int order, enum gate gate, const struct scan_part *s) 
         }
 }
 
-/* One row of block k: dz, dv, and carry_j += a_j G. */
+/* Computes the gradients of one row of block k: dz, dv, and carry_j += a_j G. */
 FORCE_INLINE void row_backward(int m, enum gate gate, const struct scan_row *r, const real *G_row, int64_t k) {
     const real *before = r->before + k;
     real *carry = r->carry + k, *dz = r->dz + k;
@@ -89,8 +90,8 @@ FORCE_INLINE void rows_backward(int m, enum gate gate, const struct scan_row *r,
     }
 }
 
-/* Goes back in time. Each step computes G_t = dh_t + carry in the carry's buffer, then a new carry from the rows of
- * A_t. */
+/* Computes the gradients from the last step to the first. Each step first computes G_t = dh_t + carry in the carry's
+ * buffer, then the next carry from the rows of A_t. */
 FORCE_INLINE void backward(int order, enum gate gate, const struct scan_part *s) {
     int m = order ? order : s->m;
     real states[2][SCAN_STATES];
@@ -161,11 +162,10 @@ static void scan_block_cpu_backward(const struct call *c, const struct exec *x) 
     scan_parts(c, scan_attr(c)->m, backward_of[scan_attr(c)->gate]);
 }
 
-/* Tolerance: rows sum to 1, so old rounding errors do not grow. Each step adds about one unit; the units of T steps
- * have random signs and cancel in part. The reference sums in double. The error of dz = w G (x - h) is measured in
- * units of its terms (op->terms), because if one gate of a row is near 1, x - h is rounding error alone, which w
- * multiplies: w is up to 1 / S with sigmoid and relu gates. The form w G sum_l a_l (x - x_l) does not cancel, but takes
- * m + 1 times the work. */
+/* Tolerance: a row's gates sum to 1, so old rounding errors do not grow. Each step adds about one unit with a random
+ * sign. The reference sums in double. The error of dz = w G (x - h) is measured in units of its terms (op->terms): if
+ * one gate of a row is near 1, x - h is only rounding error, and w multiplies this error by up to 1 / S with sigmoid
+ * and relu gates. The form w G sum_l a_l (x - x_l) does not cancel, but takes m + 1 times the work. */
 const struct kernel kernel_scan_block_cpu = {
     .name = "scan_block_cpu",
     .op = &op_scan_block,

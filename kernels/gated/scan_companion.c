@@ -27,7 +27,8 @@ static void scan_companion_infer(struct graph *g, struct call *c) {
         graph_output(g, c, DT_REAL, 3, (int64_t[]){c->in[1]->dims[0], c->in[1]->dims[1], a->m * a->N});
 }
 
-/* FLOPs as in scan_block. The output, and so its bytes, has the last m values at every token. */
+/* Counts FLOPs like scan_block: per row entry 10 for exp, 3 for normalising, 2 for the recurrence; backward adds 6. The
+ * bytes of the output are those of m values per channel and token. */
 static struct cost scan_companion_cost(const struct call *c, enum pass pass) {
     double gates = (double)tensor_count(c->in[0]), values = (double)tensor_count(c->in[1]);
     double states = (double)tensor_count(c->out[0]);
@@ -87,8 +88,8 @@ static void scan_companion_ref_forward(const struct call *c, const struct exec *
             }
 }
 
-/* One channel at one step: reads r->G and stores A_t^T G_t in r->carry. If `terms` is given, no gradient is written;
- * *terms is raised to the largest sum of magnitudes of a dz's terms. */
+/* Computes the gradients of one channel at one step: reads r->G and stores A_t^T G_t in r->carry. If `terms` is given,
+ * it writes no gradient; instead it raises *terms to the largest sum of magnitudes that an element of dz has. */
 static void ref_backward_step(const struct call *c, struct ref_row *r, int64_t token, int64_t t, int64_t k,
                               double *terms) {
     const struct scan_attr *at = scan_attr(c);
@@ -97,7 +98,7 @@ static void ref_backward_step(const struct call *c, struct ref_row *r, int64_t t
     const real *before = tensor_real(c->out[0]) + (token - 1) * m * N + k; /* read only where t > 0 */
     double v = tensor_real(c->in[1])[token * N + k];
     gate_row(at->gate, m + 1, tensor_real(c->in[0]) + token * (m + 1) * N + k, N, r->a, r->w);
-    double mean = 0, size = 0; /* sum_l a_l da_l, subtracted from each da_j by the normaliser */
+    double mean = 0, size = 0; /* mean: sum_l a_l da_l, which the normaliser's gradient subtracts from each da_j */
     for (int pass = 0; pass < 2; pass++)
         for (int64_t j = 0; j <= m; j++) {
             double G = companion || j == m ? r->G[0] : r->G[j];
@@ -141,7 +142,8 @@ static void scan_companion_ref_backward(const struct call *c, const struct exec 
     ref_backward(c, NULL);
 }
 
-/* dz = w (da - sum_l a_l da_l) has its own scale, as in scan_block: the difference cancels if one gate is near 1. */
+/* Returns the scale of rounding errors in dz = w (da - sum_l a_l da_l). This needs its own scale, because the
+ * difference cancels if one gate is near 1. */
 static double scan_companion_terms(const struct call *c, enum pass pass, int j) {
     double terms = 0;
     if (pass == PASS_BACKWARD && j == 0) ref_backward(c, &terms);

@@ -1,13 +1,14 @@
-/* scan_companion_cuda.cu - H-LRU on CUDA, both layouts, by the engine of scan.cuh: a thread per channel has its m
- * states in registers. Backward recomputes the gates and reads only one state per time step. In the companion layout
- * the states are a window over time,
+/* scan_companion_cuda.cu - H-LRU (scan_companion.c) on CUDA, both layouts, with the scan engine of scan.cuh. One thread
+ * per channel has the channel's m states in registers. Backward recomputes the gates and reads only one state per time
+ * step. In the companion layout the states are a window over time,
  *   s_{t-1}[j] = s_t[j+1],
- * so a step back needs only the oldest one. In the observer layout all gates multiply s_{t-1}[0]. */
+ * so a step back in time needs to read only the oldest state. In the observer layout all gates multiply s_{t-1}[0], so
+ * only this state is needed. */
 #include "kernels/gated/scan_gates.cuh"
 
 namespace {
 
-#define SCAN_COMPANION_IN_FLIGHT 48 /* values that a thread loads at the same time */
+#define SCAN_COMPANION_IN_FLIGHT 48 /* values that a thread requests at once */
 
 struct companion_walk {
     static constexpr int ROWS = 1, LANES = 64;
@@ -17,8 +18,8 @@ struct companion_walk {
     const real *z, *v;
 };
 
-/* s = A s + a_m v e_0. The row's gates and a_m_v are not scaled yet. A is the companion matrix or the observer's, its
- * transpose. */
+/* Computes s = A s + a_m v e_0. The gates in `row` and `a_m_v` are not yet multiplied by the scale 1 / S. A is the
+ * companion matrix, or its transpose for the observer layout. */
 template <int m, companion_layout LAYOUT>
 __device__ __forceinline__ void companion_apply(const scan_gates<m> &gates, real a_m_v, real *s) {
     real first = s[0] * gates.scale;
@@ -45,7 +46,7 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
     struct state {
         real s[m];
     };
-    const real *carry; /* the first state of each lane; NULL means zeros */
+    const real *carry; /* the state before each lane's first step; NULL means zeros */
     real *h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &at, shared &) const {
@@ -71,8 +72,9 @@ template <int m, companion_layout LAYOUT> struct companion_forward : companion_w
     __device__ __forceinline__ void end(const scan_lane &, const state &, shared &) const {}
 };
 
-/* A chunk's transition product, column by column, and its last state from a zero state; for the adjoint, the last
- * carry, whose transition is the other layout's. */
+/* Computes the summary of a chunk: its transition product, column by column, and the state after it if the state before
+ * it is zero. For the adjoint: the product, and the carry that leaves the chunk if no carry enters. The adjoint's
+ * transition has the form of the other layout. */
 template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary : companion_walk {
     static constexpr companion_layout APPLIED =
         ADJOINT == (LAYOUT == LAYOUT_OBSERVER) ? LAYOUT_COMPANION : LAYOUT_OBSERVER;
@@ -85,7 +87,7 @@ template <int m, companion_layout LAYOUT, bool ADJOINT> struct companion_summary
     struct state {
         real column[m][m], sum[m];
     };
-    const real *x; /* forward v, backward ds */
+    const real *x; /* v, or ds for the adjoint */
     real *summary;
 
     __device__ __forceinline__ void begin(const scan_lane &, state &at, shared &) const {
@@ -130,14 +132,14 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
     static constexpr bool REVERSE = true;
     struct input {
         scan_gates<m> gates;
-        real v, ds[m], s; /* s: with a window s_{t-2}[m-1], without s_{t-1}[0] */
+        real v, ds[m], s; /* s: in the companion layout s_{t-2}[m-1], in the observer layout s_{t-1}[0] */
     };
     struct state {
         real carry[m];               /* A_{t+1}^T G_{t+1} */
-        real s;                      /* with a window s_t[0] */
-        real before[WINDOW ? m : 1]; /* s_{t-1} */
+        real s;                      /* only in the companion layout: s_t[0] */
+        real before[WINDOW ? m : 1]; /* only in the companion layout: s_{t-1} */
     };
-    const real *h, *ds, *carry; /* carry: A_{t+1}^T G_{t+1} of each lane's last step t; NULL is zero */
+    const real *h, *ds, *carry; /* carry: A_{t+1}^T G_{t+1} for each lane's last step t; NULL means zeros */
     real *dz, *dv;
     bool add_dz, add_dv;
 
@@ -167,13 +169,14 @@ template <int m, companion_layout LAYOUT> struct companion_adjoint : companion_w
         scan_normalise<m, STEPS>(gate, in);
     }
 
-    /* dz of gate j, da its gradient: w_j (da - sum_l a_l da_l). */
+    /* Stores dz of gate j = w_j da_less_mean, where da_less_mean = da_j - sum_l a_l da_l. */
     __device__ __forceinline__ void store_dz(const scan_lane &lane, int t, int j, const input &in,
                                              real da_less_mean) const {
         if (dz && lane.stores) put(&dz[lane.at(t, m + 1) + j * lane.N], add_dz, in.gates.slope(gate, j) * da_less_mean);
     }
 
-    /* Only row 0 has gates: sum_l a_l da_l = G[0] s_t[0]. */
+    /* Computes the gradients of a step in the companion layout. Only row 0 of A has gates, so sum_l a_l da_l = G[0]
+     * s_t[0]. */
     __device__ __forceinline__ void step_window(const scan_lane &lane, int t, const input &in, const real *G,
                                                 state &at) const {
         real mean = gate_divides(gate) ? at.s : 0, G_scale = G[0] * in.gates.scale;
@@ -228,7 +231,8 @@ companion_walk walk_of(const struct call *c, const scan_shape &shape) {
     return {shape, scan_attr(c)->gate, tensor_real(c->in[0]), tensor_real(c->in[1])};
 }
 
-/* The first states of chunks, or carries into them; x: v or ds. */
+/* Returns the state before each chunk; for the adjoint, the carry that enters each chunk from later ones. x is v, or ds
+ * for the adjoint. */
 template <int m, companion_layout LAYOUT, bool ADJOINT>
 const real *chunk_states(const struct call *c, const struct exec *e, const scan_shape &shape, const real *x) {
     real *summary = (real *)c->scratch[ADJOINT ? PASS_BACKWARD : PASS_FORWARD];
@@ -281,8 +285,9 @@ bool chunks_preferred(const struct call *c) {
 
 } // namespace
 
-/* Tolerance: as scan_companion_cpu, for the same reasons. In chunks, the products and their results also round once per
- * time step. */
+/* Tolerance: each step adds about one rounding unit, and the reference sums in double. In the companion layout the
+ * gates sum to 1, so old errors do not grow; in the observer layout they may grow with T. In chunks, the products and
+ * their results also round once per time step. */
 const struct kernel kernel_scan_companion_cuda = {
     .name = "scan_companion_cuda",
     .op = &op_scan_companion,

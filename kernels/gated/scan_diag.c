@@ -23,7 +23,7 @@ struct tensor *scan_diag_complex(struct graph *g, struct tensor *a_re, struct te
     return c ? c->out[0] : NULL;
 }
 
-/* a against x (B,T,N): the same shape or [N]. */
+/* Checks that `a` has the shape of x (B,T,N), or is [N]. */
 static bool transition_fits(struct graph *g, const struct op *op, const struct tensor *a, const struct tensor *x) {
     if (x->rank != 3) {
         graph_fail(g, ST_USAGE, "%s: x has rank %d, expected 3 (B,T,N)", op->name, x->rank);
@@ -67,7 +67,8 @@ static void scan_diag_complex_infer(struct graph *g, struct call *c) {
     graph_output(g, c, DT_REAL, 3, c->in[2]->dims);
 }
 
-/* planes = 1 real, 2 complex. Forward reads a, x, writes h; backward reads a, h, dh, writes da, dx. */
+/* planes: 1 for real numbers, 2 for complex ones. Forward reads a and x, and writes h; backward reads a, h and dh, and
+ * writes da and dx. */
 static struct cost diag_cost(const struct call *c, enum pass pass, int planes) {
     double element = planes * (double)sizeof(real);
     double tokens = (double)tensor_count(c->in[planes]), a = (double)tensor_count(c->in[0]);
@@ -84,7 +85,7 @@ static struct cost scan_diag_complex_cost(const struct call *c, enum pass pass) 
     return diag_cost(c, pass, 2);
 }
 
-/* Variants: a transition per token; one transition for all tokens. */
+/* Creates the transition `a`. In variant 0 each token has its own, in variant 1 all tokens share one. */
 static struct tensor *transition_input(struct graph *g, const struct op_sizes *s, const char *name) {
     return s->variant ? input_vector(g, name, s->blocks) : input_tokens(g, s, name, s->blocks);
 }

@@ -1,8 +1,9 @@
-/* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, by the engine of scan.cuh.
+/* scan_diag_cuda.cu - the diagonal recurrence on CUDA, real and complex, with the scan engine of scan.cuh.
  *
  *   h_t = a_t h_{t-1} + x_t;   G_t = dh_t + conj(a_{t+1}) G_{t+1},  dx_t = G_t,  da_t = conj(h_{t-1}) G_t
- * A chunk has h_end = P h_begin + E, with P the product of its a_t; backward uses conj(P) in the same way. Each lane
- * sums the gradient of a constant a over its time steps; the lanes' sums are then added in order. */
+ * Over a chunk, h_end = P h_begin + E, where P is the product of the chunk's a_t. Backward uses conj(P) in the same
+ * way. If `a` is constant, each lane sums its gradient over the lane's time steps. The sums of the lanes are then added
+ * in order. */
 #include "kernels/gated/gated.h"
 #include "kernels/lib/scan.cuh"
 
@@ -12,7 +13,7 @@ namespace {
 
 template <int PLANES> struct number { real part[PLANES]; };
 
-/* a b + c */
+/* Returns a b + c. */
 template <int PLANES>
 __device__ __forceinline__ number<PLANES> mul_add(number<PLANES> a, number<PLANES> b, number<PLANES> c) {
     if constexpr (PLANES == 1)
@@ -33,7 +34,8 @@ template <int PLANES> __device__ __forceinline__ number<PLANES> sum_of(number<PL
     return a;
 }
 
-/* A tensor of numbers; plane[p] NULL reads as zero and is not written. */
+/* An array of numbers to read, with 1 plane (real) or 2 (real and imaginary parts). A plane that is NULL reads as
+ * zero. */
 template <int PLANES> struct source {
     const real *plane[PLANES];
 
@@ -59,7 +61,7 @@ template <int PLANES> struct sink {
 
 /* --- walks -------------------------------------------------------------------------------------------------------- */
 
-/* Values that lanes share: a if that is constant, and where elements lie. */
+/* What all lanes share: `a` if it is constant, and the positions of elements. */
 template <int PLANES, bool CONSTANT> struct diag_walk {
     static constexpr int ROWS = 1, LANES = 64;
     using value = number<PLANES>;
@@ -67,7 +69,7 @@ template <int PLANES, bool CONSTANT> struct diag_walk {
     scan_shape shape;
     source<PLANES> a;
 
-    /* a_t, unless it is constant: then nothing is read. */
+    /* Reads a_t. If `a` is constant, it reads nothing. */
     template <class Read> __device__ __forceinline__ value element(const scan_lane &lane, int t, Read read) const {
         if constexpr (CONSTANT)
             return {};
@@ -93,7 +95,7 @@ template <int PLANES, bool CONSTANT> struct diag_forward : diag_walk<PLANES, CON
     struct state {
         value a, h;
     };
-    source<PLANES> x, carry; /* carry: the first state of each lane; NULL means zeros */
+    source<PLANES> x, carry; /* carry: the state before each lane's first step; NULL means zeros */
     sink<PLANES> h;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
@@ -119,10 +121,10 @@ template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CON
         value a, before, dh;
     };
     struct state {
-        value a, da, carry; /* da: summed over time; carry: conj(a_{t+1}) G_{t+1} */
+        value a, da, carry; /* da: the sum over time, if `a` is constant; carry: conj(a_{t+1}) G_{t+1} */
     };
     source<PLANES> h, dh, carry;
-    sink<PLANES> da, dx; /* da: of a time step, or of a lane if a is constant */
+    sink<PLANES> da, dx; /* da: one number per time step; one per lane if `a` is constant */
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
         s = {this->constant(lane), {}, carry.at(lane.index)};
@@ -146,7 +148,8 @@ template <int PLANES, bool CONSTANT> struct diag_adjoint : diag_walk<PLANES, CON
     }
 };
 
-/* A chunk's transition product, and its last state from a zero state: h, or the adjoint's carry. */
+/* Computes the summary of a chunk: its transition product, and the state after it if the state before it is zero; for
+ * the adjoint, the carry that leaves the chunk if no carry enters it. */
 template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_walk<PLANES, CONSTANT> {
     static constexpr int VALUES = (CONSTANT ? 1 : 2) * PLANES, STEPS = scan_steps(VALUES, 32);
     static constexpr bool REVERSE = ADJOINT;
@@ -157,7 +160,7 @@ template <int PLANES, bool CONSTANT, bool ADJOINT> struct diag_summary : diag_wa
     struct state {
         value a, product, sum;
     };
-    source<PLANES> x; /* forward x, backward dh */
+    source<PLANES> x; /* x, or dh for the adjoint */
     sink<PLANES> product, sum;
 
     __device__ __forceinline__ void begin(const scan_lane &lane, state &s, scan_nothing_shared &) const {
@@ -210,7 +213,7 @@ template <int PLANES> sink<PLANES> gradient_to(const struct call *c, int input) 
     return s;
 }
 
-/* Planes of n values each of this pass's scratch, `skip` planes past its start. */
+/* Returns planes of n values each in this pass's scratch, after the first `skip` planes. */
 template <int PLANES> sink<PLANES> scratch_at(const struct call *c, enum pass pass, int skip, int64_t n) {
     sink<PLANES> s = {};
     for (int p = 0; p < PLANES; p++) s.plane[p] = (real *)c->scratch[pass] + (skip + p) * n;
@@ -223,15 +226,15 @@ template <int PLANES> source<PLANES> read_back(const sink<PLANES> &s) {
     return r;
 }
 
-/* One lane per sequence if !CHUNKED. */
+/* The two passes. Without CHUNKED, a lane is a whole sequence. */
 template <int PLANES, bool CHUNKED> struct diag_call {
     static scan_shape shape_of(const struct call *c) {
         const int64_t *dims = c->in[PLANES]->dims;
         return CHUNKED ? scan_chunked(dims[0], dims[1], dims[2], 1) : scan_whole(dims[0], dims[1], dims[2]);
     }
 
-    /* Planes of one number per lane: products and ends of chunks, sums of a constant a's gradient. Then the scratch of
-     * the sums over lanes. */
+    /* The scratch has planes with one number per lane: the chunks' products and ends, and the sums of a constant a's
+     * gradient. After them comes scratch for the sums over lanes. */
     static size_t workspace(const struct call *c, enum pass pass) {
         scan_shape shape = shape_of(c);
         int64_t lanes = scan_lanes(shape);
@@ -240,7 +243,8 @@ template <int PLANES, bool CHUNKED> struct diag_call {
         return chunks + (size_t)(PLANES * lanes) * sizeof(real) + cuda_column_sums_bytes(lanes / shape.N, shape.N);
     }
 
-    /* The first state of each lane, x the call's x or dh. */
+    /* Returns the state before each lane's first step; for the adjoint, the carry. x is the call's x, or dh for the
+     * adjoint. */
     template <bool CONSTANT, bool ADJOINT>
     static source<PLANES> carries(const struct call *c, const struct exec *e, const source<PLANES> &x) {
         scan_shape shape = shape_of(c);
@@ -297,7 +301,9 @@ template <int PLANES, bool CHUNKED> struct diag_call {
 
 } // namespace
 
-/* Tolerance: as scan_diag_cpu, for the same reasons. The products of chunks also round once per time step. */
+/* Tolerance: the reference computes the state in double; here every step rounds. The error grows like the square root
+ * of the number of roundings if |a| <= 1, and as fast as the state if |a| > 1. The products of chunks also round once
+ * per time step. */
 const struct kernel kernel_scan_diag_cuda = {
     .name = "scan_diag_cuda",
     .op = &op_scan_diag,

@@ -1,5 +1,5 @@
-/* scan_gates.cuh - a row of m + 1 gates, normalised in registers (kernels/gated/gate.h), which the CUDA twins of the
- * gated scans share, for the engine of kernels/lib/scan.cuh. */
+/* scan_gates.cuh - a row of m + 1 gates that is normalised in registers (gate.h). The CUDA kernels of the gated scans
+ * use it with the scan engine of kernels/lib/scan.cuh. */
 #ifndef LRNN_KERNELS_GATED_SCAN_GATES_CUH
 #define LRNN_KERNELS_GATED_SCAN_GATES_CUH
 
@@ -7,7 +7,7 @@
 #include "kernels/lib/scan.cuh"
 
 template <int m> struct scan_gates {
-    real p[m + 1], scale; /* gates are p * scale once normalised; raw before */
+    real p[m + 1], scale; /* before scan_normalise, p are the raw gates; after it, the gates are p * scale */
 
     /* z points to the row's first gate; gates are N apart. */
     template <class Read> __device__ __forceinline__ void load(const real *z, int N, Read read) {
@@ -25,8 +25,9 @@ template <int m, int STEPS, enum gate GATE, class Input> __device__ __forceinlin
     for (int s = 0; s < STEPS; s++) in[s].gates.scale = gate_lane(GATE, m + 1, in[s].gates.p, 1, in[s].gates.p);
 }
 
-/* Chooses the gate when the kernel runs. All threads have the same gate, so threads do not diverge, and only a quarter
- * as many kernels are compiled. The choice is made once for all steps, so that their arithmetic can be interleaved. */
+/* Normalises the gates of STEPS inputs. The gate is chosen when the kernel runs: all threads have the same gate, so
+ * they do not diverge, and only a quarter as many kernels are compiled. It is chosen once for all steps, so that their
+ * arithmetic can be interleaved. */
 template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_normalise(enum gate gate, Input *in) {
     switch (gate) {
     case GATE_SOFTMAX:
@@ -40,7 +41,7 @@ template <int m, int STEPS, class Input> __device__ __forceinline__ void scan_no
     }
 }
 
-/* True if a gated scan is faster in chunks. Never for gates that are not divided by their sum, because their products
+/* True if a gated scan is faster in chunks. False for gates that are not divided by their sum, because their products
  * may overflow although no state does. `values` is the number of values that a channel reads at a time step. */
 static inline bool scan_gated_chunks_pay(const struct call *c, int64_t values) {
     const int64_t *dims = c->in[1]->dims;

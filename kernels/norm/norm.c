@@ -1,13 +1,15 @@
-/* norm.c - RMSNorm and LayerNorm over the last axis, D wide, of a tensor or of a residual sum: the ops and their
- * references, in double.
+/* norm.c - RMSNorm and LayerNorm over the last axis (D values), and the norm of a residual sum: the ops and their
+ * references, which compute in double.
  *
- *   rmsnorm    q = (mean(x^2) + eps)^-1/2              n = x q         y = n w        (Zhang & Sennrich 2019)
+ *   rmsnorm    q = (mean(x^2) + eps)^-1/2              n = x q              y = n w        (Zhang & Sennrich 2019)
  *   layernorm  q = (mean((x - mean x)^2) + eps)^-1/2   n = (x - mean x) q   y = n w + b    (Ba et al. 2016)
- * Adjoint, e = dy w:  rmsnorm dx = q (e - n mean(e n));  layernorm dx = q (e - mean(e) - n mean(e n));
- * dw = sum over rows of dy n;  db = sum over rows of dy. The statistics are computed again from x.
- *
- *   add_norm   s = x + branch, y = norm(s), for both norms: dx = dbranch = ds + (the dx above, at s), where ds is the
- *              gradient that arrives at the output s */
+ *   add_norm   s = x + branch, and y = rmsnorm(s) or layernorm(s)
+ * Gradients, with e = dy w:
+ *   rmsnorm    dx = q (e - n mean(e n))
+ *   layernorm  dx = q (e - mean(e) - n mean(e n))
+ *   both       dw = sum over rows of dy n,   db = sum over rows of dy
+ *   add_norm   dx = dbranch = ds + (the dx above, computed from s), where ds is the gradient of the output s
+ * Backward computes q and the mean from x again. */
 #include <math.h>
 
 #include "kernels/lib/infer.h"
@@ -82,13 +84,14 @@ static double vector_terms(const struct call *c, int j) {
     return most;
 }
 
-/* Magnitudes of the terms (struct op, `terms`). |x| and |mean| are added separately, because x - mean may be close to
- * 0. In layernorm dx is 0 if D = 1, and 0 except for a small part due to eps if D = 2. */
+/* Returns the largest magnitude of the terms that an element of a result sums (struct op, `terms`). |x| and |mean| are
+ * added separately, because x - mean may be close to 0. In layernorm, dx is 0 if D = 1; if D = 2, it is 0 except for a
+ * small part due to eps. */
 static double norm_terms(const struct call *c, enum pass pass, int j) {
     int64_t rows = tensor_rows(c->in[0]), D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
     double most = 0;
-    if (pass == PASS_FORWARD && j == 1) return 0; /* the sum is one addition */
+    if (pass == PASS_FORWARD && j == 1) return 0; /* the sum is a single addition */
     if (j == 1 || j == 2) return vector_terms(c, j);
     for (int64_t r = 0; r < rows; r++) {
         const real *x = normed_rows(c) + r * D, *dy = pass == PASS_BACKWARD ? call_dout(c, 0) + r * D : NULL;
@@ -108,7 +111,8 @@ static double norm_terms(const struct call *c, enum pass pass, int j) {
     return most;
 }
 
-/* Builds a norm. Variants: 0 a small eps, 1 a large one, 2 no gradient of x, 3 none of the vectors. */
+/* Builds a norm. Variant 0 has a small eps, variant 1 a large one. In variant 2 x needs no gradient, in variant 3 w and
+ * b need none. */
 static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     if (s->variant > 3) return false;
     struct tensor *x = input_tokens(g, s, "x", s->dim), *w = input_vector(g, "w", s->dim);
@@ -123,8 +127,9 @@ static bool norm_build(struct graph *g, const struct op_sizes *s, bool layer) {
     return true;
 }
 
-/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. Variants: 0 and 1 all gradients; 2 not of x; 3 not of
- * the branch; 4 of neither, with a large eps; 5 not of w and b, with a large eps. */
+/* Builds add_norm. Even variants are RMSNorm, odd ones LayerNorm. In variants 0 and 1 all inputs need gradients; in
+ * variant 2 all but x; in 3 all but the branch; in 4 all but x and the branch; in 5 all but w and b. Variants 4 and 5
+ * have a large eps. */
 static bool add_norm_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 5) return false;
     bool layer = s->variant % 2 == 1;
@@ -183,7 +188,7 @@ const struct op op_add_norm = {
     .build = add_norm_build,
 };
 
-/* s = x + branch, where there is one. */
+/* Computes s = x + branch for add_norm. The other ops have no branch. */
 static void sum_ref(const struct call *c) {
     if (!c->in[3]) return;
     const real *x = tensor_real(c->in[0]), *branch = tensor_real(c->in[3]);
@@ -205,7 +210,7 @@ static void norm_ref_forward(const struct call *c, const struct exec *exec) {
     }
 }
 
-/* Computes the gradients of x and, if there is one, of the branch in row r. */
+/* Computes the gradient of row r of x, which for add_norm is also the gradient of the branch. */
 static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const real *dy) {
     int64_t D = tensor_cols(c->in[0]);
     const real *w = tensor_real(c->in[1]), *ds = sum_dout(c);
@@ -224,7 +229,7 @@ static void norm_ref_dx(const struct call *c, int64_t r, const real *x, const re
     }
 }
 
-/* Sums over rows. */
+/* dw and db while their sums over the rows are computed. */
 struct sums {
     double *dw, *db;
 };
