@@ -45,7 +45,8 @@ static void scan_lstm_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* FLOPs per token: 8H^2 + 25H forward; backward two products of 8H^2 and about 35H. The weights count once per pass. */
+/* FLOPs per token: forward 8H^2 + 25H; backward two products of 8H^2 and about 35H. The bytes of the weights count once
+ * per pass. */
 static struct cost scan_lstm_cost(const struct call *c, enum pass pass) {
     double H = (double)tensor_cols(c->in[1]), tokens = (double)tensor_rows(c->in[0]);
     if (pass == PASS_FORWARD)
@@ -101,7 +102,7 @@ static void scan_lstm_ref_forward(const struct call *c, const struct exec *x) {
     }
 }
 
-/* Scratch of the gradient: dwh, dbh, dp of one token, and dh, dc that flow to the previous step. */
+/* Scratch of the gradient: dwh and dbh; dp of one token; dh and dc, which flow to the previous step. */
 struct sums {
     double *dwh, *dbh, *dp, *dh, *dc;
 };

@@ -1,21 +1,21 @@
-/* scan_lstm_cluster_cuda.cu - scan_lstm on CUDA: all time steps in one launch. Equations: scan_lstm.c.
+/* scan_lstm_cluster_cuda.cu - scan_lstm on CUDA, with all time steps in one launch. Equations: scan_lstm.c.
  *
- * A cluster of blocks (cluster.cuh) takes a tile of sequences from the first time step to the last. Each block has some
- * of the channels, and keeps their rows of wh (backward: columns) in its shared memory. At each step a block computes
- * the sums of its channels over all channels of the previous step, and stores the new values of its channels in the
- * shared memory of every block of the cluster. Global stores of a step and loads of the next one come after
- * `cluster_arrive`, which would otherwise wait for them; so they overlap with the barrier.
+ * A cluster of thread blocks (cluster.cuh) computes a tile of LSTM_TILE sequences from the first time step to the last.
+ * Each block has some of the channels, and keeps their rows of wh (in backward: their columns) in its shared memory. At
+ * each step a block computes the sums of its channels over all channels of the previous step, and stores the new values
+ * of its channels in the shared memory of every block of the cluster. `cluster_arrive` would wait for global stores
+ * before it. So a step's global stores and the loads for the next step come after it, and overlap with the barrier.
  *
- * H alone decides into which parts a sum is cut, and sequences are independent. So the bits depend neither on the size
- * of the cluster nor on the other sequences. */
+ * Only H determines into which parts a sum is cut, and sequences are independent. So the bits depend neither on the
+ * size of the cluster nor on the other sequences. */
 #include "kernels/gated/lstm.cuh"
 #include "kernels/lib/cluster.cuh"
 
-#define LSTM_TILE     4   /* sequences of a cluster */
-#define LSTM_PARTS    8   /* parts of a sum over H values; a thread has one part of four sums */
+#define LSTM_TILE     4   /* sequences per cluster */
+#define LSTM_PARTS    8   /* number of parts of a sum over H values; a thread computes one part of four sums */
 #define LSTM_UNASKED  128 /* the largest width at which the kernel is preferred */
-#define LSTM_CHANNELS 8   /* least channels of a block; fewer are not worth a larger cluster */
-#define LSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* most threads of a block: doubles take twice the registers */
+#define LSTM_CHANNELS 8   /* least channels of a block; a larger cluster with fewer would not be faster */
+#define LSTM_THREADS  (REAL_IS_DOUBLE ? 256 : 512) /* most threads of a block; doubles take twice the registers */
 
 namespace {
 
@@ -23,7 +23,7 @@ struct lstm_cut {
     int64_t B, T;
     int H, cluster;
 
-    __host__ __device__ int channels() const { /* of a block; the last ones may have fewer */
+    __host__ __device__ int channels() const { /* channels of a block; the last block may have fewer */
         return (H + cluster - 1) / cluster;
     }
     int64_t tiles() const {
@@ -31,12 +31,13 @@ struct lstm_cut {
     }
 };
 
-/* The sums of a block at each step: for each sequence 4 G sums, in groups of four, each over K values, in parts. */
+/* The sums that a block computes at each step: for each sequence 4 G sums over K values each. Four sums are a group,
+ * and each sum is cut into `parts` parts. */
 struct lstm_sums {
     int G, K, parts;
 
-    /* Reals of shared memory: the weights (K, G, 4); the values (K, TILE) of two steps; the partial sums (parts, TILE,
-     * G, 4). */
+    /* The block's shared memory has the weights (K, G, 4), the values (K, TILE) of two steps, and the partial sums
+     * (parts, TILE, G, 4). */
     __host__ __device__ int64_t weights() const {
         return (int64_t)4 * G * K;
     }
@@ -51,7 +52,7 @@ struct lstm_sums {
     }
 };
 
-/* Forward: the four pre-activations of a channel are a group. Backward: dh of four channels is a group. */
+/* Forward: a group is the four pre-activations of a channel. Backward: a group is dh of four channels. */
 __host__ __device__ struct lstm_sums forward_sums(const struct lstm_cut &k) {
     return {k.channels(), k.H, LSTM_PARTS};
 }
@@ -60,9 +61,9 @@ __host__ __device__ struct lstm_sums backward_sums(const struct lstm_cut &k) {
     return {(k.channels() + 3) / 4, 4 * k.H, 4 * LSTM_PARTS};
 }
 
-/* The role of a thread: it owns a channel of one sequence, or it only sums. */
+/* The role of a thread: it owns a channel of one sequence, or it only computes sums. */
 struct lstm_place {
-    bool owns, in; /* in: owns, and the sequence exists */
+    bool owns, in; /* in: the thread owns a channel, and its sequence exists */
     int first, local, channel, s;
     int64_t b;
 };
@@ -80,7 +81,7 @@ __device__ struct lstm_place place_here(const struct lstm_cut &k) {
     return at;
 }
 
-/* This thread's part of its group's sums. */
+/* Computes this thread's part of the four sums of its group. */
 __device__ __forceinline__ void sum_part(const struct lstm_sums &n, const real *w, const real *values, real *partial) {
     int part = (int)threadIdx.x / n.G, g = (int)threadIdx.x % n.G, end = n.K * (part + 1) / n.parts;
     lanes<4> sum[LSTM_TILE] = {};
@@ -94,7 +95,7 @@ __device__ __forceinline__ void sum_part(const struct lstm_sums &n, const real *
 }
 static_assert(LSTM_TILE == 4, "a tile's values are loaded as four lanes");
 
-/* p[i] += the four sums of group g, over all parts in order; call it after a barrier. It loads four sums at once, so
+/* Adds the four sums of group g to p, part after part in order. Call it after a barrier. It loads four sums at once, so
  * that neighbouring threads read neighbouring values. */
 __device__ __forceinline__ void add_parts(const struct lstm_sums &n, const real *partial, int s, int g, real p[4]) {
     for (int part = 0; part < n.parts; part++) {
@@ -103,7 +104,7 @@ __device__ __forceinline__ void add_parts(const struct lstm_sums &n, const real 
     }
 }
 
-/* Sum i of the block's 4 G sums, over all parts in order; call it after a barrier. */
+/* Returns sum i of the block's 4 G sums, added part after part in order. Call it after a barrier. */
 __device__ __forceinline__ real sum_parts(const struct lstm_sums &n, const real *partial, int s, int i) {
     real sum = 0;
     for (int part = 0; part < n.parts; part++) sum += partial[(part * LSTM_TILE + s) * 4 * n.G + i];
@@ -117,7 +118,7 @@ __device__ __forceinline__ void store_in_all(const struct lstm_cut &k, real *at,
 
 } // namespace
 
-/* u, gates (B,T,4H); wh [4H][H]; bh [4H]; cell, h (B,T,H). */
+/* Computes all time steps. u, gates (B,T,4H); wh [4H][H]; bh [4H]; cell, h (B,T,H). */
 static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     lstm_forward_kernel(struct lstm_cut k, const real *u, const real *wh, const real *bh, real *gates, real *cell,
                         real *h) {
@@ -149,7 +150,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
             if (at.in) add_parts(n, partial, at.s, at.local, p);
         }
         if (at.in) out = lstm_channel_forward(p, &x);
-        bool more = t < k.T - 1; /* after the last step nobody reaches into another block */
+        bool more = t < k.T - 1; /* after the last step, no block accesses another block's memory */
         if (more && at.owns) store_in_all(k, values + t % 2 * n.values() + at.channel * LSTM_TILE + at.s, out);
         if (more) cluster_arrive();
         if (at.in) {
@@ -164,7 +165,8 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     }
 }
 
-/* dout (B,T,H); dp (B,T,4H). `before` (B,T,H) receives h of the previous step, zeros at the first; NULL: not wanted. */
+/* Computes the gradients of all time steps. dout (B,T,H); dp (B,T,4H). `before` (B,T,H) receives h of the previous time
+ * step, with zeros at the first step; NULL: not wanted. */
 static __global__ void __launch_bounds__(LSTM_THREADS, 1)
     lstm_backward_kernel(struct lstm_cut k, const real *wh, const real *gates, const real *cell, const real *h,
                          const real *dout, real *dp, real *before) {
@@ -201,7 +203,7 @@ static __global__ void __launch_bounds__(LSTM_THREADS, 1)
             if (at.in) d += sum_parts(n, partial, at.s, at.local);
         }
         if (at.in) lstm_channel_backward(&x, d, &dc, p);
-        bool more = t > 0; /* after the last step nobody reaches into another block */
+        bool more = t > 0; /* after the last step, no block accesses another block's memory */
         for (int i = 0; i < 4 && more && at.owns; i++)
             store_in_all(k, values + t % 2 * n.values() + (i * k.H + at.channel) * LSTM_TILE + at.s, p[i]);
         if (more) cluster_arrive();
@@ -222,8 +224,8 @@ static bool fits(const struct lstm_cut &k, const struct cuda_context *cuda) {
            backward.threads() <= LSTM_THREADS && (k.cluster == 1 || cuda->capability >= CLUSTER_CAPABILITY);
 }
 
-/* Chooses the smallest cluster that has room for wh, or a larger one as long as multiprocessors would be idle. False if
- * there is none. */
+/* Chooses the smallest cluster whose shared memory has room for wh. If multiprocessors would then be idle, it chooses a
+ * larger one. False: no cluster has room. */
 static bool cut(const struct call *c, struct lstm_cut *k) {
     const struct cuda_context *cuda = c->place ? c->place->cuda : nullptr;
     int64_t H = tensor_cols(c->in[1]);
@@ -246,9 +248,10 @@ static bool scan_lstm_cluster_cuda_applicable(const struct call *c, const char *
     return fits && lstm_products_fit(c, why);
 }
 
-/* The limit is a guess, because only width 256 was measured. There, with 128 sequences, an H200 takes .72 ms for both
- * passes of 16 steps with cuBLAS and 1.17 ms here, 6.3 and 8.6 ms for 128 steps, but for the forward pass of 128 steps
- * 3.1 and 2.7 ms (results/device/perf-device.csv). Widths 128 and 192 should be measured. */
+/* The limit 128 is a guess, because only width 256 was measured. At this width, with 128 sequences on an H200, both
+ * passes of 16 steps take .72 ms with cuBLAS and 1.17 ms here. Of 128 steps, both passes take 6.3 ms with cuBLAS and
+ * 8.6 ms here, but the forward pass 3.1 ms with cuBLAS and 2.7 ms here (results/device/perf-device.csv). Widths 128 and
+ * 192 should be measured. */
 static bool scan_lstm_cluster_cuda_preferred(const struct call *c) {
     return tensor_cols(c->in[1]) <= LSTM_UNASKED;
 }
@@ -281,7 +284,7 @@ static size_t scan_lstm_cluster_cuda_workspace(const struct call *c, enum pass p
     return s.used;
 }
 
-/* Computes dp directly in din[0], unless it has to be added to din[0]. */
+/* Writes dp directly into din[0], unless it must be added to din[0]. */
 static void scan_lstm_cluster_cuda_backward(const struct call *c, const struct exec *x) {
     struct lstm_cut k;
     cut(c, &k);
@@ -298,7 +301,7 @@ static void scan_lstm_cluster_cuda_backward(const struct call *c, const struct e
     lstm_weight_gradients(c, x, dp, r.before, r.sums);
 }
 
-/* Tolerance: as scan_lstm_cpu. */
+/* Tolerance: scan_lstm_cpu.c explains it. */
 const struct kernel kernel_scan_lstm_cluster_cuda = {
     .name = "scan_lstm_cluster_cuda",
     .op = &op_scan_lstm,

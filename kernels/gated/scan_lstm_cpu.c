@@ -1,8 +1,8 @@
-/* scan_lstm_cpu.c - the LSTM recurrence on the CPU.
+/* scan_lstm_cpu.c - the LSTM recurrence (scan_lstm.c) on the CPU.
  *
- * The batch is cut into at most 8 independent tiles. Each step of a tile is one product of its rows with wh. Backward
- * stores dp of all tokens in du (or in scratch). Then dwh is one product over all tokens, cut into token tiles whose
- * partial sums are added in order. */
+ * The batch is cut into at most 8 independent tiles. At each step, a tile multiplies its rows of h with wh in one
+ * product. Backward stores dp of all tokens in du (or in scratch). Then it computes dwh as a product over all tokens;
+ * this product is cut into tiles of tokens, whose partial results are added in order. */
 #include <string.h>
 
 #include "kernels/gated/gated.h"
@@ -12,9 +12,10 @@
 #include "kernels/lib/parallel.h"
 #include "kernels/lib/scratch.h"
 
-#define MAX_TILES  8
-#define BATCH_TILE 32   /* least rows of a batch tile: the library packs wh anew in each product */
-#define TOKEN_TILE 1024 /* least rows of a token tile */
+#define MAX_TILES 8
+/* least rows of a tile of the batch; fewer would not be worth packing wh anew in each product */
+#define BATCH_TILE 32
+#define TOKEN_TILE 1024 /* least rows of a tile of tokens */
 
 static int64_t tiles_of(int64_t n, int64_t least) {
     int64_t tiles = n / least;
@@ -23,7 +24,8 @@ static int64_t tiles_of(int64_t n, int64_t least) {
 
 #define STEP static inline __attribute__((always_inline)) /* so that `first` is a constant in the loops over units */
 
-/* One sequence at one step: p becomes the activated gates. before is c_{t-1}, not read at the first step. */
+/* Computes one step of one sequence. p has the pre-activations, and becomes the activated gates. `before` is c_{t-1};
+ * it is not read at the first step. */
 STEP void step_forward(bool first, int64_t H, real *p, const real *before, real *cell, real *h) {
 #pragma omp simd
     for (int64_t j = 0; j < H; j++) {
@@ -70,8 +72,8 @@ static void scan_lstm_cpu_forward(const struct call *c, const struct exec *x) {
     for (int64_t i = 0; i < tiles; i++) forward_tile(c, part_at(B, tiles, i));
 }
 
-/* Scratch of the gradient: dp (B,T,4H), h shifted by one step (B,T,H), dh and dc (B,H) that flow back, partial dwh, and
- * the partial sums for column_sums. */
+/* Scratch of the gradient. dp (B,T,4H); late (B,T,H): h of the previous step; dh and dc (B,H): gradients that flow to
+ * the previous step; dwh: partial results; sums: partial sums of column_sums. */
 struct work {
     real *dp, *late, *dh, *dc;
     struct scratch_rows dwh, sums;
@@ -95,11 +97,11 @@ static size_t scan_lstm_cpu_workspace(const struct call *c, enum pass pass) {
     return s.used;
 }
 
-/* Sequence b at step t: computes dp, and turns dc_t into dc_{t-1}. w->dh contains wh^T dp_{t+1}. `first` is t == 0,
- * where c_{t-1} is not read. */
+/* Computes dp of sequence b at step t, and turns dc_t into dc_{t-1}. w->dh contains wh^T dp_{t+1}. `first` says that t
+ * is 0; then c_{t-1} is not read. */
 STEP void step_backward(bool first, const struct call *c, const struct work *w, int64_t b, int64_t t) {
     int64_t H = tensor_cols(c->in[1]), token = b * c->in[0]->dims[1] + t;
-    const real *gates = tensor_real(c->out[1]) + token * 4 * H; /* i, f, g, o, H each */
+    const real *gates = tensor_real(c->out[1]) + token * 4 * H; /* gates i, f, g, o, with H values each */
     const real *cell = tensor_real(c->out[2]) + token * H, *before = first ? cell : cell - H;
     const real *dout = call_dout(c, 0) + token * H, *dh = w->dh + b * H;
     real *dc = w->dc + b * H, *dp = w->dp + token * 4 * H;
@@ -163,12 +165,12 @@ static void scan_lstm_cpu_backward(const struct call *c, const struct exec *x) {
     if (c->din[0] && call_accumulates(c, 0)) sum_partials(tokens * 4 * H, 1, s.dp, 0, c->din[0], true);
 }
 
-/* Tolerance: the error of a pre-activation counts in units of the H terms |wh| |h| that it sums, not of its own size,
- * and its gate has the same error: up to a thousand units with weights of magnitude 30 and H = 64, a few with weights
- * below 1. Each step multiplies the error by the derivative of h_t by h_{t-1}. With such large weights it is above 1:
- * the recurrence is chaotic, errors grow with T, and no number of units bounds them. For random inputs of that kind
- * `make fuzz-kernels` measures how far a change of the inputs' last bits moves the reference, and bounds the kernel by
- * that. */
+/* Tolerance: a pre-activation sums H terms |wh| |h|, and its rounding error is in units of these terms, not of its own
+ * size. The gate then has the same error: a few units with weights below 1, but up to a thousand units with weights of
+ * magnitude 30 and H = 64. Each step multiplies the error by the derivative of h_t by h_{t-1}. With such large weights
+ * the derivative is above 1, so the recurrence is chaotic: errors grow with T, and no number of units bounds them. For
+ * random inputs of that kind, `make fuzz-kernels` measures how much the reference changes if the last bits of the
+ * inputs change, and bounds the kernel's error by that. */
 const struct kernel kernel_scan_lstm_cpu = {
     .name = "scan_lstm_cpu",
     .op = &op_scan_lstm,

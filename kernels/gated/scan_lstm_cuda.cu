@@ -1,11 +1,11 @@
-/* scan_lstm_cuda.cu - scan_lstm on CUDA: per time step a product of cuBLAS and an element-wise kernel, for all
- * sequences together; the gradient of the weights is one product over all tokens. It is used where
- * scan_lstm_cluster_cuda is not preferred. Equations: scan_lstm.c. */
+/* scan_lstm_cuda.cu - scan_lstm on CUDA, for the widths at which scan_lstm_cluster_cuda is not preferred. At each time
+ * step, cuBLAS computes one product for all sequences, and an element-wise kernel computes the gates. The gradient of
+ * the weights is one product over all tokens. Equations: scan_lstm.c. */
 #include "kernels/gated/lstm.cuh"
 
 namespace {
 
-/* p = u + bh for all tokens; the products with wh are added to it. */
+/* Computes p = u + bh for all tokens. The products with wh are then added to p. */
 struct lstm_input {
     const real *u, *bh;
     real *p;
@@ -15,7 +15,8 @@ struct lstm_input {
     }
 };
 
-/* Channel i % H of sequence i / H at time t: `gates` has the pre-activations before, the activated gates afterwards. */
+/* Computes one step for channel i % H of sequence i / H. `gates` has the pre-activations, which become the activated
+ * gates. */
 struct lstm_step {
     real *gates, *cell, *h;
     int64_t T, H, t;
@@ -31,7 +32,8 @@ struct lstm_step {
     }
 };
 
-/* dh (B,H) is the gradient from time t+1; so is dc (B,H), which becomes the gradient from time t. dp (B,T,4H). */
+/* Computes the gradients of one step. dh and dc (B,H) are gradients from time t + 1; dc becomes the gradient for time t
+ * - 1. dp (B,T,4H) receives the gradients of the pre-activations. */
 struct lstm_step_gradient {
     const real *gates, *cell, *dout, *dh;
     real *dc, *dp;
@@ -50,7 +52,7 @@ struct lstm_step_gradient {
     }
 };
 
-/* h of the previous time step, zeros at the first. */
+/* Copies h of the previous time step to `to`, with zeros at the first step. */
 struct lstm_before {
     const real *h;
     real *to;
@@ -114,7 +116,7 @@ static void scan_lstm_cuda_backward(const struct call *c, const struct exec *x) 
     lstm_weight_gradients(c, x, r.dp, r.before, r.sums);
 }
 
-/* Tolerance: as scan_lstm_cpu. */
+/* Tolerance: scan_lstm_cpu.c explains it. */
 const struct kernel kernel_scan_lstm_cuda = {
     .name = "scan_lstm_cuda",
     .op = &op_scan_lstm,

@@ -1,27 +1,31 @@
-/* scan.cuh - the one scan engine of the CUDA twins: h_t = apply(element_t, h_{t-1}) and its adjoint, which runs from
- * the last time step to the first.
+/* scan.cuh - the scan engine of the CUDA kernels. It runs recurrences h_t = apply(element_t, h_{t-1}), and their
+ * gradients, which go from the last time step to the first.
  *
- * A lane is one channel (or block of them) of one batch element, and neighbouring threads are neighbouring lanes. A
- * walk is a structure of plain pointers and numbers that says what a lane does; the engine takes it along time. Its
- * type stands in an unnamed namespace, as with each() of cuda.cuh, and has
- *   ROWS, LANES         threads of one lane; lanes of a thread block, whole warps
- *   VALUES, STEPS       what a thread reads from memory at a time step; time steps asked for ahead of use
- *   REVERSE             from the last time step to the first
- *   input, state        what a thread reads from memory at a time step; what it carries from one to the next
- *   shared              what the rows of a lane tell each other
- *   begin               the state before the first step
- *   load, prepare       a time step's input, its values by read(address), in the same order whatever `read` does; all
- *                       arithmetic of the next STEPS inputs that needs no state
- *   step, hear          the state after a time step, and its stores; with several rows then, after a barrier, what the
- *                       others told meanwhile. Two buffers take turns, so that none is overwritten while it is read
- *   end                 what is stored after the last one, by all rows together
- * Sequential: a lane is a whole sequence. For long sequences of few lanes: a lane is one chunk of a sequence. A first
- * walk leaves each chunk's transition product and its end from a zero state, a second one, over chunks instead of time
- * steps, each chunk's first state (scan_carry), from which a third one does the work.
+ * A lane is one channel (or one block of channels) of one batch element; neighbouring threads belong to neighbouring
+ * lanes. A walk is a structure of plain pointers and numbers that says what a lane does at a time step. The engine
+ * calls it for all time steps. Its type is in an unnamed namespace, as with each() of cuda.cuh, and has these members:
+ *   ROWS, LANES     number of threads of a lane (its rows); number of lanes of a thread block, whole warps
+ *   VALUES          number of values that a thread reads from memory at a time step
+ *   STEPS           number of time steps whose values a thread requests before it uses them
+ *   REVERSE         true: the walk goes from the last time step to the first
+ *   input, state    values that a thread reads at a time step; values that it carries to the next time step
+ *   shared          shared memory through which the rows of a lane exchange values
+ *   begin           sets the state before the first step
+ *   load            returns the input of a time step. It gets each value by read(address), always in the same order
+ *   prepare         does all arithmetic of the next STEPS inputs that does not need the state
+ *   step            computes the state after a time step and stores results
+ *   hear            with several rows: reads what the other rows have written to `shared` in step(), after a barrier.
+ *                   `shared` has two buffers, which are used in turn, so that no row overwrites what another row reads
+ *   end             stores what remains after the last step; all rows call it together
+ * A lane usually is a whole sequence. If sequences are long and few, a lane is one chunk of a sequence, and there are
+ * three walks. The first computes each chunk's summary: its transition product, and the state after it if the state
+ * before it is zero. The second goes over the chunks instead of time steps, and computes the state before each chunk
+ * (scan_carry). The third computes the results from these states.
  *
- * Few lanes have to keep the memory busy: the loads of STEPS time steps are in flight while those before are computed,
- * in registers, or, where that is too little, of several times as many in shared memory (scan_walk_ring).
- * Bits depend on sizes alone, through the length of chunks. */
+ * A few lanes must keep the memory busy. So a thread has requested the values of the next STEPS time steps while it
+ * computes the current ones. They arrive in registers (scan_walk), or if these are too few, in shared memory for
+ * several times as many steps (scan_walk_ring). Bits depend only on sizes, because sizes determine the length of
+ * chunks. */
 #ifndef LRNN_KERNELS_LIB_SCAN_CUH
 #define LRNN_KERNELS_LIB_SCAN_CUH
 
@@ -29,13 +33,15 @@
 
 struct scan_shape {
     int64_t B;
-    int T, N, length, chunks; /* length: time steps of a chunk, but for the last; chunks: of a sequence */
+    /* length: time steps of a chunk (the last may have fewer); chunks: number of chunks of a sequence */
+    int T, N, length, chunks;
 };
 
-#define SCAN_CHUNK_MIN      16    /* time steps; lengths are multiples of it */
-#define SCAN_THREADS_WANTED 65536 /* by which chunks are cut */
-/* Fewer values to read at a time step do not keep a large device's memory busy: then, from so many time steps on, it
- * pays to read the elements twice. */
+#define SCAN_CHUNK_MIN      16    /* least time steps of a chunk; its length is a multiple of this */
+#define SCAN_THREADS_WANTED 65536 /* the length of chunks is chosen so that there are about so many threads */
+/* If all channels together read fewer than SCAN_VALUES_FEW values at a time step, they do not keep a large device's
+ * memory busy. Then, for sequences of at least SCAN_LONG time steps, chunks are faster, although they read the elements
+ * twice. */
 #define SCAN_VALUES_FEW 32768
 #define SCAN_LONG       256
 
@@ -43,14 +49,14 @@ static inline struct scan_shape scan_whole(int64_t B, int64_t T, int64_t N) {
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)T, .chunks = 1};
 }
 
-/* rows: threads of a lane. */
+/* rows: threads per lane. */
 static inline struct scan_shape scan_chunked(int64_t B, int64_t T, int64_t N, int64_t rows) {
     int64_t length = (T * B * N * rows + SCAN_THREADS_WANTED - 1) / SCAN_THREADS_WANTED;
     length = (length + SCAN_CHUNK_MIN - 1) / SCAN_CHUNK_MIN * SCAN_CHUNK_MIN;
     return {.B = B, .T = (int)T, .N = (int)N, .length = (int)length, .chunks = (int)((T + length - 1) / length)};
 }
 
-/* values: what a channel reads at a time step. */
+/* values: number of values that a channel reads at a time step. */
 static inline bool scan_chunks_pay(int64_t B, int64_t T, int64_t N, int64_t values) {
     return T >= SCAN_LONG && B * N * values < SCAN_VALUES_FEW;
 }
@@ -59,13 +65,13 @@ __host__ __device__ static inline int64_t scan_lanes(const struct scan_shape &s)
     return s.B * s.chunks * s.N;
 }
 
-/* Position of a thread. */
+/* The position of a thread. */
 struct scan_lane {
-    int64_t index, tokens; /* of the lane; in front of its batch element */
-    int k, N;              /* channel, of how many */
-    int first, count;      /* its time steps; no more than shape.length */
-    int x, row;            /* in the thread block */
-    bool stores;           /* false: there only for the barriers, on the last lane's data */
+    int64_t index, tokens; /* index: of the lane; tokens: number of tokens before its batch element */
+    int k, N;              /* the lane's channel, and the number of channels */
+    int first, count;      /* the lane's first time step, and the number of its time steps */
+    int x, row;            /* the lane's index in the thread block, and the thread's row in the lane */
+    bool stores;           /* false: the thread computes the last lane again, only to reach the barriers */
 
     /* Index of the channel's first value at time t in a tensor (B,T,rows*N). */
     __device__ __forceinline__ int64_t at(int t, int rows = 1) const {
@@ -77,7 +83,8 @@ struct scan_lane {
     }
 };
 
-/* Time steps asked for at once, `inputs` values each: registers hold them twice, and they are the bytes in flight. */
+/* Returns how many time steps a thread requests at once: about `values` values in flight, with `inputs` values per
+ * step. Registers hold these values twice. */
 constexpr int scan_steps(int inputs, int values) {
     int steps = values / inputs / (REAL_IS_DOUBLE ? 2 : 1);
     return steps < 1 ? 1 : steps > 24 ? 24 : steps;
@@ -102,19 +109,19 @@ __device__ __forceinline__ scan_lane scan_lane_at(const scan_shape &shape, int l
     return lane;
 }
 
-/* The lane's i-th time step. */
+/* Returns the i-th time step of the lane, in the walk's direction. */
 template <class W> __device__ __forceinline__ int scan_time(const scan_lane &lane, int i) {
     return W::REVERSE ? lane.first + lane.count - 1 - i : lane.first + i;
 }
 
-/* How a walk has a value: now. */
+/* The read() of scan_walk: returns the value. */
 struct scan_at_once {
     __device__ __forceinline__ real operator()(const real *from) const {
         return *from;
     }
 };
 
-/* The input of time steps i and on; steps past the last repeat it. */
+/* Loads the inputs of STEPS time steps from the i-th on. After the lane's last step it loads this step again. */
 template <class W>
 __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int i, typename W::input *next) {
     if (i + W::STEPS <= lane.count) {
@@ -127,11 +134,12 @@ __device__ __forceinline__ void scan_load(const W &w, const scan_lane &lane, int
     }
 }
 
-/* Thread blocks that a multiprocessor is to hold: two warps may use all the registers a thread can have, more share
- * half of the multiprocessor's among 256 threads. */
+/* Number of thread blocks that shall be resident on a multiprocessor. A thread of a block with at most 64 threads may
+ * then use all registers that a thread can have; a thread of a larger block may use half as many. */
 #define SCAN_BLOCKS(threads) (REAL_IS_DOUBLE ? 1 : (threads) <= 64 ? 4 : 512 / (threads))
 
-/* With several rows all threads of a block go through all time steps of the longest lane, for the barriers. */
+/* With several rows, all threads of a block go through the time steps of the longest lane, because they share
+ * barriers. */
 template <class W> __device__ __forceinline__ int scan_steps_of(const W &w, const scan_lane &lane) {
     return W::ROWS > 1 ? w.shape.length : lane.count;
 }
@@ -170,14 +178,16 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, SCAN_BLO
 
 /* --- the same walk, its input by way of shared memory ------------------------------------------------------------- */
 
-/* Registers hold STEPS inputs on their way. By Little's law a device needs its rate times its latency on the way, an
- * H100 3.35 TB/s times some .7 us; where lanes are few that is more. There each thread has what it will read copied
- * (cp.async, capability 8.0) into slots of its own, in SCAN_RING turns of STEPS time steps each, and waits for the turn
- * at hand alone. No thread reads another's slots, so there is no barrier; sums, and so bits, equal scan_walk's. */
-#define SCAN_RING         4           /* turns, of which all but one are on their way */
-#define SCAN_BYTES_WANTED (18u << 10) /* on their way, of a multiprocessor: 3.35 TB/s * .7 us / 132 */
+/* scan_walk has the requested values of STEPS time steps in registers. By Little's law, a device needs (bandwidth times
+ * latency) bytes in flight: on an H100, 3.35 TB/s times about .7 us. Few lanes do not reach this number with registers.
+ * In scan_walk_ring, each thread requests asynchronous copies (cp.async, capability 8.0) of its values into its own
+ * slots of shared memory. A turn is the values of STEPS time steps; SCAN_RING turns have slots, and the thread waits
+ * only for the turn that it needs next. No thread reads another thread's slots, so no barrier is needed. The
+ * arithmetic, and so the bits, are those of scan_walk. */
+#define SCAN_RING         4           /* number of turns; all but one are in flight */
+#define SCAN_BYTES_WANTED (18u << 10) /* bytes in flight per multiprocessor: 3.35 TB/s * .7 us / 132 */
 
-/* A thread's slots: of each turn STEPS * VALUES, and neighbouring threads lie beside each other. */
+/* The slots of a thread: STEPS * VALUES per turn. Slots of neighbouring threads are neighbours in memory. */
 template <class W> struct scan_slots {
     static constexpr int THREADS = W::LANES * W::ROWS, TURN = W::STEPS * W::VALUES;
     static constexpr int ALL = SCAN_RING * TURN * THREADS;
@@ -189,7 +199,8 @@ template <class W> struct scan_slots {
     }
 };
 
-/* read() of a walk that has the values copied to slots, and read() of a walk that takes them from there. */
+/* Two forms of read(): scan_ask requests a copy of the value into the next slot; scan_take returns the value of the
+ * next slot. */
 template <int THREADS> struct scan_ask {
     real **slot;
     __device__ __forceinline__ real operator()(const real *from) const {
@@ -208,7 +219,7 @@ template <int THREADS> struct scan_take {
     }
 };
 
-/* A turn's inputs by Read; steps past the last repeat it. */
+/* Loads the inputs of a turn with Read. After the lane's last step it loads this step again. */
 template <template <int> class Read, class W>
 __device__ __forceinline__ void scan_turn(const W &w, const scan_lane &lane, const scan_slots<W> &slots, int turn,
                                           typename W::input *in) {
@@ -221,7 +232,8 @@ __device__ __forceinline__ void scan_turn(const W &w, const scan_lane &lane, con
     }
 }
 
-/* Behind the last turn nothing is asked for, but counted all the same. */
+/* Requests the copies of a turn. After the last turn it requests nothing, but still commits a group, because
+ * copy_async_wait counts groups. */
 template <class W>
 __device__ __forceinline__ void scan_request(const W &w, const scan_lane &lane, const scan_slots<W> &slots, int turn) {
     typename W::input none[W::STEPS];
@@ -229,7 +241,8 @@ __device__ __forceinline__ void scan_request(const W &w, const scan_lane &lane, 
     copy_async_commit();
 }
 
-/* Empty for older devices, to which it is never given: what stands in for cp.async there would spill registers. */
+/* Like scan_walk, through shared memory. The kernel is empty for older devices, where it is never launched: what
+ * replaces cp.async there would spill registers. */
 template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, 1) scan_walk_ring(W w) {
     await_previous();
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 10 * COPY_ASYNC_CAPABILITY
@@ -255,7 +268,8 @@ template <class W> __global__ void __launch_bounds__(W::LANES *W::ROWS, 1) scan_
 #endif
 }
 
-/* True if registers hold too little of it, and time is long enough for a second turn. */
+/* True if too few bytes are in flight when they arrive in registers, and sequences are long enough for a second
+ * turn. */
 template <class W> bool scan_wants_ring(const struct cuda_context *cuda, const W &w) {
     int64_t in_flight = scan_lanes(w.shape) * W::ROWS * W::STEPS * W::VALUES * (int64_t)sizeof(real);
     return cuda->capability >= COPY_ASYNC_CAPABILITY && scan_slots<W>::BYTES <= cuda->shared &&
@@ -269,7 +283,7 @@ template <class W> void scan_launch(const struct call *c, const struct exec *x, 
                 cuda_blocks(scan_lanes(w.shape), W::LANES), dim3(W::LANES, W::ROWS), 0, w);
 }
 
-/* Likewise of the walk that does a scan's work, in one of the two ways. */
+/* Launches the walk that computes the results, by scan_walk or by scan_walk_ring. */
 template <class W> void scan_launch_long(const struct call *c, const struct exec *x, const W &w) {
     if (!scan_wants_ring(x->place->cuda, w)) return scan_launch(c, x, w);
     cuda_launch(x->place->cuda, c->kernel->name, __FILE__, __LINE__, scan_walk_ring<W>,
@@ -278,8 +292,8 @@ template <class W> void scan_launch_long(const struct call *c, const struct exec
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
 
-/* Turns a summary, m*m planes of transition products, row after row, then m planes of ends, into the chunks' first
- * states; a plane is one value per lane. Complex numbers (m = 2) have two planes of products instead, the real and the
+/* The summary of chunks has m*m planes of transition products, row after row, then m planes of the states after each
+ * chunk. A plane has one value per lane. Complex numbers (m = 2) have only two planes of products, the real and the
  * imaginary part. */
 
 static inline int64_t scan_chunk_values(const scan_shape &shape, int64_t m, bool complex_product) {
@@ -288,8 +302,8 @@ static inline int64_t scan_chunk_values(const scan_shape &shape, int64_t m, bool
 
 namespace {
 
-/* Over chunks instead of time steps, first to last, with REVERSE last to first; its shape is scan_whole(B, chunks,
- * N). */
+/* The walk over chunks instead of time steps. It replaces the states after each chunk by the states before each chunk.
+ * With REVERSED, it goes from the last chunk to the first. Its shape is scan_whole(B, chunks, N). */
 template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
     static constexpr int ROWS = m, LANES = m == 1 ? 64 : 32, VALUES = m + 1;
     static constexpr int STEPS = scan_steps(VALUES, m <= 2 ? 32 : 24);
@@ -305,7 +319,7 @@ template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
     };
     scan_shape shape;
     const real *product;
-    real *sum; /* replaced */
+    real *sum; /* the state after each chunk, replaced by the state before it */
 
     __device__ __forceinline__ int64_t at(const scan_lane &lane, int chunk, int plane) const {
         return plane * (shape.B * shape.T * shape.N) + lane.at(chunk);
@@ -321,7 +335,7 @@ template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
         in.sum = read(sum + at(lane, chunk, lane.row));
         return in;
     }
-    /* (re, im) x = (re x0 - im x1, im x0 + re x1) */
+    /* For a complex product: (re, im) x = (re x0 - im x1, im x0 + re x1). */
     __device__ __forceinline__ void prepare(input *in) const {
 #pragma unroll
         for (int s = 0; s < STEPS; s++)
@@ -349,12 +363,12 @@ template <int m, bool REVERSED, bool COMPLEX> struct scan_carry {
 
 } // namespace
 
-/* Value i of a lane's first state; carry NULL: zero. */
+/* Returns value i of the state before a lane's first step; 0 if carry is NULL. */
 __device__ __forceinline__ real scan_first(const real *carry, const scan_shape &shape, const scan_lane &lane, int i) {
     return carry ? carry[i * scan_lanes(shape) + lane.index] : 0;
 }
 
-/* Makes first states of the ends; returns them. summary: see above. */
+/* Replaces the summary's states after each chunk by the states before each chunk, and returns these. */
 template <int m, bool REVERSE, bool COMPLEX>
 const real *scan_carry_over(const struct call *c, const struct exec *x, const scan_shape &chunked, real *summary) {
     real *sum = summary + (scan_chunk_values(chunked, m, COMPLEX) - m * scan_lanes(chunked));
