@@ -1,5 +1,5 @@
-/* delta_sums.cuh - the delta rule on CUDA: the inputs, and the sums over strips of columns (strip.cuh) that give a
- * token's gradients. */
+/* delta_sums.cuh - the inputs of the delta rule on CUDA, and the gradients that are sums over columns. A strip
+ * (strip.cuh) is some columns of a head's state. Each strip stores its partial sums, and a second kernel adds them. */
 #ifndef LRNN_KERNELS_MATRIX_DELTA_DELTA_SUMS_CUH
 #define LRNN_KERNELS_MATRIX_DELTA_DELTA_SUMS_CUH
 
@@ -9,10 +9,11 @@
 namespace {
 
 struct delta_inputs {
-    const real *q, *k, *v, *beta, *decay, *read, *erase; /* from beta on: or NULL */
+    const real *q, *k, *v, *beta, *decay, *read, *erase; /* beta, decay, read and erase may be NULL */
     int64_t H;
     int dk, steps, decays; /* decays: number per head and token, at least 1 */
-    int vectors;           /* how many of read and erase are given; all pointers are NULL while sizes are measured */
+    /* how many of read and erase are given; it is stored, because all pointers are NULL while sizes are measured */
+    int vectors;
     real scale, rate;
 };
 
@@ -49,7 +50,7 @@ inline struct delta_inputs delta_inputs_of(const struct call *c) {
     return in;
 }
 
-/* Sums over the strips' values: n values of each head, for one step of a token or for the token itself. */
+/* Adds the strips' partial sums: n values of each head, for each step of a token or for the token itself. */
 struct delta_sums {
     struct strip_shape s;
     const real *partial;
@@ -64,8 +65,8 @@ struct delta_sums {
     }
 };
 
-/* Gradients of all inputs except v, from the values `partial` (B,H,strips,T,delta_partial) that strips stored for each
- * token. */
+/* Computes the gradients of all inputs except v, from the values `partial` (B,H,strips,T,delta_partial) that the strips
+ * stored for each token. */
 inline void delta_gradient_sums(const struct call *c, const struct exec *x, const struct delta_inputs &in,
                                 const struct strip_shape &s, const real *partial) {
     int64_t one = in.dk + in.decays, width = delta_partial(in), tokens = s.B * s.T, step = delta_step_partial(in);

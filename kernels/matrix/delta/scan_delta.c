@@ -1,17 +1,20 @@
 /* scan_delta.c - the delta rules (DeltaNet, Gated DeltaNet, DeltaProduct, KDA, GDN-2, RWKV-7, GLA): the op and its
- * reference.
+ * reference. Yang et al. 2024; Siems et al. 2025.
  *
- *   S' = Diag(decay_t) S_{t-1};   steps j:  r = a S'^T d_j,  S' <- S' + k_j (m v_j)^T - e_j r^T
- *   S_t = S';   o_t = scale S_t^T q_t
- *   with beta: d = e = k, a = m = rate beta      with read: d = read, a = rate, m = 1, e = erase or, without it, k
- *   without both: r = 0, m = 1
- * Adjoint, G the gradient of the state, w = scale do_t:
- *   dq = scale S_t do;  G += q w^T;  steps in reverse, S' the state before the step:
+ * A token first decays the state, then takes one or more steps. Step j reads r with the vector d_j, writes v_j with
+ * k_j, and erases r with e_j:
+ *   S' = Diag(decay_t) S_{t-1};   in each step:  r = a S'^T d_j,  S' <- S' + k_j (m v_j)^T - e_j r^T
+ *   S_t = S' after all steps;   o_t = scale S_t^T q_t
+ *   with the input beta:         d = e = k,  a = m = rate beta
+ *   with the input read:         d = read,  a = rate,  m = 1,  e = the input erase, or k if there is none
+ *   with neither:                r = 0,  m = 1
+ * Gradients, with G the gradient of the state and w = scale do_t:
+ *   dq = scale S_t do;  G += q w^T;  then for each step, from the last to the first, with S' the state before the step:
  *     u = G^T k,  p = -a G^T e,  dv = m u,  dk = m G v,  de = -G r,  dd = S' p,  G <- G + d p^T
  *     dbeta = rate u . (v - S'^T k)
  *   ddecay = rowsum(G o S_{t-1});  G <- Diag(decay) G
- * Yang et al. 2024; Siems et al. 2025. The form with d and e is DPLR of flash-linear-attention. There d reads the state
- * before the decay, so our d is theirs divided by the decay. */
+ * The form with read and erase is DPLR of flash-linear-attention. There d reads the state before the decay, so our d is
+ * theirs divided by the decay. */
 #include <math.h>
 #include <inttypes.h>
 #include <string.h>
@@ -54,9 +57,9 @@ static void scan_delta_infer(struct graph *g, struct call *c) {
     }
 }
 
-/* FLOPs per element of the state. A step: forward 2 for each of S^T d, k v^T and a second rank-one update; backward
- * three times as many (these again, the gradients of their factors, G). A token: forward 2 and backward 4 for the
- * readout, 1 and 4 for the decay. */
+/* FLOPs per element of the state. Each step: forward 2 for each of S^T d, k v^T and, with erase, a second rank-one
+ * update; backward three times as many (these again, the gradients of their factors, and G). Each token: 2 forward and
+ * 4 backward for the readout; 1 and 4 for the decay. */
 static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     struct state_shape s = delta_shape(c);
     double state = (double)(s.B * s.T) * (double)(s.heads * s.dk * s.dv), inputs = 0, steps = (double)s.steps;
@@ -69,9 +72,10 @@ static struct cost scan_delta_cost(const struct call *c, enum pass pass) {
     return (struct cost){(3 * each * steps + 4 + (decays ? 4 : 0)) * state, sizeof(real) * (2 * inputs + o + kept)};
 }
 
-/* Keys in [-0.7,0.7), as `lrnn perf` makes them, have a length of about sqrt(dk / 6). The rate is small enough that
- * I - rate beta k k^T does not make the state grow. Variants: with decay; without decay; rate 1, for which results are
- * whole numbers; then, with a decay per channel: beta; read; read and erase; none of these. */
+/* Keys in [-0.7,0.7), as `lrnn perf` makes them, have a length of about sqrt(dk / 6). The rate is so small that I -
+ * rate beta k k^T does not make the state grow. Variant 0 has one decay per head, variant 1 has none. Variant 2 has
+ * rate 1, for which results are whole numbers. Variants 3 to 6 have a decay per channel, with beta (3), read (4), read
+ * and erase (5), or none of these (6). */
 static bool scan_delta_build(struct graph *g, const struct op_sizes *s) {
     if (s->variant > 6) return false;
     struct op_sizes steps = *s;
@@ -111,12 +115,12 @@ const struct op op_scan_delta = {
 
 /* --- reference: one head after the other, states in double, all of them kept in backward -------------------------- */
 
-/* One step: its rows, and its place. `read` is d of the equations, which is the key if beta is given. */
+/* The vectors and the place of one step. `read` is d of the equations, which is the key if beta is given. */
 struct ref_row {
-    const real *k, *v, *read, *erase, *decay; /* NULL if the call has none; decay NULL: 1 */
+    const real *k, *v, *read, *erase, *decay; /* NULL if the call has none; without decay, it is 1 */
     double m, a;
     int64_t token, row, dk, dv;
-    bool channels; /* a decay per channel */
+    bool channels; /* each channel has its own decay */
 };
 
 static struct ref_row ref_row_of(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
@@ -138,7 +142,8 @@ static double ref_decay(const struct ref_row *r, int64_t i) {
     return r->decay ? r->decay[r->channels ? i : 0] : 1;
 }
 
-/* along = S'^T d, S' the decayed state; after = S' + k (m v)^T - e (a along)^T. after may be before. */
+/* Computes along = S'^T d, where S' is the decayed state, and after = S' + k (m v)^T - e (a along)^T. `after` and
+ * `before` may be the same array. */
 static void ref_step(const struct ref_row *r, const double *before, double *after, double *along) {
     for (int64_t j = 0; j < r->dv; j++) {
         along[j] = 0;
@@ -150,8 +155,8 @@ static void ref_step(const struct ref_row *r, const double *before, double *afte
     }
 }
 
-/* Scratch of the reference. Forward: the state and what a step reads. Backward: both for all steps, with the state
- * after the last, and the state's gradient and two rows. */
+/* Scratch of the reference. Forward: the state, and what a step reads. Backward: both for all steps, the state after
+ * the last step, the state's gradient, and the rows u and p. */
 struct ref_states {
     double *S, *along, *G, *u, *p;
 };
@@ -207,7 +212,7 @@ static void ref_put(const struct call *c, int i, const struct ref_row *r, int64_
     if (to) put(to + at, call_accumulates(c, i), (real)x);
 }
 
-/* One step in reverse: S the state before its decay, `along` what it read. */
+/* Computes the gradients of one step. S is the state before its decay, and `along` is what it read. */
 static void ref_backward_step(const struct call *c, const struct ref_row *r, const double *S, const double *along,
                               const struct ref_states *of) {
     int64_t dk = r->dk, dv = r->dv;
@@ -236,7 +241,8 @@ static void ref_backward_step(const struct call *c, const struct ref_row *r, con
         for (int64_t j = 0; j < dv; j++) G[i * dv + j] += r->read[i] * p[j];
 }
 
-/* One token in reverse; S[j], along[j] state before and reading of its step j, S[steps] the state after it. */
+/* Computes the gradients of one token. S[j] and along[j] are the state before its step j and what this step read.
+ * S[steps] is the state after the token. */
 static void ref_backward_token(const struct call *c, const struct state_shape *s, int64_t token, int64_t h,
                                const double *S, const double *along, const struct ref_states *of) {
     const struct delta_attr *a = delta_attr(c);

@@ -1,34 +1,35 @@
-/* scan_delta_chunk_cuda.cu - the delta rule on CUDA, 16 steps at a time. Equations: scan_delta_chunk_cpu.c (UT
- * transform of Yang et al. 2024). A chunk takes products of matrices on tensor cores (kernels/lib/tile_product.cuh),
- * and two triangular solves with one thread per column.
+/* scan_delta_chunk_cuda.cu - the delta rule on CUDA, 16 steps at a time (UT transform of Yang et al. 2024). Equations:
+ * scan_delta_chunk_cpu.c. A chunk costs products of matrices on tensor cores (kernels/lib/tile_product.cuh), and two
+ * triangular solves with one thread per column.
  *
- * A thread block has a strip of a head's state in shared memory and walks it from chunk to chunk, so a sequence takes
- * T / 16 sequential chunks. Cutting a sequence into parallel segments would not pay: the transition of a segment is a
- * dk x dk matrix, and products of these are as much work as the chunks that they save. Backward reads the states that
- * forward kept before every 16th token. If a token has several steps, chunks have fewer tokens; then a first kernel
- * computes the states between the kept ones, from all kept states in parallel. */
+ * A thread block has a strip of a head's state (some of its columns) in shared memory, and computes one chunk after the
+ * other: T / 16 sequential chunks. Cutting a sequence into parallel segments would not pay: the transition of a segment
+ * is a dk x dk matrix, and products of these are as much work as the chunks that they save. Forward stores the state
+ * before every 16th token, and backward reads these states. If a token has several steps, a chunk has fewer tokens.
+ * Then a first kernel computes the states before the other chunks, in parallel from all stored states. */
 #include "kernels/matrix/chunk.cuh"
 #include "kernels/matrix/delta/delta_sums.cuh"
 
 namespace {
 
-/* Factors of a chunk's rows, which are steps in order; missing rows have f = 1, b = 0 and zero vectors.
+/* Factors of a chunk's rows, one row per step. Rows after the end of the sequence have f = 1, b = 0 and zero vectors.
  * L[s][r] = f_{s+1} ... f_r for s <= r, else 0. */
 struct delta_factors {
-    real *f, *b, *a, *after; /* a: f of the rows up to r; after: of the rows past r */
+    real *f, *b, *a, *after; /* a: product of f up to row r; after: product of f of the rows after r */
     struct matrix L;
 };
 
-/* Rows x widths. D is K G, then dU. keys[s][r] = k_s . k_r, queries[s][r] = k_s . q_r. A query, like W = scale dO, is
- * in the row of its token's last step; the other rows are 0. */
+/* Arrays of one chunk, in shared memory. A token's query and its gradient W = scale dO are in the row of its last step;
+ * other rows of Q and W are 0. */
 struct delta_chunk {
     struct delta_factors x;
     struct matrix S, K, Q, E, keys, queries;
-    struct matrix G, D, W, KS, QS; /* backward, with what follows */
+    struct matrix G, D, W, KS, QS; /* only for backward, as all that follow; D: K G, then dU */
     struct matrix steps, reads;    /* [s][r]: e_s . dU_r, e_s . w_r */
-    struct matrix Y;               /* [t][r]: output of row r from the state before row t, times its gradient */
-    real *writes, *left;           /* left: like Y, for the state that passes through the chunk */
-    real *warps;                   /* of block_sum */
+    /* [t][r]: the part of row r's output due to the state before row t, times that output's gradient */
+    struct matrix Y;
+    real *writes, *left; /* left: like Y, for the part of the state after the chunk */
+    real *warps;         /* for block_sum */
 };
 
 __host__ __device__ inline struct delta_chunk take_delta(const struct strip_shape &s, enum pass pass,
@@ -67,7 +68,7 @@ inline int delta_reals(const struct strip_shape &s, enum pass pass) {
     return c.used;
 }
 
-/* Tokens of a chunk: a power of two, so that every kept state is at a chunk's start. */
+/* Returns the number of tokens of a chunk. It is a power of two, so that every stored state is at a chunk's start. */
 __host__ __device__ inline int delta_tokens(int64_t steps) {
     int tokens = STATE_CHUNK;
     while (tokens > 1 && tokens * steps > STATE_CHUNK) tokens /= 2;
@@ -76,7 +77,7 @@ __host__ __device__ inline int delta_tokens(int64_t steps) {
 
 /* --- reading a chunk ---------------------------------------------------------------------------------------------- */
 
-/* Place of a chunk: its first token in the batch, and its rows. */
+/* Where a chunk lies: its first token in the batch, and its number of rows. */
 struct delta_place {
     int64_t token;
     int rows;
@@ -88,7 +89,7 @@ __device__ inline struct delta_place delta_at(const struct delta_inputs &in, con
     return {at.b * s.T + begin, (left < tokens ? left : tokens) * in.steps};
 }
 
-/* Values of tokens, in the rows of their last steps. */
+/* Gives row i of an array with one row per token: the token's row at the token's last step, else nullptr. */
 struct token_rows {
     const real *from;
     int64_t step;
@@ -112,7 +113,7 @@ __device__ inline void load_chunk(const struct delta_inputs &in, const struct st
     r.x.b[i] = i < p.rows ? in.rate * in.beta[first + i * in.H] : 0;
 }
 
-/* Computes products of factors, and scores; call it after load_chunk and a barrier. */
+/* Computes the products of factors, and the scores. Call it after load_chunk and a barrier. */
 __device__ inline void prepare_chunk(const struct strip_shape &s, const struct delta_chunk &r) {
     const int N = STATE_CHUNK;
     const struct delta_factors &x = r.x;
@@ -135,7 +136,7 @@ __device__ inline void prepare_chunk(const struct strip_shape &s, const struct d
 
 /* --- forward ------------------------------------------------------------------------------------------------------ */
 
-/* Calls to(i, j, x) with x = row i of a . column j of state X. */
+/* Calls to(i, j, x) with x = (row i of a) . (column j of the state X). */
 template <class To>
 __device__ inline void read_state(const struct strip_shape &s, struct matrix a, struct matrix X, To to) {
     each_tile(STATE_CHUNK, s.W, [&](struct tile tile) {
@@ -146,7 +147,8 @@ __device__ inline void read_state(const struct strip_shape &s, struct matrix a, 
     });
 }
 
-/* E, which contains V, -= diag(a) K S, the keys' reading of the state before the chunk. KS keeps K S if it has room. */
+/* Subtracts diag(a) K S from E, which contains V. K S is what the keys read from the state before the chunk; it is
+ * stored in KS if this has room. */
 __device__ inline void begin_errors(const struct strip_shape &s, const struct delta_chunk &r) {
     read_state(s, r.K, r.S, [&](int i, int j, real x) {
         r.E(i, j) = real_fma(-r.x.a[i], x, r.E(i, j));
@@ -154,7 +156,8 @@ __device__ inline void begin_errors(const struct strip_shape &s, const struct de
     });
 }
 
-/* Subtracts from E the earlier rows' parts, from the first row down; one column per thread. */
+/* Solves for the errors E: from the first row to the last, subtracts what earlier rows contribute. One thread per
+ * column. */
 __device__ inline void solve_down(const struct strip_shape &s, const struct delta_chunk &r) {
     int j = (int)threadIdx.x;
     for (int i = 1; i < STATE_CHUNK && j < s.W; i++) {
@@ -184,8 +187,8 @@ __device__ inline void write_outputs(const struct delta_inputs &in, const struct
     });
 }
 
-/* Walks the segments of s, each from the state kept before it (from NULL: from 0). Stores the states before every
- * `every`-th token in `to`, and the outputs in o, unless that is NULL. */
+/* Computes each segment of s from the stored state before it (from 0 if `from` is NULL). Stores the state before every
+ * `every`-th token in `to`, and the outputs in o unless it is NULL. */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     delta_walk_kernel(struct delta_inputs in, struct strip_shape s, real *from, real *to, int every, real *o) {
     await_previous();
@@ -215,7 +218,8 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
 
 /* --- backward ----------------------------------------------------------------------------------------------------- */
 
-/* D = dU without the part of later rows: (L o Q K^T)^T W + diag(after) K G; before, D contains K G. */
+/* Computes D = (L o Q K^T)^T W + diag(after) K G, which is dU without the part of later rows. Before the call, D
+ * contains K G. */
 __device__ inline void begin_adjoint(const struct strip_shape &s, const struct delta_chunk &r) {
     each_tile(STATE_CHUNK, s.W, [&](struct tile tile) {
         struct tile_sums sums = {};
@@ -226,7 +230,7 @@ __device__ inline void begin_adjoint(const struct strip_shape &s, const struct d
     });
 }
 
-/* Adds the part of later rows to D, from the last row up. */
+/* Adds the part of later rows to D, from the last row to the first. */
 __device__ inline void solve_up(const struct strip_shape &s, const struct delta_chunk &r) {
     int j = (int)threadIdx.x;
     for (int i = STATE_CHUNK - 2; i >= 0 && j < s.W; i--) {
@@ -236,12 +240,12 @@ __device__ inline void solve_up(const struct strip_shape &s, const struct delta_
     }
 }
 
-/* The place of row i's partial sums of a strip: dk, then dbeta. */
+/* Returns where a strip stores its partial sums of row i: dk values for the key, then one for beta. */
 __device__ inline real *step_partial(const struct delta_inputs &in, real *partial, int i) {
     return partial + i / in.steps * delta_partial(in) + (in.dk + 1) * (1 + i % in.steps);
 }
 
-/* After solve_up: computes dv, dbeta, the scores of errors, and the first values of Y and left. */
+/* Computes dv, dbeta, the scores of errors, and the first values of Y and left. Call it after solve_up. */
 __device__ inline void error_gradients(const struct delta_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, const struct delta_place &p,
                                        const struct delta_chunk &r, real *dv, bool add_v, real *partial) {
@@ -261,12 +265,12 @@ __device__ inline void error_gradients(const struct delta_inputs &in, const stru
     }
 }
 
-/* L o P U^T: the factor of row i's reading in the gradient of row k's key; 0 unless k < i. */
+/* Returns (L o P U^T)[i][k], with which row i's reading counts in the gradient of row k's key; 0 unless k < i. */
 __device__ inline real step_pair(const struct delta_chunk &r, int k, int i) {
     return k < i ? r.x.L(k, i) * r.x.b[k] * r.x.b[i] * r.steps(k, i) : 0;
 }
 
-/* L o W U^T */
+/* Returns (L o W U^T)[i][k]. */
 __device__ inline real read_pair(const struct delta_chunk &r, int k, int i) {
     return r.x.L(k, i) * r.x.b[k] * r.reads(k, i);
 }
@@ -311,7 +315,7 @@ __device__ inline void write_keys(const struct delta_inputs &in, const struct st
     });
 }
 
-/* Computes Y and left along the chunk; one thread per row, and one more for the state that passes through. */
+/* Computes Y and left row after row, with one thread per row of the chunk and one more for left. */
 __device__ inline void factor_walk(const struct delta_chunk &r) {
     int n = (int)threadIdx.x;
     const struct delta_factors &x = r.x;
@@ -331,14 +335,14 @@ __device__ inline void factor_walk(const struct delta_chunk &r) {
     }
 }
 
-/* The gradient of the decay before row t. */
+/* Returns the gradient of the decay f_t before row t. */
 __device__ inline real factor_gradient(const struct delta_chunk &r, int t) {
     real sum = r.x.after[t] * r.left[t];
     for (int n = t; n < STATE_CHUNK; n++) sum = real_fma(r.x.L(t, n), r.Y(t, n), sum);
     return sum;
 }
 
-/* G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P */
+/* Computes G <- a_last G + (diag(a) Q)^T W - (diag(a) K)^T P. */
 __device__ inline void pass_back(const struct strip_shape &s, const struct delta_chunk &r) {
     const struct delta_factors &x = r.x;
     each_tile(s.rows, s.W, [&](struct tile tile) {
@@ -353,7 +357,7 @@ __device__ inline void pass_back(const struct strip_shape &s, const struct delta
     });
 }
 
-/* One chunk in reverse; call it after load_chunk and a barrier. */
+/* Computes the gradients of one chunk. Call it after load_chunk and a barrier. */
 __device__ inline void chunk_gradients(const struct delta_inputs &in, const struct strip_shape &s,
                                        const struct segment &at, const struct delta_place &p,
                                        const struct delta_chunk &r, real *dv, bool add_v, real *partial) {
@@ -382,7 +386,7 @@ __device__ inline void chunk_gradients(const struct delta_inputs &in, const stru
     pass_back(s, r);
 }
 
-/* `states` are the states before every chunk. */
+/* Computes the gradients of all chunks, from the last to the first. `states` are the states before every chunk. */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
     delta_chunk_backward_kernel(struct delta_inputs in, struct strip_shape s, const real *d_o, real *states, real *dv,
                                 bool add_v, real *partial) {
@@ -407,7 +411,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_RESIDENT)
 
 /* --- the twin ----------------------------------------------------------------------------------------------------- */
 
-/* The shape of a call in segments of that many tokens. */
+/* Returns the shape of a call that is cut into segments of this many tokens. */
 inline struct strip_shape shape_of(const struct call *c, int64_t segment, enum pass pass) {
     return chunk_shape_of(delta_shape(c), segment, [=](const struct strip_shape &s) { return delta_reals(s, pass); });
 }
@@ -417,7 +421,7 @@ inline struct strip_shape shape_of(const struct call *c, enum pass pass) {
 }
 
 struct delta_chunk_scratch {
-    real *states, *partial; /* states: before every chunk; NULL if forward has kept them */
+    real *states, *partial; /* states: the state before every chunk; NULL if forward has stored them all */
 };
 
 inline struct delta_chunk_scratch take_scratch(const struct call *c, struct scratch *scratch) {
@@ -445,7 +449,7 @@ static bool scan_delta_chunk_cuda_applicable(const struct call *c, const char **
            chunk_fits(delta_reals(shape_of(c, PASS_BACKWARD), PASS_BACKWARD), why);
 }
 
-/* A guess that no device has confirmed, like that of scan_outer_chunk_cuda. */
+/* This bound is a guess that has not been measured on a device. */
 static bool scan_delta_chunk_cuda_preferred(const struct call *c) {
     struct state_shape s = delta_shape(c);
     return s.T * s.steps >= 64 && 2 * s.dk > TILE_ROWS && 2 * s.dv > TILE_COLUMNS;
@@ -475,8 +479,9 @@ static void scan_delta_chunk_cuda_backward(const struct call *c, const struct ex
     delta_gradient_sums(c, x, in, s, r.partial);
 }
 
-/* Tolerance: as scan_delta_cpu. The solve inside a chunk subtracts the same products in another order, and products by
- * tensor cores are as exact as in fp32 (tile_product.cuh). */
+/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, the solve inside a
+ * chunk subtracts such sums from each other, and the state carries rounding errors through T steps. Products by tensor
+ * cores are as exact as in fp32 (tile_product.cuh). */
 const struct kernel kernel_scan_delta_chunk_cuda = {
     .name = "scan_delta_chunk_cuda",
     .op = &op_scan_delta,

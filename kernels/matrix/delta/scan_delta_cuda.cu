@@ -1,11 +1,11 @@
-/* scan_delta_cuda.cu - scan_delta on CUDA: a warp per strip of the state's columns (strip.cuh), which are independent
- * in the delta rule. The steps of a token are done one after the other. Equations: scan_delta.c. */
+/* scan_delta_cuda.cu - scan_delta on CUDA. Equations: scan_delta.c. Columns of the state are independent in the delta
+ * rule, so each warp has a strip of columns (strip.cuh). It computes the steps of a token one after the other. */
 #include "kernels/matrix/delta/delta_sums.cuh"
 
 namespace {
 
 /* One step in shared memory, with the names of scan_delta.c. q and the decays f belong to the token. w, p and r have
- * one value per column: the values that k writes, the gradient of S'^T d, and the values that e subtracts. */
+ * one value per column: w is what k writes, p the gradient of S'^T d, and r what e subtracts. */
 struct delta_room {
     real *q, *k, *d, *e, *f, *v, *w, *p, *r;
 };
@@ -57,7 +57,7 @@ __device__ __forceinline__ void each_element(const struct delta_inputs &in, int 
     });
 }
 
-/* (f o S)^T d for the lane's column. */
+/* Returns (f o S)^T d for the lane's column. */
 __device__ inline real delta_along(const struct delta_inputs &in, int stride, const struct strip &at,
                                    const struct delta_room &t, const real *S) {
     real along = 0;
@@ -66,13 +66,13 @@ __device__ inline real delta_along(const struct delta_inputs &in, int stride, co
     return along;
 }
 
-/* The value that k writes, if `along` was read with the factor a. */
+/* Returns the value that k writes. `along` is S'^T d, which was read with the factor a. */
 __device__ inline real delta_written(const struct delta_inputs &in, real a, real v, real along) {
     if (in.erase) return v;
     return in.beta ? a * (v - along) : v - a * along;
 }
 
-/* S = f o S + k w^T - e (a along)^T */
+/* Computes S = f o S + k w^T - e (a along)^T. */
 __device__ inline void delta_update(const struct delta_inputs &in, int stride, const struct strip &at,
                                     const struct delta_room &t, real a, real *S) {
     if (!at.in) return;
@@ -116,8 +116,8 @@ static __global__ void __launch_bounds__(WARP)
     }
 }
 
-/* One step in reverse; P is the state before the step and its decay. Computes G for the previous step, dv, and the
- * strip's part of the gradients of the step's vectors. */
+/* Computes the gradients of one step. P is the state before the step and before its decay. G becomes the gradient for
+ * the previous step; the strip's part of the gradients of the step's vectors is stored. */
 __device__ inline void delta_step_gradient(const struct delta_inputs &in, const struct strip_shape &s,
                                            const struct strip &at, const struct delta_room &t, real a, const real *P,
                                            real *G, real *dv, bool accumulate, real *partial) {
@@ -152,7 +152,7 @@ __device__ inline void delta_step_gradient(const struct delta_inputs &in, const 
         each_element(in, stride, at, G, [&](int i, real x) { return real_fma(t.d[i], p, x); });
 }
 
-/* The strip's part of dq = scale S do and, if G is given, G += scale q do^T. */
+/* Computes the strip's part of dq = scale S do. If G is given, adds scale q do^T to it. */
 __device__ inline void delta_readout_gradient(const struct delta_inputs &in, const struct strip_shape &s,
                                               const struct strip &at, int64_t row, const real *d_o,
                                               const struct delta_room &t, const real *S, real *partial, real *G) {
@@ -282,7 +282,8 @@ static void scan_delta_cuda_backward(const struct call *c, const struct exec *x)
     delta_gradient_sums(c, x, in, s, r.partial);
 }
 
-/* Tolerance: as scan_delta_cpu. */
+/* Tolerance: products of the state with vectors are sums of dk or dv terms in working precision, and the state carries
+ * rounding errors through T steps. */
 const struct kernel kernel_scan_delta_cuda = {
     .name = "scan_delta_cuda",
     .op = &op_scan_delta,

@@ -1,11 +1,11 @@
-/* solve.h - triangular solves of a chunk, LANES columns at a time in registers. Elements on or below the diagonal of c
- * are not read. */
+/* solve.h - triangular solves for a chunk, LANES columns at a time in registers. Only the elements c[s][r] with s < r
+ * are read. */
 #ifndef LRNN_KERNELS_MATRIX_DELTA_SOLVE_H
 #define LRNN_KERNELS_MATRIX_DELTA_SOLVE_H
 
 #include "kernels/matrix/chunk.h"
 
-/* x_r += c[s][r] x_s for s < r, from the first row down. */
+/* Computes x_r += c[s][r] x_s for all s < r, from the first row to the last. */
 LRNN_INLINE void solve_down(const real *c, real *x, int64_t ld) {
     lanes v[STATE_CHUNK];
 #pragma GCC unroll 16
@@ -19,7 +19,7 @@ LRNN_INLINE void solve_down(const real *c, real *x, int64_t ld) {
     for (int r = 0; r < STATE_CHUNK; r++) lanes_to(x + r * ld, v[r]);
 }
 
-/* x_s += c[s][r] x_r for s < r, from the last row up. */
+/* Computes x_s += c[s][r] x_r for all s < r, from the last row to the first. */
 LRNN_INLINE void solve_up(const real *c, real *x, int64_t ld) {
     lanes v[STATE_CHUNK];
 #pragma GCC unroll 16
