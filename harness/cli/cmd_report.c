@@ -28,8 +28,14 @@ struct report_flags {
 
 #define AT(field) offsetof(struct report_flags, field)
 #define COMMON                                                                                                         \
-    {"out", OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records, which is only read", OPT_FILLED},  \
-        {"task", OPT_TEXT_FIELD, AT(task), "", 0, 0, NULL, "tasks, as tables call them: 's3 s5'", 0},                  \
+    {                                                                                                                  \
+        "out",     OPT_TEXT_FIELD, AT(out), "results", 0, 0, NULL, "folder of run records; nothing in it changes",     \
+        OPT_FILLED},                                                                                                   \
+        {"task",   OPT_TEXT_FIELD,                                                                                     \
+         AT(task), "",                                                                                                 \
+         0,        0,                                                                                                  \
+         NULL,     "show only these tasks, named as in tables: 's3 s5'; none = all",                                   \
+         0},                                                                                                           \
         {"profile",                                                                                                    \
          OPT_TEXT_FIELD,                                                                                               \
          AT(profile),                                                                                                  \
@@ -37,11 +43,11 @@ struct report_flags {
          0,                                                                                                            \
          0,                                                                                                            \
          NULL,                                                                                                         \
-         "rows of this profile alone; custom = rows without a profile",                                                \
+         "show only runs of this profile; custom = runs without a profile; none = all",                                \
          0},                                                                                                           \
     {                                                                                                                  \
         "where", OPT_TEXT_FIELD, AT(where), "", 0, 0, NULL,                                                            \
-            "runs with these options alone: 'dim=64 model.m=2 lr=0.001'", 0                                            \
+            "show only runs with these options: 'dim=64 model.m=2 lr=0.001'; none = all", 0                            \
     }
 
 static const struct option report_options[] = {
@@ -50,37 +56,35 @@ static const struct option report_options[] = {
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
      "how a row's number is computed from its runs", 0},
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 1e6, NULL,
-     "report the last N seeds, and choose the learning rate by the others; 0 = use all seeds for both", 0},
+     "report only the last N seeds, and choose the learning rate by the others; 0 = use all for both", 0},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "print the table of this plan (`lrnn list papers`): the paper's numbers, ours, a verdict per cell", OPT_FILLED},
+     "print this plan's table (`lrnn list papers`): the paper's numbers, ours, and a verdict on each", OPT_FILLED},
     {"columns", OPT_TEXT_FIELD, AT(columns), "", 0, 0, NULL,
-     "columns by their headings: 'model,acc,published'; +run: the usual ones and the ids of runs", 0},
+     "headings of the columns to show: 'model,acc,published'; +run adds the runs' ids to the usual columns", 0},
     {"sort", OPT_TEXT_FIELD, AT(sort), "", 0, 0, NULL,
-     "column by which rows are sorted, the largest first; -acc: the smallest", 0},
-    {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "report, one of those below", 0},
+     "sort rows by this column, largest value first; -acc: smallest value of acc first", 0},
+    {"what", OPT_TEXT_FIELD, AT(what), "tables", 0, 0, NULL, "report to print; they are listed below", 0},
     {"html", OPT_TEXT_FIELD, AT(html), "", 0, 0, NULL,
-     "folder of pages for a browser: a matrix of mixers and tasks, tasks, mixers, runs, papers, gates", OPT_FILLED},
+     "write pages for a browser into this folder: an overview, tasks, mixers, runs, papers, gates", OPT_FILLED},
     {"history", OPT_TEXT_FIELD, AT(history), "auto", 0, 0, NULL,
-     "for --html: file of `lrnn gate`; auto = gate.jsonl in the folder of the records", OPT_FILLED},
+     "file of `lrnn gate` that --html shows; auto = gate.jsonl in the folder of the records", OPT_FILLED},
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL,
-     "folder to which runs.csv, curves.csv, evals.csv and summary.csv of all records are written too", OPT_FILLED},
+     "also write runs.csv, curves.csv, evals.csv and summary.csv of all records into this folder", OPT_FILLED},
     {0}};
 static const struct option plot_options[] = {
     COMMON,
     {"to", OPT_TEXT_FIELD, AT(to), "", 0, 0, NULL, "folder of the figures; none = the folder of the records",
      OPT_FILLED},
     {"paper", OPT_TEXT_FIELD, AT(paper), "", 0, 0, NULL,
-     "the runs of this plan alone (`lrnn list papers`), under its name; --profile and --task are then the plan's",
-     OPT_FILLED},
+     "draw only the runs of this plan (`lrnn list papers`); the plan then sets --profile and --task", OPT_FILLED},
     {"x", OPT_CHOICE, AT(view.x), "auto", 0, 0, PLOT_X_NAMES,
-     "axis; auto: steps for accuracy, which takes tokens, time and epochs too, and params for cost, which takes state "
-     "and flops",
-     0},
+     "horizontal axis. accuracy: steps (auto), tokens, time or epochs; cost: params (auto), state or flops", 0},
     {"y", OPT_CHOICE, AT(view.y), "acc", 0, 0, PLOT_Y_NAMES,
-     "of accuracy: the task's metric on validation, or the loss", 0},
-    {"log-x", OPT_BOOL, AT(view.log_x), "no", 0, 0, NULL, "of accuracy: a logarithmic axis", 0},
-    {"log-y", OPT_BOOL, AT(view.log_y), "no", 0, 0, NULL, "of accuracy: a logarithmic axis", 0},
-    {"format", OPT_TEXT_FIELD, AT(formats), "svg,png", 0, 0, NULL, "of the figures, comma-separated (svg png pdf)", 0},
+     "for accuracy: the task's metric on validation, or the loss", 0},
+    {"log-x", OPT_BOOL, AT(view.log_x), "no", 0, 0, NULL, "for accuracy: logarithmic horizontal axis", 0},
+    {"log-y", OPT_BOOL, AT(view.log_y), "no", 0, 0, NULL, "for accuracy: logarithmic vertical axis", 0},
+    {"format", OPT_TEXT_FIELD, AT(formats), "svg,png", 0, 0, NULL,
+     "file formats of the figures, comma-separated (svg png pdf)", 0},
     {0}};
 
 static struct report_filter filter_of(const struct report_flags *f) {

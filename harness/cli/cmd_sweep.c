@@ -16,51 +16,49 @@
 #define AT(field) offsetof(struct sweep_options, field)
 static const struct option sweep_flags[] = {
     {"confirm-seeds", OPT_INT, AT(confirm), "0", 0, 100000, NULL,
-     "seeds more at the rate that validation chose, which alone the table shows; 0 = none", 0},
+     "more seeds at the learning rate that validation chose; the table shows only these; 0 = none", 0},
     {"protocol", OPT_CHOICE, AT(protocol), "val-mean", 0, 0, PROTOCOL_NAMES,
      "how a row's number is computed from its runs", 0},
     {"jobs", OPT_INT, AT(jobs), "auto", 1, RUNNER_MOST_JOBS, NULL,
      "processes that train at once; auto = one per core, or one if --device is cuda (see --population)", OPT_AUTO},
     {"population", OPT_INT, AT(population), "auto", 1, POPULATION_MOST, NULL,
-     "runs that one process trains side by side; auto = as a device has room, at most 16; on the CPU 1", OPT_AUTO},
+     "runs that one process trains side by side; auto = on a GPU as many as fit, at most 16; on the CPU 1", OPT_AUTO},
     {"limit", OPT_TIME, AT(limit), "auto", 1e-3, 1e9, NULL,
-     "training time of all runs together: each gets an equal share, as a number of steps (in limits.csv); auto = none",
-     OPT_AUTO},
-    {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL, "time after which a run is killed, and is a row; 0 = never",
-     0},
+     "training time of all runs; each run's equal share becomes a number of steps; auto = no limit", OPT_AUTO},
+    {"timeout", OPT_TIME, AT(timeout), "0s", 0, 1e9, NULL,
+     "time after which a run is killed and recorded as failed; 0 = never", 0},
     {"slurm", OPT_INT, AT(slurm), "auto", 1, SLURM_MOST_TASKS, NULL,
-     "tasks of an array of Slurm that share the runs; auto = they are done here", OPT_AUTO},
+     "tasks of a Slurm array that share the runs; auto = train here", OPT_AUTO},
     {"sbatch", OPT_TEXT_FIELD, AT(sbatch), "", 0, 0, NULL,
      "further flags of sbatch for --slurm: --sbatch='--time=4:00:00 --mem=8G'", 0},
     {"gres", OPT_TEXT_FIELD, AT(gres), "", 0, 0, NULL, "devices of each task of --slurm: gpu:1, gpu:a100:2", 0},
-    {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "repetition of runs that were killed or failed", 0},
+    {"retry-failed", OPT_BOOL, AT(retry_failed), "no", 0, 0, NULL, "repeat runs that were killed or failed", 0},
     {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL,
-     "exit status 1 if NaN or infinity ended a run, after the others and the table", 0},
+     "exit with 1 if NaN or infinity ended a run; the other runs and the table are still done", 0},
     {"dry-run", OPT_BOOL, AT(dry_run), "no", 0, 0, NULL,
-     "list of the runs, their number, time and disk, and no training", 0},
+     "list the runs, their number, time and disk space; train nothing", 0},
     {"no-speed", OPT_BOOL, AT(no_speed), "no", 0, 0, NULL,
-     "no measuring of speeds, which takes some seconds a model on an otherwise idle machine", 0},
-    {"no-plots", OPT_BOOL, AT(no_plots), "no", 0, 0, NULL, "tables alone, without plots", 0},
+     "do not measure speeds; measuring takes some seconds per model on an otherwise idle machine", 0},
+    {"no-plots", OPT_BOOL, AT(no_plots), "no", 0, 0, NULL, "print the table, draw no plots", 0},
     {0}};
 
 static const struct option extra[] = {
     {"models", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "models with options; flags after @ are for that model alone: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
+     "models with options; flags after @ are for that model only: 'bdlru:m=1..5 lstm@dim=64,lr=0.01'", 0},
     {"profile", OPT_CHOICE, 0, "the plan's, else quick", 0, 0,
-     "smoke quick paper; MAD's tasks also have mad and hlru-paper", "sizes, grid and budget", 0},
+     "smoke quick paper; MAD's tasks also have mad and hlru-paper", "take sizes, grid and budget from this profile", 0},
     {"lr", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
      "learning rates of the grid, comma-separated", 0},
     {"seeds", OPT_TEXT_FIELD, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "seeds of every model: n = 1 to n; 3,7 or 4..9 = those", 0},
+     "seeds of every model: 5 = seeds 1 to 5; 3,7 or 4..9 = exactly these seeds", 0},
     {"grid", OPT_TEXT_FIELD, 0, "none", 0, 0, NULL,
-     "values of options: 'task.length=8,16 model.gate=softmax,none'; of a flag: --decay 0,0.1", 0},
+     "values to combine: 'task.length=8,16 model.gate=softmax,none'; flags take lists directly: --decay 0,0.1", 0},
     {"variants", OPT_BOOL, 0, "the plan's, else the profile's", 0, 0, NULL,
-     "train the published variants of the task too (each changes one setting); report the mean over task and variants",
-     0},
+     "also train the task's published variants, which change one setting each; report the mean over all", 0},
     {"shard", OPT_TEXT_FIELD, 0, "1/1", 0, 0, NULL,
-     "part i/n of the runs, every n-th from the i-th on, without a table", 0},
+     "train part i/n of the runs: the i-th and every n-th after it; no table", 0},
     {"c", OPT_TEXT_FIELD, 0, "", 0, 0, NULL,
-     "config file of key=value lines, or a run's record (.json); flags overrule it", OPT_FILLED},
+     "config file of key=value lines, or a run's record (.json); flags on the command line win over it", OPT_FILLED},
     {0}};
 
 struct command_line {
@@ -80,12 +78,11 @@ static enum status on_flag(void *context, const char *name, const char *value, b
 
 /* Prints the rule of study.h for the length of a run. */
 static void print_length(FILE *f) {
-    fputs("\nlength of a run: command line > config file (-c) > plan > profile > default\n"
-          "  Steps or epochs are the whole schedule; stop-after, budget and limit end a run early.\n"
-          "  If two of these sources set steps or epochs, the one further left wins. If one source sets both, steps "
-          "win.\n"
-          "  A source that sets steps, epochs, stop-after, budget or limit voids stop-after and budget of all to its "
-          "right.\n",
+    fputs("\nlength of a run: five sources can set it, the strongest first:\n"
+          "  command line > config file (-c) > plan > profile > default\n"
+          "  steps or epochs give the whole schedule; stop-after, budget and limit end a run before it.\n"
+          "  If two sources set steps or epochs, the stronger source wins. If one source sets both, steps win.\n"
+          "  If a source sets any of these five, stop-after and budget of weaker sources have no effect.\n",
           f);
 }
 

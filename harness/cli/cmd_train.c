@@ -39,10 +39,10 @@ struct train_words {
 #define AT(field) offsetof(struct train_words, field)
 static const struct option train_flags[] = {
     {"log-steps", OPT_TEXT_FIELD, AT(log_steps), "", 0, 0, NULL,
-     "CSV file of step, loss, gradient norm and rate of every step; CUDA then waits for each", OPT_FILLED},
+     "CSV file for loss, gradient norm and learning rate of every step; slows down training on a GPU", OPT_FILLED},
     {"print-config", OPT_BOOL, AT(print_config), "no", 0, 0, NULL,
      "print the final configuration and where each value comes from; train nothing", 0},
-    {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL, "exit status 1 where NaN or infinity ended the run", 0},
+    {"strict", OPT_BOOL, AT(strict), "no", 0, 0, NULL, "exit with 1 if NaN or infinity ended the run", 0},
     {0}};
 
 static enum status on_flag(void *context, const char *name, const char *value, bool *done, struct error *e) {

@@ -6,21 +6,25 @@
 #include "core/option.h"
 
 static const struct protocol protocols[] = {
-    [PROTOCOL_VAL_MEAN] = {"val-mean", "95% CI or values", "Mean over the seeds at the rate that validation chose",
-                           "acc (protocol val-mean): test %s averaged over seeds, at the rate with the best "
+    [PROTOCOL_VAL_MEAN] = {"val-mean", "95% CI or values",
+                           "Mean over the seeds at the learning rate that validation chose",
+                           "acc (protocol val-mean): test %s averaged over seeds, at the learning rate with the best "
                            "mean validation value.",
                            0.95, 5},
-    [PROTOCOL_BEST_OF_GRID] =
-        {"best-of-grid", "grid", "Largest value of all rates and seeds",
-         "acc (protocol best-of-grid): the largest test %s of all rates and seeds; grid: their number.", 0, 0},
-    [PROTOCOL_MEAN_CI90] = {"mean-ci90", "90% CI or values", "Mean over the seeds at the rate that validation chose",
-                            "acc (protocol mean-ci90): test %s averaged over seeds, at the rate with the best "
+    [PROTOCOL_BEST_OF_GRID] = {"best-of-grid", "grid", "Largest value of all learning rates and seeds",
+                               "acc (protocol best-of-grid): the largest test %s of all learning rates and seeds; "
+                               "grid: the number of these runs.",
+                               0, 0},
+    [PROTOCOL_MEAN_CI90] = {"mean-ci90", "90% CI or values",
+                            "Mean over the seeds at the learning rate that validation chose",
+                            "acc (protocol mean-ci90): test %s averaged over seeds, at the learning rate with the best "
                             "mean validation value, with a t-interval if there are two seeds or more.",
                             0.90, 2},
-    [PROTOCOL_IQM] = {"iqm", "95% CI or values", "Interquartile mean over the seeds at the rate that validation chose",
-                      "acc (protocol iqm): the interquartile mean of test %s over seeds, at the rate with the best "
-                      "mean validation value, with a bootstrap interval.",
-                      0.95, 5},
+    [PROTOCOL_IQM] =
+        {"iqm", "95% CI or values", "Interquartile mean over the seeds at the learning rate that validation chose",
+         "acc (protocol iqm): the interquartile mean of test %s over seeds, at the learning rate with the best "
+         "mean validation value, with a bootstrap interval.",
+         0.95, 5},
 };
 
 static const char *protocol_name(const void *list, int i) {

@@ -266,12 +266,13 @@ static enum status make_suites(struct sheets *sheets, const struct report_tables
 
 const struct report report_across = {
     .name = "across",
-    .help = "the tasks of a profile side by side: a row per model, accuracy and the published number",
+    .help = "the tasks of a profile side by side: a row per model, with accuracy and published number in each task's "
+            "column",
     .make = make_across,
 };
 
 const struct report report_suites = {
     .name = "suites",
-    .help = "one matrix per suite and profile: its tasks side by side, the legend once",
+    .help = "the tasks of each suite and profile side by side, with one legend for all",
     .make = make_suites,
 };

@@ -163,14 +163,14 @@ static enum status make_position(struct sheets *sheets, const struct report_tabl
 
 const struct report report_lengths = {
     .name = "lengths",
-    .help = "of tasks with test sequences of several lengths: accuracy by length, and the training loss",
+    .help = "for tasks tested at several lengths: accuracy at each length, and the training loss",
     .has_no_use_for = " protocol ",
     .make = make_lengths,
 };
 
 const struct report report_position = {
     .name = "position",
-    .help = "of tasks with several scored positions: accuracy by position in the test sequences",
+    .help = "for tasks with several scored positions: accuracy at each position of the test sequences",
     .has_no_use_for = " protocol ",
     .make = make_position,
 };

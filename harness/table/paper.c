@@ -279,7 +279,7 @@ static enum status make(struct sheets *sheets, const struct paper_cells *cells, 
 
 const struct report report_paper = {
     .name = "paper",
-    .help = "the table of --paper PLAN: the paper's rows and columns, its numbers and ours, a verdict per cell",
+    .help = "with --paper PLAN: the paper's table, with its numbers, ours, and a verdict on each",
     .make_plan = make,
 };
 

@@ -55,8 +55,8 @@ static void note_lost(struct sheets *sheets, const struct report_tables *tables,
     free(claims);
     if (lost)
         sheet_note(sheets->list[sheets->n - 1],
-                   "In no number: %d run%s that %s begun and whose process was killed; lrnn status names %s.", lost,
-                   lost == 1 ? "" : "s", lost == 1 ? "was" : "were", lost == 1 ? "it" : "them");
+                   "%d run%s began, but the process was killed; no number includes %s. lrnn status names %s.", lost,
+                   lost == 1 ? "" : "s", lost == 1 ? "it" : "them", lost == 1 ? "it" : "them");
 }
 
 enum status report_print(const struct report *report, const struct record_set *set, const struct report_filter *filter,

@@ -284,8 +284,8 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_settings = {
     .name = "settings",
-    .help = "a task and its variants: the best of the grid of each variant (with folds: the number of --protocol), and "
-            "their "
-            "mean",
+    .help =
+        "for a task and its variants: the best result of each variant's grid, and the mean over variants; for folds of "
+        "a cross-validation: each fold's number by --protocol, and their mean",
     .make = make,
 };

@@ -191,19 +191,22 @@ static void note_protocol(struct sheet *s, const struct report_table *t, const s
         sheet_note_on(s, ACCURACY ",solved,seq acc,best of,diff", "%s; such a row is not compared with the paper.",
                       CUT_OFF_NOTE);
     if (few)
-        sheet_note_on(s, INTERVAL, "Fewer than %d seeds: the seeds' values instead of an interval.", protocol->least);
-    sheet_note_on(s, "solved,seq acc",
-                  "solved: runs that reached the task's threshold, exact 95%% interval of the rate. seq acc: whole "
-                  "sequences right.");
+        sheet_note_on(s, INTERVAL, "With fewer than %d seeds the seeds' values are shown instead of an interval.",
+                      protocol->least);
+    sheet_note_on(s, "solved",
+                  "solved: runs that reached the task's threshold, with the exact 95%% interval of their share.");
+    sheet_note_on(s, "seq acc", "seq acc: share of sequences without an error.");
     note_best(s, t);
     if (most_grid > 1)
-        sheet_note_on(s, "best of,diff",
-                      "The largest of n grows by luck alone: of %d draws from one normal distribution it lies %.2f sd "
-                      "above the mean.",
-                      most_grid, stats_normal_max_mean(most_grid));
+        sheet_note_on(
+            s, "best of,diff",
+            "The largest of n values grows with n by luck: of %d draws from one normal distribution it lies %.2f "
+            "sd above the mean.",
+            most_grid, stats_normal_max_mean(most_grid));
     if (speed_missing)
         sheet_note_on(s, "tok/s",
-                      "tok/s: measured alone, after training, by lrnn bench; - where that has not been done.");
+                      "tok/s: measured by lrnn bench after training, on an otherwise idle machine; - if it has not "
+                      "been measured.");
     note_speeds(s, "tok/s", "tok/s: %s", &marks.facts);
     if (disturbed) sheet_note_on(s, "tok/s", "%s.", DISTURBED_NOTE);
     if (marks.settings) marks_note_unlike(s, "published,diff", marks.unlike);
@@ -267,7 +270,8 @@ static enum status make(struct sheets *sheets, const struct report_tables *table
 
 const struct report report_tables = {
     .name = "tables",
-    .help = "one table per task and profile: accuracy with its interval, solved runs, speed, published number; for "
-            "folds their mean",
+    .help =
+        "one table per task and profile: accuracy with its interval, solved runs, speed, published number; folds of a "
+        "cross-validation are shown by their mean",
     .make = make,
 };

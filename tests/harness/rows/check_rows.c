@@ -452,7 +452,7 @@ START_TEST(speed_comes_from_perf_csv_alone) {
     for (int i = 0; i < fixture_set.n; i++) fixture_records[i].run.tok_per_s = 1; /* while others shared the machine */
     char *text = render(&format_term, NULL);
     ck_assert_ptr_null(strstr(text, "250k"));
-    ck_holds(text, "tok/s: measured alone");
+    ck_holds(text, "tok/s: measured by lrnn bench");
     free(text);
     strcpy(perf.cell_id, fixture_records[4].run.cell_id); /* of the other rate: the speed is the same */
     ck_ok(perf_append(fixture_folder, &perf, &fixture_problem));

@@ -76,7 +76,7 @@ START_TEST(remarks_are_on_what_is_there) {
     add_of("s5", "lstm;swiglu", "64", "3", 0.5);
     text = render_report(&report_across, &format_term);
     ck_holds(text, "2 tasks, profile paper: 1 model\n");
-    ck_holds(text, "\nMean over the seeds at the rate that validation chose, 1 seed / the paper's number.\n");
+    ck_holds(text, "\nMean over the seeds at the learning rate that validation chose, 1 seed / the paper's number.\n");
     ck_holds(text, "\nSome of the papers' numbers are the best of their runs, ours are not ");
     free(text);
     text = render_by(&report_across, &(struct report_filter){.protocol = PROTOCOL_BEST_OF_GRID});
@@ -86,11 +86,11 @@ START_TEST(remarks_are_on_what_is_there) {
     add_of("s3", "conv;swiglu", "64", "3", 0.75);
     add_of("s5", "conv;swiglu", "64", "3", 0.5);
     text = render_report(&report_across, &format_term);
-    ck_holds(text, "\nMean over the seeds at the rate that validation chose, 1 seed.\n");
+    ck_holds(text, "\nMean over the seeds at the learning rate that validation chose, 1 seed.\n");
     ck_assert_ptr_null(strstr(text, "the paper"));
     free(text);
     text = render(&format_term, &(struct report_filter){.protocol = PROTOCOL_MEAN_CI90});
-    ck_holds(text, "Fewer than 2 seeds: the seeds' values instead of an interval.");
+    ck_holds(text, "With fewer than 2 seeds the seeds' values are shown instead of an interval.");
     free(text);
     fixture_set.n = 0;
     for (int i = 0; i < 2; i++) {
@@ -219,7 +219,7 @@ START_TEST(of_folds_the_protocol_makes_the_numbers) {
     char *text = render_report(&report_tables, &format_term);
     ck_holds(text, "val-mean in each fold, and the mean");
     ck_holds(text, "gin    0.312 (4)  0.312 (4)  0.312  0.000          -     -\n");
-    ck_holds(text, "Mean over the seeds at the rate that validation chose, of several decays");
+    ck_holds(text, "Mean over the seeds at the learning rate that validation chose, of several decays");
     free(text);
     text = render(&format_term, &(struct report_filter){.protocol = PROTOCOL_BEST_OF_GRID});
     ck_holds(text, "gin    1.000 (4)  1.000 (4)  1.000  0.000          -     -\n");
@@ -456,9 +456,8 @@ START_TEST(one_number_over_all_tasks_is_an_interquartile_mean) {
     char *text = render_by_iqm();
     ck_holds(text, "0.000 / 1.000~  1.000 / 1.000~  0.500 [0.500, 0.500]\n");
     ck_holds(text, "-       0.500 / -                     -\n");
-    ck_holds(
-        text,
-        "Interquartile mean over the seeds at the rate that validation chose, 1 to 3 seeds / the paper's number.\n");
+    ck_holds(text, "Interquartile mean over the seeds at the learning rate that validation chose, 1 to 3 seeds / the "
+                   "paper's number.\n");
     ck_assert_ptr_null(strstr(text, "Bold")); /* which no text file has */
     free(text);
     cut_off(&fixture_records[3].run, 200); /* has its part in the numbers of S5 and of all */

@@ -89,7 +89,7 @@ static const struct attack attacks[] = {
      "the paper leaves settings open; ours are: the base configuration", ""},
     /* 9. a run that was killed is told of */
     {"kills what does not look well", BD5 "lost s5 bdlru:m=5 lr 0.001 seed 2", "tables term",
-     "In no number: 1 run that was begun and whose process was killed; lrnn status names it.", ""},
+     "1 run began, but the process was killed; no number includes it. lrnn status names it.", ""},
 };
 #define N_ATTACKS ((int)(sizeof attacks / sizeof *attacks))
 _Static_assert(N_ATTACKS == 36, "the attacks are counted in docs/trust.md");

@@ -340,7 +340,7 @@ START_TEST(tables_say_their_protocol) {
         ck_holds(text, cases[i].heading);
         ck_holds(text, cases[i].row);
         ck_holds(text, cases[i].sentence);
-        ck_assert_int_eq(strstr(text, "Fewer than 5 seeds: the seeds' values") != NULL, cases[i].few);
+        ck_assert_int_eq(strstr(text, "With fewer than 5 seeds the seeds' values") != NULL, cases[i].few);
         free(text);
         text = render(&format_csv, &filter);
         ck_holds(text, protocol_of(cases[i].protocol)->name);
