@@ -5,7 +5,7 @@
     python3 tests/peers/loop.py --only 'wide.*delta'  # those whose name, task or model matches
     python3 tests/peers/loop.py --list
     python3 tests/peers/loop.py --log loop.jsonl      # a line per run; --resume passes over those that stand there
-    python3 tests/peers/loop.py --table loop.jsonl    # the table of docs/trust.md from such lines
+    python3 tests/peers/loop.py --table loop.jsonl    # results/tables/trainings.md from such lines
 
 Needs PyTorch 2, numpy and safetensors, and a built ./lrnn-f64; the project itself needs none of the three.
 
