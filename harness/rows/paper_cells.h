@@ -7,9 +7,9 @@
  * several values are part of a cell's grid. A label has a task's options only if the plan has another of that name. A
  * task and its one-at-a-time changes share a cell, which has their mean. A row has the paper's name of its model. If a
  * cell would have several models of one name, each gets its own row, "NAME (MIXER)". A plan's `lengths` ("192,384") are
- * lengths of test sequences (for images, sides in pixels): each column is repeated for each length, with the accuracy at
- * that length beside the published "acc_192". A plan's `differs` and `differs.MODEL` say how its runs differ from the
- * paper's: such cells get no verdict. */
+ * lengths of test sequences (for images, sides in pixels): each column is repeated for each length, with the accuracy
+ * at that length beside the published "acc_192". A plan's `differs` and `differs.MODEL` say how its runs differ from
+ * the paper's: such cells get no verdict. */
 #ifndef LRNN_HARNESS_ROWS_PAPER_CELLS_H
 #define LRNN_HARNESS_ROWS_PAPER_CELLS_H
 
